@@ -1,0 +1,63 @@
+"""The job broker for whoever has no rules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from brokerage_app.filters import capacity, policy, resources, state
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.snapshot import SiteView
+from brokerage_app.verdict import Choice, Filter, Skip, Verdict, Weigh
+
+RULES: Final[tuple[Filter, ...]] = (
+    policy.preassigned,
+    state.online,
+    policy.not_excluded,
+    policy.included,
+    resources.scratch_disk,
+    resources.walltime,
+    resources.cores,
+    resources.memory,
+)
+FILTERS: Final[tuple[Filter, ...]] = (*RULES, capacity.queue_not_full())
+
+
+def filters(min_queue: int) -> tuple[Filter, ...]:
+    """The filters with another floor for the number of queued jobs a site may have."""
+    return (*RULES, capacity.queue_not_full(min_queue))
+
+
+def weigh(needs: TaskNeeds, site: SiteView) -> Choice:
+    """Weight (running + 1) / (queued + defined + 1) / (defined + 1): busy sites with short queues first."""
+    factors = (
+        ("running + 1", float(site.running + 1)),
+        ("1 / (queued + defined + 1)", 1 / (site.queued + site.defined + 1)),
+        ("1 / (defined + 1)", 1 / (site.defined + 1)),
+    )
+    weight = (site.running + 1) / (site.queued + site.defined + 1) / (site.defined + 1)
+    return Choice(site.name, weight, factors)
+
+
+def broker(
+    needs: TaskNeeds,
+    sites: Iterable[SiteView],
+    filters: Iterable[Filter] = FILTERS,
+    weigh: Weigh = weigh,
+) -> Verdict:
+    """Choose sites for the jobs of a task, best first, and say of every other site why not.
+
+    Each site is skipped by the first filter that objects, so a verdict has one reason a site. Ties go by name and
+    sites are asked by name: the same input gives the same answer whatever its order.
+    """
+    rules = tuple(filters)
+    chosen: list[Choice] = []
+    skipped: list[Skip] = []
+    for site in sorted(sites, key=lambda s: s.name):
+        skip = next((s for rule in rules if (s := rule(needs, site)) is not None), None)
+        if skip is None:
+            chosen.append(weigh(needs, site))
+        else:
+            skipped.append(skip)
+    chosen.sort(key=lambda choice: (-choice.weight, choice.site))
+    return Verdict(tuple(chosen), tuple(skipped))

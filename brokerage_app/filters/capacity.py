@@ -1,0 +1,30 @@
+"""Rules on how full a site is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from brokerage_app import codes
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.snapshot import SiteView
+from brokerage_app.verdict import Filter, Skip
+
+MIN_QUEUE: Final = 20
+QUEUED_TO_RUNNING: Final = 2
+
+
+def queue_cap(running: int, min_queue: int = MIN_QUEUE) -> int:
+    """How many jobs may be queued at a site that runs so many: twice as many, and never fewer than `min_queue`."""
+    return max(min_queue, QUEUED_TO_RUNNING * running)
+
+
+def queue_not_full(min_queue: int = MIN_QUEUE) -> Filter:
+    """The rule that a site with enough queued jobs (defined ones included) gets no more."""
+
+    def not_full(needs: TaskNeeds, site: SiteView) -> Skip | None:
+        cap, queued = queue_cap(site.running, min_queue), site.queued + site.defined
+        if queued < cap:
+            return None
+        return Skip(site.name, codes.QUEUE_FULL, f"{queued} jobs are queued, {cap} may be with {site.running} running")
+
+    return not_full

@@ -1,0 +1,187 @@
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brokerage_app.brokers import generic
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.snapshot import SiteView
+from brokerage_app.verdict import Skip
+from jedisite import refusals
+
+NAMES = [f"SITE_{letter}" for letter in "ABCDEFGH"]
+SITE = SiteView("SITE_A")
+
+numbers = st.integers(0, 50_000)
+site_views = st.builds(
+    SiteView,
+    name=st.sampled_from(NAMES),
+    status=st.sampled_from(["online", "offline", "test", "brokeroff", "paused"]),
+    cores=st.integers(-1, 64),
+    max_memory_mb=numbers,
+    min_memory_mb=numbers,
+    max_walltime_s=numbers,
+    min_walltime_s=numbers,
+    work_dir_mb=numbers,
+    running=numbers,
+    queued=numbers,
+    defined=numbers,
+    core_power=st.floats(0, 30),
+    capability=st.sampled_from(["", "ucore"]),
+)
+site_lists = st.lists(site_views, unique_by=lambda site: site.name, max_size=8)
+patterns = st.lists(st.sampled_from([*NAMES, "SITE_*", "*_B", "NOWHERE"]), max_size=3).map(tuple)
+task_needs = st.builds(
+    TaskNeeds,
+    cores=st.none() | st.integers(0, 64),
+    memory_mb=numbers,
+    memory_per_core=st.booleans(),
+    base_memory_mb=numbers,
+    walltime_s=numbers,
+    cpu_hs06s=st.floats(0, 1e7),
+    cpu_efficiency_percent=st.integers(0, 100),
+    disk_mb=numbers,
+    label=st.sampled_from(["user", "managed", "test"]),
+    included_sites=patterns,
+    excluded_sites=patterns,
+    preassigned_site=st.sampled_from(["", *NAMES]),
+)
+
+
+@given(needs=task_needs, sites=site_lists)
+def test_every_site_is_either_chosen_or_explained(needs: TaskNeeds, sites: list[SiteView]) -> None:
+    verdict = generic.broker(needs, sites)
+    named = [choice.site for choice in verdict.chosen] + [skip.site for skip in verdict.skipped]
+    assert sorted(named) == sorted(site.name for site in sites)
+    assert sorted(name for listed in verdict.compact().values() for name in listed) == sorted(
+        skip.site for skip in verdict.skipped
+    )
+
+
+@given(needs=task_needs, sites=site_lists, seed=st.integers())
+def test_the_order_of_the_sites_does_not_matter(needs: TaskNeeds, sites: list[SiteView], seed: int) -> None:
+    shuffled = list(sites)
+    random.Random(seed).shuffle(shuffled)
+    assert generic.broker(needs, shuffled) == generic.broker(needs, sites)
+
+
+@given(needs=task_needs, sites=site_lists)
+def test_every_code_is_registered_and_has_a_sentence(needs: TaskNeeds, sites: list[SiteView]) -> None:
+    verdict = generic.broker(needs, sites)
+    for skip in verdict.skipped:
+        assert refusals.get(skip.code)
+        assert skip.detail
+    assert verdict.sentence().endswith(".")
+    assert bool(verdict.code) is not bool(verdict.chosen)
+
+
+@given(needs=task_needs, sites=site_lists)
+def test_weights_are_positive_products_of_their_factors_and_fall(needs: TaskNeeds, sites: list[SiteView]) -> None:
+    verdict = generic.broker(needs, sites)
+    weights = [choice.weight for choice in verdict.chosen]
+    assert weights == sorted(weights, reverse=True)
+    for choice in verdict.chosen:
+        product = 1.0
+        for _, value in choice.factors:
+            product *= value
+        assert choice.weight == pytest.approx(product) and choice.weight > 0
+
+
+RULES: Sequence[tuple[str, TaskNeeds, SiteView, str]] = [
+    ("online site", TaskNeeds(), SITE, ""),
+    ("offline", TaskNeeds(), replace(SITE, status="offline"), "site_offline"),
+    ("unknown status", TaskNeeds(), replace(SITE, status="paused"), "site_offline"),
+    ("brokeroff", TaskNeeds(), replace(SITE, status="brokeroff"), "site_brokeroff"),
+    ("offline but bound to it", TaskNeeds(preassigned_site="SITE_A"), replace(SITE, status="offline"), ""),
+    ("test site, user", TaskNeeds(), replace(SITE, status="test"), "site_test_only"),
+    ("test site, test", TaskNeeds(label="test"), replace(SITE, status="test"), ""),
+    ("online site, test", TaskNeeds(label="test"), SITE, ""),
+    ("bound elsewhere", TaskNeeds(preassigned_site="SITE_B"), SITE, "not_preassigned"),
+    ("excluded", TaskNeeds(excluded_sites=("SITE_A",)), SITE, "excluded"),
+    ("excluded by pattern", TaskNeeds(excluded_sites=("SITE_*",)), SITE, "excluded"),
+    ("excluded wins over included", TaskNeeds(included_sites=("*",), excluded_sites=("*_A",)), SITE, "excluded"),
+    ("included", TaskNeeds(included_sites=("SITE_B", "SITE_A")), SITE, ""),
+    ("not included", TaskNeeds(included_sites=("SITE_B",)), SITE, "not_included"),
+    ("8 cores on 4", TaskNeeds(cores=8), replace(SITE, cores=4), "too_few_cores"),
+    ("8 cores on 8", TaskNeeds(cores=8), replace(SITE, cores=8), ""),
+    ("8 cores on any", TaskNeeds(cores=8), replace(SITE, cores=0), ""),
+    ("8 cores on -1", TaskNeeds(cores=8), replace(SITE, cores=-1), ""),
+    ("1 core on 8", TaskNeeds(cores=1), replace(SITE, cores=8), "multi_core_only"),
+    ("1 core on up to 8", TaskNeeds(cores=1), replace(SITE, cores=8, capability="ucore"), ""),
+    ("any cores on 8", TaskNeeds(cores=0), replace(SITE, cores=8), ""),
+    ("no cores stated", TaskNeeds(cores=None), replace(SITE, cores=8), ""),
+    ("8 cores on 4, bound", TaskNeeds(cores=8, preassigned_site="SITE_A"), replace(SITE, cores=4), ""),
+    ("memory equal", TaskNeeds(memory_mb=2000), replace(SITE, max_memory_mb=2000), ""),
+    ("memory too low", TaskNeeds(memory_mb=2001), replace(SITE, max_memory_mb=2000), "low_memory"),
+    ("memory too high", TaskNeeds(memory_mb=1999), replace(SITE, min_memory_mb=2000), "high_memory"),
+    ("memory no limit", TaskNeeds(memory_mb=900_000), SITE, ""),
+    ("memory, bound", TaskNeeds(memory_mb=9000, preassigned_site="SITE_A"), replace(SITE, max_memory_mb=10), ""),
+    (
+        "memory per core uses the site's cores",
+        TaskNeeds(cores=0, memory_mb=2000, memory_per_core=True, base_memory_mb=1),
+        replace(SITE, cores=8, max_memory_mb=16000),
+        "low_memory",
+    ),
+    (
+        "memory per core uses the task's cores where slots are cut to size",
+        TaskNeeds(cores=2, memory_mb=2000, memory_per_core=True),
+        replace(SITE, cores=8, max_memory_mb=4000, capability="ucore"),
+        "",
+    ),
+    ("time equal", TaskNeeds(walltime_s=3600), replace(SITE, max_walltime_s=3600), ""),
+    ("time too long", TaskNeeds(walltime_s=3601), replace(SITE, max_walltime_s=3600), "short_walltime"),
+    ("time too short", TaskNeeds(walltime_s=59), replace(SITE, min_walltime_s=60), "long_walltime"),
+    ("time not known", TaskNeeds(), replace(SITE, max_walltime_s=10, min_walltime_s=5), ""),
+    (
+        "time from CPU time and power: 36000 / (2 x 10 x 0.9) = 2000 s",
+        TaskNeeds(cores=2, cpu_hs06s=36_000),
+        replace(SITE, core_power=10.0, max_walltime_s=1999),
+        "short_walltime",
+    ),
+    ("disk equal", TaskNeeds(disk_mb=500), replace(SITE, work_dir_mb=500), ""),
+    ("disk", TaskNeeds(disk_mb=501), replace(SITE, work_dir_mb=500), "scratch_disk"),
+    ("queue below the floor", TaskNeeds(), replace(SITE, queued=10, defined=9), ""),
+    ("queue at the floor", TaskNeeds(), replace(SITE, queued=10, defined=10), "queue_full"),
+    ("queue below twice running", TaskNeeds(), replace(SITE, running=50, queued=99), ""),
+    ("queue at twice running", TaskNeeds(), replace(SITE, running=50, queued=100), "queue_full"),
+]
+
+
+@pytest.mark.parametrize(("needs", "site", "code"), [row[1:] for row in RULES], ids=[row[0] for row in RULES])
+def test_rules(needs: TaskNeeds, site: SiteView, code: str) -> None:
+    verdict = generic.broker(needs, [site])
+    assert [skip.code for skip in verdict.skipped] == ([code] if code else [])
+    assert verdict.code == code
+
+
+def test_the_detail_has_the_numbers() -> None:
+    needs = TaskNeeds(cores=0, memory_mb=3900, memory_per_core=True, base_memory_mb=100)
+    (skip,) = generic.broker(needs, [replace(SITE, cores=2, max_memory_mb=4000)]).skipped
+    assert skip == Skip("SITE_A", "low_memory", "needs 7900 MB (3900 MB x 2 cores + 100 MB), the site gives 4000 MB")
+
+
+def test_the_floor_of_the_queue_can_be_changed() -> None:
+    site = replace(SITE, queued=20)
+    assert generic.broker(TaskNeeds(), [site], generic.filters(min_queue=21)).chosen
+    assert not generic.broker(TaskNeeds(), [site], generic.filters(min_queue=20)).chosen
+
+
+@pytest.mark.parametrize(
+    ("running", "queued", "defined", "weight"), [(20, 10, 4, 0.28), (0, 0, 0, 1.0), (9, 4, 0, 2.0)]
+)
+def test_weight(running: int, queued: int, defined: int, weight: float) -> None:
+    site = replace(SITE, running=running, queued=queued, defined=defined)
+    assert generic.weigh(TaskNeeds(), site).weight == pytest.approx(weight)
+
+
+def test_best_first_and_ties_by_name() -> None:
+    sites = [SiteView("C"), SiteView("B"), SiteView("A", queued=3), SiteView("D", running=5)]
+    assert [choice.site for choice in generic.broker(TaskNeeds(), sites).chosen] == ["D", "B", "C", "A"]
+
+
+def test_a_skip_with_an_unregistered_code_raises() -> None:
+    with pytest.raises(refusals.UnknownRefusalError):
+        Skip("SITE_A", "just_because", "no reason")
