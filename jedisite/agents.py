@@ -1,0 +1,231 @@
+"""Agents: short bounded passes, run by django-q2, made due by a ticker.
+
+An agent is a function of no arguments that makes one pass and returns a `Pass`. It may run anywhere and twice at once:
+its claims on rows make that correct; the lease in the table of agents only saves work. The ticker hands due agents
+to django-q2; a django-q2 schedule of one minute is the floor that holds when no ticker runs.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from django.db import connection, transaction
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What one pass did: how many things it moved, a note for people, and whether more waits already."""
+
+    items: int = 0
+    note: str = ""
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    name: str
+    run: Callable[[], Pass]
+    period_s: float
+    title: str
+    lease_s: float = 120.0
+
+
+class UnknownAgentError(LookupError):
+    """No agent of this name is registered."""
+
+
+REGISTRY: dict[str, AgentSpec] = {}
+QUEUED_FOR_S = 30
+"""A pass that django-q2 has not started after this time is handed out again."""
+MAX_BACK_OFF_S = 60
+
+
+def register(name: str, run: Callable[[], Pass], *, period_s: float, title: str, lease_s: float = 120.0) -> None:
+    """Add an agent to the registry. Called from the `ready()` of an app."""
+    REGISTRY[name] = AgentSpec(name, run, period_s, title, lease_s)
+
+
+def owner() -> str:
+    """Name of this process as a holder of locks: host and process id."""
+    return f"{socket.gethostname()[:40]}-{os.getpid()}"
+
+
+def synchronise_after_migrate(**_: Any) -> None:
+    """Make the partitions of today; give every registered agent its row and its django-q2 schedule of one minute."""
+    from django_q.models import Schedule
+
+    from jedisite.housekeeping import keep_partitions
+    from jedisite.models import Agent
+
+    keep_partitions()
+
+    for spec in REGISTRY.values():
+        Agent.objects.update_or_create(
+            name=spec.name,
+            defaults={"title": spec.title, "lease_s": spec.lease_s},
+            create_defaults={"title": spec.title, "period_s": spec.period_s, "lease_s": spec.lease_s},
+        )
+        Schedule.objects.get_or_create(
+            name=f"agent {spec.name}",
+            defaults={
+                "func": "jedisite.agents.run_floor",
+                "args": f"'{spec.name}'",
+                "schedule_type": Schedule.MINUTES,
+                "minutes": 1,
+                "repeats": -1,
+            },
+        )
+
+
+_last_kick: dict[str, float] = {}
+_kick_guard = threading.Lock()
+
+
+def kick(*names: str, at_most_every_s: float = 0.0) -> None:
+    """Make agents due now, when the current transaction commits.
+
+    `at_most_every_s` spares hot paths the statement: a process repeats a kick only after that time.
+    """
+    if at_most_every_s:
+        now = time.monotonic()
+        with _kick_guard:
+            names = tuple(n for n in names if now - _last_kick.get(n, -1e9) >= at_most_every_s)
+            _last_kick.update(dict.fromkeys(names, now))
+    if names:
+        transaction.on_commit(lambda: _make_due(names))
+
+
+def _make_due(names: tuple[str, ...]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE agents SET due_at = clock_timestamp() WHERE name = ANY(%s) AND due_at > clock_timestamp()", [list(names)]
+        )
+
+
+def take_due(limit: int = 50) -> list[str]:
+    """Claim the agents that are due, for handing to django-q2, and set when they are due again. One statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE agents SET due_at = clock_timestamp() + period_s * interval '1 second', queued_at = clock_timestamp()
+             WHERE name IN (
+                SELECT name FROM agents
+                 WHERE due_at <= clock_timestamp() AND NOT paused
+                   AND (lease_until IS NULL OR lease_until < clock_timestamp())
+                   AND (queued_at IS NULL OR queued_at < clock_timestamp() - %s * interval '1 second')
+                 ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED)
+            RETURNING name
+            """,
+            [QUEUED_FOR_S, limit],
+        )
+        return [name for (name,) in cursor.fetchall()]
+
+
+def tick() -> list[str]:
+    """Hand every due agent to django-q2. Returns their names."""
+    from django_q.tasks import async_task
+
+    names = [name for name in take_due() if name in REGISTRY]
+    for name in names:
+        async_task("jedisite.agents.run_agent", name, task_name=name, group=name, ack_failure=True, save=False)
+    return names
+
+
+def run_floor(name: str) -> int | None:
+    """What the one-minute schedule runs: a pass, unless one has started within the agent's period."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT last_started_at IS NULL OR last_started_at < clock_timestamp() - greatest(period_s, 20) * interval '1 second'
+                 FROM agents WHERE name = %s""",
+            [name],
+        )
+        row = cursor.fetchone()
+    return run_agent(name) if row and row[0] else None
+
+
+def run_agent(name: str, *, even_if_paused: bool = False) -> int | None:
+    """Make one pass under the agent's lease and record it.
+
+    Returns the number of items, or None when another process holds the lease or the agent is paused.
+    A failing pass is recorded and retried later with a growing pause; it raises nothing.
+    Raises UnknownAgentError.
+    """
+    spec = REGISTRY.get(name)
+    if spec is None:
+        raise UnknownAgentError(f"no agent is called {name}; there are {', '.join(sorted(REGISTRY))}")
+    fence = _take_lease(name, even_if_paused)
+    if fence is None:
+        return None
+    started = time.monotonic()
+    error, result = "", Pass()
+    with structlog.contextvars.bound_contextvars(agent=name, fence=fence):
+        try:
+            result = spec.run()
+        except Exception as exc:  # noqa: BLE001 - whatever a pass raises is recorded, and the agent goes on
+            error = "".join(traceback.format_exception(exc))[-8000:]
+            log.exception("agent.pass_failed")
+        duration = time.monotonic() - started
+        if result.items:
+            log.info("agent.pass", items=result.items, seconds=round(duration, 3), note=result.note)
+    _release(name, fence, duration, result, error)
+    return result.items
+
+
+def _take_lease(name: str, even_if_paused: bool) -> int | None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE agents SET lease_owner = %s, lease_until = clock_timestamp() + lease_s * interval '1 second',
+                   fence = fence + 1, queued_at = NULL, last_started_at = clock_timestamp()
+             WHERE name = %s AND (NOT paused OR %s) AND (lease_until IS NULL OR lease_until < clock_timestamp())
+            RETURNING fence
+            """,
+            [owner(), name, even_if_paused],
+        )
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+@transaction.atomic
+def _release(name: str, fence: int, duration: float, result: Pass, error: str) -> None:
+    """Record the pass and free the lease, if it is still ours."""
+    worth_a_row = bool(result.items or error)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE agents a SET lease_until = NULL, lease_owner = NULL, last_ended_at = clock_timestamp(), passes = a.passes + 1,
+                   last_duration_s = %(duration)s, last_items = %(items)s, last_error = %(error)s,
+                   errors_in_a_row = CASE WHEN %(error)s = '' THEN 0 ELSE a.errors_in_a_row + 1 END,
+                   due_at = CASE
+                     WHEN %(error)s <> '' THEN greatest(a.due_at, clock_timestamp()
+                          + least(a.period_s * 2 ^ least(a.errors_in_a_row, 10), %(most)s) * interval '1 second')
+                     WHEN %(more)s THEN clock_timestamp() ELSE a.due_at END,
+                   last_recorded_at = CASE WHEN %(row)s OR old.quiet THEN clock_timestamp() ELSE a.last_recorded_at END
+              FROM (SELECT name, last_recorded_at IS NULL OR last_recorded_at < clock_timestamp() - interval '1 minute' AS quiet
+                      FROM agents WHERE name = %(name)s AND fence = %(fence)s FOR UPDATE) old
+             WHERE a.name = old.name
+            RETURNING old.quiet, a.last_started_at
+            """,
+            {
+                "name": name, "fence": fence, "duration": duration, "items": result.items, "error": error,
+                "more": result.more, "row": worth_a_row, "most": MAX_BACK_OFF_S,
+            },
+        )
+        row = cursor.fetchone()
+        if row is None or not (worth_a_row or row[0]):
+            return
+        cursor.execute(
+            """INSERT INTO agent_passes (agent, started_at, duration_s, items, note, error, host)
+               VALUES (%s, %s, %s, %s, %s, %s, %s)""",
+            [name, row[1], duration, result.items, result.note, error, owner()],
+        )

@@ -1,0 +1,97 @@
+"""The installation's own tables: agents and their passes, tokens, the audit trail."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Agent(models.Model):
+    """One row for each agent: when it is due, who runs it now, what its last pass did. Times are the database's."""
+
+    name = models.CharField(max_length=64, primary_key=True)
+    title = models.CharField(max_length=200, blank=True, default="")
+    period_s = models.FloatField(help_text="seconds between two passes when nothing makes it due earlier")
+    lease_s = models.FloatField(default=120, help_text="seconds after which a pass that has not ended counts as dead")
+    due_at = models.DateTimeField(db_default=Now())
+    queued_at = models.DateTimeField(null=True, blank=True, help_text="handed to django-q2 and not started yet")
+    paused = models.BooleanField(default=False)
+    lease_owner = models.CharField(max_length=128, null=True, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    fence = models.BigIntegerField(db_default=0)
+    last_started_at = models.DateTimeField(null=True, blank=True)
+    last_ended_at = models.DateTimeField(null=True, blank=True)
+    last_duration_s = models.FloatField(null=True, blank=True)
+    last_items = models.IntegerField(null=True, blank=True)
+    last_error = models.TextField(blank=True, default="")
+    last_recorded_at = models.DateTimeField(null=True, blank=True, help_text="when a pass was last written to the list of passes")
+    errors_in_a_row = models.IntegerField(default=0)
+    passes = models.BigIntegerField(db_default=0)
+
+    class Meta:
+        db_table = "agents"
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AgentPass(models.Model):
+    """A pass that did something, failed, or was the first in a minute. Partitioned by month."""
+
+    id = models.BigAutoField(primary_key=True)
+    agent = models.CharField(max_length=64)
+    started_at = models.DateTimeField(db_default=Now())
+    duration_s = models.FloatField()
+    items = models.IntegerField(default=0)
+    note = models.TextField(blank=True, default="")
+    error = models.TextField(blank=True, default="")
+    host = models.CharField(max_length=128)
+
+    class Meta:
+        db_table = "agent_passes"
+        verbose_name_plural = "agent passes"
+        indexes = [models.Index(fields=["agent", "-id"], name="agent_passes_agent")]
+
+
+class ApiToken(models.Model):
+    """A bearer token. Only its SHA-256 is kept; the token itself is shown once, when it is made."""
+
+    KINDS = ("user", "pilot", "worker")
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=100)
+    kind = models.CharField(max_length=16, choices=[(k, k) for k in KINDS])
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="api_tokens")
+    site = models.CharField(max_length=128, blank=True, default="", help_text="the queue that a pilot may serve; empty is any")
+    prefix = models.CharField(max_length=12, help_text="first letters of the token, to tell tokens apart")
+    digest = models.BinaryField(unique=True, editable=False)
+    created = models.DateTimeField(db_default=Now())
+    expires = models.DateTimeField()
+    last_used = models.DateTimeField(null=True, blank=True)
+    revoked = models.BooleanField(default=False)
+
+    class Meta:
+        db_table = "api_tokens"
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+
+class AuditEntry(models.Model):
+    """Who did what to which object, and why. Only ever added to."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(db_default=Now())
+    actor = models.CharField(max_length=128)
+    action = models.CharField(max_length=64)
+    object_type = models.CharField(max_length=32)
+    object_id = models.CharField(max_length=64)
+    reason = models.TextField(blank=True, default="")
+    details = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        db_table = "audit_entries"
+        verbose_name_plural = "audit entries"
+        indexes = [models.Index(fields=["object_type", "object_id", "-id"], name="audit_entries_object")]

@@ -1,0 +1,246 @@
+"""Settings: one file, read from the environment. An unknown JEDI_* variable is an error, so that a typo cannot hide.
+
+`DATABASE_URL` names the PostgreSQL server; `manage.py` puts the embedded server's address there when it is unset.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import environ
+import structlog
+from django.core.exceptions import ImproperlyConfigured
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+
+KNOWN = {
+    "JEDI_HOME": "folder for all state of this installation (default: .jedisite in the checkout)",
+    "JEDI_SECRET_KEY": "signing key shared by all machines (default: made once and kept in JEDI_HOME)",
+    "JEDI_DEBUG": "1 shows tracebacks in the browser; never in production",
+    "JEDI_ALLOWED_HOSTS": "comma list of host names that the site answers to",
+    "JEDI_CSRF_TRUSTED_ORIGINS": "comma list of origins (https://...) of the site behind a proxy",
+    "JEDI_HEARTBEAT_TIMEOUT_S": "seconds without a heartbeat after which a job is lost (default 7200)",
+    "JEDI_SENT_TIMEOUT_S": "seconds that a pilot has to start a job it was given (default 1800)",
+    "JEDI_OPEN_DATASET_INTERVAL_S": "seconds between looks at an input dataset that still grows (default 300)",
+    "JEDI_PENDING_RETRY_S": "seconds that a task waits in pending before it is tried again (default 60)",
+    "JEDI_QUEUE_FLOOR": "jobs kept queued at a site at least (default 100)",
+    "JEDI_ARCHIVE_AFTER_DAYS": "days after which final jobs move to the archive (default 7)",
+    "JEDI_WORKERS": "worker processes of one django-q2 cluster (default 4)",
+    "JEDI_LOG_LEVEL": "level of the log: DEBUG, INFO, WARNING (default INFO)",
+    "JEDI_LOG_JSON": "1 writes the log as JSON lines",
+    "JEDI_POSTGRES_BIN": "bin folder of the PostgreSQL that the embedded server runs",
+    "JEDI_SERVER_URL": "address of the site, for pilots and local workers",
+    "JEDI_PILOT_TOKEN": "token that pilots present",
+    "JEDI_TEST_ALL": "1 makes a test fail instead of being skipped when what it needs is not installed",
+}
+_unknown = sorted(name for name in os.environ if name.startswith("JEDI_") and name not in KNOWN)
+if _unknown:
+    raise ImproperlyConfigured(f"unknown settings in the environment: {', '.join(_unknown)}; known are {', '.join(KNOWN)}")
+
+JEDI_HOME = Path(env.str("JEDI_HOME", default=str(BASE_DIR / ".jedisite")))
+JEDI_HEARTBEAT_TIMEOUT_S = env.int("JEDI_HEARTBEAT_TIMEOUT_S", default=7200)
+JEDI_SENT_TIMEOUT_S = env.int("JEDI_SENT_TIMEOUT_S", default=1800)
+JEDI_OPEN_DATASET_INTERVAL_S = env.int("JEDI_OPEN_DATASET_INTERVAL_S", default=300)
+JEDI_PENDING_RETRY_S = env.int("JEDI_PENDING_RETRY_S", default=60)
+JEDI_QUEUE_FLOOR = env.int("JEDI_QUEUE_FLOOR", default=100)
+JEDI_ARCHIVE_AFTER_DAYS = env.int("JEDI_ARCHIVE_AFTER_DAYS", default=7)
+JEDI_STORAGE = JEDI_HOME / "storage"
+"""Root of the local storage element LOCAL_SE."""
+
+
+def _secret_key() -> str:
+    """The signing key of this installation; made at the first run, readable by its owner only."""
+    given = env.str("JEDI_SECRET_KEY", default="")
+    if given:
+        return given
+    path = JEDI_HOME / "secret_key"
+    JEDI_HOME.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"secret_key.{os.getpid()}")
+    if not path.exists():
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_urlsafe(48))
+        try:
+            os.link(draft, path)  # fails if another process was first: then its key is taken
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return path.read_text()
+
+
+SECRET_KEY = _secret_key()
+DEBUG = env.bool("JEDI_DEBUG", default=False)
+ALLOWED_HOSTS = env.list("JEDI_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.list("JEDI_CSRF_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "unfold",
+    "unfold.contrib.filters",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_q",
+    "django_htmx",
+    "django_tables2",
+    "jedisite",
+    "brokerage_app",
+    "tasks_app",
+    "events_app",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "jedisite.middleware.ContentSecurityPolicy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "jedisite.urls"
+WSGI_APPLICATION = "jedisite.wsgi.application"
+APPEND_SLASH = False
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/login/"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+DATABASES = {"default": env.db_url("DATABASE_URL", default="postgresql://127.0.0.1/jedisite")}
+DATABASES["default"].update(
+    {
+        "ENGINE": "django.db.backends.postgresql",
+        "CONN_MAX_AGE": None,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {"prepare_threshold": 1, "application_name": "jedisite"},
+    }
+)
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+LANGUAGE_CODE = "en-gb"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = JEDI_HOME / "static"
+WHITENOISE_USE_FINDERS = True
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "django_cache"}}
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = 10 * 1024 * 1024
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["jedisite.identity.TokenAuthentication", "jedisite.identity.SessionAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["jedisite.identity.HasRight"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["jedisite.problems.StrictJSONParser"],
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_PAGINATION_CLASS": "jedisite.paging.KeysetPagination",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "jedisite.problems.exception_handler",
+    "PAGE_SIZE": 50,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "jedisite",
+    "DESCRIPTION": "Tasks, jobs and everything around them as resources.",
+    "VERSION": "2",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}
+
+# django-q2's defaults repeat work for ever; here a pass is tried once, and the agents' own table says when again.
+Q_CLUSTER = {
+    "name": "jedi",
+    "orm": "default",
+    "workers": env.int("JEDI_WORKERS", default=4),
+    "queue_limit": 8,
+    "bulk": 1,
+    "poll": 0.1,
+    "timeout": 300,
+    "retry": 900,
+    "ack_failures": True,
+    "max_attempts": 1,
+    "catch_up": False,
+    "save_limit": -1,
+    "recycle": 1000,
+    "guard_cycle": 1,
+    "label": "Scheduled agents",
+}
+
+UNFOLD = {"SITE_TITLE": "jedisite", "SITE_HEADER": "jedisite", "SITE_URL": "/"}
+
+_LOG_LEVEL = env.str("JEDI_LOG_LEVEL", default="INFO")
+_SHARED = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.format_exc_info,
+]
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "structured": {
+            "()": structlog.stdlib.ProcessorFormatter,
+            "foreign_pre_chain": _SHARED,
+            "processor": structlog.processors.JSONRenderer()
+            if env.bool("JEDI_LOG_JSON", default=False)
+            else structlog.dev.ConsoleRenderer(colors=False),
+        }
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "structured"}},
+    "root": {"handlers": ["console"], "level": _LOG_LEVEL},
+    "loggers": {"django_q": {"level": "WARNING"}, "django-q": {"level": "WARNING"}},
+}
+structlog.configure(
+    processors=[*_SHARED[:-1], structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+    logger_factory=structlog.stdlib.LoggerFactory(),
+    wrapper_class=structlog.stdlib.BoundLogger,
+    cache_logger_on_first_use=True,
+)

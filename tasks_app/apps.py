@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class TasksConfig(AppConfig):
+    name = "tasks_app"
+    verbose_name = "Tasks"
+
+    def ready(self) -> None:
+        from tasks_app.agents import register
+
+        register()

@@ -1,0 +1,15 @@
+from tasks_app.models.catalogue import CatalogueDataset, CatalogueFile
+from tasks_app.models.command import Command
+from tasks_app.models.dataset import Dataset
+from tasks_app.models.file import File, FileRetry
+from tasks_app.models.history import JobRetryHistory, JobStatusLog, TaskStatusLog
+from tasks_app.models.job import Job, JobArchive, JobFile, JobMetadata, JobOutputReport, JobParams
+from tasks_app.models.lock import ProcessLock
+from tasks_app.models.task import JobParamsTemplate, Task, TaskParams
+from tasks_app.models.template import OutputTemplate
+
+__all__ = [
+    "CatalogueDataset", "CatalogueFile", "Command", "Dataset", "File", "FileRetry", "Job", "JobArchive", "JobFile",
+    "JobMetadata", "JobOutputReport", "JobParams", "JobParamsTemplate", "JobRetryHistory", "JobStatusLog", "OutputTemplate",
+    "ProcessLock", "Task", "TaskParams", "TaskStatusLog",
+]

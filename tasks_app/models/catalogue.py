@@ -1,0 +1,44 @@
+"""The local catalogue: datasets of files that lie on this machine's disks. The local twin of a data management system."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class CatalogueDataset(models.Model):
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=255, unique=True)
+    scope = models.CharField(max_length=30)
+    open = models.BooleanField(default=True, help_text="files may still be added")
+    made_by_task = models.BigIntegerField(null=True, blank=True)
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "catalogue_datasets"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class CatalogueFile(models.Model):
+    id = models.BigAutoField(primary_key=True)
+    dataset = models.ForeignKey(CatalogueDataset, models.CASCADE, related_name="files", db_index=False)
+    lfn = models.CharField(max_length=256)
+    scope = models.CharField(max_length=30)
+    guid = models.CharField(max_length=64)
+    size = models.BigIntegerField(help_text="bytes")
+    adler32 = models.CharField(max_length=8)
+    events = models.BigIntegerField(null=True, blank=True)
+    lumi_block = models.IntegerField(null=True, blank=True)
+    endpoint = models.CharField(max_length=60, help_text="name of the storage endpoint")
+    url = models.TextField(help_text="file://localhost/...")
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "catalogue_files"
+        constraints = [models.UniqueConstraint(fields=["dataset", "lfn"], name="catalogue_files_name")]
+        indexes = [models.Index(fields=["lfn"], name="catalogue_files_lfn")]
+
+    def __str__(self) -> str:
+        return self.lfn

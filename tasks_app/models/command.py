@@ -1,0 +1,35 @@
+"""Commands that users give to tasks. Task commando obeys them."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from tasks_app.models.fields import moment
+from tasks_app.models.task import Task
+from tasks_app.states import TaskCommand
+
+
+class Command(models.Model):
+    task = models.ForeignKey(Task, models.CASCADE, db_column="comm_task", related_name="commands")
+    name = models.CharField(max_length=32, db_column="comm_cmd", choices=[(c.value, c.value) for c in TaskCommand])
+    owner = models.CharField(max_length=128, db_column="comm_owner")
+    created = models.DateTimeField(db_column="comm_ts", db_default=Now())
+    comment = models.TextField(blank=True, db_column="comm_comment", db_default="")
+    parameters = models.JSONField(null=True, blank=True, db_column="comm_parameters")
+    status = models.CharField(
+        max_length=16, db_column="comm_status", db_default="waiting",
+        choices=[(s, s) for s in ("waiting", "working", "done", "refused")],
+    )
+    answer = models.TextField(blank=True, db_column="comm_answer", db_default="")
+    ended = moment("comm_ended")
+
+    class Meta:
+        db_table = "task_commands"
+        indexes = [
+            models.Index(fields=["id"], condition=Q(status__in=["waiting", "working"]), name="task_commands_open"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.task_id}"

@@ -1,0 +1,96 @@
+"""Files of datasets as a task uses them. Partitioned by ranges of the task id.
+
+No index stands on a column that agents change: new files are picked by the cursor of their dataset, and files that
+come back after a failure stand in `FileRetry`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.contrib.postgres.indexes import HashIndex
+from django.db import models
+from django.db.models import F
+from django.db.models.functions import Now
+
+from tasks_app.models.fields import big, moment, number, small, text
+from tasks_app.states import FileStatus
+
+
+class FileQuerySet(models.QuerySet["File"]):
+    def producers(self, lfn: str, *, scope: str | None, type: str = "output") -> models.QuerySet[File, tuple[int, int]]:
+        """(task id, dataset id) of what made a file of this name."""
+        return self.filter(lfn=lfn, scope=scope, type=type).values_list("task_id", "dataset_id")
+
+    def of_task(self, task_id: int, type: str) -> FileQuerySet:
+        return self.filter(task_id=task_id, type=type)
+
+    def of_dataset(self, task_id: int, dataset_id: int, type: str, status: str | None = None) -> FileQuerySet:
+        """Files of one dataset of a task, in one state if a state is given, in the order in which they came."""
+        found = self.filter(task_id=task_id, dataset_id=dataset_id, type=type)
+        return (found if status is None else found.filter(status=status)).order_by("id")
+
+    def to_be_processed(self, task_id: int, dataset_id: int, type: str) -> FileQuerySet:
+        """Files that are ready and have attempts left."""
+        return self.of_dataset(task_id, dataset_id, type, FileStatus.READY).filter(attempt__lt=F("max_attempt"))
+
+    def by_ids(self, ids: Iterable[int]) -> FileQuerySet:
+        return self.filter(id__in=list(ids))
+
+    def all_of_dataset(self, dataset_id: int, task_id: int) -> FileQuerySet:
+        return self.filter(task_id=task_id, dataset_id=dataset_id)
+
+
+class File(models.Model):
+    id = models.BigAutoField(primary_key=True, db_column="fileid")
+    task_id = models.BigIntegerField(db_column="jeditaskid")
+    dataset_id = models.BigIntegerField(db_column="datasetid")
+    creation_date = models.DateTimeField(db_column="creationdate", db_default=Now())
+    last_attempt_time = moment("lastattempttime")
+    lfn = models.TextField(db_column="lfn")
+    guid = text("guid", 64)
+    type = models.CharField(max_length=20, db_column="type")
+    status = models.CharField(max_length=64, db_column="status", choices=[(s.value, s.value) for s in FileStatus])
+    size = big("fsize", help_text="bytes")
+    checksum = text("checksum", 36, help_text="ad:<adler32 in hex> or md:<md5 in hex>")
+    scope = text("scope", 30)
+    attempt = small("attemptnr", db_default=0, help_text="attempts that have ended")
+    max_attempt = small("maxattempt")
+    events = big("nevents")
+    keep_track = small("keeptrack")
+    start_event = big("startevent", help_text="first event in the file, from 0")
+    end_event = big("endevent", help_text="last event in the file, inclusive")
+    first_event = big("firstevent", help_text="number of the first event over the whole dataset, from 1")
+    boundary_id = big("boundaryid")
+    job_id = big("pandaid")
+    failed_attempt = small("failedattempt", db_default=0)
+    lumi_block = number("lumiblocknr")
+    out_job_id = big("outpandaid")
+    max_failure = small("maxfailure")
+    ram_count = number("ramcount", db_default=0)
+    is_waiting = text("is_waiting", 1)
+    jobset_id = big("jobsetid")
+    proc_status = text("proc_status", 64)
+    constituent_id = big("constituent_id")
+
+    objects = FileQuerySet.as_manager()
+
+    class Meta:
+        db_table = "jedi_dataset_contents"
+        # In the database the primary key is (jeditaskid, datasetid, fileid), since the table is partitioned by task.
+        indexes = [models.Index(fields=["id"], name="jedi_contents_fileid"), HashIndex(fields=["lfn"], name="jedi_contents_lfn")]
+
+    def __str__(self) -> str:
+        return self.lfn
+
+
+class FileRetry(models.Model):
+    """An input file that is to be handed out again. The picker takes the row away."""
+
+    id = models.BigIntegerField(primary_key=True, db_column="fileid")
+    task_id = models.BigIntegerField(db_column="jeditaskid")
+    dataset_id = models.BigIntegerField(db_column="datasetid")
+
+    class Meta:
+        db_table = "file_retries"
+        indexes = [models.Index(fields=["task_id", "dataset_id", "id"], name="file_retries_dataset")]

@@ -1,0 +1,57 @@
+"""What happened: states of tasks and jobs with who and why, and which job retried which. Logs are partitioned by month."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+
+from tasks_app.models.fields import big, small, text
+
+
+class TaskStatusLog(models.Model):
+    id = models.BigAutoField(primary_key=True)
+    task_id = models.BigIntegerField(db_column="jeditaskid")
+    old_status = text("oldstatus", 64)
+    status = models.CharField(max_length=64, db_column="status")
+    at = models.DateTimeField(db_column="modificationtime", db_default=Now())
+    attempt = small("attemptnr")
+    by = models.CharField(max_length=128, db_column="actor", help_text="an agent's or a user's name")
+    reason = models.TextField(blank=True, db_column="reason", db_default="")
+    host = text("modificationhost", 128)
+
+    class Meta:
+        db_table = "tasks_statuslog"
+        indexes = [models.Index(fields=["task_id", "id"], name="tasks_statuslog_task")]
+
+
+class JobStatusLog(models.Model):
+    id = models.BigAutoField(primary_key=True)
+    job_id = models.BigIntegerField(db_column="pandaid")
+    status = models.CharField(max_length=15, db_column="jobstatus")
+    at = models.DateTimeField(db_column="modificationtime", db_default=Now())
+    site = text("computingsite", 128)
+    by = models.CharField(max_length=128, db_column="actor")
+    reason = models.TextField(blank=True, db_column="reason", db_default="")
+
+    class Meta:
+        db_table = "jobs_statuslog"
+        indexes = [models.Index(fields=["job_id"], name="jobs_statuslog_job")]
+
+
+class JobRetryHistory(models.Model):
+    id = models.BigAutoField(primary_key=True)
+    task_id = models.BigIntegerField(db_column="jeditaskid")
+    old_job_id = models.BigIntegerField(db_column="oldpandaid")
+    new_job_id = models.BigIntegerField(db_column="newpandaid")
+    at = models.DateTimeField(db_column="ins_utc_tstamp", db_default=Now())
+    relation_type = text("relationtype", 32)
+    origin_job_id = big("originpandaid")
+
+    class Meta:
+        db_table = "jedi_job_retry_history"
+        verbose_name_plural = "job retry history"
+        indexes = [
+            models.Index(fields=["old_job_id"], name="job_retry_history_old"),
+            models.Index(fields=["new_job_id"], name="job_retry_history_new"),
+            models.Index(fields=["task_id"], name="job_retry_history_task"),
+        ]

@@ -1,0 +1,41 @@
+"""A pytest plug-in: a throw-away PostgreSQL for the test run, unless DATABASE_URL names a server.
+
+It is loaded before Django reads its settings.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+_home = Path(tempfile.mkdtemp(prefix="jedisite-tests-"))
+_home.chmod(0o755)
+os.environ["JEDI_HOME"] = str(_home / "home")
+for _name in [n for n in os.environ if n.startswith("JEDI_") and n not in ("JEDI_HOME", "JEDI_TEST_ALL", "JEDI_POSTGRES_BIN")]:
+    del os.environ[_name]
+
+
+def _start() -> None:
+    from jedisite import postgres
+
+    # Nothing of a test run needs to outlive a power cut.
+    postgres.ensure(_home / "server", settings={"fsync": "off", "full_page_writes": "off"})
+    server = postgres.current()
+    if server is not None:
+        os.environ["DATABASE_URL"] = server.url
+
+
+_start()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    from jedisite import postgres
+
+    server = postgres.current()
+    if server is not None:
+        server.stop()
+    shutil.rmtree(_home, ignore_errors=True)
