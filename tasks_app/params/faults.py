@@ -1,0 +1,71 @@
+"""Faults found in a submitted dictionary: one value a fault, all of them in one exception."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+MOST_FAULTS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One fault. `field` is a path such as `jobParameters[2].param_type`, empty for the dictionary as a whole.
+
+    `rule` is short and stable (`one of`, `at most`, `required`); `message` is a sentence for people.
+    """
+
+    field: str
+    rule: str
+    message: str
+
+
+class ParamErrors(ValueError):
+    """The dictionary breaks at least one rule; `errors` holds every fault that was found, in reading order."""
+
+    def __init__(self, errors: tuple[FieldError, ...]) -> None:
+        self.errors = errors
+        super().__init__("; ".join(f"{e.field or 'task parameters'}: {e.message}" for e in errors[:5]))
+
+
+@dataclass(slots=True)
+class Faults:
+    """Collects faults. Past `MOST_FAULTS` it only counts, so that a hostile dictionary stays cheap to refuse."""
+
+    found: list[FieldError] = field(default_factory=list)
+    not_listed: int = 0
+
+    def add(self, where: str, rule: str, message: str) -> None:
+        if len(self.found) < MOST_FAULTS:
+            self.found.append(FieldError(where, rule, message))
+        else:
+            self.not_listed += 1
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+    def __iter__(self) -> Iterator[FieldError]:
+        return iter(self.found)
+
+    def touches(self, *names: str) -> bool:
+        """Whether any of these top-level keys already has a fault, so that rules across keys should stay silent."""
+        return any(e.field == n or e.field.startswith((f"{n}[", f"{n}.")) for e in self.found for n in names)
+
+    def raise_if_any(self) -> None:
+        """Raise ParamErrors when something was found."""
+        if not self.found:
+            return
+        errors = list(self.found)
+        if self.not_listed:
+            errors.append(FieldError("", "too many", f"{self.not_listed} more faults are not listed."))
+        raise ParamErrors(tuple(errors))
+
+
+def shown(value: object, longest: int = 60) -> str:
+    """A value as it can stand in a message: quoted, on one line, shortened."""
+    text = repr(value)
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def join_path(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key

@@ -1,0 +1,242 @@
+"""Items of `jobParameters`, `log` and `log_merge`: the table of their keys, their checks, and one frozen value each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tasks_app.params.faults import Faults, join_path, shown
+from tasks_app.params.keys import NAME
+from tasks_app.params.kinds import Key, check_value, split_names
+
+ParamType = Literal["input", "pseudo_input", "output", "log", "number"]
+PARAM_TYPES: tuple[ParamType, ...] = ("input", "pseudo_input", "output", "log", "number")
+LONGEST_STREAM = 20
+LONGEST_DATASET = 255
+
+_FLAGS = {
+    "expand": "Use the datasets of the container one by one",
+    "hidden": "Leave the item out of the command line",
+    "padding": "Put a blank after the value (true unless said otherwise)",
+    "es_only": "For event service only",
+    "check": "Check that files agree with the parent task",
+    "usedup": "Use duplicated files",
+    "random": "Use files in random order",
+    "reusable": "Use files again from the start when they run out",
+    "indexConsistent": "Use only files whose index is in all datasets",
+    "mergeOnly": "For merge jobs only",
+    "allowNoOutput": "A job may end well without this output",
+    "pseudo": "The dataset is not in data management",
+    "transient": "The dataset is deleted after use",
+}
+
+
+def _key(name: str, kind: Literal["text", "integer", "number", "flag", "any"], meaning: str, **more: Any) -> Key:
+    return Key(name, kind, meaning, nullable=more.pop("nullable", True), group="item", **more)
+
+
+ITEM_KEYS: dict[str, Key] = {
+    key.name: key
+    for key in (
+        _key("type", "text", "constant or template", choices=("constant", "template"), required=True, nullable=False),
+        _key("value", "text", "Text with placeholders", longest=200_000),
+        _key("param_type", "text", "What a template stands for", choices=PARAM_TYPES),
+        _key("dataset", "text", "Dataset, or several with commas; containers end with /", longest=200_000),
+        _key("container", "text", "Container of the outputs", longest=132, pattern=NAME),
+        _key("consolidate", "text", "Container into which inputs are gathered", longest=132, pattern=NAME),
+        _key("token", "text", "Storage token", longest=100),
+        _key("destination", "text", "Storage endpoint of the outputs", longest=60),
+        _key("offset", "integer", "Files to skip, or where numbers start", low=0, high=10**9),
+        _key("attributes", "text", "nosplit, repeat, manytime, cvmfs, ratio=N", longest=100, pattern=r"[\w=,. ]*"),
+        _key("ratio", "number", "Files for each file of the master", low=0.000001, high=10_000),
+        _key("eventRatio", "number", "Events for each event of the master", low=0.000001, high=10_000),
+        _key("nFilesPerJob", "integer", "Fixed number of files a job", low=1, high=1000),
+        _key("num_records", "integer", "Numbers in the sequence", low=1, high=10**7),
+        _key("files", "any", "Use these files only"),
+        _key("include", "text", "Use files that match one of these regular expressions", longest=4000),
+        _key("exclude", "text", "Leave out files that match one of these regular expressions", longest=4000),
+        *(_key(name, "flag", meaning) for name, meaning in _FLAGS.items()),
+    )
+}
+
+_STREAM = re.compile(r"\$\{([^}/\[]*)")
+PLACEHOLDER = re.compile(r"\$\{[^{}]*\}|\$(?:JEDITASKID|JOBSETID|PANDAID|ORIGINPANDAID)\b")
+SERIAL = re.compile(r"\$\{SN(?:/P|:[^}]*)?\}|\$PANDAID\b")
+# No comma (lists of the pilot's protocol), no slash and no blank (file systems, command lines), no colon (scopes).
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@%#~-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item. `where` is its path in the dictionary; `raw` the object as submitted."""
+
+    where: str
+    type: Literal["constant", "template"]
+    value: str
+    param_type: ParamType | None
+    datasets: tuple[str, ...]
+    raw: Mapping[str, Any]
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Whether a flag of the item is on. Raises KeyError for a name that is no flag."""
+        if ITEM_KEYS[name].kind != "flag":
+            raise KeyError(name)
+        value = self.raw.get(name)
+        return default if value is None else bool(value)
+
+    def text(self, name: str) -> str | None:
+        value = self.raw.get(ITEM_KEYS[name].name)
+        return value if isinstance(value, str) and value else None
+
+    def whole(self, name: str) -> int | None:
+        value = self.raw.get(ITEM_KEYS[name].name)
+        return value if isinstance(value, int) else None
+
+    def number(self, name: str) -> float | None:
+        value = self.raw.get(ITEM_KEYS[name].name)
+        return value if isinstance(value, (int, float)) else None
+
+    @property
+    def is_template(self) -> bool:
+        return self.type == "template"
+
+    @property
+    def stream(self) -> str | None:
+        """Name of the first placeholder of the value: `IN` of `--in=${IN/T}`."""
+        match = _STREAM.search(self.value)
+        return match[1] if match and match[1] else None
+
+    @property
+    def file_name(self) -> str:
+        """The file-name template of an output or log: what follows the last `=`, without quotes."""
+        return file_name_of(self.value)
+
+
+def file_name_of(value: str) -> str:
+    return value.rpartition("=")[2].strip().strip("\"'")
+
+
+def parse_item(raw: object, where: str, faults: Faults, hint: str = "") -> Item | None:
+    """Check one item; None (with faults added) when it cannot be used."""
+    if not isinstance(raw, dict):
+        faults.add(where, "type", f"Expected an object with type and value, got {shown(raw)}.")
+        return None
+    before = len(faults.found)
+    for name, value in raw.items():
+        key = ITEM_KEYS.get(name)
+        if key is None:
+            faults.add(join_path(where, name), "known key", f"{shown(name)} is not a key of an item{hint}.")
+        else:
+            check_value(key, value, join_path(where, name), faults)
+    if "type" not in raw:
+        faults.add(join_path(where, "type"), "required", "Each item needs a type: constant or template.")
+    if len(faults.found) > before:
+        return None
+    item = Item(
+        where=where,
+        type=raw["type"],
+        value=raw.get("value") or "",
+        param_type=raw.get("param_type"),
+        datasets=split_names(raw.get("dataset") or ""),
+        raw=raw,
+    )
+    _check_item(item, faults)
+    return item if len(faults.found) == before else None
+
+
+def _check_item(item: Item, faults: Faults) -> None:
+    if item.type == "constant":
+        if item.raw.get("value") is None:
+            faults.add(join_path(item.where, "value"), "required", "A constant needs a value.")
+        return
+    _check_datasets(item, faults)
+    if item.param_type is None:
+        faults.add(
+            join_path(item.where, "param_type"), "required", f"A template needs one of {', '.join(PARAM_TYPES)} here."
+        )
+    elif item.param_type in ("output", "log"):
+        _check_output(item, faults)
+    else:
+        _check_stream(item, faults)
+    _check_files(item, faults)
+
+
+def _check_datasets(item: Item, faults: Faults) -> None:
+    where = join_path(item.where, "dataset")
+    if not item.datasets and item.param_type in ("input", "pseudo_input", "output", "log"):
+        faults.add(where, "required", f"A template of type {item.param_type} needs a dataset.")
+    if len(item.datasets) > 1 and item.param_type in ("output", "log"):
+        faults.add(where, "one", f"An output goes to one dataset, and these are {len(item.datasets)}.")
+    for name in item.datasets:
+        if len(name) > LONGEST_DATASET:
+            faults.add(where, "length", f"A dataset name has at most {LONGEST_DATASET} characters, not {len(name)}.")
+        elif re.fullmatch(NAME, name) is None:
+            faults.add(where, "pattern", f"{shown(name)} is not a dataset name; the pattern is {NAME}.")
+
+
+def _check_stream(item: Item, faults: Faults) -> None:
+    where = join_path(item.where, "value")
+    stream = item.stream
+    if stream is None:
+        if item.param_type != "pseudo_input" or item.value:
+            faults.add(
+                where, "placeholder", f"A template of type {item.param_type} needs a placeholder such as ${{IN}}."
+            )
+    elif item.param_type != "number" and len(stream) > LONGEST_STREAM:
+        faults.add(where, "length", f"The name in a placeholder has at most {LONGEST_STREAM} characters.")
+
+
+def _check_output(item: Item, faults: Faults) -> None:
+    where = join_path(item.where, "value")
+    name = item.file_name
+    if name.startswith("regex|"):
+        return
+    if len(name) > 256:
+        faults.add(where, "length", f"A file-name template has at most 256 characters, and this has {len(name)}.")
+    if _FILE_NAME.fullmatch(PLACEHOLDER.sub("0", name)) is None:
+        faults.add(
+            where,
+            "file name",
+            f"{shown(name)} is not a file name: letters, digits and _ . + @ % # ~ - are allowed, after the last '='.",
+        )
+
+
+def _check_files(item: Item, faults: Faults) -> None:
+    for name in ("include", "exclude"):
+        for expression in split_names(item.text(name) or ""):
+            try:
+                re.compile(expression)
+            except (re.error, OverflowError, RecursionError) as error:
+                where = join_path(item.where, name)
+                faults.add(where, "regular expression", f"{shown(expression)} is none: {error}.")
+    files = item.raw.get("files")
+    if files is None:
+        return
+    where = join_path(item.where, "files")
+    if not isinstance(files, list):
+        faults.add(where, "type", f"Expected a list of file names, got {shown(files)}.")
+        return
+    for index, file in enumerate(files):
+        lfn = file.get("lfn") if isinstance(file, dict) else file
+        if not isinstance(lfn, str) or not 0 < len(lfn) <= 256:
+            faults.add(
+                f"{where}[{index}]", "file name", "Expected a name of 1 to 256 characters, or an object with lfn."
+            )
+
+
+def parse_items(raw: object, where: str, faults: Faults, most: int) -> tuple[Item, ...]:
+    """All items of a list, without those that have faults. Says nothing of a value that is no list."""
+    if not isinstance(raw, list):
+        return ()
+    if len(raw) > most:
+        faults.add(where, "length", f"At most {most} items are allowed, and these are {len(raw)}.")
+        return ()
+    parsed = [parse_item(one, f"{where}[{index}]", faults) for index, one in enumerate(raw)]
+    return tuple(item for item in parsed if item is not None)
+
+
+def one_or_many(raw: object) -> Sequence[object]:
+    """`log` and `log_merge` may be one object or a list of them."""
+    return raw if isinstance(raw, list) else [raw]

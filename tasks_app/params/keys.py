@@ -1,0 +1,349 @@
+"""The table of all top-level keys of a submitted task: what each is, its limits, and the split-rule code it becomes.
+
+Widths of texts are those of the columns where they end up. Numbers that end up in nine-digit columns are limited to
+nine digits. Sizes and times carry their unit in the meaning, since the names are fixed by the clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tasks_app.params.kinds import NINE_DIGITS, Key, Kind
+
+# Dataset and file names end up in paths of storage systems and in comma lists of the pilot's protocol.
+NAME = r"[A-Za-z0-9_][A-Za-z0-9_.+:@/#~=-]*"
+UNIT_OF_DISK = tuple(
+    f"{unit}{per}{fixed}" for unit in ("B", "kB", "MB", "GB") for per in ("", "PerEvent") for fixed in ("", "Fixed")
+)
+UNIT_OF_CPU = ("HS06sPerEvent", "mHS06sPerEvent", "HS06sPerEventFixed", "mHS06sPerEventFixed")
+UNIT_OF_RAM = ("MB", "MBPerCore", "MBPerCoreFixed")
+
+
+def _text(
+    name: str,
+    longest: int,
+    meaning: str,
+    *,
+    choices: tuple[str, ...] = (),
+    pattern: str | None = None,
+    required: bool = False,
+    nullable: bool = True,
+    code: str | None = None,
+) -> Key:
+    return Key(
+        name,
+        "text",
+        meaning,
+        longest=longest,
+        choices=choices,
+        pattern=pattern,
+        required=required,
+        nullable=nullable,
+        code=code,
+        rule="own" if code else "",
+    )
+
+
+def _int(
+    name: str, meaning: str, low: int = 0, high: int = NINE_DIGITS, code: str | None = None, own: bool = False
+) -> Key:
+    return Key(
+        name,
+        "integer",
+        meaning,
+        nullable=True,
+        low=low,
+        high=high,
+        code=code,
+        rule="" if code is None else "own" if own else "value",
+    )
+
+
+def _number(name: str, meaning: str, low: float = 0, high: float = NINE_DIGITS) -> Key:
+    return Key(name, "number", meaning, nullable=True, low=low, high=high)
+
+
+def _flag(name: str, meaning: str, code: str | None = None, own: bool = False) -> Key:
+    return Key(name, "flag", meaning, nullable=True, code=code, rule="" if code is None else "own" if own else "flag")
+
+
+def _other(
+    name: str, kind: Kind, meaning: str, longest: int | None = None, code: str | None = None, pattern: str | None = None
+) -> Key:
+    return Key(
+        name, kind, meaning, nullable=True, longest=longest, code=code, rule="own" if code else "", pattern=pattern
+    )
+
+
+IDENTITY: Sequence[Key] = (
+    _text("taskName", 132, "Name of the task", required=True, nullable=False),
+    _flag("uniqueTaskName", "Refuse or re-run when the user already has a task of this name"),
+    _text("userName", 128, "Owner; taken from the caller unless the caller may act for others"),
+    _text("vo", 16, "Virtual organisation; selects the refiner"),
+    _text("prodSourceLabel", 20, "Source label (managed, user, …); selects the refiner", required=True, nullable=False),
+    _text("taskType", 64, "prod or anal; selects the refiner"),
+    _int("taskPriority", "Assigned priority", low=-NINE_DIGITS),
+    _int("currentPriority", "Priority to start with, when it differs from the assigned one", low=-NINE_DIGITS),
+    _other("architecture", "any", "Platform: x86_64-el9-gcc13-opt, or an object with cpu_specs, gpu_spec"),
+    _text("transUses", 64, "Software release"),
+    _text("transHome", 128, "Software cache that holds the transformation"),
+    _text("transPath", 128, "Transformation to run: a name served by this site, or a URL"),
+    _text("processingType", 64, "Type of processing"),
+    _text("framework", 50, "What submitted the task"),
+    _text("workingGroup", 32, "Working group that owns the task"),
+    _text("countryGroup", 20, "Country group of the user"),
+    _text("ticketID", 50, "Ticket that follows the task"),
+    _text("ticketSystemType", 16, "System of that ticket"),
+    _text("campaign", 32, "Campaign to which the task belongs"),
+    _text("container_name", 200, "Container image of the payload"),
+    _text("nucleus", 52, "Where outputs are gathered"),
+    _int("reqID", "Number of the request; the task's own number when left out", high=10**12),
+    _text("cloud", 10, "Cloud of the task; WORLD lets a nucleus be chosen"),
+    _text("site", 60, "Run only on these sites (comma text)"),
+    _text("workQueueName", 16, "Work queue to use instead of the evaluated one"),
+    _text("gshare", 32, "Global share to use instead of the evaluated one"),
+    _number("goal", "Completion in per cent at which the task counts as done", high=100),
+    _text("ttcrTimestamp", 40, "Time of completion that is asked for (YYYY-mm-dd HH:MM:SS.ffffff)"),
+    _text("osInfo", 256, "Operating system of the submitting machine"),
+    _flag("noThrottle", "Never throttle the task for its failed attempts"),
+    _int("parent_tid", "Task whose outputs this one reads", high=10**12),
+    _text("parentTaskName", 132, "Name of that task"),
+    _flag("official", "Official task of a group"),
+    _text("sourceURL", 256, "Server that keeps the sandbox; fills ${SURL}"),
+    _text("cliParams", 200_000, "Command line that made the task"),
+    _flag("noEmail", "Send no mail when the task ends"),
+)
+
+RESOURCES: Sequence[Key] = (
+    _int("coreCount", "Cores a job; 0 = any number", high=10_000),
+    _int("walltime", "Expected wall time in seconds; negative also switches the looping check off", low=-NINE_DIGITS),
+    _text("walltimeUnit", 32, "Unit of walltime"),
+    _number("cpuTime", "CPU time an event, in cpuTimeUnit"),
+    _text("cpuTimeUnit", 32, "Unit of cpuTime", choices=UNIT_OF_CPU),
+    _int(
+        "cpuEfficiency", "Share of one core's power that is used, in per cent; 0 = wall time does not scale", high=100
+    ),
+    _int("baseWalltime", "Part of the wall time that does not scale with events, in seconds"),
+    _int("ramCount", "Memory in ramUnit"),
+    _text("ramUnit", 32, "Unit of ramCount", choices=UNIT_OF_RAM),
+    _text("ramCountUnit", 32, "Same as ramUnit", choices=UNIT_OF_RAM),
+    _int("baseRamCount", "Memory that does not scale with cores, in MB"),
+    _int("mergeRamCount", "Memory of a merge job, in MB"),
+    _int("mergeCoreCount", "Cores of a merge job", high=10_000),
+    _int("outDiskCount", "Size of outputs in outDiskUnit, per MB of input or per event"),
+    _text("outDiskUnit", 32, "Unit of outDiskCount", choices=UNIT_OF_DISK),
+    _int("workDiskCount", "Size of the work folder in workDiskUnit"),
+    _text("workDiskUnit", 32, "Unit of workDiskCount", choices=("B", "kB", "MB", "GB")),
+    _int("ioIntensity", "Input and output rate in ioIntensityUnit"),
+    _text("ioIntensityUnit", 32, "Unit of ioIntensity", choices=("kBPerS",)),
+)
+
+SPLITTING: Sequence[Key] = (
+    _int("nFilesPerJob", "Exact number of input files a job", low=1, high=1000, code="NF", own=True),
+    _int("nEventsPerJob", "Events a job, and size of the slices into which files are cut", low=1, code="NE", own=True),
+    _int("tgtNumEventsPerJob", "Events a job to aim at; files are cut into even slices", low=1, code="NE", own=True),
+    _int("nEventsPerInputFile", "Events in each input file", low=1, code="EI", own=True),
+    _int("nEventsPerFile", "Same as nEventsPerInputFile", low=1, code="EI", own=True),
+    _int(
+        "nGBPerJob",
+        "Largest size of inputs, outputs and work folder of a job, in GB (1024³)",
+        low=1,
+        high=100_000,
+        code="NG",
+    ),
+    _int("nMaxFilesPerJob", "Most input files a job (200 when unset)", low=1, high=1000, code="MF"),
+    _int("maxEventsPerJob", "Most events a job when the number is dynamic", low=1, code="MX"),
+    _int("minGranularity", "Smallest number of events that can be handed out", low=1, code="DY", own=True),
+    _int("nEventsPerRange", "Same as minGranularity", low=1, code="DY", own=True),
+    _int("maxWalltime", "Longest expected wall time of a job, in hours", low=1, high=10_000, code="MW"),
+    _int(
+        "tgtMaxOutputForNG",
+        "Size in GB that the largest output shall get after scouting",
+        low=1,
+        high=100_000,
+        code="TN",
+    ),
+    _int("nFilesPerMergeJob", "Files a merge job", low=1, high=1000, code="ZF"),
+    _int("nEventsPerMergeJob", "Events a merge job", low=1, code="ZE"),
+    _int("nGBPerMergeJob", "Largest size of a merge job, in GB", low=1, high=100_000, code="ZG"),
+    _int("nMaxFilesPerMergeJob", "Most files a merge job (50 when unset)", low=1, high=1000, code="ZM"),
+    _int("maxNumJobs", "Most jobs at a time", low=1, code="MN"),
+    _int("totNumJobs", "All jobs that the task will ever have", low=1, code="TJ"),
+    _int("nChunksToWait", "Jobs' worth of inputs to wait for before pending inputs are released", low=1, code="NT"),
+    _int("nFiles", "Most input files to use", low=1),
+    _int("nEvents", "Most events to use", low=1, high=10**12),
+    _int("nEventsPerOutputFile", "Events in each output file of merging on site", low=1),
+    _other(
+        "addNthFieldToLFN",
+        "names",
+        "Fields of the input's name, counted from 1, to put into output names",
+        longest=4,
+        code="AN",
+        pattern=r"[1-9]\d{0,2}",
+    ),
+)
+
+VALUE_CODES: Sequence[Key] = (
+    _int("scoutSuccessRate", "Share of scouts that must succeed, in tenths", high=10, code="SS"),
+    _int("t1Weight", "Weight of the nucleus; -1 = run there only", low=-1_000_000, high=1_000_000, code="TW"),
+    _int("minCpuEfficiency", "Least CPU efficiency of scouts, in per cent", high=100, code="MC"),
+    _int("maxCoreCount", "Most cores a job", low=1, high=10_000, code="CC"),
+    _int("retryRamOffset", "Memory of the first retry after a memory failure, in MB", code="RX"),
+    _int("retryRamStep", "Step of memory from retry to retry, in MB", low=1, code="RY"),
+    _int("retryRamMax", "Most memory of a retry, in MB", low=1, code="RZ"),
+    _int("nEventsPerWorker", "Events in an event range", low=1, code="ES"),
+    _int("nEsConsumers", "Jobs that share the events of one input", low=1, high=1000, code="EC"),
+    _int("nSitesPerJob", "Sites that share one input", low=1, high=1000, code="NS"),
+    _int("maxAttemptES", "Attempts of an event range", high=999, code="XA"),
+    _int("maxAttemptEsJob", "Attempts of an event-service job", high=999, code="XJ"),
+    _int("nJumboJobs", "Jumbo jobs of the task", high=10_000, code="NJ"),
+    _int("maxJumboPerSite", "Jumbo jobs a site", low=1, high=10_000, code="MJ", own=True),
+)
+
+CHOICES: Sequence[Key] = (
+    _flag("skipScout", "Run no scout jobs first", code="US", own=True),
+    _flag("forceStaged", "Copy inputs to local disk, as useLocalIO does", code="LI", own=True),
+    _flag("useLocalIO", "Copy inputs to local disk instead of reading them over the network", code="LI", own=True),
+    _text("loadXML", 1_000_000, "Job boundaries given as XML", code="LX"),
+    _text("ddmBackEnd", 32, "Data management system", pattern=r"[A-Za-z0-9_.-]+", code="DE"),
+    _text(
+        "ipConnectivity",
+        20,
+        "Network that the payload needs",
+        choices=("full", "http", "full#IPv4", "full#IPv6", "http#IPv4", "http#IPv6"),
+        code="IP",
+    ),
+    _text(
+        "altStageOut",
+        10,
+        "Store outputs elsewhere when the first place fails",
+        choices=("on", "off", "force"),
+        code="AT",
+    ),
+    _text("allowInputLAN", 10, "Read inputs over the local network", choices=("use", "only"), code="IL"),
+    _text("useJobCloning", 10, "Run copies of each job", choices=("runonce", "storeonce"), code="UC"),
+    _text(
+        "fullChain",
+        10,
+        "Keep the whole chain of tasks at the nucleus",
+        choices=("only", "require", "capable"),
+        code="FU",
+    ),
+    _text("orderInputBy", 20, "Order of inputs", choices=("eventsAlignment",), code="OI"),
+    _flag("mergeOutput", "Merge the outputs of several jobs into one file", code="MO"),
+    _flag("hpoWorkflow", "The task optimises hyper-parameters", code="HO", own=True),
+    _flag("segmentedWork", "The inputs are divided into named segments", code="SW", own=True),
+    _other("pfnList", "names", "Physical names of the input files", longest=4000, code="PL"),
+    _other("multiStepExec", "object", "Commands of the steps of the payload", code="MS"),
+)
+
+_FLAGS: Sequence[tuple[str, str, str]] = (
+    ("allowEmptyInput", "AE", "An empty input dataset is no fault"),
+    ("allowIncompleteInDS", "AI", "Input datasets may lack files at the sites"),
+    ("allowInputWAN", "IW", "Read inputs over the wide area network"),
+    ("allowPartialFinish", "AP", "A task that is partly successful ends as finished"),
+    ("avoidVP", "AV", "No virtual placement of inputs"),
+    ("cloudAsVO", "CV", "The cloud stands for the virtual organisation"),
+    ("debugMode", "DM", "Pilots send the payload's output while it runs"),
+    ("decAttOnFailedES", "XF", "Failed event-service jobs do not use up attempts"),
+    ("disableAutoRetry", "DR", "Try each input once"),
+    ("disableAutoFinish", "DF", "An exhausted task waits for a person"),
+    ("disableReassign", "DI", "Jobs stay at their site"),
+    ("encJobParams", "EJ", "Encode job parameters"),
+    ("failWhenGoalUnreached", "FG", "The task fails when its goal is not reached"),
+    ("fineGrainedProc", "FP", "Events are handed out one by one"),
+    ("ignoreMissingInDS", "IM", "Go on without input datasets that do not exist"),
+    ("inFilePosEvtNum", "IF", "Event numbers count inside the file"),
+    ("inputPreStaging", "IS", "Stage inputs from tape first"),
+    ("intermediateTask", "IN", "A middle step of a chain"),
+    ("mergeEsOnOS", "ME", "Merge events in the object store"),
+    ("messageDriven", "MD", "Messages drive job generation"),
+    ("noAutoPause", "NP", "Never pause the task by itself"),
+    ("noExecStrCnv", "NC", "Leave the execution string as it is"),
+    ("noInputPooling", "NI", "Do not wait to pool inputs"),
+    ("noLoopingCheck", "LC", "Payloads without output are not stopped"),
+    ("noWaitParent", "NW", "Start while the parent task still runs"),
+    ("notDiscardEvents", "ND", "Keep events of failed jobs"),
+    ("onSiteMerging", "OM", "Merge outputs on the site"),
+    ("onlyTagsForFC", "OT", "Match fat containers by tags only"),
+    ("orderByLB", "OL", "Order inputs by luminosity block"),
+    ("osMatching", "OS", "Match the operating system"),
+    ("pushJob", "PJ", "Push jobs to the site"),
+    ("pushStatusChanges", "PC", "Publish each change of state"),
+    ("putLogToOS", "PO", "Store logs in the object store"),
+    ("registerEsFiles", "RE", "Register files of events"),
+    ("releasePerLB", "RP", "Release inputs per luminosity block"),
+    ("respectLB", "RL", "A job never crosses a luminosity block"),
+    ("respectSplitRule", "RR", "Scouts keep the splitting rules"),
+    ("resurrectConsumers", "SC", "Revive event-service jobs"),
+    ("reuseSecOnDemand", "RO", "Reuse secondary files when they run out"),
+    ("runUntilClosed", "RC", "Run until the input dataset is closed"),
+    ("stayOutputOnSite", "SO", "Leave outputs where they are made"),
+    ("switchEStoNormal", "SE", "Turn event-service jobs into normal ones"),
+    ("useExhausted", "UX", "Use the exhausted state"),
+    ("useFileAsSourceLFN", "UF", "Take name fields from the file, not the dataset"),
+    ("usePrefetcher", "UT", "Prefetch inputs"),
+    ("useRealNumEvents", "UE", "Use the number of events known of each file"),
+    ("useSecrets", "ST", "Give the user's secrets to the payload"),
+    ("useZipToPin", "UZ", "Pin zip files"),
+    ("waitInput", "WI", "Wait for inputs that do not exist yet"),
+    ("workflowHoldup", "WH", "Hold the task until its workflow releases it"),
+    ("writeInputToFile", "WF", "Hand the list of inputs over in a file"),
+)
+FLAGS: Sequence[Key] = tuple(_flag(name, meaning, code) for name, code, meaning in _FLAGS)
+
+LATER: Sequence[Key] = (
+    _flag("noInput", "The task reads no dataset; jobs are made from nEvents or nFiles"),
+    Key("jobParameters", "items", "What the command line of a job is made of, in order", required=True),
+    _other("log", "any", "Template of the log files: one object or a list"),
+    _other("log_merge", "any", "Template of the log files of merge jobs: one object or a list"),
+    _other("mergeSpec", "object", "The merge step; needed with mergeOutput"),
+    _other("buildSpec", "object", "The build step"),
+    _other("preproSpec", "object", "The preprocessing step"),
+    _other("esmergeSpec", "object", "The merge step of event service"),
+    _text("fixedSandbox", 256, "Sandbox to use from now on"),
+    _int("maxAttempt", "Attempts of each input", low=0, high=999),
+    _int("maxFailure", "Failures of each input", low=0, high=999),
+    _other("skipFilesUsedBy", "names", "Tasks whose finished inputs are left out", longest=20, pattern=r"\d+"),
+    _flag("useInFilesInContainer", "Skip files that other datasets of the container already gave"),
+    _flag("useInFilesWithNewAttemptNr", "Use inputs again under a new attempt number"),
+    _flag("getNumEventsInMetadata", "Take the number of events from metadata"),
+    _flag("skipShortInput", "Leave out incomplete tails of inputs"),
+    _flag("skipShortOutput", "Make no job that would be incomplete"),
+    _other("panda_data_carousel", "any", "Stage inputs through the data carousel"),
+    _flag("toStaging", "Go to the staging state first"),
+    _flag("remove_rule_when_done", "Remove the staging rule at the end"),
+    _other("prestagingRuleID", "object", "Staging rule of each dataset"),
+    _text("selfPrestagingRule", 255, "Staging rule that the submitter made"),
+    _flag("umNameAtEnd", "Names of unmerged files end in .panda.um instead of beginning with panda.um."),
+    _text("objectStore", 100, "Object store of event service"),
+    _other("segmentSpecs", "items", "Segments: name, id, files or datasets"),
+    _other("includedSite", "names", "Run on these sites only", longest=60),
+    _other("excludedSite", "names", "Never run on these sites", longest=60),
+    _text("transferType", 32, "How inputs are read remotely"),
+    _text("tarBallViaDDM", 512, "Sandbox as dataset:file"),
+    _number("esFraction", "Share of tasks to turn into event service", high=1),
+    _flag("esConvertible", "The task may be turned into event service"),
+    _flag("taskBrokerOnMaster", "The nucleus is chosen by the master dataset only"),
+    _other("hpoRequestData", "object", "Request of the optimisation service"),
+)
+
+GROUPS: Sequence[tuple[str, Sequence[Key]]] = (
+    ("identity", IDENTITY),
+    ("resources", RESOURCES),
+    ("splitting", SPLITTING),
+    ("behaviour", (*VALUE_CODES, *CHOICES, *FLAGS)),
+    ("steps and items", LATER),
+)
+KEYS: dict[str, Key] = {key.name: key for _, keys in GROUPS for key in keys}
+
+DS_FOR = "dsFor"
+DS_FOR_KEY = Key(
+    "dsFor<STREAM>", "names", "More datasets for that input stream", nullable=True, longest=255, pattern=NAME
+)
+
+
+def stream_of_ds_for(name: str) -> str | None:
+    """`IN` of `dsForIN`; None for other keys."""
+    stream = name.removeprefix(DS_FOR)
+    return stream if stream and stream != name and stream.replace("_", "").isalnum() else None

@@ -1,0 +1,158 @@
+"""The kinds of values that keys take, and the check of one value against its kind."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from tasks_app.params.faults import Faults, shown
+
+Kind = Literal["text", "integer", "number", "flag", "names", "object", "items", "any"]
+
+# What a person reads about each kind.
+KIND_TITLES: dict[Kind, str] = {
+    "text": "text",
+    "integer": "whole number",
+    "number": "number",
+    "flag": "true or false (1 and 0 are taken as well)",
+    "names": "list of names, or one text with commas between them",
+    "object": "object",
+    "items": "list of objects",
+    "any": "any JSON value",
+}
+
+MOST_NAMES = 10_000
+INT4 = 2**31 - 1
+NINE_DIGITS = 999_999_999
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key that may stand in the submitted dictionary, or in an object inside it.
+
+    `longest` counts characters of a text, or of each name of a list. `code` is the split-rule code that the key
+    becomes, if it does. `rule` says how: the value itself (`value`), 1 when true (`flag`), or in a way that the
+    split-rule module knows (`own`).
+    """
+
+    name: str
+    kind: Kind
+    meaning: str
+    required: bool = False
+    nullable: bool = False
+    low: float | None = None
+    high: float | None = None
+    longest: int | None = None
+    choices: tuple[str, ...] = ()
+    code: str | None = None
+    rule: Literal["value", "flag", "own", ""] = ""
+    pattern: str | None = None
+    group: str = ""
+
+    def type_title(self) -> str:
+        return KIND_TITLES[self.kind] + (", or null" if self.nullable else "")
+
+
+def check_value(key: Key, value: object, where: str, faults: Faults) -> None:
+    """Add a fault for each way in which `value` breaks what `key` promises."""
+    if value is None:
+        if not key.nullable:
+            faults.add(where, "not null", f"null is not allowed here; leave the key out or give a {key.type_title()}.")
+        return
+    if key.kind == "text":
+        _check_text(key, value, where, faults)
+    elif key.kind in ("integer", "number"):
+        _check_number(key, value, where, faults)
+    elif key.kind == "flag":
+        if not isinstance(value, bool) and not (isinstance(value, int) and value in (0, 1)):
+            _wrong_type(key, value, where, faults)
+    elif key.kind == "names":
+        _check_names(key, value, where, faults)
+    elif key.kind == "object":
+        if not isinstance(value, dict):
+            _wrong_type(key, value, where, faults)
+    elif key.kind == "items" and not isinstance(value, list):
+        _wrong_type(key, value, where, faults)
+
+
+def _wrong_type(key: Key, value: object, where: str, faults: Faults) -> None:
+    faults.add(where, "type", f"Expected a {key.type_title()}, got {_json_type(value)} {shown(value)}.")
+
+
+def _json_type(value: object) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, float)):
+        return "number"
+    return {"str": "text", "list": "list", "tuple": "list", "dict": "object", "NoneType": "null"}.get(
+        type(value).__name__, "value"
+    )
+
+
+def _check_text(key: Key, value: object, where: str, faults: Faults) -> None:
+    if not isinstance(value, str):
+        _wrong_type(key, value, where, faults)
+        return
+    _check_characters(key, value, where, faults)
+    if key.choices and value not in key.choices:
+        faults.add(where, "one of", f"Expected one of {', '.join(key.choices)}; got {shown(value)}.")
+
+
+def _check_characters(key: Key, value: str, where: str, faults: Faults) -> None:
+    if key.longest is not None and len(value) > key.longest:
+        faults.add(where, "length", f"At most {key.longest} characters are allowed, and this has {len(value)}.")
+    elif key.required and not value.strip():
+        faults.add(where, "not empty", "This text must not be empty.")
+    elif key.pattern is not None and re.fullmatch(key.pattern, value) is None:
+        faults.add(where, "pattern", f"{shown(value)} does not match the pattern {key.pattern}.")
+
+
+def _check_number(key: Key, value: object, where: str, faults: Faults) -> None:
+    wanted = int if key.kind == "integer" else (int, float)
+    if isinstance(value, bool) or not isinstance(value, wanted):
+        _wrong_type(key, value, where, faults)
+        return
+    if key.low is not None and value < key.low:
+        faults.add(where, "at least", f"The least value is {key.low:g}, and this is {value}.")
+    if key.high is not None and value > key.high:
+        faults.add(where, "at most", f"The largest value is {int(key.high)}, and this is {value}.")
+
+
+def _check_names(key: Key, value: object, where: str, faults: Faults) -> None:
+    if isinstance(value, str):
+        names: list[object] = list(split_names(value))
+    elif isinstance(value, list):
+        names = value
+    elif isinstance(value, int) and not isinstance(value, bool):
+        names = [str(value)]
+    else:
+        _wrong_type(key, value, where, faults)
+        return
+    if len(names) > MOST_NAMES:
+        faults.add(where, "length", f"At most {MOST_NAMES} names are allowed, and these are {len(names)}.")
+        return
+    for index, name in enumerate(names):
+        place = f"{where}[{index}]" if isinstance(value, list) else where
+        if isinstance(name, int) and not isinstance(name, bool):
+            name = str(name)
+        if isinstance(name, str):
+            _check_characters(key, name, place, faults)
+        else:
+            faults.add(place, "type", f"Expected a name, got {_json_type(name)} {shown(name)}.")
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """The names of a comma text, without blanks and empty pieces."""
+    return tuple(piece.strip() for piece in text.split(",") if piece.strip())
+
+
+def names_of(value: object) -> tuple[str, ...]:
+    """The names of a value that `check_value` accepted for a key of kind `names`; none for null."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return split_names(value)
+    if isinstance(value, list):
+        return tuple(str(name) for name in value)
+    return (str(value),)

@@ -1,0 +1,141 @@
+"""Rules that span several keys. Each is one function; none speaks when a key that it reads has a fault already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tasks_app.params.faults import Faults, join_path, shown
+from tasks_app.params.items import SERIAL, Item
+
+if TYPE_CHECKING:
+    from tasks_app.params.schema import TaskParams
+
+Rule = Callable[["TaskParams", Faults], None]
+
+
+def some_work(params: TaskParams, faults: Faults) -> None:
+    """Without input, something must say how much there is to do; with input, an item must name it."""
+    if params.flag("noInput"):
+        if not any(params.given(n) for n in ("nEvents", "nFiles", "totNumJobs", "pfnList", "hpoRequestData")):
+            faults.add("noInput", "amount of work", "With noInput, nEvents or nFiles must say how much there is to do.")
+    elif not any(i.is_template and i.param_type in ("input", "pseudo_input") for i in params.items):
+        faults.add(
+            "jobParameters",
+            "some input",
+            "A task needs an item with param_type input, or noInput true with nEvents or nFiles.",
+        )
+
+
+def merging(params: TaskParams, faults: Faults) -> None:
+    if not params.flag("mergeOutput"):
+        return
+    if params.spec("mergeSpec") is None:
+        faults.add("mergeSpec", "required", "mergeOutput needs mergeSpec with the jobParameters of the merge step.")
+    if not params.logs:
+        faults.add("log", "required", "mergeOutput needs log, since merge jobs are arranged by the log files.")
+
+
+def library(params: TaskParams, faults: Faults) -> None:
+    if params.spec("buildSpec") is not None:
+        return
+    for item in params.items:
+        if "${LIB}" in item.value:
+            where = join_path(item.where, "value")
+            faults.add(where, "build", "${LIB} is made by a build step, and there is no buildSpec.")
+
+
+def outputs(params: TaskParams, faults: Faults) -> None:
+    """Files of different jobs must have different names, and so must the outputs of one job."""
+    seen: dict[str, str] = {}
+    many = can_make_many_jobs(params)
+    own_names = params.given("loadXML") or params.flag("onSiteMerging")
+    for item in (*output_items(params), *params.merge_logs):
+        where, name = join_path(item.where, "value"), item.file_name
+        if name.startswith("regex|"):
+            continue
+        if many and not own_names and SERIAL.search(name) is None:
+            faults.add(where, "serial number", f"Several jobs would make the file {shown(name)}; put ${{SN}} into it.")
+        if name in seen:
+            faults.add(where, "unique", f"{shown(name)} is the file name of {seen[name]} already.")
+        seen.setdefault(name, item.where)
+
+
+def in_or_out(params: TaskParams, faults: Faults) -> None:
+    inputs = {d for i in params.items if i.is_template and i.param_type == "input" for d in i.datasets}
+    for item in output_items(params):
+        for dataset in item.datasets:
+            if dataset in inputs:
+                where = join_path(item.where, "dataset")
+                faults.add(where, "input or output", f"{shown(dataset)} is an input of the task as well.")
+
+
+def sites(params: TaskParams, faults: Faults) -> None:
+    excluded = set(params.names("excludedSite"))
+    both = excluded.intersection(params.names("includedSite"))
+    if both:
+        faults.add("excludedSite", "contradiction", f"Both included and excluded: {', '.join(sorted(both)[:5])}.")
+    if params.text("site") in excluded:
+        faults.add("excludedSite", "contradiction", f"{params.text('site')} is the site of the task and excluded.")
+
+
+def memory(params: TaskParams, faults: Faults) -> None:
+    units = {unit for unit in (params.text("ramUnit"), params.text("ramCountUnit")) if unit}
+    if len(units) > 1:
+        faults.add("ramCountUnit", "contradiction", f"ramUnit and ramCountUnit differ: {', '.join(sorted(units))}.")
+    offset, most = params.whole("retryRamOffset"), params.whole("retryRamMax")
+    if offset is not None and most is not None and most < offset:
+        faults.add("retryRamMax", "at least", f"It must not be below retryRamOffset ({offset}), and it is {most}.")
+
+
+def segments(params: TaskParams, faults: Faults) -> None:
+    if params.flag("segmentedWork") and not params.given("segmentSpecs"):
+        faults.add("segmentSpecs", "required", "segmentedWork needs segmentSpecs.")
+
+
+def architecture(params: TaskParams, faults: Faults) -> None:
+    value: Any = params.raw.get("architecture")
+    if value is None or isinstance(value, Mapping):
+        return
+    if not isinstance(value, str):
+        faults.add("architecture", "type", f"Expected a text or an object, got {shown(value)}.")
+    elif len(value) > 256:
+        faults.add("architecture", "length", f"At most 256 characters are allowed, and this has {len(value)}.")
+
+
+_RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
+    (some_work, ("noInput", "nEvents", "nFiles", "totNumJobs", "pfnList", "hpoRequestData", "jobParameters")),
+    (merging, ("mergeOutput", "mergeSpec", "log")),
+    (library, ("buildSpec", "jobParameters")),
+    (outputs, ("noInput", "nEvents", "nFiles", "nEventsPerJob", "nFilesPerJob", "jobParameters", "log", "log_merge",
+               "loadXML", "onSiteMerging")),
+    (in_or_out, ("jobParameters", "log")),
+    (sites, ("site", "includedSite", "excludedSite")),
+    (memory, ("ramUnit", "ramCountUnit", "retryRamOffset", "retryRamMax")),
+    (segments, ("segmentedWork", "segmentSpecs")),
+    (architecture, ()),
+)  # fmt: skip
+
+
+def check_across(params: TaskParams, faults: Faults) -> None:
+    """Run every rule whose keys have no fault of their own."""
+    for rule, keys in _RULES:
+        if not faults.touches(*keys):
+            rule(params, faults)
+
+
+def output_items(params: TaskParams) -> tuple[Item, ...]:
+    """Templates of outputs and logs of normal jobs, in order."""
+    own = tuple(i for i in params.items if i.is_template and i.param_type in ("output", "log"))
+    return own + params.logs
+
+
+def can_make_many_jobs(params: TaskParams) -> bool:
+    """Whether the task may have more than one job, as far as the dictionary tells."""
+    files, per_job = params.whole("nFiles"), params.whole("nFilesPerJob")
+    if params.flag("noInput"):
+        events, events_per_job = params.whole("nEvents"), params.whole("nEventsPerJob")
+        by_events = events is not None and events_per_job is not None and events > events_per_job
+        by_files = files is not None and files > (per_job or 1)
+        return by_events or by_files
+    return not (files == 1 or (files is not None and per_job is not None and files <= per_job))

@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tasks_app.params.faults import MOST_FAULTS
+from tasks_app.params.keys import KEYS
+from tasks_app.params.schema import ParamErrors, describe, parse
+from tests.tasks_app.params import dictionaries as d
+
+Params = dict[str, Any]
+
+
+def faults_of(raw: object) -> dict[str, str]:
+    """Field -> rule of every fault; none when the dictionary is accepted."""
+    try:
+        parse(raw)
+    except ParamErrors as errors:
+        return {error.field: error.rule for error in errors.errors}
+    return {}
+
+
+@pytest.mark.parametrize("make", d.ALL, ids=lambda make: make.__name__)
+def test_the_usual_kinds_of_task_are_accepted(make: Callable[[], Params]) -> None:
+    raw = make()
+    assert dict(parse(raw).raw) == raw
+
+
+def test_items_are_read_in_order_with_their_streams() -> None:
+    params = parse(d.reconstruction())
+    assert [item.stream for item in params.items] == ["IN", "MB", "SN"]
+    assert params.items[2].file_name == "AOD.r1._${SN}.root"
+    assert params.logs[0].file_name == "log.r1._${SN}.log.tgz"
+
+
+def test_what_a_client_leaves_out_has_a_default() -> None:
+    params = parse(d.smallest())
+    assert (params.task_type, params.vo, params.user_name, params.logs) == ("anal", None, None, ())
+
+
+def test_names_come_from_a_list_a_comma_text_or_null() -> None:
+    assert parse(d.smallest(includedSite=["A", "B"])).names("includedSite") == ("A", "B")
+    assert parse(d.smallest(includedSite="A, B")).names("includedSite") == ("A", "B")
+    assert parse(d.smallest(includedSite=None)).names("includedSite") == ()
+
+
+def test_datasets_can_be_added_to_any_stream() -> None:
+    params = parse(d.smallest(dsForIN="a.b/,c.d", dsForIN_2="e"))
+    assert dict(params.datasets_for) == {"IN": ("a.b/", "c.d"), "IN_2": ("e",)}
+
+
+def test_asking_for_a_key_as_the_wrong_kind_is_a_programming_error() -> None:
+    with pytest.raises(KeyError):
+        parse(d.smallest()).whole("taskName")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "rule"),
+    [
+        ({"nFilesPerJb": 3}, "nFilesPerJb", "known key"),
+        ({"taskName": None}, "taskName", "not null"),
+        ({"taskName": " "}, "taskName", "not empty"),
+        ({"taskName": "x" * 133}, "taskName", "length"),
+        ({"workingGroup": "g" * 33}, "workingGroup", "length"),
+        ({"userName": "u" * 129}, "userName", "length"),
+        ({"vo": "v" * 17}, "vo", "length"),
+        ({"architecture": "a" * 257}, "architecture", "length"),
+        ({"architecture": 5}, "architecture", "type"),
+        ({"cliParams": "c" * 200_001}, "cliParams", "length"),
+        ({"coreCount": "8"}, "coreCount", "type"),
+        ({"coreCount": True}, "coreCount", "type"),
+        ({"coreCount": 1.5}, "coreCount", "type"),
+        ({"ramCount": -1}, "ramCount", "at least"),
+        ({"nFilesPerJob": 0}, "nFilesPerJob", "at least"),
+        ({"nFilesPerJob": 1001}, "nFilesPerJob", "at most"),
+        ({"outDiskCount": 10**9}, "outDiskCount", "at most"),
+        ({"nEvents": 2**70}, "nEvents", "range"),
+        ({"cpuTime": float("nan")}, "cpuTime", "finite"),
+        ({"goal": float("inf")}, "goal", "finite"),
+        ({"goal": 100.5}, "goal", "at most"),
+        ({"ramUnit": "GB"}, "ramUnit", "one of"),
+        ({"ramUnit": "MB", "ramCountUnit": "MBPerCore"}, "ramCountUnit", "contradiction"),
+        ({"allowInputLAN": "yes"}, "allowInputLAN", "one of"),
+        ({"mergeOutput": "yes"}, "mergeOutput", "type"),
+        ({"respectLB": 2}, "respectLB", "type"),
+        ({"includedSite": [1.5]}, "includedSite[0]", "type"),
+        ({"includedSite": ["A"], "excludedSite": "B,A"}, "excludedSite", "contradiction"),
+        ({"site": "A", "excludedSite": ["A"]}, "excludedSite", "contradiction"),
+        ({"addNthFieldToLFN": "0"}, "addNthFieldToLFN", "pattern"),
+        ({"dsForIN": "../secret"}, "dsForIN", "pattern"),
+        ({"retryRamOffset": 4000, "retryRamMax": 3000}, "retryRamMax", "at least"),
+        ({"segmentedWork": True}, "segmentSpecs", "required"),
+        ({"mergeOutput": True, "log": d.log()}, "mergeSpec", "required"),
+        ({"mergeOutput": True, "mergeSpec": {"jobParameters": "x"}}, "log", "required"),
+        ({"mergeSpec": {"jobParams": "x", "jobParameters": "x"}}, "mergeSpec.jobParams", "known key"),
+        ({"buildSpec": {}}, "buildSpec.jobParameters", "required"),
+        ({"nEvents": None}, "noInput", "amount of work"),
+        ({"noInput": False}, "jobParameters", "some input"),
+        ({"jobParameters": "echo"}, "jobParameters", "type"),
+        ({"log": [d.constant("x")]}, "log[0].param_type", "one of"),
+        ({"cliParams": "a\x00b"}, "cliParams", "characters"),
+        ({"cliParams": "a\ud800b"}, "cliParams", "characters"),
+    ],
+)
+def test_each_rule_names_its_field(changes: Params, field: str, rule: str) -> None:
+    assert faults_of(d.smallest(**changes))[field] == rule
+
+
+@pytest.mark.parametrize(
+    ("item", "field", "rule"),
+    [
+        ("echo", "", "type"),
+        ({"value": "x"}, ".type", "required"),
+        ({"type": "constant"}, ".value", "required"),
+        ({"type": "macro", "value": "x"}, ".type", "one of"),
+        ({"type": "template", "value": "${IN}", "dataset": "a"}, ".param_type", "required"),
+        (d.template("inputs", "${IN}", "a"), ".param_type", "one of"),
+        (d.template("input", "--in=x", "a"), ".value", "placeholder"),
+        (d.template("input", "${IN}"), ".dataset", "required"),
+        (d.template("input", "${IN}", "a b"), ".dataset", "pattern"),
+        (d.template("input", "${IN}", "a" * 256), ".dataset", "length"),
+        (d.template("input", "${" + "X" * 21 + "}", "a"), ".value", "length"),
+        (d.template("input", "${IN}", "a", ratio=0), ".ratio", "at least"),
+        (d.template("input", "${IN}", "a", exclude="(unclosed"), ".exclude", "regular expression"),
+        (d.template("input", "${IN}", "a", files=[{"name": "x"}]), ".files[0]", "file name"),
+        (d.template("input", "${IN}", "a", dataSet="b"), ".dataSet", "known key"),
+        (d.template("number", "--seed=5"), ".value", "placeholder"),
+        (d.template("output", "--out=f.${SN}"), ".dataset", "required"),
+        (d.template("output", "--out=f.${SN}", "a,b"), ".dataset", "one"),
+        (d.template("output", "--out=f.root", "a"), ".value", "serial number"),
+        (d.template("output", "--out=f/${SN}.root", "a"), ".value", "file name"),
+        (d.template("output", "--out=f.${SN}.root --more", "a"), ".value", "file name"),
+        (d.template("output", "--out=f,${SN}.root", "a"), ".value", "file name"),
+        (d.constant("-l ${LIB}"), ".value", "build"),
+    ],
+)
+def test_each_rule_of_items_names_its_field(item: object, field: str, rule: str) -> None:
+    raw = d.smallest(jobParameters=[d.constant("first"), item])
+    assert faults_of(raw)[f"jobParameters[1]{field}"] == rule
+
+
+def test_all_faults_are_found_at_once() -> None:
+    raw = d.smallest(coreCount="8", ramUnit="GB", nonsense=1, log={"type": "constant"})
+    del raw["taskName"]
+    assert set(faults_of(raw)) == {"taskName", "coreCount", "ramUnit", "nonsense", "log.value"}
+
+
+def test_messages_are_sentences_with_the_numbers() -> None:
+    with pytest.raises(ParamErrors) as caught:
+        parse(d.smallest(taskName="x" * 140))
+    assert caught.value.errors[0].message == "At most 132 characters are allowed, and this has 140."
+
+
+def test_an_unknown_key_gets_the_nearest_name_as_a_hint() -> None:
+    with pytest.raises(ParamErrors, match=r"Did you mean nFilesPerJob\?"):
+        parse(d.smallest(nFilePerJob=3))
+
+
+def test_one_job_may_have_an_output_without_serial_number() -> None:
+    one = d.template("output", "--out=result.root", "a")
+    assert faults_of(d.smallest(nEvents=1, jobParameters=[one])) == {}
+    assert faults_of(d.smallest(nEvents=2, jobParameters=[one])) == {"jobParameters[0].value": "serial number"}
+
+
+def test_two_outputs_of_a_job_cannot_share_a_file_name() -> None:
+    items = [d.template("output", "f.${SN}", "a"), d.template("output", "--o='f.${SN}'", "b")]
+    assert faults_of(d.smallest(jobParameters=items)) == {"jobParameters[1].value": "unique"}
+
+
+def test_a_dataset_cannot_be_read_and_written_by_one_task() -> None:
+    items = [d.template("input", "${IN}", "a"), d.template("output", "f.${SN}", "a")]
+    assert faults_of(d.smallest(jobParameters=items)) == {"jobParameters[1].dataset": "input or output"}
+
+
+def test_a_flag_that_says_false_is_off() -> None:
+    assert not parse(d.smallest(skipScout=False)).flag("skipScout")
+    assert parse(d.smallest(useLocalIO=1)).flag("useLocalIO")
+
+
+def test_deep_nesting_is_refused_without_exhausting_the_stack() -> None:
+    deep: Any = "x"
+    for _ in range(50_000):
+        deep = [deep]
+    assert "depth" in faults_of(d.smallest(multiStepExec={"a": deep})).values()
+    while isinstance(deep, list):
+        deep = deep.pop()
+
+
+def test_a_dictionary_of_any_size_is_refused_soon() -> None:
+    assert faults_of(d.smallest(pfnList=["x" * 1000] * 10_000)) == {"": "size"}
+
+
+def test_thousands_of_faults_are_counted_but_not_listed() -> None:
+    with pytest.raises(ParamErrors) as caught:
+        parse({**d.smallest(), **{f"key{n}": n for n in range(3000)}})
+    assert len(caught.value.errors) == MOST_FAULTS + 1
+    assert caught.value.errors[-1].message == "2500 more faults are not listed."
+
+
+def test_every_key_is_described_once_and_with_a_meaning() -> None:
+    rows = describe()
+    assert len({(row.inside, row.name) for row in rows}) == len(rows)
+    assert {row.name for row in rows if not row.inside} == {*KEYS, "dsFor<STREAM>"}
+    assert all(row.meaning and row.type for row in rows)
+
+
+def test_every_text_has_an_upper_bound() -> None:
+    unbounded = [key.name for key in KEYS.values() if key.kind in ("text", "names") and key.longest is None]
+    assert unbounded == []
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+known_names = st.sampled_from([*KEYS, "dsForIN", "nFilePerJob"])
+item_names = ["type", "value", "param_type", "dataset", "files", "exclude", "ratio", "offset", "hidden"]
+items = st.lists(
+    st.dictionaries(
+        st.sampled_from(item_names),
+        json_values | st.sampled_from(["template", "constant", "input", "output", "${IN}", "f.${SN}", "("]),
+        max_size=6,
+    ),
+    max_size=4,
+)
+
+
+@given(raw=json_values)
+@settings(max_examples=200, deadline=None)
+def test_any_json_is_accepted_or_refused_with_param_errors(raw: object) -> None:
+    try:
+        parse(raw)
+    except ParamErrors as errors:
+        assert errors.errors
+
+
+@given(changes=st.dictionaries(known_names, json_values, max_size=6), parts=items)
+@settings(max_examples=400, deadline=None)
+def test_known_keys_with_any_values_are_accepted_or_refused_with_param_errors(changes: Params, parts: object) -> None:
+    try:
+        params = parse({**d.smallest(jobParameters=parts), **changes})
+    except ParamErrors as errors:
+        assert errors.errors and all(error.message for error in errors.errors)
+    else:
+        assert params.task_name
+
+
+@given(name=st.sampled_from(sorted(KEYS)), value=json_values)
+@settings(max_examples=300, deadline=None)
+def test_a_fault_of_one_key_never_hides_a_fault_of_another(name: str, value: object) -> None:
+    if name not in ("taskName", "coreCount") and name in faults_of(d.smallest(**{name: value})):
+        found = faults_of(d.smallest(**{name: value, "coreCount": "many"}))
+        # A value that cannot be stored ends the check early, so nothing else is said then.
+        assert "coreCount" in found or found[name] in ("characters", "finite", "range", "depth", "key")
