@@ -72,6 +72,7 @@ class File(models.Model):
     jobset_id = big("jobsetid")
     proc_status = text("proc_status", 64)
     constituent_id = big("constituent_id")
+    surl = models.TextField(null=True, blank=True, db_column="surl", help_text="where the local catalogue found the file")
 
     objects = FileQuerySet.as_manager()
 

@@ -1,0 +1,163 @@
+"""Hot path: the files of a dataset become rows. COPY in, by pages; a repeated feed adds only what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import psycopg
+from django.db import transaction
+
+from jedisite.sql import copy_lines, copy_text, hot_cursor
+from tasks_app.ddm.base import FileInfo
+
+COLUMNS = (
+    "jeditaskid", "datasetid", "creationdate", "lfn", "guid", "type", "status", "fsize", "checksum", "scope", "attemptnr",
+    "maxattempt", "nevents", "keeptrack", "startevent", "endevent", "firstevent", "failedattempt", "maxfailure", "lumiblocknr",
+    "ramcount", "surl",
+)
+
+
+class Record(NamedTuple):
+    """What becomes one row: a file, or a range of its events (first and last inclusive, from 0)."""
+
+    file: FileInfo
+    start_event: int | None = None
+    end_event: int | None = None
+    first_event: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedTarget:
+    """The dataset that is fed, and what all of its rows share."""
+
+    task_id: int
+    dataset_id: int
+    type: str
+    max_attempt: int | None
+    max_failure: int | None
+    keep_track: bool
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """Rows and events that a feed has added."""
+
+    files: int = 0
+    events: int = 0
+
+
+class LostClaimError(RuntimeError):
+    """Another process has taken the task over: nothing was written."""
+
+
+def feed(
+    target: FeedTarget,
+    pages: Iterable[list[FileInfo]],
+    now: datetime,
+    *,
+    slice_page: Callable[[list[FileInfo]], Iterator[Record]] | None = None,
+) -> Fed:
+    """Store the files of a dataset that are not stored yet and count them on it, one transaction a page.
+
+    A feed that was cut off is completed by the next one. Raises LostClaimError when the claim on the task is gone.
+    """
+    files = events = 0
+    for page in pages:
+        records = slice_page(page) if slice_page else map(Record, page)
+        fed = _feed_page(target, records, now)
+        files += fed.files
+        events += fed.events
+    return Fed(files, events)
+
+
+@transaction.atomic
+def _feed_page(target: FeedTarget, records: Iterable[Record], now: datetime) -> Fed:
+    with hot_cursor() as cursor:
+        hold(cursor, target.task_id, target.fence)
+        lines = _lines(target, records, now)
+        if _is_empty(cursor, target):
+            before = _mark(cursor, target)
+            copy_lines(cursor, "jedi_dataset_contents", COLUMNS, lines)
+            return _count(cursor, target, before)
+        cursor.execute("CREATE TEMP TABLE IF NOT EXISTS feed_page (LIKE jedi_dataset_contents) ON COMMIT DELETE ROWS")
+        cursor.execute("ALTER TABLE feed_page ALTER COLUMN fileid DROP NOT NULL")
+        copy_lines(cursor, "feed_page", COLUMNS, lines)
+        before = _mark(cursor, target)
+        columns = ", ".join(COLUMNS)
+        cursor.execute(
+            f"""INSERT INTO jedi_dataset_contents ({columns})
+                SELECT {columns} FROM feed_page n
+                 WHERE NOT EXISTS (SELECT 1 FROM jedi_dataset_contents c
+                                    WHERE c.jeditaskid = %s AND c.datasetid = %s AND c.lfn = n.lfn
+                                      AND c.startevent IS NOT DISTINCT FROM n.startevent)
+                 ORDER BY n.lfn, n.startevent""",  # noqa: S608 - columns are the constant above
+            [target.task_id, target.dataset_id],
+        )
+        return _count(cursor, target, before)
+
+
+def hold(cursor: psycopg.Cursor[Any], task_id: int, fence: int) -> None:
+    """Lock the task's row if our claim on it still stands. Raises LostClaimError."""
+    cursor.execute("SELECT 1 FROM jedi_tasks WHERE jeditaskid = %s AND fence = %s FOR UPDATE", [task_id, fence])
+    if cursor.fetchone() is None:
+        raise LostClaimError(f"the claim on task {task_id} is gone")
+
+
+def _is_empty(cursor: psycopg.Cursor[Any], target: FeedTarget) -> bool:
+    cursor.execute(
+        "SELECT NOT EXISTS (SELECT 1 FROM jedi_dataset_contents WHERE jeditaskid = %s AND datasetid = %s)",
+        [target.task_id, target.dataset_id],
+    )
+    row = cursor.fetchone()
+    return bool(row and row[0])
+
+
+def _mark(cursor: psycopg.Cursor[Any], target: FeedTarget) -> int:
+    """The highest file id of the dataset before rows are added."""
+    cursor.execute(
+        "SELECT coalesce(max(fileid), 0) FROM jedi_dataset_contents WHERE jeditaskid = %s AND datasetid = %s",
+        [target.task_id, target.dataset_id],
+    )
+    row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
+def _count(cursor: psycopg.Cursor[Any], target: FeedTarget, before: int) -> Fed:
+    """Count the rows above `before` on the dataset."""
+    cursor.execute(
+        """WITH new AS (
+               SELECT count(*) AS files, coalesce(sum(coalesce(endevent - startevent + 1, nevents, 0)), 0) AS events
+                 FROM jedi_dataset_contents WHERE jeditaskid = %s AND datasetid = %s AND fileid > %s)
+           UPDATE jedi_datasets d SET nfiles = nfiles + new.files, nfilestobeused = nfilestobeused + new.files,
+                  nevents = coalesce(nevents, 0) + new.events, modificationtime = clock_timestamp()
+             FROM new WHERE d.datasetid = %s RETURNING new.files, new.events""",
+        [target.task_id, target.dataset_id, before, target.dataset_id],
+    )
+    row = cursor.fetchone()
+    return Fed(int(row[0]), int(row[1])) if row else Fed()
+
+
+NULL = "\\N"
+
+
+def _text(value: int | None) -> str:
+    return NULL if value is None else str(value)
+
+
+def _lines(target: FeedTarget, records: Iterable[Record], now: datetime) -> Iterator[str]:
+    """Each record as a line of COPY text."""
+    head = f"{target.task_id}\t{target.dataset_id}\t{now.isoformat()}\t"
+    tail_type = f"\t{target.type}\tready\t"
+    attempts = f"\t0\t{_text(target.max_attempt)}\t"
+    track = f"\t{int(target.keep_track)}\t"
+    failures = f"\t0\t{_text(target.max_failure)}\t"
+    for file, start, end, first in records:
+        lfn, scope, guid, size, checksum, events, lumi, surl = file
+        yield (
+            f"{head}{copy_text(lfn)}\t{guid}{tail_type}{size}\t{checksum}\t{copy_text(scope)}{attempts}{_text(events)}{track}"
+            f"{_text(start)}\t{_text(end)}\t{_text(first)}{failures}{_text(lumi)}\t0\t{copy_text(surl) if surl else NULL}\n"
+        )
