@@ -1,0 +1,160 @@
+"""The processes of one installation on one machine: which they are, and how they run until Ctrl-C.
+
+Imports no Django.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import os
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from jedisite import postgres
+from jedisite.supervisor import Event, Process, Supervisor
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+FIRST_PORT, LAST_PORT = 8000, 8099
+ALIVE_PATH = "/api/v1/system/is_alive"
+ALIVE_LIMIT_S = 60.0
+ALIVE_POLL_S = 0.2
+LOG_TAIL_LINES = 15
+
+
+class LaunchError(Exception):
+    """The installation cannot be brought up, or be kept up; the text says why."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Options:
+    """What to run. `port` has been chosen (see `choose_port`); `slots` None leaves the number to the local workers."""
+
+    home: Path
+    port: int
+    bind: str = "127.0.0.1"
+    workers: bool = True
+    slots: int | None = None
+    pilot_token: str = ""
+
+    @property
+    def url(self) -> str:
+        """The address of the site as seen from this machine."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.bind, self.bind)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+
+def choose_port(bind: str, port: int | None) -> int:
+    """The port asked for, or the first free one from 8000. Raises LaunchError when it, or all of them, are taken."""
+    for candidate in [port] if port else range(FIRST_PORT, LAST_PORT + 1):
+        try:
+            with socket.create_server((bind, candidate), family=_family(bind)):
+                return candidate
+        except OSError as exc:
+            if exc.errno != errno.EADDRINUSE:
+                raise LaunchError(f"Nothing can listen on {bind} port {candidate}: {exc.strerror}.") from exc
+    wanted = f"Port {port} is" if port else f"All ports from {FIRST_PORT} to {LAST_PORT} are"
+    raise LaunchError(f"{wanted} in use on {bind}; choose another with --port.")
+
+
+def processes(options: Options) -> list[Process]:
+    """The children in the order of their start; the first is the web server, which the others may call."""
+    env = {name: value for name, value in os.environ.items() if name != "JEDI_PILOT_TOKEN"}
+    env |= {"JEDI_HOME": str(options.home), "JEDI_SERVER_URL": options.url}
+
+    def child(name: str, *argv: str, **more: str) -> Process:
+        log = options.home / "log" / f"{name}.log"
+        return Process(name, (sys.executable, *argv), {**env, **more}, log, BASE_DIR)
+
+    manage = str(BASE_DIR / "manage.py")
+    children = [
+        child("web", "-m", "gunicorn", *_gunicorn_arguments(options)),
+        child("qcluster", manage, "qcluster"),
+        child("ticker", manage, "ticker"),
+    ]
+    if options.workers:
+        slots = [] if options.slots is None else ["--slots", str(options.slots)]
+        token = {"JEDI_PILOT_TOKEN": options.pilot_token}  # in the environment: command lines can be read by everybody
+        children.append(child("local_workers", manage, "local_workers", *slots, **token))
+    return children
+
+
+def _gunicorn_arguments(options: Options) -> list[str]:
+    bind = f"[{options.bind}]" if ":" in options.bind else options.bind
+    arguments = ["--bind", f"{bind}:{options.port}", "--worker-class", "gthread", "--workers", "2", "--threads", "4"]
+    return [*arguments, "--graceful-timeout", "10", "--no-control-socket", "jedisite.wsgi:application"]
+
+
+def run(
+    options: Options,
+    *,
+    say: Callable[[Event], None],
+    ready: Callable[[], None] = lambda: None,
+    each_second: Callable[[], None] = lambda: None,
+) -> None:
+    """Run all processes until SIGINT or SIGTERM, then end them all.
+
+    `ready` is called once the web server answers and all have been started, `each_second` about every second after.
+    Raises LaunchError, with everything ended, when the web server does not come up or the database is lost.
+    """
+    web, *others = processes(options)
+
+    def look() -> None:
+        _keep_database()
+        each_second()
+
+    with Supervisor(say) as supervisor:
+        supervisor.start(web)
+        _wait_until_alive(options.url, web, supervisor)
+        if supervisor.stop_requested:
+            return
+        for process in others:
+            supervisor.start(process)
+        ready()
+        supervisor.run(look)
+
+
+def _wait_until_alive(url: str, web: Process, supervisor: Supervisor) -> None:
+    """Return when the site answers, or a stop was asked for. Raises LaunchError with the end of the log."""
+    deadline = time.monotonic() + ALIVE_LIMIT_S
+    while not supervisor.stop_requested:
+        answer = _ask(url + ALIVE_PATH)
+        if answer == "200":
+            return
+        if time.monotonic() > deadline:
+            tail = "\n".join(web.log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]) if web.log else ""
+            raise LaunchError(f"{url}{ALIVE_PATH} does not answer 200 but: {answer}. {web.log} says:\n{tail}")
+        supervisor.step(ALIVE_POLL_S)
+
+
+def _ask(url: str) -> str:
+    """The status of the answer, or why there is none. Proxies are for other addresses than ours."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=5) as answer:
+            return str(answer.status)
+    except urllib.error.HTTPError as exc:
+        exc.close()
+        return str(exc.code)
+    except OSError as exc:
+        return str(exc)
+
+
+def _keep_database() -> None:
+    """Start the embedded server again when it is gone: it may have belonged to another command that has ended."""
+    server = postgres.current()
+    if server is None or server.is_alive():
+        return
+    address = server.url
+    server.start()
+    if server.url != address:
+        raise LaunchError("The database server had to move to another port; start again.")
+
+
+def _family(bind: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in bind else socket.AF_INET

@@ -1,0 +1,66 @@
+"""`manage.py up`: the whole site on this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connections
+
+from jedisite import launch
+from jedisite.identity import issue_token
+from jedisite.postgres import PostgresError
+from jedisite.supervisor import Event
+
+TOKEN_LIFETIME = timedelta(days=365)
+
+
+class Command(BaseCommand):
+    help = "Run the whole site here: database, web server, agents and local pilots. Ctrl-C ends all of it."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_launch_arguments(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            chosen = prepare(options)
+            launch.run(chosen, say=self._say, ready=lambda: self.stdout.write(f"The site is at {chosen.url}/"))
+        except (launch.LaunchError, PostgresError) as exc:
+            raise CommandError(str(exc)) from exc
+        except KeyboardInterrupt:
+            raise CommandError("stopped before everything was started") from None
+
+    def _say(self, event: Event) -> None:
+        if event.what != "stopped":
+            self.stderr.write(f"{event.name}: {event.what}, {event.detail}")
+
+
+def add_launch_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of every command that brings up the site."""
+    parser.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (%(default)s)")
+    parser.add_argument("--port", type=int, help="port of the web server (the first free one from 8000)")
+    parser.add_argument("--slots", type=int, help="pilots that run at the same time on this machine")
+    parser.add_argument("--no-workers", action="store_true", help="run no pilots on this machine")
+
+
+def prepare(options: dict[str, Any]) -> launch.Options:
+    """Bring the database up to date and choose what to launch. Raises LaunchError when the port is taken."""
+    port = launch.choose_port(options["bind"], options["port"])
+    call_command("migrate", interactive=False, verbosity=0)
+    workers = not options["no_workers"]
+    # The one place where the local pilots get their right to fetch jobs.
+    token = issue_token("local workers", "pilot", lifetime=TOKEN_LIFETIME) if workers else ""
+    connections.close_all()  # the command now only watches its children
+    return launch.Options(
+        home=Path(settings.JEDI_HOME),
+        port=port,
+        bind=options["bind"],
+        workers=workers,
+        slots=options["slots"],
+        pilot_token=token,
+    )

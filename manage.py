@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""The program of the site: `manage.py help` lists what it can do.
+
+Without DATABASE_URL, the embedded PostgreSQL of JEDI_HOME is started, or joined, for commands that need a database.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+WITHOUT_DATABASE = {"help", "version", "pilot", "collectstatic", "makemessages", "compilemessages"}
+ONLY_HELP = {"-h", "--help", "--version"}
+
+
+def needs_database(arguments: list[str]) -> bool:
+    """Whether a command line (without the program's name) is for a command that uses the database."""
+    return bool(arguments) and arguments[0] not in WITHOUT_DATABASE and not ONLY_HELP.intersection(arguments)
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.settings")
+    home = Path(os.environ.get("JEDI_HOME") or Path(__file__).resolve().parent / ".jedisite").resolve()
+    os.environ["JEDI_HOME"] = str(home)
+    if needs_database(sys.argv[1:]) and not os.environ.get("DATABASE_URL"):
+        from jedisite import postgres
+
+        try:
+            server = postgres.ensure(home)
+        except postgres.PostgresError as exc:
+            sys.exit(str(exc))
+        if server is not None:
+            os.environ["DATABASE_URL"] = server.url
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

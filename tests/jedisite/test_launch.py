@@ -1,0 +1,86 @@
+"""Which processes an installation consists of, and what `manage.py` needs a database for."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from jedisite.launch import FIRST_PORT, LaunchError, Options, choose_port, processes
+from manage import needs_database
+
+
+@pytest.fixture
+def make_options(tmp_path):
+    return lambda **overrides: Options(**{"home": tmp_path, "port": 8000, "pilot_token": "secret", **overrides})
+
+
+def test_the_web_server_comes_first_and_the_pilots_last(make_options):
+    assert [process.name for process in processes(make_options())] == ["web", "qcluster", "ticker", "local_workers"]
+    assert [process.name for process in processes(make_options(workers=False))] == ["web", "qcluster", "ticker"]
+
+
+def test_only_the_pilots_get_the_token_and_not_on_the_command_line(make_options, monkeypatch):
+    monkeypatch.setenv("JEDI_PILOT_TOKEN", "of somebody else")
+    children = processes(make_options())
+    assert [child.env.get("JEDI_PILOT_TOKEN") for child in children] == [None, None, None, "secret"]
+    assert not any("secret" in part for child in children for part in child.argv)
+
+
+def test_the_number_of_slots_is_passed_on(make_options):
+    assert processes(make_options(slots=3))[-1].argv[-2:] == ("--slots", "3")
+    assert processes(make_options(slots=0))[-1].argv[-2:] == ("--slots", "0")
+    assert processes(make_options())[-1].argv[-1] == "local_workers"
+
+
+@pytest.mark.parametrize(
+    ("bind", "url", "gunicorn"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8000", "127.0.0.1:8000"),
+        ("0.0.0.0", "http://127.0.0.1:8000", "0.0.0.0:8000"),
+        ("::1", "http://[::1]:8000", "[::1]:8000"),
+        ("::", "http://[::1]:8000", "[::]:8000"),
+    ],
+)
+def test_the_address_is_one_that_this_machine_can_call(make_options, bind, url, gunicorn):
+    options = make_options(bind=bind)
+    assert options.url == url
+    assert gunicorn in processes(options)[0].argv
+
+
+def test_a_port_in_use_is_passed_over_unless_it_was_asked_for():
+    port = choose_port("127.0.0.1", None)
+    assert port >= FIRST_PORT
+    with socket.create_server(("127.0.0.1", port)):
+        assert choose_port("127.0.0.1", None) != port
+        with pytest.raises(LaunchError, match=f"Port {port} is in use"):
+            choose_port("127.0.0.1", port)
+    assert choose_port("127.0.0.1", port) == port
+
+
+def test_an_address_of_another_machine_is_refused():
+    with pytest.raises(LaunchError, match=r"192\.0\.2\.1"):
+        choose_port("192.0.2.1", None)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["migrate"], ["up", "--port", "8001"], ["qcluster"], ["shell", "-c", "1"], ["check"]]
+)
+def test_most_commands_get_a_database(arguments):
+    assert needs_database(arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["help"],
+        ["--version"],
+        ["pilot", "--queue", "A"],
+        ["collectstatic", "--noinput"],
+        ["migrate", "--help"],
+        ["up", "-h"],
+    ],
+)
+def test_some_commands_do_without(arguments):
+    assert not needs_database(arguments)
