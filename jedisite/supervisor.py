@@ -206,7 +206,8 @@ class Supervisor:
                 code = child.kill_group()
                 child.popen = None
                 delay = child.put_off()
-                self._say(Event("died", child.process.name, f"{_exit_text(code)}, starts again in {delay:g} s"))
+                log = f"; see {child.process.log}" if child.process.log else ""
+                self._say(Event("died", child.process.name, f"{_exit_text(code)}, starts again in {delay:g} s{log}"))
             if child.due is not None and child.due <= time.monotonic() and not self.stop_requested:
                 self._start_again(child)
 
