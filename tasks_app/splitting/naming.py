@@ -1,0 +1,99 @@
+"""Names of output files. Every job takes a new serial number, also when it tries inputs again; gaps are normal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+_PART = re.compile(r"\$\{(SN(?:/P|:[^{}]*)?|MIDDLENAME)\}|\$(JEDITASKID|JOBSETID|PANDAID)\b|%")
+_FORMAT = re.compile(r"%?0?(\d{1,2})?d")
+
+
+class BadNameTemplate(ValueError):
+    """A file-name template asks for a format that does not exist."""
+
+
+class NameTemplate:
+    """A file-name template of one task, ready to make names.
+
+    `${SN}` and `${SN/P}` become the serial number, padded to six digits; `${SN:04d}` has its own width.
+    `$JEDITASKID` and `$JOBSETID` become the numbers given here; `$PANDAID` and `${MIDDLENAME}` differ from job to job.
+    """
+
+    __slots__ = ("_format", "_parts")
+
+    def __init__(self, template: str, *, task_id: int, jobset_id: int | None = None) -> None:
+        """Raises BadNameTemplate for a width that is none."""
+        self._parts: list[str] = []
+        fixed = {"JEDITASKID": task_id, "JOBSETID": task_id if jobset_id is None else jobset_id}
+        self._format = _PART.sub(lambda match: self._part(match, fixed), template)
+
+    def _part(self, match: re.Match[str], fixed: dict[str, int]) -> str:
+        if match[0] == "%":
+            return "%%"
+        name = match[1] or match[2]
+        if name in fixed:
+            return str(fixed[name])
+        if name == "MIDDLENAME":
+            self._parts.append("middle")
+            return "%s"
+        if name == "PANDAID":
+            self._parts.append("job")
+            return "%d"
+        self._parts.append("serial")
+        _, colon, wanted = name.partition(":")
+        width = _FORMAT.fullmatch(wanted) if colon else None
+        if colon and width is None:
+            raise BadNameTemplate(f"{wanted!r} in {match[0]} is not a width such as 06d.")
+        digits = int(width[1] or 0) if width else 6
+        return f"%0{digits}d" if digits else "%d"
+
+    @property
+    def needs_job_id(self) -> bool:
+        return "job" in self._parts
+
+    @property
+    def needs_middle_name(self) -> bool:
+        return "middle" in self._parts
+
+    def name(self, serial: int, *, job_id: int | None = None, middle: str = "") -> str:
+        """The name of one file. Raises ValueError when the template needs a job id and none is given."""
+        if job_id is None and self.needs_job_id:
+            raise ValueError("This file name holds the number of the job, so the job must have one first.")
+        values = {"serial": serial, "job": job_id, "middle": middle}
+        return self._format % tuple(values[part] for part in self._parts)
+
+    def names(self, serials: Iterable[int], job_ids: Sequence[int] | None = None) -> list[str]:
+        """Names of many files, one a serial number; `job_ids` in the same order when the template needs them."""
+        if self._parts == ["serial"]:
+            form = self._format
+            return [form % serial for serial in serials]
+        if job_ids is None:
+            return [self.name(serial) for serial in serials]
+        return [self.name(serial, job_id=job_id) for serial, job_id in zip(serials, job_ids, strict=True)]
+
+
+def output_name(
+    template: str,
+    serial: int,
+    *,
+    task_id: int,
+    jobset_id: int | None = None,
+    job_id: int | None = None,
+    middle: str = "",
+) -> str:
+    """One name from a template; for many names make a `NameTemplate` once."""
+    return NameTemplate(template, task_id=task_id, jobset_id=jobset_id).name(serial, job_id=job_id, middle=middle)
+
+
+_FIELDS = re.compile(r"\.|_tid\d+")
+
+
+def middle_name(source: str, fields: Sequence[int]) -> str:
+    """`.` and the chosen fields (counted from 1) of a dataset or file name, for `${MIDDLENAME}`; "" without fields.
+
+    Fields lie between dots and `_tid` numbers. Fields that the name does not have are left out.
+    """
+    pieces = _FIELDS.split(source.rpartition(":")[2].rstrip("/"))
+    chosen = [pieces[number - 1] for number in fields if 0 < number <= len(pieces) and pieces[number - 1]]
+    return "".join(f".{piece}" for piece in chosen)
