@@ -1,0 +1,191 @@
+"""What the pages ask of the database: sets of rows for a whole page at once, never one query a row."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import Count, F, Max, Q
+from django.db.models.functions import Substr
+
+from brokerage_app.models import VerdictRecord
+from tasks_app.dashboard import errors, progress, words
+from tasks_app.dashboard.progress import Progress
+from tasks_app.models import Dataset, Job, Task
+from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JOB_QUEUED, JobStatus
+
+ENDED_BADLY = (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED)
+AT_PILOT = ",".join(sorted(JOB_AT_PILOT))
+QUEUED = ",".join(sorted(JOB_QUEUED))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """A task in a list: the row itself, its progress, numbers of its jobs, and what blocks it."""
+
+    task: Task
+    progress: Progress
+    running: int
+    queued: int
+    failed: int
+    blocked_by: str
+
+    @property
+    def since(self) -> datetime:
+        return self.task.state_change_time or self.task.modification_time
+
+
+def task_rows(tasks: Sequence[Task]) -> list[TaskRow]:
+    """Rows of a list of tasks. Three queries for any number of tasks."""
+    ids = [task.id for task in tasks]
+    if not ids:
+        return []
+    by_task: dict[int, list[Dataset]] = defaultdict(list)
+    for dataset in Dataset.objects.filter(task_id__in=ids, type__in=INPUT_TYPES, master_id__isnull=True):
+        by_task[dataset.task_id].append(dataset)
+    jobs: dict[int, dict[str, int]] = defaultdict(dict)
+    counted = Job.objects.filter(task_id__in=ids).values_list("task_id", "status").annotate(n=Count("id")).order_by()
+    for task_id, status, n in counted:
+        if task_id is not None:
+            jobs[task_id][status] = n
+    verdicts = latest_verdicts(ids)
+    rows = []
+    for task in tasks:
+        of_task = jobs[task.id]
+        running = sum(of_task.get(status, 0) for status in JOB_AT_PILOT)
+        queued = sum(of_task.get(status, 0) for status in JOB_QUEUED)
+        blocked = "" if words.is_final_task(task.status) or running or queued else blocking(task, verdicts.get(task.id))
+        rows.append(
+            TaskRow(
+                task, progress.of_datasets(by_task[task.id]), running, queued, of_task.get(JobStatus.FAILED, 0), blocked
+            )
+        )
+    return rows
+
+
+def latest_verdicts(task_ids: Iterable[int]) -> dict[int, VerdictRecord]:
+    """The latest verdict of each task that has one."""
+    found = VerdictRecord.objects.filter(task_id__in=list(task_ids)).order_by("task_id", "-id").distinct("task_id")
+    return {verdict.task_id: verdict for verdict in found}
+
+
+def blocking(task: Task, verdict: VerdictRecord | None) -> str:
+    """Why no job of an open task is made, in a sentence; empty when nothing is known to block it."""
+    if verdict is not None and not verdict.chosen:
+        return verdict.sentence
+    return task.error_dialog or ""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow:
+    """Jobs of a task at one site, by status in the order of the matrix's columns."""
+
+    site: str
+    counts: list[tuple[str, int]]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobMatrix:
+    """Jobs of a task: totals by status, and site by status."""
+
+    by_status: dict[str, int] = field(default_factory=dict)
+    rows: list[SiteRow] = field(default_factory=list)
+    running_sites: int = 0
+
+    @property
+    def statuses(self) -> list[str]:
+        return list(self.by_status)
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_status.values())
+
+
+def job_matrix(task_id: int) -> JobMatrix:
+    """Jobs of a task by site and status. One query."""
+    cells: dict[str, dict[str, int]] = defaultdict(dict)
+    counted = Job.objects.filter(task_id=task_id).values_list("site", "status").annotate(n=Count("id")).order_by()
+    for site, status, n in counted:
+        cells[site or ""][status] = n
+    present = {status for of_site in cells.values() for status in of_site}
+    order: list[str] = [status for status in words.JOB_TONE_ORDER if status in present]
+    totals: dict[str, int] = {status: sum(of_site.get(status, 0) for of_site in cells.values()) for status in order}
+    rows = [
+        SiteRow(site, [(status, of_site.get(status, 0)) for status in order], sum(of_site.values()))
+        for site, of_site in sorted(cells.items(), key=lambda pair: (-sum(pair[1].values()), pair[0]))
+    ]
+    running = sum(any(of_site.get(status) for status in JOB_AT_PILOT) for of_site in cells.values())
+    return JobMatrix(totals, rows, running)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorGroup:
+    """Failed jobs of a task with the same main error."""
+
+    error: errors.JobError | None
+    jobs: int
+    last_at: datetime | None
+    example: int
+
+
+def error_groups(task_id: int) -> list[ErrorGroup]:
+    """Failed jobs of a task by component and code, most frequent first; jobs without any code last. One query."""
+    fields = [*errors.FIELDS, *(part.diag_field for part in errors.COMPONENTS)]
+    found = (
+        Job.objects.filter(task_id=task_id, status=JobStatus.FAILED)
+        .values(*errors.FIELDS)
+        .annotate(
+            n=Count("id"),
+            last_at=Max("modification_time"),
+            example=Max("id"),
+            **{f"{part.diag_field}_x": Substr(Max(part.diag_field), 1, 300) for part in errors.COMPONENTS},
+        )
+        .order_by("-n")[:200]
+    )
+    groups: dict[str, ErrorGroup] = {}
+    for row in found:
+        values = {name: row.get(f"{name}_x", row.get(name)) for name in fields}
+        error = errors.main_error(values)
+        key = error.key if error else ""
+        known = groups.get(key)
+        if known is None:
+            groups[key] = ErrorGroup(error, row["n"], row["last_at"], row["example"])
+        else:
+            groups[key] = ErrorGroup(
+                known.error,
+                known.jobs + row["n"],
+                max(known.last_at or row["last_at"], row["last_at"]),
+                max(known.example, row["example"]),
+            )
+    return sorted(groups.values(), key=lambda group: (group.error is None, -group.jobs))
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLoad:
+    """Open jobs at a site."""
+
+    running: int = 0
+    queued: int = 0
+    other: int = 0
+
+
+def loads_of_sites() -> dict[str, SiteLoad]:
+    """Open jobs of every site that has some. One query on the index of open jobs."""
+    counted = (
+        Job.objects.exclude(status__in=sorted(JOB_FINAL))
+        .values("site")
+        .annotate(
+            running=Count("id", filter=Q(status__in=sorted(JOB_AT_PILOT))),
+            queued=Count("id", filter=Q(status__in=sorted(JOB_QUEUED))),
+            all=Count("id"),
+        )
+        .order_by(F("site"))
+    )
+    return {
+        row["site"] or "": SiteLoad(row["running"], row["queued"], row["all"] - row["running"] - row["queued"])
+        for row in counted
+    }

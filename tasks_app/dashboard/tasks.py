@@ -1,0 +1,102 @@
+"""Pages on tasks: the list, one task, and commands to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from jedisite.identity import Right, caller_of, needs
+from tasks_app.dashboard import commands, pages, progress, queries, sentences
+from tasks_app.dashboard.histograms import ENDING
+from tasks_app.filtersets import TaskFilter
+from tasks_app.models import Command, Dataset, OutputTemplate, Task, TaskParams, TaskStatusLog
+from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.states import TaskStatus
+
+REFRESH_S = 5
+LOG_LINES = 100
+DATASETS = 200
+
+
+@needs(Right.READ)
+@require_safe
+def task_list(request: HttpRequest) -> HttpResponse:
+    """Tasks, newest first, filtered by the query string."""
+    chosen = TaskFilter(request.GET, queryset=Task.objects.select_related("work_queue"))
+    page = pages.keyset_page(request, chosen.qs if chosen.is_valid() else Task.objects.none())
+    context = {
+        "section": "tasks",
+        "page": page,
+        "rows": queries.task_rows(page.rows),
+        "filters": chosen.form,
+        "statuses": [status.value for status in TaskStatus],
+        "filtered": any(value for name, value in request.GET.items() if name != "before"),
+        "seconds": REFRESH_S,
+        "now": timezone.now(),
+        "AT_PILOT": queries.AT_PILOT,
+        "QUEUED": queries.QUEUED,
+    }
+    return render(request, "tasks_app/task_list.html", context)
+
+
+@needs(Right.READ)
+@require_safe
+def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
+    """One task: what it does, how far it is, and what went wrong."""
+    task = get_object_or_404(Task.objects.select_related("work_queue"), pk=task_id)
+    datasets = list(Dataset.objects.of_task(task_id)[: DATASETS + 1])
+    masters = [d for d in datasets if d.type in INPUT_TYPES and d.master_id is None]
+    log = list(TaskStatusLog.objects.filter(task_id=task_id).order_by("-id")[:LOG_LINES])
+    verdict = queries.latest_verdicts([task_id]).get(task_id)
+    matrix = queries.job_matrix(task_id)
+    done = progress.of_datasets(masters)
+    last = log[0] if log else None
+    facts = sentences.TaskFacts(
+        status=task.status,
+        progress=done,
+        jobs=matrix.by_status,
+        sites=matrix.running_sites,
+        error_dialog=task.error_dialog or "",
+        waits_for=verdict.sentence if verdict is not None and not verdict.chosen else "",
+        last_reason=last.reason if last is not None and last.status == task.status else "",
+    )
+    templates = OutputTemplate.objects.filter(task_id=task_id)
+    caller = caller_of(request)
+    context: dict[str, Any] = {
+        "section": "tasks",
+        "task": task,
+        "line": sentences.status_line(facts),
+        "progress": done,
+        "datasets": datasets[:DATASETS],
+        "more_datasets": len(datasets) > DATASETS,
+        "matrix": matrix,
+        "errors": queries.error_groups(task_id),
+        "verdict": verdict,
+        "log": log,
+        "params": TaskParams.objects.filter(task_id=task_id).values_list("params", flat=True).first(),
+        "has_histograms": templates.filter(file_name_template__contains=ENDING).exists(),
+        "commands": Command.objects.filter(task_id=task_id).order_by("-id")[:10],
+        "allowed": commands.allowed_in(task.status) if caller.may_command(task.user) else [],
+        "seconds": REFRESH_S,
+        "now": timezone.now(),
+    }
+    return render(request, "tasks_app/task_page.html", context)
+
+
+@needs(Right.SUBMIT)
+@require_POST
+def give_command(request: HttpRequest, task_id: int) -> HttpResponse:
+    """Store a command for a task; task commando obeys it. The answer stands on the task's page."""
+    name, reason = request.POST.get("command", ""), request.POST.get("reason", "").strip()
+    try:
+        commands.give(task_id, name, caller=caller_of(request), reason=reason)
+    except commands.RefusedCommandError as exc:
+        messages.error(request, str(exc))
+    else:
+        messages.success(request, "The command was noted; it takes effect within seconds.")
+    return redirect("dashboard:task", task_id=task_id)

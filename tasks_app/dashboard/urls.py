@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from tasks_app.dashboard import agents, histograms, jobs, overview, sites, tasks
+
+app_name = "dashboard"
+urlpatterns = [
+    path("", overview.overview, name="overview"),
+    path("search/", overview.search, name="search"),
+    path("tasks/", tasks.task_list, name="tasks"),
+    path("tasks/<int:task_id>/", tasks.task_page, name="task"),
+    path("tasks/<int:task_id>/command/", tasks.give_command, name="task-command"),
+    path("tasks/<int:task_id>/histograms/", histograms.task_histograms, name="task-histograms"),
+    path("tasks/<int:task_id>/histograms/<int:file_id>/", histograms.histogram_page, name="histogram"),
+    path("jobs/", jobs.job_list, name="jobs"),
+    path("jobs/<int:job_id>/", jobs.job_page, name="job"),
+    path("jobs/<int:job_id>/log/", jobs.job_log, name="job-log"),
+    path("sites/", sites.site_list, name="sites"),
+    path("agents/", agents.agent_list, name="agents"),
+    path("agents/<slug:name>/", agents.agent_action, name="agent-action"),
+]

@@ -1,0 +1,104 @@
+"""Numbers, times and states in words, for the pages. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from tasks_app.states import TASK_FINAL, JobStatus, TaskStatus
+
+COUNT_CAP: Final = 10_000
+"""Lists are counted up to here; beyond it "10 000+" is said."""
+
+TONES: Final[Mapping[str, str]] = {
+    # work goes on
+    **dict.fromkeys(("scouting", "scouted", "running", "prepared", "picked", "working"), "run"),
+    **dict.fromkeys(("sent", "starting", "transferring", "merging"), "run"),
+    # ended well
+    **dict.fromkeys(("done", "finished", "online", "ok"), "ok"),
+    # somebody should look
+    **dict.fromkeys(("exhausted", "throttled", "paused", "pending", "toreassign"), "warn"),
+    **dict.fromkeys(("holding", "partial", "notmerged", "test", "late"), "warn"),
+    # ended badly
+    **dict.fromkeys(("failed", "broken", "tobroken", "lost", "missing", "offline", "error", "refused"), "bad"),
+    # taken out
+    **dict.fromkeys(("aborted", "aborting", "toabort", "cancelled", "closed"), "off"),
+    **dict.fromkeys(("brokeroff", "removed", "nooutput"), "off"),
+}
+ICONS: Final = ("ok", "run", "wait", "warn", "bad", "off")
+
+
+def tone(status: str | None) -> str:
+    """Tone of a status: ok, run, wait, warn, bad or off. It decides colour and icon; the word is always shown."""
+    return TONES.get(status or "", "wait")
+
+
+def count(number: int | float | None) -> str:
+    """1234567 -> "1 234 567" with narrow spaces that do not break; None -> "–"."""
+    if number is None:
+        return "–"
+    return f"{number:,}".replace(",", "\u202f")
+
+
+def capped(number: int, cap: int = COUNT_CAP) -> str:
+    """A count that was stopped just above `cap`: "10 000+"."""
+    return f"{count(cap)}+" if number > cap else count(number)
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
+UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds in the two largest units: "2 h 10 min", "45 s", "0.3 s"; None -> "–"."""
+    if seconds is None:
+        return "–"
+    if seconds < 0:
+        return f"-{duration(-seconds)}"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    rest = round(seconds)
+    parts: list[str] = []
+    for size, unit in UNITS:
+        amount, rest = divmod(rest, size)
+        if amount or parts:
+            parts.append(f"{amount} {unit}" if amount else "")
+        if len(parts) == 2:
+            break
+    return " ".join(part for part in parts if part)
+
+
+def ago(moment: datetime | None, now: datetime) -> str:
+    """How long ago, in the largest unit: "3 min ago", "in 5 s"; None -> "–"."""
+    if moment is None:
+        return "–"
+    seconds = (now - moment).total_seconds()
+    size = abs(seconds)
+    if size < 1:
+        return "now"
+    text = next(f"{int(size // unit)} {name}" for unit, name in UNITS if size >= unit)
+    return f"{text} ago" if seconds > 0 else f"in {text}"
+
+
+def size(number: float | None) -> str:
+    """Bytes in the unit that fits (powers of 1000): "12.3 MB"; None -> "–"."""
+    if number is None:
+        return "–"
+    value = float(number)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(value) < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} PB"
+
+
+def is_final_task(status: str) -> bool:
+    return status in TASK_FINAL
+
+
+JOB_TONE_ORDER: Final = [status.value for status in JobStatus]
+TASK_TONE_ORDER: Final = [status.value for status in TaskStatus]

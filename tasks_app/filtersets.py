@@ -1,0 +1,66 @@
+"""What lists of tasks and jobs can be filtered by: one set for the pages and the API."""
+
+from __future__ import annotations
+
+import django_filters
+from django.db.models import QuerySet
+
+from tasks_app.models import Job, Task
+from tasks_app.states import JobStatus, TaskStatus
+
+
+class StatusFilter(django_filters.BaseInFilter, django_filters.ChoiceFilter):
+    """One status or several with commas: `status=sent,starting,running`."""
+
+
+class TaskFilter(django_filters.FilterSet):
+    status = StatusFilter(choices=[(s.value, s.value) for s in TaskStatus])
+    user = django_filters.CharFilter(field_name="user", max_length=128)
+    name = django_filters.CharFilter(field_name="name", lookup_expr="icontains", max_length=256, label="Name contains")
+    type = django_filters.CharFilter(field_name="task_type", max_length=64)
+    label = django_filters.CharFilter(field_name="prod_source_label", max_length=20)
+    parent = django_filters.NumberFilter(field_name="parent_id", min_value=0, max_value=2**63 - 1)
+    request = django_filters.NumberFilter(field_name="req_id", min_value=0, max_value=2**63 - 1)
+    created_after = django_filters.IsoDateTimeFilter(field_name="creation_date", lookup_expr="gte")
+    created_before = django_filters.IsoDateTimeFilter(field_name="creation_date", lookup_expr="lt")
+
+    class Meta:
+        model = Task
+        fields: list[str] = []
+
+
+class JobFilter(django_filters.FilterSet):
+    status = StatusFilter(choices=[(s.value, s.value) for s in JobStatus])
+    task = django_filters.NumberFilter(field_name="task_id", min_value=0, max_value=2**63 - 1)
+    site = django_filters.CharFilter(field_name="site", max_length=128)
+    user = django_filters.CharFilter(field_name="user", max_length=128)
+    node = django_filters.CharFilter(field_name="worker_node", max_length=128)
+    error = django_filters.CharFilter(method="with_error", max_length=40, label="Error (component:code)")
+    changed_after = django_filters.IsoDateTimeFilter(field_name="modification_time", lookup_expr="gte")
+    changed_before = django_filters.IsoDateTimeFilter(field_name="modification_time", lookup_expr="lt")
+
+    class Meta:
+        model = Job
+        fields: list[str] = []
+
+    def with_error(self, queryset: QuerySet[Job], name: str, value: str) -> QuerySet[Job]:
+        """Jobs of `component:code`, as errors are named on the pages; nothing for a name that does not exist."""
+        component, _, code = value.partition(":")
+        field = ERROR_FIELDS.get(component)
+        if field == "trans_exit_code":
+            return queryset.filter(trans_exit_code=code)
+        if field is None or not code.lstrip("-").isdecimal() or len(code) > 9:
+            return queryset.none()
+        return queryset.filter(**{field: int(code)})
+
+
+ERROR_FIELDS = {
+    "pilot": "pilot_error_code",
+    "exe": "exe_error_code",
+    "ddm": "ddm_error_code",
+    "brokerage": "brokerage_error_code",
+    "dispatcher": "dispatcher_error_code",
+    "taskbuffer": "task_buffer_error_code",
+    "sup": "sup_error_code",
+    "payload": "trans_exit_code",
+}

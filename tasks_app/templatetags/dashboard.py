@@ -1,0 +1,72 @@
+"""Tags and filters of the pages. What they write is escaped by the templates they fill."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from tasks_app.dashboard import words
+from tasks_app.dashboard.progress import Progress
+
+register = template.Library()
+
+register.filter("thousands", words.count)
+register.filter("capped", words.capped)
+register.filter("tone", words.tone)
+register.filter("bytes", words.size)
+
+
+@register.filter
+def seconds(value: float | None) -> str:
+    return words.duration(value)
+
+
+@register.filter
+def kilobytes(value: float | None) -> str:
+    return words.size(None if value is None else value * 1024)
+
+
+@register.filter
+def megabytes(value: float | None) -> str:
+    return "–" if value is None else f"{words.count(value)} MB"
+
+
+@register.filter
+def pretty(value: Any) -> str:
+    """A JSON value over several lines, keys in order."""
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str)
+
+
+@register.inclusion_tag("partials/chip.html")
+def chip(status: str | None, url: str = "", word: str = "") -> dict[str, str]:
+    """A status as colour, icon and word; a link when a url is given."""
+    tone = words.tone(status)
+    return {"tone": tone, "icon": f"partials/icons/{tone}.svg", "word": word or status or "not set", "url": url}
+
+
+@register.inclusion_tag("partials/bar.html")
+def bar(progress: Progress) -> dict[str, Any]:
+    return {"parts": progress.parts(), "label": progress.label()}
+
+
+@register.simple_tag
+def ago(moment: datetime | None, now: datetime | None = None) -> str | SafeString:
+    """A moment as "3 min ago", with the full time in UTC beside it for whoever points at it."""
+    if moment is None:
+        return "–"
+    text = words.ago(moment, now or timezone.now())
+    absolute = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), absolute, text)
+
+
+@register.simple_tag
+def utc(moment: datetime | None) -> str | SafeString:
+    if moment is None:
+        return "–"
+    return format_html('<time datetime="{}">{}</time>', moment.isoformat(), f"{moment:%Y-%m-%d %H:%M:%S}")

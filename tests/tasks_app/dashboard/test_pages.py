@@ -1,0 +1,225 @@
+"""The pages answer, escape, keep to their number of queries, and say so when there is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from jedisite.models import Agent, AgentPass, AuditEntry
+from tasks_app.models import Command, Job, Task
+
+MOST_QUERIES = 12 + 3  # what a page asks, and the session, the user and the user's groups
+pytestmark = pytest.mark.django_db
+
+PATHS = ["/", "/tasks/", "/jobs/", "/sites/", "/agents/", "/search/?q=x"]
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/tasks/1/", "/jobs/1/", "/jobs/1/log/", "/tasks/1/histograms/"])
+def test_nobody_reads_without_logging_in(client: Client, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/login/?next=")
+
+
+def test_the_login_page_answers(client: Client) -> None:
+    assert client.get("/login/").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/tasks/", "/jobs/", "/sites/"])
+def test_empty_pages_say_so(reader: Client, path: str) -> None:
+    text = reader.get(path).content.decode()
+    assert 'class="empty"' in text
+
+
+@pytest.mark.parametrize("path", ["/tasks/?status=exhausted", "/jobs/?status=failed&site=NOWHERE"])
+def test_no_match_offers_to_clear_the_filters(reader: Client, path: str) -> None:
+    text = reader.get(path).content.decode()
+    assert "Clear the filters" in text
+
+
+@pytest.mark.parametrize("path", ["/tasks/1/", "/jobs/1/", "/jobs/1/log/", "/tasks/1/histograms/", f"/tasks/{10**30}/"])
+def test_what_is_not_there_is_not_found(reader: Client, path: str) -> None:
+    assert reader.get(path).status_code == 404
+
+
+def test_lists_cost_the_same_for_any_number(
+    reader: Client,
+    make_task: Callable[..., Task],
+    make_job: Callable[..., Job],
+    sites: None,
+    django_assert_max_num_queries: Any,
+) -> None:
+    for _ in range(60):
+        task = make_task()
+        make_job(task_id=task.id)
+    for path in ("/", "/tasks/", "/jobs/", "/sites/", "/agents/"):
+        with django_assert_max_num_queries(MOST_QUERIES):
+            assert reader.get(path).status_code == 200
+
+
+def test_a_busy_task_costs_few_queries(reader: Client, busy_task: Task, django_assert_max_num_queries: Any) -> None:
+    with django_assert_max_num_queries(MOST_QUERIES):
+        answer = reader.get(f"/tasks/{busy_task.id}/")
+    text = answer.content.decode()
+    assert "payload:1" in text and "SITE_C" in text and "needs 4000 MB" in text
+    assert f"/jobs/?task={busy_task.id}&amp;site=SITE_A&amp;status=failed" in text
+    assert "80 of 200 files finished, 10 failed, 30 in jobs" in text
+
+
+def test_a_job_costs_few_queries(reader: Client, failed_job: Job, django_assert_max_num_queries: Any) -> None:
+    with django_assert_max_num_queries(MOST_QUERIES):
+        text = reader.get(f"/jobs/{failed_job.id}/").content.decode()
+    assert "payload:3" in text and "exit code 3" in text and "(50 %)" in text
+    assert str(failed_job.id + 1) in text  # the next attempt
+
+
+def test_texts_of_users_and_jobs_are_escaped(reader: Client, busy_task: Task, failed_job: Job) -> None:
+    Task.objects.filter(pk=busy_task.id).update(name="<img src=x onerror=alert(1)>", error_dialog="<svg onload=x>")
+    for path in (
+        "/",
+        "/tasks/",
+        f"/tasks/{busy_task.id}/",
+        f"/jobs/{failed_job.id}/",
+        "/tasks/?name=%3Cb%3E&user=%22%3E%3Ci%3E",
+    ):
+        text = reader.get(path).content.decode()
+        for raw in ("<img src=x", "<svg onload", "<script>alert", "<b>bold", '"><i>', "<b>"):
+            assert raw not in text, (path, raw)
+
+
+def test_no_page_has_inline_style_or_script(reader: Client, busy_task: Task, failed_job: Job) -> None:
+    for path in (*PATHS[:5], f"/tasks/{busy_task.id}/", f"/jobs/{failed_job.id}/", "/login/"):
+        text = reader.get(path, follow=True).content.decode()
+        assert " style=" not in text and "<style" not in text and "onclick" not in text
+        assert text.count("<script") == text.count("<script src=")
+
+
+def test_a_list_is_paged_by_key(reader: Client, make_task: Callable[..., Task]) -> None:
+    for _ in range(120):
+        make_task()
+    seen: list[int] = []
+    url = "/tasks/?user=ada"
+    for _ in range(3):
+        answer = reader.get(url)
+        page = answer.context["page"]
+        seen += [task.id for task in page.rows]
+        assert page.total == 120
+        url = page.next_url
+    assert url == "" and len(seen) == len(set(seen)) == 120 and seen == sorted(seen, reverse=True)
+    assert "user=ada" in page.first_url and "before" not in page.first_url
+
+
+@pytest.mark.parametrize(
+    "query", ["before=x", "before=-1", f"before={10**30}", "before=%00", "task=x", "status=nonsense"]
+)
+def test_nonsense_in_the_address_breaks_nothing(reader: Client, query: str) -> None:
+    assert reader.get(f"/jobs/?{query}").status_code == 200
+    assert reader.get(f"/tasks/?{query}").status_code == 200
+
+
+def test_several_states_are_filtered_with_commas(reader: Client, make_task: Callable[..., Task]) -> None:
+    for status in ("ready", "running", "done"):
+        make_task(status=status)
+    rows = reader.get("/tasks/?status=ready,running").context["rows"]
+    assert sorted(row.task.status for row in rows) == ["ready", "running"]
+
+
+def test_jobs_are_filtered_by_error(reader: Client, busy_task: Task) -> None:
+    for error, many in (
+        ("payload:1", True),
+        ("payload:9", False),
+        ("pilot:1305", True),
+        ("pilot:x", False),
+        ("x", False),
+    ):
+        assert bool(reader.get(f"/jobs/?error={error}").context["rows"]) is many, error
+
+
+def test_counts_of_errors_lead_to_as_many_jobs(reader: Client, busy_task: Task) -> None:
+    groups = reader.get(f"/tasks/{busy_task.id}/").context["errors"]
+    assert groups
+    for group in groups:
+        found = reader.get(f"/jobs/?task={busy_task.id}&status=failed&error={group.error.key}").context["page"]
+        assert found.total == group.jobs
+
+
+def test_search_goes_to_the_number(reader: Client, busy_task: Task, failed_job: Job) -> None:
+    assert reader.get(f"/search/?q={busy_task.id}")["Location"] == f"/tasks/{busy_task.id}/"
+    assert reader.get(f"/search/?q={failed_job.id}")["Location"] == f"/jobs/{failed_job.id}/"
+    assert reader.get("/search/?q=some+name")["Location"] == "/tasks/?name=some+name"
+    assert reader.get("/search/?q=")["Location"] == "/tasks/"
+
+
+def test_a_command_is_noted_with_who_and_why(reader: Client, busy_task: Task) -> None:
+    url = reverse("dashboard:task-command", args=[busy_task.id])
+    answer = reader.post(url, {"command": "pause", "reason": "wrong <input>"}, follow=True)
+    command = Command.objects.get()
+    assert (command.task_id, command.name, command.owner, command.comment) == (
+        busy_task.id,
+        "pause",
+        "ada",
+        "wrong <input>",
+    )
+    assert AuditEntry.objects.get().action == "pause"
+    assert "wrong &lt;input&gt;" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "form", "fault"),
+    [
+        ({}, {"command": "pause", "reason": " "}, "needs a reason"),
+        ({}, {"command": "explode", "reason": "x"}, "no command"),
+        ({}, {"command": "resume", "reason": "x"}, "resume is accepted in"),
+        ({"user": "bob"}, {"command": "pause", "reason": "x"}, "belongs to bob"),
+    ],
+)
+def test_a_command_that_cannot_be_given_is_refused(
+    reader: Client, make_task: Callable[..., Task], changes: dict[str, str], form: dict[str, str], fault: str
+) -> None:
+    task = make_task(**changes)
+    answer = reader.post(reverse("dashboard:task-command", args=[task.id]), form, follow=True)
+    assert fault in answer.content.decode()
+    assert not Command.objects.exists()
+
+
+def test_a_command_needs_the_token_of_its_form(ada: Any, make_task: Callable[..., Task]) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(ada)
+    answer = strict.post(reverse("dashboard:task-command", args=[make_task().id]), {"command": "pause", "reason": "x"})
+    assert answer.status_code == 403 and not Command.objects.exists()
+
+
+def test_only_commands_that_the_state_accepts_are_offered(reader: Client, make_task: Callable[..., Task]) -> None:
+    assert 'value="resume"' in reader.get(f"/tasks/{make_task(status='paused').id}/").content.decode()
+    assert "Command this task" not in reader.get(f"/tasks/{make_task(status='broken').id}/").content.decode()
+    assert "Command this task" not in reader.get(f"/tasks/{make_task(user='bob').id}/").content.decode()
+
+
+@pytest.fixture
+def agent(db: None) -> Agent:
+    AgentPass.objects.create(agent="tester", duration_s=0.1, items=3, note="3 tested", host="here")
+    return Agent.objects.create(name="tester", title="tests things", period_s=5, due_at=timezone.now())
+
+
+def test_operators_pause_and_run_agents(operator: Client, agent: Agent) -> None:
+    assert "Run once" in operator.get("/agents/").content.decode()
+    for action, paused in (("pause", True), ("resume", False)):
+        operator.post("/agents/tester/", {"action": action})
+        agent.refresh_from_db()
+        assert agent.paused is paused
+    assert set(AuditEntry.objects.values_list("action", flat=True)) == {"agent.pause", "agent.resume"}
+
+
+def test_readers_may_not_operate_agents(reader: Client, agent: Agent) -> None:
+    assert "Run once" not in reader.get("/agents/").content.decode()
+    assert reader.post("/agents/tester/", {"action": "pause"}).status_code == 403
+
+
+@pytest.mark.parametrize("url", ["dashboard:task-command", "dashboard:agent-action"])
+def test_actions_are_posted(operator: Client, url: str) -> None:
+    assert operator.get(reverse(url, args=[1])).status_code == 405

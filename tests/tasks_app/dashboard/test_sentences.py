@@ -1,0 +1,77 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks_app.dashboard.errors import main_error
+from tasks_app.dashboard.progress import Progress
+from tasks_app.dashboard.sentences import TaskFacts, status_line
+from tasks_app.states import JobStatus, TaskStatus
+
+HALF = Progress(total=100, finished=50, failed=2, working=10)
+
+
+@pytest.mark.parametrize(
+    ("facts", "line"),
+    [
+        (TaskFacts("registered"), "Registered: it waits for the refiner."),
+        (TaskFacts("running"), "Running: no job has been made yet."),
+        (
+            TaskFacts("running", HALF, {"running": 2, "activated": 1, "finished": 9}, sites=2),
+            "Running: 50 of 100 files finished, 2 failed, 10 in jobs; 2 jobs run at 2 sites; 1 job waits for a pilot.",
+        ),
+        (
+            TaskFacts("running", Progress(10), waits_for="All 3 sites were skipped: 2 low memory, 1 site offline."),
+            "Running: 0 of 10 files finished; no job is queued: "
+            "all 3 sites were skipped: 2 low memory, 1 site offline.",
+        ),
+        (
+            TaskFacts("pending", error_dialog="Dataset x is not known"),
+            "Pending: dataset x is not known.",
+        ),
+        (TaskFacts("done", Progress(3, 3)), "Done: 3 of 3 files finished."),
+        (TaskFacts("broken", error_dialog="nFilesPerJob is not a number"), "Broken: nFilesPerJob is not a number."),
+        (TaskFacts("aborted", last_reason="killed by ada: wrong input"), "Aborted: killed by ada: wrong input."),
+        (TaskFacts("exhausted", HALF, error_dialog="too many scouts failed"),
+         "Exhausted: 50 of 100 files finished, 2 failed, 10 in jobs; it stopped by itself and waits for somebody to "
+         "decide. Too many scouts failed."),
+    ],
+)  # fmt: skip
+def test_status_line(facts: TaskFacts, line: str) -> None:
+    assert status_line(facts) == line
+
+
+@given(
+    status=st.sampled_from(list(TaskStatus)),
+    jobs=st.dictionaries(st.sampled_from([s.value for s in JobStatus]), st.integers(0, 10**6)),
+    counts=st.lists(st.integers(0, 10**6), min_size=4, max_size=4),
+    text=st.text(max_size=30),
+)
+def test_every_task_has_a_sentence(status: TaskStatus, jobs: dict[str, int], counts: list[int], text: str) -> None:
+    line = status_line(TaskFacts(status, Progress(*counts), jobs, 3, text, text, text))
+    assert line.startswith(status.value.capitalize())
+    assert line.endswith((".", "!", "?"))
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9))
+def test_the_bar_is_never_longer_than_the_whole(total: int, finished: int, failed: int, working: int) -> None:
+    parts = Progress(total, finished, failed, working).parts()
+    assert sum(part.width for part in parts) <= 100.01
+    assert all(part.width >= 0 for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({}, None),
+        ({"pilot_error_code": 0, "trans_exit_code": "0"}, None),
+        ({"pilot_error_code": 1305, "trans_exit_code": "3"}, "payload:3"),
+        ({"pilot_error_code": 1137, "trans_exit_code": "0"}, "pilot:1137"),
+        ({"pilot_error_code": 1137, "trans_exit_code": "2"}, "pilot:1137"),
+        ({"task_buffer_error_code": 300, "task_buffer_error_diag": "killed by a user"}, "taskbuffer:300"),
+        ({"exe_error_code": 65}, "exe:65"),
+    ],
+)
+def test_main_error(values: dict[str, object], key: str | None) -> None:
+    error = main_error(values)
+    assert (error.key if error else None) == key
+    assert error is None or error.sentence.endswith(".")

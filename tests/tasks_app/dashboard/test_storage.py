@@ -1,0 +1,130 @@
+"""What the pages read from the storage element is bounded, and never from elsewhere."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tasks_app.dashboard import storage
+from tasks_app.models import File, Job, JobFile, Task
+
+
+@pytest.fixture
+def root(tmp_path: Path, settings: Any) -> Path:
+    settings.JEDI_STORAGE = tmp_path / "storage"
+    settings.JEDI_STORAGE.mkdir()
+    return settings.JEDI_STORAGE
+
+
+def make_log(path: Path, members: dict[str, bytes]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def test_the_ends_of_the_texts_are_read(root: Path) -> None:
+    log = make_log(
+        root / "log.tgz", {"tarball/payload.stderr": b"oops", "tarball/payload.stdout": b"a" * 50 + b"end\xff"}
+    )
+    out, err = storage.tails_of_log(log, limit=10)
+    assert (out.name, out.text, out.size, out.skipped) == ("payload.stdout", "aaaaaaend\ufffd", 54, 44)
+    assert (err.name, err.text, err.skipped) == ("payload.stderr", "oops", 0)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a tar", gzip.compress(b"not a tar"), b"\x1f\x8bbroken"])
+def test_what_is_no_archive_is_refused(root: Path, content: bytes) -> None:
+    path = root / "log.tgz"
+    path.write_bytes(content)
+    with pytest.raises(storage.StorageError):
+        storage.tails_of_log(path, limit=10)
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "UNPACKED_LIMIT", 100_000)
+    log = make_log(root / "log.tgz", {"other": b"0" * 1_000_000, "payload.stdout": b"never reached"})
+    with pytest.raises(storage.StorageError):
+        storage.tails_of_log(log, limit=10)
+
+
+def test_links_in_archives_are_not_followed(root: Path) -> None:
+    path = root / "log.tgz"
+    with tarfile.open(path, "w:gz") as archive:
+        info = tarfile.TarInfo("payload.stdout")
+        info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(info)
+    with pytest.raises(storage.StorageError, match="holds none"):
+        storage.tails_of_log(path, limit=10)
+
+
+@pytest.mark.parametrize(
+    "surl",
+    ["file://localhost/etc/passwd", "file://localhost{root}/../outside", "https://host/x", "file://host/x", "root://x"],
+)
+def test_nothing_outside_of_the_storage_is_read(root: Path, surl: str) -> None:
+    (root.parent / "outside").write_text("secret")
+    with pytest.raises(storage.StorageError):
+        storage.path_of(surl.replace("{root}", str(root)), "x", scope="user.ada")
+
+
+def test_links_out_of_the_storage_are_not_followed(root: Path) -> None:
+    (root.parent / "outside").write_text("secret")
+    (root / "link").symlink_to(root.parent / "outside")
+    with pytest.raises(storage.StorageError, match="outside"):
+        storage.path_of(f"file://localhost{root}/link", "link", scope="x")
+
+
+def test_without_a_url_the_place_follows_from_the_name(root: Path) -> None:
+    path = root / storage.deterministic_path("user.ada", "x.log.tgz")
+    assert path.relative_to(root).parts[:2] == ("user", "ada") and len(path.relative_to(root).parts) == 5
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert storage.path_of(None, "x.log.tgz", scope="user.ada") == path
+
+
+@pytest.mark.django_db
+def test_the_log_page_shows_the_ends_escaped(reader: Client, failed_job: Job, root: Path) -> None:
+    log = make_log(root / "a.log.tgz", {"payload.stdout": b"<script>alert(2)</script>", "payload.stderr": b""})
+    JobFile.objects.filter(job_id=failed_job.id, type="log").update(surl=f"file://localhost{log}")
+    text = reader.get(f"/jobs/{failed_job.id}/log/").content.decode()
+    assert "&lt;script&gt;alert(2)" in text and "<script>alert" not in text
+
+
+@pytest.mark.django_db
+def test_a_log_that_is_not_there_is_said(reader: Client, failed_job: Job, root: Path) -> None:
+    assert "not in this site" in reader.get(f"/jobs/{failed_job.id}/log/").content.decode()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("content", "seen"),
+    [
+        (json.dumps({"name": "m", "title": "<i>Mass", "edges": [0, 1, 2], "counts": [5, 7]}), "&lt;i&gt;Mass"),
+        ('{"counts": [1], "edges": [0, "<b>"]}', "not a number"),
+        ("x" * 3_000_000, "larger than"),
+    ],
+)
+def test_histograms_are_drawn_from_checked_numbers(
+    reader: Client, make_task: Any, root: Path, content: str, seen: str
+) -> None:
+    task: Task = make_task()
+    path = root / "x.hist.json"
+    path.write_text(content)
+    file = File.objects.create(
+        task_id=task.id, dataset_id=1, lfn="x.hist.json", type="output", status="finished", scope="user.ada"
+    )
+    surl = f"file://localhost{path}"
+    JobFile.objects.create(job_id=1, task_id=task.id, file_id=file.id, lfn="x.hist.json", type="output", surl=surl)
+    assert "x.hist.json" in reader.get(f"/tasks/{task.id}/histograms/").content.decode()
+    text = reader.get(f"/tasks/{task.id}/histograms/{file.id}/").content.decode()
+    assert seen in text and "<b>" not in text and "<i>" not in text

@@ -1,0 +1,56 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks_app.dashboard import words
+from tasks_app.states import JobStatus, TaskStatus
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "–"),
+        (0.25, "0.2 s"),
+        (45, "45 s"),
+        (60, "1 min"),
+        (7800, "2 h 10 min"),
+        (90_000, "1 d 1 h"),
+        (86_400, "1 d"),
+        (-60, "-1 min"),
+    ],
+)
+def test_duration(seconds: float | None, text: str) -> None:
+    assert words.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "now"), (5, "5 s ago"), (125, "2 min ago"), (-5, "in 5 s"), (200_000, "2 d ago")]
+)
+def test_ago(seconds: float, text: str) -> None:
+    assert words.ago(NOW - timedelta(seconds=seconds), NOW) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(None, "–"), (0, "0 B"), (999, "999 B"), (12_345, "12.3 kB"), (5e15, "5.0 PB")]
+)
+def test_size(number: float | None, text: str) -> None:
+    assert words.size(number) == text
+
+
+def test_counts_are_cut_at_the_cap() -> None:
+    assert words.capped(10_000) == "10\u202f000"
+    assert words.capped(10_001) == "10\u202f000+"
+
+
+@given(st.floats(0, 1e9))
+def test_a_duration_never_has_more_than_two_units(seconds: float) -> None:
+    assert 1 <= len(words.duration(seconds).split()) // 2 <= 2
+
+
+@pytest.mark.parametrize("status", [*TaskStatus, *JobStatus, "never heard of", "", None])
+def test_every_status_has_a_tone_with_an_icon(status: str | None) -> None:
+    assert words.tone(status) in words.ICONS
