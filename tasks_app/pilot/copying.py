@@ -1,0 +1,53 @@
+"""Copies of files in one pass: the content is never held in memory, size and checksum come from what was copied."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """`adler32` as a number; `hex` is how PanDA writes it."""
+
+    size: int
+    adler32: int
+
+    @property
+    def hex(self) -> str:
+        return f"{self.adler32:08x}"
+
+
+def copy_new(source: Path, target: Path, check: Callable[[], None], *, durable: bool, follow: bool = True) -> Copied:
+    """Copy a plain file to a name that does not exist yet.
+
+    `check` is called between blocks and may raise to stop the copy. `durable` waits until the disk has it.
+    `follow` false refuses a symbolic link. Raises OSError; what was begun at the target is removed on any exception.
+    """
+    # O_NONBLOCK: a pipe that somebody put in the place of the file must not hold us up.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    with open(os.open(source, flags), "rb", buffering=0) as reader:
+        if not stat.S_ISREG(os.fstat(reader.fileno()).st_mode):
+            raise OSError(f"{source.name} is not a plain file")
+        with open(target, "xb", buffering=0) as writer:
+            try:
+                size, adler = 0, 1
+                while block := reader.read(BLOCK_BYTES):
+                    check()
+                    view = memoryview(block)
+                    while view:
+                        view = view[writer.write(view) :]
+                    size += len(block)
+                    adler = zlib.adler32(block, adler)
+                if durable:
+                    os.fsync(writer.fileno())
+            except BaseException:
+                target.unlink(missing_ok=True)
+                raise
+    return Copied(size, adler)

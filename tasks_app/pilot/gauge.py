@@ -1,0 +1,101 @@
+"""Measures a payload: memory and CPU of its processes, size of its folder, time since the start."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from tasks_app.pilot.limits import Measure
+from tasks_app.pilot.processes import Family
+
+# Looking through a folder of many files takes time; it is done for at most this part of the time.
+FOLDER_SHARE = 0.05
+
+
+class Gauge:
+    """Takes measures of one payload, from its start on; the maximum and the mean of memory are kept."""
+
+    def __init__(self, family: Family, folder: Path) -> None:
+        self._family = family
+        self._folder = folder
+        self._started = time.monotonic()
+        self._cpu_before_s = _reaped_cpu_s()
+        self._disk_due = 0.0
+        self._disk_kb = 0
+        self._last = Measure()
+        self._area_kb_s = 0.0
+        self.max_rss_kb = 0
+
+    @property
+    def avg_rss_kb(self) -> int:
+        """Mean over the time, not over the measures: those are denser at the start."""
+        return round(self._area_kb_s / self._last.wall_s) if self._last.wall_s else self.max_rss_kb
+
+    @property
+    def last(self) -> Measure:
+        return self._last
+
+    def measure(self) -> Measure:
+        """Look now. A payload that ends meanwhile counts for what could still be seen."""
+        rss_bytes, cpu_s = 0, 0.0
+        for process in self._family.members():
+            try:
+                with process.oneshot():
+                    rss_bytes += process.memory_info().rss
+                    times = process.cpu_times()
+            except psutil.Error:
+                continue
+            cpu_s += times.user + times.system + times.children_user + times.children_system
+        return self._book(rss_bytes // 1024, cpu_s, whole_folder=False)
+
+    def final(self, peak_kb: int) -> Measure:
+        """The last measure, when all have ended; `peak_kb` is what the kernel saw the largest of them use."""
+        self.max_rss_kb = max(self.max_rss_kb, peak_kb)
+        if not self._area_kb_s:  # it ended before it was ever seen at work
+            self._area_kb_s = peak_kb * max(time.monotonic() - self._started, 1e-3)
+        return self._book(0, 0.0, whole_folder=True)
+
+    def _book(self, rss_kb: int, living_cpu_s: float, *, whole_folder: bool) -> Measure:
+        now = time.monotonic()
+        wall_s = now - self._started
+        if whole_folder or now >= self._disk_due:
+            self._disk_kb = folder_kb(self._folder)
+            self._disk_due = now + (time.monotonic() - now) / FOLDER_SHARE
+        cpu_s = _reaped_cpu_s() - self._cpu_before_s + living_cpu_s
+        self.max_rss_kb = max(self.max_rss_kb, rss_kb)
+        self._area_kb_s += rss_kb * (wall_s - self._last.wall_s)
+        # Between a process's end and its being reaped its time is in neither sum: time does not run backwards.
+        self._last = Measure(rss_kb, max(cpu_s, self._last.cpu_s), wall_s, self._disk_kb)
+        return self._last
+
+
+def folder_kb(folder: Path) -> int:
+    """Space that the folder takes on disk, in kB. Links are not followed, what vanishes meanwhile is not counted."""
+    return sum(entry.st_blocks for entry in _entries(str(folder))) // 2
+
+
+def _entries(root: str) -> Iterator[os.stat_result]:
+    folders = [root]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    try:
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+                        yield entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue
+        except OSError:
+            continue
+
+
+def _reaped_cpu_s() -> float:
+    """CPU time of all our children that have ended, with theirs."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,158 @@
+"""The job object that the server hands out, read once into plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+class BadJobError(ValueError):
+    """The job object makes no sense; the text says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """`size` in bytes and `adler32` are None when the server does not know them."""
+
+    lfn: str
+    url: str
+    size: int | None
+    adler32: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A file to be staged out. `endpoint` empty: the queue's own choice. `guid` empty: a new one is made."""
+
+    lfn: str
+    scope: str
+    endpoint: str
+    guid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`outputs` are the payload's; the log is apart. Limits are 0 when there is none."""
+
+    id: int
+    task_id: int
+    attempt: int
+    fence: int
+    secret: str
+    transformation: str
+    parameters: str
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    log: Output | None
+    cores: int
+    memory_mb: int
+    walltime_s: int
+    disk_mb: int
+
+
+def parse_job(raw: Mapping[str, object]) -> Job:
+    """Raises BadJobError."""
+    name = _text(raw, "transformation")
+    if not name:
+        raise BadJobError("the job has no transformation")
+    outputs, log = _outputs(raw)
+    return Job(
+        id=_number(raw, "PandaID", needed=True),
+        task_id=_number(raw, "taskID"),
+        attempt=_number(raw, "attemptNr"),
+        fence=_number(raw, "fence"),
+        secret=_text(raw, "jobSecret"),
+        transformation=name,
+        parameters=_text(raw, "jobPars"),
+        inputs=_inputs(raw),
+        outputs=outputs,
+        log=log,
+        cores=max(1, _number(raw, "coreCount")),
+        memory_mb=max(0, _number(raw, "minRamCount")),
+        walltime_s=max(0, _number(raw, "maxWalltime")),
+        disk_mb=max(0, _number(raw, "maxDiskCount")),
+    )
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name can be a file in a folder and nothing else: no path, no control characters, not hidden."""
+    return bool(name) and name[0] != "." and "/" not in name and name.isprintable() and len(name.encode()) <= 255
+
+
+def _inputs(raw: Mapping[str, object]) -> tuple[Input, ...]:
+    names = _list(raw, "inFiles")
+    urls = raw.get("surlsIn") or []
+    if not isinstance(urls, list) or len(urls) != len(names):
+        count = len(urls) if isinstance(urls, list) else 0
+        raise BadJobError(f"the job has {len(names)} input files and {count} addresses for them (surlsIn)")
+    sizes = _aligned(raw, "fsize", len(names))
+    sums = _aligned(raw, "checksum", len(names))
+    return tuple(
+        Input(_plain(name), str(url), _size(size), _adler32(checksum))
+        for name, url, size, checksum in zip(names, urls, sizes, sums, strict=True)
+    )
+
+
+def _outputs(raw: Mapping[str, object]) -> tuple[tuple[Output, ...], Output | None]:
+    names = _list(raw, "outFiles")
+    log_name = _text(raw, "logFile")
+    endpoints = _aligned(raw, "ddmEndPointOut", len(names))
+    plain = [(name, endpoint) for name, endpoint in zip(names, endpoints, strict=True) if name != log_name]
+    scopes = _list(raw, "scopeOut")
+    if len(scopes) != len(plain):
+        raise BadJobError(f"the job has {len(plain)} outputs and {len(scopes)} scopes for them (scopeOut)")
+    pairs = zip(plain, scopes, strict=True)
+    outputs = tuple(Output(_plain(name), scope, endpoint) for (name, endpoint), scope in pairs)
+    if not log_name:
+        return outputs, None
+    endpoint = dict(zip(names, endpoints, strict=True)).get(log_name, "")
+    return outputs, Output(_plain(log_name), _text(raw, "scopeLog"), endpoint, _text(raw, "logGUID"))
+
+
+def _text(raw: Mapping[str, object], key: str) -> str:
+    value = raw.get(key)
+    return "" if value is None or value == "NULL" else str(value)
+
+
+def _number(raw: Mapping[str, object], key: str, *, needed: bool = False) -> int:
+    text = _text(raw, key)
+    if not text and not needed:
+        return 0
+    try:
+        return int(text)
+    except ValueError:
+        raise BadJobError(f"{key} is {text!r}, not a whole number") from None
+
+
+def _list(raw: Mapping[str, object], key: str) -> list[str]:
+    text = _text(raw, key)
+    return text.split(",") if text else []
+
+
+def _aligned(raw: Mapping[str, object], key: str, count: int) -> list[str]:
+    """A comma text with one entry a file; an empty one means that nothing is known of any."""
+    values = _list(raw, key) or [""] * count
+    if len(values) != count:
+        raise BadJobError(f"{key} has {len(values)} entries for {count} files")
+    return ["" if value == "NULL" else value for value in values]
+
+
+def _plain(name: str) -> str:
+    if not is_plain_name(name):
+        raise BadJobError(f"{name!r} cannot be the name of a file")
+    return name
+
+
+def _size(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
+
+
+def _adler32(text: str) -> int | None:
+    """`ad:<hex>`; other kinds of checksum are not checked."""
+    kind, _, value = text.partition(":")
+    if kind != "ad":
+        return None
+    try:
+        return int(value, 16)
+    except ValueError:
+        raise BadJobError(f"{text!r} is not an adler32 checksum") from None

@@ -1,0 +1,54 @@
+"""What a payload may use, and whether it used more. Pure: the measuring is in gauge.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tasks_app.pilot.errors import Code, Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """0 means no limit."""
+
+    memory_mb: int = 0
+    wall_s: int = 0
+    disk_mb: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A payload at one moment: resident memory of all its processes, CPU time of all that ever ran, wall time, disk."""
+
+    rss_kb: int = 0
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    disk_kb: int = 0
+
+
+def verdict(measure: Measure, limits: Limits) -> Failure | None:
+    """The first limit that the payload has passed, or None. Memory first: it is the one that hurts the neighbours."""
+    if limits.memory_mb and measure.rss_kb > limits.memory_mb * 1024:
+        used = _rounded_up(measure.rss_kb)
+        return Failure(Code.EXCEEDED_MAX_MEMORY, f"The payload used {used} MB, its limit is {limits.memory_mb} MB")
+    if limits.disk_mb and measure.disk_kb > limits.disk_mb * 1024:
+        used = _rounded_up(measure.disk_kb)
+        return Failure(Code.WORK_FOLDER_TOO_LARGE, f"The work folder held {used} MB, its limit is {limits.disk_mb} MB")
+    if limits.wall_s and measure.wall_s > limits.wall_s:
+        diag = f"The payload ran for {measure.wall_s:.1f} s, its limit is {limits.wall_s} s of wall time"
+        return Failure(Code.REACHED_MAX_TIME, diag)
+    return None
+
+
+def memory_limit_mb(job_mb: int, slot_mb: int) -> int:
+    """What the job asked for; when it asked for nothing, what the slot gives.
+
+    The request counts, not the slot: a job that is killed for its memory is tried again with a larger request, and that
+    only makes sense when the request is what it was held to.
+    """
+    return job_mb or slot_mb
+
+
+def _rounded_up(kb: int) -> int:
+    """MB, never rounded down to the limit that was passed."""
+    return -(-kb // 1024)

@@ -1,0 +1,142 @@
+"""The payload: its program is fetched from the site and run in the job's work folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tasks_app.pilot.client import Client, RefusedError, UnreachableError
+from tasks_app.pilot.errors import Code, JobError
+from tasks_app.pilot.job import Job, is_plain_name
+from tasks_app.pilot.latch import Latch, wait_any
+from tasks_app.pilot.processes import Family, tie_to_pilot
+
+TRANSFORM_LIMIT_BYTES = 10_000_000
+TEMPORARY = "tmp"
+# The pilot's own secrets and settings are not the payload's business.
+PRIVATE_PREFIXES = ("JEDI_", "DJANGO_", "DATABASE_URL", "PGPASS")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a payload ended. `peak_kb`: the largest resident memory that one of its processes had, by the kernel."""
+
+    exit_code: int
+    peak_kb: int
+
+
+def fetch_transform(
+    transformation: str, folder: Path, client: Client, *, patience_s: float, until: Sequence[Latch]
+) -> str:
+    """Put the program into the work folder; returns its name there. Raises JobError, InterruptedCallError."""
+    if "://" in transformation:
+        if not client.is_own(transformation):
+            diag = f"{transformation} is not on this pilot's server, {client.server}"
+            raise JobError(Code.TRANSFORM_NOT_AVAILABLE, diag)
+        url = transformation
+    else:
+        url = f"/trf/user/{transformation}"
+    name = url.rpartition("/")[2]
+    if not is_plain_name(name) or "?" in name or transformation not in (url, name):
+        raise JobError(Code.TRANSFORM_NOT_AVAILABLE, f"{transformation!r} is not the name of a transform")
+    try:
+        program = client.get_bytes(url, patience_s=patience_s, limit=TRANSFORM_LIMIT_BYTES, until=until)
+    except (RefusedError, UnreachableError) as exc:
+        raise JobError(Code.TRANSFORM_NOT_AVAILABLE, f"The transform {name} could not be fetched: {exc}") from exc
+    path = folder / name
+    with open(path, "xb") as file:
+        file.write(program)
+    path.chmod(0o755)
+    return name
+
+
+def command_line(name: str, parameters: str) -> list[str]:
+    """Raises JobError when the parameters' quotes do not close."""
+    try:
+        return [f"./{name}", *shlex.split(parameters)]
+    except ValueError as exc:
+        raise JobError(Code.BAD_ARGUMENTS, f"The job's parameters cannot be split into words: {exc}") from None
+
+
+def environment(job: Job, folder: Path, outer: Mapping[str, str]) -> dict[str, str]:
+    """What the payload finds in its environment: ours without our secrets, our Python first, threads as cores."""
+    env = {key: value for key, value in outer.items() if not key.startswith(PRIVATE_PREFIXES)}
+    cores = str(job.cores)
+    return env | {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), outer.get("PATH", os.defpath)]),
+        "TMPDIR": str(folder / TEMPORARY),
+        "PandaID": str(job.id),
+        "PanDA_TaskID": str(job.task_id),
+        "PanDA_AttemptNr": str(job.attempt),
+        "OMP_NUM_THREADS": cores,
+        "OPENBLAS_NUM_THREADS": cores,
+    }
+
+
+class Payload:
+    """A running payload. Make it in the main thread."""
+
+    def __init__(self, argv: Sequence[str], folder: Path, env: Mapping[str, str]) -> None:
+        """Start it. Raises JobError when the program cannot be run."""
+        self.family = Family()
+        self.started = time.time()
+        (folder / TEMPORARY).mkdir()
+        with open(folder / "payload.stdout", "xb") as out, open(folder / "payload.stderr", "xb") as err:
+            try:
+                self._popen = subprocess.Popen(
+                    argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                    start_new_session=True, preexec_fn=tie_to_pilot(),
+                )  # fmt: skip
+            except (OSError, ValueError, subprocess.SubprocessError) as exc:
+                raise JobError(Code.PAYLOAD_FAILED, f"The payload {argv[0]} could not be started: {exc}") from exc
+        self.pid = self._popen.pid
+        self._pidfd = os.pidfd_open(self.pid)
+
+    def wait(self, latches: Sequence[Latch], seconds: float) -> bool:
+        """Wait for the payload's end, a latch or the end of the time. True when it has ended; it is not reaped."""
+        wait_any(latches, seconds, self._pidfd)
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def end(self, grace_s: float) -> Ended:
+        """End all that is left of it, and reap it. An `exit_code` above 128 means a signal, as shells have it."""
+        self.family.end(self.pid, grace_s=grace_s)
+        _, status, usage = os.wait4(self.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        self._popen.returncode = code  # so that Popen does not ask for a number that may be somebody else's by now
+        os.close(self._pidfd)
+        return Ended(code if code >= 0 else 128 - code, usage.ru_maxrss)
+
+
+def exit_failure(exit_code: int, folder: Path) -> JobError:
+    """The error of a payload that ended with a code other than 0; its last words are taken from its stderr."""
+    words = last_line(folder / "payload.stderr")
+    how = f"ended with exit code {exit_code}"
+    if exit_code > 128:
+        with contextlib.suppress(ValueError):
+            how = f"was ended by {signal.Signals(exit_code - 128).name} (exit code {exit_code})"
+    diag = f"The payload {how}"
+    return JobError(Code.PAYLOAD_FAILED, diag, exit_code=exit_code, exe_diag=words or diag)
+
+
+def last_line(path: Path, limit: int = 4096) -> str:
+    """The last line that is not empty, from the end of a file of any size; empty when there is none."""
+    lines = tail(path, limit).splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def tail(path: Path, limit: int) -> str:
+    """The last `limit` bytes of a file as text, without characters that a database cannot keep."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - limit))
+            return file.read().decode(errors="replace").replace("\0", "")
+    except OSError:
+        return ""

@@ -1,0 +1,236 @@
+"""What the server is told of a job: states in their order, heartbeats with measures, the final report."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+from tasks_app.pilot.client import Answer, Body, Client, InterruptedCallError, RefusedError, UnreachableError
+from tasks_app.pilot.errors import Code, Failure, JobError
+from tasks_app.pilot.job import Job
+from tasks_app.pilot.latch import Latch
+from tasks_app.pilot.settings import Settings
+from tasks_app.pilot.stageout import PayloadReport, Stored
+
+log = logging.getLogger(__name__)
+
+UPDATE = "/api/v1/pilot/update_job"
+VERSION = "jedisite-pilot 1"
+PARTING_S = 5.0
+PILOT_LOG_LIMIT = 1024
+
+State = Literal["starting", "running", "finished", "failed"]
+
+
+@dataclass(slots=True)
+class Progress:
+    """What is known of the job so far. Whole values are put in, so that the heartbeat never reads half a change."""
+
+    start: float | None = None
+    cpu_s: float = 0.0
+    max_rss_kb: int = 0
+    avg_rss_kb: int = 0
+    exit_code: int | None = None
+    metrics: Mapping[str, object] = field(default_factory=dict)
+
+
+def update_body(job: Job, settings: Settings, state: State, progress: Progress) -> dict[str, object]:
+    """The fields that every update carries."""
+    body: dict[str, object] = {
+        "job_id": job.id,
+        "job_status": state,
+        "attempt_nr": job.attempt,
+        "fence": job.fence,
+        "job_secret": job.secret,
+        "site_name": settings.queue,
+        "node": settings.node,
+        "pilot_id": VERSION,
+        "batch_id": str(settings.worker_id or ""),
+        "core_count": job.cores,
+    }
+    if progress.start is not None:
+        body |= {
+            "start_time": utc_text(progress.start),
+            "cpu_consumption_time": round(progress.cpu_s),
+            "max_rss": progress.max_rss_kb,
+            "avg_rss": progress.avg_rss_kb,
+        }
+    return body
+
+
+def final_body(
+    job: Job, settings: Settings, progress: Progress, failure: Failure | None,
+    stored: Sequence[Stored], payload: PayloadReport, *, end: float, pilot_log: str,
+) -> dict[str, object]:  # fmt: skip
+    """The final report. A failed job still names its log, if that was stored."""
+    body = update_body(job, settings, "failed" if failure else "finished", progress)
+    body["end_time"] = utc_text(end)
+    body["job_metrics"] = " ".join(f"{key}={value}" for key, value in progress.metrics.items())
+    body["job_output_report"] = json.dumps(output_report(stored, payload))
+    if payload.events is not None:
+        body["n_events"] = payload.events
+    if progress.exit_code is not None:
+        body["trans_exit_code"] = progress.exit_code
+    if failure:
+        body |= {
+            "pilot_error_code": int(failure.code),
+            "pilot_error_diag": failure.diag,
+            "exe_error_code": failure.exit_code,
+            "exe_error_diag": failure.exe_diag,
+            "pilot_log": pilot_log[-PILOT_LOG_LIMIT:],
+        }
+    return body
+
+
+def output_report(stored: Sequence[Stored], payload: PayloadReport) -> dict[str, dict[str, object]]:
+    """`{lfn: {guid, fsize, adler32, surl, nevents}}` of the files that were stored; nevents is null when not known."""
+    events = dict(payload.file_events)
+    return {
+        file.lfn: {
+            "guid": file.guid,
+            "fsize": file.copied.size,
+            "adler32": file.copied.hex,
+            "surl": file.place.url,
+            "nevents": events.get(file.lfn),
+        }
+        for file in stored
+    }
+
+
+def utc_text(moment: float) -> str:
+    """PanDA's way of writing a time."""
+    return datetime.datetime.fromtimestamp(moment, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+class Reporter:
+    """Tells the server in a thread of its own, so that a server that is away does not hold up the payload.
+
+    `killed` is set when the server wants the job to end; `orders` then says why.
+    """
+
+    def __init__(self, client: Client, job: Job, settings: Settings, terminated: Latch) -> None:
+        self._client, self._job, self._settings = client, job, settings
+        self._terminated = terminated
+        self.progress = Progress()
+        self.killed = Latch()
+        self.disowned = False
+        self.orders: Failure | None = None
+        self._closing = Latch()
+        self._changed = threading.Condition()
+        self._pending: deque[State] = deque(["starting"])
+        self._state: State = "starting"
+        self._last_contact = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._thread.start()
+
+    def enter(self, state: State) -> None:
+        """The job has a new state; it is told at once."""
+        with self._changed:
+            self._state = state
+            self._pending.append(state)
+            self._changed.notify()
+
+    def confirm(self) -> None:
+        """Before outputs are stored: ask whether the job is still ours, if the server has not been heard for long.
+
+        Raises JobError when it stays away, InterruptedCallError.
+        """
+        if time.monotonic() - self._last_contact < 2 * self._settings.heartbeat_s:
+            return
+        latches = (self._terminated, self.killed)
+        try:
+            self._tell(partial(self._body, self._state), self._settings.patience_s, latches)
+        except UnreachableError as exc:
+            raise JobError(Code.SERVER_UNREACHABLE, f"The server could not be asked about the job: {exc}") from exc
+
+    def stop(self) -> None:
+        """End the heartbeats."""
+        self._closing.set()
+        with self._changed:
+            self._changed.notify()
+        patience_s = PARTING_S / 2
+        while self._thread.is_alive() and patience_s > 0:  # a call that is under way ends by itself
+            self._thread.join(0.1)
+            patience_s -= 0.1 if self._terminated.is_set else 0.0
+
+    def final(self, body: Mapping[str, object]) -> bool:
+        """Tell how the job ended, until the server has heard it or our patience is over. True when it has.
+
+        States that it has not heard yet are told before. Call `stop` first.
+        """
+        bodies = [body]
+        if body["job_status"] == "finished":
+            bodies[:0] = [self._body(state) for state in self._pending]
+        try:
+            return all(self._tell_final(one) for one in bodies)
+        except UnreachableError as exc:
+            log.error("report.lost job=%d trouble=%s", self._job.id, exc)
+            return False
+
+    def close(self) -> None:
+        """Free the latches; the thread must have ended, or they are left to it."""
+        if not self._thread.is_alive():
+            self.killed.close()
+            self._closing.close()
+
+    def _run(self) -> None:
+        while not self._closing.is_set and not self.disowned:
+            with self._changed:
+                self._changed.wait_for(lambda: self._pending or self._closing.is_set, self._settings.heartbeat_s)
+                if self._closing.is_set:
+                    return
+                told = bool(self._pending)
+                state = self._pending[0] if told else self._state
+            try:
+                self._tell(partial(self._body, state), self._settings.patience_s, (self._closing,))
+            except UnreachableError as exc:
+                log.error("heartbeat.lost job=%d trouble=%s", self._job.id, exc)
+                continue
+            except InterruptedCallError:
+                return
+            if told:
+                self._pending.popleft()
+
+    def _tell_final(self, body: Mapping[str, object]) -> bool:
+        if self._terminated.is_set:
+            return self._tell(body, PARTING_S, ())
+        try:
+            return self._tell(body, self._settings.patience_s, (self._terminated,))
+        except InterruptedCallError:
+            return self._tell(body, PARTING_S, ())
+
+    def _tell(self, body: Body, patience_s: float, until: Sequence[Latch]) -> bool:
+        """One update; whatever order comes back is taken. False when the server refused it."""
+        try:
+            answer = self._client.post(UPDATE, body, patience_s=patience_s, until=until)
+        except RefusedError as exc:
+            # 403: the job is no longer ours. Anything else that is final, such as a token that ran out, means the same:
+            # nobody would take the result.
+            log.warning("report.refused job=%d trouble=%s", self._job.id, exc)
+            self.disowned = True
+            self._kill(f"The server no longer takes reports on this job: {exc}")
+            return False
+        self._last_contact = time.monotonic()
+        self._obey(answer)
+        return answer.success
+
+    def _obey(self, answer: Answer) -> None:
+        if "tobekilled" in answer.command.split(","):
+            self._kill("The server asked for the job to be killed")
+
+    def _kill(self, diag: str) -> None:
+        if self.orders is None:
+            log.info("job.killed job=%d", self._job.id)
+            self.orders = Failure(Code.KILLED_BY_SERVER, diag[:500])
+            self.killed.set()
+
+    def _body(self, state: State) -> dict[str, object]:
+        return update_body(self._job, self._settings, state, self.progress)

@@ -1,0 +1,250 @@
+"""One job from beginning to end: inputs, payload under watch, outputs, report, and the slot is clean again."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tasks_app.pilot import payload as payloads
+from tasks_app.pilot.client import Client, InterruptedCallError, RefusedError, UnreachableError
+from tasks_app.pilot.errors import Code, Failure, JobError
+from tasks_app.pilot.gauge import Gauge
+from tasks_app.pilot.job import Job, Output
+from tasks_app.pilot.latch import Latch
+from tasks_app.pilot.limits import Limits, memory_limit_mb, verdict
+from tasks_app.pilot.report import Reporter, final_body
+from tasks_app.pilot.settings import Settings
+from tasks_app.pilot.stagein import stage_in
+from tasks_app.pilot.stageout import PayloadReport, Stored, check_present, make_log, read_report, stage_out, take_back
+from tasks_app.pilot.storage import base_folder, default_endpoint
+
+log = logging.getLogger(__name__)
+
+STORAGE_MAP = "/cache/ddmendpoints.json"
+FIRST_LOOK_S = 0.05
+LOOK_EVERY_S = 0.5
+# A payload that hurts others is ended at once; one that was told to go may put its things away.
+GRACE_S = 2.0
+NO_GRACE = frozenset({Code.EXCEEDED_MAX_MEMORY, Code.WORK_FOLDER_TOO_LARGE})
+
+
+def run_job(job: Job, settings: Settings, client: Client, terminated: Latch) -> bool:
+    """Work on a job until the server knows its outcome. True when it was reported finished."""
+    folder = Path(tempfile.mkdtemp(prefix=f"{job.id}-", dir=settings.work))
+    try:
+        with _pilot_log(folder / "pilot.log"):
+            return _Run(job, settings, client, terminated, folder).run()
+    finally:
+        if not settings.keep:
+            remove_folder(folder)
+
+
+class _Run:
+    def __init__(self, job: Job, settings: Settings, client: Client, terminated: Latch, folder: Path) -> None:
+        self.job, self.settings, self.client, self.folder = job, settings, client, folder
+        self.terminated = terminated
+        self.reporter = Reporter(client, job, settings, terminated)
+        self.stored: list[Stored] = []
+        self.payload_report = PayloadReport()
+        self.metrics: dict[str, object] = {}
+        self._bases: dict[str, Path] = {}
+
+    def run(self) -> bool:
+        log.info("job.got job=%d task=%d attempt=%d", self.job.id, self.job.task_id, self.job.attempt)
+        failure = self._guarded_work()
+        if failure:
+            log.info("job.failed job=%d code=%d diag=%s", self.job.id, failure.code, failure.diag)
+            self._clean_up_after_failure()
+        self.reporter.stop()
+        if self.reporter.disowned:
+            self.reporter.close()
+            return False
+        self.reporter.progress.metrics = self.metrics
+        body = final_body(
+            self.job, self.settings, self.reporter.progress, failure, self.stored, self.payload_report,
+            end=time.time(), pilot_log=payloads.tail(self.folder / "pilot.log", 4096) if failure else "",
+        )  # fmt: skip
+        heard = self.reporter.final(body)
+        self.reporter.close()
+        log.info("job.reported job=%d status=%s heard=%s", self.job.id, body["job_status"], heard)
+        return heard and not failure
+
+    def check(self) -> None:
+        """Raises JobError when the job must not go on."""
+        if self.reporter.orders:
+            raise JobError(self.reporter.orders.code, self.reporter.orders.diag)
+        if self.terminated.is_set:
+            raise JobError(Code.SIGTERM, "The pilot was told to end (SIGTERM) before the job was done")
+
+    def _guarded_work(self) -> Failure | None:
+        try:
+            self._work()
+        except JobError as exc:
+            return exc.failure
+        except InterruptedCallError:
+            try:
+                self.check()
+            except JobError as exc:
+                return exc.failure
+            return Failure(Code.PILOT_PROBLEM, "A call to the server was interrupted for no known reason")
+        except Exception as exc:
+            log.exception("job.pilot_problem")
+            return Failure(Code.PILOT_PROBLEM, f"The pilot itself failed: {type(exc).__name__}: {exc}"[:500])
+        return None
+
+    def _work(self) -> None:
+        with self._timed("stagein_s"):
+            stage_in(self.job.inputs, self.folder, self.check)
+            name = payloads.fetch_transform(
+                self.job.transformation, self.folder, self.client,
+                patience_s=self.settings.patience_s, until=(self.terminated, self.reporter.killed),
+            )  # fmt: skip
+            argv = payloads.command_line(name, self.job.parameters)
+        self.check()
+        with self._timed("payload_s"):
+            self._run_payload(argv)
+        self.payload_report = read_report(self.folder)
+        check_present(self.job.outputs, self.folder)
+        with self._timed("stageout_s"):
+            self.reporter.confirm()
+            for file in self.job.outputs:
+                self._store(file)
+        self._store_log()
+        self.check()
+
+    def _run_payload(self, argv: list[str]) -> None:
+        """Run it under watch. Raises JobError when it fails or is stopped; none of its processes is left either way."""
+        payload = payloads.Payload(argv, self.folder, payloads.environment(self.job, self.folder, os.environ))
+        log.info("payload.started pid=%d words=%d", payload.pid, len(argv))
+        self.reporter.progress.start = payload.started
+        gauge = Gauge(payload.family, self.folder)
+        stopped: Failure | None = Failure(Code.PILOT_PROBLEM, "The pilot lost sight of the payload")
+        try:
+            self.reporter.enter("running")
+            stopped = self._watch(payload, gauge)
+        finally:
+            ended = payload.end(GRACE_S if stopped and stopped.code not in NO_GRACE else 0.0)
+            last = gauge.final(ended.peak_kb)
+            self._book(gauge)
+            self.metrics["workfolder_mb"] = last.disk_kb // 1024
+            self.reporter.progress.exit_code = ended.exit_code
+            log.info("payload.ended exit_code=%d wall_s=%.2f cpu_s=%.2f max_rss_kb=%d",
+                     ended.exit_code, last.wall_s, last.cpu_s, gauge.max_rss_kb)  # fmt: skip
+        if stopped:
+            raise JobError(stopped.code, stopped.diag)
+        if ended.exit_code:
+            raise payloads.exit_failure(ended.exit_code, self.folder)
+        # What a quick payload left on the disk counts, even if nobody saw it being written.
+        if over := verdict(last, Limits(disk_mb=self.job.disk_mb)):
+            raise JobError(over.code, over.diag)
+
+    def _watch(self, payload: payloads.Payload, gauge: Gauge) -> Failure | None:
+        """Look at the payload until it ends; returns why it must be ended before, or None when it ended by itself."""
+        memory_mb = memory_limit_mb(self.job.memory_mb, self.settings.memory_mb)
+        limits = Limits(memory_mb, self.job.walltime_s, self.job.disk_mb)
+        latches = (self.terminated, self.reporter.killed)
+        pause_s = FIRST_LOOK_S  # often at first: most of a short payload's memory would not be seen otherwise
+        while not payload.wait(latches, pause_s):
+            try:
+                self.check()
+            except JobError as exc:
+                return exc.failure
+            over = verdict(gauge.measure(), limits)
+            self._book(gauge)
+            if over:
+                return over
+            payload.family.reap_orphans(payload.pid)
+            pause_s = min(pause_s * 2, LOOK_EVERY_S)
+        return None
+
+    def _book(self, gauge: Gauge) -> None:
+        progress = self.reporter.progress
+        progress.cpu_s, progress.max_rss_kb, progress.avg_rss_kb = gauge.last.cpu_s, gauge.max_rss_kb, gauge.avg_rss_kb
+
+    def _store(self, file: Output) -> None:
+        self.stored.append(stage_out(file, self._base(file.endpoint), self.folder, self.check))
+
+    def _store_log(self) -> None:
+        """Pack and store the log. Raises JobError."""
+        if self.job.log:
+            make_log(self.folder / self.job.log.lfn, self.folder)
+            self._store(self.job.log)
+
+    def _clean_up_after_failure(self) -> None:
+        """Take back outputs, which would be nobody's, and leave the log.
+
+        Not so when the server stopped the job: another attempt may write files of the same names by now.
+        """
+        if not self.reporter.orders:
+            take_back(self.stored)
+        self.stored = []
+        if self.reporter.disowned or not self.job.log:
+            return
+        try:
+            make_log(self.folder / self.job.log.lfn, self.folder)
+            # The checks would stop this copy too; a log is small, and the only trace of what went wrong.
+            base = self._base(self.job.log.endpoint, patience_s=GRACE_S if self.terminated.is_set else None)
+            self.stored.append(stage_out(self.job.log, base, self.folder, lambda: None))
+        except (JobError, InterruptedCallError) as exc:
+            log.warning("log.lost job=%d trouble=%s", self.job.id, exc)
+
+    def _base(self, endpoint: str, *, patience_s: float | None = None) -> Path:
+        """The folder of a storage endpoint. Raises JobError, InterruptedCallError."""
+        if endpoint not in self._bases:
+            until = (self.terminated, self.reporter.killed) if patience_s is None else ()
+            patience_s = self.settings.patience_s if patience_s is None else patience_s
+            try:
+                name = endpoint
+                if not name:
+                    path = f"/cache/schedconfig/{self.settings.queue}.all.json"
+                    name = default_endpoint(self.client.get_json(path, patience_s=patience_s, until=until))
+                storage_map = self.client.get_json(STORAGE_MAP, patience_s=patience_s, until=until)
+            except (RefusedError, UnreachableError) as exc:
+                raise JobError(Code.NO_STORAGE, f"The server could not be asked where outputs go: {exc}") from exc
+            self._bases[endpoint] = base_folder(name, storage_map)
+        return self._bases[endpoint]
+
+    @contextlib.contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.metrics[name] = round(time.monotonic() - begun, 2)
+
+
+@contextlib.contextmanager
+def _pilot_log(path: Path) -> Iterator[None]:
+    """Everything that the pilot logs meanwhile also goes into the job's folder."""
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    root = logging.getLogger("tasks_app.pilot")
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a work folder, also where the payload took away its own rights."""
+
+    def unlock(function: object, path: str, _: object) -> None:
+        with contextlib.suppress(OSError):
+            os.chmod(os.path.dirname(path), 0o700)
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)
+
+    if folder.exists():
+        shutil.rmtree(folder, onerror=unlock)
+    if folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        log.warning("folder.left path=%s", folder)

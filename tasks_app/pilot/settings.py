@@ -1,0 +1,86 @@
+"""What a pilot is told when it starts: the command line and two environment variables."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+TOKEN_VARIABLE = "JEDI_PILOT_TOKEN"
+SERVER_VARIABLE = "JEDI_SERVER_URL"
+
+
+class SettingsError(ValueError):
+    """A setting is missing or senseless; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`max_jobs` 0: no limit. `idle_exit_s` None: wait for work for ever. `memory_mb` 0: the slot's memory is unsaid.
+
+    `label` empty: any kind of job. `patience_s`: how long a call is tried again while the server does not answer.
+    """
+
+    server: str
+    queue: str
+    token: str = field(repr=False)
+    work: Path
+    label: str = ""
+    heartbeat_s: float = 30.0
+    max_jobs: int = 0
+    idle_exit_s: float | None = None
+    memory_mb: int = 0
+    keep: bool = False
+    worker_id: int = 0
+    node: str = ""
+    patience_s: float = 7200.0
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.server)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SettingsError(f"the server must be an http or https address, not {self.server!r}")
+        if not self.queue:
+            raise SettingsError("the name of a queue is needed (--queue)")
+        if not self.token:
+            raise SettingsError(f"the pilot's token is needed in the environment variable {TOKEN_VARIABLE}")
+        if self.heartbeat_s <= 0:
+            raise SettingsError(f"the period of heartbeats must be above 0 s, not {self.heartbeat_s:g} s")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The pilot's options, for `python -m tasks_app.pilot` and for `manage.py pilot`."""
+    parser.add_argument("--queue", required=True, help="queue to work for")
+    parser.add_argument("--server", default="", help=f"address of the site (default: ${SERVER_VARIABLE})")
+    parser.add_argument("--label", default="", help="only jobs of this prodSourceLabel (default: any)")
+    parser.add_argument("--heartbeat", type=float, default=30.0, metavar="S", help="seconds between heartbeats (30)")
+    parser.add_argument("--max-jobs", type=int, default=0, metavar="N", help="end after N jobs (default: no limit)")
+    parser.add_argument("--idle-exit", type=float, metavar="S", help="end after S s without work (default: never)")
+    parser.add_argument("--work", type=Path, default=Path("pilot-work"), help="folder for the jobs' work folders")
+    parser.add_argument("--memory", type=int, default=0, metavar="MB", help="memory of the slot (default: unsaid)")
+    parser.add_argument("--keep", action="store_true", help="keep the work folders of finished jobs")
+    parser.add_argument("--worker-id", type=int, default=0, metavar="ID", help="the submitter's number for this pilot")
+    parser.add_argument("--patience", type=float, default=7200.0, metavar="S",
+                        help="seconds to try again while the server does not answer (7200)")  # fmt: skip
+
+
+def from_arguments(options: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Settings:
+    """Raises SettingsError."""
+    return Settings(
+        server=(options.server or environ.get(SERVER_VARIABLE, "")).rstrip("/"),
+        queue=options.queue,
+        token=environ.get(TOKEN_VARIABLE, "").strip(),
+        work=options.work.absolute(),
+        label=options.label,
+        heartbeat_s=options.heartbeat,
+        max_jobs=options.max_jobs,
+        idle_exit_s=options.idle_exit,
+        memory_mb=options.memory,
+        keep=options.keep,
+        worker_id=options.worker_id,
+        node=socket.gethostname(),
+        patience_s=options.patience,
+    )

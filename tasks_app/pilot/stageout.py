@@ -1,0 +1,141 @@
+"""Takes a job's outputs and its log to the storage element."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import stat
+import tarfile
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tasks_app.pilot.copying import Copied, copy_new
+from tasks_app.pilot.errors import Code, JobError
+from tasks_app.pilot.job import Output
+from tasks_app.pilot.storage import Place, place
+
+log = logging.getLogger(__name__)
+
+LOG_MEMBERS = ("payload.stdout", "payload.stderr", "pilot.log", "jobReport.json")
+REPORT_LIMIT_BYTES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A file that lies on the storage element."""
+
+    lfn: str
+    guid: str
+    copied: Copied
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadReport:
+    """What the payload says of itself in jobReport.json; None and empty when it says nothing."""
+
+    events: int | None = None
+    file_events: tuple[tuple[str, int], ...] = ()
+
+
+def check_present(outputs: Sequence[Output], folder: Path) -> None:
+    """Raises JobError when the payload did not write all of its outputs as plain files."""
+    missing = [file.lfn for file in outputs if not _is_plain_file(folder / file.lfn)]
+    if missing:
+        written = len(outputs) - len(missing)
+        raise JobError(
+            Code.OUTPUT_MISSING,
+            f"The payload ended well but wrote {written} of its {len(outputs)} outputs; missing: {', '.join(missing)}",
+        )
+
+
+def make_log(target: Path, folder: Path) -> None:
+    """Pack what payload and pilot wrote about the job. Raises JobError."""
+    try:
+        with tarfile.open(target, "w:gz", compresslevel=1) as tar:
+            for name in LOG_MEMBERS:
+                if _is_plain_file(folder / name):
+                    tar.add(folder / name, f"{target.name.partition('.')[0]}/{name}", recursive=False)
+    except OSError as exc:
+        raise JobError(Code.LOG_NOT_MADE, f"The log could not be packed: {exc.strerror or exc}") from exc
+
+
+def stage_out(file: Output, base: Path, folder: Path, check: Callable[[], None]) -> Stored:
+    """Copy one file to its place: under a temporary name first, so that nobody ever sees half a file.
+
+    Raises JobError, and whatever `check` raises; then there is nothing at the place that was not there before.
+    """
+    where = place(base, file.scope, file.lfn)
+    temporary = where.path.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        _make_folders(where)
+        copied = copy_new(folder / file.lfn, temporary, check, durable=True, follow=False)
+        temporary.replace(where.path)
+        _sync_folder(where.path.parent)
+    except OSError as exc:
+        temporary.unlink(missing_ok=True)
+        raise JobError(Code.STAGE_OUT_FAILED, f"Output {file.lfn} could not be stored: {exc.strerror or exc}") from exc
+    log.info("stageout.copied lfn=%s bytes=%d adler32=%s to=%s", file.lfn, copied.size, copied.hex, where.path)
+    return Stored(file.lfn, file.guid or str(uuid.uuid4()), copied, where)
+
+
+def take_back(stored: Sequence[Stored]) -> None:
+    """Remove what was stored for a job that fails after all; nobody would know of it."""
+    for file in stored:
+        with contextlib.suppress(OSError):
+            file.place.path.unlink()
+
+
+def read_report(folder: Path) -> PayloadReport:
+    """Read jobReport.json. It is the payload's: anything in it that makes no sense is left out."""
+    path = folder / "jobReport.json"
+    try:
+        if not _is_plain_file(path) or path.stat().st_size > REPORT_LIMIT_BYTES:
+            return PayloadReport()
+        raw = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return PayloadReport()
+    if not isinstance(raw, dict):
+        return PayloadReport()
+    files = raw.get("files")
+    counts = {
+        str(lfn): entry.get("nevents")
+        for lfn, entry in (files.items() if isinstance(files, dict) else ())
+        if isinstance(entry, dict)
+    }
+    return PayloadReport(
+        _count(raw.get("nEvents")),
+        tuple((lfn, number) for lfn, value in counts.items() if (number := _count(value)) is not None),
+    )
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62 else None
+
+
+def _is_plain_file(path: Path) -> bool:
+    """A symbolic link is none: it could lead to a file that is not the payload's to give away."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _make_folders(where: Place) -> None:
+    where.path.parent.mkdir(parents=True, exist_ok=True)
+    # A link among the folders could lead out of the storage.
+    if not where.path.parent.resolve().is_relative_to(where.base.resolve()):
+        raise OSError(f"{where.path.parent} leads out of the storage")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name durable: after a crash of the machine a reported file must still be there."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
