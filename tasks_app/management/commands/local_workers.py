@@ -1,0 +1,50 @@
+"""`manage.py local_workers`: keeps the slots of this machine filled with pilots."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from tasks_app.pilot.latch import Latch
+from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE
+from tasks_app.workers.base import PilotSpec
+from tasks_app.workers.local import LocalSubmitter, keep_filled
+
+
+class Command(BaseCommand):
+    help = "Run pilots on this machine, as many at a time as there are slots. SIGTERM or Ctrl-C ends them all."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--slots", type=int, default=os.cpu_count() or 1, help="pilots at a time (%(default)s)")
+        parser.add_argument("--queue", default="LOCAL", help="queue to work for (%(default)s)")
+        parser.add_argument("--server", default="", help=f"address of the site (default: ${SERVER_VARIABLE})")
+        parser.add_argument("--label", default="", help="only jobs of this prodSourceLabel (default: any)")
+        parser.add_argument("--heartbeat", type=float, default=30.0, metavar="S", help="seconds between heartbeats")
+        parser.add_argument("--memory", type=int, default=0, metavar="MB", help="memory of a slot (default: unsaid)")
+        parser.add_argument("--keep", action="store_true", help="keep the work folders of finished jobs")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["slots"] < 1:
+            raise CommandError(f"At least one slot is needed, not {options['slots']}.")
+        server = options["server"] or os.environ.get(SERVER_VARIABLE, "")
+        token = os.environ.get(TOKEN_VARIABLE, "").strip()
+        for value, name in ((server, SERVER_VARIABLE), (token, TOKEN_VARIABLE)):
+            if not value:
+                raise CommandError(f"{name} is not set.")
+        spec = PilotSpec(
+            options["queue"], server, options["label"], options["heartbeat"], options["memory"], options["keep"]
+        )
+        stop = Latch()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        submitter = LocalSubmitter(Path(settings.JEDI_HOME) / "work", token)
+        try:
+            keep_filled(submitter, spec, options["slots"], stop)
+        finally:
+            submitter.close()

@@ -1,0 +1,28 @@
+"""`manage.py pilot`: one pilot, in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from tasks_app.pilot.main import run
+from tasks_app.pilot.settings import SettingsError, add_arguments, from_arguments
+
+
+class Command(BaseCommand):
+    help = "Fetch jobs of one queue and run them here. The pilot's token is read from JEDI_PILOT_TOKEN."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_arguments(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            settings = from_arguments(argparse.Namespace(**options))
+        except SettingsError as exc:
+            raise CommandError(str(exc)) from exc
+        if code := run(settings):
+            sys.exit(code)

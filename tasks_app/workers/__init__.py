@@ -1,0 +1,1 @@
+"""Who starts pilots: one submitter for each kind of batch system, and the loop that keeps slots filled. No Django."""

@@ -1,0 +1,196 @@
+"""Pilots as processes of this machine. No Django, no database; Linux.
+
+Pilots end with this process, however it ends: the kernel sends them SIGTERM when it dies. What a killed pilot leaves
+behind comes to this process as orphans and is killed here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from jedisite.children import die_with_parent
+from tasks_app.pilot.latch import Latch, wait_any
+from tasks_app.pilot.main import LOCK_NAME
+from tasks_app.pilot.processes import adopt_orphans
+from tasks_app.pilot.runner import remove_folder
+from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE
+from tasks_app.workers.base import ENDED, PilotSpec, PilotSubmitter, Worker, WorkerState, next_delay
+
+log = logging.getLogger(__name__)
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+GRACE_S = 12.0
+LOOK_EVERY_S = 5.0
+FOLDER_PREFIX = "w-"
+PRIVATE_PREFIXES = ("JEDI_", "DJANGO_", "DATABASE_URL", "PGPASS")
+
+
+@dataclass(slots=True)
+class _Pilot:
+    id: int
+    process: subprocess.Popen[bytes]
+    pidfd: int
+    folder: Path
+    keep: bool
+    started: float
+    cancelled: bool = False
+
+    def worker(self, state: WorkerState, detail: str = "") -> Worker:
+        return Worker(self.id, str(self.process.pid), state, time.monotonic() - self.started, detail)
+
+
+class LocalSubmitter(PilotSubmitter):
+    """The local twin of a batch system. Use it in the main thread: the kernel ties pilots to the thread that forks.
+
+    `work` holds one folder a pilot; those of pilots that are gone are removed at the start and as pilots end.
+    """
+
+    def __init__(self, work: Path, token: str) -> None:
+        """Raises OSError when the folder cannot be made."""
+        work.mkdir(parents=True, exist_ok=True)
+        self._work = work
+        self._token = token
+        self._pilots: dict[int, _Pilot] = {}
+        self._last_id = 0
+        adopt_orphans()
+        sweep(work)
+
+    def submit(self, spec: PilotSpec, count: int) -> Sequence[Worker]:
+        """Start pilots. Raises OSError when a process cannot be made."""
+        return [self._start(spec) for _ in range(count)]
+
+    def poll(self) -> Sequence[Worker]:
+        workers = [self._look(pilot) for pilot in list(self._pilots.values())]
+        if any(worker.state in ENDED for worker in workers):
+            self._kill_orphans()
+        return workers
+
+    def cancel(self, worker_ids: Sequence[int]) -> None:
+        for number in worker_ids:
+            if pilot := self._pilots.get(number):
+                pilot.cancelled = True
+                pilot.process.terminate()
+
+    def wait(self, stop: Latch, seconds: float) -> None:
+        """Wait until a pilot ends, `stop` is set or the time is over."""
+        wait_any((stop,), seconds, *(pilot.pidfd for pilot in self._pilots.values()))
+
+    def close(self, grace_s: float = GRACE_S) -> None:
+        """End all pilots: SIGTERM, and after `grace_s` seconds SIGKILL."""
+        self.cancel(list(self._pilots))
+        deadline = time.monotonic() + grace_s
+        for pilot in list(self._pilots.values()):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                pilot.process.wait(max(0.0, deadline - time.monotonic()))
+            if pilot.process.poll() is None:
+                log.warning("pilot.killed worker=%d pid=%d after_s=%g", pilot.id, pilot.process.pid, grace_s)
+                pilot.process.kill()
+                pilot.process.wait()
+        self.poll()
+
+    def _start(self, spec: PilotSpec) -> Worker:
+        number = self._last_id = max(self._last_id + 1, time.time_ns() // 1000)
+        folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=self._work))
+        process = subprocess.Popen(
+            pilot_command(spec, number, folder),
+            env=pilot_environment(os.environ, self._token, spec.server),
+            cwd=CHECKOUT,
+            stdin=subprocess.DEVNULL,
+            # A group of its own: who kills our group leaves pilots the time to report what they were doing.
+            start_new_session=True,
+            preexec_fn=die_with_parent(signal.SIGTERM),
+        )
+        pilot = _Pilot(number, process, os.pidfd_open(process.pid), folder, spec.keep, time.monotonic())
+        self._pilots[number] = pilot
+        log.info("pilot.started worker=%d pid=%d", number, process.pid)
+        return pilot.worker(WorkerState.RUNNING)
+
+    def _look(self, pilot: _Pilot) -> Worker:
+        code = pilot.process.poll()
+        if code is None:
+            return pilot.worker(WorkerState.RUNNING)
+        del self._pilots[pilot.id]
+        os.close(pilot.pidfd)
+        if not pilot.keep:
+            remove_folder(pilot.folder)
+        detail = f"exit code {code}" if code >= 0 else f"ended by signal {-code}"
+        if pilot.cancelled:
+            return pilot.worker(WorkerState.CANCELLED, detail)
+        return pilot.worker(WorkerState.FAILED if code else WorkerState.FINISHED, detail)
+
+    def _kill_orphans(self) -> None:
+        """Kill what ended pilots have left. All of it comes to us: each round kills parents of others."""
+        known = {pilot.process.pid for pilot in self._pilots.values()}
+        deadline = time.monotonic() + GRACE_S
+        while time.monotonic() < deadline:
+            orphans = [child for child in psutil.Process().children() if child.pid not in known]
+            if not orphans:
+                return
+            for orphan in orphans:
+                with contextlib.suppress(psutil.Error):
+                    orphan.kill()
+                with contextlib.suppress(psutil.Error, psutil.TimeoutExpired):
+                    orphan.wait(1.0)
+            log.info("orphans.killed count=%d", len(orphans))
+
+
+def keep_filled(submitter: LocalSubmitter, spec: PilotSpec, slots: int, stop: Latch) -> None:
+    """Keep so many pilots running until `stop` is set. Raises OSError when a process cannot be made."""
+    delay_s, due = 0.0, 0.0
+    while not stop.is_set:
+        running = 0
+        for worker in submitter.poll():
+            if worker.state not in ENDED:
+                running += 1
+                continue
+            delay_s = next_delay(delay_s, worker)
+            due = max(due, time.monotonic() + delay_s)
+            log.info("pilot.ended worker=%d state=%s ran_s=%.1f detail=%s next_in_s=%.1f",
+                     worker.id, worker.state, worker.ran_s, worker.detail, delay_s)  # fmt: skip
+        now = time.monotonic()
+        if running < slots and now >= due:
+            submitter.submit(spec, slots - running)
+            running = slots
+        submitter.wait(stop, LOOK_EVERY_S if running == slots else due - now)
+
+
+def pilot_command(spec: PilotSpec, worker_id: int, folder: Path) -> list[str]:
+    """How a pilot is started: without `manage.py`, whose start-up would cost each slot a second of CPU."""
+    command = [sys.executable, "-m", "tasks_app.pilot", "--queue", spec.queue, "--work", str(folder)]
+    command += ["--heartbeat", f"{spec.heartbeat_s:g}", "--worker-id", str(worker_id)]
+    if spec.label:
+        command += ["--label", spec.label]
+    if spec.memory_mb:
+        command += ["--memory", str(spec.memory_mb)]
+    return [*command, "--keep"] if spec.keep else command
+
+
+def pilot_environment(outer: Mapping[str, str], token: str, server: str) -> dict[str, str]:
+    """Ours without what only the site's own processes need to know."""
+    env = {key: value for key, value in outer.items() if not key.startswith(PRIVATE_PREFIXES)}
+    return env | {TOKEN_VARIABLE: token, SERVER_VARIABLE: server}
+
+
+def sweep(work: Path) -> None:
+    """Remove folders of pilots that are gone: nobody holds their lock."""
+    for folder in work.glob(f"{FOLDER_PREFIX}*"):
+        try:
+            with open(folder / LOCK_NAME, "ab") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_folder(folder)
+        except OSError:
+            continue
+
