@@ -1,0 +1,41 @@
+"""Makes agents due in between the minutes of django-q2's scheduler. Run as many as you like."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from argparse import ArgumentParser
+from typing import Any
+
+import structlog
+from django.core.management.base import BaseCommand
+from django.db import close_old_connections
+from django.db.utils import DatabaseError, InterfaceError
+
+from jedisite import agents
+
+log = structlog.get_logger(__name__)
+
+
+class Command(BaseCommand):
+    help = "Hand agents that are due to django-q2, several times a second."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--interval", type=float, default=0.2, help="seconds between two looks")
+        parser.add_argument("--once", action="store_true", help="look once and end")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["once"]:
+            self.stdout.write(" ".join(agents.tick()))
+            return
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        while not stop.wait(options["interval"]):
+            try:
+                agents.tick()
+            except (DatabaseError, InterfaceError) as exc:
+                # The server restarts or is away: look again until it is back.
+                log.warning("ticker.no_database", error=str(exc).strip())
+                close_old_connections()
+                stop.wait(1.0)

@@ -1,0 +1,309 @@
+"""Hot path: the ends of jobs are booked on jobs, files, datasets and the catalogue, in sets.
+
+Each input file counts for the attempt that ran it: a row is written only while it still names the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import psycopg
+from django.db import transaction
+
+from jedisite.agents import kick
+from jedisite.sql import hot_cursor
+from tasks_app.ddm import data_management
+from tasks_app.ddm.base import NewFile
+from tasks_app.states import JobStatus
+
+MISSING_OUTPUT = 201
+"""ddm error: a job that reported success did not report all of its outputs."""
+
+
+class Output(NamedTuple):
+    """An output or log as the job's row says it should be."""
+
+    job_id: int
+    file_id: int
+    type: str
+    lfn: str
+    scope: str
+    dataset: str
+    endpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job ended: a final status, an error of one component if it failed, and the files that it stored."""
+
+    job_id: int
+    task_id: int | None
+    status: str
+    component: str = ""
+    code: int = 0
+    diag: str = ""
+    stored: tuple[tuple[Output, Mapping[str, Any]], ...] = field(default=())
+    by: str = "adder"
+
+
+COMPONENTS = {
+    "ddm": ("ddmerrorcode", "ddmerrordiag"),
+    "sup": ("superrorcode", "superrordiag"),
+    "jobdispatcher": ("jobdispatchererrorcode", "jobdispatchererrordiag"),
+    "taskbuffer": ("taskbuffererrorcode", "taskbuffererrordiag"),
+}
+
+
+def judge(job_id: int, task_id: int | None, status: str, reported: Mapping[str, Any], expected: Sequence[Output], killed: bool) -> Outcome:
+    """What a final report amounts to. A finished job must have reported every output; a killed one is cancelled."""
+    stored = tuple((o, reported[o.lfn]) for o in expected if _usable(reported.get(o.lfn)))
+    if status != JobStatus.FINISHED:
+        logs = tuple((o, r) for o, r in stored if o.type == "log")
+        return Outcome(job_id, task_id, JobStatus.CANCELLED if killed else JobStatus.FAILED, stored=logs)
+    here = {o.lfn for o, _ in stored}
+    missing = [o.lfn for o in expected if o.lfn not in here]
+    if missing:
+        diag = f"the job ended well but did not report {len(missing)} of {len(expected)} outputs: {', '.join(missing[:3])}"
+        logs = tuple((o, r) for o, r in stored if o.type == "log")
+        return Outcome(job_id, task_id, JobStatus.FAILED, "ddm", MISSING_OUTPUT, diag, logs)
+    return Outcome(job_id, task_id, JobStatus.FINISHED, stored=stored)
+
+
+def _usable(report: Any) -> bool:
+    """Whether a file's report has what the books need: size, checksum and place."""
+    if not isinstance(report, Mapping):
+        return False
+    size, checksum, surl = report.get("fsize"), report.get("adler32"), report.get("surl")
+    return (
+        isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 2**63
+        and isinstance(checksum, str) and 0 < len(checksum) <= 33
+        and isinstance(surl, str) and len(surl) <= 4000
+    )
+
+
+def book_reports(limit: int = 1000) -> int:
+    """Book up to `limit` final reports of pilots. Returns how many; reports that another process books are skipped."""
+    with transaction.atomic(), hot_cursor() as cursor:
+        cursor.execute(
+            """DELETE FROM job_output_report WHERE pandaid IN
+                 (SELECT pandaid FROM job_output_report ORDER BY pandaid LIMIT %s FOR UPDATE SKIP LOCKED)
+               RETURNING pandaid, jeditaskid, jobstatus, data""",
+            [limit],
+        )
+        reports = sorted(cursor.fetchall())
+        if not reports:
+            return 0
+        ids = [r[0] for r in reports]
+        expected = _expected(cursor, ids)
+        killed = _killed(cursor, ids)
+        book(cursor, [judge(i, t, s, d, expected.get(i, ()), i in killed) for i, t, s, d in reports])
+        return len(reports)
+
+
+def _expected(cursor: psycopg.Cursor[Any], ids: list[int]) -> dict[int, list[Output]]:
+    cursor.execute(
+        """SELECT pandaid, fileid, type, lfn, scope, dataset, destinationse FROM job_files
+            WHERE pandaid = ANY(%s) AND type IN ('output', 'log') ORDER BY row_id""",
+        [ids],
+    )
+    found: dict[int, list[Output]] = {}
+    for row in cursor:
+        found.setdefault(row[0], []).append(Output._make(row))
+    return found
+
+
+def _killed(cursor: psycopg.Cursor[Any], ids: list[int]) -> set[int]:
+    cursor.execute("SELECT pandaid FROM jobs WHERE pandaid = ANY(%s) AND commandtopilot = 'tobekilled'", [ids])
+    return {i for (i,) in cursor}
+
+
+def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome]) -> int:
+    """Book the ends of jobs, in the caller's transaction. A job that has ended already is left alone.
+
+    Returns the number of jobs that ended by this call.
+    """
+    wanted = {o.job_id: o for o in outcomes}
+    ended = _end_jobs(cursor, wanted)
+    by_task: dict[int, list[Outcome]] = {}
+    for job_id in ended:
+        outcome = wanted[job_id]
+        if outcome.task_id is not None:
+            by_task.setdefault(outcome.task_id, []).append(outcome)
+    new_files: list[NewFile] = []
+    for task_id in sorted(by_task):
+        _book_task(cursor, task_id, by_task[task_id])
+        new_files += [f for o in by_task[task_id] for f in _new_files(o)]
+    data_management().add(new_files)
+    _wake_children(cursor, {f.dataset for f in new_files})
+    kick("post_processor", "job_generator", "commando", at_most_every_s=0.2)
+    return len(ended)
+
+
+def _end_jobs(cursor: psycopg.Cursor[Any], wanted: Mapping[int, Outcome]) -> list[int]:
+    ids = sorted(wanted)
+    cursor.execute("SELECT pandaid FROM jobs WHERE pandaid = ANY(%s) ORDER BY pandaid FOR UPDATE", [ids])
+    cursor.fetchall()
+    cursor.execute(
+        """WITH ended AS (
+               UPDATE jobs j SET jobstatus = e.status, endtime = coalesce(j.endtime, clock_timestamp()),
+                      statechangetime = clock_timestamp(), modificationtime = clock_timestamp(), commandtopilot = NULL,
+                      outputfilebytes = e.bytes
+                 FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::text[]) e (id, status, bytes, actor, reason)
+                WHERE j.pandaid = e.id AND j.jobstatus NOT IN ('finished', 'failed', 'cancelled', 'closed')
+               RETURNING j.pandaid, j.jobstatus, j.computingsite, e.actor, e.reason),
+           logged AS (
+               INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor, reason)
+               SELECT pandaid, jobstatus, clock_timestamp(), computingsite, actor, reason FROM ended)
+           SELECT pandaid FROM ended ORDER BY pandaid""",
+        [
+            ids, [wanted[i].status for i in ids],
+            [sum(r["fsize"] for _, r in wanted[i].stored) for i in ids],
+            [wanted[i].by for i in ids], [wanted[i].diag for i in ids],
+        ],
+    )
+    ended = [i for (i,) in cursor.fetchall()]
+    for component, (code_column, diag_column) in COMPONENTS.items():
+        hit = [wanted[i] for i in ended if wanted[i].component == component]
+        if hit:
+            cursor.execute(
+                f"""UPDATE jobs j SET {code_column} = e.code, {diag_column} = left(e.diag, 500)
+                      FROM unnest(%s::bigint[], %s::int[], %s::text[]) e (id, code, diag) WHERE j.pandaid = e.id""",  # noqa: S608
+                [[o.job_id for o in hit], [o.code for o in hit], [o.diag for o in hit]],
+            )
+    return ended
+
+
+def _book_task(cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome]) -> None:
+    ids = [o.job_id for o in outcomes]
+    won = [o.status == JobStatus.FINISHED for o in outcomes]
+    failed = [o.status == JobStatus.FAILED for o in outcomes]
+    inputs = _book_inputs(cursor, task_id, ids, won, failed)
+    outputs = _book_outputs(cursor, task_id, outcomes)
+    _count(cursor, inputs + outputs)
+
+
+# Only a row that still names the job counts: a file that was given to another job since is not this one's.
+_INPUTS = """
+WITH ended AS (SELECT * FROM unnest(%(ids)s::bigint[], %(won)s::bool[], %(failed)s::bool[]) e (id, won, failed)),
+used AS (
+    SELECT f.fileid, f.datasetid, e.id, e.won, e.failed FROM ended e JOIN job_files f ON f.pandaid = e.id
+     WHERE f.type IN ('input', 'pseudo_input', 'random_seed') AND f.fileid IS NOT NULL),
+booked AS (
+    UPDATE jedi_dataset_contents c
+       SET status = CASE WHEN u.won THEN 'finished' ELSE 'ready' END,
+           attemptnr = coalesce(c.attemptnr, 0) + 1,
+           failedattempt = coalesce(c.failedattempt, 0) + u.failed::int,
+           lastattempttime = clock_timestamp()
+      FROM used u
+     WHERE c.jeditaskid = %(task)s AND c.datasetid = u.datasetid AND c.fileid = u.fileid
+       AND c.pandaid = u.id AND c.status = 'running' AND c.keeptrack = 1
+    RETURNING c.fileid, c.datasetid, u.won, coalesce(c.endevent - c.startevent + 1, c.nevents, 0) AS events,
+              NOT u.won AND (c.maxattempt IS NULL OR c.attemptnr < c.maxattempt)
+                        AND (c.maxfailure IS NULL OR c.failedattempt < c.maxfailure) AS again),
+waiting AS (
+    INSERT INTO file_retries (fileid, jeditaskid, datasetid)
+    SELECT fileid, %(task)s, datasetid FROM booked WHERE again ON CONFLICT DO NOTHING)
+SELECT datasetid, count(*) FILTER (WHERE won), count(*) FILTER (WHERE NOT won AND NOT again), count(*) FILTER (WHERE again),
+       coalesce(sum(events) FILTER (WHERE won), 0)
+  FROM booked GROUP BY datasetid
+"""
+
+
+def _book_inputs(
+    cursor: psycopg.Cursor[Any], task_id: int, ids: list[int], won: list[bool], failed: list[bool]
+) -> list[tuple[int, int, int, int, int]]:
+    """Rows of (dataset id, finished, failed for good, ready again, events of finished)."""
+    cursor.execute(_INPUTS, {"ids": ids, "won": won, "failed": failed, "task": task_id})
+    return cursor.fetchall()
+
+
+_OUTPUTS = """
+WITH made AS (SELECT * FROM unnest(%(files)s::bigint[], %(sizes)s::bigint[], %(sums)s::text[], %(guids)s::text[],
+                                   %(events)s::bigint[], %(surls)s::text[]) m (id, size, checksum, guid, events, surl)),
+of_jobs AS (
+    SELECT f.row_id, f.fileid, f.datasetid, e.status, m.id IS NOT NULL AS here, m.size, m.checksum, m.guid, m.events, m.surl
+      FROM unnest(%(ids)s::bigint[], %(statuses)s::text[]) e (id, status)
+      JOIN job_files f ON f.pandaid = e.id AND f.type IN ('output', 'log')
+      LEFT JOIN made m ON m.id = f.fileid),
+rows AS (
+    UPDATE job_files f SET status = CASE WHEN o.here THEN 'finished' ELSE 'failed' END, fsize = o.size, checksum = o.checksum,
+           guid = coalesce(o.guid, f.guid), nevents = o.events, surl = o.surl
+      FROM of_jobs o WHERE f.row_id = o.row_id),
+booked AS (
+    UPDATE jedi_dataset_contents c
+       SET status = CASE WHEN o.here THEN 'finished' WHEN o.status = 'failed' THEN 'failed' ELSE 'cancelled' END,
+           fsize = o.size, checksum = o.checksum, guid = coalesce(o.guid, c.guid), nevents = o.events, keeptrack = 0, surl = o.surl
+      FROM of_jobs o
+     WHERE c.jeditaskid = %(task)s AND c.datasetid = o.datasetid AND c.fileid = o.fileid AND c.keeptrack = 1
+    RETURNING c.datasetid, o.here, coalesce(o.events, 0) AS events)
+SELECT datasetid, count(*) FILTER (WHERE here), count(*) FILTER (WHERE NOT here), 0::bigint, coalesce(sum(events), 0)
+  FROM booked GROUP BY datasetid
+"""
+
+
+def _book_outputs(cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome]) -> list[tuple[int, int, int, int, int]]:
+    stored = [(o.file_id, r) for outcome in outcomes for o, r in outcome.stored]
+    cursor.execute(
+        _OUTPUTS,
+        {
+            "ids": [o.job_id for o in outcomes],
+            "statuses": [o.status for o in outcomes],
+            "files": [f for f, _ in stored],
+            "sizes": [r["fsize"] for _, r in stored],
+            "sums": ["ad:" + r["adler32"] for _, r in stored],
+            "guids": [_text(r.get("guid"), 64) for _, r in stored],
+            "events": [_number(r.get("nevents")) for _, r in stored],
+            "surls": [r["surl"] for _, r in stored],
+            "task": task_id,
+        },
+    )
+    return cursor.fetchall()
+
+
+def _count(cursor: psycopg.Cursor[Any], counts: list[tuple[int, int, int, int, int]]) -> None:
+    """Add to the counters of datasets: finished, failed, and no longer used since they are ready again."""
+    rows = sorted(counts)
+    if not rows:
+        return
+    cursor.execute("SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [[r[0] for r in rows]])
+    cursor.execute(
+        """UPDATE jedi_datasets d SET nfilesfinished = nfilesfinished + n.won, nfilesfailed = nfilesfailed + n.lost,
+                  nfilesused = nfilesused - n.again, neventsused = coalesce(neventsused, 0) + n.events,
+                  modificationtime = clock_timestamp()
+             FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) n (id, won, lost, again, events)
+            WHERE d.datasetid = n.id""",
+        [list(column) for column in zip(*rows, strict=True)],
+    )
+
+
+def _new_files(outcome: Outcome) -> list[NewFile]:
+    return [
+        NewFile(
+            o.dataset, o.lfn, o.scope, _text(r.get("guid"), 64) or "", r["fsize"], r["adler32"], _number(r.get("nevents")),
+            o.endpoint, r["surl"],
+        )
+        for o, r in outcome.stored
+    ]
+
+
+def _wake_children(cursor: psycopg.Cursor[Any], datasets: set[str]) -> None:
+    """Tasks that read a growing dataset look at it again at once."""
+    if not datasets:
+        return
+    cursor.execute(
+        """UPDATE jedi_datasets SET statecehcktime = 'epoch' WHERE datasetname = ANY(%s) AND type = 'input' AND state = 'mutable'
+              AND statecehcktime > 'epoch'""",
+        [sorted(datasets)],
+    )
+    if cursor.rowcount:
+        kick("feeder", at_most_every_s=0.5)
+
+
+def _text(value: Any, length: int) -> str | None:
+    return value[:length] if isinstance(value, str) and value else None
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None

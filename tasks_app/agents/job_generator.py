@@ -1,0 +1,90 @@
+"""The job generator: takes tasks by priority, asks the broker where their jobs may run, cuts their input and stores jobs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import structlog
+from django.conf import settings
+from django.utils import timezone
+
+from brokerage_app.snapshot import SiteView
+from jedisite import refusals
+from jedisite.agents import Pass, owner
+from tasks_app import moves
+from tasks_app.feeding import LostClaimError
+from tasks_app.generating.sites import load_sites
+from tasks_app.generating.work import Turn, generate, keep_verdict
+from tasks_app.models import Task
+from tasks_app.params.placeholders import UnresolvedPlaceholder
+from tasks_app.states import TASK_GENERATING, TaskStatus
+
+ME = "job_generator"
+TASKS = 20
+JOBS_A_TASK = 20_000
+FULL_WAIT = timedelta(seconds=2)
+"""Until a task whose sites are full is looked at again; a job that starts or ends makes room earlier."""
+
+log = structlog.get_logger(__name__)
+
+_HAS_WORK = """
+EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL AND d.status = 'ready'
+         AND d.type IN ('input', 'pseudo_input') AND d.nfilestobeused > d.nfilesused)
+"""
+
+
+def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
+    """One pass over the most urgent tasks that have input left."""
+    claimed = moves.claim_tasks(owner(), sorted(TASK_GENERATING), tasks, condition=_HAS_WORK)
+    if not claimed:
+        return Pass()
+    sites = {site.name: site for site in load_sites()}
+    made, more = 0, len(claimed) == tasks
+    for task_id, fence in claimed:
+        turn = _turn(task_id, fence, sites, jobs_a_task)
+        if turn is not None:
+            made += turn.jobs
+            more = more or (turn.jobs > 0 and turn.input_left and bool(turn.verdict.chosen))
+    return Pass(made, f"{made} jobs of {len(claimed)} tasks", more)
+
+
+def _turn(task_id: int, fence: int, sites: dict[str, SiteView], jobs_a_task: int) -> Turn | None:
+    task = Task.objects.select_related("job_params_template").get(pk=task_id)
+    try:
+        turn = generate(task, fence, sites, timezone.now(), max_jobs=jobs_a_task)
+    except LostClaimError:
+        log.info("job_generator.lost_claim", task=task_id)
+        return None
+    except UnresolvedPlaceholder as exc:
+        moves.break_task(task_id, by=ME, reason=f"the parameters of a job cannot be made: {exc}")
+        return None
+    _conclude(task, fence, turn)
+    return turn
+
+
+def _conclude(task: Task, fence: int, turn: Turn) -> None:
+    """Free the task, in the state and with the sentence that fit what came of its turn."""
+    if turn.jobs:
+        if task.status != TaskStatus.RUNNING:
+            moves.move_task(
+                task.id, TaskStatus.RUNNING, by=ME, reason=f"{turn.jobs} jobs were made", error_dialog=None,
+                start_time=task.start_time or timezone.now(),
+            )  # fmt: skip
+        else:
+            moves.release_task(task.id, fence, note="" if task.error_dialog else None)
+        return
+    if turn.verdict.chosen:
+        # Sites would take jobs, but what is left does not fill one yet: more files are to come.
+        moves.release_task(task.id, fence, wait=FULL_WAIT)
+        return
+    keep_verdict(task.id, turn.verdict)
+    if _only_full(turn):
+        moves.release_task(task.id, fence, wait=FULL_WAIT)
+        return
+    wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
+    moves.set_aside(task.id, by=ME, reason=turn.verdict.sentence(), wait=wait)
+
+
+def _only_full(turn: Turn) -> bool:
+    """Whether at least one site was skipped for no other reason than its full queue."""
+    return any(refusals.get(skip.code).group in ("capacity", "throttle") for skip in turn.verdict.skipped)

@@ -1,0 +1,166 @@
+"""The post-processor: sees when a task has nothing left to do, and gives it its final status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+from django.db import connection, transaction
+from django.db.models import Sum
+from django.utils import timezone
+
+from jedisite.agents import Pass, kick, owner
+from tasks_app import moves
+from tasks_app.accounting.final import Books, error_summary, final_status
+from tasks_app.ddm import data_management
+from tasks_app.models import Dataset, Task
+from tasks_app.models.dataset import INPUT_TYPES, OUTPUT_TYPES
+from tasks_app.states import DatasetStatus, TaskStatus
+
+ME = "post_processor"
+LIMIT = 100
+
+# A task is complete when each master input is: all of its files finished or failed for good, and no more will come.
+_COMPLETE = """
+NOT EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL
+             AND d.type IN ('input', 'pseudo_input') AND d.status NOT IN ('removed', 'failed', 'broken')
+             AND (d.nfilestobeused > d.nfilesfinished + d.nfilesfailed OR d.state = 'mutable'
+                  OR d.status IN ('defined', 'toupdate', 'pending')))
+"""
+
+
+def run(limit: int = LIMIT) -> Pass:
+    """Move complete tasks to prepared, and prepared, broken or aborted ones to their final status."""
+    items = 0
+    working = (TaskStatus.RUNNING, TaskStatus.READY, TaskStatus.THROTTLED, TaskStatus.SCOUTING)
+    for task_id, _ in moves.claim_tasks(owner(), working, limit, condition=_COMPLETE):
+        moves.move_task(task_id, TaskStatus.PREPARED, by=ME, reason="all input files are finished or failed for good")
+        items += 1
+    ending = (TaskStatus.PREPARED, TaskStatus.PASSED, TaskStatus.TOBROKEN, TaskStatus.TOABORT)
+    claimed = moves.claim_tasks(owner(), ending, limit)
+    for task_id, _ in claimed:
+        finish(task_id)
+    _book_progress()
+    return Pass(items + len(claimed), more=len(claimed) == limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    status: str
+    reason: str
+
+
+@transaction.atomic
+def finish(task_id: int) -> None:
+    """Give a task its final status, close its output datasets, and let its children know."""
+    task = Task.objects.select_for_update().get(pk=task_id)
+    ended = _verdict(task)
+    now = timezone.now()
+    _end_datasets(task_id, ended.status)
+    if ended.status != TaskStatus.BROKEN:
+        dialog = error_summary(_errors(task_id), ended.status) or (task.error_dialog if ended.status != TaskStatus.DONE else None)
+    else:
+        dialog = task.error_dialog
+    moves.move_task(task_id, ended.status, by=ME, reason=ended.reason, end_time=now, error_dialog=dialog, old_status=None)
+    Task.objects.filter(pk=task_id).update(progress=_progress(task_id))
+    _wake_children(task_id)
+
+
+def _verdict(task: Task) -> _Ended:
+    if task.status == TaskStatus.TOBROKEN:
+        return _Ended(TaskStatus.BROKEN, task.error_dialog or "")
+    if task.status == TaskStatus.TOABORT:
+        return _Ended(TaskStatus.ABORTED, "killed")
+    books = _books(task)
+    status = final_status(books)
+    return _Ended(status, f"{books.finished} of {books.files} input files were processed")
+
+
+def _books(task: Task) -> Books:
+    masters = Dataset.objects.filter(task=task, type__in=INPUT_TYPES, master_id=None).exclude(status=DatasetStatus.REMOVED)
+    sums = masters.aggregate(files=Sum("files"), finished=Sum("files_finished"))
+    parent = None
+    if task.parent_id and task.parent_id != task.id:
+        parent = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()
+    return Books(sums["files"] or 0, sums["finished"] or 0, parent)
+
+
+def _end_datasets(task_id: int, status: str) -> None:
+    outputs = Dataset.objects.filter(task_id=task_id, type__in=OUTPUT_TYPES)
+    data_management().close(list(outputs.values_list("name", flat=True)))
+    outputs.update(
+        status=DatasetStatus.FAILED if status in (TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED) else DatasetStatus.DONE,
+        state="closed",
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """UPDATE jedi_datasets SET state = CASE WHEN state = 'mutable' THEN 'closed' ELSE state END,
+                      status = CASE WHEN nfilesfinished >= nfiles AND nfiles > 0 THEN 'done'
+                                    WHEN nfilesfinished > 0 THEN 'finished' ELSE 'failed' END
+                WHERE jeditaskid = %s AND type IN ('input', 'pseudo_input') AND masterid IS NULL
+                  AND status NOT IN ('removed', 'broken')""",
+            [task_id],
+        )
+        cursor.execute("DELETE FROM file_retries WHERE jeditaskid = %s", [task_id])
+
+
+def _errors(task_id: int) -> list[tuple[str, int, str, int]]:
+    """(component, code, an example of the text, number of jobs) of the failed jobs of a task, the most frequent first."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT component, code, min(diag), count(*) FROM jobs j, LATERAL (VALUES
+                ('pilot', piloterrorcode, piloterrordiag), ('exe', exeerrorcode, exeerrordiag),
+                ('ddm', ddmerrorcode, ddmerrordiag), ('sup', superrorcode, superrordiag),
+                ('jobdispatcher', jobdispatchererrorcode, jobdispatchererrordiag),
+                ('taskbuffer', taskbuffererrorcode, taskbuffererrordiag)) e (component, code, diag)
+             WHERE j.jeditaskid = %s AND j.jobstatus = 'failed' AND coalesce(e.code, 0) <> 0
+             GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2 LIMIT 5
+            """,
+            [task_id],
+        )
+        return cursor.fetchall()
+
+
+def _progress(task_id: int) -> int:
+    sums = Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES, master_id=None).aggregate(
+        files=Sum("files_to_be_used"), done=Sum("files_finished")
+    )
+    return int(100 * (sums["done"] or 0) / sums["files"]) if sums["files"] else 0
+
+
+def _book_progress() -> None:
+    """Per cent done of the running tasks, written only where it has changed and the row is free."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH now AS (
+                SELECT d.jeditaskid AS id, (100 * sum(d.nfilesfinished) / greatest(sum(d.nfilestobeused), 1))::int AS progress
+                  FROM jedi_datasets d JOIN jedi_tasks t USING (jeditaskid)
+                 WHERE t.status IN ('ready', 'running', 'scouting') AND d.masterid IS NULL AND d.type IN ('input', 'pseudo_input')
+                 GROUP BY 1),
+            free AS (
+                SELECT t.jeditaskid, now.progress FROM jedi_tasks t JOIN now ON now.id = t.jeditaskid
+                 WHERE t.progress IS DISTINCT FROM now.progress AND now.progress BETWEEN 0 AND 100
+                   FOR UPDATE OF t SKIP LOCKED)
+            UPDATE jedi_tasks t SET progress = free.progress FROM free WHERE t.jeditaskid = free.jeditaskid
+            """
+        )
+
+
+def _wake_children(task_id: int) -> None:
+    """Children that wait for this task, or read what it makes, are looked at now."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """UPDATE jedi_tasks SET next_check_at = clock_timestamp()
+                WHERE parent_tid = %s AND jeditaskid <> %s AND status = 'pending'""",
+            [task_id, task_id],
+        )
+        cursor.execute(
+            """UPDATE jedi_datasets d SET statecehcktime = 'epoch' FROM jedi_tasks t
+                WHERE t.parent_tid = %s AND t.jeditaskid <> %s AND d.jeditaskid = t.jeditaskid AND d.state = 'mutable'""",
+            [task_id, task_id],
+        )
+    kick("pending", "feeder")
+
+

@@ -1,0 +1,110 @@
+"""The refiner: turns submitted parameters into a task with datasets, templates of names, and a template of parameters."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from jedisite.agents import Pass, owner
+from tasks_app import moves
+from tasks_app.ddm import data_management
+from tasks_app.models import Dataset, JobParamsTemplate, OutputTemplate, Task, TaskParams
+from tasks_app.models.dataset import OUTPUT_TYPES
+from tasks_app.params.schema import ParamErrors, parse
+from tasks_app.refining.base import CannotRefine, DatasetSpec, ParentView, Refined, refine
+from tasks_app.scopes import scope_of
+from tasks_app.states import TASK_FINAL, DatasetStatus, TaskStatus
+
+ME = "refiner"
+LIMIT = 50
+
+ATTRIBUTES = {field.column: field.attname for field in Task._meta.concrete_fields}
+"""The attribute of the task model for each column of JEDI's table."""
+
+
+def run(limit: int = LIMIT) -> Pass:
+    claimed = moves.claim_tasks(owner(), [TaskStatus.REGISTERED], limit)
+    for task_id, fence in claimed:
+        _refine(task_id, fence)
+    return Pass(len(claimed), more=len(claimed) == limit)
+
+
+def _refine(task_id: int, fence: int) -> None:
+    task = Task.objects.get(pk=task_id)
+    parent = _parent_of(task)
+    try:
+        params = parse(TaskParams.objects.get(pk=task_id).params)
+        if parent is not None:
+            waits = _waits_for(parent, no_wait=params.flag("noWaitParent"))
+            if waits:
+                wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
+                moves.set_aside(task_id, by=ME, reason=waits, wait=wait, frozen=False)
+                return
+        refined = refine(params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent)
+    except ParamErrors as exc:
+        moves.break_task(task_id, by=ME, reason="; ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
+    except CannotRefine as exc:
+        moves.break_task(task_id, by=ME, reason=str(exc))
+    else:
+        _store(task_id, fence, refined)
+
+
+def _parent_of(task: Task) -> ParentView | None:
+    if not task.parent_id or task.parent_id == task.id:
+        return None
+    status = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()
+    return ParentView(task.parent_id, status or TaskStatus.BROKEN)
+
+
+def _waits_for(parent: ParentView, *, no_wait: bool) -> str | None:
+    """Why a child cannot start yet. Raises CannotRefine when its parent will never give it input."""
+    if parent.status in (TaskStatus.BROKEN, TaskStatus.ABORTED, TaskStatus.FAILED):
+        raise CannotRefine(f"the parent task {parent.task_id} is {parent.status}")
+    if no_wait or TaskStatus(parent.status) in TASK_FINAL:
+        return None
+    return f"waits for the parent task {parent.task_id}, which is {parent.status}"
+
+
+@transaction.atomic
+def _store(task_id: int, fence: int, refined: Refined) -> None:
+    """Store what refining found and move the task on; nothing when the claim is gone."""
+    if not moves.still_holds(task_id, fence):
+        return
+    Dataset.objects.filter(task_id=task_id).delete()
+    rows: list[Dataset] = []
+    for position, spec in enumerate(refined.datasets):
+        rows.append(Dataset.objects.create(task_id=task_id, list_position=position, **_columns_of(spec, rows)))
+    OutputTemplate.objects.bulk_create(
+        [
+            OutputTemplate(
+                task_id=task_id, dataset=rows[template.dataset], file_name_template=template.filenametemplate,
+                serial=template.serialnr, stream_name=template.streamname, out_type=template.outtype,
+            )
+            for template in refined.templates
+        ]
+    )
+    JobParamsTemplate.objects.update_or_create(task_id=task_id, defaults={"template": refined.job_params_template})
+    outputs = [row.name for row in rows if row.type in OUTPUT_TYPES]
+    if outputs:
+        data_management().create(outputs, scope=scope_of(outputs[0]), task_id=task_id)
+    columns: dict[str, Any] = {ATTRIBUTES[name]: value for name, value in refined.task.items()}
+    moves.move_task(task_id, TaskStatus.DEFINED, by=ME, reason="parameters are refined", error_dialog=None, **columns)
+
+
+def _columns_of(spec: DatasetSpec, before: list[Dataset]) -> dict[str, Any]:
+    return {
+        "name": spec.datasetname,
+        "type": spec.type,
+        "status": DatasetStatus.DEFINED,
+        "master_id": before[spec.master].id if spec.master is not None else None,
+        "container_name": spec.containername,
+        "stream_name": spec.streamname,
+        "attributes": spec.attributes,
+        "storage_token": spec.storagetoken,
+        "destination": spec.destination,
+        "state": "open" if spec.type in OUTPUT_TYPES else None,
+    }

@@ -1,0 +1,26 @@
+"""Watch dog: claims on tasks whose holder is gone are freed. Their fence rises, so a holder that wakes up writes nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db import connection
+
+from jedisite.agents import Pass, kick
+
+LEASE = timedelta(minutes=5)
+
+
+def run(lease: timedelta = LEASE) -> Pass:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """WITH stale AS (SELECT jeditaskid FROM jedi_tasks WHERE lockedby IS NOT NULL
+                                 AND lockedtime < clock_timestamp() - %s FOR UPDATE SKIP LOCKED)
+               UPDATE jedi_tasks t SET lockedby = NULL, lockedtime = NULL, fence = fence + 1, next_check_at = clock_timestamp()
+                 FROM stale WHERE t.jeditaskid = stale.jeditaskid RETURNING t.jeditaskid, t.status""",
+            [lease],
+        )
+        freed = cursor.fetchall()
+    if freed:
+        kick("refiner", "feeder", "job_generator", "post_processor", "commando")
+    return Pass(len(freed), ", ".join(f"{task} ({status})" for task, status in freed[:20]))

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from tasks_app.api import panda_v1, site_data
+
+urlpatterns = [
+    path("api/v1/system/is_alive", panda_v1.is_alive, name="is_alive"),
+    path("api/v1/pilot/acquire_jobs", panda_v1.acquire_jobs, name="acquire_jobs"),
+    path("api/v1/pilot/update_job", panda_v1.update_one_job, name="update_job"),
+    path("cache/schedconfig/<str:name>.all.json", site_data.schedconfig, name="schedconfig"),
+    path("cache/ddmendpoints.json", site_data.storage_map, name="storage_map"),
+    path("trf/user/<str:name>", site_data.transform, name="transform"),
+]

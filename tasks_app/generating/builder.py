@@ -1,0 +1,221 @@
+"""From groups of files to the rows of jobs, as text for COPY. Pure but for the log files' identifiers."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.snapshot import SiteView
+from jedisite.sql import copy_text
+from tasks_app.params.placeholders import JobParamsTemplate
+from tasks_app.splitting.chunk import Group, InputFile
+from tasks_app.splitting.limits import MB
+from tasks_app.splitting.naming import NameTemplate
+
+NULL = "\\N"
+
+JOB_COLUMNS = (
+    "pandaid", "jobname", "attemptnr", "maxattempt", "failedattempt", "ninputdatafiles", "inputfilebytes", "nevents", "maxdiskcount",
+    "maxwalltime",
+    # the same for all jobs of one task at one site
+    "jeditaskid", "jobstatus", "creationtime", "modificationtime", "statechangetime", "transformation", "processingtype",
+    "prodsourcelabel", "produsername", "workinggroup", "vo", "computingsite", "cloud", "destinationdblock", "reqid", "jobsetid",
+    "assignedpriority", "currentpriority", "workqueue_id", "gshare", "resource_type", "corecount", "minramcount", "noutputdatafiles",
+    "atlasrelease", "homepackage", "cmtconfig", "container_name", "fence",
+)
+OUTPUT_CONTENT_COLUMNS = (
+    "fileid", "lfn", "datasetid", "type", "outpandaid", "pandaid", "jeditaskid", "status", "scope", "attemptnr", "keeptrack", "creationdate",
+    "failedattempt", "ramcount",
+)
+OUTPUT_FILE_COLUMNS = (
+    "fileid", "lfn", "datasetid", "type", "pandaid", "guid", "jeditaskid", "status", "scope", "dataset", "destinationdblock",
+    "destinationse", "attemptnr",
+)
+PARAM_COLUMNS = ("pandaid", "jobparameters")
+LOG_COLUMNS = ("pandaid", "jobstatus", "modificationtime", "computingsite", "actor", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """What all jobs of a task share."""
+
+    id: int
+    name: str
+    user: str
+    vo: str | None
+    label: str | None
+    working_group: str | None
+    processing_type: str | None
+    transformation: str | None
+    priority: int
+    req_id: int | None
+    work_queue_id: int | None
+    gshare: str | None
+    resource_type: str | None
+    release: str | None
+    home_package: str | None
+    cmt_config: str | None
+    container: str | None
+    source_url: str
+    seed_offset: int
+    work_mb: int
+    max_walltime_s: int
+    """Upper limit asked for by the task; 0 is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputStream:
+    """One output or log of each job: its stream (OUTPUT0), dataset and the maker of names."""
+
+    template_id: int
+    dataset_id: int
+    dataset: str
+    type: str
+    stream: str
+    scope: str
+    endpoint: str
+    names: NameTemplate
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What the database has given for a bunch: ids of jobs, and ids and serial numbers of outputs, one list a stream."""
+
+    jobs: Sequence[int]
+    output_ids: Sequence[Sequence[int]]
+    serials: Sequence[Sequence[int]]
+    seeds: Sequence[int] = field(default=())
+
+
+def _field(value: str | int | None) -> str:
+    if value is None or value == "":
+        return NULL
+    return str(value) if isinstance(value, int) else copy_text(value)
+
+
+class Builder:
+    """Makes the rows of the jobs of one task at one site."""
+
+    def __init__(
+        self, task: TaskFacts, needs: TaskNeeds, site: SiteView, streams: Sequence[OutputStream], template: JobParamsTemplate,
+        input_streams: Sequence[str], now: datetime,
+    ) -> None:
+        """`input_streams`: the stream of the master's files, then those of the secondaries in order."""
+        self.task, self.needs, self.site, self.streams, self.template = task, needs, site, streams, template
+        self.input_streams = input_streams
+        self.moment = now.isoformat()
+        self._tail = self._constant_columns()
+
+    def _constant_columns(self) -> str:
+        task, site, now = self.task, self.site, self.moment
+        memory_mb = self.needs.memory_at(site) or site.max_memory_mb
+        destination = next((s.dataset for s in self.streams if s.type == "output"), None)
+        values: list[str | int | None] = [
+            task.id, "activated", now, now, now, task.transformation, task.processing_type, task.label, task.user,
+            task.working_group, task.vo, site.name, None, destination, task.req_id, task.req_id, task.priority, task.priority,
+            task.work_queue_id, task.gshare, task.resource_type, self.needs.cores_at(site), memory_mb or None, len(self.streams),
+            task.release, task.home_package, task.cmt_config, task.container, 0,
+        ]
+        return "\t".join(map(_field, values)) + "\n"
+
+    def max_walltime(self, events: int) -> int | None:
+        """Seconds after which the pilot ends the payload: the smallest limit of task and queue."""
+        limits = [limit for limit in (self.task.max_walltime_s, self.site.max_walltime_s) if limit]
+        return min(limits) if limits else None
+
+    def jobs(self, groups: Sequence[Group], numbers: Numbers, failures: Mapping[int, int]) -> Iterator[str]:
+        head = copy_text(self.task.name)
+        for group, job_id in zip(groups, numbers.jobs, strict=True):
+            files = group.files
+            attempt = 1 + (files[0].attempt if len(files) == 1 else max(f.attempt for f in files))
+            failed = max((failures.get(f.file_id, 0) for f in files), default=0) if failures else 0
+            disk_mb = self.task.work_mb + (group.input_bytes + group.output_bytes) // MB + 1
+            if self.site.work_dir_mb:
+                disk_mb = min(disk_mb, self.site.work_dir_mb)
+            walltime = self.max_walltime(group.events)
+            yield (
+                f"{job_id}\t{head}.{job_id}\t{attempt}\t{attempt}\t{failed}\t{len(files)}\t{group.input_bytes}\t"
+                f"{group.events or NULL}\t{disk_mb}\t{NULL if walltime is None else walltime}\t{self._tail}"
+            )
+
+    def log(self, numbers: Numbers, by: str) -> Iterator[str]:
+        tail = f"\tactivated\t{self.moment}\t{_field(self.site.name)}\t{by}\t\n"
+        return (f"{job_id}{tail}" for job_id in numbers.jobs)
+
+    def output_names(self, numbers: Numbers) -> list[list[str]]:
+        """Names by stream, each in the order of the jobs."""
+        return [
+            stream.names.names(serials, numbers.jobs) for stream, serials in zip(self.streams, numbers.serials, strict=True)
+        ]
+
+    def output_contents(self, names: Sequence[Sequence[str]], numbers: Numbers) -> Iterator[str]:
+        for stream, ids, lfns in zip(self.streams, numbers.output_ids, names, strict=True):
+            middle = f"\t{stream.dataset_id}\t{stream.type}\t"
+            tail = f"\t{self.task.id}\tdefined\t{_field(stream.scope)}\t0\t1\t{self.moment}\t0\t0\n"
+            for file_id, lfn, job_id in zip(ids, lfns, numbers.jobs, strict=True):
+                yield f"{file_id}\t{copy_text(lfn)}{middle}{job_id}\t{job_id}{tail}"
+
+    def output_files(self, names: Sequence[Sequence[str]], numbers: Numbers) -> Iterator[str]:
+        for stream, ids, lfns in zip(self.streams, numbers.output_ids, names, strict=True):
+            middle = f"\t{stream.dataset_id}\t{stream.type}\t"
+            dataset = _field(stream.dataset)
+            tail = f"\t{self.task.id}\tdefined\t{_field(stream.scope)}\t{dataset}\t{dataset}\t{_field(stream.endpoint)}\t0\n"
+            is_log = stream.type == "log"
+            for file_id, lfn, job_id in zip(ids, lfns, numbers.jobs, strict=True):
+                guid = str(uuid.uuid4()) if is_log else NULL
+                yield f"{file_id}\t{copy_text(lfn)}{middle}{job_id}\t{guid}{tail}"
+
+    def params(self, groups: Sequence[Group], names: Sequence[Sequence[str]], numbers: Numbers) -> Iterator[str]:
+        render = self.template.render
+        made = [stream.stream for stream in self.streams]
+        serials = _largest(numbers.serials)
+        for index, (group, job_id) in enumerate(zip(groups, numbers.jobs, strict=True)):
+            streams = _input_names(self.input_streams, group)
+            for stream, lfns in zip(made, names, strict=True):
+                streams[stream] = (lfns[index],)
+            text = render(streams, self._values(group, serials[index] if serials else 0, index, numbers))
+            yield f"{job_id}\t{copy_text(text)}\n"
+
+    def _values(self, group: Group, serial: int, index: int, numbers: Numbers) -> dict[str, str | int]:
+        first = group.files[0]
+        values: dict[str, str | int] = {
+            "SN": serial,
+            "MAXEVENTS": group.events or -1,
+            "SKIPEVENTS": first.start_event or 0,
+            "ATTEMPTNR": first.attempt + 1,
+            "SURL": self.task.source_url,
+            "MIDDLENAME": "",
+        }
+        if first.first_event is not None:
+            values["FIRSTEVENT"] = first.first_event
+        if numbers.seeds:
+            values["RNDMSEED"] = numbers.seeds[index] + self.task.seed_offset
+        return values
+
+
+def _largest(serials: Sequence[Sequence[int]]) -> Sequence[int]:
+    if not serials:
+        return ()
+    return serials[0] if len(serials) == 1 else [max(row) for row in zip(*serials, strict=True)]
+
+
+def _input_names(streams: Sequence[str], group: Group) -> dict[str, Sequence[str]]:
+    found: dict[str, Sequence[str]] = {}
+    for stream, files in zip(streams, (group.files, *group.secondaries), strict=True):
+        names = _distinct(files)
+        found[stream] = [*found[stream], *names] if stream in found else names
+    return found
+
+
+def _distinct(files: Sequence[InputFile]) -> Sequence[str]:
+    """Names in order; several ranges of one file name it once."""
+    if len(files) == 1:
+        return (files[0].lfn,)
+    if files and files[0].start_event is None:
+        return [f.lfn for f in files]
+    return list(dict.fromkeys(f.lfn for f in files))
+
+

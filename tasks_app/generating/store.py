@@ -1,0 +1,218 @@
+"""Hot path: a bunch of jobs is stored in one transaction. COPY for what is new, one UPDATE a dataset for what it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from jedisite.sql import copy_lines, take_ids
+from tasks_app.generating import builder as columns
+from tasks_app.generating.builder import Builder, Numbers, OutputStream
+from tasks_app.generating.picker import DatasetRow, Picked, is_tracked
+from tasks_app.splitting.chunk import Group, InputFile
+from tasks_app.splitting.seeds import take_seeds
+
+ME = "job_generator"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A dataset that the jobs read, and what was picked of it."""
+
+    dataset: DatasetRow
+    picked: Picked
+
+
+@dataclass(frozen=True, slots=True)
+class SeedSource:
+    """The dataset of random seed numbers of a task: free numbers as (file id, number), and how many there are."""
+
+    dataset_id: int
+    free: Sequence[tuple[int, int]]
+    highest: int
+
+
+def store(
+    cursor: psycopg.Cursor[Any], build: Builder, groups: Sequence[Group], sources: Sequence[Source], seeds: SeedSource | None
+) -> int:
+    """Store the jobs of these groups with all that belongs to them, in the caller's transaction. Returns their number.
+
+    `sources` are the master and the secondaries in the order of the groups' files.
+    """
+    count = len(groups)
+    numbers, seed_rows = _take_numbers(cursor, build.streams, count, seeds)
+    names = build.output_names(numbers)
+    failures = sources[0].picked.failures
+    copy_lines(cursor, "jobs", columns.JOB_COLUMNS, build.jobs(groups, numbers, failures))
+    copy_lines(cursor, "job_params", columns.PARAM_COLUMNS, build.params(groups, names, numbers))
+    if build.streams:
+        copy_lines(cursor, "jedi_dataset_contents", columns.OUTPUT_CONTENT_COLUMNS, build.output_contents(names, numbers))
+        copy_lines(cursor, "job_files", columns.OUTPUT_FILE_COLUMNS, build.output_files(names, numbers))
+    copy_lines(cursor, "jobs_statuslog", columns.LOG_COLUMNS, build.log(numbers, ME))
+    _count_outputs(cursor, build.streams, count)
+    for index, source in enumerate(sources):
+        _use(cursor, build.task.id, source, _pairs(groups, index, numbers.jobs))
+    if seeds is not None:
+        _use_seeds(cursor, build.task.id, seeds.dataset_id, seed_rows, numbers)
+    _keep_history(cursor, build.task.id, groups, numbers.jobs, sources[0].picked.old_jobs)
+    return count
+
+
+def _take_numbers(
+    cursor: psycopg.Cursor[Any], streams: Sequence[OutputStream], count: int, seeds: SeedSource | None
+) -> tuple[Numbers, list[int | None]]:
+    """Numbers for the jobs, and for each seed number the id of its free row or None when it needs a new one."""
+    jobs = take_ids(cursor, "jobs_pandaid_seq", count)
+    output_ids, serials = [], []
+    for stream in streams:
+        output_ids.append(take_ids(cursor, "public." + _contents_sequence(cursor), count))
+        cursor.execute(
+            "UPDATE jedi_output_template SET serialnr = serialnr + %s WHERE outtempid = %s RETURNING serialnr", [count, stream.template_id]
+        )
+        row = cursor.fetchone()
+        assert row is not None
+        serials.append(range(row[0] - count, row[0]))
+    if seeds is None:
+        return Numbers(jobs, output_ids, serials), []
+    by_number = {number: file_id for file_id, number in seeds.free}
+    taken = take_seeds(list(by_number), seeds.highest, count)
+    return Numbers(jobs, output_ids, serials, taken.numbers), [by_number.get(n) for n in taken.numbers]
+
+
+_sequence_names: dict[str, str] = {}
+
+
+def _contents_sequence(cursor: psycopg.Cursor[Any]) -> str:
+    """Name of the sequence of file ids."""
+    if "contents" not in _sequence_names:
+        cursor.execute("SELECT pg_get_serial_sequence('jedi_dataset_contents', 'fileid')")
+        row = cursor.fetchone()
+        assert row is not None
+        _sequence_names["contents"] = row[0].rpartition(".")[2]
+    return _sequence_names["contents"]
+
+
+def _pairs(groups: Sequence[Group], index: int, jobs: Sequence[int]) -> tuple[list[int], list[int]]:
+    """(file ids, job ids) of one source, in parallel."""
+    files: list[int] = []
+    owners: list[int] = []
+    for group, job_id in zip(groups, jobs, strict=True):
+        used: Sequence[InputFile] = group.files if index == 0 else group.secondaries[index - 1]
+        files += [f[0] for f in used]
+        owners += [job_id] * len(used)
+    return files, owners
+
+
+_COPIED = "lfn, scope, guid, fsize, checksum, type, attemptnr, nevents, startevent, endevent, surl"
+_FILE_COLUMNS = f"pandaid, jeditaskid, datasetid, dataset, status, fileid, {_COPIED}"
+
+_USE_TRACKED = f"""
+WITH used AS (
+    UPDATE jedi_dataset_contents c SET status = 'running', pandaid = p.pandaid
+      FROM unnest(%(files)s::bigint[], %(jobs)s::bigint[]) p (fileid, pandaid)
+     WHERE c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid = p.fileid AND c.status = 'ready'
+    RETURNING c.pandaid, c.fileid, {", ".join("c." + name.strip() for name in _COPIED.split(","))})
+INSERT INTO job_files ({_FILE_COLUMNS})
+SELECT pandaid, %(task)s, %(dataset)s, %(name)s, 'ready', fileid, {_COPIED} FROM used
+"""  # noqa: S608 - constants of ours
+
+_USE_FREELY = f"""
+INSERT INTO job_files ({_FILE_COLUMNS})
+SELECT p.pandaid, %(task)s, %(dataset)s, %(name)s, 'ready', c.fileid, {", ".join("c." + name.strip() for name in _COPIED.split(","))}
+  FROM unnest(%(files)s::bigint[], %(jobs)s::bigint[]) p (fileid, pandaid)
+  JOIN jedi_dataset_contents c ON c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid = p.fileid
+"""  # noqa: S608
+
+
+class FilesTakenError(RuntimeError):
+    """Files that were to be used are not ready any more: the transaction must be rolled back."""
+
+
+def _use(cursor: psycopg.Cursor[Any], task_id: int, source: Source, pairs: tuple[list[int], list[int]]) -> None:
+    """Mark the files as used by their jobs, write the jobs' input rows, count, and move the dataset's cursor."""
+    files, jobs = pairs
+    if not files:
+        return
+    dataset = source.dataset
+    values = {"files": files, "jobs": jobs, "task": task_id, "dataset": dataset.id, "name": dataset.name}
+    if not is_tracked(dataset.attributes):
+        cursor.execute(_USE_FREELY, values)
+        return
+    cursor.execute(_USE_TRACKED, values)
+    if cursor.rowcount != len(files):
+        raise FilesTakenError(f"{len(files) - cursor.rowcount} of {len(files)} files of dataset {dataset.id} are in use already")
+    back = [f for f in files if f <= dataset.cursor]
+    if back:
+        cursor.execute("DELETE FROM file_retries WHERE fileid = ANY(%s)", [back])
+    cursor.execute(
+        """UPDATE jedi_datasets SET nfilesused = nfilesused + %s, pick_cursor = greatest(pick_cursor, %s),
+                  modificationtime = clock_timestamp() WHERE datasetid = %s""",
+        [len(files), max(files), dataset.id],
+    )
+
+
+def _count_outputs(cursor: psycopg.Cursor[Any], streams: Sequence[OutputStream], count: int) -> None:
+    cursor.execute(
+        """UPDATE jedi_datasets SET nfiles = nfiles + %s, nfilestobeused = nfilestobeused + %s, nfilesused = nfilesused + %s,
+                  status = 'running', modificationtime = clock_timestamp()
+            WHERE datasetid = ANY(%s)""",
+        [count, count, count, sorted(s.dataset_id for s in streams)],
+    )
+
+
+def _use_seeds(
+    cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, rows: Sequence[int | None], numbers: Numbers
+) -> None:
+    """Give each job its seed number: free rows are taken again, new rows are written for new numbers."""
+    again = [(file_id, job) for file_id, job in zip(rows, numbers.jobs, strict=True) if file_id is not None]
+    if again:
+        files = [f for f, _ in again]
+        cursor.execute(
+            """UPDATE jedi_dataset_contents c SET status = 'running', pandaid = p.job
+                 FROM unnest(%s::bigint[], %s::bigint[]) p (file, job)
+                WHERE c.jeditaskid = %s AND c.datasetid = %s AND c.fileid = p.file""",
+            [files, [j for _, j in again], task_id, dataset_id],
+        )
+        cursor.execute("DELETE FROM file_retries WHERE fileid = ANY(%s)", [files])
+    new = [(n, job) for n, job, row in zip(numbers.seeds, numbers.jobs, rows, strict=True) if row is None]
+    cursor.execute(
+        """WITH made AS (
+               INSERT INTO jedi_dataset_contents (jeditaskid, datasetid, lfn, type, status, firstevent, pandaid, keeptrack)
+               SELECT %(task)s, %(dataset)s, n.number::text, 'random_seed', 'running', n.number, n.job, 1
+                 FROM unnest(%(numbers)s::bigint[], %(jobs)s::bigint[]) n (number, job)
+               RETURNING fileid, lfn, pandaid),
+           taken AS (SELECT fileid, lfn, pandaid FROM made UNION ALL
+                     SELECT c.fileid, c.lfn, c.pandaid FROM jedi_dataset_contents c
+                      WHERE c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid = ANY(%(again)s)),
+           counted AS (
+               UPDATE jedi_datasets SET nfiles = nfiles + %(new)s, nfilestobeused = nfilestobeused + %(new)s,
+                      nfilesused = nfilesused + %(all)s WHERE datasetid = %(dataset)s)
+           INSERT INTO job_files (pandaid, jeditaskid, datasetid, fileid, lfn, type, dataset, status)
+           SELECT j.pandaid, %(task)s, %(dataset)s, t.fileid, t.lfn, 'random_seed', 'RNDMSEED', 'ready'
+             FROM unnest(%(owners)s::bigint[]) j (pandaid) JOIN taken t ON t.pandaid = j.pandaid""",
+        {
+            "task": task_id, "dataset": dataset_id, "numbers": [n for n, _ in new], "jobs": [j for _, j in new],
+            "again": [f for f, _ in again], "new": len(new), "all": len(rows), "owners": list(numbers.jobs),
+        },
+    )
+
+
+def _keep_history(
+    cursor: psycopg.Cursor[Any], task_id: int, groups: Sequence[Group], jobs: Sequence[int], old_jobs: dict[int, int]
+) -> None:
+    """Which job tries the files of which older job again."""
+    if not old_jobs:
+        return
+    pairs = sorted(
+        {(old_jobs[f.file_id], job) for group, job in zip(groups, jobs, strict=True) for f in group.files if f.file_id in old_jobs}
+    )
+    cursor.execute(
+        """INSERT INTO jedi_job_retry_history (jeditaskid, oldpandaid, newpandaid, ins_utc_tstamp, relationtype, originpandaid)
+           SELECT %s, p.old, p.new, clock_timestamp(), 'retry',
+                  coalesce((SELECT min(h.originpandaid) FROM jedi_job_retry_history h WHERE h.newpandaid = p.old), p.old)
+             FROM unnest(%s::bigint[], %s::bigint[]) p (old, new)""",
+        [task_id, [o for o, _ in pairs], [n for _, n in pairs]],
+    )

@@ -1,0 +1,183 @@
+"""The doors through which the state of a task changes: one transaction each, written to the status log with who and why."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from jedisite import audit
+from jedisite.agents import kick
+from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
+from tasks_app.states import COMMAND_ACCEPTED_IN, TASK_FINAL, IllegalMoveError, TaskCommand, TaskStatus, check_task_move
+
+HOST = socket.gethostname()[:128]
+
+NEXT_AGENT: dict[str, tuple[str, ...]] = {
+    TaskStatus.REGISTERED: ("refiner",),
+    TaskStatus.DEFINED: ("feeder",),
+    TaskStatus.READY: ("job_generator", "post_processor"),
+    TaskStatus.RUNNING: ("job_generator",),
+    TaskStatus.SCOUTING: ("job_generator",),
+    TaskStatus.PREPARED: ("post_processor",),
+    TaskStatus.PASSED: ("post_processor",),
+    TaskStatus.TOBROKEN: ("post_processor",),
+    TaskStatus.TOABORT: ("post_processor",),
+    TaskStatus.ABORTING: ("commando",),
+    TaskStatus.FINISHING: ("commando",),
+}
+"""Which agents have work as soon as a task is in a state."""
+
+
+class CommandRefusedError(ValueError):
+    """The task's state does not accept the command; the sentence names both."""
+
+
+@transaction.atomic
+def move_task(
+    task_id: int, to: str, *, by: str, reason: str = "", remember: bool = False, wait: timedelta | None = None, **columns: Any
+) -> Task:
+    """Change a task's state; the only place that does, besides its creation.
+
+    `remember` keeps the state it leaves, to return to. `wait` hides the task from agents for that time. `columns` are
+    further attributes to set. The task's lock is freed. Raises IllegalMoveError, and then writes nothing.
+    """
+    task = Task.objects.select_for_update().get(pk=task_id)
+    check_task_move(task.status, to)
+    now = timezone.now()
+    TaskStatusLog.objects.create(
+        task_id=task_id, old_status=task.status, status=to, at=now, attempt=task.attempt, by=by, reason=reason, host=HOST
+    )
+    changed = {
+        **columns,
+        "status": to,
+        "state_change_time": now,
+        "modification_time": now,
+        "next_check": now + (wait or timedelta()),
+        "locked_by": None,
+        "locked_time": None,
+        "fence": task.fence + 1,
+    }
+    if remember:
+        # Pending over pending keeps the state from before the first.
+        changed["old_status"] = task.old_status if task.status == to and task.old_status else task.status
+    if to == TaskStatus.PENDING:
+        changed.setdefault("frozen_time", task.frozen_time or now)
+    elif to not in (TaskStatus.ASSIGNING,):
+        changed.setdefault("frozen_time", None)
+    for name, value in changed.items():
+        setattr(task, name, value)
+    task.save(update_fields=list(changed))
+    kick(*NEXT_AGENT.get(to, ()))
+    return task
+
+
+@transaction.atomic
+def submit(params: dict[str, Any], *, name: str, user: str, vo: str, label: str, task_type: str, priority: int, parent_id: int | None) -> int:
+    """Register a task with its parameters as they came. Returns its id. The refiner reads them next."""
+    task_id = next_task_id()
+    Task.objects.create(
+        id=task_id, name=name, status=TaskStatus.REGISTERED, user=user, vo=vo, prod_source_label=label, task_type=task_type,
+        task_priority=priority, current_priority=priority, parent_id=parent_id or task_id, attempt=0, req_id=task_id,
+    )
+    TaskParams.objects.create(task_id=task_id, params=params)
+    TaskStatusLog.objects.create(task_id=task_id, status=TaskStatus.REGISTERED, attempt=0, by=user, reason="submitted", host=HOST)
+    audit.record(user, "submit", "task", task_id)
+    kick("refiner")
+    return task_id
+
+
+def next_task_id() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT nextval('jedi_tasks_id_seq')")
+        return int(cursor.fetchone()[0])
+
+
+@transaction.atomic
+def give_command(
+    task_id: int, command: str, *, by: str, reason: str = "", parameters: dict[str, Any] | None = None
+) -> Command:
+    """Queue a command for a task. Raises CommandRefusedError when its state does not accept it now."""
+    task = Task.objects.select_for_update().get(pk=task_id)
+    check_command(task, command)
+    row = Command.objects.create(task=task, name=command, owner=by, comment=reason, parameters=parameters)
+    audit.record(by, command, "task", task_id, reason=reason, details=parameters)
+    kick("commando")
+    return row
+
+
+def check_command(task: Task, command: str) -> None:
+    """Raise CommandRefusedError unless a task in this state accepts the command."""
+    accepted = COMMAND_ACCEPTED_IN[TaskCommand(command)]
+    if TaskStatus(task.status) not in accepted:
+        raise CommandRefusedError(f"task {task.id} is {task.status}; {command} is accepted in: {', '.join(sorted(accepted))}")
+
+
+def set_aside(task_id: int, *, by: str, reason: str, wait: timedelta, frozen: bool = True) -> None:
+    """Put a task into pending with the reason for people to read; it is tried again after `wait`."""
+    more: dict[str, Any] = {"error_dialog": reason}
+    if not frozen:
+        more["frozen_time"] = None
+    move_task(task_id, TaskStatus.PENDING, by=by, reason=reason, remember=True, wait=wait, **more)
+
+
+def break_task(task_id: int, *, by: str, reason: str) -> None:
+    """The task cannot ever run: it will be broken, with the reason on it."""
+    move_task(task_id, TaskStatus.TOBROKEN, by=by, reason=reason, error_dialog=reason)
+
+
+def claim_tasks(by: str, statuses: Iterable[str], limit: int, *, condition: str = "TRUE") -> list[tuple[int, int]]:
+    """Lock up to `limit` tasks of these states for a process and return (task id, fence) of each, most urgent first.
+
+    Tasks that another holds are skipped. `condition` is SQL of ours on the row `t`. The lock is freed by a move or by
+    `release_task`; the watch dog frees what its holder left.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            WITH chosen AS (
+                SELECT t.jeditaskid FROM jedi_tasks t
+                 WHERE t.status = ANY(%s) AND t.lockedby IS NULL AND t.next_check_at <= clock_timestamp() AND {condition}
+                 ORDER BY t.currentpriority DESC NULLS LAST, t.jeditaskid LIMIT %s FOR UPDATE SKIP LOCKED)
+            UPDATE jedi_tasks t SET lockedby = %s, lockedtime = clock_timestamp(), fence = fence + 1
+              FROM chosen WHERE t.jeditaskid = chosen.jeditaskid
+            RETURNING t.jeditaskid, t.fence, t.currentpriority
+            """,  # noqa: S608 - the condition is ours, never a user's
+            [list(statuses), limit, by],
+        )
+        rows = cursor.fetchall()
+    return [(task, fence) for task, fence, _ in sorted(rows, key=lambda r: (-(r[2] or 0), r[0]))]
+
+
+def release_task(task_id: int, fence: int, *, wait: timedelta = timedelta(), note: str | None = None) -> None:
+    """Free a claim without changing the state; agents look again after `wait`. A claim that is gone is left alone.
+
+    `note` becomes the sentence that the task's page shows.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """UPDATE jedi_tasks SET lockedby = NULL, lockedtime = NULL, next_check_at = clock_timestamp() + %s,
+                      errordialog = coalesce(%s, errordialog) WHERE jeditaskid = %s AND fence = %s""",
+            [wait, note, task_id, fence],
+        )
+
+
+def still_holds(task_id: int, fence: int) -> bool:
+    """Lock the task's row in this transaction and say whether the claim stands."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM jedi_tasks WHERE jeditaskid = %s AND fence = %s FOR UPDATE", [task_id, fence])
+        return cursor.fetchone() is not None
+
+
+def is_final(status: str) -> bool:
+    return TaskStatus(status) in TASK_FINAL
+
+
+__all__ = [
+    "CommandRefusedError", "IllegalMoveError", "break_task", "check_command", "claim_tasks", "give_command", "is_final",
+    "move_task", "next_task_id", "release_task", "set_aside", "still_holds", "submit",
+]

@@ -1,0 +1,191 @@
+"""Hot path: what pilots report. A heartbeat is one UPDATE; a final report is kept for the adder and answered at once.
+
+A report counts when it comes from whom the job was handed to: the fence and the secret of the hand-out, or for PanDA's
+own pilots, which carry neither, the pilot's site and the attempt number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from psycopg.types.json import Json
+
+from jedisite.agents import kick
+from jedisite.sql import hot_cursor
+
+NO_COMMAND = "NULL"
+KILL = "tobekilled"
+FINAL_REPORTS = ("finished", "failed")
+ALIVE_REPORTS = ("starting", "running")
+
+MEASURES: dict[str, str] = {
+    "cpu_time_s": "cpuconsumptiontime",
+    "max_rss_kb": "maxrss",
+    "avg_rss_kb": "avgrss",
+    "max_pss_kb": "maxpss",
+    "avg_pss_kb": "avgpss",
+    "cores": "actualcorecount",
+    "events": "nevents",
+    "node": "modificationhost",
+    "pilot_id": "pilotid",
+    "batch_id": "batchid",
+    "job_metrics": "jobmetrics",
+    "pilot_timing": "pilottiming",
+}
+"""What a report may say of a job, and the column it goes to. An absent measure leaves the column as it is."""
+
+ERRORS: dict[str, str] = {
+    "pilot_error_code": "piloterrorcode",
+    "pilot_error_diag": "piloterrordiag",
+    "exe_error_code": "exeerrorcode",
+    "exe_error_diag": "exeerrordiag",
+    "trans_exit_code": "transexitcode",
+}
+
+
+class NotYoursError(PermissionError):
+    """The job is not the caller's: it was handed to somebody else, or to nobody."""
+
+
+class UnknownJobError(LookupError):
+    """There is no such job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """How a pilot shows that a job is its own. Without a fence, the site and the attempt must agree."""
+
+    fence: int | None = None
+    secret: str = ""
+    site: str = ""
+    attempt: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    job_id: int
+    status: str
+    proof: Proof
+    measures: Mapping[str, Any] = field(default_factory=dict)
+    errors: Mapping[str, Any] = field(default_factory=dict)
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Any = None
+    by: str = "pilot"
+
+
+_SET = ", ".join(f"{column} = coalesce(%({key})s, {column})" for key, column in MEASURES.items())
+_SET_ERRORS = ", ".join(f"{column} = %({key})s" for key, column in ERRORS.items())
+# NULL site: any queue may be served by this token.
+_MINE = """pandaid = %(job)s AND (CASE WHEN %(fence)s::bigint IS NOT NULL
+                THEN fence = %(fence)s AND secret_hash = %(digest)s
+                ELSE (%(site)s::text IS NULL OR computingsite = %(site)s) AND attemptnr = coalesce(%(attempt)s, attemptnr) END)"""
+
+_HEARTBEAT = f"""
+UPDATE jobs SET heartbeat_at = clock_timestamp(), starttime = coalesce(starttime, %(start)s), {_SET}
+ WHERE {_MINE} AND jobstatus = %(status)s
+RETURNING commandtopilot
+"""
+
+_ADVANCE = f"""
+WITH moved AS (
+    UPDATE jobs SET jobstatus = %(status)s, heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
+           modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, clock_timestamp()), {_SET}
+     WHERE {_MINE} AND jobstatus = ANY(CASE %(status)s WHEN 'starting' THEN ARRAY['sent'] ELSE ARRAY['sent', 'starting'] END)
+    RETURNING pandaid, computingsite, commandtopilot),
+logged AS (
+    INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
+    SELECT pandaid, %(status)s, clock_timestamp(), computingsite, %(by)s FROM moved)
+SELECT commandtopilot FROM moved
+"""
+
+_FINAL = f"""
+WITH moved AS (
+    UPDATE jobs SET jobstatus = 'holding', heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
+           modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, clock_timestamp()),
+           endtime = coalesce(%(end)s, clock_timestamp()), {_SET}, {_SET_ERRORS}
+     WHERE {_MINE} AND jobstatus IN ('sent', 'starting', 'running')
+    RETURNING pandaid, jeditaskid, attemptnr, computingsite),
+kept AS (
+    INSERT INTO job_output_report (pandaid, jeditaskid, attemptnr, jobstatus, data)
+    SELECT pandaid, jeditaskid, coalesce(attemptnr, 0), %(status)s, %(outputs)s FROM moved),
+logged AS (
+    INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
+    SELECT pandaid, 'holding', clock_timestamp(), computingsite, %(by)s FROM moved)
+SELECT pandaid FROM moved
+"""
+
+_WHY = f"SELECT jobstatus, commandtopilot, {_MINE} FROM jobs WHERE pandaid = %(job)s"
+
+
+def update_job(report: Report) -> str:
+    """Book a report. Returns the command for the pilot: "NULL" or "tobekilled".
+
+    The same report twice changes nothing the second time. Raises UnknownJobError, NotYoursError; then nothing has changed.
+    """
+    values = _values(report)
+    if report.status in FINAL_REPORTS:
+        return _final(report, values)
+    if report.status not in ALIVE_REPORTS:
+        return _explain(values)
+    with hot_cursor() as cursor:
+        cursor.execute(_HEARTBEAT, values)
+        row = cursor.fetchone()
+        if row is None:
+            cursor.execute(_ADVANCE, values)
+            row = cursor.fetchone()
+    return (row[0] or NO_COMMAND) if row is not None else _explain(values)
+
+
+def _values(report: Report) -> dict[str, Any]:
+    proof = report.proof
+    return {
+        "job": report.job_id,
+        "status": report.status,
+        "fence": proof.fence,
+        "digest": hashlib.sha256(proof.secret.encode()).digest(),
+        "site": proof.site or None,
+        "attempt": proof.attempt,
+        "start": report.start_time,
+        "end": report.end_time,
+        "by": report.by,
+        **{key: report.measures.get(key) for key in MEASURES},
+        **{key: report.errors.get(key) for key in ERRORS},
+    }
+
+
+def _final(report: Report, values: dict[str, Any]) -> str:
+    with transaction.atomic(), hot_cursor() as cursor:
+        cursor.execute(_FINAL, {**values, "outputs": Json(dict(report.outputs))})
+        if cursor.fetchone() is None:
+            return _explain(values)
+        if report.metadata is not None:
+            cursor.execute(
+                "INSERT INTO job_metadata (pandaid, metadata) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+                [report.job_id, Json(report.metadata)],
+            )
+        kick("adder", at_most_every_s=0.3)
+    return NO_COMMAND
+
+
+def _explain(values: dict[str, Any]) -> str:
+    """Why a report moved nothing: not the caller's job, or one that has ended or is further on."""
+    with hot_cursor() as cursor:
+        cursor.execute(_WHY, values)
+        row = cursor.fetchone()
+    if row is None:
+        raise UnknownJobError(f"there is no job {values['job']}")
+    status, command, mine = row
+    if not mine:
+        raise NotYoursError(f"job {values['job']} is not yours")
+    if values["status"] in FINAL_REPORTS:
+        return NO_COMMAND  # said before, or the job has ended otherwise: nothing is left to do for the pilot
+    if status in ("sent", "starting", "running"):
+        return command or NO_COMMAND
+    return KILL
