@@ -5,6 +5,7 @@ Each input file counts for the attempt that ran it: a row is written only while 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -89,7 +90,7 @@ def book_reports(limit: int = 1000) -> int:
         cursor.execute(
             """DELETE FROM job_output_report WHERE pandaid IN
                  (SELECT pandaid FROM job_output_report ORDER BY pandaid LIMIT %s FOR UPDATE SKIP LOCKED)
-               RETURNING pandaid, jeditaskid, jobstatus, data""",
+               RETURNING pandaid, jeditaskid, jobstatus, data::text""",
             [limit],
         )
         reports = sorted(cursor.fetchall())
@@ -98,7 +99,7 @@ def book_reports(limit: int = 1000) -> int:
         ids = [r[0] for r in reports]
         expected = _expected(cursor, ids)
         killed = _killed(cursor, ids)
-        book(cursor, [judge(i, t, s, d, expected.get(i, ()), i in killed) for i, t, s, d in reports])
+        book(cursor, [judge(i, t, s, json.loads(d), expected.get(i, ()), i in killed) for i, t, s, d in reports])
         return len(reports)
 
 
