@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 
 # Rooms are named by text only: the frame imports none of them.
 urlpatterns = [
+    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
+    path("", include("tasks_app.dashboard.urls")),
     path("", include("tasks_app.api.panda_urls")),
 ]
 handler404 = "jedisite.problems.not_found"

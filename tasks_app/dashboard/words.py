@@ -19,9 +19,9 @@ TONES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("done", "finished", "online", "ok"), "ok"),
     # somebody should look
     **dict.fromkeys(("exhausted", "throttled", "paused", "pending", "toreassign"), "warn"),
-    **dict.fromkeys(("holding", "partial", "notmerged", "test", "late"), "warn"),
+    **dict.fromkeys(("holding", "partial", "notmerged", "test"), "warn"),
     # ended badly
-    **dict.fromkeys(("failed", "broken", "tobroken", "lost", "missing", "offline", "error", "refused"), "bad"),
+    **dict.fromkeys(("failed", "broken", "tobroken", "lost", "missing", "offline", "error", "late", "refused"), "bad"),
     # taken out
     **dict.fromkeys(("aborted", "aborting", "toabort", "cancelled", "closed"), "off"),
     **dict.fromkeys(("brokeroff", "removed", "nooutput"), "off"),

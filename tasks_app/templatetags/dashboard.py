@@ -29,7 +29,8 @@ def seconds(value: float | None) -> str:
 
 @register.filter
 def kilobytes(value: float | None) -> str:
-    return words.size(None if value is None else value * 1024)
+    """A number of kB in MB, the unit in which memory is asked for."""
+    return megabytes(None if value is None else round(value / 1024))
 
 
 @register.filter
