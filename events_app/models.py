@@ -31,7 +31,12 @@ class Event(models.Model):
         db_table = "jedi_events"
         constraints = [
             models.CheckConstraint(condition=Q(attempt__isnull=True) | Q(attempt__gte=0), name="jedi_events_attempts"),
-            models.CheckConstraint(condition=Q(min_event__isnull=True) | Q(min_event__lte=F("max_event")), name="jedi_events_range"),
+            models.CheckConstraint(
+                condition=Q(min_event__isnull=True) | Q(min_event__lte=F("max_event")), name="jedi_events_range"
+            ),
             models.UniqueConstraint(fields=["task_id", "job_id", "file_id", "process_id"], name="jedi_events_key"),
         ]
-        indexes = [models.Index(fields=["file_id"], name="jedi_events_file"), models.Index(fields=["job_id", "status"], name="jedi_events_job")]
+        indexes = [
+            models.Index(fields=["file_id"], name="jedi_events_file"),
+            models.Index(fields=["job_id", "status"], name="jedi_events_job"),
+        ]

@@ -108,7 +108,8 @@ def kick(*names: str, at_most_every_s: float = 0.0) -> None:
 def _make_due(names: tuple[str, ...]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE agents SET due_at = clock_timestamp() WHERE name = ANY(%s) AND due_at > clock_timestamp()", [list(names)]
+            "UPDATE agents SET due_at = clock_timestamp() WHERE name = ANY(%s) AND due_at > clock_timestamp()",
+            [list(names)],
         )
 
 
@@ -171,7 +172,7 @@ def run_agent(name: str, *, even_if_paused: bool = False) -> int | None:
     with structlog.contextvars.bound_contextvars(agent=name, fence=fence):
         try:
             result = spec.run()
-        except Exception as exc:  # noqa: BLE001 - whatever a pass raises is recorded, and the agent goes on
+        except Exception as exc:
             error = "".join(traceback.format_exception(exc))[-8000:]
             log.exception("agent.pass_failed")
         duration = time.monotonic() - started
@@ -217,8 +218,14 @@ def _release(name: str, fence: int, duration: float, result: Pass, error: str) -
             RETURNING old.quiet, a.last_started_at
             """,
             {
-                "name": name, "fence": fence, "duration": duration, "items": result.items, "error": error,
-                "more": result.more, "row": worth_a_row, "most": MAX_BACK_OFF_S,
+                "name": name,
+                "fence": fence,
+                "duration": duration,
+                "items": result.items,
+                "error": error,
+                "more": result.more,
+                "row": worth_a_row,
+                "most": MAX_BACK_OFF_S,
             },
         )
         row = cursor.fetchone()

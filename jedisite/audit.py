@@ -8,7 +8,13 @@ from jedisite.models import AuditEntry
 
 
 def record(
-    actor: str, action: str, object_type: str, object_id: int | str, *, reason: str = "", details: dict[str, Any] | None = None
+    actor: str,
+    action: str,
+    object_type: str,
+    object_id: int | str,
+    *,
+    reason: str = "",
+    details: dict[str, Any] | None = None,
 ) -> None:
     AuditEntry.objects.create(
         actor=actor, action=action, object_type=object_type, object_id=str(object_id), reason=reason, details=details

@@ -38,13 +38,13 @@ class Role(StrEnum):
 
 
 class Right(StrEnum):
-    NOTHING = "nothing"          # open to anybody: the site's health, transforms that ship with it
-    READ = "read"                # look at tasks, jobs, agents
-    SUBMIT = "submit"            # submit tasks, command one's own
+    NOTHING = "nothing"  # open to anybody: the site's health, transforms that ship with it
+    READ = "read"  # look at tasks, jobs, agents
+    SUBMIT = "submit"  # submit tasks, command one's own
     COMMAND_ANY = "command any"  # command anybody's tasks
-    OPERATE = "operate"          # run and pause agents
-    PILOT = "pilot"              # fetch jobs and report on them
-    SITE_DATA = "site data"      # descriptions of queues and storage
+    OPERATE = "operate"  # run and pause agents
+    PILOT = "pilot"  # fetch jobs and report on them
+    SITE_DATA = "site data"  # descriptions of queues and storage
 
 
 ALL = frozenset({Right.NOTHING})
@@ -83,7 +83,13 @@ def issue_token(name: str, kind: str, *, user: User | None = None, site: str = "
     """Make a token of kind user, pilot or worker, and return it. It cannot be read again: only its hash is stored."""
     token = f"jedi_{secrets.token_urlsafe(32)}"
     ApiToken.objects.create(
-        name=name, kind=kind, user=user, site=site, prefix=token[:12], digest=_digest(token), expires=timezone.now() + lifetime
+        name=name,
+        kind=kind,
+        user=user,
+        site=site,
+        prefix=token[:12],
+        digest=_digest(token),
+        expires=timezone.now() + lifetime,
     )
     return token
 

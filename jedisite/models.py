@@ -25,7 +25,9 @@ class Agent(models.Model):
     last_duration_s = models.FloatField(null=True, blank=True)
     last_items = models.IntegerField(null=True, blank=True)
     last_error = models.TextField(blank=True, default="")
-    last_recorded_at = models.DateTimeField(null=True, blank=True, help_text="when a pass was last written to the list of passes")
+    last_recorded_at = models.DateTimeField(
+        null=True, blank=True, help_text="when a pass was last written to the list of passes"
+    )
     errors_in_a_row = models.IntegerField(default=0)
     passes = models.BigIntegerField(db_default=0)
 
@@ -64,7 +66,9 @@ class ApiToken(models.Model):
     name = models.CharField(max_length=100)
     kind = models.CharField(max_length=16, choices=[(k, k) for k in KINDS])
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="api_tokens")
-    site = models.CharField(max_length=128, blank=True, default="", help_text="the queue that a pilot may serve; empty is any")
+    site = models.CharField(
+        max_length=128, blank=True, default="", help_text="the queue that a pilot may serve; empty is any"
+    )
     prefix = models.CharField(max_length=12, help_text="first letters of the token, to tell tokens apart")
     digest = models.BinaryField(unique=True, editable=False)
     created = models.DateTimeField(db_default=Now())

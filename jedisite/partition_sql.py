@@ -34,12 +34,18 @@ def repartition(table: str, by: str, primary_key: str) -> str:
 
 def monthly(table: str, column: str, key: str) -> str:
     """Partition by month of `column`, with a default partition so that no row is ever refused."""
-    return repartition(table, f"RANGE ({column})", f"{key}, {column}") + f"CREATE TABLE {table}_default PARTITION OF {table} DEFAULT;"
+    return (
+        repartition(table, f"RANGE ({column})", f"{key}, {column}")
+        + f"CREATE TABLE {table}_default PARTITION OF {table} DEFAULT;"
+    )
 
 
 def by_task(table: str, primary_key: str) -> str:
     """Partition by ranges of the task id, with a default partition."""
-    return repartition(table, "RANGE (jeditaskid)", primary_key) + f"CREATE TABLE {table}_default PARTITION OF {table} DEFAULT;"
+    return (
+        repartition(table, "RANGE (jeditaskid)", primary_key)
+        + f"CREATE TABLE {table}_default PARTITION OF {table} DEFAULT;"
+    )
 
 
 def by_task_hash(table: str, primary_key: str, parts: int) -> str:

@@ -82,5 +82,7 @@ def _exists(name: str) -> bool:
 
 def _partitions(table: str) -> list[str]:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass ORDER BY 1", [table])
+        cursor.execute(
+            "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass ORDER BY 1", [table]
+        )
         return [name for (name,) in cursor.fetchall()]

@@ -58,7 +58,9 @@ def _field_errors(detail: Any, path: str = "") -> list[dict[str, str]]:
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
     """Turn what a view raises into a problem document."""
-    from rest_framework.views import exception_handler as drf_handler  # its import reads the settings that name this module
+    from rest_framework.views import (
+        exception_handler as drf_handler,  # its import reads the settings that name this module
+    )
 
     if isinstance(exc, RequestDataTooBig):
         exc = TooLarge()

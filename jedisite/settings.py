@@ -38,7 +38,9 @@ KNOWN = {
 }
 _unknown = sorted(name for name in os.environ if name.startswith("JEDI_") and name not in KNOWN)
 if _unknown:
-    raise ImproperlyConfigured(f"unknown settings in the environment: {', '.join(_unknown)}; known are {', '.join(KNOWN)}")
+    raise ImproperlyConfigured(
+        f"unknown settings in the environment: {', '.join(_unknown)}; known are {', '.join(KNOWN)}"
+    )
 
 JEDI_HOME = Path(env.str("JEDI_HOME", default=str(BASE_DIR / ".jedisite")))
 JEDI_HEARTBEAT_TIMEOUT_S = env.int("JEDI_HEARTBEAT_TIMEOUT_S", default=7200)
@@ -174,7 +176,10 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["jedisite.identity.TokenAuthentication", "jedisite.identity.SessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "jedisite.identity.TokenAuthentication",
+        "jedisite.identity.SessionAuthentication",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["jedisite.identity.HasRight"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["jedisite.problems.StrictJSONParser"],

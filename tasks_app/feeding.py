@@ -14,9 +14,28 @@ from jedisite.sql import copy_lines, copy_text, hot_cursor
 from tasks_app.ddm.base import FileInfo
 
 COLUMNS = (
-    "jeditaskid", "datasetid", "creationdate", "lfn", "guid", "type", "status", "fsize", "checksum", "scope", "attemptnr",
-    "maxattempt", "nevents", "keeptrack", "startevent", "endevent", "firstevent", "failedattempt", "maxfailure", "lumiblocknr",
-    "ramcount", "surl",
+    "jeditaskid",
+    "datasetid",
+    "creationdate",
+    "lfn",
+    "guid",
+    "type",
+    "status",
+    "fsize",
+    "checksum",
+    "scope",
+    "attemptnr",
+    "maxattempt",
+    "nevents",
+    "keeptrack",
+    "startevent",
+    "endevent",
+    "firstevent",
+    "failedattempt",
+    "maxfailure",
+    "lumiblocknr",
+    "ramcount",
+    "surl",
 )
 
 

@@ -39,7 +39,14 @@ class CommandRefusedError(ValueError):
 
 @transaction.atomic
 def move_task(
-    task_id: int, to: str, *, by: str, reason: str = "", remember: bool = False, wait: timedelta | None = None, **columns: Any
+    task_id: int,
+    to: str,
+    *,
+    by: str,
+    reason: str = "",
+    remember: bool = False,
+    wait: timedelta | None = None,
+    **columns: Any,
 ) -> Task:
     """Change a task's state; the only place that does, besides its creation.
 
@@ -50,7 +57,14 @@ def move_task(
     check_task_move(task.status, to)
     now = timezone.now()
     TaskStatusLog.objects.create(
-        task_id=task_id, old_status=task.status, status=to, at=now, attempt=task.attempt, by=by, reason=reason, host=HOST
+        task_id=task_id,
+        old_status=task.status,
+        status=to,
+        at=now,
+        attempt=task.attempt,
+        by=by,
+        reason=reason,
+        host=HOST,
     )
     changed = {
         **columns,
@@ -77,15 +91,37 @@ def move_task(
 
 
 @transaction.atomic
-def submit(params: dict[str, Any], *, name: str, user: str, vo: str, label: str, task_type: str, priority: int, parent_id: int | None) -> int:
+def submit(
+    params: dict[str, Any],
+    *,
+    name: str,
+    user: str,
+    vo: str,
+    label: str,
+    task_type: str,
+    priority: int,
+    parent_id: int | None,
+) -> int:
     """Register a task with its parameters as they came. Returns its id. The refiner reads them next."""
     task_id = next_task_id()
     Task.objects.create(
-        id=task_id, name=name, status=TaskStatus.REGISTERED, user=user, vo=vo, prod_source_label=label, task_type=task_type,
-        task_priority=priority, current_priority=priority, parent_id=parent_id or task_id, attempt=0, req_id=task_id,
+        id=task_id,
+        name=name,
+        status=TaskStatus.REGISTERED,
+        user=user,
+        vo=vo,
+        prod_source_label=label,
+        task_type=task_type,
+        task_priority=priority,
+        current_priority=priority,
+        parent_id=parent_id or task_id,
+        attempt=0,
+        req_id=task_id,
     )
     TaskParams.objects.create(task_id=task_id, params=params)
-    TaskStatusLog.objects.create(task_id=task_id, status=TaskStatus.REGISTERED, attempt=0, by=user, reason="submitted", host=HOST)
+    TaskStatusLog.objects.create(
+        task_id=task_id, status=TaskStatus.REGISTERED, attempt=0, by=user, reason="submitted", host=HOST
+    )
     audit.record(user, "submit", "task", task_id)
     kick("refiner")
     return task_id
@@ -114,7 +150,9 @@ def check_command(task: Task, command: str) -> None:
     """Raise CommandRefusedError unless a task in this state accepts the command."""
     accepted = COMMAND_ACCEPTED_IN[TaskCommand(command)]
     if TaskStatus(task.status) not in accepted:
-        raise CommandRefusedError(f"task {task.id} is {task.status}; {command} is accepted in: {', '.join(sorted(accepted))}")
+        raise CommandRefusedError(
+            f"task {task.id} is {task.status}; {command} is accepted in: {', '.join(sorted(accepted))}"
+        )
 
 
 def set_aside(task_id: int, *, by: str, reason: str, wait: timedelta, frozen: bool = True) -> None:
@@ -178,6 +216,17 @@ def is_final(status: str) -> bool:
 
 
 __all__ = [
-    "CommandRefusedError", "IllegalMoveError", "break_task", "check_command", "claim_tasks", "give_command", "is_final",
-    "move_task", "next_task_id", "release_task", "set_aside", "still_holds", "submit",
+    "CommandRefusedError",
+    "IllegalMoveError",
+    "break_task",
+    "check_command",
+    "claim_tasks",
+    "give_command",
+    "is_final",
+    "move_task",
+    "next_task_id",
+    "release_task",
+    "set_aside",
+    "still_holds",
+    "submit",
 ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 def scope_of(dataset: str) -> str:
-    """The scope of a dataset name: what stands before a colon; the first two fields of a user's or group's; else the first."""
-    before, colon, name = dataset.partition(":")
+    """The scope of a dataset name: before a colon, a user's or group's first two fields, or the first field."""
+    before, colon, _ = dataset.partition(":")
     if colon:
         return before
     fields = before.rstrip("/").split(".")

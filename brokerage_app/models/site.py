@@ -27,7 +27,9 @@ class Queue(models.Model):
     capability = models.CharField(max_length=16, default="ucore")
     catchall = models.TextField(blank=True, default="")
     storage = models.ForeignKey("StorageEndpoint", models.SET_NULL, null=True, blank=True, help_text="where outputs go")
-    data = models.JSONField(default=dict, blank=True, help_text="the whole description, as the information system gave it")
+    data = models.JSONField(
+        default=dict, blank=True, help_text="the whole description, as the information system gave it"
+    )
     last_update = models.DateTimeField(auto_now=True)
 
     class Meta:

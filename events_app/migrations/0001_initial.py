@@ -4,40 +4,63 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Event',
+            name="Event",
             fields=[
-                ('id', models.BigAutoField(db_column='row_id', primary_key=True, serialize=False)),
-                ('task_id', models.BigIntegerField(db_column='jeditaskid')),
-                ('dataset_id', models.BigIntegerField(db_column='datasetid')),
-                ('job_id', models.BigIntegerField(db_column='pandaid')),
-                ('file_id', models.BigIntegerField(db_column='fileid')),
-                ('process_id', models.BigIntegerField(db_column='job_processid')),
-                ('status', models.SmallIntegerField(db_column='status', db_default=0)),
-                ('min_event', models.BigIntegerField(blank=True, db_column='def_min_eventid', null=True)),
-                ('max_event', models.BigIntegerField(blank=True, db_column='def_max_eventid', null=True)),
-                ('processed_up_to', models.BigIntegerField(blank=True, db_column='processed_upto_eventid', null=True)),
-                ('attempt', models.SmallIntegerField(blank=True, db_column='attemptnr', help_text='attempts that remain', null=True)),
-                ('objstore_id', models.IntegerField(blank=True, db_column='objstore_id', null=True)),
-                ('event_offset', models.BigIntegerField(blank=True, db_column='event_offset', null=True)),
-                ('is_jumbo', models.SmallIntegerField(blank=True, db_column='is_jumbo', null=True)),
-                ('zip_row_id', models.BigIntegerField(blank=True, db_column='ziprow_id', null=True)),
-                ('file_not_deleted', models.CharField(blank=True, db_column='file_not_deleted', max_length=1, null=True)),
-                ('error_code', models.IntegerField(blank=True, db_column='error_code', null=True)),
-                ('path_convention', models.IntegerField(blank=True, db_column='path_convention', null=True)),
-                ('error_diag', models.TextField(blank=True, db_column='error_diag', null=True)),
+                ("id", models.BigAutoField(db_column="row_id", primary_key=True, serialize=False)),
+                ("task_id", models.BigIntegerField(db_column="jeditaskid")),
+                ("dataset_id", models.BigIntegerField(db_column="datasetid")),
+                ("job_id", models.BigIntegerField(db_column="pandaid")),
+                ("file_id", models.BigIntegerField(db_column="fileid")),
+                ("process_id", models.BigIntegerField(db_column="job_processid")),
+                ("status", models.SmallIntegerField(db_column="status", db_default=0)),
+                ("min_event", models.BigIntegerField(blank=True, db_column="def_min_eventid", null=True)),
+                ("max_event", models.BigIntegerField(blank=True, db_column="def_max_eventid", null=True)),
+                ("processed_up_to", models.BigIntegerField(blank=True, db_column="processed_upto_eventid", null=True)),
+                (
+                    "attempt",
+                    models.SmallIntegerField(
+                        blank=True, db_column="attemptnr", help_text="attempts that remain", null=True
+                    ),
+                ),
+                ("objstore_id", models.IntegerField(blank=True, db_column="objstore_id", null=True)),
+                ("event_offset", models.BigIntegerField(blank=True, db_column="event_offset", null=True)),
+                ("is_jumbo", models.SmallIntegerField(blank=True, db_column="is_jumbo", null=True)),
+                ("zip_row_id", models.BigIntegerField(blank=True, db_column="ziprow_id", null=True)),
+                (
+                    "file_not_deleted",
+                    models.CharField(blank=True, db_column="file_not_deleted", max_length=1, null=True),
+                ),
+                ("error_code", models.IntegerField(blank=True, db_column="error_code", null=True)),
+                ("path_convention", models.IntegerField(blank=True, db_column="path_convention", null=True)),
+                ("error_diag", models.TextField(blank=True, db_column="error_diag", null=True)),
             ],
             options={
-                'db_table': 'jedi_events',
-                'indexes': [models.Index(fields=['file_id'], name='jedi_events_file'), models.Index(fields=['job_id', 'status'], name='jedi_events_job')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('attempt__isnull', True), ('attempt__gte', 0), _connector='OR'), name='jedi_events_attempts'), models.CheckConstraint(condition=models.Q(('min_event__isnull', True), ('min_event__lte', models.F('max_event')), _connector='OR'), name='jedi_events_range'), models.UniqueConstraint(fields=('task_id', 'job_id', 'file_id', 'process_id'), name='jedi_events_key')],
+                "db_table": "jedi_events",
+                "indexes": [
+                    models.Index(fields=["file_id"], name="jedi_events_file"),
+                    models.Index(fields=["job_id", "status"], name="jedi_events_job"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("attempt__isnull", True), ("attempt__gte", 0), _connector="OR"),
+                        name="jedi_events_attempts",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("min_event__isnull", True), ("min_event__lte", models.F("max_event")), _connector="OR"
+                        ),
+                        name="jedi_events_range",
+                    ),
+                    models.UniqueConstraint(
+                        fields=("task_id", "job_id", "file_id", "process_id"), name="jedi_events_key"
+                    ),
+                ],
             },
         ),
     ]

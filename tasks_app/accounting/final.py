@@ -40,7 +40,9 @@ def error_summary(errors: Iterable[tuple[str, int, str | None, int]], status: st
     if not rows:
         return None
     total = sum(row[3] for row in rows)
-    parts = [f"{jobs} × {component}:{code} ({(diag or 'no text').strip()[:200]})" for component, code, diag, jobs in rows]
+    parts = [
+        f"{jobs} × {component}:{code} ({(diag or 'no text').strip()[:200]})" for component, code, diag, jobs in rows
+    ]
     jobs_failed = "1 job failed" if total == 1 else f"{total} errors of failed jobs"
     ending = "; all files were processed in the end" if status == TaskStatus.DONE else ""
     return f"{jobs_failed}: {'; '.join(parts)}{ending}"

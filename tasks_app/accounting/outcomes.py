@@ -57,7 +57,9 @@ COMPONENTS = {
 }
 
 
-def judge(job_id: int, task_id: int | None, status: str, reported: Mapping[str, Any], expected: Sequence[Output], killed: bool) -> Outcome:
+def judge(
+    job_id: int, task_id: int | None, status: str, reported: Mapping[str, Any], expected: Sequence[Output], killed: bool
+) -> Outcome:
     """What a final report amounts to. A finished job must have reported every output; a killed one is cancelled."""
     stored = tuple((o, reported[o.lfn]) for o in expected if _usable(reported.get(o.lfn)))
     if status != JobStatus.FINISHED:
@@ -66,7 +68,9 @@ def judge(job_id: int, task_id: int | None, status: str, reported: Mapping[str, 
     here = {o.lfn for o, _ in stored}
     missing = [o.lfn for o in expected if o.lfn not in here]
     if missing:
-        diag = f"the job ended well but did not report {len(missing)} of {len(expected)} outputs: {', '.join(missing[:3])}"
+        diag = (
+            f"the job ended well but did not report {len(missing)} of {len(expected)} outputs: {', '.join(missing[:3])}"
+        )
         logs = tuple((o, r) for o, r in stored if o.type == "log")
         return Outcome(job_id, task_id, JobStatus.FAILED, "ddm", MISSING_OUTPUT, diag, logs)
     return Outcome(job_id, task_id, JobStatus.FINISHED, stored=stored)
@@ -78,9 +82,13 @@ def _usable(report: Any) -> bool:
         return False
     size, checksum, surl = report.get("fsize"), report.get("adler32"), report.get("surl")
     return (
-        isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 2**63
-        and isinstance(checksum, str) and 0 < len(checksum) <= 33
-        and isinstance(surl, str) and len(surl) <= 4000
+        isinstance(size, int)
+        and not isinstance(size, bool)
+        and 0 <= size < 2**63
+        and isinstance(checksum, str)
+        and 0 < len(checksum) <= 33
+        and isinstance(surl, str)
+        and len(surl) <= 4000
     )
 
 
@@ -159,9 +167,11 @@ def _end_jobs(cursor: psycopg.Cursor[Any], wanted: Mapping[int, Outcome]) -> lis
                SELECT pandaid, jobstatus, clock_timestamp(), computingsite, actor, reason FROM ended)
            SELECT pandaid FROM ended ORDER BY pandaid""",
         [
-            ids, [wanted[i].status for i in ids],
+            ids,
+            [wanted[i].status for i in ids],
             [sum(r["fsize"] for _, r in wanted[i].stored) for i in ids],
-            [wanted[i].by for i in ids], [wanted[i].diag for i in ids],
+            [wanted[i].by for i in ids],
+            [wanted[i].diag for i in ids],
         ],
     )
     ended = [i for (i,) in cursor.fetchall()]
@@ -244,7 +254,9 @@ SELECT datasetid, count(*) FILTER (WHERE here), count(*) FILTER (WHERE NOT here)
 """
 
 
-def _book_outputs(cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome]) -> list[tuple[int, int, int, int, int]]:
+def _book_outputs(
+    cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome]
+) -> list[tuple[int, int, int, int, int]]:
     stored = [(o.file_id, r) for outcome in outcomes for o, r in outcome.stored]
     cursor.execute(
         _OUTPUTS,
@@ -268,7 +280,9 @@ def _count(cursor: psycopg.Cursor[Any], counts: list[tuple[int, int, int, int, i
     rows = sorted(counts)
     if not rows:
         return
-    cursor.execute("SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [[r[0] for r in rows]])
+    cursor.execute(
+        "SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [[r[0] for r in rows]]
+    )
     cursor.execute(
         """UPDATE jedi_datasets d SET nfilesfinished = nfilesfinished + n.won, nfilesfailed = nfilesfailed + n.lost,
                   nfilesused = nfilesused - n.again, neventsused = coalesce(neventsused, 0) + n.events,
@@ -282,8 +296,15 @@ def _count(cursor: psycopg.Cursor[Any], counts: list[tuple[int, int, int, int, i
 def _new_files(outcome: Outcome) -> list[NewFile]:
     return [
         NewFile(
-            o.dataset, o.lfn, o.scope, _text(r.get("guid"), 64) or "", r["fsize"], r["adler32"], _number(r.get("nevents")),
-            o.endpoint, r["surl"],
+            o.dataset,
+            o.lfn,
+            o.scope,
+            _text(r.get("guid"), 64) or "",
+            r["fsize"],
+            r["adler32"],
+            _number(r.get("nevents")),
+            o.endpoint,
+            r["surl"],
         )
         for o, r in outcome.stored
     ]

@@ -5,17 +5,28 @@ from __future__ import annotations
 
 def register() -> None:
     from jedisite import agents, partitions
-    from tasks_app.agents import adder, commando, feeder, job_generator, post_processor
+    from tasks_app.agents import adder, commando, feeder, job_generator, post_processor, refiner
     from tasks_app.agents.watchdogs import archive, lost_jobs, pending, stale_locks
 
     partitions.BY_TASK.append("jedi_dataset_contents")
-    for table, months in (("tasks_statuslog", 3), ("jobs_statuslog", 3), ("jedi_job_retry_history", 3), ("jobs_archive", None)):
+    for table, months in (
+        ("tasks_statuslog", 3),
+        ("jobs_statuslog", 3),
+        ("jedi_job_retry_history", 3),
+        ("jobs_archive", None),
+    ):
         partitions.MONTHLY.append(partitions.Monthly(table, months))
-#    agents.register("refiner", refiner.run, period_s=5, title="Turns submitted parameters into a task with datasets")
+    agents.register("refiner", refiner.run, period_s=5, title="Turns submitted parameters into a task with datasets")
     agents.register("feeder", feeder.run, period_s=5, title="Finds the files of the inputs", lease_s=600)
-    agents.register("job_generator", job_generator.run, period_s=2, title="Cuts input into jobs for the sites", lease_s=600)
-    agents.register("adder", adder.run, period_s=1, title="Books the outcomes of jobs on files and datasets", lease_s=300)
-    agents.register("post_processor", post_processor.run, period_s=3, title="Finishes tasks that have nothing left to do")
+    agents.register(
+        "job_generator", job_generator.run, period_s=2, title="Cuts input into jobs for the sites", lease_s=600
+    )
+    agents.register(
+        "adder", adder.run, period_s=1, title="Books the outcomes of jobs on files and datasets", lease_s=300
+    )
+    agents.register(
+        "post_processor", post_processor.run, period_s=3, title="Finishes tasks that have nothing left to do"
+    )
     agents.register("commando", commando.run, period_s=3, title="Obeys the commands of users", lease_s=300)
     agents.register("pending", pending.run, period_s=5, title="Tries again what was set aside")
     agents.register("lost_jobs", lost_jobs.run, period_s=5, title="Fails jobs whose pilot has fallen silent")

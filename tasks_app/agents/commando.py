@@ -19,7 +19,9 @@ LIMIT = 50
 ATTEMPTS_ADDED = 5
 """Attempts that a retry gives to each file that has none left."""
 _QUEUED = sorted(JOB_QUEUED)
-_OPEN = "('pending', 'defined', 'waiting', 'assigned', 'activated', 'throttled', 'sent', 'starting', 'running', 'holding')"
+_OPEN = (
+    "('pending', 'defined', 'waiting', 'assigned', 'activated', 'throttled', 'sent', 'starting', 'running', 'holding')"
+)
 
 
 def run(limit: int = LIMIT) -> Pass:
@@ -34,7 +36,10 @@ def run(limit: int = LIMIT) -> Pass:
 @transaction.atomic
 def _obey_one() -> bool:
     command = (
-        Command.objects.select_for_update(skip_locked=True, of=("self",)).filter(status="waiting").order_by("id").first()
+        Command.objects.select_for_update(skip_locked=True, of=("self",))
+        .filter(status="waiting")
+        .order_by("id")
+        .first()
     )
     if command is None:
         return False
@@ -51,19 +56,27 @@ def _obey_one() -> bool:
 
 
 def _kill(task: Task, command: Command) -> str:
-    moves.move_task(task.id, TaskStatus.ABORTING, by=command.owner, reason=_why(command), remember=True, error_dialog=_why(command))
+    moves.move_task(
+        task.id, TaskStatus.ABORTING, by=command.owner, reason=_why(command), remember=True, error_dialog=_why(command)
+    )
     return end_jobs(task.id, by=command.owner, reason="the task was killed")
 
 
 def _finish(task: Task, command: Command) -> str:
-    moves.move_task(task.id, TaskStatus.FINISHING, by=command.owner, reason=_why(command), remember=True, error_dialog=_why(command))
+    moves.move_task(
+        task.id, TaskStatus.FINISHING, by=command.owner, reason=_why(command), remember=True, error_dialog=_why(command)
+    )
     soft = bool((command.parameters or {}).get("soft"))
     return end_jobs(task.id, by=command.owner, reason="the task was told to finish", running_too=not soft)
 
 
 def _pause(task: Task, command: Command) -> str:
     # What a pending or throttled task returns to is kept.
-    back = task.old_status if task.status in (TaskStatus.PENDING, TaskStatus.THROTTLED) and task.old_status else task.status
+    back = (
+        task.old_status
+        if task.status in (TaskStatus.PENDING, TaskStatus.THROTTLED) and task.old_status
+        else task.status
+    )
     moves.move_task(task.id, TaskStatus.PAUSED, by=command.owner, reason=_why(command), old_status=back)
     return f"{_shift(task.id, 'activated', 'throttled', command.owner)} queued jobs are held back"
 
@@ -87,8 +100,17 @@ def _retry(task: Task, command: Command) -> str:
     data_management().create(names, scope=_scope(names), task_id=task.id)
     moves.move_task(task.id, TaskStatus.TORETRY, by=command.owner, reason=_why(command))
     moves.move_task(
-        task.id, TaskStatus.READY, by=ME, reason=f"{reopened} files are tried again", attempt=(task.attempt or 0) + 1,
-        start_time=None, end_time=None, frozen_time=None, error_dialog=None, old_status=None, progress=None,
+        task.id,
+        TaskStatus.READY,
+        by=ME,
+        reason=f"{reopened} files are tried again",
+        attempt=(task.attempt or 0) + 1,
+        start_time=None,
+        end_time=None,
+        frozen_time=None,
+        error_dialog=None,
+        old_status=None,
+        progress=None,
         current_priority=task.task_priority,
     )
     return f"{reopened} files are tried again"
@@ -117,7 +139,8 @@ def end_jobs(task_id: int, *, by: str, reason: str, running_too: bool = True) ->
     """Cancel the queued jobs of a task now, and tell the pilots of the others to stop. Returns what was done."""
     with hot_cursor() as cursor:
         cursor.execute(
-            "SELECT pandaid FROM jobs WHERE jeditaskid = %s AND jobstatus = ANY(%s) ORDER BY pandaid FOR UPDATE", [task_id, _QUEUED]
+            "SELECT pandaid FROM jobs WHERE jeditaskid = %s AND jobstatus = ANY(%s) ORDER BY pandaid FOR UPDATE",
+            [task_id, _QUEUED],
         )
         queued = [i for (i,) in cursor.fetchall()]
         book(cursor, [Outcome(i, task_id, JobStatus.CANCELLED, diag=reason, by=by) for i in queued])
@@ -157,7 +180,9 @@ def _complete(status: str) -> int:
             moves.move_task(task_id, TaskStatus.TOABORT, by=ME, reason="no job is left")
         else:
             given_up = _give_up_files(task_id)
-            moves.move_task(task_id, TaskStatus.PASSED, by=ME, reason=f"no job is left; {given_up} files were not processed")
+            moves.move_task(
+                task_id, TaskStatus.PASSED, by=ME, reason=f"no job is left; {given_up} files were not processed"
+            )
         done += 1
     return done
 

@@ -18,10 +18,11 @@ from tasks_app import moves
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import FileInfo, UnknownDatasetError
 from tasks_app.feeding import FeedTarget, LostClaimError, Record, feed
-from tasks_app.generating.picker import is_tracked, words
+from tasks_app.generating.picker import is_tracked
 from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.refining.attributes import Attributes
 from tasks_app.splitting import slicing
 from tasks_app.states import TASK_FINAL, DatasetStatus, TaskStatus
 
@@ -87,7 +88,9 @@ def _feed_task(task_id: int, fence: int) -> None:
     task = _read(Task.objects.get(pk=task_id), fence)
     try:
         masters = 0
-        for dataset in Dataset.objects.of_task(task_id).filter(type__in=INPUT_TYPES).exclude(status=DatasetStatus.REMOVED):
+        for dataset in (
+            Dataset.objects.of_task(task_id).filter(type__in=INPUT_TYPES).exclude(status=DatasetStatus.REMOVED)
+        ):
             files = _feed_dataset(task, dataset)
             masters += files if dataset.master_id is None else 0
         if not masters and not _waits(task_id):
@@ -127,7 +130,12 @@ def _look_again(task_id: int, fence: int) -> None:
 def _feed_dataset(task: _Task, dataset: Dataset) -> int:
     """Feed one dataset. Returns its number of files."""
     target = FeedTarget(
-        task.id, dataset.id, dataset.type, _max_attempt(task), task.raw.get("maxFailure"), is_tracked(dataset.attributes or ""),
+        task.id,
+        dataset.id,
+        dataset.type,
+        _max_attempt(task),
+        task.raw.get("maxFailure"),
+        is_tracked(dataset.attributes or ""),
         task.fence,
     )
     if dataset.type == "pseudo_input":
@@ -158,7 +166,10 @@ def _count(dataset_id: int) -> int:
 def _conclude(dataset: Dataset, *, mutable: bool) -> None:
     now = timezone.now()
     Dataset.objects.filter(pk=dataset.id).update(
-        status=DatasetStatus.READY, state="mutable" if mutable else "closed", state_check_time=now, modification_time=now,
+        status=DatasetStatus.READY,
+        state="mutable" if mutable else "closed",
+        state_check_time=now,
+        modification_time=now,
         state_check_expiration=now + timedelta(days=CHECK_DAYS) if mutable else None,
     )
 
@@ -173,7 +184,9 @@ def _item_of(task: _Task, dataset: Dataset) -> dict[str, Any]:
     """The item of the parameters that named this dataset."""
     for item in task.raw.get("jobParameters") or ():
         names = str(item.get("dataset") or "").split(",")
-        if dataset.name in (name.strip() for name in names) or (dataset.container_name and dataset.container_name in names):
+        if dataset.name in (name.strip() for name in names) or (
+            dataset.container_name and dataset.container_name in names
+        ):
             return dict(item)
     return {}
 
@@ -187,7 +200,7 @@ def _chosen(task: _Task, dataset: Dataset, pages: Iterable[list[FileInfo]]) -> I
     item = _item_of(task, dataset)
     include, exclude = _patterns(item.get("include")), _patterns(item.get("exclude"))
     named = _names_given(item["files"]) if item.get("files") else None
-    offset = int(words(dataset.attributes or "").get("of") or 0)
+    offset = Attributes.parse(dataset.attributes).offset
     most = int(task.raw["nFiles"]) if task.raw.get("nFiles") and dataset.master_id is None else None
     seen = 0
     for page in pages:
@@ -206,7 +219,7 @@ def _chosen(task: _Task, dataset: Dataset, pages: Iterable[list[FileInfo]]) -> I
             page = page[: max(0, room)]
         if item.get("random"):
             # The task's own order: the same at every look.
-            random.Random(dataset.id).shuffle(page)  # noqa: S311
+            random.Random(dataset.id).shuffle(page)
         if page:
             yield page
 
@@ -239,7 +252,9 @@ def _slicer(task: _Task, dataset: Dataset) -> Callable[[list[FileInfo]], Iterato
         left = None if most is None else int(most) - used
         for piece in slicing.slice_events(sources, per_job, first_event=first + used, most_events=left):
             file = by_name[piece.lfn]
-            yield Record(file._replace(events=per_file or file.events), piece.start_event, piece.end_event, piece.first_event)
+            yield Record(
+                file._replace(events=per_file or file.events), piece.start_event, piece.end_event, piece.first_event
+            )
             used += (piece.end_event or 0) - (piece.start_event or 0) + 1
 
     return cut
@@ -250,7 +265,7 @@ def _pseudo_pages(task: _Task, dataset: Dataset) -> Iterator[list[Any]]:
     raw, rule = task.raw, task.rule
     page: list[Any] = []
     if dataset.name == "seq_number":
-        names = slicing.sequence_names(int(words(dataset.attributes or "").get("of") or 0), _sequence_length(task, dataset))
+        names = slicing.sequence_names(Attributes.parse(dataset.attributes).offset, _sequence_length(task, dataset))
         records: Iterable[slicing.Slice] = (slicing.Slice(name) for name in names)
     else:
         records = slicing.pseudo_records(
@@ -273,10 +288,10 @@ def _sliced_already(page: list[Any]) -> Iterator[Record]:
 
 
 def _sequence_length(task: _Task, dataset: Dataset) -> int:
-    given = words(dataset.attributes or "")
+    given = Attributes.parse(dataset.attributes)
     master = Dataset.objects.filter(pk=dataset.master_id).values_list("files", flat=True).first() or 0
     return slicing.sequence_length(
-        num_records=int(given["nr"]) if given.get("nr") else None, n_files=task.raw.get("nFiles"), n_events=task.raw.get("nEvents"),
+        num_records=given.whole("nr"), n_files=task.raw.get("nFiles"), n_events=task.raw.get("nEvents"),
         events_per_job=task.rule.get_int("NE"), events_per_file=task.rule.get_int("EI"),
         files_per_job=task.rule.get_int("NF"), master_files=master,
     )  # fmt: skip

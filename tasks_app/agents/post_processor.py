@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 from django.db import connection, transaction
 from django.db.models import Sum
 from django.utils import timezone
@@ -58,10 +57,14 @@ def finish(task_id: int) -> None:
     now = timezone.now()
     _end_datasets(task_id, ended.status)
     if ended.status != TaskStatus.BROKEN:
-        dialog = error_summary(_errors(task_id), ended.status) or (task.error_dialog if ended.status != TaskStatus.DONE else None)
+        dialog = error_summary(_errors(task_id), ended.status) or (
+            task.error_dialog if ended.status != TaskStatus.DONE else None
+        )
     else:
         dialog = task.error_dialog
-    moves.move_task(task_id, ended.status, by=ME, reason=ended.reason, end_time=now, error_dialog=dialog, old_status=None)
+    moves.move_task(
+        task_id, ended.status, by=ME, reason=ended.reason, end_time=now, error_dialog=dialog, old_status=None
+    )
     Task.objects.filter(pk=task_id).update(progress=_progress(task_id))
     _wake_children(task_id)
 
@@ -77,7 +80,9 @@ def _verdict(task: Task) -> _Ended:
 
 
 def _books(task: Task) -> Books:
-    masters = Dataset.objects.filter(task=task, type__in=INPUT_TYPES, master_id=None).exclude(status=DatasetStatus.REMOVED)
+    masters = Dataset.objects.filter(task=task, type__in=INPUT_TYPES, master_id=None).exclude(
+        status=DatasetStatus.REMOVED
+    )
     sums = masters.aggregate(files=Sum("files"), finished=Sum("files_finished"))
     parent = None
     if task.parent_id and task.parent_id != task.id:
@@ -89,7 +94,9 @@ def _end_datasets(task_id: int, status: str) -> None:
     outputs = Dataset.objects.filter(task_id=task_id, type__in=OUTPUT_TYPES)
     data_management().close(list(outputs.values_list("name", flat=True)))
     outputs.update(
-        status=DatasetStatus.FAILED if status in (TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED) else DatasetStatus.DONE,
+        status=DatasetStatus.FAILED
+        if status in (TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED)
+        else DatasetStatus.DONE,
         state="closed",
     )
     with connection.cursor() as cursor:
@@ -162,5 +169,3 @@ def _wake_children(task_id: int) -> None:
             [task_id, task_id],
         )
     kick("pending", "feeder")
-
-

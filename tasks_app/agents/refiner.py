@@ -15,9 +15,9 @@ from tasks_app.ddm import data_management
 from tasks_app.models import Dataset, JobParamsTemplate, OutputTemplate, Task, TaskParams
 from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.params.schema import ParamErrors, parse
-from tasks_app.refining.base import CannotRefine, DatasetSpec, ParentView, Refined, refine
+from tasks_app.refining.base import CannotRefine, DatasetSpec, NotYet, ParentView, Refined, refine
 from tasks_app.scopes import scope_of
-from tasks_app.states import TASK_FINAL, DatasetStatus, TaskStatus
+from tasks_app.states import DatasetStatus, TaskStatus
 
 ME = "refiner"
 LIMIT = 50
@@ -38,13 +38,10 @@ def _refine(task_id: int, fence: int) -> None:
     parent = _parent_of(task)
     try:
         params = parse(TaskParams.objects.get(pk=task_id).params)
-        if parent is not None:
-            waits = _waits_for(parent, no_wait=params.flag("noWaitParent"))
-            if waits:
-                wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
-                moves.set_aside(task_id, by=ME, reason=waits, wait=wait, frozen=False)
-                return
         refined = refine(params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent)
+    except NotYet as exc:
+        wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
+        moves.set_aside(task_id, by=ME, reason=str(exc), wait=wait, frozen=False)
     except ParamErrors as exc:
         moves.break_task(task_id, by=ME, reason="; ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
     except CannotRefine as exc:
@@ -57,16 +54,8 @@ def _parent_of(task: Task) -> ParentView | None:
     if not task.parent_id or task.parent_id == task.id:
         return None
     status = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()
-    return ParentView(task.parent_id, status or TaskStatus.BROKEN)
-
-
-def _waits_for(parent: ParentView, *, no_wait: bool) -> str | None:
-    """Why a child cannot start yet. Raises CannotRefine when its parent will never give it input."""
-    if parent.status in (TaskStatus.BROKEN, TaskStatus.ABORTED, TaskStatus.FAILED):
-        raise CannotRefine(f"the parent task {parent.task_id} is {parent.status}")
-    if no_wait or TaskStatus(parent.status) in TASK_FINAL:
-        return None
-    return f"waits for the parent task {parent.task_id}, which is {parent.status}"
+    outputs = Dataset.objects.filter(task_id=task.parent_id, type__in=OUTPUT_TYPES).values_list("name", flat=True)
+    return ParentView(task.parent_id, status, frozenset(outputs))
 
 
 @transaction.atomic
@@ -81,8 +70,12 @@ def _store(task_id: int, fence: int, refined: Refined) -> None:
     OutputTemplate.objects.bulk_create(
         [
             OutputTemplate(
-                task_id=task_id, dataset=rows[template.dataset], file_name_template=template.filenametemplate,
-                serial=template.serialnr, stream_name=template.streamname, out_type=template.outtype,
+                task_id=task_id,
+                dataset=rows[template.dataset],
+                file_name_template=template.filenametemplate,
+                serial=template.serialnr,
+                stream_name=template.streamname,
+                out_type=template.outtype,
             )
             for template in refined.templates
         ]

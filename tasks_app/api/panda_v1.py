@@ -125,8 +125,12 @@ def acquire_jobs(caller: Caller, body: dict[str, Any]) -> JsonResponse:
     if caller.site and caller.site != site:
         return refused(f"this token is for the queue {caller.site}", 403)
     request = Request(
-        site, text(body, "prod_source_label", 20), number(body, "n_jobs", 1, MAX_JOBS) or 1, text(body, "node", 128),
-        text(body, "worker_id", 80), caller.name,
+        site,
+        text(body, "prod_source_label", 20),
+        number(body, "n_jobs", 1, MAX_JOBS) or 1,
+        text(body, "node", 128),
+        text(body, "worker_id", 80),
+        caller.name,
     )
     jobs = get_jobs(request)
     if not jobs:
@@ -197,7 +201,9 @@ def report_of(caller: Caller, body: Mapping[str, Any]) -> Report:
         start_time=moment(body, "start_time"),
         end_time=moment(body, "end_time"),
         outputs=_object(body, "job_output_report"),
-        metadata=json.loads(metadata) if isinstance(metadata, str) and metadata.startswith(("{", "[")) else metadata or None,
+        metadata=json.loads(metadata)
+        if isinstance(metadata, str) and metadata.startswith(("{", "["))
+        else metadata or None,
         by=caller.name,
     )
 

@@ -51,7 +51,9 @@ class LocalCatalogue:
     def create(self, datasets: Iterable[str], *, scope: str, task_id: int) -> None:
         CatalogueDataset.objects.bulk_create(
             [CatalogueDataset(name=name, scope=scope, made_by_task=task_id, open=True) for name in datasets],
-            update_conflicts=True, unique_fields=["name"], update_fields=["open"],
+            update_conflicts=True,
+            unique_fields=["name"],
+            update_fields=["open"],
         )
 
     def add(self, files: Iterable[NewFile]) -> None:
@@ -105,7 +107,12 @@ def adler32(path: Path) -> str:
 
 @transaction.atomic
 def register_dataset(
-    name: str, scope: str, paths: Iterable[Path], *, names: Iterable[str] | None = None, events: Iterable[int | None] | None = None
+    name: str,
+    scope: str,
+    paths: Iterable[Path],
+    *,
+    names: Iterable[str] | None = None,
+    events: Iterable[int | None] | None = None,
 ) -> CatalogueDataset:
     """Register files that lie on this machine as a closed dataset, with their real size and checksum.
 
@@ -123,8 +130,15 @@ def register_dataset(
     CatalogueFile.objects.bulk_create(
         [
             CatalogueFile(
-                dataset=dataset, lfn=lfn, scope=scope, guid=str(uuid.uuid4()), size=path.stat().st_size, adler32=adler32(path),
-                events=count, endpoint=ENDPOINT, url=file_url(path.resolve()),
+                dataset=dataset,
+                lfn=lfn,
+                scope=scope,
+                guid=str(uuid.uuid4()),
+                size=path.stat().st_size,
+                adler32=adler32(path),
+                events=count,
+                endpoint=ENDPOINT,
+                url=file_url(path.resolve()),
             )
             for path, lfn, count in zip(listed, lfns, counts, strict=True)
         ],

@@ -18,21 +18,77 @@ from tasks_app.splitting.naming import NameTemplate
 NULL = "\\N"
 
 JOB_COLUMNS = (
-    "pandaid", "jobname", "attemptnr", "maxattempt", "failedattempt", "ninputdatafiles", "inputfilebytes", "nevents", "maxdiskcount",
+    "pandaid",
+    "jobname",
+    "attemptnr",
+    "maxattempt",
+    "failedattempt",
+    "ninputdatafiles",
+    "inputfilebytes",
+    "nevents",
+    "maxdiskcount",
     "maxwalltime",
     # the same for all jobs of one task at one site
-    "jeditaskid", "jobstatus", "creationtime", "modificationtime", "statechangetime", "transformation", "processingtype",
-    "prodsourcelabel", "produsername", "workinggroup", "vo", "computingsite", "cloud", "destinationdblock", "reqid", "jobsetid",
-    "assignedpriority", "currentpriority", "workqueue_id", "gshare", "resource_type", "corecount", "minramcount", "noutputdatafiles",
-    "atlasrelease", "homepackage", "cmtconfig", "container_name", "fence",
+    "jeditaskid",
+    "jobstatus",
+    "creationtime",
+    "modificationtime",
+    "statechangetime",
+    "transformation",
+    "processingtype",
+    "prodsourcelabel",
+    "produsername",
+    "workinggroup",
+    "vo",
+    "computingsite",
+    "cloud",
+    "destinationdblock",
+    "reqid",
+    "jobsetid",
+    "assignedpriority",
+    "currentpriority",
+    "workqueue_id",
+    "gshare",
+    "resource_type",
+    "corecount",
+    "minramcount",
+    "noutputdatafiles",
+    "atlasrelease",
+    "homepackage",
+    "cmtconfig",
+    "container_name",
+    "fence",
 )
 OUTPUT_CONTENT_COLUMNS = (
-    "fileid", "lfn", "datasetid", "type", "outpandaid", "pandaid", "jeditaskid", "status", "scope", "attemptnr", "keeptrack", "creationdate",
-    "failedattempt", "ramcount",
+    "fileid",
+    "lfn",
+    "datasetid",
+    "type",
+    "outpandaid",
+    "pandaid",
+    "jeditaskid",
+    "status",
+    "scope",
+    "attemptnr",
+    "keeptrack",
+    "creationdate",
+    "failedattempt",
+    "ramcount",
 )
 OUTPUT_FILE_COLUMNS = (
-    "fileid", "lfn", "datasetid", "type", "pandaid", "guid", "jeditaskid", "status", "scope", "dataset", "destinationdblock",
-    "destinationse", "attemptnr",
+    "fileid",
+    "lfn",
+    "datasetid",
+    "type",
+    "pandaid",
+    "guid",
+    "jeditaskid",
+    "status",
+    "scope",
+    "dataset",
+    "destinationdblock",
+    "destinationse",
+    "attemptnr",
 )
 PARAM_COLUMNS = ("pandaid", "jobparameters")
 LOG_COLUMNS = ("pandaid", "jobstatus", "modificationtime", "computingsite", "actor", "reason")
@@ -100,8 +156,14 @@ class Builder:
     """Makes the rows of the jobs of one task at one site."""
 
     def __init__(
-        self, task: TaskFacts, needs: TaskNeeds, site: SiteView, streams: Sequence[OutputStream], template: JobParamsTemplate,
-        input_streams: Sequence[str], now: datetime,
+        self,
+        task: TaskFacts,
+        needs: TaskNeeds,
+        site: SiteView,
+        streams: Sequence[OutputStream],
+        template: JobParamsTemplate,
+        input_streams: Sequence[str],
+        now: datetime,
     ) -> None:
         """`input_streams`: the stream of the master's files, then those of the secondaries in order."""
         self.task, self.needs, self.site, self.streams, self.template = task, needs, site, streams, template
@@ -114,10 +176,35 @@ class Builder:
         memory_mb = self.needs.memory_at(site) or site.max_memory_mb
         destination = next((s.dataset for s in self.streams if s.type == "output"), None)
         values: list[str | int | None] = [
-            task.id, "activated", now, now, now, task.transformation, task.processing_type, task.label, task.user,
-            task.working_group, task.vo, site.name, None, destination, task.req_id, task.req_id, task.priority, task.priority,
-            task.work_queue_id, task.gshare, task.resource_type, self.needs.cores_at(site), memory_mb or None, len(self.streams),
-            task.release, task.home_package, task.cmt_config, task.container, 0,
+            task.id,
+            "activated",
+            now,
+            now,
+            now,
+            task.transformation,
+            task.processing_type,
+            task.label,
+            task.user,
+            task.working_group,
+            task.vo,
+            site.name,
+            None,
+            destination,
+            task.req_id,
+            task.req_id,
+            task.priority,
+            task.priority,
+            task.work_queue_id,
+            task.gshare,
+            task.resource_type,
+            self.needs.cores_at(site),
+            memory_mb or None,
+            len(self.streams),
+            task.release,
+            task.home_package,
+            task.cmt_config,
+            task.container,
+            0,
         ]
         return "\t".join(map(_field, values)) + "\n"
 
@@ -148,7 +235,8 @@ class Builder:
     def output_names(self, numbers: Numbers) -> list[list[str]]:
         """Names by stream, each in the order of the jobs."""
         return [
-            stream.names.names(serials, numbers.jobs) for stream, serials in zip(self.streams, numbers.serials, strict=True)
+            stream.names.names(serials, numbers.jobs)
+            for stream, serials in zip(self.streams, numbers.serials, strict=True)
         ]
 
     def output_contents(self, names: Sequence[Sequence[str]], numbers: Numbers) -> Iterator[str]:
@@ -217,5 +305,3 @@ def _distinct(files: Sequence[InputFile]) -> Sequence[str]:
     if files and files[0].start_event is None:
         return [f.lfn for f in files]
     return list(dict.fromkeys(f.lfn for f in files))
-
-

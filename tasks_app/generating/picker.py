@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 
+from tasks_app.refining.attributes import Attributes
 from tasks_app.splitting.chunk import Chunk, InputFile, Secondary
 
 MOST_SECONDARY = 10_000
@@ -54,16 +55,10 @@ class Picked:
     failures: dict[int, int] = field(default_factory=dict)
 
 
-def words(attributes: str) -> dict[str, str]:
-    """The attributes of a dataset, `nosplit,ratio=2`, by name."""
-    pairs = (token.strip().partition("=") for token in (attributes or "").split(",") if token.strip())
-    return {name: value for name, _, value in pairs}
-
-
 def is_tracked(attributes: str) -> bool:
     """Whether each file of the dataset is used once and counted. Files that every job may take again are not."""
-    given = words(attributes)
-    return not ({"nosplit", "repeat", "ru"} & set(given))
+    given = Attributes.parse(attributes)
+    return not any(word in given for word in ("nosplit", "repeat", "ru"))
 
 
 def pick(cursor: psycopg.Cursor[Any], task_id: int, dataset: DatasetRow, limit: int) -> Picked:
@@ -87,23 +82,28 @@ def pick(cursor: psycopg.Cursor[Any], task_id: int, dataset: DatasetRow, limit: 
 
 def secondary_of(dataset: DatasetRow, files: Sequence[InputFile]) -> Secondary:
     """How the files of a secondary dataset go with the master's, by its attributes."""
-    given = words(dataset.attributes)
+    given = Attributes.parse(dataset.attributes)
     return Secondary(
-        dataset.id, files, nosplit="nosplit" in given, repeat="repeat" in given, ratio=float(given.get("ratio") or 1),
-        manytime="manytime" in given, files_per_job=int(given["np"]) if given.get("np") else None,
-        event_ratio=float(given["er"]) if given.get("er") else None, reusable="ru" in given,
+        dataset.id,
+        files,
+        nosplit="nosplit" in given,
+        repeat="repeat" in given,
+        ratio=given.ratio,
+        manytime="manytime" in given,
+        files_per_job=given.whole("np"),
+        event_ratio=given.values.get("er"),
+        reusable="ru" in given,
     )
 
 
 def secondary_limit(dataset: DatasetRow, masters: int, jobs: int) -> int:
     """Files of a secondary dataset that are read for that many master files and jobs."""
-    given = words(dataset.attributes)
+    given = Attributes.parse(dataset.attributes)
     if not is_tracked(dataset.attributes) or "er" in given:
         return MOST_SECONDARY
-    if given.get("np"):
-        return int(given["np"]) * jobs
+    each_job = given.whole("np")
     # A ratio is rounded up once a job.
-    return math.ceil(float(given.get("ratio") or 1) * masters) + jobs
+    return each_job * jobs if each_job else math.ceil(given.ratio * masters) + jobs
 
 
 def chunk_of(master: DatasetRow, picked: Picked, secondaries: Sequence[tuple[DatasetRow, Picked]]) -> Chunk:

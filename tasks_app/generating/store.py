@@ -36,7 +36,11 @@ class SeedSource:
 
 
 def store(
-    cursor: psycopg.Cursor[Any], build: Builder, groups: Sequence[Group], sources: Sequence[Source], seeds: SeedSource | None
+    cursor: psycopg.Cursor[Any],
+    build: Builder,
+    groups: Sequence[Group],
+    sources: Sequence[Source],
+    seeds: SeedSource | None,
 ) -> int:
     """Store the jobs of these groups with all that belongs to them, in the caller's transaction. Returns their number.
 
@@ -49,7 +53,9 @@ def store(
     copy_lines(cursor, "jobs", columns.JOB_COLUMNS, build.jobs(groups, numbers, failures))
     copy_lines(cursor, "job_params", columns.PARAM_COLUMNS, build.params(groups, names, numbers))
     if build.streams:
-        copy_lines(cursor, "jedi_dataset_contents", columns.OUTPUT_CONTENT_COLUMNS, build.output_contents(names, numbers))
+        copy_lines(
+            cursor, "jedi_dataset_contents", columns.OUTPUT_CONTENT_COLUMNS, build.output_contents(names, numbers)
+        )
         copy_lines(cursor, "job_files", columns.OUTPUT_FILE_COLUMNS, build.output_files(names, numbers))
     copy_lines(cursor, "jobs_statuslog", columns.LOG_COLUMNS, build.log(numbers, ME))
     _count_outputs(cursor, build.streams, count)
@@ -70,7 +76,8 @@ def _take_numbers(
     for stream in streams:
         output_ids.append(take_ids(cursor, "public." + _contents_sequence(cursor), count))
         cursor.execute(
-            "UPDATE jedi_output_template SET serialnr = serialnr + %s WHERE outtempid = %s RETURNING serialnr", [count, stream.template_id]
+            "UPDATE jedi_output_template SET serialnr = serialnr + %s WHERE outtempid = %s RETURNING serialnr",
+            [count, stream.template_id],
         )
         row = cursor.fetchone()
         assert row is not None
@@ -143,7 +150,9 @@ def _use(cursor: psycopg.Cursor[Any], task_id: int, source: Source, pairs: tuple
         return
     cursor.execute(_USE_TRACKED, values)
     if cursor.rowcount != len(files):
-        raise FilesTakenError(f"{len(files) - cursor.rowcount} of {len(files)} files of dataset {dataset.id} are in use already")
+        raise FilesTakenError(
+            f"{len(files) - cursor.rowcount} of {len(files)} files of dataset {dataset.id} are in use already"
+        )
     back = [f for f in files if f <= dataset.cursor]
     if back:
         cursor.execute("DELETE FROM file_retries WHERE fileid = ANY(%s)", [back])
@@ -194,8 +203,14 @@ def _use_seeds(
            SELECT j.pandaid, %(task)s, %(dataset)s, t.fileid, t.lfn, 'random_seed', 'RNDMSEED', 'ready'
              FROM unnest(%(owners)s::bigint[]) j (pandaid) JOIN taken t ON t.pandaid = j.pandaid""",
         {
-            "task": task_id, "dataset": dataset_id, "numbers": [n for n, _ in new], "jobs": [j for _, j in new],
-            "again": [f for f, _ in again], "new": len(new), "all": len(rows), "owners": list(numbers.jobs),
+            "task": task_id,
+            "dataset": dataset_id,
+            "numbers": [n for n, _ in new],
+            "jobs": [j for _, j in new],
+            "again": [f for f, _ in again],
+            "new": len(new),
+            "all": len(rows),
+            "owners": list(numbers.jobs),
         },
     )
 
@@ -207,7 +222,12 @@ def _keep_history(
     if not old_jobs:
         return
     pairs = sorted(
-        {(old_jobs[f.file_id], job) for group, job in zip(groups, jobs, strict=True) for f in group.files if f.file_id in old_jobs}
+        {
+            (old_jobs[f.file_id], job)
+            for group, job in zip(groups, jobs, strict=True)
+            for f in group.files
+            if f.file_id in old_jobs
+        }
     )
     cursor.execute(
         """INSERT INTO jedi_job_retry_history (jeditaskid, oldpandaid, newpandaid, ins_utc_tstamp, relationtype, originpandaid)

@@ -55,7 +55,9 @@ class TaskWork:
         self.needs = needs_of(task, self.raw)
         self.facts = _facts_of(task, self.rule, self.raw)
         self.outputs = list(
-            OutputTemplate.objects.filter(task_id=task.id).select_related("dataset").order_by("dataset__list_position", "id")
+            OutputTemplate.objects.filter(task_id=task.id)
+            .select_related("dataset")
+            .order_by("dataset__list_position", "id")
         )
 
     def streams(self, site: SiteView) -> list[OutputStream]:
@@ -183,14 +185,20 @@ def _step(
         hold(cursor, work.task.id, work.fence)
         picked = pick(cursor, work.task.id, row, limit)
         sources = [Source(row, picked)]
-        for secondary in Dataset.objects.filter(task=work.task, master_id=master.id, type__in=INPUT_TYPES).order_by("list_position", "id"):
+        for secondary in Dataset.objects.filter(task=work.task, master_id=master.id, type__in=INPUT_TYPES).order_by(
+            "list_position", "id"
+        ):
             other = _row_of(secondary)
-            sources.append(Source(other, pick(cursor, work.task.id, other, secondary_limit(other, len(picked.files), most_jobs))))
+            sources.append(
+                Source(other, pick(cursor, work.task.id, other, secondary_limit(other, len(picked.files), most_jobs)))
+            )
         builder = builder or Builder(
             work.facts, work.needs, site, work.streams(site), work.template, [s.dataset.stream for s in sources], now
         )
         chunk = chunk_of(row, picked, [(s.dataset, s.picked) for s in sources[1:]])
-        cut = split(chunk, limits, more_to_come=len(picked.files) == limit or master.state == "mutable", most_groups=most_jobs)
+        cut = split(
+            chunk, limits, more_to_come=len(picked.files) == limit or master.state == "mutable", most_groups=most_jobs
+        )
         if not cut.groups:
             return 0, builder
         store(cursor, builder, cut.groups, sources, _seeds(work.task.id))
@@ -217,9 +225,10 @@ KEPT_VERDICTS = 3
 def keep_verdict(task_id: int, verdict: Verdict) -> None:
     """Keep a verdict for people to read; of each task the last few."""
     record = VerdictRecord.objects.create(
-        task_id=task_id, chosen=[[c.site, c.weight] for c in verdict.chosen],
-        skipped=[[s.site, s.code, s.detail] for s in verdict.skipped], sentence=verdict.sentence(),
+        task_id=task_id,
+        chosen=[[c.site, c.weight] for c in verdict.chosen],
+        skipped=[[s.site, s.code, s.detail] for s in verdict.skipped],
+        sentence=verdict.sentence(),
     )
     old = VerdictRecord.objects.filter(task_id=task_id, id__lt=record.id).order_by("-id").values_list("id", flat=True)
     VerdictRecord.objects.filter(id__in=list(old[KEPT_VERDICTS - 1 :])).delete()
-

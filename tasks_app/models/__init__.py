@@ -9,7 +9,24 @@ from tasks_app.models.task import JobParamsTemplate, Task, TaskParams
 from tasks_app.models.template import OutputTemplate
 
 __all__ = [
-    "CatalogueDataset", "CatalogueFile", "Command", "Dataset", "File", "FileRetry", "Job", "JobArchive", "JobFile",
-    "JobMetadata", "JobOutputReport", "JobParams", "JobParamsTemplate", "JobRetryHistory", "JobStatusLog", "OutputTemplate",
-    "ProcessLock", "Task", "TaskParams", "TaskStatusLog",
+    "CatalogueDataset",
+    "CatalogueFile",
+    "Command",
+    "Dataset",
+    "File",
+    "FileRetry",
+    "Job",
+    "JobArchive",
+    "JobFile",
+    "JobMetadata",
+    "JobOutputReport",
+    "JobParams",
+    "JobParamsTemplate",
+    "JobRetryHistory",
+    "JobStatusLog",
+    "OutputTemplate",
+    "ProcessLock",
+    "Task",
+    "TaskParams",
+    "TaskStatusLog",
 ]

@@ -19,7 +19,9 @@ class Command(models.Model):
     comment = models.TextField(blank=True, db_column="comm_comment", db_default="")
     parameters = models.JSONField(null=True, blank=True, db_column="comm_parameters")
     status = models.CharField(
-        max_length=16, db_column="comm_status", db_default="waiting",
+        max_length=16,
+        db_column="comm_status",
+        db_default="waiting",
         choices=[(s, s) for s in ("waiting", "working", "done", "refused")],
     )
     answer = models.TextField(blank=True, db_column="comm_answer", db_default="")

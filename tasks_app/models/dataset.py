@@ -15,14 +15,25 @@ from tasks_app.states import DatasetStatus
 
 INPUT_TYPES = ("input", "pseudo_input")
 OUTPUT_TYPES = ("output", "log", "lib")
-COUNTERS = ("nfiles", "nfilestobeused", "nfilesused", "nfilesfinished", "nfilesfailed", "nfilesonhold", "nfileswaiting", "nfilesmissing")
+COUNTERS = (
+    "nfiles",
+    "nfilestobeused",
+    "nfilesused",
+    "nfilesfinished",
+    "nfilesfailed",
+    "nfilesonhold",
+    "nfileswaiting",
+    "nfilesmissing",
+)
 
 
 class DatasetQuerySet(models.QuerySet["Dataset"]):
     def of_task(self, task_id: int) -> DatasetQuerySet:
         return self.filter(task_id=task_id).order_by("id")
 
-    def with_work(self, task_id: int, *, status: str = DatasetStatus.READY, types: Iterable[str] = INPUT_TYPES) -> DatasetQuerySet:
+    def with_work(
+        self, task_id: int, *, status: str = DatasetStatus.READY, types: Iterable[str] = INPUT_TYPES
+    ) -> DatasetQuerySet:
         """Datasets of a task that have files which no job was made for yet."""
         return self.filter(task_id=task_id, status=status, type__in=list(types), files_to_be_used__gt=F("files_used"))
 
@@ -60,7 +71,9 @@ class Dataset(models.Model):
     state_check_time = moment("statecehcktime", help_text="the column is spelt as in the JEDI documents")
     # Today's system spells it right: statements written for either work.
     also_state_check_time = models.GeneratedField(
-        expression=F("state_check_time"), output_field=models.DateTimeField(null=True), db_persist=True,
+        expression=F("state_check_time"),
+        output_field=models.DateTimeField(null=True),
+        db_persist=True,
         db_column="statechecktime",
     )
     state_check_expiration = moment("statecheckexpiration")
@@ -86,7 +99,9 @@ class Dataset(models.Model):
     pick_cursor = models.BigIntegerField(
         db_column="pick_cursor", db_default=0, help_text="id of the last file that was handed to the job generator"
     )
-    list_position = models.IntegerField(db_column="list_position", db_default=0, help_text="place in the task's parameters")
+    list_position = models.IntegerField(
+        db_column="list_position", db_default=0, help_text="place in the task's parameters"
+    )
 
     objects = DatasetQuerySet.as_manager()
 
@@ -103,7 +118,9 @@ class Dataset(models.Model):
             models.Index(fields=["name", "type", "task"], name="jedi_datasets_name"),
             models.Index(fields=["container_name", "type"], name="jedi_datasets_container"),
             models.Index(
-                fields=["state_check_time"], condition=Q(state_check_expiration__isnull=False), name="jedi_datasets_check"
+                fields=["state_check_time"],
+                condition=Q(state_check_expiration__isnull=False),
+                name="jedi_datasets_check",
             ),
             models.Index(fields=["locked_time"], condition=Q(locked_by__isnull=False), name="jedi_datasets_locked"),
         ]

@@ -72,14 +72,19 @@ class File(models.Model):
     jobset_id = big("jobsetid")
     proc_status = text("proc_status", 64)
     constituent_id = big("constituent_id")
-    surl = models.TextField(null=True, blank=True, db_column="surl", help_text="where the local catalogue found the file")
+    surl = models.TextField(
+        null=True, blank=True, db_column="surl", help_text="where the local catalogue found the file"
+    )
 
     objects = FileQuerySet.as_manager()
 
     class Meta:
         db_table = "jedi_dataset_contents"
         # In the database the primary key is (jeditaskid, datasetid, fileid), since the table is partitioned by task.
-        indexes = [models.Index(fields=["id"], name="jedi_contents_fileid"), HashIndex(fields=["lfn"], name="jedi_contents_lfn")]
+        indexes = [
+            models.Index(fields=["id"], name="jedi_contents_fileid"),
+            HashIndex(fields=["lfn"], name="jedi_contents_lfn"),
+        ]
 
     def __str__(self) -> str:
         return self.lfn

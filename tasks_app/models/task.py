@@ -31,7 +31,14 @@ class TaskQuerySet(models.QuerySet["Task"]):
         return found.order_by(F("current_priority").desc(nulls_last=True), "id")[:limit]
 
     def of_queue_to_be_processed(
-        self, status: str, *, vo: str, task_type: str, working_groups: Iterable[str], processing_types: Iterable[str], limit: int
+        self,
+        status: str,
+        *,
+        vo: str,
+        task_type: str,
+        working_groups: Iterable[str],
+        processing_types: Iterable[str],
+        limit: int,
     ) -> TaskQuerySet:
         """The same for the tasks whose working group and processing type belong to one work queue."""
         return self.filter(
@@ -43,10 +50,14 @@ class TaskQuerySet(models.QuerySet["Task"]):
 
     def users_with(self, status: str, *, task_type: str) -> models.QuerySet[Task, tuple[str, str | None]]:
         """(user, vo) of everybody who has a task in this state."""
-        return self.filter(status=status, task_type=task_type).values_list("user", "vo").distinct().order_by("user", "vo")
+        return (
+            self.filter(status=status, task_type=task_type).values_list("user", "vo").distinct().order_by("user", "vo")
+        )
 
     def delayed(self, status: str, *, task_type: str, created_before: datetime) -> TaskQuerySet:
-        return self.filter(status=status, task_type=task_type, creation_date__lt=created_before).order_by("creation_date")
+        return self.filter(status=status, task_type=task_type, creation_date__lt=created_before).order_by(
+            "creation_date"
+        )
 
     def hung(self, locked_before: datetime) -> TaskQuerySet:
         """Tasks whose lock is older than the given time: the process that took it is gone."""
@@ -137,7 +148,9 @@ class Task(models.Model):
     disk_io = number("diskio")
     disk_io_unit = text("diskiounit", 32)
     memory_leak_core = big("memory_leak_core")
-    memory_leak_x2 = models.DecimalField(max_digits=14, decimal_places=3, null=True, blank=True, db_column="memory_leak_x2")
+    memory_leak_x2 = models.DecimalField(
+        max_digits=14, decimal_places=3, null=True, blank=True, db_column="memory_leak_x2"
+    )
     attempt = small("attemptnr")
     container_name = text("container_name", 200)
     job_label = text("job_label", 20)
@@ -146,7 +159,9 @@ class Task(models.Model):
     activated_time = moment("activatedtime")
     queued_time = moment("queuedtime")
     action_time = moment("actiontime")
-    fence = models.BigIntegerField(db_column="fence", db_default=0, help_text="raised by every claim; a stale holder writes nothing")
+    fence = models.BigIntegerField(
+        db_column="fence", db_default=0, help_text="raised by every claim; a stale holder writes nothing"
+    )
     next_check = models.DateTimeField(
         db_column="next_check_at", db_default=Now(), help_text="no agent looks at the task before this time"
     )
@@ -156,13 +171,20 @@ class Task(models.Model):
     class Meta:
         db_table = "jedi_tasks"
         constraints = [
-            models.CheckConstraint(condition=Q(status__in=[s.value for s in TaskStatus]), name="jedi_tasks_status_known"),
-            models.CheckConstraint(condition=Q(progress__isnull=True) | Q(progress__range=(0, 100)), name="jedi_tasks_progress"),
+            models.CheckConstraint(
+                condition=Q(status__in=[s.value for s in TaskStatus]), name="jedi_tasks_status_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(progress__isnull=True) | Q(progress__range=(0, 100)), name="jedi_tasks_progress"
+            ),
         ]
         indexes = [
             models.Index(
-                "status", F("current_priority").desc(nulls_last=True), "id",
-                condition=~Q(status__in=FINAL_VALUES), name="jedi_tasks_open_by_priority",
+                "status",
+                F("current_priority").desc(nulls_last=True),
+                "id",
+                condition=~Q(status__in=FINAL_VALUES),
+                name="jedi_tasks_open_by_priority",
             ),
             models.Index(fields=["user", "status"], name="jedi_tasks_user_status"),
             models.Index(fields=["status", "task_type", "creation_date"], name="jedi_tasks_status_created"),
@@ -190,7 +212,9 @@ class TaskParams(models.Model):
 class JobParamsTemplate(models.Model):
     """The text from which the parameters of each job are made."""
 
-    task = models.OneToOneField(Task, models.CASCADE, primary_key=True, db_column="taskid", related_name="job_params_template")
+    task = models.OneToOneField(
+        Task, models.CASCADE, primary_key=True, db_column="taskid", related_name="job_params_template"
+    )
     template = models.TextField(db_column="jobparamstemplate")
     # Today's system calls the key jeditaskid, the documents taskid: statements written for either work.
     also_task_id = models.GeneratedField(

@@ -13,8 +13,6 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-
-
 from jedisite.sql import hot_cursor
 
 FULL_SCAN_EVERY_S = 0.5
@@ -109,8 +107,15 @@ def _run(request: Request, digest: bytes, priority: int, job_id: int) -> list[tu
         cursor.execute(
             _CLAIM,
             {
-                "site": request.site, "label": request.label, "count": request.count, "node": request.node[:128],
-                "worker": request.worker[:80], "by": request.by[:128], "secret": digest, "priority": priority, "job": job_id,
+                "site": request.site,
+                "label": request.label,
+                "count": request.count,
+                "node": request.node[:128],
+                "worker": request.worker[:80],
+                "by": request.by[:128],
+                "secret": digest,
+                "priority": priority,
+                "job": job_id,
             },
         )
         return cursor.fetchall()
@@ -118,8 +123,29 @@ def _run(request: Request, digest: bytes, priority: int, job_id: int) -> list[tu
 
 def _describe(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
     (
-        job_id, task_id, attempt, fence, transformation, processing_type, label, cores, memory_mb, walltime_s, disk_mb, name,
-        priority, user, jobset_id, req_id, release, home_package, cmt_config, container, resource_type, params, files_text,
+        job_id,
+        task_id,
+        attempt,
+        fence,
+        transformation,
+        processing_type,
+        label,
+        cores,
+        memory_mb,
+        walltime_s,
+        disk_mb,
+        name,
+        priority,
+        user,
+        jobset_id,
+        req_id,
+        release,
+        home_package,
+        cmt_config,
+        container,
+        resource_type,
+        params,
+        files_text,
     ) = row
     files = json.loads(files_text)
     inputs = [f for f in files if f[0] in ("input", "lib")]
@@ -171,6 +197,3 @@ def _describe(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
 
 def _joined(files: list[list[Any]], index: int) -> str:
     return ",".join("NULL" if f[index] is None else str(f[index]) for f in files)
-
-
-

@@ -33,8 +33,13 @@ def run(limit: int = LIMIT) -> Pass:
         rows = cursor.fetchall()
         outcomes = [
             Outcome(
-                job, task, JobStatus.FAILED, "jobdispatcher", LOST_HEARTBEAT,
-                f"no heartbeat of the {status} job since {heard:%Y-%m-%d %H:%M:%S} UTC", by=ME,
+                job,
+                task,
+                JobStatus.FAILED,
+                "jobdispatcher",
+                LOST_HEARTBEAT,
+                f"no heartbeat of the {status} job since {heard:%Y-%m-%d %H:%M:%S} UTC",
+                by=ME,
             )
             for job, task, status, heard in rows
         ]
