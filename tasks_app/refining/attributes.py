@@ -1,0 +1,80 @@
+"""The attributes column of datasets: a comma text of short tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tasks_app.params.items import Item
+from tasks_app.params.kinds import split_names
+
+_FLAGS = {
+    "check": "cc",
+    "usedup": "ud",
+    "random": "rd",
+    "reusable": "ru",
+    "indexConsistent": "ic",
+    "mergeOnly": "mo",
+    "allowNoOutput": "an",
+    "pseudo": "ps",
+}
+_NUMBERS = {"offset": "of", "eventRatio": "er", "nFilesPerJob": "np", "num_records": "nr"}
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """Attributes of one dataset, read back from the column."""
+
+    tokens: frozenset[str]
+    values: dict[str, float]
+
+    @classmethod
+    def parse(cls, text: str | None) -> Attributes:
+        """Read the column. Values that are no numbers are kept as bare tokens."""
+        tokens: set[str] = set()
+        values: dict[str, float] = {}
+        for piece in split_names(text or ""):
+            name, equals, value = piece.partition("=")
+            tokens.add(name)
+            try:
+                if equals:
+                    values[name] = float(value)
+            except ValueError:
+                tokens.add(piece)
+        return cls(frozenset(tokens), values)
+
+    def __contains__(self, token: object) -> bool:
+        return token in self.tokens
+
+    def whole(self, name: str) -> int | None:
+        value = self.values.get(name)
+        return None if value is None else int(value)
+
+    @property
+    def ratio(self) -> float:
+        """Files for each file of the master."""
+        return self.values.get("ratio", 1.0)
+
+    @property
+    def offset(self) -> int:
+        return self.whole("of") or 0
+
+    @property
+    def keeps_track(self) -> bool:
+        """Whether the use of files is recorded: not for those that every job gets or that are used again."""
+        return not (("nosplit" in self and "repeat" in self) or "ru" in self)
+
+
+def attributes_of(item: Item) -> str:
+    """The column's text for the dataset of an item."""
+    tokens = list(split_names(item.text("attributes") or ""))
+    tokens += [token for name, token in _FLAGS.items() if item.flag(name)]
+    if item.raw.get("transient") is not None:
+        tokens.append(f"tr={int(item.flag('transient'))}")
+    for name, token in _NUMBERS.items():
+        value = item.number(name)
+        if value:
+            tokens.append(f"{token}={value:.12g}")
+    ratio = item.number("ratio")
+    if ratio is not None and not any(token.startswith("ratio=") for token in tokens):
+        tokens.append(f"ratio={ratio:.12g}")
+    return ",".join(dict.fromkeys(tokens))

@@ -1,0 +1,244 @@
+"""From items to datasets, output templates and the text of the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tasks_app.params.items import LONGEST_DATASET, Item
+from tasks_app.params.placeholders import VALUE_NAMES, BadTemplate, compile_template, is_ours, names_in
+from tasks_app.params.schema import TaskParams
+from tasks_app.refining.attributes import attributes_of
+from tasks_app.refining.values import CannotRefine, DatasetSpec, OutputTemplate, Request
+from tasks_app.splitting.naming import BadNameTemplate, NameTemplate
+
+PSEUDO_DATASET = "pseudo_dataset"
+RANDOM_SEED = "RNDMSEED"
+UNMERGED = "panda.um"
+MASTER_STREAM = "IN"
+
+
+@dataclass(slots=True)
+class Layout:
+    """Grows while items are read in order."""
+
+    datasets: list[DatasetSpec] = field(default_factory=list)
+    templates: list[OutputTemplate] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+    streams: set[str] = field(default_factory=set)
+    first_master: int | None = None
+    seed_offset: int | None = None
+    event_offset: int | None = None
+
+    def add(self, dataset: DatasetSpec) -> int:
+        """Append a dataset and return its place. Raises CannotRefine for a name that is too long."""
+        if len(dataset.datasetname) > LONGEST_DATASET:
+            raise CannotRefine(f"The dataset {dataset.datasetname[:40]}… has more than {LONGEST_DATASET} characters.")
+        self.datasets.append(dataset)
+        return len(self.datasets) - 1
+
+    def known(self, name: str, types: tuple[str, ...]) -> int | None:
+        return next((n for n, d in enumerate(self.datasets) if d.datasetname == name and d.type in types), None)
+
+
+def containers_of(params: TaskParams) -> tuple[str, ...]:
+    """Input containers whose datasets have to be looked up before refining."""
+    names = (name for item in _inputs(params.items) for name in datasets_of(item, params) if _is_container(item, name))
+    return tuple(dict.fromkeys(names))
+
+
+def item_of_stream(params: TaskParams, stream: str) -> Item | None:
+    """The input item that declared a stream: it says which files of its datasets are wanted."""
+    return next((item for item in _inputs(params.items) if item.stream == stream), None)
+
+
+def datasets_of(item: Item, params: TaskParams) -> tuple[str, ...]:
+    """Datasets of an input item with those that `dsFor<STREAM>` adds, each once."""
+    return tuple(dict.fromkeys((*item.datasets, *params.datasets_for.get(item.stream or "", ()))))
+
+
+def _inputs(items: Iterable[Item]) -> Iterable[Item]:
+    return (item for item in items if item.is_template and item.param_type in ("input", "pseudo_input"))
+
+
+def _is_container(item: Item, name: str) -> bool:
+    return item.param_type == "input" and (item.flag("expand") or name.endswith("/"))
+
+
+def lay_out(request: Request, *, event_service: bool) -> Layout:
+    """Read all items of the task. Raises CannotRefine."""
+    params, layout = request.params, Layout()
+    if params.flag("noInput"):
+        stream = MASTER_STREAM if params.names("pfnList") else None
+        layout.first_master = layout.add(DatasetSpec(PSEUDO_DATASET, "pseudo_input", stream))
+        if stream:
+            layout.streams.add(stream)
+    for item in params.items:
+        if item.flag("es_only") and not event_service:
+            continue
+        _add_item(layout, item, request)
+    for item in params.logs:
+        _add_output(layout, item, request, is_log=True)
+    for item in params.merge_logs:
+        _add_output(layout, item, request, is_log=True, stream="LOG_MERGE")
+    if RANDOM_SEED in names_in("".join(layout.text)):
+        layout.add(DatasetSpec(RANDOM_SEED, "random_seed", RANDOM_SEED))
+    if params.flag("mergeOutput"):
+        _add_unmerged(layout, request)
+    return layout
+
+
+def _add_item(layout: Layout, item: Item, request: Request) -> None:
+    value = item.value
+    if item.is_template and item.param_type in ("input", "pseudo_input"):
+        _add_input(layout, item, request)
+    elif item.is_template and item.param_type in ("output", "log"):
+        is_log = item.param_type == "log"
+        stream = "LOG_MERGE" if item.flag("mergeOnly") else None
+        stream = _add_output(layout, item, request, is_log=is_log, stream=stream)
+        before, name, after = item.value.rpartition(item.file_name)
+        value = f"{before}${{{stream}}}{after}" if name else item.value
+    elif item.param_type == "number":
+        _note_offset(layout, item)
+    if not item.flag("hidden"):
+        layout.text.append(value + (" " if item.flag("padding", default=True) else ""))
+
+
+def _add_input(layout: Layout, item: Item, request: Request) -> None:
+    """The first input item gives the masters, all later ones give secondaries.
+
+    Secondaries belong to the first master and serve the jobs of all masters, so that each of their files, and each
+    number of a sequence, is used once in the whole task.
+    """
+    stream, before = item.stream, len(layout.datasets)
+    is_master = layout.first_master is None
+    found = [(name, given) for given in datasets_of(item, request.params) for name in _datasets_in(given, request)]
+    if not found:
+        raise CannotRefine(f"The input {', '.join(item.datasets)} holds no datasets.")
+    for name, given in found:
+        if layout.known(name, ("input", "pseudo_input")) is not None:
+            continue
+        place = layout.add(
+            DatasetSpec(
+                datasetname=name,
+                type=item.param_type or "input",
+                streamname=stream,
+                master=None if is_master else layout.first_master,
+                attributes=attributes_of(item),
+                containername=item.text("consolidate") or (given if _is_container(item, given) else None),
+                storagetoken=item.text("token"),
+            )
+        )
+        if layout.first_master is None:
+            layout.first_master = place
+    if len(layout.datasets) == before and stream not in layout.streams:
+        raise CannotRefine(f"{', '.join(item.datasets)} is already read as another stream than {stream}.")
+    if stream:
+        layout.streams.add(stream)
+
+
+def _datasets_in(name: str, request: Request) -> Sequence[str]:
+    return request.constituents.get(name, (name,))
+
+
+def _note_offset(layout: Layout, item: Item) -> None:
+    offset = item.whole("offset") or 0
+    names = names_in(item.value)
+    if RANDOM_SEED in names:
+        layout.seed_offset = offset
+    if "FIRSTEVENT" in names:
+        layout.event_offset = offset
+
+
+def _add_output(layout: Layout, item: Item, request: Request, *, is_log: bool, stream: str | None = None) -> str:
+    """Add an output and return its stream: OUTPUT0, OUTPUT1, … or LOG0, LOG1, … in order."""
+    kind = "log" if is_log else "output"
+    if stream is None:
+        count = sum(t.outtype == kind and t.streamname != "LOG_MERGE" for t in layout.templates)
+        stream = f"{kind.upper()}{count}"
+    name, type_ = item.datasets[0], f"tmpl_{kind}"
+    if not request.defaults.output_templates:
+        name, type_ = name.rstrip("/"), kind
+    place = layout.known(name, (type_,))
+    if place is None:
+        place = layout.add(
+            DatasetSpec(
+                datasetname=name,
+                type=type_,
+                streamname=stream,
+                provenance=layout.first_master,
+                attributes=attributes_of(item),
+                containername=item.text("container"),
+                storagetoken=item.text("token"),
+                destination=item.text("destination"),
+            )
+        )
+    try:
+        NameTemplate(item.file_name, task_id=request.task_id)
+    except BadNameTemplate as error:
+        raise CannotRefine(f"{item.where}: {error}") from error
+    layout.templates.append(OutputTemplate(place, item.file_name, (item.whole("offset") or 0) + 1, stream, kind))
+    layout.streams.add(stream)
+    return stream
+
+
+def _add_unmerged(layout: Layout, request: Request) -> None:
+    """Jobs write to datasets of their own first; merge jobs read those and write the outputs that users see."""
+    at_end = request.params.flag("umNameAtEnd")
+
+    def unmerged(name: str) -> str:
+        bare = name.rstrip("/")
+        return f"{bare}.{UNMERGED}" if at_end else f"{UNMERGED}.{bare}"
+
+    places: dict[int, int] = {}
+    for template in list(layout.templates):
+        if template.streamname == "LOG_MERGE":
+            continue
+        final = layout.datasets[template.dataset]
+        if template.dataset not in places:
+            type_ = f"tmpl_trn_{template.outtype}" if request.defaults.output_templates else f"trn_{template.outtype}"
+            spec = replace(
+                final, datasetname=unmerged(final.datasetname), type=type_, provenance=template.dataset,
+                containername=None, destination=None,
+            )  # fmt: skip
+            places[template.dataset] = layout.add(spec)
+        layout.templates.append(
+            replace(
+                template,
+                dataset=places[template.dataset],
+                filenametemplate=f"{UNMERGED}.{template.filenametemplate}",
+            )
+        )
+
+
+def text_of(layout: Layout, request: Request) -> str:
+    """The text of the command line, with what is known of the task filled in. Raises CannotRefine.
+
+    Outputs that a constant names in full become placeholders too: the name of the file is then right whatever serial
+    number or prefix the job gets.
+    """
+    text = "".join(layout.text).removesuffix(" ")
+    for template in layout.templates:
+        if "${SN" in template.filenametemplate:
+            whole_name = rf"(?<![\w.-]){re.escape(template.filenametemplate)}(?![\w.-])"
+            text = re.sub(whole_name, f"${{{template.streamname}}}", text)
+    source_url = request.params.text("sourceURL")
+    if source_url:
+        text = text.replace("${SURL}", source_url)
+    text = re.sub(r"\$JEDITASKID\b", str(request.task_id), text)
+    _check_text(text, layout)
+    return text
+
+
+def _check_text(text: str, layout: Layout) -> None:
+    for name in names_in(text):
+        if is_ours(name) and name not in VALUE_NAMES and name not in layout.streams:
+            given = ", ".join(sorted(layout.streams)) or "none"
+            raise CannotRefine(f"${{{name}}} is used, but no item gives that stream; the streams are: {given}.")
+    if "SURL" in names_in(text):
+        raise CannotRefine("${SURL} is used, and the task has no sourceURL.")
+    try:
+        compile_template(text, streams=layout.streams)
+    except BadTemplate as error:
+        raise CannotRefine(str(error)) from error

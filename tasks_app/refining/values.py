@@ -1,0 +1,126 @@
+"""What refining takes and gives: plain values only. A move stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol
+
+from tasks_app.params.schema import TaskParams
+
+
+class CannotRefine(Exception):
+    """The task can never run as it was submitted, so it is broken. The message is a sentence for its owner."""
+
+
+class NotYet(Exception):
+    """The task cannot be refined now, but later: it waits, with this sentence as the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParentView:
+    """The task whose outputs this one reads. `status` None means that there is no such task."""
+
+    task_id: int
+    status: str | None
+    output_datasets: frozenset[str] = frozenset()
+
+    @property
+    def progress(self) -> Literal["completed", "corrupted", "running"]:
+        if self.status in ("done", "finished"):
+            return "completed"
+        return "corrupted" if self.status in ("broken", "aborted", "failed", None) else "running"
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What this installation fills in where a task says nothing.
+
+    With `output_templates`, outputs go to datasets that are made later from templates, one for each site when
+    `per_site`; otherwise straight to the dataset that the task names.
+    """
+
+    vo: str = "local"
+    trans_path: str = "run_command"
+    build_trans_path: str = "build_command"
+    merge_trans_path: str = "merge_command"
+    core_count: int = 1
+    ram_count: int = 2000
+    ram_unit: str = "MBPerCore"
+    analysis_priority: int = 1000
+    production_priority: int = 100
+    cpu_efficiency_percent: int = 90
+    base_walltime_s: int = 600
+    output_templates: bool = False
+    per_site: bool = False
+    push_status_changes: bool = True
+    message_driven: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSpec:
+    """One dataset of the task. `master` and `provenance` are places in `Refined.datasets`, to be turned into ids.
+
+    `attributes` is the comma text of the column. Master datasets have no master.
+    """
+
+    datasetname: str
+    type: str
+    streamname: str | None = None
+    master: int | None = None
+    provenance: int | None = None
+    attributes: str = ""
+    containername: str | None = None
+    storagetoken: str | None = None
+    destination: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputTemplate:
+    """How the files of one output stream are named. `dataset` is a place in `Refined.datasets`.
+
+    `serialnr` is the number that the next file gets.
+    """
+
+    dataset: int
+    filenametemplate: str
+    serialnr: int
+    streamname: str
+    outtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refined:
+    """A task ready to be stored.
+
+    `task` has the lower-case column names of jedi_tasks as keys. `job_params_template` is the text for
+    `placeholders.compile_template`.
+    """
+
+    task: Mapping[str, object]
+    datasets: tuple[DatasetSpec, ...]
+    templates: tuple[OutputTemplate, ...]
+    job_params_template: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Everything that a refiner may read.
+
+    `constituents` holds the datasets of each container that was looked up before (`containers_of` names them).
+    """
+
+    params: TaskParams
+    task_id: int
+    user: str
+    now: datetime
+    parent: ParentView | None = None
+    defaults: Defaults = field(default_factory=Defaults)
+    constituents: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+class Refiner(Protocol):
+    """A plug-in: turns a request into a refined task, or raises CannotRefine or NotYet."""
+
+    def __call__(self, request: Request) -> Refined: ...
