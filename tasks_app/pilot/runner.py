@@ -193,6 +193,8 @@ class _Run:
             self.stored.append(stage_out(self.job.log, base, self.folder, lambda: None))
         except (JobError, InterruptedCallError) as exc:
             log.warning("log.lost job=%d trouble=%s", self.job.id, exc)
+        except Exception:  # the failure must be reported whatever becomes of the log
+            log.exception("log.lost job=%d", self.job.id)
 
     def _base(self, endpoint: str, *, patience_s: float | None = None) -> Path:
         """The folder of a storage endpoint. Raises JobError, InterruptedCallError."""

@@ -147,6 +147,18 @@ class LocalSubmitter(PilotSubmitter):
             log.info("orphans.killed count=%d", len(orphans))
 
 
+def serve(work: Path, token: str, spec: PilotSpec, slots: int) -> None:
+    """Keep the slots of this machine filled until SIGTERM or SIGINT, then end all pilots. Raises OSError."""
+    stop = Latch()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    submitter = LocalSubmitter(work, token)
+    try:
+        keep_filled(submitter, spec, slots, stop)
+    finally:
+        submitter.close()
+
+
 def keep_filled(submitter: LocalSubmitter, spec: PilotSpec, slots: int, stop: Latch) -> None:
     """Keep so many pilots running until `stop` is set. Raises OSError when a process cannot be made."""
     delay_s, due = 0.0, 0.0

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from tasks_app.pilot.latch import Latch
 from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE
 from tasks_app.workers.base import PilotSpec
-from tasks_app.workers.local import LocalSubmitter, keep_filled
+from tasks_app.workers.local import serve
 
 
 class Command(BaseCommand):
@@ -40,11 +38,4 @@ class Command(BaseCommand):
         spec = PilotSpec(
             options["queue"], server, options["label"], options["heartbeat"], options["memory"], options["keep"]
         )
-        stop = Latch()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
-        submitter = LocalSubmitter(Path(settings.JEDI_HOME) / "work", token)
-        try:
-            keep_filled(submitter, spec, options["slots"], stop)
-        finally:
-            submitter.close()
+        serve(Path(settings.JEDI_HOME) / "work", token, spec, options["slots"])

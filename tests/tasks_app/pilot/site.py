@@ -1,0 +1,199 @@
+"""A small real site: hands out jobs, records what pilots report, can answer 503 or be away. Loopback only."""
+
+from __future__ import annotations
+
+import json
+import threading
+import zlib
+from collections import deque
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+TOKEN = "token-of-the-test-pilot"
+TRANSFORMS = Path(__file__).resolve().parents[3] / "tasks_app" / "transforms"
+LIMIT_S = 30.0
+
+
+class Site:
+    """One installation with one queue Q and one storage element SE. All that pilots say is in `updates` and `calls`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.storage = folder / "storage"
+        self.storage.mkdir()
+        self.jobs: deque[dict[str, Any]] = deque()
+        self.updates: list[dict[str, Any]] = []
+        self.calls: list[str] = []
+        self.acquired: list[dict[str, Any]] = []
+        self.commands: dict[int, str] = {}
+        self.forbidden: set[int] = set()
+        self.transforms: dict[str, str] = {}
+        self.refuse_all = False
+        self.changed = threading.Condition()
+        self._last_id = 100
+        self._port = 0
+        self._server: _Server | None = None
+        self.open()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def open(self) -> None:
+        """Listen; the second time on the same port as before."""
+        self._server = _Server(("127.0.0.1", self._port), _Handler)
+        self._server.site = self
+        self._port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self) -> None:
+        if self._server:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def wait(self, condition: Callable[[], Any], what: str, limit_s: float = LIMIT_S) -> Any:
+        """Wait until something that pilots did makes the condition true; returns its value."""
+        with self.changed:
+            value = self.changed.wait_for(condition, limit_s)
+            assert value, f"not within {limit_s:g} s: {what}; updates: {self.updates}; calls: {self.calls}"
+            return value
+
+    def wait_final(self, job_id: int) -> dict[str, Any]:
+        """The final report of a job."""
+
+        def final() -> dict[str, Any] | None:
+            return next((u for u in self.of(job_id) if u["job_status"] in ("finished", "failed")), None)
+
+        report: dict[str, Any] = self.wait(final, f"the final report of job {job_id}")
+        return report
+
+    def wait_call(self, start: str) -> str:
+        """The path of the first call that begins so; a payload says with it that it has come so far."""
+
+        def path() -> str | None:
+            return next((call for call in self.calls if call.startswith(start)), None)
+
+        call: str = self.wait(path, f"a call of {start}")
+        return call
+
+    def of(self, job_id: int) -> list[dict[str, Any]]:
+        return [update for update in self.updates if update["job_id"] == job_id]
+
+    def store(self, name: str, content: bytes) -> str:
+        """An input file; returns its address."""
+        path = self.storage / name
+        path.write_bytes(content)
+        return f"file://localhost{path}"
+
+    def offer(
+        self,
+        program: str,
+        parameters: str = "",
+        *,
+        inputs: dict[str, bytes] | None = None,
+        outputs: tuple[str, ...] = (),
+        **overrides: Any,
+    ) -> int:
+        """Put a job up; `program` is the name of a transform or the text of one. Returns its id."""
+        self._last_id += 1
+        number = self._last_id
+        if program.startswith("#!"):
+            self.transforms[f"program{number}"] = program
+            program = f"program{number}"
+        inputs = inputs or {}
+        log = f"log.{number}.tgz"
+        job: dict[str, Any] = {
+            "PandaID": number,
+            "taskID": 10_000_001,
+            "attemptNr": 1,
+            "transformation": program,
+            "jobPars": parameters,
+            "inFiles": ",".join(inputs) or "NULL",
+            "fsize": ",".join(str(len(content)) for content in inputs.values()),
+            "checksum": ",".join(f"ad:{zlib.adler32(content):08x}" for content in inputs.values()),
+            "surlsIn": [self.store(name, content) for name, content in inputs.items()],
+            "outFiles": ",".join([*outputs, log]),
+            "logFile": log,
+            "logGUID": "11111111-2222-3333-4444-555555555555",
+            "scopeOut": ",".join("user.jdoe" for _ in outputs),
+            "scopeLog": "user.jdoe",
+            "ddmEndPointOut": ",".join("SE" for _ in (*outputs, log)),
+            "coreCount": 1,
+            "minRamCount": 0,
+            "maxWalltime": 0,
+            "maxDiskCount": 0,
+            "fence": 7,
+            "jobSecret": f"secret-{number}",
+        }
+        with self.changed:
+            self.jobs.append(job | overrides)
+        return number
+
+    def answer(self, path: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
+        """What the contract says; called with the condition held."""
+        if path == "/api/v1/pilot/acquire_jobs":
+            assert body is not None
+            self.acquired.append(body)
+            if not self.jobs:
+                return 200, _json({"success": False, "message": "no jobs", "data": None})
+            data = {"StatusCode": 0, "jobs": [self.jobs.popleft()]}
+            return 200, _json({"success": True, "message": "", "data": data})
+        if path == "/api/v1/pilot/update_job":
+            assert body is not None
+            if body["job_id"] in self.forbidden:
+                return 403, b"not your job"
+            self.updates.append(body)
+            command = self.commands.get(body["job_id"], "NULL")
+            return 200, _json({"success": True, "message": "", "data": {"StatusCode": 0, "command": command}})
+        if path == "/cache/ddmendpoints.json":
+            protocols = {"write_wan": [{"endpoint": "file://localhost", "path": f"{self.storage}/"}]}
+            return 200, _json({"SE": {"arprotocols": protocols}, "TAPE": {"arprotocols": {}}})
+        if path == "/cache/schedconfig/Q.all.json":
+            return 200, _json({"astorages": {"write_lan": ["SE"]}})
+        name = path.removeprefix("/trf/user/")
+        if name in self.transforms:
+            return 200, self.transforms[name].encode()
+        if "/" not in name and (TRANSFORMS / name).is_file():
+            return 200, (TRANSFORMS / name).read_bytes()
+        return (200, b"") if path.startswith("/told/") else (404, b"there is no such thing")
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    site: Site
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_GET(self) -> None:
+        self._answer(None)
+
+    def do_POST(self) -> None:
+        self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+    def _answer(self, body: dict[str, Any] | None) -> None:
+        site = self.server.site
+        with site.changed:
+            site.calls.append(self.path)
+            if site.refuse_all:
+                status, content = 503, b"busy"
+            elif not self.path.startswith("/told/") and self.headers["Authorization"] != f"Bearer {TOKEN}":
+                status, content = 401, b"who are you?"
+            else:
+                status, content = site.answer(self.path, body)
+            site.changed.notify_all()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value).encode()

@@ -1,0 +1,134 @@
+"""What the pilot decides from plain values."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks_app.pilot.client import LONGEST_DELAY_S, backoff
+from tasks_app.pilot.errors import Code, JobError
+from tasks_app.pilot.job import BadJobError, is_plain_name, parse_job
+from tasks_app.pilot.limits import Limits, Measure, memory_limit_mb, verdict
+from tasks_app.pilot.stagein import local_path
+from tasks_app.pilot.storage import base_folder, default_endpoint, place
+
+JOB: dict[str, Any] = {"PandaID": "7", "transformation": "t", "jobPars": None}
+
+
+@pytest.mark.parametrize(
+    ("measure", "code"),
+    [
+        (Measure(rss_kb=500 * 1024, disk_kb=100 * 1024, wall_s=60.0), None),
+        (Measure(rss_kb=500 * 1024 + 1), Code.EXCEEDED_MAX_MEMORY),
+        (Measure(disk_kb=100 * 1024 + 1), Code.WORK_FOLDER_TOO_LARGE),
+        (Measure(wall_s=60.1), Code.REACHED_MAX_TIME),
+        (Measure(rss_kb=501 * 1024, disk_kb=101 * 1024, wall_s=61.0), Code.EXCEEDED_MAX_MEMORY),
+    ],
+)
+def test_a_limit_is_passed_only_above_it(measure: Measure, code: Code | None) -> None:
+    failure = verdict(measure, Limits(memory_mb=500, wall_s=60, disk_mb=100))
+    assert (failure.code if failure else None) == code
+
+
+def test_the_sentence_has_both_numbers() -> None:
+    failure = verdict(Measure(rss_kb=812 * 1024), Limits(memory_mb=500))
+    assert failure and failure.diag == "The payload used 812 MB, its limit is 500 MB"
+
+
+@given(st.builds(Measure, st.integers(0, 1 << 40), st.just(0.0), st.floats(0, 1e9), st.integers(0, 1 << 40)))
+def test_without_limits_everything_is_allowed(measure: Measure) -> None:
+    assert verdict(measure, Limits()) is None
+
+
+def test_the_job_is_held_to_what_it_asked_for_and_else_to_the_slot() -> None:
+    assert (memory_limit_mb(500, 2000), memory_limit_mb(0, 2000), memory_limit_mb(0, 0)) == (500, 2000, 0)
+
+
+@given(st.integers(0, 10_000), st.floats(0, 1, exclude_max=True))
+def test_waiting_grows_but_not_for_ever(attempt: int, chance: float) -> None:
+    assert 0.25 <= backoff(attempt, chance) <= LONGEST_DELAY_S
+    assert backoff(attempt + 1, chance) >= backoff(attempt, chance)
+
+
+def test_a_file_lies_where_its_scope_and_name_say() -> None:
+    digest = hashlib.md5(b"user.jdoe:x.txt").hexdigest()
+    where = place(Path("/SE"), "user.jdoe", "x.txt")
+    assert where.url == f"file://localhost/SE/user/jdoe/{digest[:2]}/{digest[2:4]}/x.txt"
+
+
+@given(st.text(), st.text())
+def test_no_scope_and_no_name_lead_out_of_the_storage(scope: str, lfn: str) -> None:
+    try:
+        where = place(Path("/SE"), scope, lfn)
+    except JobError:
+        return
+    assert ".." not in where.path.parts and where.path.is_relative_to("/SE/")
+    assert where.path.name == lfn
+
+
+@given(st.text())
+def test_a_plain_name_is_one_file_in_a_folder(name: str) -> None:
+    if is_plain_name(name):
+        assert (Path("/a") / name).parent == Path("/a") and (Path("/a") / name).name == name
+
+
+def test_an_endpoint_without_a_path_for_us_is_refused_with_its_own_code() -> None:
+    wan = {"arprotocols": {"write_wan": [{"endpoint": "root://x", "path": "/d"}]}}
+    for storage_map, code in (({}, Code.NO_STORAGE), ({"SE": wan}, Code.NO_STORAGE_PROTOCOL)):
+        with pytest.raises(JobError) as caught:
+            base_folder("SE", storage_map)
+        assert caught.value.failure.code == code
+
+
+def test_a_queues_own_storage() -> None:
+    assert default_endpoint({"astorages": {"write_lan": ["A", "B"], "pw": ["C"]}}) == "A"
+    assert default_endpoint({"astorages": {"pw": ["C"]}}) == "C"
+    assert default_endpoint({}) == ""
+
+
+def test_addresses_of_files_are_taken_as_they_stand() -> None:
+    assert local_path("file://localhost/a%20b,c") == Path("/a%20b,c")
+    assert local_path("file:///a") == Path("/a")
+    assert local_path("file://elsewhere/a") is None
+    assert local_path("root://x//a") is None
+
+
+def test_null_and_absent_mean_none() -> None:
+    job = parse_job(JOB | {"inFiles": "NULL", "outFiles": "", "logFile": None, "minRamCount": "NULL"})
+    assert (job.id, job.inputs, job.outputs, job.log, job.memory_mb, job.parameters) == (7, (), (), None, 0, "")
+
+
+def test_outputs_are_told_from_the_log() -> None:
+    job = parse_job(
+        JOB | {"outFiles": "a,l,b", "logFile": "l", "scopeOut": "s,t", "scopeLog": "u", "ddmEndPointOut": "A,L,B"}
+    )
+    assert [(o.lfn, o.scope, o.endpoint) for o in job.outputs] == [("a", "s", "A"), ("b", "t", "B")]
+    assert job.log and (job.log.lfn, job.log.scope, job.log.endpoint) == ("l", "u", "L")
+
+
+def test_unknown_checksums_and_sizes_are_not_compared() -> None:
+    job = parse_job(JOB | {"inFiles": "a,b", "surlsIn": ["x", "y"], "checksum": "md:12,ad:0f", "fsize": "NULL,3"})
+    assert [(i.size, i.adler32) for i in job.inputs] == [(None, None), (3, 15)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"PandaID": None},
+        {"transformation": ""},
+        {"inFiles": "a", "surlsIn": []},
+        {"inFiles": "a/b", "surlsIn": ["x"]},
+        {"inFiles": "a,b", "surlsIn": ["x", "y"], "fsize": "1"},
+        {"inFiles": "a", "surlsIn": ["x"], "checksum": "ad:zz"},
+        {"outFiles": "a,b", "scopeOut": "s"},
+        {"maxWalltime": "soon"},
+    ],
+)
+def test_a_job_that_makes_no_sense_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(BadJobError):
+        parse_job(JOB | change)

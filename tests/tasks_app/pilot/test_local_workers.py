@@ -1,0 +1,162 @@
+"""The service that keeps the slots of a machine filled: nothing outlives it, and no slot stays empty."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tasks_app.workers.base import FIRST_DELAY_S, LONGEST_DELAY_S, PilotSpec, Worker, WorkerState, next_delay
+from tasks_app.workers.local import pilot_command, pilot_environment, sweep
+from tests.tasks_app.pilot.running import CHECKOUT, STUBBORN, Output, address, environment, wait_gone
+from tests.tasks_app.pilot.site import LIMIT_S, TOKEN, Site
+
+SERVICE = """
+import logging, sys
+from pathlib import Path
+from tasks_app.workers.base import PilotSpec
+from tasks_app.workers.local import serve
+logging.basicConfig(level=logging.INFO)
+serve(Path(sys.argv[1]), sys.argv[2], PilotSpec("Q", sys.argv[3], heartbeat_s=0.2), int(sys.argv[4]))
+"""
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(site: Site) -> Iterator[Start]:
+    """Starts a process that pilots hang below; all of them are gone after the test."""
+    started: list[tuple[subprocess.Popen[str], Output]] = []
+
+    def start(*command: str, **env: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, *command], env=environment(site) | env, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True
+        )
+        started.append((process, Output(process)))
+        return process
+
+    yield start
+    for process, output in started:
+        process.terminate()
+        try:
+            process.wait(LIMIT_S)
+        finally:
+            process.kill()
+            output.join()
+
+
+@pytest.fixture
+def service(site: Site, start: Start, tmp_path: Path) -> Callable[[int], subprocess.Popen[str]]:
+    return lambda slots: start("-c", SERVICE, str(tmp_path / "work"), TOKEN, site.url, str(slots))
+
+
+def running_payloads(site: Site, count: int) -> list[list[int]]:
+    """Wait until so many stubborn payloads run; the pids of each and of its child."""
+
+    def told() -> list[str] | None:
+        calls = [call for call in site.calls if call.startswith("/told/pid/")]
+        return calls if len(calls) >= count else None
+
+    return [[int(pid) for pid in call.split("/")[3:]] for call in site.wait(told, f"{count} payloads")]
+
+
+def test_pilots_and_payloads_end_with_a_service_that_is_killed(site: Site, service: Start) -> None:
+    jobs = [site.offer(STUBBORN, address(site)) for _ in range(2)]
+    process = service(2)
+    payloads = running_payloads(site, 2)
+    pilots = [psutil.Process(leader).ppid() for leader, _ in payloads]
+    process.kill()
+    process.wait(LIMIT_S)
+    assert [site.wait_final(job)["pilot_error_code"] for job in jobs] == [1201, 1201]
+    for pid in (*pilots, *(pid for pids in payloads for pid in pids)):
+        wait_gone(pid)
+
+
+def test_a_slot_is_filled_again_when_its_pilot_is_killed(site: Site, service: Start, tmp_path: Path) -> None:
+    site.offer(STUBBORN, address(site))
+    service(1)
+    [[leader, child]] = running_payloads(site, 1)
+    psutil.Process(psutil.Process(leader).ppid()).kill()
+    wait_gone(leader)
+    wait_gone(child)
+    job = site.offer("run_command", "-- true")
+    assert site.wait_final(job)["job_status"] == "finished"
+    assert len(list((tmp_path / "work").iterdir())) == 1, "the dead pilot's folder was left"
+
+
+def test_a_service_that_is_told_to_end_ends_its_pilots_and_reports_their_jobs(
+    site: Site, service: Start, tmp_path: Path
+) -> None:
+    jobs = [site.offer(STUBBORN, address(site)) for _ in range(2)]
+    process = service(2)
+    payloads = running_payloads(site, 2)
+    process.terminate()
+    assert process.wait(LIMIT_S) == 0
+    assert [site.wait_final(job)["pilot_error_code"] for job in jobs] == [1201, 1201]
+    assert not any(psutil.pid_exists(pid) for pids in payloads for pid in pids)
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_many_jobs_pass_through_few_slots(site: Site, service: Start) -> None:
+    jobs = [site.offer("run_command", "-- touch out", outputs=("out",), scopeOut=f"user.j{n}") for n in range(6)]
+    service(2)
+    assert {site.wait_final(job)["job_status"] for job in jobs} == {"finished"}
+    assert len({asked["worker_id"] for asked in site.acquired}) == 2, "pilots stay for many jobs"
+
+
+@pytest.mark.parametrize(
+    ("state", "ran_s", "last_s", "expected_s"),
+    [
+        (WorkerState.FINISHED, 0.1, 8.0, 0.0),
+        (WorkerState.FAILED, 0.1, 0.0, FIRST_DELAY_S),
+        (WorkerState.FAILED, 0.1, 4.0, 8.0),
+        (WorkerState.FAILED, 0.1, 50.0, LONGEST_DELAY_S),
+        (WorkerState.FAILED, 3600.0, 50.0, FIRST_DELAY_S),
+    ],
+)
+def test_pilots_that_fail_quickly_are_started_ever_more_slowly(
+    state: WorkerState, ran_s: float, last_s: float, expected_s: float
+) -> None:
+    assert next_delay(last_s, Worker(1, "1", state, ran_s)) == expected_s
+
+
+def test_folders_of_living_pilots_are_left_alone(tmp_path: Path) -> None:
+    for name in ("w-dead", "w-alive"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".lock").touch()
+    with open(tmp_path / "w-alive" / ".lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        sweep(tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == ["w-alive"]
+
+
+def test_pilots_get_the_token_in_their_environment_and_nothing_of_the_sites() -> None:
+    spec = PilotSpec("Q", "http://127.0.0.1:1", label="user", memory_mb=2000, keep=True)
+    assert TOKEN not in " ".join(pilot_command(spec, 5, Path("w")))
+    outer = {"DATABASE_URL": "secret", "JEDI_SECRET_KEY": "secret", "HOME": "h"}
+    assert pilot_environment(outer, TOKEN, spec.server) == {
+        "HOME": "h",
+        "JEDI_PILOT_TOKEN": TOKEN,
+        "JEDI_SERVER_URL": spec.server,
+    }
+
+
+def test_the_commands_run_without_a_database(site: Site, start: Start, tmp_path: Path) -> None:
+    env = {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "JEDI_HOME": str(tmp_path / "home")}
+    jobs = [site.offer("run_command", "-- true") for _ in range(2)]
+    command = start("manage.py", "pilot", "--queue", "Q", "--max-jobs", "1", "--work", str(tmp_path / "w"), **env)
+    assert command.wait(LIMIT_S) == 0
+    start("manage.py", "local_workers", "--queue", "Q", "--slots", "1", "--heartbeat", "1", **env)
+    assert [site.wait_final(job)["job_status"] for job in jobs] == ["finished", "finished"]
+    assert os.listdir(tmp_path / "home" / "work")
+
+
+def test_importing_the_pilot_brings_no_django() -> None:
+    code = "import sys, tasks_app.pilot.main, tasks_app.workers.local; sys.exit('django' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, check=False).returncode == 0
