@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,8 @@ def prepare(options: dict[str, Any]) -> launch.Options:
     port = launch.choose_port(options["bind"], options["port"])
     call_command("migrate", interactive=False, verbosity=0)
     workers = not options["no_workers"]
+    if workers:
+        call_command("local_site", slots=options["slots"], verbosity=0, stdout=io.StringIO())
     # The one place where the local pilots get their right to fetch jobs.
     token = issue_token("local workers", "pilot", lifetime=TOKEN_LIFETIME) if workers else ""
     connections.close_all()  # the command now only watches its children

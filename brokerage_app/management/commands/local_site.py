@@ -1,0 +1,21 @@
+"""`manage.py local_site`: makes this machine a site."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
+
+from brokerage_app.information.local import ensure_local_site
+
+
+class Command(BaseCommand):
+    help = "Describe this machine as a site with one queue (LOCAL) and one storage element (LOCAL_SE)."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--slots", type=int, help="jobs that run at the same time (default: the number of cores)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        queue = ensure_local_site(settings.JEDI_STORAGE, options["slots"])
+        self.stdout.write(f"queue {queue.name}: {queue.max_memory_mb} MB a slot, files in {settings.JEDI_STORAGE}")
