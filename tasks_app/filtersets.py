@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import django_filters
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from tasks_app.models import Job, Task
 from tasks_app.states import JobStatus, TaskStatus
@@ -48,7 +48,8 @@ class JobFilter(django_filters.FilterSet):
         component, _, code = value.partition(":")
         field = ERROR_FIELDS.get(component)
         if field == "trans_exit_code":
-            return queryset.filter(trans_exit_code=code)
+            # Another part that failed explains more than the exit code; then the job is listed under that part.
+            return queryset.filter(Q(pilot_error_code=1305) | Q(pilot_error_code__isnull=True), trans_exit_code=code)
         if field is None or not code.lstrip("-").isdecimal() or len(code) > 9:
             return queryset.none()
         return queryset.filter(**{field: int(code)})
@@ -59,7 +60,7 @@ ERROR_FIELDS = {
     "exe": "exe_error_code",
     "ddm": "ddm_error_code",
     "brokerage": "brokerage_error_code",
-    "dispatcher": "dispatcher_error_code",
+    "jobdispatcher": "dispatcher_error_code",
     "taskbuffer": "task_buffer_error_code",
     "sup": "sup_error_code",
     "payload": "trans_exit_code",

@@ -1,21 +1,23 @@
 """Histograms: numbers from a file checked, and turned into the geometry of a drawing. Pure.
 
-A file holds one histogram, a list of them, or `{"histograms": [...]}`. Each is an object with `name`, optional `title`,
-`x_label` and `y_label`; its bins as `edges` (n + 1 rising numbers) or as `low` and `high`; its `counts` (n numbers) and
-optional `errors` (n numbers, not negative).
+A file holds one histogram, a list of them, or `{"histograms": [...]}`. Each is an object with its bins as `edges` (n + 1
+rising numbers) or as `low` and `high`; its `counts` (n numbers) and optional `errors` (n numbers, not negative; without
+them, whole counts get the square root); optional texts `name`, `title`, `xlabel`, `unit`, `ylabel`. Every other number in
+it, and every object with a number `value` (and `error`), is shown beside the drawing.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 MOST_HISTOGRAMS = 40
 MOST_BINS = 2000
+MOST_FACTS = 40
 LARGEST = 1e300
 
 
@@ -32,6 +34,7 @@ class Histogram:
     edges: tuple[float, ...]
     counts: tuple[float, ...]
     errors: tuple[float, ...]
+    facts: tuple[tuple[str, str], ...] = ()
 
     @property
     def total(self) -> float:
@@ -69,7 +72,7 @@ def read(content: bytes) -> list[Histogram]:
 def _one(raw: Any, number: int) -> Histogram:
     if not isinstance(raw, Mapping):
         raise HistogramError(f"Histogram {number} is not an object.")
-    name = str(raw.get("name") or f"histogram {number}")[:100]
+    name = _text(raw.get("name")) or _text(raw.get("title")) or f"histogram {number}"
     counts = _numbers(raw.get("counts"), f"counts of {name}")
     if not 1 <= len(counts) <= MOST_BINS:
         raise HistogramError(f"{name} has {len(counts)} bins; 1 to {MOST_BINS} are shown.")
@@ -87,8 +90,27 @@ def _one(raw: Any, number: int) -> Histogram:
     errors = _numbers(raw["errors"], f"errors of {name}") if raw.get("errors") is not None else ()
     if errors and (len(errors) != len(counts) or min(errors) < 0):
         raise HistogramError(f"The errors of {name} are not one non-negative number for each count.")
-    title, x_label, y_label = (_text(raw.get(key)) for key in ("title", "x_label", "y_label"))
-    return Histogram(name, title, x_label, y_label, edges, counts, errors)
+    if not errors and all(count >= 0 and count == int(count) for count in counts):
+        errors = tuple(math.sqrt(count) for count in counts)
+    title, x_label, y_label, unit = (_text(raw.get(key)) for key in ("title", "xlabel", "ylabel", "unit"))
+    if unit:
+        x_label = f"{x_label} [{unit}]".strip()
+    return Histogram(name, title, x_label, y_label, edges, counts, errors, tuple(_facts(raw, unit)))
+
+
+def _facts(raw: Mapping[str, Any], unit: str) -> Iterator[tuple[str, str]]:
+    """(word, value) of the further numbers of a histogram, for people."""
+    for key, value in list(raw.items())[:MOST_FACTS]:
+        word = str(key)[:50].replace("_", " ")
+        if _is_number(value) and key not in ("low", "high"):
+            yield word, _label(value)
+        elif isinstance(value, Mapping) and _is_number(value.get("value")):
+            error = f" ± {_label(value['error'])}" if _is_number(value.get("error")) else ""
+            yield word, f"{_label(value['value'])}{error} {unit}".strip()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST
 
 
 def _numbers(raw: Any, what: str) -> tuple[float, ...]:
@@ -97,7 +119,7 @@ def _numbers(raw: Any, what: str) -> tuple[float, ...]:
     if len(raw) > MOST_BINS + 1:
         raise HistogramError(f"The {what} are {len(raw)} numbers; {MOST_BINS + 1} are read at most.")
     for value in raw:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
+        if not _is_number(value):
             raise HistogramError(f"The {what} hold something that is not a number.")
     return tuple(float(value) for value in raw)
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import tarfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
-from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
+
+from tasks_app.ddm import local
 
 LOG_MEMBERS = ("payload.stdout", "payload.stderr", "pilotlog.txt")
 UNPACKED_LIMIT = 256 * 1024 * 1024
@@ -40,24 +40,18 @@ def path_of(surl: str | None, lfn: str, *, scope: str | None) -> Path:
     """
     root = Path(settings.JEDI_STORAGE).resolve()
     if surl:
-        parts = urlsplit(surl)
-        if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-            raise StorageError(f"The file lies at {surl}, which this site cannot read itself.")
-        path = Path(unquote(parts.path))
+        try:
+            path = local.path_of(surl)
+        except ValueError as exc:
+            raise StorageError(f"The file lies at {surl}, which this site cannot read itself.") from exc
     else:
-        path = root / deterministic_path(scope or "", lfn)
+        path = local.storage_path(root, scope or "", lfn)
     resolved = path.resolve()
     if not resolved.is_relative_to(root):
         raise StorageError("The file lies outside of this site's storage.")
     if not resolved.is_file():
         raise StorageError(f"{lfn} is not in this site's storage (yet).")
     return resolved
-
-
-def deterministic_path(scope: str, lfn: str) -> PurePosixPath:
-    """Where a storage element keeps a file: `<scope, dots as folders>/<h0h1>/<h2h3>/<name>`, h md5 of `scope:name`."""
-    digest = hashlib.md5(f"{scope}:{lfn}".encode(), usedforsecurity=False).hexdigest()
-    return PurePosixPath(*scope.split("."), digest[:2], digest[2:4], lfn)
 
 
 def small_file(path: Path, limit: int) -> bytes:

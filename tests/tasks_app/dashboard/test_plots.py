@@ -6,13 +6,34 @@ from hypothesis import strategies as st
 
 from tasks_app.dashboard import plots
 
-GOOD = {"name": "mass", "title": "Mass", "x_label": "GeV", "edges": [0, 1, 2], "counts": [3, 4], "errors": [1, 2]}
+GOOD = {
+    "name": "mass",
+    "title": "Mass",
+    "xlabel": "m",
+    "unit": "GeV",
+    "edges": [0, 1, 2],
+    "counts": [3, 4],
+    "errors": [1, 2],
+}
 
 
 def test_a_histogram_is_read() -> None:
     (found,) = plots.read(json.dumps(GOOD).encode())
     assert (found.name, found.edges, found.counts, found.errors) == ("mass", (0.0, 1.0, 2.0), (3.0, 4.0), (1.0, 2.0))
     assert found.total == 7 and found.mean == pytest.approx((3 * 0.5 + 4 * 1.5) / 7)
+
+
+def test_whole_counts_get_their_square_root_as_error() -> None:
+    (found,) = plots.read(b'{"low": 0, "high": 2, "counts": [4, 9]}')
+    assert found.errors == (2.0, 3.0)
+    (weighted,) = plots.read(b'{"low": 0, "high": 2, "counts": [4.5, 9]}')
+    assert weighted.errors == ()
+
+
+def test_further_numbers_are_shown() -> None:
+    text = '{"low": 0, "high": 1, "unit": "GeV", "counts": [1], "overflow": 7, "peak": {"value": 91.2, "error": 0.1}, "x": "y"}'
+    (found,) = plots.read(text.encode())
+    assert found.facts == (("overflow", "7"), ("peak", "91.2 ± 0.1 GeV"))
 
 
 @pytest.mark.parametrize("wrapped", [[GOOD, GOOD], {"histograms": [GOOD, GOOD]}, {"a": GOOD, "b": GOOD}])

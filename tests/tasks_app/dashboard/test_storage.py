@@ -13,6 +13,7 @@ import pytest
 from django.test import Client
 
 from tasks_app.dashboard import storage
+from tasks_app.ddm import local
 from tasks_app.models import File, Job, JobFile, Task
 
 
@@ -85,7 +86,7 @@ def test_links_out_of_the_storage_are_not_followed(root: Path) -> None:
 
 
 def test_without_a_url_the_place_follows_from_the_name(root: Path) -> None:
-    path = root / storage.deterministic_path("user.ada", "x.log.tgz")
+    path = local.storage_path(root, "user.ada", "x.log.tgz")
     assert path.relative_to(root).parts[:2] == ("user", "ada") and len(path.relative_to(root).parts) == 5
     path.parent.mkdir(parents=True)
     path.touch()
