@@ -12,6 +12,7 @@ from django.db import transaction
 
 from jedisite.sql import copy_lines, copy_text, hot_cursor
 from tasks_app.ddm.base import FileInfo
+from tasks_app.moves import LostClaimError
 
 COLUMNS = (
     "jeditaskid",
@@ -67,10 +68,6 @@ class Fed:
 
     files: int = 0
     events: int = 0
-
-
-class LostClaimError(RuntimeError):
-    """Another process has taken the task over: nothing was written."""
 
 
 def feed(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
+import structlog
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -15,6 +16,7 @@ from jedisite.agents import kick
 from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
 from tasks_app.states import COMMAND_ACCEPTED_IN, TASK_FINAL, IllegalMoveError, TaskCommand, TaskStatus, check_task_move
 
+log = structlog.get_logger(__name__)
 HOST = socket.gethostname()[:128]
 
 NEXT_AGENT: dict[str, tuple[str, ...]] = {
@@ -31,6 +33,13 @@ NEXT_AGENT: dict[str, tuple[str, ...]] = {
     TaskStatus.FINISHING: ("commando",),
 }
 """Which agents have work as soon as a task is in a state."""
+
+
+AFTER_AN_ERROR = timedelta(minutes=1)
+
+
+class LostClaimError(RuntimeError):
+    """Another process has taken the task over: nothing was written."""
 
 
 class CommandRefusedError(ValueError):
@@ -204,6 +213,26 @@ def release_task(task_id: int, fence: int, *, wait: timedelta = timedelta(), not
         )
 
 
+def for_each(claimed: Iterable[tuple[int, int]], work: Callable[[int, int], None], *, by: str) -> int:
+    """Do a pass's work on each claimed task: `work(task id, fence)`. Returns how many went well.
+
+    A task whose work fails unexpectedly is set free with the error on it and tried again later; the others go on.
+    """
+    went_well = 0
+    for task_id, fence in claimed:
+        try:
+            work(task_id, fence)
+        except LostClaimError:
+            log.info("task.lost_claim", task=task_id, agent=by)
+        except Exception as exc:
+            log.exception("task.pass_failed", task=task_id, agent=by)
+            note = f"{by} met an unexpected error and will try again: {type(exc).__name__}: {exc}"
+            release_task(task_id, fence, wait=AFTER_AN_ERROR, note=note[:2000])
+        else:
+            went_well += 1
+    return went_well
+
+
 def still_holds(task_id: int, fence: int) -> bool:
     """Lock the task's row in this transaction and say whether the claim stands."""
     with connection.cursor() as cursor:
@@ -218,9 +247,11 @@ def is_final(status: str) -> bool:
 __all__ = [
     "CommandRefusedError",
     "IllegalMoveError",
+    "LostClaimError",
     "break_task",
     "check_command",
     "claim_tasks",
+    "for_each",
     "give_command",
     "is_final",
     "move_task",

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-import structlog
 from django.conf import settings
 from django.utils import timezone
 
@@ -17,7 +16,7 @@ from jedisite.agents import Pass, kick, owner
 from tasks_app import moves
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import FileInfo, UnknownDatasetError
-from tasks_app.feeding import FeedTarget, LostClaimError, Record, feed
+from tasks_app.feeding import FeedTarget, Record, feed
 from tasks_app.generating.picker import is_tracked
 from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES
@@ -31,8 +30,6 @@ LIMIT = 20
 DEFAULT_ATTEMPTS = 3
 PAGE = 50_000
 CHECK_DAYS = 3650
-
-log = structlog.get_logger(__name__)
 
 
 class NotThereYetError(RuntimeError):
@@ -62,12 +59,10 @@ class _Task:
 def run(limit: int = LIMIT) -> Pass:
     """Feed newly defined tasks, then look at datasets that grow."""
     claimed = moves.claim_tasks(owner(), [TaskStatus.DEFINED], limit)
-    for task_id, fence in claimed:
-        _feed_task(task_id, fence)
+    items = moves.for_each(claimed, _feed_task, by=ME)
     growing = moves.claim_tasks(owner(), [TaskStatus.READY, TaskStatus.RUNNING], limit, condition=_growing())
-    for task_id, fence in growing:
-        _look_again(task_id, fence)
-    return Pass(len(claimed) + len(growing), more=len(claimed) == limit or len(growing) == limit)
+    items += moves.for_each(growing, _look_again, by=ME)
+    return Pass(items, more=len(claimed) == limit or len(growing) == limit)
 
 
 def _growing() -> str:
@@ -95,9 +90,6 @@ def _feed_task(task_id: int, fence: int) -> None:
             masters += files if dataset.master_id is None else 0
         if not masters and not _waits(task_id):
             raise CannotFeedError("the primary input dataset is empty")
-    except LostClaimError:
-        log.info("feeder.lost_claim", task=task_id)
-        return
     except NotThereYetError as exc:
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
         moves.set_aside(task_id, by=ME, reason=str(exc), wait=wait, frozen=False)
@@ -117,9 +109,6 @@ def _look_again(task_id: int, fence: int) -> None:
     try:
         for dataset in Dataset.objects.filter(task_id=task_id, state="mutable", type="input"):
             _feed_dataset(task, dataset)
-    except LostClaimError:
-        log.info("feeder.lost_claim", task=task_id)
-        return
     except (NotThereYetError, CannotFeedError) as exc:
         moves.release_task(task_id, fence, note=str(exc))
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import structlog
 from django.conf import settings
 from django.utils import timezone
 
@@ -12,7 +11,6 @@ from brokerage_app.snapshot import SiteView
 from jedisite import refusals
 from jedisite.agents import Pass, owner
 from tasks_app import moves
-from tasks_app.feeding import LostClaimError
 from tasks_app.generating.sites import load_sites
 from tasks_app.generating.work import Turn, generate, keep_verdict
 from tasks_app.models import Task
@@ -24,8 +22,6 @@ TASKS = 20
 JOBS_A_TASK = 20_000
 FULL_WAIT = timedelta(seconds=2)
 """Until a task whose sites are full is looked at again; a job that starts or ends makes room earlier."""
-
-log = structlog.get_logger(__name__)
 
 _HAS_WORK = """
 EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL AND d.status = 'ready'
@@ -40,11 +36,15 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
         return Pass()
     sites = {site.name: site for site in load_sites()}
     made, more = 0, len(claimed) == tasks
-    for task_id, fence in claimed:
+
+    def work(task_id: int, fence: int) -> None:
+        nonlocal made, more
         turn = _turn(task_id, fence, sites, jobs_a_task)
         if turn is not None:
             made += turn.jobs
             more = more or (turn.jobs > 0 and turn.input_left and bool(turn.verdict.chosen))
+
+    moves.for_each(claimed, work, by=ME)
     return Pass(made, f"{made} jobs of {len(claimed)} tasks", more)
 
 
@@ -52,9 +52,6 @@ def _turn(task_id: int, fence: int, sites: dict[str, SiteView], jobs_a_task: int
     task = Task.objects.select_related("job_params_template").get(pk=task_id)
     try:
         turn = generate(task, fence, sites, timezone.now(), max_jobs=jobs_a_task)
-    except LostClaimError:
-        log.info("job_generator.lost_claim", task=task_id)
-        return None
     except UnresolvedPlaceholder as exc:
         moves.break_task(task_id, by=ME, reason=f"the parameters of a job cannot be made: {exc}")
         return None

@@ -30,17 +30,18 @@ NOT EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND 
 
 def run(limit: int = LIMIT) -> Pass:
     """Move complete tasks to prepared, and prepared, broken or aborted ones to their final status."""
-    items = 0
     working = (TaskStatus.RUNNING, TaskStatus.READY, TaskStatus.THROTTLED, TaskStatus.SCOUTING)
-    for task_id, _ in moves.claim_tasks(owner(), working, limit, condition=_COMPLETE):
-        moves.move_task(task_id, TaskStatus.PREPARED, by=ME, reason="all input files are finished or failed for good")
-        items += 1
+    complete = moves.claim_tasks(owner(), working, limit, condition=_COMPLETE)
+    items = moves.for_each(complete, _prepare, by=ME)
     ending = (TaskStatus.PREPARED, TaskStatus.PASSED, TaskStatus.TOBROKEN, TaskStatus.TOABORT)
     claimed = moves.claim_tasks(owner(), ending, limit)
-    for task_id, _ in claimed:
-        finish(task_id)
+    items += moves.for_each(claimed, finish, by=ME)
     _book_progress()
-    return Pass(items + len(claimed), more=len(claimed) == limit)
+    return Pass(items, more=len(claimed) == limit)
+
+
+def _prepare(task_id: int, fence: int) -> None:
+    moves.move_task(task_id, TaskStatus.PREPARED, by=ME, reason="all input files are finished or failed for good")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class _Ended:
 
 
 @transaction.atomic
-def finish(task_id: int) -> None:
+def finish(task_id: int, fence: int) -> None:
     """Give a task its final status, close its output datasets, and let its children know."""
     task = Task.objects.select_for_update().get(pk=task_id)
     ended = _verdict(task)

@@ -26,11 +26,14 @@ ATTRIBUTES = {field.column: field.attname for field in Task._meta.concrete_field
 """The attribute of the task model for each column of JEDI's table."""
 
 
+SET_BY_MOVES = frozenset(
+    {"jeditaskid", "status", "creationdate", "modificationtime", "statechangetime", "lockedby", "lockedtime"}
+)
+
+
 def run(limit: int = LIMIT) -> Pass:
     claimed = moves.claim_tasks(owner(), [TaskStatus.REGISTERED], limit)
-    for task_id, fence in claimed:
-        _refine(task_id, fence)
-    return Pass(len(claimed), more=len(claimed) == limit)
+    return Pass(moves.for_each(claimed, _refine, by=ME), more=len(claimed) == limit)
 
 
 def _refine(task_id: int, fence: int) -> None:
@@ -84,7 +87,9 @@ def _store(task_id: int, fence: int, refined: Refined) -> None:
     outputs = [row.name for row in rows if row.type in OUTPUT_TYPES]
     if outputs:
         data_management().create(outputs, scope=scope_of(outputs[0]), task_id=task_id)
-    columns: dict[str, Any] = {ATTRIBUTES[name]: value for name, value in refined.task.items()}
+    columns: dict[str, Any] = {
+        ATTRIBUTES[name]: value for name, value in refined.task.items() if name not in SET_BY_MOVES
+    }
     moves.move_task(task_id, TaskStatus.DEFINED, by=ME, reason="parameters are refined", error_dialog=None, **columns)
 
 

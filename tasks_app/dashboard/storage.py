@@ -14,7 +14,7 @@ from django.conf import settings
 
 from tasks_app.ddm import local
 
-LOG_MEMBERS = ("payload.stdout", "payload.stderr", "pilotlog.txt")
+LOG_MEMBERS = ("payload.stdout", "payload.stderr", "pilot.log", "pilotlog.txt")
 UNPACKED_LIMIT = 256 * 1024 * 1024
 MEMBER_LIMIT = 5000
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections.abc import Sequence
 
 
@@ -16,12 +17,18 @@ class Latch:
 
     def __init__(self) -> None:
         self.is_set = False
+        self._since = 0.0
         self._read, self._write = os.pipe()
 
     def set(self) -> None:
         if not self.is_set:
+            self._since = time.monotonic()
             self.is_set = True
             os.write(self._write, b"!")
+
+    def age_s(self) -> float:
+        """Seconds since it was set; 0 as long as it is not."""
+        return time.monotonic() - self._since if self.is_set else 0.0
 
     def fileno(self) -> int:
         return self._read

@@ -59,12 +59,14 @@ class Family:
         return found
 
     def end(self, leader: int, *, grace_s: float) -> None:
-        """End all members: SIGTERM to the leader's group and `grace_s` seconds, then SIGKILL to everyone.
+        """End all members: SIGTERM and `grace_s` seconds to obey it, then SIGKILL.
 
         The leader is left as a zombie for the caller to reap; so its number still names its group.
         """
         if grace_s > 0:
-            _signal_group(leader, signal.SIGTERM)
+            for process in self.members():
+                with contextlib.suppress(psutil.Error):
+                    process.terminate()
             _wait_until(self._all_dead, grace_s)
         _wait_until(lambda: self._kill_once(leader), KILL_LIMIT_S)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import logging
@@ -110,6 +111,11 @@ def utc_text(moment: float) -> str:
     return datetime.datetime.fromtimestamp(moment, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def parting_s(terminated: Latch) -> float:
+    """How long a pilot that was told to end may still try to reach the server."""
+    return max(0.0, PARTING_S - terminated.age_s())
+
+
 class Reporter:
     """Tells the server in a thread of its own, so that a server that is away does not hold up the payload.
 
@@ -156,10 +162,9 @@ class Reporter:
         self._closing.set()
         with self._changed:
             self._changed.notify()
-        patience_s = PARTING_S / 2
-        while self._thread.is_alive() and patience_s > 0:  # a call that is under way ends by itself
+        # A call that is under way ends by itself, but a pilot that is told to end cannot wait for that.
+        while self._thread.is_alive() and self._terminated.age_s() < PARTING_S / 2:
             self._thread.join(0.1)
-            patience_s -= 0.1 if self._terminated.is_set else 0.0
 
     def final(self, body: Mapping[str, object]) -> bool:
         """Tell how the job ended, until the server has heard it or our patience is over. True when it has.
@@ -200,12 +205,10 @@ class Reporter:
                 self._pending.popleft()
 
     def _tell_final(self, body: Mapping[str, object]) -> bool:
-        if self._terminated.is_set:
-            return self._tell(body, PARTING_S, ())
-        try:
-            return self._tell(body, self._settings.patience_s, (self._terminated,))
-        except InterruptedCallError:
-            return self._tell(body, PARTING_S, ())
+        if not self._terminated.is_set:
+            with contextlib.suppress(InterruptedCallError):
+                return self._tell(body, self._settings.patience_s, (self._terminated,))
+        return self._tell(body, parting_s(self._terminated), ())
 
     def _tell(self, body: Body, patience_s: float, until: Sequence[Latch]) -> bool:
         """One update; whatever order comes back is taken. False when the server refused it."""

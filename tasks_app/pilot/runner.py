@@ -18,7 +18,7 @@ from tasks_app.pilot.gauge import Gauge
 from tasks_app.pilot.job import Job, Output
 from tasks_app.pilot.latch import Latch
 from tasks_app.pilot.limits import Limits, memory_limit_mb, verdict
-from tasks_app.pilot.report import Reporter, final_body
+from tasks_app.pilot.report import Reporter, final_body, parting_s
 from tasks_app.pilot.settings import Settings
 from tasks_app.pilot.stagein import stage_in
 from tasks_app.pilot.stageout import PayloadReport, Stored, check_present, make_log, read_report, stage_out, take_back
@@ -189,7 +189,7 @@ class _Run:
         try:
             make_log(self.folder / self.job.log.lfn, self.folder)
             # The checks would stop this copy too; a log is small, and the only trace of what went wrong.
-            base = self._base(self.job.log.endpoint, patience_s=GRACE_S if self.terminated.is_set else None)
+            base = self._base(self.job.log.endpoint, patience_s=parting_s(self.terminated) / 2 if self.terminated.is_set else None)
             self.stored.append(stage_out(self.job.log, base, self.folder, lambda: None))
         except (JobError, InterruptedCallError) as exc:
             log.warning("log.lost job=%d trouble=%s", self.job.id, exc)

@@ -221,14 +221,19 @@ def text_of(layout: Layout, request: Request) -> str:
     text = "".join(layout.text).removesuffix(" ")
     for template in layout.templates:
         if "${SN" in template.filenametemplate:
-            whole_name = rf"(?<![\w.-]){re.escape(template.filenametemplate)}(?![\w.-])"
-            text = re.sub(whole_name, f"${{{template.streamname}}}", text)
+            text = _whole_name(template.filenametemplate).sub(f"${{{template.streamname}}}", text)
     source_url = request.params.text("sourceURL")
     if source_url:
         text = text.replace("${SURL}", source_url)
     text = re.sub(r"\$JEDITASKID\b", str(request.task_id), text)
     _check_text(text, layout)
     return text
+
+
+def _whole_name(template: str) -> re.Pattern[str]:
+    """Finds a file-name template where it is a whole name. In file names `${SN}` and `${SN/P}` mean the same."""
+    name = re.escape(template.replace("${SN/P}", "${SN}")).replace(re.escape("${SN}"), r"\$\{SN(?:/P)?\}")
+    return re.compile(rf"(?<![\w.-]){name}(?![\w.-])")
 
 
 def _check_text(text: str, layout: Layout) -> None:

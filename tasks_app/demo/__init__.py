@@ -1,0 +1,1 @@
+"""The demonstration: real tasks with real payloads on real files."""

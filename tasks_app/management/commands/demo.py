@@ -1,0 +1,198 @@
+"""`manage.py demo`: the whole site on this machine, with real tasks at work."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+import urllib.request
+from argparse import ArgumentParser
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+from django.db.models import Count
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from jedisite import launch
+from jedisite.identity import issue_token
+from jedisite.management.commands.up import add_launch_arguments, prepare
+from jedisite.postgres import PostgresError
+from jedisite.supervisor import Event
+from tasks_app.demo.inputs import register_records, register_sources
+from tasks_app.demo.plan import DemoTask, tasks
+from tasks_app.demo.verify import Result, verify
+from tasks_app.models import Dataset, Job, Task
+from tasks_app.states import TASK_FINAL
+
+USER = "demo"
+FAST = {
+    "JEDI_OPEN_DATASET_INTERVAL_S": "2",
+    "JEDI_PENDING_RETRY_S": "5",
+    "JEDI_HEARTBEAT_TIMEOUT_S": "180",
+    "JEDI_SENT_TIMEOUT_S": "60",
+}
+"""Waits that suit a demonstration; what the environment says already stays."""
+
+
+class Command(BaseCommand):
+    help = "Run the whole site here with real tasks: a small particle-physics chain, an analysis of files, and failing inputs."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add_launch_arguments(parser)
+        parser.add_argument(
+            "--exit", action="store_true", help="end when all tasks are final: 0 if all outputs are right"
+        )
+        parser.add_argument("--timeout", type=float, default=900, help="with --exit: give up after so many seconds")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.console = Console()
+        self.ends, self.timeout = options["exit"], options["timeout"]
+        self.started = time.monotonic()
+        self.plan: dict[int, DemoTask] = {}
+        self.results: list[Result] = []
+        self.last_lines = 0.0
+        for name, value in FAST.items():
+            os.environ.setdefault(name, value)
+        try:
+            self.options = prepare(options)
+            self.password = _make_login()
+            with self._display():
+                launch.run(self.options, say=self._say, ready=self._submit, each_second=self._look)
+        except (launch.LaunchError, PostgresError) as exc:
+            raise CommandError(str(exc)) from exc
+        except _AllFinal:
+            pass
+        finally:
+            connections.close_all()
+        if self.ends:
+            self._conclude()
+
+    def _display(self) -> Any:
+        self.live = Live(console=self.console, auto_refresh=False) if self.console.is_terminal else None
+        return self.live or _Nothing()
+
+    def _say(self, event: Event) -> None:
+        if event.what != "stopped":
+            self.console.print(f"{event.name}: {event.what}, {event.detail}", style="dim", highlight=False)
+
+    def _submit(self) -> None:
+        """Register the inputs and submit all tasks, over HTTP as anybody would."""
+        self.console.print(
+            f"\nThe site is at [bold]{self.options.url}/[/bold]   user [bold]{USER}[/bold]   password [bold]{self.password}[/bold]\n"
+        )
+        run = f"r{int(time.time())}"
+        base = f"user.{USER}.{run}"
+        sources = register_sources(f"{base}.PY", f"user.{USER}")
+        whole = register_records(
+            f"{base}.RECORDS", f"user.{USER}", settings.JEDI_HOME / "demo" / run, seed=int(time.time())
+        )
+        token = issue_token("demo", "user", user=User.objects.get(username=USER), lifetime=timedelta(hours=1))
+        for demo in tasks(USER, run, sources, whole):
+            self.plan[_post_task(self.options.url, token, demo.params)] = demo
+        connections.close_all()
+
+    def _look(self) -> None:
+        """About once a second: show how far the tasks are, and see whether all are final."""
+        rows = _progress(list(self.plan))
+        if self.live is not None:
+            self.live.update(self._table(rows), refresh=True)
+        elif time.monotonic() - self.last_lines >= 10:
+            self.last_lines = time.monotonic()
+            for row in rows:
+                self.console.print(_line(row), highlight=False, soft_wrap=True)
+        final = all(row["status"] in TASK_FINAL for row in rows)
+        if self.ends and (final or time.monotonic() - self.started > self.timeout):
+            self.results = [verify(task_id, demo) for task_id, demo in self.plan.items()]
+            raise _AllFinal
+        connections.close_all()
+
+    def _table(self, rows: list[dict[str, Any]]) -> Table:
+        table = Table(title=f"{self.options.url}/   {USER} / {self.password}   Ctrl-C ends all")
+        for heading in ("task", "what", "status", "files done", "jobs", "says"):
+            table.add_column(heading, overflow="fold")
+        for row in rows:
+            done = f"{row['finished']}/{row['files']}" + (f" ({row['failed']} failed)" if row["failed"] else "")
+            jobs = " ".join(f"{count} {status}" for status, count in row["jobs"].items())
+            table.add_row(str(row["id"]), self.plan[row["id"]].title, row["status"], done, jobs, row["says"])
+        return table
+
+    def _conclude(self) -> None:
+        good = bool(self.results) and not any(result.faults for result in self.results)
+        for result in self.results:
+            for fault in result.faults:
+                self.stderr.write(f"{result.name}: {fault}")
+        summary = {
+            "ok": good,
+            "seconds": round(time.monotonic() - self.started, 1),
+            "url": self.options.url,
+            "tasks": [asdict(result) for result in self.results],
+        }
+        self.stdout.write(json.dumps(summary))
+        if not good:
+            raise SystemExit(1)
+
+
+class _AllFinal(Exception):
+    """Every task of the demonstration has ended, or the time is over."""
+
+
+class _Nothing:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: Any) -> None:
+        return None
+
+
+def _make_login() -> str:
+    """A password for this run. The demonstration's user may do everything on this machine's own site."""
+    password = secrets.token_urlsafe(9)
+    user, _ = User.objects.get_or_create(username=USER, defaults={"is_staff": True, "is_superuser": True})
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    connections.close_all()
+    return password
+
+
+def _post_task(url: str, token: str, params: dict[str, Any]) -> int:
+    request = urllib.request.Request(
+        f"{url}/api/v2/tasks/",
+        json.dumps(params).encode(),
+        {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+    )
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=60) as answer:
+        return int(json.load(answer)["id"])
+
+
+def _progress(ids: list[int]) -> list[dict[str, Any]]:
+    found = {
+        t.id: {
+            "id": t.id, "name": t.name, "status": t.status, "says": (t.error_dialog or "")[:120],
+            "files": 0, "finished": 0, "failed": 0, "jobs": {},
+        }
+        for t in Task.objects.filter(pk__in=ids)
+    }  # fmt: skip
+    for dataset in Dataset.objects.filter(task_id__in=ids, type__in=("input", "pseudo_input"), master_id=None):
+        row = found[dataset.task_id]
+        row["files"] += dataset.files
+        row["finished"] += dataset.files_finished
+        row["failed"] += dataset.files_failed
+    for task_id, status, count in (
+        Job.objects.filter(task_id__in=ids).values_list("task_id", "status").annotate(Count("id")).order_by("status")
+    ):
+        found[task_id]["jobs"][status] = count
+    return [found[i] for i in ids if i in found]
+
+
+def _line(row: dict[str, Any]) -> str:
+    jobs = " ".join(f"{count} {status}" for status, count in row["jobs"].items())
+    return f"{row['id']} {row['status']:9} {row['finished']:>5}/{row['files']:<5} {jobs}  {row['says']}"
