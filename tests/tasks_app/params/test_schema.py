@@ -166,6 +166,15 @@ def test_one_job_may_have_an_output_without_serial_number() -> None:
     assert faults_of(d.smallest(nEvents=2, jobParameters=[one])) == {"jobParameters[0].value": "serial number"}
 
 
+@pytest.mark.parametrize(
+    ("files", "per_job", "one_job"), [(1, None, True), (5, 5, True), (6, 5, False), (2, None, False)]
+)
+def test_the_number_of_files_tells_whether_there_is_one_job(files: int, per_job: int | None, one_job: bool) -> None:
+    items = [d.template("input", "${IN}", "a"), d.template("output", "--out=result.root", "b")]
+    raw = d.smallest(noInput=False, jobParameters=items, nFiles=files, nFilesPerJob=per_job)
+    assert (faults_of(raw) == {}) is one_job
+
+
 def test_two_outputs_of_a_job_cannot_share_a_file_name() -> None:
     items = [d.template("output", "f.${SN}", "a"), d.template("output", "--o='f.${SN}'", "b")]
     assert faults_of(d.smallest(jobParameters=items)) == {"jobParameters[1].value": "unique"}

@@ -212,6 +212,11 @@ def test_a_constant_is_changed_only_where_it_holds_a_whole_file_name() -> None:
     assert text == "a.x.${SN}.b '${OUTPUT0}' ${OUTPUT0}, x.${SN}y 10000007"
 
 
+def test_both_forms_of_the_serial_number_name_the_same_file() -> None:
+    items = [d.template("output", "x.${SN}.root", "out", hidden=True), d.constant("x.${SN/P}.root")]
+    assert refined(d.smallest(jobParameters=items)).job_params_template == "${OUTPUT0}"
+
+
 def test_quotes_around_an_output_name_stay() -> None:
     items = [d.template("output", "--out='f.${SN}'", "out")]
     assert refined(d.smallest(jobParameters=items)).job_params_template == "--out='${OUTPUT0}'"
