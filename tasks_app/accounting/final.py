@@ -43,6 +43,6 @@ def error_summary(errors: Iterable[tuple[str, int, str | None, int]], status: st
     parts = [
         f"{jobs} × {component}:{code} ({(diag or 'no text').strip()[:200]})" for component, code, diag, jobs in rows
     ]
-    jobs_failed = "1 job failed" if total == 1 else f"{total} errors of failed jobs"
+    jobs_failed = "1 job failed" if total == 1 else f"{total} jobs failed"
     ending = "; all files were processed in the end" if status == TaskStatus.DONE else ""
     return f"{jobs_failed}: {'; '.join(parts)}{ending}"

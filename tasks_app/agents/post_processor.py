@@ -113,16 +113,22 @@ def _end_datasets(task_id: int, status: str) -> None:
 
 
 def _errors(task_id: int) -> list[tuple[str, int, str, int]]:
-    """(component, code, an example of the text, number of jobs) of the failed jobs of a task, the most frequent first."""
+    """(component, code, an example of the text, jobs) of a task's failed jobs, the most frequent first.
+
+    Each job counts once, for the error that says most: the payload's own before the pilot's that follows from it.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT component, code, min(diag), count(*) FROM jobs j, LATERAL (VALUES
-                ('pilot', piloterrorcode, piloterrordiag), ('exe', exeerrorcode, exeerrordiag),
-                ('ddm', ddmerrorcode, ddmerrordiag), ('sup', superrorcode, superrordiag),
-                ('jobdispatcher', jobdispatchererrorcode, jobdispatchererrordiag),
-                ('taskbuffer', taskbuffererrorcode, taskbuffererrordiag)) e (component, code, diag)
-             WHERE j.jeditaskid = %s AND j.jobstatus = 'failed' AND coalesce(e.code, 0) <> 0
+            SELECT component, code, min(diag), count(*) FROM (
+                SELECT DISTINCT ON (j.pandaid) j.pandaid, e.* FROM jobs j, LATERAL (VALUES
+                    (1, 'exe', exeerrorcode, exeerrordiag), (2, 'pilot', piloterrorcode, piloterrordiag),
+                    (3, 'ddm', ddmerrorcode, ddmerrordiag),
+                    (4, 'jobdispatcher', jobdispatchererrorcode, jobdispatchererrordiag),
+                    (5, 'sup', superrorcode, superrordiag),
+                    (6, 'taskbuffer', taskbuffererrorcode, taskbuffererrordiag)) e (rank, component, code, diag)
+                 WHERE j.jeditaskid = %s AND j.jobstatus = 'failed' AND coalesce(e.code, 0) <> 0
+                 ORDER BY j.pandaid, e.rank) main
              GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2 LIMIT 5
             """,
             [task_id],
