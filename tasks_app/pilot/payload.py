@@ -47,11 +47,14 @@ def fetch_transform(
     name = url.rpartition("/")[2]
     if not is_plain_name(name) or "?" in name or transformation not in (url, name):
         raise JobError(Code.TRANSFORM_NOT_AVAILABLE, f"{transformation!r} is not the name of a transform")
+    path = folder / name
+    if path.is_file():  # it came as an input of the job
+        path.chmod(0o755)
+        return name
     try:
         program = client.get_bytes(url, patience_s=patience_s, limit=TRANSFORM_LIMIT_BYTES, until=until)
     except (RefusedError, UnreachableError) as exc:
         raise JobError(Code.TRANSFORM_NOT_AVAILABLE, f"The transform {name} could not be fetched: {exc}") from exc
-    path = folder / name
     with open(path, "xb") as file:
         file.write(program)
     path.chmod(0o755)

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tasks_app.pilot import payload as payloads
@@ -168,7 +168,8 @@ class _Run:
         progress.cpu_s, progress.max_rss_kb, progress.avg_rss_kb = gauge.last.cpu_s, gauge.max_rss_kb, gauge.avg_rss_kb
 
     def _store(self, file: Output) -> None:
-        self.stored.append(stage_out(file, self._base(file.endpoint), self.folder, self.check))
+        base = self._base(file.endpoint, self.settings.patience_s, (self.terminated, self.reporter.killed))
+        self.stored.append(stage_out(file, base, self.folder, self.check))
 
     def _store_log(self) -> None:
         """Pack and store the log. Raises JobError."""
@@ -189,18 +190,19 @@ class _Run:
         try:
             make_log(self.folder / self.job.log.lfn, self.folder)
             # The checks would stop this copy too; a log is small, and the only trace of what went wrong.
-            base = self._base(self.job.log.endpoint, patience_s=parting_s(self.terminated) / 2 if self.terminated.is_set else None)
+            if self.terminated.is_set:
+                base = self._base(self.job.log.endpoint, parting_s(self.terminated) / 2, ())
+            else:
+                base = self._base(self.job.log.endpoint, self.settings.patience_s, (self.terminated,))
             self.stored.append(stage_out(self.job.log, base, self.folder, lambda: None))
         except (JobError, InterruptedCallError) as exc:
             log.warning("log.lost job=%d trouble=%s", self.job.id, exc)
         except Exception:  # the failure must be reported whatever becomes of the log
             log.exception("log.lost job=%d", self.job.id)
 
-    def _base(self, endpoint: str, *, patience_s: float | None = None) -> Path:
+    def _base(self, endpoint: str, patience_s: float, until: Sequence[Latch]) -> Path:
         """The folder of a storage endpoint. Raises JobError, InterruptedCallError."""
         if endpoint not in self._bases:
-            until = (self.terminated, self.reporter.killed) if patience_s is None else ()
-            patience_s = self.settings.patience_s if patience_s is None else patience_s
             try:
                 name = endpoint
                 if not name:

@@ -24,11 +24,9 @@ def tell(what):
 """
 
 
-# A payload with a child that ignores SIGTERM and sits in a session of its own.
-STUBBORN = TELL + """
-code = "from signal import *; signal(SIGTERM, SIG_IGN); print('ready', flush=True)\\nwhile True: pause()"
-child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
-child.stdout.readline()
+# A payload that never ends, with a child in a session of its own.
+ENDLESS = TELL + """
+child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
 tell(f"pid/{os.getpid()}/{child.pid}")
 signal.pause()
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import zlib
@@ -30,6 +31,7 @@ class Site:
         self.forbidden: set[int] = set()
         self.transforms: dict[str, str] = {}
         self.refuse_all = False
+        self.deaf = False
         self.changed = threading.Condition()
         self._last_id = 100
         self._port = 0
@@ -80,6 +82,10 @@ class Site:
 
     def of(self, job_id: int) -> list[dict[str, Any]]:
         return [update for update in self.updates if update["job_id"] == job_id]
+
+    def states(self, job_id: int) -> list[str]:
+        """The states of a job in their order, heartbeats left out."""
+        return [state for state, _ in itertools.groupby(update["job_status"] for update in self.of(job_id))]
 
     def store(self, name: str, content: bytes) -> str:
         """An input file; returns its address."""
@@ -179,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
         site = self.server.site
         with site.changed:
             site.calls.append(self.path)
-            if site.refuse_all:
+            if site.refuse_all or (site.deaf and self.path.endswith("/update_job")):
                 status, content = 503, b"busy"
             elif not self.path.startswith("/told/") and self.headers["Authorization"] != f"Bearer {TOKEN}":
                 status, content = 401, b"who are you?"

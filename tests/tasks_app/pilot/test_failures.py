@@ -18,7 +18,8 @@ subprocess.run([sys.executable, "-c", "import signal; food = b'x' * 400_000_000;
 """
 NEVER_ENDS = TELL + """
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-tell(f"pid/{os.getpid()}")
+child = subprocess.Popen(["sleep", "1000"], start_new_session=True)  # which ignores SIGTERM as well
+tell(f"pid/{os.getpid()}/{child.pid}")
 while True: signal.pause()
 """
 FILLS_THE_DISK = TELL + 'open("big", "wb").write(b"x" * 40_000_000)\nsignal.pause()\n'
@@ -66,7 +67,8 @@ def test_a_payload_that_never_ends_is_killed(site: Site, pilots: Pilots) -> None
     final = fail(site, pilots, NEVER_ENDS, address(site), maxWalltime=1)
     assert final["pilot_error_code"] == 1213
     assert "its limit is 1 s of wall time" in final["pilot_error_diag"]
-    wait_gone(int(site.wait_call("/told/pid/").rpartition("/")[2]))
+    for pid in site.wait_call("/told/pid/").split("/")[3:]:
+        wait_gone(int(pid))
 
 
 @pytest.mark.parametrize("program", [FILLS_THE_DISK, FILLS_AND_ENDS])
@@ -135,6 +137,12 @@ def test_a_transform_from_elsewhere_is_refused(site: Site, pilots: Pilots, name:
 
 def test_a_transform_by_its_whole_address(site: Site, pilots: Pilots) -> None:
     job = site.offer(f"{site.url}/trf/user/run_command", "-- true")
+    assert pilots.run() == 0
+    assert site.wait_final(job)["job_status"] == "finished"
+
+
+def test_a_transform_that_is_an_input_of_the_job(site: Site, pilots: Pilots) -> None:
+    job = site.offer("mine", "", inputs={"mine": b"#!/bin/sh\necho > out\n"}, outputs=("out",))
     assert pilots.run() == 0
     assert site.wait_final(job)["job_status"] == "finished"
 

@@ -14,7 +14,7 @@ import pytest
 
 from tasks_app.workers.base import FIRST_DELAY_S, LONGEST_DELAY_S, PilotSpec, Worker, WorkerState, next_delay
 from tasks_app.workers.local import pilot_command, pilot_environment, sweep
-from tests.tasks_app.pilot.running import CHECKOUT, STUBBORN, Output, address, environment, wait_gone
+from tests.tasks_app.pilot.running import CHECKOUT, ENDLESS, Output, address, environment, wait_gone
 from tests.tasks_app.pilot.site import LIMIT_S, TOKEN, Site
 
 SERVICE = """
@@ -57,7 +57,7 @@ def service(site: Site, start: Start, tmp_path: Path) -> Callable[[int], subproc
 
 
 def running_payloads(site: Site, count: int) -> list[list[int]]:
-    """Wait until so many stubborn payloads run; the pids of each and of its child."""
+    """Wait until so many endless payloads run; the pids of each and of its child."""
 
     def told() -> list[str] | None:
         calls = [call for call in site.calls if call.startswith("/told/pid/")]
@@ -67,7 +67,7 @@ def running_payloads(site: Site, count: int) -> list[list[int]]:
 
 
 def test_pilots_and_payloads_end_with_a_service_that_is_killed(site: Site, service: Start) -> None:
-    jobs = [site.offer(STUBBORN, address(site)) for _ in range(2)]
+    jobs = [site.offer(ENDLESS, address(site)) for _ in range(2)]
     process = service(2)
     payloads = running_payloads(site, 2)
     pilots = [psutil.Process(leader).ppid() for leader, _ in payloads]
@@ -79,7 +79,7 @@ def test_pilots_and_payloads_end_with_a_service_that_is_killed(site: Site, servi
 
 
 def test_a_slot_is_filled_again_when_its_pilot_is_killed(site: Site, service: Start, tmp_path: Path) -> None:
-    site.offer(STUBBORN, address(site))
+    site.offer(ENDLESS, address(site))
     service(1)
     [[leader, child]] = running_payloads(site, 1)
     psutil.Process(psutil.Process(leader).ppid()).kill()
@@ -93,7 +93,7 @@ def test_a_slot_is_filled_again_when_its_pilot_is_killed(site: Site, service: St
 def test_a_service_that_is_told_to_end_ends_its_pilots_and_reports_their_jobs(
     site: Site, service: Start, tmp_path: Path
 ) -> None:
-    jobs = [site.offer(STUBBORN, address(site)) for _ in range(2)]
+    jobs = [site.offer(ENDLESS, address(site)) for _ in range(2)]
     process = service(2)
     payloads = running_payloads(site, 2)
     process.terminate()

@@ -9,13 +9,13 @@ import subprocess
 import psutil
 import pytest
 
-from tests.tasks_app.pilot.running import STUBBORN, Pilots, address, wait_gone
+from tests.tasks_app.pilot.running import ENDLESS, Pilots, address, wait_gone
 from tests.tasks_app.pilot.site import LIMIT_S, Site
 
 
-def start_stubborn(site: Site, pilots: Pilots, **job: object) -> tuple[int, subprocess.Popen[str], list[int]]:
+def start_endless(site: Site, pilots: Pilots, **job: object) -> tuple[int, subprocess.Popen[str], list[int]]:
     """A job that is running: its id, its pilot, the pids of its payload."""
-    number = site.offer(STUBBORN, address(site), outputs=("out",), **job)
+    number = site.offer(ENDLESS, address(site), outputs=("out",), **job)
     pilot = pilots.start()
     pids = [int(pid) for pid in site.wait_call("/told/pid/").split("/")[3:]]
     site.wait(lambda: any(u["job_status"] == "running" for u in site.of(number)), "running")
@@ -23,7 +23,7 @@ def start_stubborn(site: Site, pilots: Pilots, **job: object) -> tuple[int, subp
 
 
 def test_tobekilled_ends_the_payload_and_the_job_fails(site: Site, pilots: Pilots) -> None:
-    job, pilot, pids = start_stubborn(site, pilots)
+    job, pilot, pids = start_endless(site, pilots)
     site.commands[job] = "debug,tobekilled"
     final = site.wait_final(job)
     assert (final["job_status"], final["pilot_error_code"]) == ("failed", 1144)
@@ -35,27 +35,27 @@ def test_tobekilled_ends_the_payload_and_the_job_fails(site: Site, pilots: Pilot
 
 
 def test_tobekilled_in_the_first_answer_stops_the_job_early(site: Site, pilots: Pilots) -> None:
-    job = site.offer(STUBBORN, address(site))
+    job = site.offer(ENDLESS, address(site))
     site.commands[job] = "tobekilled"
     assert pilots.run() == 0
     assert site.wait_final(job)["pilot_error_code"] == 1144
 
 
 def test_a_job_that_is_no_longer_ours_is_stopped_and_nothing_of_it_is_stored(site: Site, pilots: Pilots) -> None:
-    job, pilot, pids = start_stubborn(site, pilots)
+    job, pilot, pids = start_endless(site, pilots)
     with site.changed:
         site.forbidden.add(job)
     assert pilot.wait(LIMIT_S) == 0
     for pid in pids:
         wait_gone(pid)
-    assert {u["job_status"] for u in site.of(job)} == {"starting", "running"}
+    assert site.states(job) == ["starting", "running"]
     assert list(site.storage.iterdir()) == []
     assert pilots.leftovers() == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_pilot_that_is_told_to_end_reports_its_job(site: Site, pilots: Pilots, number: signal.Signals) -> None:
-    job, pilot, pids = start_stubborn(site, pilots)
+    job, pilot, pids = start_endless(site, pilots)
     pilot.send_signal(number)
     final = site.wait_final(job)
     assert (final["job_status"], final["pilot_error_code"]) == ("failed", 1201)
@@ -66,10 +66,10 @@ def test_a_pilot_that_is_told_to_end_reports_its_job(site: Site, pilots: Pilots,
 
 
 def test_a_pilot_that_is_told_to_end_does_not_wait_for_a_server_that_is_away(site: Site, pilots: Pilots) -> None:
-    _, pilot, pids = start_stubborn(site, pilots)
+    _, pilot, pids = start_endless(site, pilots)
     site.close()
     pilot.terminate()
-    assert pilot.wait(15) == 0
+    assert pilot.wait(10) == 0
     for pid in pids:
         wait_gone(pid)
 
@@ -82,7 +82,7 @@ def test_an_idle_pilot_ends_at_once(site: Site, pilots: Pilots) -> None:
 
 
 def test_a_payload_dies_with_a_pilot_that_is_killed(site: Site, pilots: Pilots) -> None:
-    _, pilot, pids = start_stubborn(site, pilots)
+    _, pilot, pids = start_endless(site, pilots)
     pilot.kill()
     pilot.wait(LIMIT_S)
     wait_gone(pids[0])

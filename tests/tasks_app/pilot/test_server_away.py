@@ -50,12 +50,15 @@ def test_a_busy_server_is_asked_again(site: Site, pilots: Pilots) -> None:
 
 def test_states_that_the_server_missed_are_told_before_the_final_one(site: Site, pilots: Pilots, gate: Path) -> None:
     job = site.offer(WAITS_AT_THE_GATE, f"{address(site)} {gate}", outputs=("out",))
-    pilot = pilots.start("--max-jobs", "1", heartbeat_s=60)
-    site.wait_call("/trf/user/")
+    site.deaf = True
+    pilot = pilots.start()
     site.wait_call("/told/pid/")
     gate.write_text("go")
+    pilots.output(pilot).wait_for("payload.ended")
+    with site.changed:
+        site.deaf = False
     site.wait_final(job)
-    assert [u["job_status"] for u in site.of(job)] == ["starting", "running", "finished"]
+    assert site.states(job) == ["starting", "running", "finished"]
     assert pilot.wait(LIMIT_S) == 0
 
 

@@ -26,7 +26,7 @@ def test_a_job_reads_its_inputs_and_its_outputs_and_log_lie_on_the_storage(site:
     assert pilots.run() == 0
     final = site.wait_final(job)
     assert final["job_status"] == "finished", final
-    assert [u["job_status"] for u in site.of(job)] == ["starting", "running", "finished"]
+    assert site.states(job) == ["starting", "running", "finished"]
     assert (final["fence"], final["job_secret"], final["attempt_nr"]) == (7, f"secret-{job}", 1)
     assert final["trans_exit_code"] == 0
     report = json.loads(final["job_output_report"])
