@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-WITHOUT_DATABASE = {"help", "version", "pilot", "collectstatic", "makemessages", "compilemessages"}
+WITHOUT_DATABASE = {"help", "version", "pilot", "bench", "collectstatic", "makemessages", "compilemessages"}
 ONLY_HELP = {"-h", "--help", "--version"}
 
 

@@ -94,14 +94,14 @@ def feed(
 def _feed_page(target: FeedTarget, records: Iterable[Record], now: datetime) -> Fed:
     with hot_cursor() as cursor:
         hold(cursor, target.task_id, target.fence)
-        lines = _lines(target, records, now)
+        rows = lines(target, records, now)
         if _is_empty(cursor, target):
             before = _mark(cursor, target)
-            copy_lines(cursor, "jedi_dataset_contents", COLUMNS, lines)
+            copy_lines(cursor, "jedi_dataset_contents", COLUMNS, rows)
             return _count(cursor, target, before)
         cursor.execute("CREATE TEMP TABLE IF NOT EXISTS feed_page (LIKE jedi_dataset_contents) ON COMMIT DELETE ROWS")
         cursor.execute("ALTER TABLE feed_page ALTER COLUMN fileid DROP NOT NULL")
-        copy_lines(cursor, "feed_page", COLUMNS, lines)
+        copy_lines(cursor, "feed_page", COLUMNS, rows)
         before = _mark(cursor, target)
         columns = ", ".join(COLUMNS)
         cursor.execute(
@@ -164,7 +164,7 @@ def _text(value: int | None) -> str:
     return NULL if value is None else str(value)
 
 
-def _lines(target: FeedTarget, records: Iterable[Record], now: datetime) -> Iterator[str]:
+def lines(target: FeedTarget, records: Iterable[Record], now: datetime) -> Iterator[str]:
     """Each record as a line of COPY text."""
     head = f"{target.task_id}\t{target.dataset_id}\t{now.isoformat()}\t"
     tail_type = f"\t{target.type}\tready\t"

@@ -1,0 +1,62 @@
+"""`manage.py bench NAME`: measure a hot path against PostgreSQL's own speed, on a throw-away database."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import signal
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from tasks_app.benchmarks.database import throw_away
+
+BENCHMARKS = {
+    "feed": "files of a dataset to rows; sizes: files (100000)",
+    "generate": "files to jobs; sizes: files (100000), files a job (10), files of the row-by-row version (2000)",
+    "dispatch": "pilots fetch jobs; sizes: jobs on the sites (24000), milliseconds of a case (2000), of the snapshot (10000)",
+    "report": "pilots report, the adder books; sizes: jobs (24000), milliseconds of a case (2000), jobs to book (5000)",
+    "million": "one large task is fed and cut; sizes: files (1000000)",
+    "latency": "from submission to the first job; sizes: tasks (7)",
+}
+
+
+class Command(BaseCommand):
+    help = "Measure hot paths against what PostgreSQL itself does with the same rows. Uses a database of its own."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("benchmark", choices=sorted(BENCHMARKS), help="; ".join(f"{n}: {t}" for n, t in BENCHMARKS.items()))
+        parser.add_argument("sizes", nargs="*", type=int, help="sizes, in the order given above")
+        parser.add_argument("--rounds", type=int, default=5, help="times that the cases are run in turn (%(default)s)")
+        parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        # Ended from outside, it still takes its database and its processes away.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        logging.getLogger().setLevel(logging.WARNING)
+        # Only the one that runs is imported.
+        benchmark = importlib.import_module(f"tasks_app.benchmarks.{MODULES[options['benchmark']]}")
+        with throw_away() as place:
+            result = benchmark.run(place, options["sizes"], max(1, options["rounds"]), self._say)
+        for line in result.lines():
+            self.stdout.write(line)
+        if options["json"]:
+            self.stdout.write(json.dumps(result.as_json()))
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
+
+
+MODULES = {
+    "feed": "feeding",
+    "generate": "generating",
+    "dispatch": "dispatching",
+    "report": "reporting",
+    "million": "million",
+    "latency": "latency",
+}
