@@ -5,6 +5,7 @@ from tasks_app.models.file import File, FileRetry
 from tasks_app.models.history import JobRetryHistory, JobStatusLog, TaskStatusLog
 from tasks_app.models.job import Job, JobArchive, JobFile, JobMetadata, JobOutputReport, JobParams
 from tasks_app.models.lock import ProcessLock
+from tasks_app.models.submission import SubmissionKey
 from tasks_app.models.task import JobParamsTemplate, Task, TaskParams
 from tasks_app.models.template import OutputTemplate
 
@@ -26,6 +27,7 @@ __all__ = [
     "JobStatusLog",
     "OutputTemplate",
     "ProcessLock",
+    "SubmissionKey",
     "Task",
     "TaskParams",
     "TaskStatusLog",
