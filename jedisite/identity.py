@@ -19,7 +19,8 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 from django.db import connection
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.utils import timezone
 from rest_framework import authentication, exceptions
 from rest_framework.permissions import BasePermission
@@ -94,6 +95,18 @@ def issue_token(name: str, kind: str, *, user: User | None = None, site: str = "
     return token
 
 
+def row_of_token(token: str) -> ApiToken | None:
+    """The row of a token, whatever its state."""
+    return ApiToken.objects.filter(digest=_digest(token)).first()
+
+
+def revoke_token(row: ApiToken) -> None:
+    """Make a token worthless: at once in this process, within CACHE_S in the others."""
+    row.revoked = True
+    row.save(update_fields=["revoked"])
+    _known.pop(bytes(row.digest), None)
+
+
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
@@ -163,12 +176,12 @@ def caller_of(request: HttpRequest) -> Caller:
     return known
 
 
-def needs(right: Right) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:
+def needs(right: Right) -> Callable[[Callable[..., HttpResponseBase]], Callable[..., HttpResponseBase]]:
     """For plain views: answer only callers with this right. Anonymous people are sent to the login page."""
 
-    def wrap(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    def wrap(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
         @wraps(view)
-        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             caller = caller_of(request)
             if caller.may(right):
                 return view(request, *args, **kwargs)
@@ -189,7 +202,7 @@ class TokenUser(AnonymousUser):
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
-        self.username = caller.name
+        self.username = caller.name  # type: ignore[assignment]
 
     @property
     def is_authenticated(self) -> bool:  # type: ignore[override]
@@ -225,10 +238,16 @@ class HasRight(BasePermission):
 
     def has_permission(self, request: Any, view: Any) -> bool:
         rights = getattr(view, "rights", None)
-        action = getattr(view, "action", None) or request.method.lower()
         if rights is None:
             raise ImproperlyConfigured(f"{type(view).__name__} names no right")
-        if action not in rights:
-            return action in ("options", "metadata", None)
-        caller = request.auth if isinstance(request.auth, Caller) else caller_of_user(request.user)
-        return caller.may(rights[action])
+        method = request.method.lower()
+        answered = getattr(view, "action_map", None)
+        if method == "options" or (method not in answered if answered is not None else not hasattr(view, method)):
+            raise exceptions.MethodNotAllowed(request.method)
+        right = rights.get(getattr(view, "action", None) or ("get" if method == "head" else method))
+        return right is not None and api_caller(request).may(right)
+
+
+def api_caller(request: Any) -> Caller:
+    """Who makes this request of the REST framework."""
+    return request.auth if isinstance(request.auth, Caller) else caller_of_user(request.user)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+
+from jedisite.problems import is_api, json_problem
 
 STRICT = "default-src 'self'; object-src 'none'; base-uri 'self'; frame-ancestors 'none'; form-action 'self'; img-src 'self' data:"
 # The admin's theme and the API viewer are other people's pages: they need inline styles and evaluated expressions.
@@ -12,6 +15,7 @@ RELAXED = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; object-src 'none'; base-uri 'self'; frame-ancestors 'none'; form-action 'self'"
 )
+DETAILS = {405: "This address does not answer this method."}
 
 
 class ContentSecurityPolicy:
@@ -25,3 +29,22 @@ class ContentSecurityPolicy:
         relaxed = request.path.startswith(("/admin/", "/api/docs/"))
         response.headers.setdefault("Content-Security-Policy", RELAXED if relaxed else STRICT)
         return response
+
+
+class ProblemsUnderApi:
+    """Whatever refuses a request under /api/ (a decorator, another middleware), the answer is a problem document."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if response.status_code < 400 or not is_api(request) or settings.DEBUG:
+            return response
+        if "json" in response.headers.get("Content-Type", ""):
+            return response
+        answer = json_problem(response.status_code, DETAILS.get(response.status_code, response.reason_phrase))
+        for name in ("Allow", "Retry-After", "WWW-Authenticate"):
+            if name in response.headers:
+                answer.headers[name] = response.headers[name]
+        return answer

@@ -1,30 +1,48 @@
-"""Errors of the resource API as problem documents (RFC 9457), and a JSON parser that names what is wrong."""
+"""Errors of the API as problem documents (RFC 9457), and a JSON parser that names what is wrong."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from http import HTTPStatus
+from typing import Any
 
-from django.core.exceptions import RequestDataTooBig
-from django.http import Http404, HttpRequest, JsonResponse
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.db import OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from rest_framework import exceptions, status
 from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
 CONTENT_TYPE = "application/problem+json"
 MAX_DEPTH = 60
+LONGEST_NAME_SHOWN = 100
+CHUNK = 1 << 16
 
 
-class InvalidFields(exceptions.APIException):
+class Refusal(exceptions.APIException):
+    """A request that is refused for named fields; each error has the keys field, rule and message."""
+
+    errors: list[dict[str, str]]
+
+    def __init__(self, errors: Iterable[Mapping[str, str]]) -> None:
+        super().__init__()
+        self.errors = [dict(e) for e in errors]
+
+
+class InvalidFields(Refusal):
     """Input that breaks rules: each error names the field, the rule and says it in a sentence."""
 
     status_code = status.HTTP_422_UNPROCESSABLE_ENTITY
     default_detail = "The request has fields that break a rule."
 
-    def __init__(self, errors: Iterable[Mapping[str, str]]) -> None:
-        super().__init__()
-        self.errors = [dict(e) for e in errors]
+
+class BadBody(Refusal):
+    """A body that is not JSON, or JSON that cannot be stored."""
+
+    status_code = status.HTTP_400_BAD_REQUEST
+    default_detail = "The body is not valid JSON."
 
 
 class Conflict(exceptions.APIException):
@@ -37,6 +55,22 @@ class TooLarge(exceptions.APIException):
     default_detail = "The request is larger than this site takes."
 
 
+class Unavailable(exceptions.APIException):
+    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+    default_detail = "The database does not answer; try again in a moment."
+    wait = 5
+    """Seconds after which a client may try again."""
+
+
+class NotPlainJSONError(ValueError):
+    """Bytes that are not JSON, or JSON that cannot be stored. `field` is the path of the culprit, "" for the whole body."""
+
+    def __init__(self, rule: str, sentence: str, field: str = "") -> None:
+        super().__init__(sentence)
+        self.rule = rule
+        self.field = field
+
+
 def problem(status_code: int, title: str, detail: str, errors: list[dict[str, str]] | None = None) -> dict[str, Any]:
     """The body of a problem document."""
     body: dict[str, Any] = {"type": "about:blank", "title": title, "status": status_code, "detail": detail}
@@ -47,7 +81,11 @@ def problem(status_code: int, title: str, detail: str, errors: list[dict[str, st
 
 def _field_errors(detail: Any, path: str = "") -> list[dict[str, str]]:
     if isinstance(detail, Mapping):
-        return [e for key, value in detail.items() for e in _field_errors(value, f"{path}.{key}" if path else str(key))]
+        found = []
+        for key, value in detail.items():
+            name = "" if key == "non_field_errors" else str(key)[:LONGEST_NAME_SHOWN]
+            found += _field_errors(value, ".".join(part for part in (path, name) if part))
+        return found
     if isinstance(detail, list):
         found = []
         for index, value in enumerate(detail):
@@ -58,31 +96,35 @@ def _field_errors(detail: Any, path: str = "") -> list[dict[str, str]]:
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
     """Turn what a view raises into a problem document."""
-    from rest_framework.views import (
-        exception_handler as drf_handler,  # its import reads the settings that name this module
-    )
+    from rest_framework.renderers import JSONRenderer  # these imports read the settings that name this module
+    from rest_framework.views import exception_handler as drf_handler
 
     if isinstance(exc, RequestDataTooBig):
         exc = TooLarge()
+    elif isinstance(exc, OperationalError):
+        exc = Unavailable()
+    elif isinstance(exc, exceptions.ValidationError):
+        exc = InvalidFields(_field_errors(exc.detail))
     response = drf_handler(exc, context)
     if response is None:
         return None
     code = response.status_code
-    title = status_title(code)
-    if isinstance(exc, InvalidFields):
-        response.data = problem(code, title, str(exc.detail), exc.errors)
-    elif isinstance(exc, exceptions.ValidationError):
-        response.data = problem(code, title, InvalidFields.default_detail, _field_errors(exc.detail))
-    else:
-        detail = "There is no such object." if isinstance(exc, Http404) else str(getattr(exc, "detail", exc))
-        response.data = problem(code, title, detail)
+    detail = "There is no such object." if isinstance(exc, Http404) else str(getattr(exc, "detail", exc))
+    response.data = problem(code, status_title(code), detail, _errors_of(exc))
     response.content_type = CONTENT_TYPE
+    if context.get("request") is not None:
+        context["request"].accepted_renderer = JSONRenderer()
     return response
 
 
-def status_title(code: int) -> str:
-    from http import HTTPStatus
+def _errors_of(exc: Exception) -> list[dict[str, str]] | None:
+    if isinstance(exc, Refusal):
+        return exc.errors
+    header = {exceptions.UnsupportedMediaType: "Content-Type", exceptions.NotAcceptable: "Accept"}.get(type(exc))
+    return [{"field": header, "rule": "media type", "message": str(exc)}] if header else None
 
+
+def status_title(code: int) -> str:
     return HTTPStatus(code).phrase
 
 
@@ -93,45 +135,74 @@ def json_problem(status_code: int, detail: str) -> JsonResponse:
     )
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
-
-
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key!r} stands twice in one object")
-        found[key] = value
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            shown = key[:LONGEST_NAME_SHOWN].encode(errors="backslashreplace").decode()
+            raise NotPlainJSONError("duplicate key", f"the key {shown!r} stands twice in one object", shown)
+        seen.add(key)
     return found
 
 
-def _check_text(value: Any, depth: int = 0) -> None:
-    """PostgreSQL stores neither NUL nor half a surrogate pair; say so before anything is stored."""
-    if depth > MAX_DEPTH:
-        raise ValueError(f"objects are nested deeper than {MAX_DEPTH}")
+def _fault(value: Any, depth: int = 0) -> tuple[str, str, str] | None:
+    """(path, rule, sentence) of the first value that PostgreSQL cannot store, or that is nested too deep; None if all is well.
+
+    PostgreSQL stores neither NUL nor half a surrogate pair, and JSON has no infinity (which 1e999 becomes).
+    """
     if isinstance(value, str):
-        if "\x00" in value:
-            raise ValueError("a text holds the character U+0000")
-        value.encode()
-    elif isinstance(value, dict):
+        return _fault_of_text(value)
+    if isinstance(value, float):
+        return None if math.isfinite(value) else ("", "finite", f"{value} is not a JSON number")
+    if not isinstance(value, dict | list):
+        return None
+    if depth >= MAX_DEPTH:
+        return "", "depth", f"objects are nested deeper than {MAX_DEPTH}"
+    if isinstance(value, dict):
         for key, item in value.items():
-            _check_text(key, depth + 1)
-            _check_text(item, depth + 1)
-    elif isinstance(value, list):
-        for item in value:
-            _check_text(item, depth + 1)
+            found = _fault_of_text(key) or _fault(item, depth + 1)
+            if found:
+                name = key[:LONGEST_NAME_SHOWN].encode(errors="backslashreplace").decode()
+                path = name if not found[0] else name + ("" if found[0].startswith("[") else ".") + found[0]
+                return path, *found[1:]
+        return None
+    for index, item in enumerate(value):
+        if type(item) is not int and (found := _fault(item, depth + 1)):
+            return f"[{index}]" + (f".{found[0]}" if found[0] and found[0][0] != "[" else found[0]), *found[1:]
+    return None
+
+
+def _fault_of_text(value: str) -> tuple[str, str, str] | None:
+    if "\x00" in value:
+        return "", "characters", "a text holds the character U+0000"
+    try:
+        value.isascii() or value.encode()
+    except UnicodeEncodeError:
+        return "", "characters", "a text holds half a surrogate pair"
+    return None
 
 
 def strict_json(data: bytes) -> Any:
-    """Parse JSON. Raises ValueError with a sentence for anything that is not plain JSON in UTF-8."""
+    """Parse JSON. Raises NotPlainJSONError (a ValueError) with a sentence for anything that is not plain JSON in UTF-8."""
     try:
-        value = json.loads(data.decode(), parse_constant=_refuse_constant, object_pairs_hook=_no_duplicates)
-        _check_text(value)
+        value = json.loads(data.decode(), object_pairs_hook=_no_duplicates)
     except UnicodeError as exc:
-        raise ValueError("the body is not UTF-8 text without lone surrogates") from exc
+        raise NotPlainJSONError("encoding", "the body is not UTF-8 text") from exc
     except RecursionError as exc:
-        raise ValueError(f"objects are nested deeper than {MAX_DEPTH}") from exc
+        raise NotPlainJSONError("depth", f"objects are nested deeper than {MAX_DEPTH}") from exc
+    except json.JSONDecodeError as exc:
+        raise NotPlainJSONError("syntax", str(exc)) from exc
+    except NotPlainJSONError:
+        raise
+    except ValueError as exc:
+        raise NotPlainJSONError("range", "a whole number has thousands of digits") from exc
+    found = _fault(value)
+    if found:
+        path, rule, sentence = found
+        raise NotPlainJSONError(rule, sentence, path)
     return value
 
 
@@ -144,17 +215,63 @@ class StrictJSONParser(BaseParser):
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         data = stream.read(limit + 1)
         if len(data) > limit:
+            _drain(stream, most=3 * limit)
             raise TooLarge(f"The body is larger than {limit} bytes.")
         try:
             return strict_json(data)
-        except ValueError as exc:
-            raise exceptions.ParseError(f"The body is not valid JSON: {exc}") from exc
+        except NotPlainJSONError as exc:
+            message = f"{str(exc)[:1].upper()}{str(exc)[1:]}."
+            raise BadBody([{"field": exc.field, "rule": exc.rule, "message": message}]) from exc
 
 
-def not_found(request: HttpRequest, exception: Exception | None = None) -> Any:
-    """The site's 404: a problem document under /api/, a page elsewhere."""
-    if request.path.startswith("/api/"):
-        return json_problem(404, f"There is nothing at {request.path}.")
-    from django.views.defaults import page_not_found
+def _drain(stream: Any, most: int) -> None:
+    """Read on for a while: a server that closes on unread data resets the connection, and the client sees no answer."""
+    while most > 0 and (piece := stream.read(CHUNK)):
+        most -= len(piece)
 
-    return page_not_found(request, exception or Http404())
+
+def is_api(request: HttpRequest) -> bool:
+    return request.path.startswith("/api/")
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """The site's 400: a problem document under /api/, a page elsewhere. The same holds for the others below."""
+    if is_api(request):
+        if isinstance(exception, RequestDataTooBig):
+            return json_problem(413, TooLarge.default_detail)
+        return json_problem(400, "The request is malformed.")
+    from django.views.defaults import bad_request as page
+
+    return page(request, exception or Exception())
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    if is_api(request):
+        return json_problem(403, str(exception or "") or "You may not do this.")
+    from django.views.defaults import permission_denied as page
+
+    return page(request, exception or PermissionDenied())
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    if is_api(request):
+        return json_problem(404, f"There is nothing at {request.path[:200]}.")
+    from django.views.defaults import page_not_found as page
+
+    return page(request, exception or Http404())
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    if is_api(request):
+        return json_problem(500, "Something went wrong on the server; its log says what.")
+    from django.views.defaults import server_error as page
+
+    return page(request)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    if is_api(request):
+        return json_problem(403, reason or "The request does not carry the token against cross-site requests.")
+    from django.views.csrf import csrf_failure as page
+
+    return page(request, reason)

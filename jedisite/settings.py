@@ -105,6 +105,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "jedisite.middleware.ContentSecurityPolicy",
+    "jedisite.middleware.ProblemsUnderApi",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -117,6 +118,7 @@ MIDDLEWARE = [
 ROOT_URLCONF = "jedisite.urls"
 WSGI_APPLICATION = "jedisite.wsgi.application"
 APPEND_SLASH = False
+CSRF_FAILURE_VIEW = "jedisite.problems.csrf_failure"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
@@ -186,6 +188,8 @@ REST_FRAMEWORK = {
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_PAGINATION_CLASS": "jedisite.paging.KeysetPagination",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_METADATA_CLASS": None,
+    "URL_FORMAT_OVERRIDE": None,
     "EXCEPTION_HANDLER": "jedisite.problems.exception_handler",
     "PAGE_SIZE": 50,
 }
@@ -194,6 +198,20 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Tasks, jobs and everything around them as resources.",
     "VERSION": "2",
     "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v2",
+    "PREPROCESSING_HOOKS": ["jedisite.openapi.only_resources"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "jedisite.openapi.add_problems",
+    ],
+    "PATH_CONVERTER_OVERRIDES": {"bigint": int},
+    "ENUM_NAME_OVERRIDES": {
+        "TaskStatus": "tasks_app.states.TaskStatus",
+        "DatasetStatus": "tasks_app.states.DatasetStatus",
+        "FileStatus": "tasks_app.states.FileStatus",
+        "JobStatus": "tasks_app.states.JobStatus",
+        "TaskCommand": "tasks_app.states.TaskCommand",
+    },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
@@ -220,7 +238,7 @@ Q_CLUSTER = {
 UNFOLD = {"SITE_TITLE": "jedisite", "SITE_HEADER": "jedisite", "SITE_URL": "/"}
 
 _LOG_LEVEL = env.str("JEDI_LOG_LEVEL", default="INFO")
-_SHARED = [
+_SHARED: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,

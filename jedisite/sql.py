@@ -28,7 +28,7 @@ def copy_text(value: str) -> str:
 
 def copy_lines(cursor: psycopg.Cursor[Any], table: str, columns: Iterable[str], lines: Iterable[str]) -> None:
     """COPY lines of tab-separated text, each ending in a newline. Table and columns are names of ours."""
-    with cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:  # type: ignore[arg-type]
+    with cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
         block: list[str] = []
         for line in lines:
             block.append(line)

@@ -207,9 +207,9 @@ def release_task(task_id: int, fence: int, *, wait: timedelta = timedelta(), not
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            """UPDATE jedi_tasks SET lockedby = NULL, lockedtime = NULL, next_check_at = clock_timestamp() + %s,
+            """UPDATE jedi_tasks SET lockedby = NULL, lockedtime = NULL, next_check_at = clock_timestamp() + %s * interval '1 second',
                       errordialog = coalesce(%s, errordialog) WHERE jeditaskid = %s AND fence = %s""",
-            [wait, note, task_id, fence],
+            [wait.total_seconds(), note, task_id, fence],
         )
 
 

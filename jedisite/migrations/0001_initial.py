@@ -7,7 +7,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -16,85 +15,126 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Agent',
+            name="Agent",
             fields=[
-                ('name', models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ('title', models.CharField(blank=True, default='', max_length=200)),
-                ('period_s', models.FloatField(help_text='seconds between two passes when nothing makes it due earlier')),
-                ('lease_s', models.FloatField(default=120, help_text='seconds after which a pass that has not ended counts as dead')),
-                ('due_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('queued_at', models.DateTimeField(blank=True, help_text='handed to django-q2 and not started yet', null=True)),
-                ('paused', models.BooleanField(default=False)),
-                ('lease_owner', models.CharField(blank=True, max_length=128, null=True)),
-                ('lease_until', models.DateTimeField(blank=True, null=True)),
-                ('fence', models.BigIntegerField(db_default=0)),
-                ('last_started_at', models.DateTimeField(blank=True, null=True)),
-                ('last_ended_at', models.DateTimeField(blank=True, null=True)),
-                ('last_duration_s', models.FloatField(blank=True, null=True)),
-                ('last_items', models.IntegerField(blank=True, null=True)),
-                ('last_error', models.TextField(blank=True, default='')),
-                ('last_recorded_at', models.DateTimeField(blank=True, help_text='when a pass was last written to the list of passes', null=True)),
-                ('errors_in_a_row', models.IntegerField(default=0)),
-                ('passes', models.BigIntegerField(db_default=0)),
+                ("name", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ("title", models.CharField(blank=True, default="", max_length=200)),
+                (
+                    "period_s",
+                    models.FloatField(help_text="seconds between two passes when nothing makes it due earlier"),
+                ),
+                (
+                    "lease_s",
+                    models.FloatField(
+                        default=120, help_text="seconds after which a pass that has not ended counts as dead"
+                    ),
+                ),
+                ("due_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "queued_at",
+                    models.DateTimeField(blank=True, help_text="handed to django-q2 and not started yet", null=True),
+                ),
+                ("paused", models.BooleanField(default=False)),
+                ("lease_owner", models.CharField(blank=True, max_length=128, null=True)),
+                ("lease_until", models.DateTimeField(blank=True, null=True)),
+                ("fence", models.BigIntegerField(db_default=0)),
+                ("last_started_at", models.DateTimeField(blank=True, null=True)),
+                ("last_ended_at", models.DateTimeField(blank=True, null=True)),
+                ("last_duration_s", models.FloatField(blank=True, null=True)),
+                ("last_items", models.IntegerField(blank=True, null=True)),
+                ("last_error", models.TextField(blank=True, default="")),
+                (
+                    "last_recorded_at",
+                    models.DateTimeField(
+                        blank=True, help_text="when a pass was last written to the list of passes", null=True
+                    ),
+                ),
+                ("errors_in_a_row", models.IntegerField(default=0)),
+                ("passes", models.BigIntegerField(db_default=0)),
             ],
             options={
-                'db_table': 'agents',
-                'ordering': ['name'],
+                "db_table": "agents",
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='AgentPass',
+            name="AgentPass",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('agent', models.CharField(max_length=64)),
-                ('started_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('duration_s', models.FloatField()),
-                ('items', models.IntegerField(default=0)),
-                ('note', models.TextField(blank=True, default='')),
-                ('error', models.TextField(blank=True, default='')),
-                ('host', models.CharField(max_length=128)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("agent", models.CharField(max_length=64)),
+                ("started_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("duration_s", models.FloatField()),
+                ("items", models.IntegerField(default=0)),
+                ("note", models.TextField(blank=True, default="")),
+                ("error", models.TextField(blank=True, default="")),
+                ("host", models.CharField(max_length=128)),
             ],
             options={
-                'verbose_name_plural': 'agent passes',
-                'db_table': 'agent_passes',
-                'indexes': [models.Index(fields=['agent', '-id'], name='agent_passes_agent')],
+                "verbose_name_plural": "agent passes",
+                "db_table": "agent_passes",
+                "indexes": [models.Index(fields=["agent", "-id"], name="agent_passes_agent")],
             },
         ),
         migrations.CreateModel(
-            name='ApiToken',
+            name="ApiToken",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=100)),
-                ('kind', models.CharField(choices=[('user', 'user'), ('pilot', 'pilot'), ('worker', 'worker')], max_length=16)),
-                ('site', models.CharField(blank=True, default='', help_text='the queue that a pilot may serve; empty is any', max_length=128)),
-                ('prefix', models.CharField(help_text='first letters of the token, to tell tokens apart', max_length=12)),
-                ('digest', models.BinaryField(unique=True)),
-                ('created', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('expires', models.DateTimeField()),
-                ('last_used', models.DateTimeField(blank=True, null=True)),
-                ('revoked', models.BooleanField(default=False)),
-                ('user', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='api_tokens', to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=100)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("user", "user"), ("pilot", "pilot"), ("worker", "worker")], max_length=16
+                    ),
+                ),
+                (
+                    "site",
+                    models.CharField(
+                        blank=True,
+                        default="",
+                        help_text="the queue that a pilot may serve; empty is any",
+                        max_length=128,
+                    ),
+                ),
+                (
+                    "prefix",
+                    models.CharField(help_text="first letters of the token, to tell tokens apart", max_length=12),
+                ),
+                ("digest", models.BinaryField(unique=True)),
+                ("created", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("expires", models.DateTimeField()),
+                ("last_used", models.DateTimeField(blank=True, null=True)),
+                ("revoked", models.BooleanField(default=False)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="api_tokens",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'db_table': 'api_tokens',
+                "db_table": "api_tokens",
             },
         ),
         migrations.CreateModel(
-            name='AuditEntry',
+            name="AuditEntry",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('actor', models.CharField(max_length=128)),
-                ('action', models.CharField(max_length=64)),
-                ('object_type', models.CharField(max_length=32)),
-                ('object_id', models.CharField(max_length=64)),
-                ('reason', models.TextField(blank=True, default='')),
-                ('details', models.JSONField(blank=True, null=True)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("actor", models.CharField(max_length=128)),
+                ("action", models.CharField(max_length=64)),
+                ("object_type", models.CharField(max_length=32)),
+                ("object_id", models.CharField(max_length=64)),
+                ("reason", models.TextField(blank=True, default="")),
+                ("details", models.JSONField(blank=True, null=True)),
             ],
             options={
-                'verbose_name_plural': 'audit entries',
-                'db_table': 'audit_entries',
-                'indexes': [models.Index(fields=['object_type', 'object_id', '-id'], name='audit_entries_object')],
+                "verbose_name_plural": "audit entries",
+                "db_table": "audit_entries",
+                "indexes": [models.Index(fields=["object_type", "object_id", "-id"], name="audit_entries_object")],
             },
         ),
     ]

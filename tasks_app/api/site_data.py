@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
 
 from brokerage_app.models import Queue, StorageEndpoint
 from jedisite.identity import Right, needs
@@ -60,7 +61,7 @@ def storage_map(request: HttpRequest) -> HttpResponse:
 
 
 @needs(Right.NOTHING)
-def transform(request: HttpRequest, name: str) -> HttpResponse | FileResponse:
+def transform(request: HttpRequest, name: str) -> HttpResponseBase:
     """A payload script that ships with the project."""
     path = TRANSFORMS / name
     if not _NAME.fullmatch(name) or not path.is_file():

@@ -71,7 +71,7 @@ class Dataset(models.Model):
     state_check_time = moment("statecehcktime", help_text="the column is spelt as in the JEDI documents")
     # Today's system spells it right: statements written for either work.
     also_state_check_time = models.GeneratedField(
-        expression=F("state_check_time"),
+        expression=F("state_check_time"),  # type: ignore[arg-type]
         output_field=models.DateTimeField(null=True),
         db_persist=True,
         db_column="statechecktime",

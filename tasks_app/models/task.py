@@ -218,7 +218,10 @@ class JobParamsTemplate(models.Model):
     template = models.TextField(db_column="jobparamstemplate")
     # Today's system calls the key jeditaskid, the documents taskid: statements written for either work.
     also_task_id = models.GeneratedField(
-        expression=F("task_id"), output_field=models.BigIntegerField(), db_persist=True, db_column="jeditaskid"
+        expression=F("task_id"),  # type: ignore[arg-type]
+        output_field=models.BigIntegerField(),
+        db_persist=True,
+        db_column="jeditaskid",
     )
 
     class Meta:

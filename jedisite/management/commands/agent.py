@@ -29,7 +29,9 @@ class Command(BaseCommand):
         except agents.UnknownAgentError as exc:
             raise CommandError(str(exc)) from exc
         if items is None:
-            raise CommandError(f"{options['name']} is running elsewhere: {Agent.objects.get(pk=options['name']).lease_owner}")
+            raise CommandError(
+                f"{options['name']} is running elsewhere: {Agent.objects.get(pk=options['name']).lease_owner}"
+            )
         error = Agent.objects.get(pk=options["name"]).last_error
         if error:
             raise CommandError(error)

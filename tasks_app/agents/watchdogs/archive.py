@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from django.conf import settings
 from django.db import connection, transaction
 
@@ -11,24 +9,23 @@ from jedisite.agents import Pass
 from tasks_app.models import Job
 
 LIMIT = 5000
-_COLUMNS = ", ".join(field.column for field in Job._meta.concrete_fields)
+_COLUMNS = ", ".join(field.column for field in Job._meta.concrete_fields if field.column)
 
 
 @transaction.atomic
 def run(limit: int = LIMIT) -> Pass:
     """Move jobs that ended long ago, of tasks that have ended too."""
-    after = timedelta(days=settings.JEDI_ARCHIVE_AFTER_DAYS)
     with connection.cursor() as cursor:
         cursor.execute(
             f"""WITH old AS (
                     SELECT j.pandaid FROM jobs j LEFT JOIN jedi_tasks t USING (jeditaskid)
                      WHERE j.jobstatus IN ('finished', 'failed', 'cancelled', 'closed')
-                       AND j.modificationtime < clock_timestamp() - %s
+                       AND j.modificationtime < clock_timestamp() - %s * interval '1 day'
                        AND (t.jeditaskid IS NULL OR t.status IN ('done', 'finished', 'failed', 'aborted', 'broken'))
                      ORDER BY j.pandaid LIMIT %s FOR UPDATE OF j SKIP LOCKED),
                 gone AS (DELETE FROM jobs WHERE pandaid IN (SELECT pandaid FROM old) RETURNING {_COLUMNS})
                 INSERT INTO jobs_archive ({_COLUMNS}) SELECT {_COLUMNS} FROM gone""",  # noqa: S608 - our own column names
-            [after, limit],
+            [settings.JEDI_ARCHIVE_AFTER_DAYS, limit],
         )
         moved = cursor.rowcount
     return Pass(moved, more=moved == limit)

@@ -15,10 +15,10 @@ def run(lease: timedelta = LEASE) -> Pass:
     with connection.cursor() as cursor:
         cursor.execute(
             """WITH stale AS (SELECT jeditaskid FROM jedi_tasks WHERE lockedby IS NOT NULL
-                                 AND lockedtime < clock_timestamp() - %s FOR UPDATE SKIP LOCKED)
+                                 AND lockedtime < clock_timestamp() - %s * interval '1 second' FOR UPDATE SKIP LOCKED)
                UPDATE jedi_tasks t SET lockedby = NULL, lockedtime = NULL, fence = fence + 1, next_check_at = clock_timestamp()
                  FROM stale WHERE t.jeditaskid = stale.jeditaskid RETURNING t.jeditaskid, t.status""",
-            [lease],
+            [lease.total_seconds()],
         )
         freed = cursor.fetchall()
     if freed:
