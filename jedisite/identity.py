@@ -185,7 +185,7 @@ def needs(right: Right) -> Callable[[Callable[..., HttpResponseBase]], Callable[
             caller = caller_of(request)
             if caller.may(right):
                 return view(request, *args, **kwargs)
-            if caller is NOBODY and not request.path.startswith("/api/"):
+            if caller is NOBODY and bearer(request) is None and not request.path.startswith("/api/"):
                 from django.contrib.auth.views import redirect_to_login
 
                 return redirect_to_login(request.get_full_path())

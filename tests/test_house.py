@@ -1,0 +1,35 @@
+"""The rules of the house that tools check: style, types, imports, migrations."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+
+
+def run(*command: str) -> None:
+    done = subprocess.run([str(BIN / command[0]), *command[1:]], cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+def test_the_code_has_no_common_mistakes() -> None:
+    run("ruff", "check", "--no-cache", ".")
+
+
+def test_types_agree() -> None:
+    run("mypy")
+
+
+def test_imports_run_one_way_and_decisions_are_pure() -> None:
+    run("lint-imports", "--no-cache")
+
+
+@pytest.mark.django_db
+def test_the_migrations_say_what_the_models_say() -> None:
+    call_command("makemigrations", check=True, dry_run=True, verbosity=0)
