@@ -27,6 +27,7 @@ COMPONENTS: Final = (
     Component("sup", "sup_error_code", "sup_error_diag", "the supervisor"),
 )
 TRANS_EXIT: Final = "trans_exit_code"
+PAYLOAD_FAILED: Final = 1305
 FIELDS: Final = (*(component.code_field for component in COMPONENTS), TRANS_EXIT)
 
 # What the pilots' codes mean, said in our own words.
@@ -74,13 +75,15 @@ class JobError:
 def main_error(values: Mapping[str, Any]) -> JobError | None:
     """The error that best explains a failed job, from its fields by name; None when no part reports one.
 
-    A payload's own exit code explains more than the pilot's word that the payload failed (1305), so the payload comes
-    first there; otherwise the parts are asked in the order of COMPONENTS.
+    The payload's own code explains more than the pilot's word that the payload failed (1305), so the pilot comes last
+    there; otherwise the parts are asked in the order of COMPONENTS.
     """
     found = [part for part in COMPONENTS if values.get(part.code_field)]
+    if values.get("pilot_error_code") == PAYLOAD_FAILED and len(found) > 1:
+        found.append(found.pop(0))
     exit_code = str(values.get(TRANS_EXIT) or "").strip()
     has_exit = exit_code not in ("", "0")
-    if found and not (found[0].name == "pilot" and values["pilot_error_code"] == 1305 and has_exit):
+    if found and not (found[0].name == "pilot" and values["pilot_error_code"] == PAYLOAD_FAILED and has_exit):
         part = found[0]
         code = int(values[part.code_field])
         detail = str(values.get(part.diag_field) or "")
@@ -94,6 +97,8 @@ def main_error(values: Mapping[str, Any]) -> JobError | None:
 def _sentence(part: Component, code: int, detail: str) -> str:
     if part.name == "pilot" and abs(code) in PILOT_CODES:
         return PILOT_CODES[abs(code)]
+    if part.name == "exe":
+        return f"The payload ended with exit code {code}."
     if detail:
         first = detail.strip().splitlines()[0][:200]
         return first if first.endswith((".", "!", "?")) else f"{first}."

@@ -29,8 +29,13 @@ TONES: Final[Mapping[str, str]] = {
 ICONS: Final = ("ok", "run", "wait", "warn", "bad", "off")
 
 
-def tone(status: str | None) -> str:
-    """Tone of a status: ok, run, wait, warn, bad or off. It decides colour and icon; the word is always shown."""
+def tone(status: str | None, kind: str = "") -> str:
+    """Tone of a status: ok, run, wait, warn, bad or off. It decides colour and icon; the word is always shown.
+
+    `kind` is "task" for the status of a task: one that is finished did only a part of its input, one that is done all.
+    """
+    if kind == "task" and status == TaskStatus.FINISHED:
+        return "warn"
     return TONES.get(status or "", "wait")
 
 
@@ -54,11 +59,13 @@ UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds in the two largest units: "2 h 10 min", "45 s", "0.3 s"; None -> "–"."""
+    """Seconds in the two largest units: "2 h 10 min", "45 s", "3.2 s", "12 ms"; None -> "–"."""
     if seconds is None:
         return "–"
     if seconds < 0:
         return f"-{duration(-seconds)}"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
     if seconds < 10:
         return f"{seconds:.1f} s"
     rest = round(seconds)

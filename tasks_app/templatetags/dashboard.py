@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from typing import Any
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from tasks_app.dashboard import words
 from tasks_app.dashboard.progress import Progress
 
 register = template.Library()
+SEPARATOR = re.compile(r"(?<=[._:/-])(?=[^._:/-])")
 
 register.filter("thousands", words.count)
 register.filter("capped", words.capped)
@@ -45,10 +47,16 @@ def pretty(value: Any) -> str:
 
 
 @register.inclusion_tag("partials/chip.html")
-def chip(status: str | None, url: str = "", word: str = "") -> dict[str, str]:
+def chip(status: str | None, url: str = "", word: str = "", kind: str = "") -> dict[str, str]:
     """A status as colour, icon and word; a link when a url is given."""
-    tone = words.tone(status)
+    tone = words.tone(status, kind)
     return {"tone": tone, "icon": f"partials/icons/{tone}.svg", "word": word or status or "not set", "url": url}
+
+
+@register.filter
+def breakable(text: str | None) -> str | SafeString:
+    """A long name that may be broken after its dots and the like."""
+    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in SEPARATOR.split(text or "")))
 
 
 @register.inclusion_tag("partials/bar.html")

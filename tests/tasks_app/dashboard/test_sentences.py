@@ -69,6 +69,7 @@ def test_the_bar_is_never_longer_than_the_whole(total: int, finished: int, faile
         ({"pilot_error_code": 1137, "trans_exit_code": "2"}, "pilot:1137"),
         ({"task_buffer_error_code": 300, "task_buffer_error_diag": "killed by a user"}, "taskbuffer:300"),
         ({"exe_error_code": 65}, "exe:65"),
+        ({"pilot_error_code": 1305, "exe_error_code": 65, "trans_exit_code": "65"}, "exe:65"),
     ],
 )
 def test_main_error(values: dict[str, object], key: str | None) -> None:

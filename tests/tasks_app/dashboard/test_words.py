@@ -14,7 +14,7 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
     ("seconds", "text"),
     [
         (None, "–"),
-        (0.25, "0.2 s"),
+        (0.25, "250 ms"),
         (45, "45 s"),
         (60, "1 min"),
         (7800, "2 h 10 min"),
@@ -49,6 +49,11 @@ def test_counts_are_cut_at_the_cap() -> None:
 @given(st.floats(0, 1e9))
 def test_a_duration_never_has_more_than_two_units(seconds: float) -> None:
     assert 1 <= len(words.duration(seconds).split()) // 2 <= 2
+
+
+def test_a_finished_task_did_only_a_part() -> None:
+    assert words.tone("finished") == "ok"
+    assert words.tone("finished", "task") == "warn"
 
 
 @pytest.mark.parametrize("status", [*TaskStatus, *JobStatus, "never heard of", "", None])
