@@ -29,7 +29,9 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", choices=sorted(BENCHMARKS), help="; ".join(f"{n}: {t}" for n, t in BENCHMARKS.items()))
+        parser.add_argument(
+            "benchmark", choices=sorted(BENCHMARKS), help="; ".join(f"{n}: {t}" for n, t in BENCHMARKS.items())
+        )
         parser.add_argument("sizes", nargs="*", type=int, help="sizes, in the order given above")
         parser.add_argument("--rounds", type=int, default=5, help="times that the cases are run in turn (%(default)s)")
         parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")

@@ -85,16 +85,16 @@ class Command(BaseCommand):
 
     def _submit(self) -> None:
         """Register the inputs and submit all tasks, over HTTP as anybody would."""
-        self.console.print(
-            f"\nThe site is at [bold]{self.options.url}/[/bold]   user [bold]{USER}[/bold]   password [bold]{self.password}[/bold]\n"
-        )
+        token = issue_token("demo", "user", user=User.objects.get(username=USER), lifetime=timedelta(days=1))
+        self.console.print(f"\nThe site is at [bold]{self.options.url}/[/bold]", highlight=False)
+        self.console.print(f"user [bold]{USER}[/bold]   password [bold]{self.password}[/bold]", highlight=False)
+        self.console.print(f"token for scripts: {token}\n", highlight=False, soft_wrap=True)
         run = f"r{int(time.time())}"
         base = f"user.{USER}.{run}"
         sources = register_sources(f"{base}.PY", f"user.{USER}")
         whole = register_records(
             f"{base}.RECORDS", f"user.{USER}", settings.JEDI_HOME / "demo" / run, seed=int(time.time())
         )
-        token = issue_token("demo", "user", user=User.objects.get(username=USER), lifetime=timedelta(hours=1))
         for demo in tasks(USER, run, sources, whole):
             self.plan[_post_task(self.options.url, token, demo.params)] = demo
         connections.close_all()
