@@ -82,27 +82,37 @@ def feed(
     A feed that was cut off is completed by the next one. Raises LostClaimError when the claim on the task is gone.
     """
     files = events = 0
+    highest: str | None = None
     for page in pages:
         records = slice_page(page) if slice_page else map(Record, page)
-        fed = _feed_page(target, records, now)
+        first, last = _span(page)
+        # Behind all that this feed has stored in an empty dataset, nothing can be there already.
+        fed, direct = _feed_page(target, records, now, is_new=highest is not None and first > highest)
+        highest = max(highest or "", last) if direct else None
         files += fed.files
         events += fed.events
     return Fed(files, events)
 
 
+def _span(page: list[Any]) -> tuple[str, str]:
+    """The first and the last name of a page, of files or of records."""
+    names = [item.file.lfn if isinstance(item, Record) else item.lfn for item in page]
+    return min(names, default=""), max(names, default="")
+
+
 @transaction.atomic
-def _feed_page(target: FeedTarget, records: Iterable[Record], now: datetime) -> Fed:
+def _feed_page(target: FeedTarget, records: Iterable[Record], now: datetime, *, is_new: bool) -> tuple[Fed, bool]:
+    """Store a page. Also returns whether it was copied straight, since none of it could be there."""
     with hot_cursor() as cursor:
         hold(cursor, target.task_id, target.fence)
         rows = lines(target, records, now)
-        if _is_empty(cursor, target):
-            before = _mark(cursor, target)
+        before = _mark(cursor, target)
+        if is_new or not before:
             copy_lines(cursor, "jedi_dataset_contents", COLUMNS, rows)
-            return _count(cursor, target, before)
+            return _count(cursor, target, before), True
         cursor.execute("CREATE TEMP TABLE IF NOT EXISTS feed_page (LIKE jedi_dataset_contents) ON COMMIT DELETE ROWS")
         cursor.execute("ALTER TABLE feed_page ALTER COLUMN fileid DROP NOT NULL")
         copy_lines(cursor, "feed_page", COLUMNS, rows)
-        before = _mark(cursor, target)
         columns = ", ".join(COLUMNS)
         cursor.execute(
             f"""INSERT INTO jedi_dataset_contents ({columns})
@@ -113,7 +123,7 @@ def _feed_page(target: FeedTarget, records: Iterable[Record], now: datetime) -> 
                  ORDER BY n.lfn, n.startevent""",  # noqa: S608 - columns are the constant above
             [target.task_id, target.dataset_id],
         )
-        return _count(cursor, target, before)
+        return _count(cursor, target, before), False
 
 
 def hold(cursor: psycopg.Cursor[Any], task_id: int, fence: int) -> None:
@@ -123,17 +133,8 @@ def hold(cursor: psycopg.Cursor[Any], task_id: int, fence: int) -> None:
         raise LostClaimError(f"the claim on task {task_id} is gone")
 
 
-def _is_empty(cursor: psycopg.Cursor[Any], target: FeedTarget) -> bool:
-    cursor.execute(
-        "SELECT NOT EXISTS (SELECT 1 FROM jedi_dataset_contents WHERE jeditaskid = %s AND datasetid = %s)",
-        [target.task_id, target.dataset_id],
-    )
-    row = cursor.fetchone()
-    return bool(row and row[0])
-
-
 def _mark(cursor: psycopg.Cursor[Any], target: FeedTarget) -> int:
-    """The highest file id of the dataset before rows are added."""
+    """The highest file id of the dataset before rows are added; 0 when it has none."""
     cursor.execute(
         "SELECT coalesce(max(fileid), 0) FROM jedi_dataset_contents WHERE jeditaskid = %s AND datasetid = %s",
         [target.task_id, target.dataset_id],
@@ -174,6 +175,6 @@ def lines(target: FeedTarget, records: Iterable[Record], now: datetime) -> Itera
     for file, start, end, first in records:
         lfn, scope, guid, size, checksum, events, lumi, surl = file
         yield (
-            f"{head}{copy_text(lfn)}\t{guid}{tail_type}{size}\t{checksum}\t{copy_text(scope)}{attempts}{_text(events)}{track}"
+            f"{head}{copy_text(lfn)}\t{copy_text(guid)}{tail_type}{size}\t{copy_text(checksum)}\t{copy_text(scope)}{attempts}{_text(events)}{track}"
             f"{_text(start)}\t{_text(end)}\t{_text(first)}{failures}{_text(lumi)}\t0\t{copy_text(surl) if surl else NULL}\n"
         )
