@@ -56,7 +56,9 @@ class Output:
             return next(line for line in self.lines if word in line)
 
     def join(self) -> None:
+        """Wait for the end of it, and show it if the test fails."""
         self._thread.join(LIMIT_S)
+        sys.stderr.writelines(self.lines)
 
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stderr
