@@ -53,9 +53,11 @@ class _Filler:
         self.size_limit = limits.size_limit_bytes
         self.max_files = limits.max_files
         self.exact = limits.files_per_job
-        if self.exact is not None and limits.respect_lumiblock:
-            # A luminosity block may end at any file, so files are taken one by one up to that number.
+        if self.exact is not None and (limits.respect_lumiblock or limits.boundaries is Boundaries.TOGETHER):
+            # Blocks and boundaries may end at any file, so files are taken step by step up to that number.
             self.max_files, self.exact = self.exact, None
+        if self.exact is not None:
+            self.exact = min(self.exact, limits.max_total_files)
         counts_events = limits.events_per_job is not None or limits.dynamic_events
         self.ranges = counts_events and any(file.start_event is not None for file in chunk.files)
         one_boundary = limits.boundaries in (Boundaries.SPLIT, Boundaries.WHOLE)
@@ -99,10 +101,9 @@ class _Filler:
             if not self._fits(begin, after, size, output, events, walltime):
                 return end, False
             end = after
-        full = end - begin >= self.max_files or (
-            self.limits.events_per_job is not None and events >= self.limits.events_per_job
-        )
-        return end, not full
+        # More files of the last boundary may come, even when the job has as many files as it may choose.
+        cut_bunch = self.limits.boundaries is Boundaries.TOGETHER and files[-1].boundary is not None
+        return end, cut_bunch or end - begin < self.max_files
 
     def _bunch_end(self, begin: int) -> int:
         if self.limits.boundaries is not Boundaries.TOGETHER:

@@ -118,7 +118,7 @@ def test_no_limit_is_exceeded_except_by_the_first_bunch(
             continue
         if limits.files_per_job is not None:
             assert len(group.files) <= limits.files_per_job
-            if not limits.respect_lumiblock:
+            if not limits.respect_lumiblock and limits.boundaries is not Boundaries.TOGETHER:
                 continue
         else:
             assert len(group.files) <= limits.max_files
@@ -291,6 +291,22 @@ def test_several_boundaries_share_a_job_when_they_only_must_not_be_cut() -> None
     assert numbers(split(Chunk(1, with_boundaries(7, 7, 8, 8, 9, 9)), limits).groups) == [[0, 1, 2, 3], [4, 5]]
 
 
+def test_boundaries_that_must_not_be_cut_are_stronger_than_the_number_of_files() -> None:
+    limits = SplitLimits(files_per_job=3, boundaries=Boundaries.TOGETHER)
+    assert numbers(split(Chunk(1, with_boundaries(7, 7, 8, 8, 9)), limits).groups) == [[0, 1], [2, 3, 4]]
+
+
+def test_an_exact_number_of_files_ends_at_the_cap() -> None:
+    limits = SplitLimits(files_per_job=6, max_total_files=5)
+    assert numbers(split(Chunk(1, files(*[1] * 6)), limits).groups) == [[0, 1, 2, 3, 4], [5]]
+
+
+def test_a_boundary_that_may_go_on_waits_for_the_rest_of_it() -> None:
+    limits = SplitLimits(max_files=2, boundaries=Boundaries.TOGETHER)
+    result = split(Chunk(1, with_boundaries(7, 7, 8, 8)), limits, more_to_come=True)
+    assert (numbers(result.groups), ids(result.rest)) == ([[0, 1]], [2, 3])
+
+
 def test_secondaries_with_boundaries_go_where_their_master_goes() -> None:
     outputs = [InputFile(10 + n, f"o{n}", MB, boundary=b) for n, b in enumerate([9, 7, 8, 7])]
     limits = SplitLimits(max_files=2, boundaries=Boundaries.TOGETHER)
@@ -338,7 +354,7 @@ def test_secondaries_follow_the_master(attributes: dict[str, float], wanted: lis
     ],
 )
 def test_secondaries_start_again_when_they_may(attributes: dict[str, bool], wanted: list[list[int]]) -> None:
-    secondary = Secondary(2, extra(3), ratio=2, **attributes)  # type: ignore[arg-type]
+    secondary = Secondary(2, extra(3), ratio=2, **attributes)
     groups = split(Chunk(1, files(1, 1, 1, events=10), (secondary,)), SplitLimits(files_per_job=1)).groups
     assert [ids(group.secondaries[0]) for group in groups] == wanted
 
