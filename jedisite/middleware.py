@@ -9,7 +9,10 @@ from django.http import HttpRequest, HttpResponse
 
 from jedisite.problems import is_api, json_problem
 
-STRICT = "default-src 'self'; object-src 'none'; base-uri 'self'; frame-ancestors 'none'; form-action 'self'; img-src 'self' data:"
+STRICT = (
+    "default-src 'self'; object-src 'none'; base-uri 'self'; frame-ancestors 'none'; form-action 'self'; "
+    "img-src 'self' data:"
+)
 # The admin's theme and the API viewer are other people's pages: they need inline styles and evaluated expressions.
 RELAXED = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "

@@ -37,7 +37,7 @@ PROBLEM = {
 }
 
 
-class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+class TokenScheme(OpenApiAuthenticationExtension):
     target_class = "jedisite.identity.TokenAuthentication"
     name = "token"
 
@@ -45,7 +45,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
         return {"type": "http", "scheme": "bearer", "description": "A token made at /api/v2/tokens/."}
 
 
-class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+class SessionScheme(OpenApiAuthenticationExtension):
     target_class = "jedisite.identity.SessionAuthentication"
     name = "session"
 

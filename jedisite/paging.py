@@ -37,7 +37,7 @@ class KeysetPagination(CursorPagination):
             cursor = None
             valid = False
         else:
-            valid = cursor is None or cursor.position is None or self.is_position(cursor.position)
+            valid = cursor is None or cursor.position is None or self.is_position(str(cursor.position))
         if not valid:
             message = "This is no cursor of this list; take it from the link `next` or `previous` of a page."
             raise InvalidFields([{"field": "cursor", "rule": "known cursor", "message": message}])

@@ -11,5 +11,9 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("", include("tasks_app.dashboard.urls")),
     path("", include("tasks_app.api.panda_urls")),
+    path("", include("tasks_app.api.urls")),
 ]
+handler400 = "jedisite.problems.bad_request"
+handler403 = "jedisite.problems.forbidden"
 handler404 = "jedisite.problems.not_found"
+handler500 = "jedisite.problems.server_error"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import django_filters
 from django.db.models import Q, QuerySet
 
-from tasks_app.models import Job, Task
-from tasks_app.states import JobStatus, TaskStatus
+from tasks_app.models import File, Job, Task
+from tasks_app.states import FileStatus, JobStatus, TaskStatus
 
 
 class StatusFilter(django_filters.BaseInFilter, django_filters.ChoiceFilter):
@@ -53,6 +53,17 @@ class JobFilter(django_filters.FilterSet):
         if field is None or not code.lstrip("-").isdecimal() or len(code) > 9:
             return queryset.none()
         return queryset.filter(**{field: int(code)})
+
+
+class FileFilter(django_filters.FilterSet):
+    """Files of one dataset."""
+
+    status = StatusFilter(choices=[(s.value, s.value) for s in FileStatus])
+    lfn = django_filters.CharFilter(field_name="lfn", max_length=1024)
+
+    class Meta:
+        model = File
+        fields: list[str] = []
 
 
 ERROR_FIELDS = {

@@ -5,27 +5,26 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('tasks_app', '0002_partitions'),
+        ("tasks_app", "0002_partitions"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='SubmissionKey',
+            name="SubmissionKey",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('caller', models.CharField(max_length=150)),
-                ('key', models.CharField(max_length=255)),
-                ('fingerprint', models.BinaryField(help_text='SHA-256 of the submitted dictionary')),
-                ('task_id', models.BigIntegerField(blank=True, db_column='jeditaskid', null=True)),
-                ('reply', models.JSONField(blank=True, null=True)),
-                ('created', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("caller", models.CharField(max_length=150)),
+                ("key", models.CharField(max_length=255)),
+                ("fingerprint", models.BinaryField(help_text="SHA-256 of the submitted dictionary")),
+                ("task_id", models.BigIntegerField(blank=True, db_column="jeditaskid", null=True)),
+                ("reply", models.JSONField(blank=True, null=True)),
+                ("created", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'db_table': 'submission_keys',
-                'indexes': [models.Index(fields=['created'], name='submission_keys_created')],
-                'constraints': [models.UniqueConstraint(fields=('caller', 'key'), name='submission_keys_once')],
+                "db_table": "submission_keys",
+                "indexes": [models.Index(fields=["created"], name="submission_keys_created")],
+                "constraints": [models.UniqueConstraint(fields=("caller", "key"), name="submission_keys_once")],
             },
         ),
     ]

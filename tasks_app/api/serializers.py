@@ -1,0 +1,268 @@
+"""The resources as JSON. Names are those of the models; sizes and times carry their unit in the name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Count
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from rest_framework import serializers
+
+from brokerage_app.models import Queue, VerdictRecord
+from jedisite.models import Agent, ApiToken
+from tasks_app.api.base import StrictSerializer
+from tasks_app.dashboard import progress
+from tasks_app.models import (
+    Command,
+    Dataset,
+    File,
+    Job,
+    JobArchive,
+    JobFile,
+    JobMetadata,
+    JobParams,
+    JobStatusLog,
+    Task,
+    TaskStatusLog,
+)
+from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.models.job import JobColumns
+from tasks_app.states import TaskCommand
+
+MOST_DATASETS = 200
+MOST_JOB_FILES = 1000
+LONGEST_REASON = 1000
+LONGEST_LIFE_DAYS = 365
+
+
+class TaskRowSerializer(serializers.ModelSerializer[Task]):
+    """A task in a list."""
+
+    class Meta:
+        model = Task
+        fields = [
+            "id", "name", "status", "user", "vo", "task_type", "prod_source_label", "processing_type", "working_group",
+            "campaign", "task_priority", "current_priority", "gshare", "nucleus", "site", "parent_id", "req_id", "progress",
+            "attempt", "creation_date", "modification_time", "state_change_time", "start_time", "end_time", "error_dialog",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class DatasetSerializer(serializers.ModelSerializer[Dataset]):
+    task_id = serializers.IntegerField(read_only=True)
+
+    class Meta:
+        model = Dataset
+        exclude = ["task", "also_state_check_time", "locked_by", "locked_time"]
+
+
+class ProgressSerializer(serializers.Serializer[Any]):
+    """Input files of the task's master datasets. `percent` is rounded down: 100 means all."""
+
+    total = serializers.IntegerField()
+    finished = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    working = serializers.IntegerField()
+    waiting = serializers.IntegerField()
+    percent = serializers.IntegerField()
+
+
+class VerdictSerializer(serializers.ModelSerializer[VerdictRecord]):
+    """What the broker last said of the task; `skipped` has [site, code, sentence] of each site that was left out."""
+
+    class Meta:
+        model = VerdictRecord
+        fields = ["at", "kind", "sentence", "chosen", "skipped"]
+
+
+class TaskSerializer(serializers.ModelSerializer[Task]):
+    """One task with all its columns, and what stands around it. `datasets` are the first 200."""
+
+    progress = serializers.SerializerMethodField()
+    datasets = serializers.SerializerMethodField()
+    jobs = serializers.SerializerMethodField()
+    verdict = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Task
+        exclude = ["locked_by", "locked_time", "fence"]
+
+    def _datasets(self, task: Task) -> list[Dataset]:
+        if not hasattr(self, "_of_task"):
+            self._of_task = list(Dataset.objects.of_task(task.id))
+        return self._of_task
+
+    @extend_schema_field(ProgressSerializer)
+    def get_progress(self, task: Task) -> Any:
+        masters = [d for d in self._datasets(task) if d.type in INPUT_TYPES and d.master_id is None]
+        return ProgressSerializer(progress.of_datasets(masters)).data
+
+    @extend_schema_field(DatasetSerializer(many=True))
+    def get_datasets(self, task: Task) -> Any:
+        return DatasetSerializer(self._datasets(task)[:MOST_DATASETS], many=True).data
+
+    def get_jobs(self, task: Task) -> dict[str, int]:
+        """Numbers of jobs by status, archived ones included."""
+        found: dict[str, int] = {}
+        for model in (Job, JobArchive):
+            rows = model._default_manager.filter(task_id=task.id).values_list("status").annotate(n=Count("id"))
+            for status, n in rows.order_by("status"):
+                found[status] = found.get(status, 0) + n
+        return found
+
+    @extend_schema_field(VerdictSerializer(allow_null=True))
+    def get_verdict(self, task: Task) -> Any:
+        latest = VerdictRecord.objects.filter(task_id=task.id).order_by("-id").first()
+        return VerdictSerializer(latest).data if latest else None
+
+
+class TaskLogSerializer(serializers.ModelSerializer[TaskStatusLog]):
+    class Meta:
+        model = TaskStatusLog
+        exclude = ["host"]
+
+
+class CommandSerializer(serializers.ModelSerializer[Command]):
+    task_id = serializers.IntegerField(read_only=True)
+
+    class Meta:
+        model = Command
+        fields = ["id", "task_id", "name", "owner", "created", "comment", "parameters", "status", "answer", "ended"]
+
+
+class NewCommandSerializer(StrictSerializer):
+    """A command for a task. `soft` is for finish: running jobs may end first."""
+
+    command = serializers.ChoiceField(choices=[c.value for c in TaskCommand])
+    reason = serializers.CharField(max_length=LONGEST_REASON, allow_blank=True, default="")
+    soft = serializers.BooleanField(default=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["soft"] and attrs["command"] != TaskCommand.FINISH:
+            raise serializers.ValidationError({"soft": "Only finish can be soft."})
+        return attrs
+
+
+class FileSerializer(serializers.ModelSerializer[File]):
+    class Meta:
+        model = File
+        fields = [
+            "id", "task_id", "dataset_id", "lfn", "scope", "guid", "type", "status", "size", "checksum", "events",
+            "start_event", "end_event", "first_event", "attempt", "max_attempt", "failed_attempt", "job_id", "lumi_block",
+            "creation_date", "last_attempt_time", "surl",
+        ]  # fmt: skip
+
+
+class JobRowSerializer(serializers.ModelSerializer[Job]):
+    """A job in a list."""
+
+    class Meta:
+        model = Job
+        fields = [
+            "id", "task_id", "name", "status", "sub_status", "user", "site", "worker_node", "transformation",
+            "processing_type", "prod_source_label", "current_priority", "attempt", "max_attempt", "core_count", "min_ram_mb",
+            "creation_time", "modification_time", "start_time", "end_time", "events", "max_rss_kb", "cpu_time_s",
+            "pilot_error_code", "pilot_error_diag", "exe_error_code", "exe_error_diag", "trans_exit_code",
+        ]  # fmt: skip
+
+
+class JobFileSerializer(serializers.ModelSerializer[JobFile]):
+    class Meta:
+        model = JobFile
+        exclude = ["job_id", "task_id"]
+
+
+class JobLogSerializer(serializers.ModelSerializer[JobStatusLog]):
+    class Meta:
+        model = JobStatusLog
+        fields = ["status", "at", "site", "by", "reason"]
+
+
+class JobSerializer(serializers.ModelSerializer[Job]):
+    """One job with all its columns, the first 1 000 of its files, its command line, the payload's report and its history."""
+
+    archived = serializers.SerializerMethodField()
+    params = serializers.SerializerMethodField()
+    metadata = serializers.SerializerMethodField()
+    files = serializers.SerializerMethodField()
+    log = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Job
+        exclude = ["fence", "secret_hash"]
+
+    def get_archived(self, job: JobColumns) -> bool:
+        return isinstance(job, JobArchive)
+
+    def get_params(self, job: JobColumns) -> str | None:
+        return JobParams.objects.filter(pk=job.id).values_list("params", flat=True).first()
+
+    @extend_schema_field({"nullable": True})
+    def get_metadata(self, job: JobColumns) -> Any:
+        return JobMetadata.objects.filter(pk=job.id).values_list("metadata", flat=True).first()
+
+    @extend_schema_field(JobFileSerializer(many=True))
+    def get_files(self, job: JobColumns) -> Any:
+        return JobFileSerializer(JobFile.objects.filter(job_id=job.id).order_by("id")[:MOST_JOB_FILES], many=True).data
+
+    @extend_schema_field(JobLogSerializer(many=True))
+    def get_log(self, job: JobColumns) -> Any:
+        return JobLogSerializer(
+            JobStatusLog.objects.filter(job_id=job.id).order_by("id")[:MOST_JOB_FILES], many=True
+        ).data
+
+
+class QueueSerializer(serializers.ModelSerializer[Queue]):
+    class Meta:
+        model = Queue
+        exclude = ["data"]
+
+
+class AgentSerializer(serializers.ModelSerializer[Agent]):
+    """An agent; of its last error, the last line."""
+
+    last_error = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Agent
+        exclude = ["fence", "queued_at"]
+
+    def get_last_error(self, agent: Agent) -> str:
+        return agent.last_error.strip().rpartition("\n")[2]
+
+
+class TokenSerializer(serializers.ModelSerializer[ApiToken]):
+    class Meta:
+        model = ApiToken
+        fields = ["id", "name", "prefix", "created", "expires", "last_used", "revoked"]
+
+
+class NewTokenSerializer(StrictSerializer):
+    name = serializers.CharField(max_length=100, help_text="what it is for")
+    days = serializers.IntegerField(min_value=1, max_value=LONGEST_LIFE_DAYS, default=30)
+
+
+class MadeTokenSerializer(TokenSerializer):
+    """A new token. `token` is shown this once."""
+
+    token = serializers.CharField(read_only=True)
+
+    class Meta(TokenSerializer.Meta):
+        fields = [*TokenSerializer.Meta.fields, "token"]
+
+
+@extend_schema_serializer(component_name="TaskParameter")
+class TaskParameterSerializer(serializers.Serializer[Any]):
+    """One key of the dictionary that describes a task. `inside` is empty for keys of the dictionary itself."""
+
+    inside = serializers.CharField()
+    group = serializers.CharField()
+    name = serializers.CharField()
+    type = serializers.CharField()
+    required = serializers.BooleanField()  # type: ignore[assignment]
+    meaning = serializers.CharField()
+    least = serializers.FloatField(allow_null=True)
+    most = serializers.FloatField(allow_null=True)
+    longest = serializers.IntegerField(allow_null=True)
+    choices = serializers.ListField(child=serializers.CharField())
+    split_rule = serializers.CharField(allow_null=True)

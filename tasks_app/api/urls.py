@@ -1,0 +1,55 @@
+"""Addresses of the resource API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import path, register_converter
+from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerView
+
+from jedisite import openapi  # noqa: F401 - its extensions register themselves
+from jedisite.identity import HasRight, Right
+from jedisite.paging import IdConverter
+from tasks_app.api import resources as r
+from tasks_app.api.tokens import TokenViewSet
+
+register_converter(IdConverter, "bigint")
+
+
+class SchemaView(SpectacularJSONAPIView):
+    permission_classes = [HasRight]
+    rights = {"get": Right.NOTHING}
+
+
+class DocsView(SpectacularSwaggerView):
+    permission_classes = [HasRight]
+    rights = {"get": Right.NOTHING}
+
+
+# What a method of an address calls in its view set.
+LIST: dict[str, Any] = {"get": "list"}
+LIST_AND_CREATE: dict[str, Any] = {"get": "list", "post": "create"}
+ONE: dict[str, Any] = {"get": "retrieve"}
+
+app_name = "api-v2"
+urlpatterns = [
+    path("api/v2/tasks/", r.TaskViewSet.as_view(LIST_AND_CREATE), name="tasks"),
+    path("api/v2/tasks/<bigint:pk>/", r.TaskViewSet.as_view(ONE), name="task"),
+    path("api/v2/tasks/<bigint:task_id>/params/", r.TaskParamsViewSet.as_view(ONE), name="task-params"),
+    path("api/v2/tasks/<bigint:task_id>/datasets/", r.TaskDatasetViewSet.as_view(LIST), name="task-datasets"),
+    path("api/v2/tasks/<bigint:task_id>/jobs/", r.TaskJobViewSet.as_view(LIST), name="task-jobs"),
+    path("api/v2/tasks/<bigint:task_id>/log/", r.TaskLogViewSet.as_view(LIST), name="task-log"),
+    path(
+        "api/v2/tasks/<bigint:task_id>/commands/", r.TaskCommandViewSet.as_view(LIST_AND_CREATE), name="task-commands"
+    ),
+    path("api/v2/datasets/<bigint:dataset_id>/files/", r.DatasetFileViewSet.as_view(LIST), name="dataset-files"),
+    path("api/v2/jobs/", r.JobViewSet.as_view(LIST), name="jobs"),
+    path("api/v2/jobs/<bigint:pk>/", r.JobViewSet.as_view(ONE), name="job"),
+    path("api/v2/queues/", r.QueueViewSet.as_view(LIST), name="queues"),
+    path("api/v2/agents/", r.AgentViewSet.as_view(LIST), name="agents"),
+    path("api/v2/tokens/", TokenViewSet.as_view(LIST_AND_CREATE), name="tokens"),
+    path("api/v2/tokens/<bigint:pk>/", TokenViewSet.as_view({"delete": "destroy"}), name="token"),
+    path("api/v2/task-parameters/", r.TaskParameterViewSet.as_view(LIST), name="task-parameters"),
+    path("api/v2/schema/", SchemaView.as_view(), name="schema"),
+    path("api/docs/", DocsView.as_view(url_name="api-v2:schema"), name="docs"),
+]
