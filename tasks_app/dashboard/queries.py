@@ -15,7 +15,7 @@ from tasks_app.dashboard import errors, progress, words
 from tasks_app.dashboard.progress import Progress
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JOB_QUEUED, JobStatus
+from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JOB_QUEUED, JobStatus, TaskStatus
 
 ENDED_BADLY = (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED)
 AT_PILOT = ",".join(sorted(JOB_AT_PILOT))
@@ -57,7 +57,7 @@ def task_rows(tasks: Sequence[Task]) -> list[TaskRow]:
         of_task = jobs[task.id]
         running = sum(of_task.get(status, 0) for status in JOB_AT_PILOT)
         queued = sum(of_task.get(status, 0) for status in JOB_QUEUED)
-        blocked = "" if words.is_final_task(task.status) or running or queued else blocking(task, verdicts.get(task.id))
+        blocked = "" if running or queued else blocking(task, verdicts.get(task.id))
         rows.append(
             TaskRow(
                 task, progress.of_datasets(by_task[task.id]), running, queued, of_task.get(JobStatus.FAILED, 0), blocked
@@ -73,7 +73,11 @@ def latest_verdicts(task_ids: Iterable[int]) -> dict[int, VerdictRecord]:
 
 
 def blocking(task: Task, verdict: VerdictRecord | None) -> str:
-    """Why no job of an open task is made, in a sentence; empty when nothing is known to block it."""
+    """Why a task gets no further, in a sentence; empty when it did all it was asked, or nothing is known to block it."""
+    if task.status == TaskStatus.DONE:
+        return ""
+    if words.is_final_task(task.status):
+        return task.error_dialog or ""
     if verdict is not None and not verdict.chosen:
         return verdict.sentence
     return task.error_dialog or ""
