@@ -146,7 +146,7 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome]) -> int:
         new_files += [f for o in by_task[task_id] for f in _new_files(o)]
     data_management().add(new_files)
     _wake_children(cursor, {f.dataset for f in new_files})
-    kick("post_processor", "job_generator", "commando", at_most_every_s=0.2)
+    kick("post_processor", "job_generator", "commando")
     return len(ended)
 
 
@@ -320,7 +320,7 @@ def _wake_children(cursor: psycopg.Cursor[Any], datasets: set[str]) -> None:
         [sorted(datasets)],
     )
     if cursor.rowcount:
-        kick("feeder", at_most_every_s=0.5)
+        kick("feeder")
 
 
 def _text(value: Any, length: int) -> str | None:
