@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks_app.splitting.naming import BadNameTemplate, NameTemplate, middle_name, output_name
