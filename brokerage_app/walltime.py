@@ -11,7 +11,10 @@ The formula and the rule for an efficiency of zero are those of JEDI's brokerage
 from __future__ import annotations
 
 import math
+from typing import Final
 
+LONGEST_S: Final = 2**31 - 1
+WEAKEST_CORE: Final = 0.01
 _PER_EVENT = ("HS06sPerEvent", "HS06sPerEventFixed")
 
 
@@ -37,9 +40,10 @@ def expected_walltime_s(
     """Walltime (s) of a job that needs `cpu_hs06s` in all, rounded up.
 
     An efficiency of 0 means that CPU time says nothing about walltime, so only the base remains. A core power that
-    is not known (0) counts as 10, and fewer than one core as one.
+    is not known (0, or too small to be one) counts as 10, and fewer than one core as one. The part that follows from
+    CPU time is LONGEST_S at most.
     """
     if efficiency_percent <= 0 or cpu_hs06s <= 0:
         return base_s
-    power = max(cores, 1) * (core_power if core_power > 0 else 10.0) * efficiency_percent / 100
-    return math.ceil(cpu_hs06s / power) + base_s
+    power = max(cores, 1) * (core_power if core_power >= WEAKEST_CORE else 10.0) * efficiency_percent / 100
+    return math.ceil(min(cpu_hs06s / power, LONGEST_S)) + base_s

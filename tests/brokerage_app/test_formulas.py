@@ -91,6 +91,8 @@ def test_kinds_of_resource_types() -> None:
         (36_000, 2, 10.0, 0, 600, 600),
         (0, 1, 10.0, 90, 60, 60),
         (100, 0, 0.0, 100, 0, 10),
+        (1, 1, 5e-324, 1, 0, 10),
+        (1e300, 1, 10.0, 100, 1, 2**31),
     ],
 )
 def test_walltime(cpu: float, cores: int, power: float, efficiency: int, base: int, seconds: int) -> None:
