@@ -89,12 +89,16 @@ def empty(*tables: str) -> None:
     _to_disk()
 
 
-def settle(*tables: str) -> None:
-    """Clean and analyse tables that were just filled."""
+def settle(*tables: str, to_disk: bool = False) -> None:
+    """Clean and analyse tables that were just filled.
+
+    `to_disk` also ends a checkpoint: the next change of each page is then logged as the whole page.
+    """
     with connection.cursor() as cursor:
         for table in tables:
             cursor.execute(f"VACUUM ANALYZE {table}")
-    _to_disk()
+    if to_disk:
+        _to_disk()
 
 
 def _to_disk() -> None:
