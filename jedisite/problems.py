@@ -112,8 +112,9 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     detail = "There is no such object." if isinstance(exc, Http404) else str(getattr(exc, "detail", exc))
     response.data = problem(code, status_title(code), detail, _errors_of(exc))
     response.content_type = CONTENT_TYPE
-    if context.get("request") is not None:
-        context["request"].accepted_renderer = JSONRenderer()
+    request = context.get("request")
+    if request is not None:
+        request.accepted_renderer, request.accepted_media_type = JSONRenderer(), CONTENT_TYPE
     return response
 
 
@@ -212,6 +213,8 @@ class StrictJSONParser(BaseParser):
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
         from django.conf import settings
 
+        if (media_type or "").partition(";")[0].strip().lower() != self.media_type:
+            raise exceptions.UnsupportedMediaType(media_type or "")  # a pattern such as */*
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         data = stream.read(limit + 1)
         if len(data) > limit:

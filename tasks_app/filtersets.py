@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
+from typing import Any
+
 import django_filters
+from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
+from django_filters.fields import IsoDateTimeField
 
 from tasks_app.models import File, Job, Task
 from tasks_app.states import FileStatus, JobStatus, TaskStatus
@@ -13,16 +19,38 @@ class StatusFilter(django_filters.BaseInFilter, django_filters.ChoiceFilter):
     """One status or several with commas: `status=sent,starting,running`."""
 
 
+class MomentField(IsoDateTimeField):
+    """A time with or without zone, in UTC afterwards. PostgreSQL knows fewer zones than Python."""
+
+    def to_python(self, value: Any) -> datetime | None:
+        found: datetime | None = super().to_python(value)
+        try:
+            return None if found is None else found.astimezone(UTC)
+        except (OverflowError, ValueError) as exc:
+            raise ValidationError(self.error_messages["invalid"], code="invalid") from exc
+
+
+class MomentFilter(django_filters.IsoDateTimeFilter):
+    field_class = MomentField
+
+
+class IdFilter(django_filters.NumberFilter):
+    """A whole number that fits a column of ids."""
+
+    def __init__(self, field_name: str) -> None:
+        super().__init__(field_name=field_name, min_value=0, max_value=2**63 - 1, decimal_places=0)
+
+
 class TaskFilter(django_filters.FilterSet):
     status = StatusFilter(choices=[(s.value, s.value) for s in TaskStatus])
     user = django_filters.CharFilter(field_name="user", max_length=128)
     name = django_filters.CharFilter(field_name="name", lookup_expr="icontains", max_length=256, label="Name contains")
     type = django_filters.CharFilter(field_name="task_type", max_length=64)
     label = django_filters.CharFilter(field_name="prod_source_label", max_length=20)
-    parent = django_filters.NumberFilter(field_name="parent_id", min_value=0, max_value=2**63 - 1)
-    request = django_filters.NumberFilter(field_name="req_id", min_value=0, max_value=2**63 - 1)
-    created_after = django_filters.IsoDateTimeFilter(field_name="creation_date", lookup_expr="gte")
-    created_before = django_filters.IsoDateTimeFilter(field_name="creation_date", lookup_expr="lt")
+    parent = IdFilter("parent_id")
+    request = IdFilter("req_id")
+    created_after = MomentFilter(field_name="creation_date", lookup_expr="gte")
+    created_before = MomentFilter(field_name="creation_date", lookup_expr="lt")
 
     class Meta:
         model = Task
@@ -31,17 +59,15 @@ class TaskFilter(django_filters.FilterSet):
 
 class JobFilter(django_filters.FilterSet):
     status = StatusFilter(choices=[(s.value, s.value) for s in JobStatus])
-    task = django_filters.NumberFilter(field_name="task_id", min_value=0, max_value=2**63 - 1)
+    task = IdFilter("task_id")
     site = django_filters.CharFilter(field_name="site", max_length=128)
     user = django_filters.CharFilter(field_name="user", max_length=128)
     node = django_filters.CharFilter(field_name="worker_node", max_length=128)
     error = django_filters.CharFilter(method="with_error", max_length=40, label="Error (component:code)")
-    changed_after = django_filters.IsoDateTimeFilter(field_name="modification_time", lookup_expr="gte")
-    changed_before = django_filters.IsoDateTimeFilter(field_name="modification_time", lookup_expr="lt")
+    changed_after = MomentFilter(field_name="modification_time", lookup_expr="gte")
+    changed_before = MomentFilter(field_name="modification_time", lookup_expr="lt")
 
-    class Meta:
-        model = Job
-        fields: list[str] = []
+    # No Meta.model: living and archived jobs have the same columns.
 
     def with_error(self, queryset: QuerySet[Job], name: str, value: str) -> QuerySet[Job]:
         """Jobs of `component:code`, as errors are named on the pages; nothing for a name that does not exist."""
@@ -50,7 +76,7 @@ class JobFilter(django_filters.FilterSet):
         if field == "trans_exit_code":
             # Another part that failed explains more than the exit code; then the job is listed under that part.
             return queryset.filter(Q(pilot_error_code=1305) | Q(pilot_error_code__isnull=True), trans_exit_code=code)
-        if field is None or not code.lstrip("-").isdecimal() or len(code) > 9:
+        if field is None or not re.fullmatch("-?[0-9]{1,9}", code):
             return queryset.none()
         return queryset.filter(**{field: int(code)})
 

@@ -1,0 +1,138 @@
+"""Fixtures for all tests: small, one thing each, with keyword arguments that override it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.conf import settings as django_settings
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from jedisite import identity
+from tasks_app.models import Dataset, Job, Task
+
+FIRST_TASK = 20_000_000
+FIRST_JOB = 6_000_000_000
+GROUPS = {"shifter": "shift", "production": "production"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_root() -> None:
+    """The folder of collected static files; without it every request warns."""
+    Path(django_settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
+
+
+@pytest.fixture(autouse=True)
+def forgotten_tokens() -> Iterator[None]:
+    """No test trusts a token that another one looked up."""
+    identity._known.clear()
+    yield
+    identity._known.clear()
+
+
+@pytest.fixture
+def make_user(db: None) -> Callable[..., User]:
+    def make(name: str = "ada", role: str = "user", **changes: Any) -> User:
+        user, made = User.objects.get_or_create(
+            username=name,
+            defaults={"is_superuser": role == "administrator", "is_staff": role == "administrator", **changes},
+        )
+        if made and role in GROUPS:
+            user.groups.add(Group.objects.get_or_create(name=GROUPS[role])[0])
+        return user
+
+    return make
+
+
+@pytest.fixture
+def make_token(make_user: Callable[..., User]) -> Callable[..., str]:
+    """A bearer token of somebody of that role; users are called after their role, `user` is ada."""
+
+    def make(role: str = "user", *, name: str = "", days: float = 1, site: str = "") -> str:
+        lifetime = timedelta(days=days)
+        if role in ("pilot", "worker"):
+            return identity.issue_token(name or role, role, site=site, lifetime=lifetime)
+        user = make_user(name or ("ada" if role == "user" else role), role)
+        return identity.issue_token("test", "user", user=user, lifetime=lifetime)
+
+    return make
+
+
+@pytest.fixture
+def api(make_token: Callable[..., str]) -> Callable[..., Client]:
+    """A client that carries the token of somebody of that role: `api()` is ada, `api("production")`, …"""
+
+    def make(role: str = "user", **more: Any) -> Client:
+        if role == "anonymous":
+            return Client()
+        return Client(headers={"authorization": f"Bearer {make_token(role, **more)}"})
+
+    return make
+
+
+@pytest.fixture
+def make_task(db: None) -> Callable[..., Task]:
+    made = iter(range(FIRST_TASK, FIRST_TASK + 10_000))
+
+    def make(**changes: Any) -> Task:
+        number = changes.pop("id", None) or next(made)
+        values = {"name": f"user.ada.{number}", "status": "running", "user": "ada", "task_type": "anal", **changes}
+        return Task.objects.create(id=number, **values)
+
+    return make
+
+
+@pytest.fixture
+def make_dataset(db: None) -> Callable[..., Dataset]:
+    def make(task: Task, **changes: Any) -> Dataset:
+        values = {"name": "user.ada:data", "type": "input", "status": "ready", **changes}
+        return Dataset.objects.create(task=task, **values)
+
+    return make
+
+
+@pytest.fixture
+def make_job(db: None) -> Callable[..., Job]:
+    made = iter(range(FIRST_JOB, FIRST_JOB + 10_000))
+
+    def make(**changes: Any) -> Job:
+        number = changes.pop("id", None) or next(made)
+        return Job.objects.create(id=number, **{"status": "running", "site": "SITE_A", "user": "ada", **changes})
+
+    return make
+
+
+@pytest.fixture
+def task_params() -> Callable[..., dict[str, Any]]:
+    """The smallest dictionary that can be submitted."""
+
+    def make(**changes: Any) -> dict[str, Any]:
+        return {
+            "taskName": "user.ada.test",
+            "prodSourceLabel": "user",
+            "noInput": True,
+            "nEvents": 10,
+            "nEventsPerJob": 5,
+            "jobParameters": [{"type": "constant", "value": "echo"}],
+            **changes,
+        }
+
+    return make
+
+
+@pytest.fixture
+def rows_stored(db: None) -> Callable[[], dict[str, int]]:
+    """Rows in every table of ours, to show that a refusal stored nothing."""
+
+    def count() -> dict[str, int]:
+        models = [
+            m for label in ("jedisite", "brokerage_app", "tasks_app") for m in apps.get_app_config(label).get_models()
+        ]
+        return {m._meta.db_table: m._default_manager.count() for m in models}
+
+    return count

@@ -1,0 +1,287 @@
+"""Hostile and broken requests: always a problem document with a 4xx that says what is wrong, and nothing stored."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.test import Client, override_settings
+from django.urls import path
+from django.views.decorators.http import require_safe
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+TASKS = "/api/v2/tasks/"
+pytestmark = pytest.mark.django_db
+Api = Callable[..., Client]
+Counts = Callable[[], dict[str, int]]
+PROBLEM = "application/problem+json"
+
+GOOD = (
+    b'{"taskName": "user.ada.test", "prodSourceLabel": "user", "noInput": true, "nEvents": 10,'
+    b' "jobParameters": [{"type": "constant", "value": "echo"}]'
+)
+
+
+def refused(answer: Any, code: int, field: str | None = None) -> None:
+    assert answer.status_code == code, (answer.status_code, answer.content[:500])
+    assert answer["Content-Type"] == PROBLEM
+    body = json.loads(answer.content)
+    assert body["status"] == code and body["title"] and body["detail"]
+    if field is not None:
+        assert field in [e["field"] for e in body["errors"]], body["errors"][:5]
+        assert all(e["rule"] and e["message"] for e in body["errors"])
+
+
+@pytest.fixture
+def nothing_stored(api: Api, rows_stored: Counts) -> Iterator[Client]:
+    """A client; afterwards, every table has as many rows as before."""
+    client = api()
+    before = rows_stored()
+    yield client
+    assert rows_stored() == before
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "field"),
+    [
+        (b', "nFilesPerJobb": 1', 422, "nFilesPerJobb"),
+        (b', "nFilesPerJob": "many"', 422, "nFilesPerJob"),
+        (b', "nFilesPerJob": true', 422, "nFilesPerJob"),
+        (b', "nFilesPerJob": 1.5', 422, "nFilesPerJob"),
+        (b', "ramCount": -1', 422, "ramCount"),
+        (b', "outDiskCount": -5', 422, "outDiskCount"),
+        (b', "ramCount": 99999999999999999999999', 422, "ramCount"),
+        (b', "vo": "%s"' % (b"v" * 17), 422, "vo"),
+        (b', "workingGroup": "%s"' % (b"w" * 1_000_000), 422, "workingGroup"),
+        (b', "cliParams": "%s"' % (b"c" * 1_000_001), 422, "cliParams"),
+        (b', "goal": NaN', 400, "goal"),
+        (b', "goal": -Infinity', 400, "goal"),
+        (b', "goal": 1e999', 400, "goal"),
+        (b', "goal": 1%s' % (b"0" * 5000), 400, ""),
+        (b', "vo": "a\\u0000b"', 400, "vo"),
+        (b', "vo": "\\ud800"', 400, "vo"),
+        (b', "a\\udc00": 1', 400, "a\\udc00"),
+        (b', "nEvents": 11', 400, "nEvents"),
+        (b', "mergeSpec": %s1%s' % (b'{"a":' * 50, b"}" * 50), 422, None),
+        (b', "mergeSpec": %s1%s' % (b"[" * 10_000, b"]" * 10_000), 400, ""),
+        (b', "mergeSpec": %s1%s' % (b"[" * 100, b"]" * 100), 400, None),
+        (b', "vo": "\xff"', 400, ""),
+        (b', "vo": "x" ', 201, None),
+    ],
+)
+def test_a_bad_submission_is_refused(api: Api, rows_stored: Counts, more: bytes, code: int, field: str | None) -> None:
+    client = api()
+    before = rows_stored()
+    started = time.monotonic()
+    answer = client.post(TASKS, GOOD + more + b"}", content_type="application/json")
+    assert time.monotonic() - started < 2
+    assert len(answer.content) < 100_000
+    if code == 201:
+        assert answer.status_code == 201
+    else:
+        refused(answer, code, field)
+        assert rows_stored() == before
+
+
+@pytest.mark.parametrize("spoilt", [b"[]", b'"text"', b"5", b"null", b"true", b"{}"])
+def test_a_body_of_another_kind_is_refused(nothing_stored: Client, spoilt: bytes) -> None:
+    refused(nothing_stored.post(TASKS, spoilt, content_type="application/json"), 422)
+
+
+def test_an_empty_body_lacks_its_fields(nothing_stored: Client) -> None:
+    refused(nothing_stored.post(TASKS, b"", content_type="application/json"), 422, "taskName")
+
+
+@pytest.mark.parametrize(
+    "spoilt", [b"{", b"{'a': 1}", b"{} {}", b"\xef\xbb\xbf{}", b"nul", b"\x00", b"{,}", b'{"a":1,}']
+)
+def test_what_is_not_json_is_refused(nothing_stored: Client, spoilt: bytes) -> None:
+    refused(nothing_stored.post(TASKS, spoilt, content_type="application/json"), 400, "")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "multipart/form-data; boundary=x",
+     "application/xml", "application/jsonx", "nonsense", "", "*/*", "; charset=utf-8", "application/json2; charset=nothing"],
+)  # fmt: skip
+def test_another_content_type_is_refused(nothing_stored: Client, kind: str) -> None:
+    refused(nothing_stored.generic("POST", TASKS, GOOD + b"}", content_type=kind), 415, "Content-Type")
+
+
+def test_an_answer_that_is_not_json_cannot_be_had(nothing_stored: Client) -> None:
+    refused(nothing_stored.get(TASKS, headers={"accept": "text/html"}), 406, "Accept")
+
+
+@pytest.mark.parametrize("path", [TASKS, "/api/v2/tokens/"])
+def test_eleven_megabytes_are_too_many(nothing_stored: Client, path: str) -> None:
+    body = b'{"taskName": "%s"}' % (b"x" * 11_000_000)
+    refused(nothing_stored.post(path, body, content_type="application/json"), 413)
+
+
+@pytest.mark.parametrize(
+    "body", [b"[%s1]" % (b"1," * 4_900_000), b"{%s}" % b",".join(b'"k%d":1' % n for n in range(600_000))]
+)
+def test_many_small_values_are_refused_in_time(nothing_stored: Client, body: bytes) -> None:
+    started = time.monotonic()
+    refused(nothing_stored.post(TASKS, body, content_type="application/json"), 422)
+    assert time.monotonic() - started < 8
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("stauts=done", "stauts"), ("status=odd", "status"), ("status=done&status=failed", "status"), ("user=%00", "user"),
+        ("name=" + "x" * 257, "name"), ("parent=x", "parent"), ("parent=-1", "parent"), ("parent=1.5", "parent"),
+        ("parent=9223372036854775808", "parent"), ("parent=NaN", "parent"), ("created_after=yesterday", "created_after"),
+        ("page_size=0", "page_size"), ("page_size=-1", "page_size"), ("page_size=x", "page_size"),
+        ("page_size=" + "9" * 30, "page_size"), ("cursor=%00", "cursor"), ("cursor=x", "cursor"), ("cursor=cD14", "cursor"),
+        ("cursor=cD05OTk5OTk5OTk5OTk5OTk5OTk5", "cursor"), ("cursor=%C3%A9", "cursor"), ("cursor=bz14", "cursor"),
+        ("x" * 1000 + "=1", "x" * 100),
+    ],
+)  # fmt: skip
+def test_a_bad_query_names_the_parameter(nothing_stored: Client, query: str, field: str) -> None:
+    refused(nothing_stored.get(f"{TASKS}?{query}"), 422, field)
+
+
+@pytest.mark.parametrize("value", ["0001-01-01T00:00:00%2B23:59", "9999-12-31T23:59:59-23:59", "2020-01-01"])
+def test_times_at_the_edge_are_answered(nothing_stored: Client, value: str) -> None:
+    assert nothing_stored.get(f"{TASKS}?created_after={value}").status_code in (200, 422)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["archived=yes", "archived=1", "task=x", "error=%00", "with=1", "changed_after=0001-01-01T00:00:00%2B23:59"],
+)
+def test_bad_queries_of_jobs(nothing_stored: Client, query: str) -> None:
+    refused(nothing_stored.get(f"/api/v2/jobs/?{query}"), 422, query.partition("=")[0])
+
+
+@pytest.mark.parametrize("error", ["pilot:--5", "pilot:x", "odd:1", ":", "pilot:99999999999999", "payload:\u0663"])
+def test_errors_that_do_not_exist_are_those_of_no_job(nothing_stored: Client, error: str) -> None:
+    assert nothing_stored.get("/api/v2/jobs/", {"error": error}).json()["results"] == []
+
+
+def test_a_resource_takes_no_parameters(nothing_stored: Client, make_task: Callable[..., Any]) -> None:
+    task = make_task()
+    try:
+        refused(nothing_stored.get(f"{TASKS}{task.id}/?verbose=1"), 422, "verbose")
+    finally:
+        task.delete()
+
+
+@pytest.mark.parametrize(
+    "wanted", ["9223372036854775807", "9223372036854775808", "9" * 40, "0", "-1", "x", "1.0", "%00", "1e3"]
+)
+@pytest.mark.parametrize(
+    "address",
+    ["tasks/{}/", "tasks/{}/params/", "tasks/{}/datasets/", "tasks/{}/jobs/", "tasks/{}/log/", "tasks/{}/commands/",
+     "jobs/{}/", "datasets/{}/files/"],
+)  # fmt: skip
+def test_ids_of_nothing_are_not_found(nothing_stored: Client, address: str, wanted: str) -> None:
+    refused(nothing_stored.get(f"/api/v2/{address.format(wanted)}"), 404)
+
+
+@pytest.mark.parametrize("wanted", ["9223372036854775808", "5"])
+def test_ids_of_nothing_take_no_commands(nothing_stored: Client, wanted: str) -> None:
+    refused(nothing_stored.post(f"{TASKS}{wanted}/commands/", {"command": "kill"}, "application/json"), 404)
+    refused(nothing_stored.delete(f"/api/v2/tokens/{wanted}/"), 404)
+
+
+@pytest.mark.parametrize("method", ["put", "patch", "delete", "options", "trace"])
+def test_another_method_is_refused(nothing_stored: Client, method: str) -> None:
+    answer = getattr(nothing_stored, method)(TASKS)
+    refused(answer, 405)
+    assert "GET" in answer["Allow"]
+
+
+@pytest.mark.parametrize("address", ["/api/", "/api/v2", "/api/v2/nothing/", "/api/v9/x", "/api/v2/tasks"])
+def test_an_unknown_address_is_a_problem_document(client: Client, address: str) -> None:
+    refused(client.get(address), 404)
+
+
+def test_a_bad_token_is_refused(client: Client) -> None:
+    for header in ("Bearer nothing", "Bearer jedi_\u00e9", f"Bearer {'x' * 10_000}"):
+        answer = client.get(TASKS, headers={"authorization": header})
+        refused(answer, 401)
+        assert answer["WWW-Authenticate"] == "Bearer"
+
+
+def test_a_bad_host_is_refused(client: Client) -> None:
+    refused(client.get(TASKS, headers={"host": "evil.example"}), 400)
+
+
+def crash(request: Any) -> Any:
+    raise RuntimeError("a secret of the inside")
+
+
+urlpatterns = [path("api/safe", require_safe(crash)), path("api/crash", crash), path("crash", crash)]
+handler500 = "jedisite.problems.server_error"
+
+
+@override_settings(ROOT_URLCONF=__name__)
+def test_views_outside_the_framework_answer_with_problem_documents() -> None:
+    client = Client(raise_request_exception=False)
+    answer = client.post("/api/safe")
+    refused(answer, 405)
+    assert answer["Allow"] == "GET, HEAD"
+    answer = client.get("/api/crash")
+    refused(answer, 500)
+    assert b"secret" not in answer.content
+    assert client.get("/crash")["Content-Type"].startswith("text/html")
+
+
+NAMES = st.sampled_from(
+    ["taskName", "prodSourceLabel", "noInput", "nEvents", "jobParameters", "log", "mergeSpec", "vo", "userName", "goal",
+     "taskPriority", "architecture", "parent_tid", "parentTaskName", "uniqueTaskName", "dsForIN", "site", "reqID"]
+)  # fmt: skip
+LEAVES = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40)
+    | st.sampled_from(["user", "a\x00b", "\ud800", "${SN}", "%s", "'; DROP TABLE jobs; --", 2**63, -(2**63) - 1, 10**400])
+)  # fmt: skip
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+)
+BODIES = VALUES | st.dictionaries(NAMES | st.text(max_size=8), VALUES, max_size=6)
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(body=BODIES, merged=st.booleans(), address=st.sampled_from([TASKS, "/api/v2/tokens/", f"{TASKS}7/commands/"]))
+def test_any_json_is_answered_without_a_crash(
+    api: Api, rows_stored: Counts, make_task: Callable[..., Any], task_params: Callable[..., Any], body: Any, merged: bool,
+    address: str,
+) -> None:  # fmt: skip
+    from tasks_app.models import Task
+
+    client = api()
+    if not Task.objects.filter(pk=7).exists():
+        make_task(id=7)
+    if merged and isinstance(body, dict):
+        body = {**task_params(), **body}
+    before = rows_stored()
+    answer = client.post(address, json.dumps(body), content_type="application/json")
+    if answer.status_code in (201, 202):
+        return
+    assert 400 <= answer.status_code < 500 and answer["Content-Type"] == PROBLEM
+    assert json.loads(answer.content)["status"] == answer.status_code
+    assert rows_stored() == before
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.integers(0, len(GOOD)), piece=st.binary(max_size=6), cut=st.integers(0, 5))
+def test_a_spoilt_submission_is_answered_without_a_crash(
+    api: Api, rows_stored: Counts, place: int, piece: bytes, cut: int
+) -> None:
+    client = api()
+    before = rows_stored()
+    body = GOOD + b"}"
+    answer = client.post(TASKS, body[:place] + piece + body[place + cut :], content_type="application/json")
+    if answer.status_code == 201:
+        return
+    assert answer.status_code in (400, 422) and answer["Content-Type"] == PROBLEM
+    assert rows_stored() == before

@@ -1,0 +1,74 @@
+"""The API over a real connection, and its schema."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from pytest_django.live_server_helper import LiveServer
+
+from tasks_app.models import Task
+
+TASKS = "/api/v2/tasks/"
+
+
+def call(
+    server: LiveServer, method: str, path: str, token: str = "", body: bytes | None = None
+) -> tuple[int, Any, Any]:
+    """(status, headers, JSON) of one request."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    if body is not None:
+        headers["Content-Type"] = "application/json"
+    request = urllib.request.Request(server.url + path, body, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, answer.headers, json.load(answer)
+    except urllib.error.HTTPError as exc:
+        with exc:
+            return exc.code, exc.headers, json.load(exc)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_script_submits_reads_and_commands(
+    live_server: LiveServer, make_token: Callable[..., str], task_params: Callable[..., dict[str, Any]]
+) -> None:
+    token = make_token()
+    status, headers, task = call(live_server, "POST", TASKS, token, json.dumps(task_params()).encode())
+    assert status == 201
+    assert call(live_server, "GET", headers["Location"], token)[2]["id"] == task["id"]
+    status, _, command = call(live_server, "POST", f"{headers['Location']}commands/", token, b'{"command": "kill"}')
+    assert (status, command["status"]) == (202, "waiting")
+    listed = call(live_server, "GET", f"{TASKS}?user=ada&page_size=1", token)[2]
+    assert [row["id"] for row in listed["results"]] == [task["id"]] and listed["next"] is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_too_large_gets_its_answer(live_server: LiveServer, make_token: Callable[..., str]) -> None:
+    token = make_token()
+    status, headers, body = call(live_server, "POST", TASKS, token, b'"%s"' % (b"x" * 11_000_000))
+    assert (status, headers["Content-Type"], body["status"]) == (413, "application/problem+json", 413)
+    assert call(live_server, "GET", TASKS, "jedi_nobody")[0] == 401
+    assert call(live_server, "GET", "/api/v2/nothing/", token)[0] == 404
+    assert Task.objects.count() == 0
+
+
+def test_the_schema_is_valid_and_complete(tmp_path: Any) -> None:
+    call_command("spectacular", "--fail-on-warn", "--validate", file=str(tmp_path / "schema.yml"))
+
+
+@pytest.mark.django_db
+def test_the_schema_and_its_viewer_are_open_to_all(client: Client) -> None:
+    schema = client.get("/api/v2/schema/").json()
+    submit = schema["paths"]["/api/v2/tasks/"]["post"]
+    assert "4XX" in submit["responses"] and {"name": "Idempotency-Key"}.items() <= submit["parameters"][0].items()
+    body = submit["requestBody"]["content"]["application/json"]["schema"]
+    assert {"taskName", "prodSourceLabel"} <= set(body["required"]) and "nFilesPerJob" in body["properties"]
+    page = client.get("/api/docs/")
+    assert page.status_code == 200 and "/static/drf_spectacular_sidecar/" in page.content.decode()
+    assert "//cdn" not in page.content.decode()

@@ -1,0 +1,283 @@
+"""Reading and commanding: what each resource shows, filters and pages, and who may command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from brokerage_app.models import Queue, VerdictRecord
+from jedisite.agents import synchronise_after_migrate
+from jedisite.models import Agent, ApiToken, AuditEntry
+from tasks_app.models import (
+    Command,
+    Dataset,
+    File,
+    Job,
+    JobArchive,
+    JobFile,
+    JobMetadata,
+    JobParams,
+    JobStatusLog,
+    Task,
+    TaskStatusLog,
+)  # fmt: skip
+from tasks_app.states import COMMAND_ACCEPTED_IN, TaskCommand, TaskStatus
+
+TASKS = "/api/v2/tasks/"
+pytestmark = pytest.mark.django_db
+Api = Callable[..., Client]
+Make = Callable[..., Any]
+
+
+def ids(answer: Any) -> list[int]:
+    assert answer.status_code == 200, answer.content
+    return [row["id"] for row in answer.json()["results"]]
+
+
+def test_pages_walk_over_all_tasks_newest_first_and_back(api: Api, make_task: Make) -> None:
+    client = api()
+    made = [make_task().id for _ in range(7)][::-1]
+    seen, url, previous = [], f"{TASKS}?page_size=3", None
+    while url:
+        answer = client.get(url)
+        seen += ids(answer)
+        url, previous = answer.json()["next"], answer.json()["previous"]
+    assert seen == made
+    assert ids(client.get(previous)) == made[3:6]
+
+
+@pytest.mark.parametrize(
+    ("query", "chosen"),
+    [
+        ("status=done", [1]), ("status=done,failed", [2, 1]), ("user=eve", [2]), ("name=SPECIAL", [3]), ("type=prod", [4]),
+        ("parent=77", [5]), ("created_before=2020-01-01T00:00:00Z", [6]), ("created_after=2020-01-01T00:00:00Z&user=eve", [2]),
+        ("label=managed", [4]),
+    ],
+)  # fmt: skip
+def test_tasks_are_filtered(api: Api, make_task: Make, query: str, chosen: list[int]) -> None:
+    make_task(id=1, status="done")
+    make_task(id=2, status="failed", user="eve")
+    make_task(id=3, name="user.ada.special.one")
+    make_task(id=4, task_type="prod", prod_source_label="managed")
+    make_task(id=5, parent_id=77)
+    make_task(id=6, creation_date=timezone.now() - timedelta(days=365 * 20))
+    assert ids(api().get(f"{TASKS}?{query}")) == chosen
+
+
+@pytest.mark.parametrize("path", [TASKS, "/api/v2/jobs/", f"{TASKS}5/jobs/", f"{TASKS}5/datasets/", f"{TASKS}5/log/"])
+def test_lists_cost_the_same_for_any_number(
+    api: Api, make_task: Make, make_job: Make, make_dataset: Make, django_assert_max_num_queries: Any, path: str
+) -> None:
+    task = make_task(id=5)
+    for number in range(30):
+        make_task()
+        make_job(task_id=task.id)
+        make_dataset(task, name=f"d{number}")
+        TaskStatusLog.objects.create(task_id=task.id, status="running", by="x")
+    client = api()
+    with django_assert_max_num_queries(5):
+        assert len(ids(client.get(f"{path}?page_size=30"))) == 30
+
+
+def test_a_task_shows_what_stands_around_it(api: Api, make_task: Make, make_job: Make, make_dataset: Make) -> None:
+    task = make_task(error_dialog="waits for a site", split_rule="NF=2")
+    make_dataset(task, files=10, files_to_be_used=10, files_used=6, files_finished=4, files_failed=1)
+    make_dataset(task, name="second", master_id=1, files=99)
+    make_dataset(task, name="out", type="output", files=7)
+    for status in ("running", "running", "finished"):
+        make_job(task_id=task.id, status=status)
+    JobArchive.objects.create(id=3, task_id=task.id, status="finished")
+    for sentence in ("0 of 2 sites.", "1 of 2 sites."):
+        VerdictRecord.objects.create(
+            task_id=task.id, chosen=[], skipped=[["B", "memory", "too small"]], sentence=sentence
+        )
+    found = api().get(f"{TASKS}{task.id}/").json()
+    assert found["progress"] == {"total": 10, "finished": 4, "failed": 1, "working": 1, "waiting": 4, "percent": 40}
+    assert found["jobs"] == {"finished": 2, "running": 2}
+    assert [d["name"] for d in found["datasets"]] == ["user.ada:data", "second", "out"]
+    assert found["datasets"][0]["files_finished"] == 4
+    assert found["verdict"]["sentence"] == "1 of 2 sites." and found["error_dialog"] == "waits for a site"
+    assert found["split_rule"] == "NF=2" and not {"locked_by", "fence"} & set(found)
+
+
+def test_what_belongs_to_a_task_is_listed(api: Api, make_task: Make, make_job: Make, make_dataset: Make) -> None:
+    client, task, other = api(), make_task(), make_task()
+    dataset = make_dataset(task)
+    make_dataset(other)
+    job = make_job(task_id=task.id)
+    make_job(task_id=other.id)
+    JobArchive.objects.create(id=3, task_id=task.id, status="failed")
+    File.objects.create(id=1, task_id=task.id, dataset_id=dataset.id, lfn="a", type="input", status="ready")
+    File.objects.create(id=2, task_id=task.id, dataset_id=dataset.id, lfn="b", type="input", status="finished")
+    assert ids(client.get(f"{TASKS}{task.id}/datasets/")) == [dataset.id]
+    assert ids(client.get(f"{TASKS}{task.id}/jobs/")) == [job.id]
+    assert ids(client.get(f"{TASKS}{task.id}/jobs/?archived=true")) == [3]
+    assert ids(client.get(f"{TASKS}{task.id}/jobs/?status=failed")) == []
+    assert ids(client.get(f"/api/v2/datasets/{dataset.id}/files/")) == [1, 2]
+    assert ids(client.get(f"/api/v2/datasets/{dataset.id}/files/?status=finished")) == [2]
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_job_is_found_in_the_archive_too(api: Api, make_job: Make, archived: bool) -> None:
+    model = JobArchive if archived else Job
+    model._default_manager.create(id=9, task_id=1, status="failed", exe_error_code=3, secret_hash=b"x")
+    JobParams.objects.create(id=9, params="--events 5")
+    JobMetadata.objects.create(id=9, metadata={"nEvents": 5})
+    JobFile.objects.create(job_id=9, type="log", lfn="l.tgz")
+    JobStatusLog.objects.create(job_id=9, status="failed", by="pilot")
+    found = api().get("/api/v2/jobs/9/").json()
+    assert found["archived"] is archived and found["exe_error_code"] == 3
+    assert found["params"] == "--events 5" and found["metadata"] == {"nEvents": 5}
+    assert [f["lfn"] for f in found["files"]] == ["l.tgz"] and [entry["by"] for entry in found["log"]] == ["pilot"]
+    assert not {"secret_hash", "fence"} & set(found)
+
+
+def test_a_command_is_queued_and_listed(api: Api, make_task: Make) -> None:
+    client, task = api(), make_task()
+    answer = client.post(
+        f"{TASKS}{task.id}/commands/", {"command": "finish", "reason": "enough", "soft": True}, "application/json"
+    )
+    assert answer.status_code == 202
+    assert client.get(f"{TASKS}{task.id}/commands/").json()["results"] == [answer.json()]
+    command = Command.objects.get()
+    assert (command.name, command.owner, command.comment, command.parameters) == (
+        "finish",
+        "ada",
+        "enough",
+        {"soft": True},
+    )
+    assert AuditEntry.objects.filter(actor="ada", action="finish", object_id=str(task.id)).exists()
+
+
+@pytest.mark.parametrize("command", list(TaskCommand))
+@pytest.mark.parametrize("status", list(TaskStatus))
+def test_a_command_that_the_state_refuses_is_a_conflict(
+    api: Api, make_task: Make, status: TaskStatus, command: TaskCommand
+) -> None:
+    task = make_task(status=status)
+    answer = api().post(f"{TASKS}{task.id}/commands/", {"command": command}, "application/json")
+    if status in COMMAND_ACCEPTED_IN[command]:
+        assert answer.status_code == 202
+    else:
+        assert answer.status_code == 409 and Command.objects.count() == 0
+        assert f"is {status}; {command} is accepted in" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("role", "code"), [("anonymous", 401), ("user", 202), ("shifter", 403), ("production", 202), ("administrator", 202)]
+)
+def test_only_the_owner_and_production_command_a_task(api: Api, make_task: Make, role: str, code: int) -> None:
+    task = make_task(user="ada")
+    answer = api(role).post(f"{TASKS}{task.id}/commands/", {"command": "kill"}, "application/json")
+    assert answer.status_code == code and Command.objects.count() == (code == 202)
+
+
+def test_another_user_may_not_command_a_task(api: Api, make_task: Make) -> None:
+    answer = api("user", name="eve").post(
+        f"{TASKS}{make_task(user='ada').id}/commands/", {"command": "kill"}, "application/json"
+    )
+    assert answer.status_code == 403 and "belongs to ada" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "command"), ({"command": "explode"}, "command"), ({"command": 5}, "command"), ({"command": ["kill"]}, "command"),
+        ({"command": "kill", "reason": 5}, "reason"), ({"command": "kill", "reason": "x" * 1001}, "reason"),
+        ({"command": "kill", "soft": "yes"}, "soft"), ({"command": "kill", "soft": True}, "soft"),
+        ({"command": "kill", "hard": True}, "hard"), ([], ""), ("kill", ""), (None, ""),
+    ],
+)  # fmt: skip
+def test_a_bad_command_names_the_field(api: Api, make_task: Make, body: Any, field: str) -> None:
+    task = make_task()
+    answer = api().post(f"{TASKS}{task.id}/commands/", json.dumps(body), "application/json")
+    assert answer.status_code == 422, answer.content
+    assert [e["field"] for e in answer.json()["errors"]] == [field] and Command.objects.count() == 0
+
+
+def test_queues_agents_and_parameters_are_listed(api: Api) -> None:
+    client = api()
+    for name in ("B", "A", "C"):
+        Queue.objects.create(name=name, site_name=name)
+    first = client.get("/api/v2/queues/?page_size=2").json()
+    assert [q["name"] for q in first["results"] + client.get(first["next"]).json()["results"]] == ["A", "B", "C"]
+    synchronise_after_migrate()
+    Agent.objects.filter(name="feeder").update(last_error="Traceback\n  secret\nValueError: bad")
+    agents = {a["name"]: a for a in client.get("/api/v2/agents/").json()["results"]}
+    assert agents["feeder"]["last_error"] == "ValueError: bad"
+    keys = {k["name"]: k for k in Client().get("/api/v2/task-parameters/").json() if not k["inside"]}
+    assert keys["taskName"]["required"] is True and keys["nFilesPerJob"]["split_rule"] == "NF"
+
+
+class TestTokens:
+    URL = "/api/v2/tokens/"
+
+    def test_a_token_is_shown_once_and_works(self, api: Api, make_user: Make) -> None:
+        people = Client()
+        people.force_login(make_user("ada"))
+        made = people.post(self.URL, {"name": "laptop", "days": 365}, "application/json")
+        assert made.status_code == 201 and made["Cache-Control"] == "no-store"
+        token = made.json()["token"]
+        mine = Client(headers={"authorization": f"Bearer {token}"})
+        assert mine.get(TASKS).status_code == 200
+        listed = mine.get(self.URL)
+        assert [t["name"] for t in listed.json()["results"]] == ["laptop"] and token not in listed.content.decode()
+        assert not ApiToken.objects.filter(name=token).exists()
+
+    def test_a_revoked_token_is_refused_at_once(self, api: Api, make_token: Make) -> None:
+        token = make_token()
+        mine = Client(headers={"authorization": f"Bearer {token}"})
+        row = mine.get(self.URL).json()["results"][0]
+        assert mine.delete(f"{self.URL}{row['id']}/").status_code == 204
+        assert mine.get(self.URL).status_code == 401
+
+    def test_nobody_sees_or_revokes_the_tokens_of_others(self, api: Api) -> None:
+        ada = api()
+        row = ada.get(self.URL).json()["results"][0]
+        for role in ("production", "administrator"):
+            other = api(role)
+            assert row["id"] not in ids(other.get(self.URL))
+            assert other.delete(f"{self.URL}{row['id']}/").status_code == 404
+        assert ada.get(self.URL).status_code == 200
+
+    def test_a_token_made_with_a_token_does_not_outlive_it(self, make_token: Make) -> None:
+        token = make_token(days=2)
+        answer = Client(headers={"authorization": f"Bearer {token}"}).post(
+            self.URL, {"name": "child", "days": 300}, "application/json"
+        )
+        assert answer.status_code == 201
+        parent, child = ApiToken.objects.order_by("id")
+        assert abs(child.expires - parent.expires) < timedelta(seconds=5)
+
+    @pytest.mark.parametrize(
+        ("body", "field"),
+        [({"days": 3}, "name"), ({"name": "x" * 101}, "name"), ({"name": ""}, "name"), ({"name": "x", "days": 366}, "days"),
+         ({"name": "x", "days": 0}, "days"), ({"name": "x", "days": "3"}, "days"), ({"name": "x", "days": 1e300}, "days"),
+         ({"name": "x", "kind": "pilot"}, "kind"), ({"name": "x", "user": "eve"}, "user")],
+    )  # fmt: skip
+    def test_a_bad_wish_names_the_field(self, api: Api, body: dict[str, Any], field: str) -> None:
+        client = api()
+        answer = client.post(self.URL, body, "application/json")
+        assert answer.status_code == 422 and [e["field"] for e in answer.json()["errors"]] == [field]
+        assert ApiToken.objects.count() == 1
+
+    def test_a_session_without_the_csrf_token_makes_none(self, make_user: Make) -> None:
+        people = Client(enforce_csrf_checks=True)
+        people.force_login(make_user("ada"))
+        answer = people.post(self.URL, {"name": "x"}, "application/json")
+        assert answer.status_code == 403 and answer["Content-Type"] == "application/problem+json"
+        assert ApiToken.objects.count() == 0
+
+
+def test_dataset_rows_name_their_task(
+    api: Api, make_task: Callable[..., Task], make_dataset: Callable[..., Dataset]
+) -> None:
+    task = make_task()
+    make_dataset(task)
+    assert api().get(f"{TASKS}{task.id}/datasets/").json()["results"][0]["task_id"] == task.id

@@ -1,0 +1,188 @@
+"""Submitting tasks: who may submit what, and the same submission twice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from jedisite.models import AuditEntry
+from tasks_app.models import SubmissionKey, Task, TaskParams
+
+TASKS = "/api/v2/tasks/"
+pytestmark = pytest.mark.django_db
+Api = Callable[..., Client]
+Params = Callable[..., dict[str, Any]]
+
+
+def post(client: Client, body: Any, **headers: str) -> Any:
+    return client.post(
+        TASKS, body, content_type="application/json", headers={k.replace("_", "-"): v for k, v in headers.items()}
+    )
+
+
+def fields(answer: Any) -> list[str]:
+    return [e["field"] for e in answer.json()["errors"]]
+
+
+def test_a_submitted_task_is_registered_and_shown(api: Api, task_params: Params) -> None:
+    client = api()
+    answer = post(client, task_params(taskPriority=500))
+    assert answer.status_code == 201
+    body = answer.json()
+    assert answer["Location"] == f"{TASKS}{body['id']}/"
+    assert body["status"] == "registered" and body["user"] == "ada" and body["task_priority"] == 500
+    assert client.get(answer["Location"]).json() == body
+    assert client.get(f"{answer['Location']}params/").json() == task_params(taskPriority=500)
+
+
+def test_every_fault_is_named_and_nothing_is_stored(
+    api: Api, task_params: Params, rows_stored: Callable[[], dict[str, int]]
+) -> None:
+    client = api()
+    before = rows_stored()
+    answer = post(client, {**task_params(taskName="", nEvents=-1), "nEventPerJob": 3})
+    assert answer.status_code == 422 and answer["Content-Type"] == "application/problem+json"
+    assert sorted(fields(answer)) == ["nEventPerJob", "nEvents", "taskName"]
+    assert all(e["rule"] and e["message"] for e in answer.json()["errors"])
+    assert rows_stored() == before
+
+
+@pytest.mark.parametrize("role", ["user", "shifter", "production", "administrator"])
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"prodSourceLabel": "managed"}, "prodSourceLabel"),
+        ({"taskType": "prod"}, "taskType"),
+        ({"prodSourceLabel": "test"}, None),
+    ],
+)
+def test_production_needs_the_production_right(
+    api: Api, task_params: Params, role: str, changes: dict[str, str], field: str | None
+) -> None:
+    answer = post(api(role), task_params(**changes))
+    if field and role in ("user", "shifter"):
+        assert answer.status_code == 422 and fields(answer) == [field]
+    else:
+        assert answer.status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("role", "priority", "owner"),
+    [("user", 1000, "ada"), ("shifter", 1000, "shifter"), ("production", 5000, "eve"), ("administrator", 5000, "eve")],
+)
+def test_only_production_sets_owners_and_high_priorities(
+    api: Api, task_params: Params, role: str, priority: int, owner: str
+) -> None:
+    answer = post(api(role), task_params(taskPriority=5000, currentPriority=6000, userName="eve"))
+    task = Task.objects.get(pk=answer.json()["id"])
+    stored = TaskParams.objects.get(pk=task.id).params
+    assert (task.user, task.task_priority) == (owner, priority)
+    # The refiner reads the stored dictionary later, and must not find what was not allowed.
+    assert (stored["userName"], stored["taskPriority"]) == (owner, priority)
+    assert stored["currentPriority"] == (1000 if priority == 1000 else 6000)
+
+
+def test_who_submits_for_another_is_on_record(api: Api, task_params: Params) -> None:
+    post(api("production"), task_params(userName="eve"))
+    assert AuditEntry.objects.filter(actor="production", action="submit for", details={"user": "eve"}).exists()
+
+
+def test_the_parent_is_the_newest_own_task_of_the_name(
+    api: Api, task_params: Params, make_task: Callable[..., Task]
+) -> None:
+    make_task(name="user.ada.parent")
+    newest = make_task(name="user.ada.parent", status="done")
+    make_task(name="user.ada.parent", user="eve")
+    answer = post(api(), task_params(parentTaskName="user.ada.parent"))
+    assert answer.json()["parent_id"] == newest.id
+
+
+@pytest.mark.parametrize(("name", "value"), [("parentTaskName", "user.ada.nothing"), ("parent_tid", 77)])
+def test_an_unknown_parent_is_a_fault(
+    api: Api, task_params: Params, rows_stored: Callable[[], dict[str, int]], name: str, value: Any
+) -> None:
+    client = api()
+    before = rows_stored()
+    answer = post(client, task_params(**{name: value}), idempotency_key="k")
+    assert answer.status_code == 422 and fields(answer) == [name]
+    assert rows_stored() == before
+
+
+@pytest.mark.parametrize(("status", "code"), [("running", 409), ("pending", 409), ("done", 201), ("broken", 201)])
+def test_a_unique_name_is_refused_while_a_task_of_it_is_open(
+    api: Api, task_params: Params, make_task: Callable[..., Task], status: str, code: int
+) -> None:
+    old = make_task(name="user.ada.test", status=status)
+    make_task(name="user.ada.test", user="eve")
+    answer = post(api(), task_params(uniqueTaskName=True))
+    assert answer.status_code == code
+    if code == 409:
+        assert str(old.id) in answer.json()["detail"] and status in answer.json()["detail"]
+    assert post(api(), task_params(uniqueTaskName=False)).status_code == 201
+
+
+def test_the_same_key_gets_the_same_task(api: Api, task_params: Params) -> None:
+    client = api()
+    first = post(client, task_params(uniqueTaskName=True), idempotency_key="one")
+    again = post(client, task_params(uniqueTaskName=True), idempotency_key="one")
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.json() == first.json() and again["Location"] == first["Location"]
+    assert Task.objects.count() == 1
+
+
+def test_a_key_belongs_to_its_caller_and_body(api: Api, task_params: Params) -> None:
+    first = post(api(), task_params(), idempotency_key="one")
+    other = post(api("user", name="eve"), task_params(), idempotency_key="one")
+    assert first.json()["id"] != other.json()["id"]
+    changed = post(api(), task_params(nEvents=99), idempotency_key="one")
+    assert changed.status_code == 422 and fields(changed) == ["Idempotency-Key"]
+
+
+def test_a_key_is_forgotten_after_a_day(api: Api, task_params: Params) -> None:
+    client = api()
+    first = post(client, task_params(), idempotency_key="one")
+    SubmissionKey.objects.update(created=timezone.now() - timedelta(hours=24, minutes=1))
+    again = post(client, task_params(nEvents=3), idempotency_key="one")
+    assert again.status_code == 201 and again.json()["id"] != first.json()["id"]
+    assert SubmissionKey.objects.count() == 1
+
+
+@pytest.mark.parametrize("key", ["", " ", "x" * 256, "a\u00e9", "tab\there"])
+def test_a_key_that_is_no_key_is_refused(api: Api, task_params: Params, key: str) -> None:
+    answer = post(api(), task_params(), idempotency_key=key)
+    assert answer.status_code == 422 and fields(answer) == ["Idempotency-Key"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("how", ["key", "unique name"])
+def test_many_at_once_make_one_task(make_token: Callable[..., str], task_params: Params, how: str) -> None:
+    token, clients = make_token(), 6
+    ready = threading.Barrier(clients)
+    codes: list[int] = []
+
+    def submit() -> None:
+        client = Client(headers={"authorization": f"Bearer {token}"})
+        ready.wait()
+        try:
+            if how == "key":
+                answer = post(client, task_params(), idempotency_key="one")
+            else:
+                answer = post(client, task_params(uniqueTaskName=True))
+            codes.append(answer.status_code)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=submit) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Task.objects.count() == 1
+    assert sorted(codes) == ([201] * clients if how == "key" else [201] + [409] * (clients - 1))
