@@ -127,9 +127,11 @@ def _feed_page(target: FeedTarget, records: Iterable[Record], now: datetime, *, 
 
 
 def hold(cursor: psycopg.Cursor[Any], task_id: int, fence: int) -> None:
-    """Lock the task's row if our claim on it still stands. Raises LostClaimError."""
-    cursor.execute("SELECT 1 FROM jedi_tasks WHERE jeditaskid = %s AND fence = %s FOR UPDATE", [task_id, fence])
-    if cursor.fetchone() is None:
+    """Lock the task's row and renew the lease if our claim on it still stands. Raises LostClaimError."""
+    cursor.execute(
+        "UPDATE jedi_tasks SET lockedtime = clock_timestamp() WHERE jeditaskid = %s AND fence = %s", [task_id, fence]
+    )
+    if cursor.rowcount == 0:
         raise LostClaimError(f"the claim on task {task_id} is gone")
 
 

@@ -55,14 +55,18 @@ def move_task(
     reason: str = "",
     remember: bool = False,
     wait: timedelta | None = None,
+    fence: int | None = None,
     **columns: Any,
 ) -> Task:
     """Change a task's state; the only place that does, besides its creation.
 
     `remember` keeps the state it leaves, to return to. `wait` hides the task from agents for that time. `columns` are
-    further attributes to set. The task's lock is freed. Raises IllegalMoveError, and then writes nothing.
+    further attributes to set. The task's lock is freed. With `fence`, the move is the last act of a claim. Raises
+    IllegalMoveError, or LostClaimError when that claim is gone, and then writes nothing.
     """
     task = Task.objects.select_for_update().get(pk=task_id)
+    if fence is not None and task.fence != fence:
+        raise LostClaimError(f"the claim on task {task_id} is gone")
     check_task_move(task.status, to)
     now = timezone.now()
     TaskStatusLog.objects.create(
@@ -164,17 +168,17 @@ def check_command(task: Task, command: str) -> None:
         )
 
 
-def set_aside(task_id: int, *, by: str, reason: str, wait: timedelta, frozen: bool = True) -> None:
+def set_aside(task_id: int, fence: int, *, by: str, reason: str, wait: timedelta, frozen: bool = True) -> None:
     """Put a task into pending with the reason for people to read; it is tried again after `wait`."""
     more: dict[str, Any] = {"error_dialog": reason}
     if not frozen:
         more["frozen_time"] = None
-    move_task(task_id, TaskStatus.PENDING, by=by, reason=reason, remember=True, wait=wait, **more)
+    move_task(task_id, TaskStatus.PENDING, by=by, reason=reason, remember=True, wait=wait, fence=fence, **more)
 
 
-def break_task(task_id: int, *, by: str, reason: str) -> None:
+def break_task(task_id: int, fence: int, *, by: str, reason: str) -> None:
     """The task cannot ever run: it will be broken, with the reason on it."""
-    move_task(task_id, TaskStatus.TOBROKEN, by=by, reason=reason, error_dialog=reason)
+    move_task(task_id, TaskStatus.TOBROKEN, by=by, reason=reason, fence=fence, error_dialog=reason)
 
 
 def claim_tasks(by: str, statuses: Iterable[str], limit: int, *, condition: str = "TRUE") -> list[tuple[int, int]]:
@@ -207,8 +211,9 @@ def release_task(task_id: int, fence: int, *, wait: timedelta = timedelta(), not
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            """UPDATE jedi_tasks SET lockedby = NULL, lockedtime = NULL, next_check_at = clock_timestamp() + %s * interval '1 second',
-                      errordialog = coalesce(%s, errordialog) WHERE jeditaskid = %s AND fence = %s""",
+            """UPDATE jedi_tasks SET lockedby = NULL, lockedtime = NULL,
+                      next_check_at = clock_timestamp() + %s * interval '1 second', errordialog = coalesce(%s, errordialog)
+                WHERE jeditaskid = %s AND fence = %s""",
             [wait.total_seconds(), note, task_id, fence],
         )
 

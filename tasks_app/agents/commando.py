@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import structlog
 from django.db import connection, transaction
 from django.utils import timezone
 
-from jedisite.agents import Pass
+from jedisite.agents import Pass, owner
 from jedisite.sql import hot_cursor
 from tasks_app import moves
 from tasks_app.accounting.outcomes import Outcome, book
@@ -14,6 +15,7 @@ from tasks_app.models import Command, Dataset, Task
 from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.states import JOB_QUEUED, JobStatus, TaskCommand, TaskStatus
 
+log = structlog.get_logger(__name__)
 ME = "commando"
 LIMIT = 50
 ATTEMPTS_ADDED = 5
@@ -45,11 +47,15 @@ def _obey_one() -> bool:
         return False
     task = Task.objects.select_for_update().get(pk=command.task_id)
     try:
-        moves.check_command(task, command.name)
-        command.answer = _ACTIONS[TaskCommand(command.name)](task, command)
-        command.status = "done"
+        with transaction.atomic():  # a refused command leaves nothing behind
+            moves.check_command(task, command.name)
+            command.answer = _ACTIONS[TaskCommand(command.name)](task, command)
+            command.status = "done"
     except moves.CommandRefusedError as exc:
         command.status, command.answer = "refused", str(exc)
+    except Exception as exc:
+        log.exception("commando.failed", command=command.id, task=task.id)
+        command.status, command.answer = "refused", f"an unexpected error stopped it: {type(exc).__name__}: {exc}"
     command.ended = timezone.now()
     command.save(update_fields=["status", "answer", "ended"])
     return True
@@ -160,7 +166,8 @@ def _shift(task_id: int, old: str, new: str, by: str) -> int:
     """Move all jobs of a task from one queued state to another. Returns how many."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """WITH locked AS (SELECT pandaid FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = %(old)s ORDER BY pandaid FOR UPDATE),
+            """WITH locked AS (SELECT pandaid FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = %(old)s
+                                ORDER BY pandaid FOR UPDATE),
                     moved AS (UPDATE jobs SET jobstatus = %(new)s, statechangetime = clock_timestamp(),
                                      modificationtime = clock_timestamp()
                                WHERE pandaid IN (SELECT pandaid FROM locked) RETURNING pandaid, computingsite)
@@ -173,21 +180,22 @@ def _shift(task_id: int, old: str, new: str, by: str) -> int:
 
 def _complete(status: str) -> int:
     """Tasks that are being killed or finished and have no open job left go on."""
-    done = 0
     free = f"NOT EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus IN {_OPEN})"  # noqa: S608
-    for task_id, _ in moves.claim_tasks(ME, [status], LIMIT, condition=free):
-        if status == TaskStatus.ABORTING:
-            moves.move_task(task_id, TaskStatus.TOABORT, by=ME, reason="no job is left")
-        else:
-            given_up = _give_up_files(task_id)
-            moves.move_task(
-                task_id, TaskStatus.PASSED, by=ME, reason=f"no job is left; {given_up} files were not processed"
-            )
-        done += 1
-    return done
+    work = _abort if status == TaskStatus.ABORTING else _pass
+    return moves.for_each(moves.claim_tasks(owner(), [status], LIMIT, condition=free), work, by=ME)
+
+
+def _abort(task_id: int, fence: int) -> None:
+    moves.move_task(task_id, TaskStatus.TOABORT, by=ME, reason="no job is left", fence=fence)
 
 
 @transaction.atomic
+def _pass(task_id: int, fence: int) -> None:
+    given_up = _give_up_files(task_id)
+    reason = f"no job is left; {given_up} files were not processed"
+    moves.move_task(task_id, TaskStatus.PASSED, by=ME, reason=reason, fence=fence)
+
+
 def _give_up_files(task_id: int) -> int:
     """Files that wait for another attempt get none. Returns how many files of master inputs that are."""
     with connection.cursor() as cursor:

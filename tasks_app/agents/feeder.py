@@ -92,12 +92,13 @@ def _feed_task(task_id: int, fence: int) -> None:
             raise CannotFeedError("the primary input dataset is empty")
     except NotThereYetError as exc:
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
-        moves.set_aside(task_id, by=ME, reason=str(exc), wait=wait, frozen=False)
+        moves.set_aside(task_id, fence, by=ME, reason=str(exc), wait=wait, frozen=False)
         return
     except CannotFeedError as exc:
-        moves.break_task(task_id, by=ME, reason=str(exc))
+        moves.break_task(task_id, fence, by=ME, reason=str(exc))
         return
-    moves.move_task(task_id, TaskStatus.READY, by=ME, reason=f"{masters} input files are known", error_dialog=None)
+    reason = f"{masters} input files are known"
+    moves.move_task(task_id, TaskStatus.READY, by=ME, reason=reason, fence=fence, error_dialog=None)
 
 
 def _waits(task_id: int) -> bool:
@@ -132,6 +133,8 @@ def _feed_dataset(task: _Task, dataset: Dataset) -> int:
             feed(target, _pseudo_pages(task, dataset), timezone.now(), slice_page=_sliced_already)
         _conclude(dataset, mutable=False)
         return _count(dataset.id)
+    # Set before the look: whoever adds files meanwhile sets it back, and the next look comes at once.
+    Dataset.objects.filter(pk=dataset.id).update(state_check_time=timezone.now())
     try:
         info = data_management().describe(dataset.name)
     except UnknownDatasetError as exc:
@@ -157,7 +160,6 @@ def _conclude(dataset: Dataset, *, mutable: bool) -> None:
     Dataset.objects.filter(pk=dataset.id).update(
         status=DatasetStatus.READY,
         state="mutable" if mutable else "closed",
-        state_check_time=now,
         modification_time=now,
         state_check_expiration=now + timedelta(days=CHECK_DAYS) if mutable else None,
     )

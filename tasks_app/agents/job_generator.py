@@ -53,7 +53,7 @@ def _turn(task_id: int, fence: int, sites: dict[str, SiteView], jobs_a_task: int
     try:
         turn = generate(task, fence, sites, timezone.now(), max_jobs=jobs_a_task)
     except UnresolvedPlaceholder as exc:
-        moves.break_task(task_id, by=ME, reason=f"the parameters of a job cannot be made: {exc}")
+        moves.break_task(task_id, fence, by=ME, reason=f"the parameters of a job cannot be made: {exc}")
         return None
     _conclude(task, fence, turn)
     return turn
@@ -64,7 +64,7 @@ def _conclude(task: Task, fence: int, turn: Turn) -> None:
     if turn.jobs:
         if task.status != TaskStatus.RUNNING:
             moves.move_task(
-                task.id, TaskStatus.RUNNING, by=ME, reason=f"{turn.jobs} jobs were made", error_dialog=None,
+                task.id, TaskStatus.RUNNING, by=ME, reason=f"{turn.jobs} jobs were made", fence=fence, error_dialog=None,
                 start_time=task.start_time or timezone.now(),
             )  # fmt: skip
         else:
@@ -79,7 +79,7 @@ def _conclude(task: Task, fence: int, turn: Turn) -> None:
         moves.release_task(task.id, fence, wait=FULL_WAIT)
         return
     wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
-    moves.set_aside(task.id, by=ME, reason=turn.verdict.sentence(), wait=wait)
+    moves.set_aside(task.id, fence, by=ME, reason=turn.verdict.sentence(), wait=wait)
 
 
 def _only_full(turn: Turn) -> bool:

@@ -41,7 +41,9 @@ def run(limit: int = LIMIT) -> Pass:
 
 
 def _prepare(task_id: int, fence: int) -> None:
-    moves.move_task(task_id, TaskStatus.PREPARED, by=ME, reason="all input files are finished or failed for good")
+    moves.move_task(
+        task_id, TaskStatus.PREPARED, by=ME, reason="all input files are finished or failed for good", fence=fence
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class _Ended:
 def finish(task_id: int, fence: int) -> None:
     """Give a task its final status, close its output datasets, and let its children know."""
     task = Task.objects.select_for_update().get(pk=task_id)
+    if task.fence != fence:
+        raise moves.LostClaimError(f"the claim on task {task_id} is gone")
     ended = _verdict(task)
     now = timezone.now()
     _end_datasets(task_id, ended.status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -41,14 +42,16 @@ def _refine(task_id: int, fence: int) -> None:
     parent = _parent_of(task)
     try:
         params = parse(TaskParams.objects.get(pk=task_id).params)
-        refined = refine(params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent)
+        refined = _check_names(
+            task_id, refine(params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent)
+        )
     except NotYet as exc:
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
-        moves.set_aside(task_id, by=ME, reason=str(exc), wait=wait, frozen=False)
+        moves.set_aside(task_id, fence, by=ME, reason=str(exc), wait=wait, frozen=False)
     except ParamErrors as exc:
-        moves.break_task(task_id, by=ME, reason="; ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
+        moves.break_task(task_id, fence, by=ME, reason="; ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
     except CannotRefine as exc:
-        moves.break_task(task_id, by=ME, reason=str(exc))
+        moves.break_task(task_id, fence, by=ME, reason=str(exc))
     else:
         _store(task_id, fence, refined)
 
@@ -59,6 +62,28 @@ def _parent_of(task: Task) -> ParentView | None:
     status = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()
     outputs = Dataset.objects.filter(task_id=task.parent_id, type__in=OUTPUT_TYPES).values_list("name", flat=True)
     return ParentView(task.parent_id, status, frozenset(outputs))
+
+
+def _check_names(task_id: int, refined: Refined) -> Refined:
+    """Make sure that no other task makes files of the same names: serial numbers go on after those of ended tasks.
+
+    Raises CannotRefine when another task with the same names has not ended.
+    """
+    templates = []
+    for template in refined.templates:
+        scope = scope_of(refined.datasets[template.dataset].datasetname)
+        same = OutputTemplate.objects.filter(file_name_template=template.filenametemplate).exclude(task_id=task_id)
+        others = [row for row in same.select_related("dataset") if scope_of(row.dataset.name) == scope]
+        if others and "$JEDITASKID" not in template.filenametemplate and "$PANDAID" not in template.filenametemplate:
+            running = Task.objects.open().filter(pk__in=[row.task_id for row in others]).first()
+            if running is not None:
+                raise CannotRefine(
+                    f"task {running.id}, which is {running.status}, makes files of the same names "
+                    f"({template.filenametemplate}); put $JEDITASKID into the name"
+                )
+            template = replace(template, serialnr=max([template.serialnr, *(row.serial for row in others)]))
+        templates.append(template)
+    return replace(refined, templates=tuple(templates))
 
 
 @transaction.atomic

@@ -21,7 +21,10 @@ class OutputTemplate(models.Model):
 
     class Meta:
         db_table = "jedi_output_template"
-        indexes = [models.Index(fields=["task_id", "dataset", "id"], name="jedi_output_template_task")]
+        indexes = [
+            models.Index(fields=["task_id", "dataset", "id"], name="jedi_output_template_task"),
+            models.Index(fields=["file_name_template"], name="jedi_output_template_name"),
+        ]
 
     def __str__(self) -> str:
         return self.file_name_template

@@ -67,14 +67,16 @@ def make_log(target: Path, folder: Path) -> None:
 def stage_out(file: Output, base: Path, folder: Path, check: Callable[[], None]) -> Stored:
     """Copy one file to its place: under a temporary name first, so that nobody ever sees half a file.
 
-    Raises JobError, and whatever `check` raises; then there is nothing at the place that was not there before.
+    A file that is there already is never overwritten: it belongs to somebody's books. Raises JobError, and whatever
+    `check` raises; then there is nothing at the place that was not there before.
     """
     where = place(base, file.scope, file.lfn)
     temporary = where.path.with_name(f".{uuid.uuid4().hex}.part")
     try:
         _make_folders(where)
         copied = copy_new(folder / file.lfn, temporary, check, durable=True, follow=False)
-        temporary.replace(where.path)
+        os.link(temporary, where.path)  # unlike a renaming, this fails when the name is taken
+        temporary.unlink()
         _sync_folder(where.path.parent)
     except OSError as exc:
         with contextlib.suppress(OSError):

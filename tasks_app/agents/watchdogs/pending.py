@@ -15,9 +15,15 @@ def run(limit: int = LIMIT) -> Pass:
     claimed = moves.claim_tasks(ME, [TaskStatus.PENDING], limit, condition="t.oldstatus IS NOT NULL")
     back = dict(Task.objects.filter(pk__in=[t for t, _ in claimed]).values_list("id", "old_status"))
     frozen = dict(Task.objects.filter(pk__in=[t for t, _ in claimed]).values_list("id", "frozen_time"))
-    for task_id, _ in claimed:
+    for task_id, fence in claimed:
         # The clock of how long the task has been stuck runs on until something works.
         moves.move_task(
-            task_id, back[task_id], by=ME, reason="tries again", old_status=None, frozen_time=frozen[task_id]
+            task_id,
+            back[task_id],
+            by=ME,
+            reason="tries again",
+            fence=fence,
+            old_status=None,
+            frozen_time=frozen[task_id],
         )
     return Pass(len(claimed), more=len(claimed) == limit)
