@@ -57,6 +57,12 @@ def drop_old_months(table: str, today: date, keep_months: int) -> list[str]:
     return dropped
 
 
+def months_of(table: str) -> list[date]:
+    """First days of the months that have a partition, in order."""
+    suffixes = [name.rsplit("_", 1)[1] for name in _partitions(table)]
+    return sorted(date(int(s[:4]), int(s[4:]), 1) for s in suffixes if s.isdigit() and len(s) == 6)
+
+
 def ensure_task_ranges(table: str, highest_task_id: int) -> list[str]:
     """Make the partition that holds `highest_task_id` and the next one. Returns the names of new partitions."""
     made = []

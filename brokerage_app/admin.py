@@ -1,0 +1,160 @@
+"""Admin of where work may run: queues, storage, classes of resources, work queues; and what the brokers decided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+
+from brokerage_app.models import Queue, ResourceType, StorageEndpoint, VerdictRecord, WorkQueue
+from jedisite.admin_base import AuditedAdmin, LargeTableAdmin
+from jedisite.admin_filters import days, exact
+
+
+class BoundsForm(forms.ModelForm):
+    """A form with pairs of limits: the smaller one must not exceed the larger one; none is negative."""
+
+    bounds: tuple[tuple[str, str], ...] = ()
+    never_negative: tuple[str, ...] = ()
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or {}
+        for low, high in self.bounds:
+            least, most = values.get(low), values.get(high)
+            if least is not None and most is not None and least > most:
+                self.add_error(high, f"The limit {most} is below the minimum {least}.")
+        for name in self.never_negative:
+            value = values.get(name)
+            if value is not None and value < 0:
+                self.add_error(name, f"This cannot be negative; it is {value}.")
+        return values
+
+
+class QueueForm(BoundsForm):
+    bounds = (("min_memory_mb", "max_memory_mb"), ("min_walltime_s", "max_walltime_s"))
+    never_negative = (
+        "core_count",
+        "min_memory_mb",
+        "max_memory_mb",
+        "min_walltime_s",
+        "max_walltime_s",
+        "work_dir_mb",
+        "core_power",
+    )
+
+
+@admin.register(Queue)
+class QueueAdmin(AuditedAdmin):
+    form = QueueForm
+    list_display = ["name", "site_name", "status", "core_count", "max_memory_mb", "max_walltime_s", "storage"]
+    list_filter = ["status", "capability", "cloud", days("last_update")]
+    list_select_related = ["storage"]
+    search_fields = ["name", "site_name"]
+    ordering = ["name"]
+    readonly_fields = ["last_update"]
+    fieldsets = [
+        (None, {"fields": ["name", "site_name", "cloud", "status", "status_reason", "storage"]}),
+        ("One slot", {"fields": ["core_count", "core_power", "work_dir_mb", "capability"]}),
+        ("Limits", {"fields": ["min_memory_mb", "max_memory_mb", "min_walltime_s", "max_walltime_s"]}),
+        ("Description", {"fields": ["catchall", "data", "last_update"]}),
+    ]
+    help_texts = {
+        "name": "name that pilots ask with; it cannot be changed later, since jobs refer to it",
+        "cloud": "group of sites that the queue is counted to",
+        "status": "online: takes jobs; test: only those sent to it by name; brokeroff: runs what it has, gets nothing "
+        "new; paused: runs nothing for now; offline: out of use",
+        "status_reason": "a sentence for those who wonder why it is in this state",
+        "min_memory_mb": "MB; jobs that need less go elsewhere",
+        "min_walltime_s": "seconds; shorter jobs go elsewhere",
+        "max_walltime_s": "seconds a job may run; empty is no limit",
+        "capability": "score: one core a job; mcore: several; ucore: either",
+        "catchall": "further switches, separated by commas, as the information system gives them",
+    }
+
+
+@admin.register(StorageEndpoint)
+class StorageEndpointAdmin(AuditedAdmin):
+    list_display = [
+        "name",
+        "site_name",
+        "type",
+        "is_tape",
+        "space_free_gb",
+        "space_total_gb",
+        "blacklisted_read",
+        "blacklisted_write",
+    ]
+    list_filter = ["is_tape", "blacklisted_read", "blacklisted_write", "type", days("updated")]
+    search_fields = ["name", "site_name"]
+    ordering = ["name"]
+    readonly_fields = ["updated"]
+    help_texts = {
+        "name": "name that files refer to; it cannot be changed later",
+        "type": "DATADISK, SCRATCHDISK, DATATAPE, ...",
+        "is_tape": "files must be staged to disk before they can be read",
+        "space_free_gb": "GB; empty is unknown",
+        "space_total_gb": "GB; empty is unknown",
+        "blacklisted_read": "no job reads from it until this is unticked",
+        "blacklisted_write": "no output goes to it until this is unticked",
+    }
+
+
+class ResourceTypeForm(BoundsForm):
+    bounds = (("min_cores", "max_cores"), ("min_ram_per_core_mb", "max_ram_per_core_mb"))
+    never_negative = ("min_cores", "max_cores", "min_ram_per_core_mb", "max_ram_per_core_mb")
+
+
+@admin.register(ResourceType)
+class ResourceTypeAdmin(AuditedAdmin):
+    form = ResourceTypeForm
+    list_display = ["name", "position", "min_cores", "max_cores", "min_ram_per_core_mb", "max_ram_per_core_mb"]
+    list_filter = ["min_cores"]
+    search_fields = ["name"]
+    ordering = ["position", "name"]
+    help_texts = {
+        "name": "SCORE, MCORE, SCORE_HIMEM, ...",
+        "position": "rows are tried in this order; a job belongs to the first that fits",
+        "min_cores": "empty is no limit",
+        "max_cores": "empty is no limit",
+        "min_ram_per_core_mb": "MB; empty is no limit",
+        "max_ram_per_core_mb": "MB; empty is no limit",
+    }
+
+
+class WorkQueueForm(BoundsForm):
+    never_negative = ("share", "order")
+
+    def clean_stretchable(self) -> int | None:
+        value: int | None = self.cleaned_data["stretchable"]
+        if value not in (None, 0, 1):
+            raise forms.ValidationError(f"1 or 0 or empty; this is {value}.")
+        return value
+
+
+@admin.register(WorkQueue)
+class WorkQueueAdmin(AuditedAdmin):
+    form = WorkQueueForm
+    list_display = ["name", "type", "vo", "order", "share", "partition_id", "stretchable", "status"]
+    list_filter = ["type", "vo", "status", "function"]
+    search_fields = ["name", "type", "criteria"]
+    ordering = ["order", "id"]
+    help_texts = {
+        "vo": "virtual organisation",
+        "order": "queues are tried in this order; a task belongs to the first whose criteria it meets",
+        "share": "part of the CPUs, relative to the other queues; empty is not throttled",
+        "partition_id": "-1: this row is a partition; a number: the partition (its id) that the queue belongs to",
+        "stretchable": "1: is served first when other queues leave their share unused",
+        "criteria": "which tasks belong here, for example: processingType IN (:p1,:p2)",
+        "variables": "values for the criteria, for example: p1:evgen,p2:simul",
+    }
+
+
+@admin.register(VerdictRecord)
+class VerdictAdmin(LargeTableAdmin):
+    long_columns = ("chosen", "skipped")
+    list_display = ["id", "task_id", "at", "kind", "sentence"]
+    list_filter = [exact("task_id", "task")]
+    search_fields = ["task_id__exact", "id__exact"]
+    search_help_text = "Number of a task, or of a verdict."
+    ordering = ["-id"]

@@ -1,0 +1,74 @@
+"""Accounts in the admin. Only administrators hand out rights: staff who may edit accounts cannot raise themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin as PlainGroupAdmin
+from django.contrib.auth.admin import UserAdmin as PlainUserAdmin
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+
+from jedisite.admin_base import AuditedAdmin
+from jedisite.admin_filters import days
+
+admin.site.unregister(User)
+admin.site.unregister(Group)
+RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
+
+
+@admin.register(User)
+class UserAdmin(PlainUserAdmin, AuditedAdmin):  # type: ignore[misc] # both refine the same class
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
+    list_display = ["username", "email", "is_active", "is_staff", "is_superuser", "last_login", "date_joined"]
+    list_filter = ["is_active", "is_staff", "is_superuser", "groups", days("date_joined"), days("last_login")]
+    search_fields = ["username", "first_name", "last_name", "email"]
+    ordering = ["username"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        fields = [*super().get_readonly_fields(request, obj), "last_login", "date_joined"]
+        return fields if _is_administrator(request) else [*fields, *RIGHTS]
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(super().has_change_permission(request, obj)) and _may_touch(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(super().has_delete_permission(request, obj)) and _may_touch(request, obj)
+
+    @transaction.atomic
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        return super().user_change_password(request, id, form_url)
+
+
+@admin.register(Group)
+class GroupAdmin(PlainGroupAdmin, AuditedAdmin):  # type: ignore[misc] # both refine the same class
+    """Groups carry rights (see `jedisite.identity.GROUP_ROLES`): administrators alone change them."""
+
+    list_display = ["name"]
+    search_fields = ["name"]
+    ordering = ["name"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return _is_administrator(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _is_administrator(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _is_administrator(request)
+
+
+def _is_administrator(request: HttpRequest) -> bool:
+    return bool(request.user.is_active and getattr(request.user, "is_superuser", False))
+
+
+def _may_touch(request: HttpRequest, obj: Any) -> bool:
+    """Nobody but an administrator changes an account that has more rights than a plain one."""
+    if obj is None or _is_administrator(request) or obj.pk == request.user.pk:
+        return True
+    return not (obj.is_superuser or obj.is_staff or obj.groups.exists())

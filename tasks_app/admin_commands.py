@@ -1,0 +1,90 @@
+"""Commands to tasks as actions of the admin: a page asks for the reason, then each task gets its command through its door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from jedisite.admin_base import caller_behind
+from tasks_app.dashboard.commands import EXPLAINED, LONGEST_REASON, TITLES
+from tasks_app.models import Task
+from tasks_app.moves import CommandRefusedError, give_command
+from tasks_app.states import TaskCommand
+
+MOST_TASKS = 200
+Action = Callable[[Any, HttpRequest, QuerySet[Task]], HttpResponse | None]
+
+
+class ReasonForm(forms.Form):
+    reason = forms.CharField(
+        max_length=LONGEST_REASON,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="a sentence for the owners of the tasks and for the log",
+    )
+
+
+def command_action(command: TaskCommand) -> Action:
+    """The action that gives one command to the selected tasks."""
+
+    @admin.action(description=f"{TITLES[command]} …", permissions=["command"])
+    def act(model_admin: Any, request: HttpRequest, queryset: QuerySet[Task]) -> HttpResponse | None:
+        return _ask_or_give(model_admin, request, queryset, command)
+
+    act.__name__ = f"{command.value}_tasks"
+    return act
+
+
+def _ask_or_give(
+    model_admin: Any, request: HttpRequest, queryset: QuerySet[Task], command: TaskCommand
+) -> HttpResponse | None:
+    tasks = list(queryset.only("id", "name", "status", "user")[: MOST_TASKS + 1])
+    if len(tasks) > MOST_TASKS:
+        messages.error(request, f"Select at most {MOST_TASKS} tasks at a time.")
+        return None
+    form = ReasonForm(request.POST if "reason" in request.POST else None)
+    if form.is_valid():
+        _give(request, sorted(tasks, key=lambda t: t.id), command, form.cleaned_data["reason"])
+        return None
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "opts": model_admin.opts,
+        "title": TITLES[command],
+        "explained": f"{TITLES[command]} {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}: {EXPLAINED[command]}.",
+        "action": f"{command.value}_tasks",
+        "checkbox": ACTION_CHECKBOX_NAME,
+        "tasks": tasks,
+        "form": form,
+    }
+    return render(request, "admin_parts/command.html", context)
+
+
+def _give(request: HttpRequest, tasks: list[Task], command: TaskCommand, reason: str) -> None:
+    """Give the command to those tasks that are the caller's to command and accept it; say of the others why not."""
+    caller = caller_behind(request)
+    given = 0
+    for task in tasks:
+        if not caller.may_command(task.user):
+            messages.error(request, f"Task {task.id} belongs to {task.user}; your account may not command it.")
+            continue
+        try:
+            with transaction.atomic():
+                give_command(task.id, command.value, by=caller.name, reason=reason)
+            given += 1
+        except CommandRefusedError as exc:
+            messages.error(request, f"{str(exc)[:1].upper()}{str(exc)[1:]}.")
+    if given:
+        messages.success(
+            request, f"{command.value.capitalize()} was given to {given} {'task' if given == 1 else 'tasks'}."
+        )
+
+
+ACTIONS: list[Action] = [command_action(command) for command in TITLES]

@@ -1,0 +1,120 @@
+"""Rows for every model that the admin shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.db import models
+from django.utils import timezone
+from django_q import models as q2
+
+from brokerage_app import models as brokerage
+from events_app.models import Event
+from jedisite import models as frame
+from jedisite.identity import issue_token
+from tasks_app import models as tasks
+
+FIRST = 30_000_000
+
+
+def _task(number: int) -> tasks.Task:
+    values = {"name": f"user.ada.{number}", "status": "running", "user": "ada", "task_type": "anal", "vo": "test"}
+    return tasks.Task.objects.get_or_create(id=FIRST + number, defaults=values)[0]
+
+
+def _dataset(number: int) -> tasks.Dataset:
+    return tasks.Dataset.objects.create(task=_task(number), name=f"data.{number}", type="input", status="ready")
+
+
+def _catalogue(number: int) -> tasks.CatalogueDataset:
+    return tasks.CatalogueDataset.objects.get_or_create(name=f"data.{number // 10}", defaults={"scope": "test"})[0]
+
+
+def _token(number: int) -> frame.ApiToken:
+    issue_token(f"token {number}", "pilot", site="SITE_A", lifetime=timedelta(days=1))
+    return frame.ApiToken.objects.latest("id")
+
+
+def _ended(number: int, success: bool) -> q2.Task:
+    now = timezone.now()
+    name = f"pass {number}"
+    q2.Task.objects.create(
+        id=f"{number:032}",
+        name=name,
+        func="jedisite.agents.run_agent",
+        started=now,
+        stopped=now,
+        success=success,
+        result="<b>",
+    )
+    return (q2.Success if success else q2.Failure).objects.get(name=name)
+
+
+JOB = {"status": "running", "site": "SITE_A", "user": "ada", "task_id": FIRST}
+FILE = {"lfn": "file", "type": "input", "status": "ready"}
+NOW = timezone.now()
+MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
+    Group: lambda n: Group.objects.create(name=f"group {n}"),
+    User: lambda n: User.objects.create_user(f"user{n}"),
+    frame.Agent: lambda n: frame.Agent.objects.create(name=f"agent{n}", period_s=5, last_error="<b>"),
+    frame.AgentPass: lambda n: frame.AgentPass.objects.create(agent="feeder", duration_s=1, host="here", note=f"{n}"),
+    frame.ApiToken: _token,
+    frame.AuditEntry: lambda n: frame.AuditEntry.objects.create(
+        actor="ada", action="kill", object_type="task", object_id=str(n), details={"x": n}
+    ),
+    q2.Schedule: lambda n: q2.Schedule.objects.create(name=f"x{n}", func="jedisite.agents.run_floor", args=f"'{n}'"),
+    q2.Success: lambda n: _ended(n, True),
+    q2.Failure: lambda n: _ended(n, False),
+    q2.OrmQ: lambda n: q2.OrmQ.objects.create(key="jedi", payload="spoilt", lock=NOW),
+    brokerage.Queue: lambda n: brokerage.Queue.objects.create(name=f"SITE/{n}_1", site_name="S"),
+    brokerage.StorageEndpoint: lambda n: brokerage.StorageEndpoint.objects.create(name=f"SE {n}", site_name="S"),
+    brokerage.ResourceType: lambda n: brokerage.ResourceType.objects.create(name=f"TYPE{n}"),
+    brokerage.WorkQueue: lambda n: brokerage.WorkQueue.objects.create(
+        name=f"queue{n}", type="user", vo="test", order=n
+    ),
+    brokerage.VerdictRecord: lambda n: brokerage.VerdictRecord.objects.create(
+        task_id=FIRST + n, chosen=[["S", 1.0]], skipped=[["T", "low_memory", "needs more"]], sentence="1 of 2 sites."
+    ),
+    Event: lambda n: Event.objects.create(
+        task_id=FIRST + n, dataset_id=1, job_id=n + 1, file_id=n + 1, process_id=0, min_event=0, max_event=9
+    ),
+    tasks.Task: _task,
+    tasks.TaskParams: lambda n: tasks.TaskParams.objects.create(task=_task(n), params={"taskName": "<b>", "n": n}),
+    tasks.JobParamsTemplate: lambda n: tasks.JobParamsTemplate.objects.create(task=_task(n), template="echo ${SN}"),
+    tasks.Dataset: _dataset,
+    tasks.File: lambda n: tasks.File.objects.create(task_id=FIRST + n, dataset_id=n, **FILE),
+    tasks.FileRetry: lambda n: tasks.FileRetry.objects.create(id=n + 1, task_id=FIRST, dataset_id=1),
+    tasks.Job: lambda n: tasks.Job.objects.create(id=FIRST + n, **JOB),
+    tasks.JobArchive: lambda n: tasks.JobArchive.objects.create(id=FIRST + n, **{**JOB, "status": "finished"}),
+    tasks.JobFile: lambda n: tasks.JobFile.objects.create(job_id=FIRST + n, file_id=n, type="input", lfn="<b>"),
+    tasks.JobParams: lambda n: tasks.JobParams.objects.create(id=FIRST + n, params="echo"),
+    tasks.JobMetadata: lambda n: tasks.JobMetadata.objects.create(id=FIRST + n, metadata={"n": n}),
+    tasks.JobOutputReport: lambda n: tasks.JobOutputReport.objects.create(
+        id=FIRST + n, attempt=1, status="finished", data={"file": {"fsize": 1}}
+    ),
+    tasks.TaskStatusLog: lambda n: tasks.TaskStatusLog.objects.create(task_id=FIRST + n, status="ready", by="feeder"),
+    tasks.JobStatusLog: lambda n: tasks.JobStatusLog.objects.create(job_id=FIRST + n, status="sent", by="pilot"),
+    tasks.JobRetryHistory: lambda n: tasks.JobRetryHistory.objects.create(
+        task_id=FIRST, old_job_id=n, new_job_id=n + 1
+    ),
+    tasks.Command: lambda n: tasks.Command.objects.create(task=_task(n), name="kill", owner="ada", comment="enough"),
+    tasks.SubmissionKey: lambda n: tasks.SubmissionKey.objects.create(
+        caller="ada", key=f"{n}", fingerprint=b"\0", reply={}
+    ),
+    tasks.OutputTemplate: lambda n: tasks.OutputTemplate.objects.create(
+        task_id=FIRST + n, dataset=_dataset(n), file_name_template="out._${SN}"
+    ),
+    tasks.ProcessLock: lambda n: tasks.ProcessLock.objects.create(vo="test", prod_source_label="user", work_queue_id=n),
+    tasks.CatalogueDataset: lambda n: tasks.CatalogueDataset.objects.create(name=f"data.{n}", scope="test"),
+    tasks.CatalogueFile: lambda n: tasks.CatalogueFile.objects.create(
+        dataset=_catalogue(n), lfn=f"f{n}", scope="s", guid="g", size=1, adler32="1", endpoint="SE", url="file://x"
+    ),
+}
+
+
+def fill(model: type[models.Model], count: int) -> list[Any]:
+    """Make `count` rows of a model. Numbers start at 1."""
+    return [MAKERS[model](number) for number in range(1, count + 1)]
