@@ -177,7 +177,10 @@ def caller_of(request: HttpRequest) -> Caller:
 
 
 def needs(right: Right) -> Callable[[Callable[..., HttpResponseBase]], Callable[..., HttpResponseBase]]:
-    """For plain views: answer only callers with this right. Anonymous people are sent to the login page."""
+    """For plain views: answer only callers with this right.
+
+    Anonymous people are sent to the login page; programs (a bad token, an address of the API) get a 401.
+    """
 
     def wrap(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
         @wraps(view)
@@ -185,16 +188,23 @@ def needs(right: Right) -> Callable[[Callable[..., HttpResponseBase]], Callable[
             caller = caller_of(request)
             if caller.may(right):
                 return view(request, *args, **kwargs)
-            if caller is NOBODY and bearer(request) is None and not request.path.startswith("/api/"):
-                from django.contrib.auth.views import redirect_to_login
-
-                return redirect_to_login(request.get_full_path())
+            if caller is NOBODY:
+                return _who_are_you(request)
             raise PermissionDenied(f"this needs the right to {right.value}")
 
         guarded.right = right  # type: ignore[attr-defined]
         return guarded
 
     return wrap
+
+
+def _who_are_you(request: HttpRequest) -> HttpResponse:
+    from django.contrib.auth.views import redirect_to_login
+
+    if not request.path.startswith("/api/") and bearer(request) is None:
+        return redirect_to_login(request.get_full_path())
+    sentence = "A valid bearer token is needed.\n"
+    return HttpResponse(sentence, status=401, content_type="text/plain", headers={"WWW-Authenticate": "Bearer"})
 
 
 class TokenUser(AnonymousUser):

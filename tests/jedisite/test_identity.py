@@ -1,0 +1,292 @@
+"""Who may do what: every address of the site, called by everybody, against the table of expected rights below."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.exceptions import ImproperlyConfigured
+from django.test import Client, RequestFactory
+from django.urls import URLPattern, URLResolver, get_resolver
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from jedisite import identity
+from jedisite.identity import Caller, HasRight, Right, Role
+from jedisite.models import Agent, ApiToken
+from tasks_app.models import Command, Dataset, Job, Task
+
+pytestmark = pytest.mark.django_db
+
+NOTHING, READ, SUBMIT, OPERATE = Right.NOTHING, Right.READ, Right.SUBMIT, Right.OPERATE
+PILOT, SITE_DATA, COMMAND_ANY = Right.PILOT, Right.SITE_DATA, Right.COMMAND_ANY
+
+EXPECTED: dict[str, dict[str, Right]] = {
+    "login/": {"GET": NOTHING, "POST": NOTHING},
+    "logout/": {"POST": NOTHING},
+    "": {"GET": READ},
+    "search/": {"GET": READ},
+    "tasks/": {"GET": READ},
+    "tasks/<int:task_id>/": {"GET": READ},
+    "tasks/<int:task_id>/command/": {"POST": SUBMIT},
+    "tasks/<int:task_id>/histograms/": {"GET": READ},
+    "tasks/<int:task_id>/histograms/<int:file_id>/": {"GET": READ},
+    "jobs/": {"GET": READ},
+    "jobs/<int:job_id>/": {"GET": READ},
+    "jobs/<int:job_id>/log/": {"GET": READ},
+    "sites/": {"GET": READ},
+    "agents/": {"GET": READ},
+    "agents/<slug:name>/": {"POST": OPERATE},
+    "api/v1/system/is_alive": {"GET": NOTHING},
+    "api/v1/pilot/acquire_jobs": {"POST": PILOT},
+    "api/v1/pilot/update_job": {"POST": PILOT},
+    "cache/schedconfig/<str:name>.all.json": {"GET": SITE_DATA},
+    "cache/ddmendpoints.json": {"GET": SITE_DATA},
+    "trf/user/<str:name>": {"GET": NOTHING},
+    "api/v2/tasks/": {"GET": READ, "POST": SUBMIT},
+    "api/v2/tasks/<bigint:pk>/": {"GET": READ},
+    "api/v2/tasks/<bigint:task_id>/params/": {"GET": READ},
+    "api/v2/tasks/<bigint:task_id>/datasets/": {"GET": READ},
+    "api/v2/tasks/<bigint:task_id>/jobs/": {"GET": READ},
+    "api/v2/tasks/<bigint:task_id>/log/": {"GET": READ},
+    "api/v2/tasks/<bigint:task_id>/commands/": {"GET": READ, "POST": SUBMIT},
+    "api/v2/datasets/<bigint:dataset_id>/files/": {"GET": READ},
+    "api/v2/jobs/": {"GET": READ},
+    "api/v2/jobs/<bigint:pk>/": {"GET": READ},
+    "api/v2/queues/": {"GET": SITE_DATA},
+    "api/v2/agents/": {"GET": READ},
+    "api/v2/tokens/": {"GET": READ, "POST": READ},
+    "api/v2/tokens/<bigint:pk>/": {"DELETE": READ},
+    "api/v2/task-parameters/": {"GET": NOTHING},
+    "api/v2/schema/": {"GET": NOTHING},
+    "api/docs/": {"GET": NOTHING},
+}
+DJANGOS_OWN = {"login/", "logout/"}
+"""Views that are not ours and cannot name a right; they are open to all."""
+BY_TASK = {("api/v2/tasks/<bigint:task_id>/commands/", "POST")}
+"""Calls that also look at whose task it is."""
+
+PEOPLE = {NOTHING, READ, SUBMIT, SITE_DATA}
+CALLERS: dict[str, set[Right]] = {
+    "anonymous": {NOTHING},
+    "user": PEOPLE,
+    "user by session": PEOPLE,
+    "other user": PEOPLE,
+    "shifter": PEOPLE | {OPERATE},
+    "production": PEOPLE | {COMMAND_ANY},
+    "administrator": PEOPLE | {COMMAND_ANY, OPERATE},
+    "pilot": {NOTHING, PILOT, SITE_DATA},
+    "worker": {NOTHING, SITE_DATA},
+    "expired token": set(),
+    "revoked token": set(),
+}
+MAY_COMMAND = {"user", "user by session", "production", "administrator"}
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+NUMBER = 20_000_000
+Pattern = tuple[str, URLPattern]
+
+
+def walk(resolver: Any, before: str = "") -> Iterator[Pattern]:
+    for entry in resolver.url_patterns:
+        where = before + str(entry.pattern)
+        if isinstance(entry, URLResolver):
+            yield from walk(entry, where)
+        else:
+            yield where, entry
+
+
+def addresses(*, admin: bool = False) -> list[Pattern]:
+    return [found for found in walk(get_resolver()) if found[0].startswith("admin/") is admin]
+
+
+def declared(entry: URLPattern) -> dict[str, Right]:
+    """The right that a view names for each method; for plain views, which name one right for all, under "*"."""
+    view: Any = entry.callback
+    if hasattr(view, "right"):
+        return {"*": view.right}
+    rights = getattr(getattr(view, "cls", None), "rights", {})
+    actions: dict[str, str] = getattr(view, "actions", None) or {name: name for name in rights}
+    return {
+        method.upper(): rights[action] for method, action in actions.items() if action in rights and method != "head"
+    }
+
+
+@pytest.fixture
+def client_of(make_token: Callable[..., str], make_user: Callable[..., User]) -> Callable[[str], Client]:
+    def make(caller: str) -> Client:
+        if caller == "anonymous":
+            return Client()
+        if caller == "user by session":
+            client = Client()
+            client.force_login(make_user("ada"))
+            return client
+        if caller == "expired token":
+            token = make_token(days=-1)
+        elif caller == "other user":
+            token = make_token(name="eve")
+        else:
+            token = make_token("user" if caller == "revoked token" else caller)
+        if caller == "revoked token":
+            row = identity.row_of_token(token)
+            assert row is not None
+            identity.revoke_token(row)
+        return Client(headers={"authorization": f"Bearer {token}"})
+
+    return make
+
+
+@pytest.fixture
+def things(make_task: Callable[..., Task], make_job: Callable[..., Job], make_dataset: Callable[..., Dataset]) -> None:
+    """One of each thing that an address can name, all with the same number; the task is ada's."""
+    task = make_task(id=NUMBER, user="ada")
+    make_dataset(task, id=NUMBER)
+    make_job(id=NUMBER, task_id=task.id)
+    Agent.objects.create(name=str(NUMBER), period_s=60)
+
+
+def test_every_address_stands_in_the_table() -> None:
+    assert sorted(where for where, _ in addresses()) == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize(("where", "entry"), [pytest.param(*found, id=found[0] or "/") for found in addresses()])
+def test_every_view_names_the_right_that_is_expected(where: str, entry: URLPattern) -> None:
+    if where in DJANGOS_OWN:
+        return
+    names = declared(entry)
+    assert names, f"{where} names no right"
+    expected = EXPECTED[where]
+    assert names == ({"*": next(iter(expected.values()))} if "*" in names else expected)
+
+
+def test_roles_have_the_rights_that_are_expected() -> None:
+    for role in Role:
+        assert identity.RIGHTS[role] == CALLERS[role.value], role
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_every_address_answers_those_who_may_and_nobody_else(
+    caller: str, client_of: Callable[[str], Client], things: None
+) -> None:
+    wrong = []
+    client = client_of(caller)
+    for where, by_method in EXPECTED.items():
+        path = "/" + re.sub(r"<[^>]+>", str(NUMBER), where)
+        for method, right in by_method.items():
+            if caller == "user by session":
+                client = client_of(caller)  # one of the addresses ends the session
+            body = {"data": "{}", "content_type": "application/json"} if where.startswith("api/") else {}
+            answer = client.generic(method, path, **body)
+            outcome = judge(answer)
+            if outcome not in expected_outcomes(caller, where, method, right):
+                wrong.append((method, where, answer.status_code, outcome))
+    assert not wrong
+    assert not Command.objects.exclude(owner="ada").exists()
+
+
+def judge(answer: Any) -> str:
+    """answered, unknown (who are you?) or refused (you may not)."""
+    if answer.status_code == 401 or (answer.status_code == 302 and answer["Location"].startswith("/login/?next=")):
+        return "unknown"
+    return "refused" if answer.status_code == 403 else "answered"
+
+
+def expected_outcomes(caller: str, where: str, method: str, right: Right) -> set[str]:
+    if caller in ("expired token", "revoked token"):
+        # A token that is wrong is told so, even where none is needed, except by the plain views that look at none.
+        return (
+            {"answered"}
+            if right is NOTHING and not where.startswith("api/v2/") and where != "api/docs/"
+            else {"unknown"}
+        )
+    if right is PILOT and caller == "user by session":
+        return {"unknown"}  # pilots come with tokens only
+    if right not in CALLERS[caller]:
+        return {"unknown"} if caller == "anonymous" else {"refused"}
+    if (where, method) in BY_TASK and caller not in MAY_COMMAND:
+        return {"refused"}
+    return {"answered"}
+
+
+@pytest.mark.parametrize("caller", ["anonymous", "user", "administrator", "pilot"])
+def test_resources_answer_no_other_method(caller: str, client_of: Callable[[str], Client], things: None) -> None:
+    client = client_of(caller)
+    for where, by_method in EXPECTED.items():
+        if not where.startswith("api/v2/"):
+            continue
+        path = "/" + re.sub(r"<[^>]+>", str(NUMBER), where)
+        for method in set(METHODS) - set(by_method):
+            assert client.generic(method, path).status_code == 405, (method, where)
+
+
+@pytest.mark.parametrize("caller", ["anonymous", "user by session", "administrator", "pilot"])
+def test_the_admin_is_for_staff_with_a_session(caller: str, client_of: Callable[[str], Client]) -> None:
+    client = client_of(caller)  # the administrator comes with a token, which opens no admin
+    for where, _ in addresses(admin=True):
+        if where == "admin/login/":
+            continue
+        path = "/" + re.sub(r"<[^>]+>", "1", where.replace("^(?P<url>.*)$", "x").replace("(?P<url>.*)$", "x"))
+        path = re.sub(r"\^?\(\?P1[^)]*\)", "auth", path).rstrip("$")
+        answer = client.get(path)
+        door = "/admin/" if where == "admin/logout/" else "/admin/login/?next="
+        assert answer.status_code == 302 and answer["Location"].startswith(door), (where, path, answer)
+
+
+def test_only_the_hash_of_a_token_is_kept(make_token: Callable[..., str]) -> None:
+    token = make_token()
+    row = ApiToken.objects.values().get()
+    assert token not in str(row) and row["prefix"] == token[:12]
+
+
+def test_a_token_of_somebody_who_left_is_nobodys(
+    make_token: Callable[..., str], make_user: Callable[..., User]
+) -> None:
+    token = make_token()
+    User.objects.filter(username="ada").update(is_active=False)
+    assert identity.caller_of_token(token) is None
+
+
+def test_a_pilot_token_knows_its_site(make_token: Callable[..., str]) -> None:
+    caller = identity.caller_of_token(make_token("pilot", site="SITE_A"))
+    assert caller == Caller("pilot:pilot", frozenset({Role.PILOT}), "SITE_A")
+
+
+def test_a_token_is_trusted_for_a_short_time_only(
+    make_token: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = make_token()
+    now = [1000.0]
+    monkeypatch.setattr("jedisite.identity.time.monotonic", lambda: now[0])
+    assert identity.caller_of_token(token) is not None
+    ApiToken.objects.update(revoked=True)  # by another process
+    assert identity.caller_of_token(token) is not None
+    now[0] += identity.CACHE_S + 0.1
+    assert identity.caller_of_token(token) is None
+
+
+@pytest.mark.parametrize(
+    ("roles", "name", "may"),
+    [({Role.USER}, "ada", True), ({Role.USER}, "eve", False), ({Role.PRODUCTION}, "eve", True), ({Role.SHIFTER}, "eve", False),
+     ({Role.PILOT}, "ada", False), ({Role.ANONYMOUS}, "", False), ({Role.ADMINISTRATOR}, "root", True)],
+)  # fmt: skip
+def test_who_may_command_the_task_of_ada(roles: set[Role], name: str, may: bool) -> None:
+    assert Caller(name, frozenset(roles)).may_command("ada") is may
+
+
+class Silent(APIView):
+    permission_classes = [HasRight]
+
+    def get(self, request: Any) -> Response:
+        return Response()
+
+
+class Partial(Silent):
+    rights = {"post": Right.NOTHING}
+
+
+def test_a_view_that_names_no_right_answers_nobody() -> None:
+    with pytest.raises(ImproperlyConfigured):
+        Silent.as_view()(RequestFactory().get("/api/x"))
+    assert Partial.as_view()(RequestFactory().get("/api/x")).status_code == 401
