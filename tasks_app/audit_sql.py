@@ -1,0 +1,282 @@
+"""The invariants of the flow as SQL: each is a name, a sentence, and a query that returns the rows which break it.
+
+The queries only read. They hold at any moment, between any two transactions, with agents and pilots at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+
+from tasks_app.states import JOB_FINAL, TASK_FINAL
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    name: str
+    sentence: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Rows that break one invariant: their number, and the first of them as columns and values."""
+
+    invariant: Invariant
+    count: int
+    rows: list[dict[str, Any]]
+
+    def __str__(self) -> str:
+        return f"{self.invariant.name}: {self.invariant.sentence} {self.count} rows do not: {self.rows}"
+
+
+def _list(statuses: Iterable[str]) -> str:
+    return ", ".join(f"'{status}'" for status in sorted(statuses))
+
+
+_JOB_ENDS = _list(JOB_FINAL)
+_TASK_ENDS = _list(TASK_FINAL)
+_INPUTS = "'input', 'pseudo_input', 'random_seed'"
+_JOBS = "(SELECT pandaid, jeditaskid, jobstatus FROM jobs UNION ALL SELECT pandaid, jeditaskid, jobstatus FROM jobs_archive)"
+_NO_ATTEMPT_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
+STALE_AFTER = "10 minutes"
+"""Claims are freed after five minutes by a watch dog that looks twice a minute."""
+
+# ruff: noqa: S608 - every piece is a constant of this module
+INVARIANTS: tuple[Invariant, ...] = (
+    Invariant(
+        "input_counters",
+        "Counters of input datasets equal a recount of their files.",
+        f"""
+        SELECT d.jeditaskid, d.datasetid, d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed,
+               r.files, r.used, r.finished, r.failed
+          FROM jedi_datasets d CROSS JOIN LATERAL (
+               SELECT count(*) AS files, count(*) FILTER (WHERE c.status = 'finished') AS finished,
+                      count(*) FILTER (WHERE c.status = 'ready' AND c.keeptrack = 1 AND {_NO_ATTEMPT_LEFT}) AS failed,
+                      count(*) FILTER (WHERE c.keeptrack = 1 AND (c.status <> 'ready' OR {_NO_ATTEMPT_LEFT})) AS used
+                 FROM jedi_dataset_contents c WHERE c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid) r
+         WHERE d.type IN ({_INPUTS})
+           AND (d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed)
+               IS DISTINCT FROM (r.files, r.files, r.used, r.finished, r.failed)""",
+    ),
+    Invariant(
+        "output_counters",
+        "Counters of output and log datasets equal a recount of their files.",
+        """
+        SELECT d.jeditaskid, d.datasetid, d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed,
+               r.files, r.finished, r.failed
+          FROM jedi_datasets d CROSS JOIN LATERAL (
+               SELECT count(*) AS files, count(*) FILTER (WHERE c.status = 'finished') AS finished,
+                      count(*) FILTER (WHERE c.status IN ('failed', 'cancelled')) AS failed
+                 FROM jedi_dataset_contents c WHERE c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid) r
+         WHERE d.type IN ('output', 'log')
+           AND (d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed)
+               IS DISTINCT FROM (r.files, r.files, r.files, r.finished, r.failed)""",
+    ),
+    Invariant(
+        "running_file_has_job",
+        "A file that is running names an open job.",
+        f"""
+        SELECT c.jeditaskid, c.datasetid, c.fileid, c.pandaid FROM jedi_dataset_contents c
+         WHERE c.type IN ({_INPUTS}) AND c.status = 'running'
+           AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.pandaid = c.pandaid AND j.jobstatus NOT IN ({_JOB_ENDS}))""",
+    ),
+    Invariant(
+        "file_in_one_open_job",
+        "No file that is used once is an input of two open jobs.",
+        f"""
+        SELECT f.jeditaskid, f.datasetid, f.fileid, array_agg(f.pandaid ORDER BY f.pandaid) AS jobs
+          FROM job_files f JOIN jobs j ON j.pandaid = f.pandaid AND j.jobstatus NOT IN ({_JOB_ENDS})
+          JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
+         WHERE f.type IN ({_INPUTS}) AND c.keeptrack = 1 GROUP BY 1, 2, 3 HAVING count(*) > 1""",
+    ),
+    Invariant(
+        "finished_file_has_job",
+        "Every finished input names the finished job that processed it.",
+        f"""
+        SELECT c.jeditaskid, c.datasetid, c.fileid, c.pandaid FROM jedi_dataset_contents c
+         WHERE c.type IN ({_INPUTS}) AND c.status = 'finished'
+           AND NOT EXISTS (SELECT 1 FROM {_JOBS} j WHERE j.pandaid = c.pandaid AND j.jobstatus = 'finished')""",
+    ),
+    Invariant(
+        "file_processed_once",
+        "No file that is used once is an input of two finished jobs.",
+        f"""
+        SELECT f.jeditaskid, f.datasetid, f.fileid, array_agg(f.pandaid ORDER BY f.pandaid) AS jobs
+          FROM job_files f JOIN {_JOBS} j ON j.pandaid = f.pandaid AND j.jobstatus = 'finished'
+          JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
+         WHERE f.type IN ('input', 'pseudo_input') AND c.keeptrack = 1 GROUP BY 1, 2, 3 HAVING count(*) > 1""",
+    ),
+    Invariant(
+        "attempts_in_bounds",
+        "No file has more attempts than it may have, or fewer than jobs that tried it and ended.",
+        f"""
+        SELECT c.jeditaskid, c.datasetid, c.fileid, c.attemptnr, c.maxattempt, count(j.pandaid) AS ended
+          FROM jedi_dataset_contents c
+          LEFT JOIN job_files f ON f.fileid = c.fileid AND f.jeditaskid = c.jeditaskid AND f.datasetid = c.datasetid
+          LEFT JOIN {_JOBS} j ON j.pandaid = f.pandaid AND j.jobstatus IN ({_JOB_ENDS})
+         WHERE c.type IN ({_INPUTS}) AND c.keeptrack = 1
+         GROUP BY 1, 2, 3, 4, 5 HAVING c.attemptnr > c.maxattempt OR c.attemptnr < count(j.pandaid)""",
+    ),
+    Invariant(
+        "retry_is_ready",
+        "A file that waits to be tried again is ready and has an attempt left.",
+        f"""
+        SELECT r.jeditaskid, r.datasetid, r.fileid, c.status, c.attemptnr, c.maxattempt FROM file_retries r
+          LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = r.jeditaskid AND c.datasetid = r.datasetid AND c.fileid = r.fileid
+         WHERE c.fileid IS NULL OR c.status <> 'ready' OR c.keeptrack <> 1 OR {_NO_ATTEMPT_LEFT}""",
+    ),
+    Invariant(
+        "no_file_forgotten",
+        "A ready file that was picked before waits to be tried again, unless its task has ended.",
+        f"""
+        SELECT c.jeditaskid, c.datasetid, c.fileid FROM jedi_datasets d
+          JOIN jedi_tasks t ON t.jeditaskid = d.jeditaskid AND t.status NOT IN ({_TASK_ENDS})
+          JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid
+         WHERE d.type IN ('input', 'pseudo_input') AND c.fileid <= d.pick_cursor AND c.status = 'ready' AND c.keeptrack = 1
+           AND NOT coalesce({_NO_ATTEMPT_LEFT}, false)
+           AND NOT EXISTS (SELECT 1 FROM file_retries r WHERE r.fileid = c.fileid)""",
+    ),
+    Invariant(
+        "ended_job_has_end",
+        "A job that has ended has an end time and no command for its pilot.",
+        f"""
+        SELECT pandaid, jobstatus, endtime, commandtopilot FROM jobs
+         WHERE jobstatus IN ({_JOB_ENDS}) AND (endtime IS NULL OR commandtopilot IS NOT NULL)""",
+    ),
+    Invariant(
+        "report_of_holding_job",
+        "A job holds exactly as long as its final report waits for the adder.",
+        """
+        SELECT j.pandaid, j.jobstatus, r.pandaid AS report FROM jobs j FULL JOIN job_output_report r ON r.pandaid = j.pandaid
+         WHERE (r.pandaid IS NULL AND j.jobstatus = 'holding')
+            OR (r.pandaid IS NOT NULL AND j.jobstatus IS DISTINCT FROM 'holding')""",
+    ),
+    Invariant(
+        "job_at_pilot_is_proved",
+        "A job was handed out, with a secret, exactly when it is past the queue.",
+        """
+        SELECT pandaid, jobstatus, fence FROM jobs
+         WHERE (jobstatus IN ('sent', 'starting', 'running', 'holding', 'finished')
+                AND (fence < 1 OR secret_hash IS NULL OR heartbeat_at IS NULL))
+            OR (jobstatus IN ('activated', 'throttled', 'defined') AND fence > 0)""",
+    ),
+    Invariant(
+        "ended_task_has_no_open_job",
+        "A task that has ended has no open job, no claim, no file to be tried again, and an end time.",
+        f"""
+        SELECT t.jeditaskid, t.status, t.lockedby, t.endtime, j.pandaid FROM jedi_tasks t
+          LEFT JOIN jobs j ON j.jeditaskid = t.jeditaskid AND j.jobstatus NOT IN ({_JOB_ENDS})
+         WHERE t.status IN ({_TASK_ENDS}) AND (j.pandaid IS NOT NULL OR t.lockedby IS NOT NULL OR t.endtime IS NULL
+               OR EXISTS (SELECT 1 FROM file_retries r WHERE r.jeditaskid = t.jeditaskid))""",
+    ),
+    Invariant(
+        "done_task_is_complete",
+        "Every file of a done task's primary inputs is finished.",
+        """
+        SELECT t.jeditaskid, d.datasetid, d.nfiles, d.nfilesfinished FROM jedi_tasks t JOIN jedi_datasets d USING (jeditaskid)
+         WHERE t.status = 'done' AND d.masterid IS NULL AND d.type IN ('input', 'pseudo_input')
+           AND d.status NOT IN ('removed', 'broken') AND d.nfilesfinished <> d.nfiles""",
+    ),
+    Invariant(
+        "job_has_task",
+        "Every open job belongs to a task, and every file of a job to a job.",
+        f"""
+        SELECT j.pandaid, j.jeditaskid FROM jobs j
+         WHERE j.jobstatus NOT IN ({_JOB_ENDS}) AND j.jeditaskid IS NOT NULL
+           AND NOT EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid)
+        UNION ALL
+        SELECT f.pandaid, f.jeditaskid FROM job_files f WHERE NOT EXISTS (SELECT 1 FROM {_JOBS} j WHERE j.pandaid = f.pandaid)""",
+    ),
+    Invariant(
+        "outputs_of_finished_jobs",
+        "Every output of a finished job is finished, and stands in the catalogue.",
+        """
+        SELECT f.pandaid, f.type, f.lfn, f.status, c.status AS contents FROM job_files f
+          JOIN jobs j ON j.pandaid = f.pandaid AND j.jobstatus = 'finished'
+          LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
+         WHERE f.type IN ('output', 'log')
+           AND (f.status <> 'finished' OR c.status IS DISTINCT FROM 'finished' OR 1 <> (
+                SELECT count(*) FROM catalogue_files k JOIN catalogue_datasets d ON d.id = k.dataset_id
+                 WHERE d.name = f.dataset AND k.lfn = f.lfn))""",
+    ),
+    Invariant(
+        "outputs_of_ended_jobs",
+        "No output of a job that has ended is undecided, and none of an open job is decided.",
+        f"""
+        SELECT c.jeditaskid, c.fileid, c.pandaid, c.status, j.jobstatus FROM jedi_dataset_contents c
+          LEFT JOIN {_JOBS} j ON j.pandaid = c.pandaid
+         WHERE c.type IN ('output', 'log')
+           AND (c.status = 'defined') <> coalesce(j.jobstatus NOT IN ({_JOB_ENDS}), false)""",
+    ),
+    Invariant(
+        "catalogue_has_producer",
+        "Every file in a dataset that a task makes was stored by a job of that task.",
+        """
+        SELECT d.made_by_task, d.name, k.lfn FROM catalogue_files k JOIN catalogue_datasets d ON d.id = k.dataset_id
+         WHERE d.made_by_task IS NOT NULL AND EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = d.made_by_task)
+           AND NOT EXISTS (SELECT 1 FROM jedi_dataset_contents c JOIN jedi_datasets o USING (jeditaskid, datasetid)
+                            WHERE o.datasetname = d.name AND c.lfn = k.lfn AND c.type IN ('output', 'log')
+                              AND c.status = 'finished')""",
+    ),
+    Invariant(
+        "output_name_once",
+        "No two outputs of a dataset have the same name.",
+        """
+        SELECT jeditaskid, datasetid, lfn, count(*) AS files FROM jedi_dataset_contents
+         WHERE type IN ('output', 'log') GROUP BY 1, 2, 3 HAVING count(*) > 1""",
+    ),
+    Invariant(
+        "input_name_once",
+        "No two inputs of a dataset have the same name and first event.",
+        f"""
+        SELECT jeditaskid, datasetid, lfn, startevent, count(*) AS files FROM jedi_dataset_contents
+         WHERE type IN ({_INPUTS}) GROUP BY 1, 2, 3, 4 HAVING count(*) > 1""",
+    ),
+    Invariant(
+        "retry_history_goes_forward",
+        "A job tries files of an older job again, never of itself or a newer one.",
+        "SELECT jeditaskid, oldpandaid, newpandaid FROM jedi_job_retry_history WHERE newpandaid <= oldpandaid",
+    ),
+    Invariant(
+        "task_state_is_logged",
+        "The last line of a task's log names its state.",
+        """
+        SELECT t.jeditaskid, t.status, l.status AS logged FROM jedi_tasks t LEFT JOIN LATERAL (
+               SELECT status FROM tasks_statuslog l WHERE l.jeditaskid = t.jeditaskid ORDER BY l.id DESC LIMIT 1) l ON true
+         WHERE l.status IS DISTINCT FROM t.status AND t.modificationtime > clock_timestamp() - interval '60 days'""",
+    ),
+    Invariant(
+        "job_state_is_logged",
+        "The log of a job names its state, the final one once.",
+        f"""
+        SELECT j.pandaid, j.jobstatus, l.times FROM jobs j CROSS JOIN LATERAL (
+               SELECT count(*) AS times FROM jobs_statuslog l WHERE l.pandaid = j.pandaid AND l.jobstatus = j.jobstatus) l
+         WHERE (l.times = 0 OR (j.jobstatus IN ({_JOB_ENDS}) AND l.times > 1))
+           AND j.modificationtime > clock_timestamp() - interval '60 days'""",
+    ),
+    Invariant(
+        "no_stale_claim",
+        f"No claim on a task is older than {STALE_AFTER}.",
+        f"""
+        SELECT jeditaskid, status, lockedby, lockedtime FROM jedi_tasks
+         WHERE lockedby IS NOT NULL AND (lockedtime IS NULL OR lockedtime < clock_timestamp() - interval '{STALE_AFTER}')""",
+    ),
+)
+
+
+def find(rows: int = 20) -> list[Violation]:
+    """Check all invariants on one snapshot of the database. Returns those that do not hold, with up to `rows` rows each."""
+    found = []
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        for invariant in INVARIANTS:
+            cursor.execute(invariant.query)
+            names = [column[0] for column in cursor.description]
+            first = [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(rows)]
+            if first:
+                found.append(Violation(invariant, cursor.rowcount, first))
+    return found

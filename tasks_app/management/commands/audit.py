@@ -1,0 +1,40 @@
+"""Checks the books."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from tasks_app import audit_sql
+
+
+class Command(BaseCommand):
+    help = "Check all invariants of tasks, files and jobs. Exits with 1 when one does not hold."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        parser.add_argument("--rows", type=int, default=20, help="rows shown of each broken invariant")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = audit_sql.find(options["rows"])
+        if options["json"]:
+            report = {
+                "ok": not found,
+                "checked": len(audit_sql.INVARIANTS),
+                "broken": [
+                    {"name": v.invariant.name, "sentence": v.invariant.sentence, "count": v.count, "rows": v.rows}
+                    for v in found
+                ],
+            }
+            self.stdout.write(json.dumps(report, default=str))
+        else:
+            for violation in found:
+                self.stdout.write(str(violation))
+            self.stdout.write(
+                f"{len(audit_sql.INVARIANTS) - len(found)} of {len(audit_sql.INVARIANTS)} invariants hold"
+            )
+        if found:
+            raise SystemExit(1)
