@@ -6,6 +6,7 @@ Each input file counts for the attempt that ran it: a row is written only while 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -21,6 +22,10 @@ from tasks_app.states import JobStatus
 
 MISSING_OUTPUT = 201
 """ddm error: a job that reported success did not report all of its outputs."""
+MOST_BYTES = 2**48
+MOST_EVENTS = 2**40
+"""No single file has more; so sums of many reports stay within the columns, and no pilot can stop the adder."""
+_ADLER32 = re.compile(r"[0-9a-fA-F]{1,8}")
 
 
 class Output(NamedTuple):
@@ -84,9 +89,9 @@ def _usable(report: Any) -> bool:
     return (
         isinstance(size, int)
         and not isinstance(size, bool)
-        and 0 <= size < 2**63
+        and 0 <= size <= MOST_BYTES
         and isinstance(checksum, str)
-        and 0 < len(checksum) <= 33
+        and _ADLER32.fullmatch(checksum) is not None
         and isinstance(surl, str)
         and len(surl) <= 4000
     )
@@ -328,4 +333,5 @@ def _text(value: Any, length: int) -> str | None:
 
 
 def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
+    """A number of events; None when it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_EVENTS else None
