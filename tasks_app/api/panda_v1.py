@@ -6,9 +6,9 @@ Every answer is `{"success", "message", "data"}`; what PanDA's callers must be a
 from __future__ import annotations
 
 import gzip
-import json
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Any
@@ -164,6 +164,14 @@ def _object(body: Mapping[str, Any], name: str) -> dict[str, Any]:
     return value
 
 
+def _metadata(value: Any) -> Any:
+    """The payload's own report: JSON, or its text; what is not JSON stays a text, so that the job's end is not lost."""
+    if isinstance(value, str) and value.startswith(("{", "[")):
+        with suppress(ValueError):
+            return strict_json(value.encode())
+    return value or None
+
+
 def report_of(caller: Caller, body: Mapping[str, Any]) -> Report:
     """The report in a call's parameters. Raises BadCallError."""
     job_id = number(body, "job_id", 1)
@@ -172,7 +180,6 @@ def report_of(caller: Caller, body: Mapping[str, Any]) -> Report:
     status = text(body, "job_status", 20)
     if status not in STATES:
         raise BadCallError(f"job_status must be one of {', '.join(STATES)}, not {status!r}")
-    metadata = body.get("meta_data")
     return Report(
         job_id,
         status,
@@ -201,9 +208,7 @@ def report_of(caller: Caller, body: Mapping[str, Any]) -> Report:
         start_time=moment(body, "start_time"),
         end_time=moment(body, "end_time"),
         outputs=_object(body, "job_output_report"),
-        metadata=json.loads(metadata)
-        if isinstance(metadata, str) and metadata.startswith(("{", "["))
-        else metadata or None,
+        metadata=_metadata(body.get("meta_data")),
         by=caller.name,
     )
 

@@ -58,7 +58,7 @@ class UnknownJobError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """How a pilot shows that a job is its own. Without a fence, the site and the attempt must agree."""
+    """How a pilot shows that a job is its own: its site, and the fence and secret, or without a fence the attempt."""
 
     fence: int | None = None
     secret: str = ""
@@ -83,9 +83,9 @@ class Report:
 _SET = ", ".join(f"{column} = coalesce(%({key})s, {column})" for key, column in MEASURES.items())
 _SET_ERRORS = ", ".join(f"{column} = %({key})s" for key, column in ERRORS.items())
 # NULL site: any queue may be served by this token.
-_MINE = """pandaid = %(job)s AND (CASE WHEN %(fence)s::bigint IS NOT NULL
-                THEN fence = %(fence)s AND secret_hash = %(digest)s
-                ELSE (%(site)s::text IS NULL OR computingsite = %(site)s) AND attemptnr = coalesce(%(attempt)s, attemptnr) END)"""
+_MINE = """pandaid = %(job)s AND (%(site)s::text IS NULL OR computingsite = %(site)s) AND (
+                CASE WHEN %(fence)s::bigint IS NOT NULL THEN fence = %(fence)s AND secret_hash = %(digest)s
+                ELSE attemptnr = coalesce(%(attempt)s, attemptnr) END)"""
 
 _HEARTBEAT = f"""
 UPDATE jobs SET heartbeat_at = clock_timestamp(), starttime = coalesce(starttime, %(start)s), {_SET}
