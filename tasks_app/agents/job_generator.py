@@ -70,6 +70,10 @@ def _conclude(task: Task, fence: int, turn: Turn) -> None:
         else:
             moves.release_task(task.id, fence, note="" if task.error_dialog else None)
         return
+    if turn.short_of:
+        reason = f"the secondary dataset {turn.short_of} has too few files left for the next job"
+        moves.set_aside(task.id, fence, by=ME, reason=reason, wait=timedelta(seconds=settings.JEDI_PENDING_RETRY_S))
+        return
     if turn.verdict.chosen:
         # Sites would take jobs, but what is left does not fill one yet: more files are to come.
         moves.release_task(task.id, fence, wait=FULL_WAIT)

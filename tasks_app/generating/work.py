@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -36,11 +37,15 @@ JOBS_A_STEP = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What came of one task's turn: jobs made, whether input is left, and the broker's verdict."""
+    """What came of one task's turn: jobs made, whether input is left, and the broker's verdict.
+
+    `short_of` names the secondary dataset that has too few files left for the next job.
+    """
 
     jobs: int
     input_left: bool
     verdict: Verdict
+    short_of: str = ""
 
 
 class TaskWork:
@@ -48,6 +53,7 @@ class TaskWork:
 
     def __init__(self, task: Task, fence: int) -> None:
         self.task, self.fence = task, fence
+        self.short_of = ""
         self.rule = SplitRule.parse(task.split_rule)
         self.raw: dict[str, Any] = TaskParams.objects.get(pk=task.id).params
         self.template: JobParamsTemplate = compile_template(task.job_params_template.template)
@@ -59,6 +65,11 @@ class TaskWork:
             .select_related("dataset")
             .order_by("dataset__list_position", "id")
         )
+
+    def jobs_left(self) -> int:
+        """About how many jobs the files make that are left; at least 1."""
+        files = sum(master.files_to_be_used - master.files_used for master in masters_with_work(self.task.id))
+        return max(1, math.ceil(files / (self.rule.get_int("NF") or 1)))
 
     def streams(self, site: SiteView) -> list[OutputStream]:
         return [
@@ -143,7 +154,9 @@ def generate(
     verdict = generic.broker(work.needs, sites.values(), generic.filters(floor))
     made = 0
     while made < max_jobs and verdict.chosen:
-        portions = spread(work.needs, [sites[c.site] for c in verdict.chosen], max_jobs - made, min_queue=floor)
+        # Not more than there may be left, else the first site would take all of a small task.
+        wanted = min(max_jobs - made, work.jobs_left())
+        portions = spread(work.needs, [sites[c.site] for c in verdict.chosen], wanted, min_queue=floor)
         stored = 0
         for portion in portions:
             stored += _fill(work, portion, sites, now)
@@ -151,7 +164,7 @@ def generate(
         if not stored:
             break
         verdict = generic.broker(work.needs, sites.values(), generic.filters(floor))
-    return Turn(made, bool(masters_with_work(task.id)), verdict)
+    return Turn(made, bool(masters_with_work(task.id)), verdict, work.short_of)
 
 
 def _fill(work: TaskWork, portion: Portion, sites: dict[str, SiteView], now: datetime) -> int:
@@ -200,6 +213,7 @@ def _step(
             chunk, limits, more_to_come=len(picked.files) == limit or master.state == "mutable", most_groups=most_jobs
         )
         if not cut.groups:
+            work.short_of = next((s.dataset.name for s in sources if s.dataset.id == cut.short_of), "")
             return 0, builder
         store(cursor, builder, cut.groups, sources, _seeds(work.task.id))
     return len(cut.groups), builder
