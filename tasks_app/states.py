@@ -138,6 +138,7 @@ TASK_MOVES: Mapping[TaskStatus, frozenset[TaskStatus]] = {
     T.THROTTLED: _task(T.READY, T.SCOUTING, T.RUNNING, T.PREPARED),
     T.PAUSED: _task(
         T.REGISTERED,
+        T.STAGING,
         T.STAGED,
         T.REREFINE,
         T.DEFINED,
@@ -151,6 +152,9 @@ TASK_MOVES: Mapping[TaskStatus, frozenset[TaskStatus]] = {
         T.PREPARED,
         T.EXHAUSTED,
         T.THROTTLED,
+        T.REASSIGNING,
+        T.TORETRY,
+        T.TOINCEXEC,
         T.DONE,
         T.FINISHED,
     ),
