@@ -1,0 +1,277 @@
+"""Commands of users on tasks at work: kill, finish, pause, resume, retry."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tasks_app import moves
+from tasks_app.agents import commando, feeder, job_generator, refiner
+from tasks_app.models import Command, JobStatusLog
+from tasks_app.states import COMMAND_ACCEPTED_IN, TASK_MOVES, TaskCommand, TaskStatus
+from tests.flow.driving import (
+    add_dataset,
+    dataset,
+    inputs,
+    jobs,
+    parameters,
+    reads,
+    settle,
+    states,
+    status,
+    submit,
+    task,
+    wake,
+)
+from tests.flow.pilot import Pilot, drive, failing_on
+
+pytestmark = pytest.mark.usefixtures("books")
+
+
+def running_task(files: int = 6, at_pilot: int = 2, name: str = "lab.t", **more: object) -> tuple[int, Pilot]:
+    """A task with one job a file, of which some run at a pilot."""
+    add_dataset(f"{name}.in", files)
+    made = submit(parameters(name, reads(f"{name}.in"), **{"nFilesPerJob": 1, **more}))
+    settle()
+    pilot = Pilot()
+    for job in pilot.fetch(at_pilot):
+        pilot.start(job)
+    return made, pilot
+
+
+def command(task_id: int, name: str, **more: object) -> Command:
+    given = moves.give_command(task_id, name, by="ada", reason="because", **more)
+    commando.run()
+    given.refresh_from_db()
+    return given
+
+
+def test_a_kill_cancels_queued_jobs_at_once_and_tells_pilots_to_stop() -> None:
+    made, pilot = running_task()
+    given = command(made, "kill")
+    assert (given.status, given.answer) == ("done", "4 queued jobs were cancelled, 2 running ones were told to stop")
+    assert states(made) == {"cancelled": 4, "running": 2}
+    assert status(made) == "aborting"
+    assert pilot.start(pilot.ran[0]) == "tobekilled"
+
+
+def test_a_killed_task_is_aborted_only_when_no_job_is_open() -> None:
+    made, pilot = running_task()
+    command(made, "kill")
+    settle()
+    assert status(made) == "aborting"
+    pilot.end(pilot.ran[0], "failed")
+    settle()
+    assert status(made) == "aborting"
+    pilot.end(pilot.ran[1], "finished")
+    settle()
+    assert status(made) == "aborted"
+    assert states(made) == {"cancelled": 5, "finished": 1}
+    assert dataset(made).files_finished == 1
+
+
+def test_a_killed_job_that_fails_is_cancelled_and_counts_as_no_failure() -> None:
+    made, pilot = running_task(files=2)
+    command(made, "kill")
+    for job in pilot.ran:
+        pilot.end(job, "failed")
+    settle()
+    assert states(made) == {"cancelled": 2}
+    assert status(made) == "aborted"
+
+
+def test_a_task_can_be_killed_before_it_has_any_dataset() -> None:
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
+    command(made, "kill")
+    settle()
+    assert status(made) == "aborted"
+    assert not jobs(made)
+
+
+def test_a_hard_finish_stops_running_jobs_and_keeps_what_is_done() -> None:
+    made, pilot = running_task()
+    pilot.end(pilot.ran[0], "finished")
+    settle()
+    given = command(made, "finish")
+    assert given.answer == "4 queued jobs were cancelled, 1 running ones were told to stop"
+    pilot.end(pilot.ran[1], "failed")
+    settle()
+    assert status(made) == "finished"
+    row = dataset(made)
+    assert (row.files, row.files_finished, row.files_failed, row.files_used) == (6, 1, 5, 6)
+
+
+def test_a_soft_finish_lets_running_jobs_end() -> None:
+    made, pilot = running_task()
+    given = command(made, "finish", parameters={"soft": True})
+    assert given.answer == "4 queued jobs were cancelled, 0 running ones were told to stop"
+    assert pilot.start(pilot.ran[0]) == "NULL"
+    for job in pilot.ran:
+        pilot.end(job, "finished")
+    settle()
+    assert status(made) == "finished"
+    assert dataset(made).files_finished == 2
+
+
+def test_a_task_told_to_finish_makes_no_more_jobs() -> None:
+    made, pilot = running_task()
+    command(made, "finish", parameters={"soft": True})
+    before = len(jobs(made))
+    pilot.end(pilot.ran[0], "failed")
+    settle()
+    assert len(jobs(made)) == before
+    pilot.end(pilot.ran[1], "finished")
+    settle()
+    assert status(made) == "finished"
+
+
+def test_a_paused_task_gives_no_jobs_to_pilots_and_goes_on_when_resumed() -> None:
+    made, pilot = running_task()
+    assert command(made, "pause").answer == "4 queued jobs are held back"
+    assert status(made) == "paused"
+    assert not pilot.fetch(10)
+    for job in pilot.ran:
+        pilot.end(job, "failed")
+    settle()
+    assert states(made) == {"throttled": 4, "failed": 2}
+    assert command(made, "resume").answer == "4 jobs are queued again"
+    assert status(made) == "running"
+    drive(pilot)
+    assert status(made) == "done"
+
+
+def test_a_paused_task_can_be_killed() -> None:
+    made, _ = running_task(at_pilot=0)
+    command(made, "pause")
+    command(made, "kill")
+    settle()
+    assert status(made) == "aborted"
+    assert states(made) == {"cancelled": 6}
+
+
+def test_a_pause_holds_against_an_agent_that_was_at_work_on_the_task() -> None:
+    waiting = submit(parameters("lab.p", reads("lab.none"), nFilesPerJob=1))
+    made = submit(parameters("lab.t", reads("lab.none2"), nFilesPerJob=1), parent=waiting)
+    ((task_id, fence),) = [
+        claim for claim in moves.claim_tasks("a slow refiner", ["registered"], 10) if claim[0] == made
+    ]
+    command(made, "pause")
+    with pytest.raises(moves.LostClaimError):
+        refiner._refine(task_id, fence)
+    assert status(made) == "paused"
+
+
+def test_a_pause_during_feeding_or_generation_stands() -> None:
+    for name, state, turn in (
+        ("lab.a", "defined", lambda t, f: feeder._feed_task(t, f)),
+        ("lab.b", "ready", lambda t, f: job_generator._turn(t, f, {}, 10)),
+    ):
+        add_dataset(f"{name}.in", 2)
+        made = submit(parameters(name, reads(f"{name}.in"), nFilesPerJob=1))
+        refiner.run()
+        if state == "ready":
+            wake()
+            feeder.run()
+        ((task_id, fence),) = moves.claim_tasks("a slow agent", [state], 10)
+        assert task_id == made
+        command(made, "pause")
+        with pytest.raises(moves.LostClaimError):
+            turn(task_id, fence)
+        assert (status(made), jobs(made)) == ("paused", [])
+
+
+def test_a_retry_runs_exactly_the_failed_files_again_and_then_the_task_is_done() -> None:
+    made, pilot = running_task(at_pilot=0, maxAttempt=2)
+    pilot.plan = failing_on("lab.t.in.00001", "lab.t.in.00003")
+    drive(pilot)
+    assert status(made) == "finished"
+    before = {job.id for job in jobs(made)}
+    assert command(made, "retry").answer == "2 files are tried again"
+    assert (status(made), task(made).attempt, task(made).error_dialog) == ("ready", 1, None)
+    pilot.plan = failing_on()
+    drive(pilot)
+    assert status(made) == "done"
+    again = [job for job in jobs(made) if job.id not in before]
+    assert Counter(name for job in again for name in inputs(job.id)) == Counter(["lab.t.in.00001", "lab.t.in.00003"])
+    assert dataset(made).files_finished == 6
+    serials = [inputs(job.id, "output")[0] for job in jobs(made)]
+    assert len(set(serials)) == len(serials)
+
+
+def test_an_aborted_task_can_be_tried_again_whole() -> None:
+    made, pilot = running_task(at_pilot=1)
+    command(made, "kill")
+    pilot.end(pilot.ran[0], "finished")
+    settle()
+    assert status(made) == "aborted"
+    assert command(made, "retry").answer == "5 files are tried again"
+    drive(pilot)
+    assert status(made) == "done"
+
+
+def test_a_task_told_to_finish_early_can_be_tried_again_whole() -> None:
+    made, pilot = running_task(at_pilot=1)
+    command(made, "finish")
+    pilot.end(pilot.ran[0], "finished")
+    settle()
+    assert status(made) == "finished"
+    assert command(made, "retry").answer == "5 files are tried again"
+    drive(pilot)
+    assert status(made) == "done"
+
+
+def test_a_refused_retry_changes_nothing() -> None:
+    add_dataset("lab.p.in", 4)
+    parent = submit(parameters("lab.p", reads("lab.p.in"), nFilesPerJob=1, maxAttempt=1))
+    made = submit(parameters("lab.c", reads("lab.p.out"), nFilesPerJob=1, noWaitParent=True), parent=parent)
+    drive(Pilot(failing_on("lab.p.in.00002")))
+    assert (status(parent), status(made)) == ("finished", "finished")
+    before = dataset(made)
+    given = command(made, "retry")
+    assert given.status == "refused"
+    assert "no file to try again" in given.answer
+    after = dataset(made)
+    assert (after.status, after.files_used, status(made)) == (before.status, before.files_used, "finished")
+
+
+def test_a_command_that_the_state_does_not_accept_is_refused_with_both_named() -> None:
+    made, pilot = running_task(files=1, at_pilot=0)
+    drive(pilot)
+    with pytest.raises(moves.CommandRefusedError, match=f"task {made} is done; kill is accepted in"):
+        moves.give_command(made, "kill", by="ada")
+
+
+def test_a_command_that_comes_too_late_is_refused_when_its_turn_comes() -> None:
+    made, pilot = running_task(files=1, at_pilot=0)
+    given = moves.give_command(made, "pause", by="ada")
+    moves.move_task(made, "aborting", by="test")
+    commando.run()
+    given.refresh_from_db()
+    assert given.status == "refused"
+    assert "aborting" in given.answer
+    settle()
+    command_log = JobStatusLog.objects.filter(status="throttled")
+    assert not command_log.exists()
+    moves.move_task(made, "toabort", by="test") if status(made) == "aborting" else None
+    for job in pilot.fetch(5):
+        pilot.start(job)
+        pilot.end(job, "failed")
+    settle()
+
+
+FIRST_MOVE = {
+    TaskCommand.KILL: TaskStatus.ABORTING, TaskCommand.FINISH: TaskStatus.FINISHING, TaskCommand.PAUSE: TaskStatus.PAUSED,
+    TaskCommand.RETRY: TaskStatus.TORETRY,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(FIRST_MOVE))
+def test_every_state_that_accepts_a_command_may_make_its_first_move(name: TaskCommand) -> None:
+    refusing = [state for state in COMMAND_ACCEPTED_IN[name] if FIRST_MOVE[name] not in TASK_MOVES[state]]
+    assert not refusing
+
+
+def test_every_state_that_can_be_paused_can_be_gone_back_to() -> None:
+    stuck = [s for s in COMMAND_ACCEPTED_IN[TaskCommand.PAUSE] if s not in TASK_MOVES[TaskStatus.PAUSED]]
+    assert not stuck

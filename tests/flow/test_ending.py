@@ -1,0 +1,184 @@
+"""Whole tasks from submission to their final state, and what their books say then."""
+
+from __future__ import annotations
+
+import pytest
+
+from tasks_app.models import CatalogueDataset, JobParams, JobRetryHistory, TaskStatusLog
+from tests.flow.driving import (
+    add_dataset,
+    dataset,
+    files,
+    inputs,
+    jobs,
+    parameters,
+    reads,
+    settle,
+    states,
+    status,
+    submit,
+    task,
+    template,
+)
+from tests.flow.pilot import Job, Pilot, always, drive, failing_on
+
+pytestmark = pytest.mark.usefixtures("books")
+
+
+def counters(task_id: int, type: str = "input") -> tuple[int, int, int, int]:
+    """(files, used, finished, failed) of a dataset."""
+    row = dataset(task_id, type)
+    return row.files, row.files_used, row.files_finished, row.files_failed
+
+
+def test_a_task_with_an_input_dataset_is_done() -> None:
+    add_dataset("lab.in", 10)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=4))
+    drive(Pilot())
+    assert status(made) == "done"
+    assert states(made) == {"finished": 3}
+    assert [len(inputs(job.id)) for job in jobs(made)] == [4, 4, 2]
+    assert counters(made) == (10, 10, 10, 0)
+    assert counters(made, "output") == (3, 3, 3, 0)
+    assert task(made).progress == 100
+    assert not task(made).error_dialog
+    output = CatalogueDataset.objects.get(name="lab.t.out")
+    assert not output.open
+    assert output.files.count() == 3
+    passed = list(TaskStatusLog.objects.filter(task_id=made).order_by("id").values_list("status", flat=True))
+    assert passed == ["registered", "defined", "ready", "running", "prepared", "done"]
+
+
+def test_a_task_without_input_gets_its_events_in_slices_and_a_seed_a_job() -> None:
+    made = submit(
+        parameters(
+            "lab.gen", template("number", "--first ${FIRSTEVENT} --events ${MAXEVENTS} --seed ${RNDMSEED}"),
+            noInput=True, nEvents=35, nEventsPerJob=10,
+        )
+    )  # fmt: skip
+    drive(Pilot())
+    assert status(made) == "done"
+    lines = [JobParams.objects.get(pk=job.id).params for job in jobs(made)]
+    words = [line.split()[1:6:2] for line in lines]
+    assert words == [["1", "10", "1"], ["11", "10", "2"], ["21", "10", "3"], ["31", "5", "4"]]
+
+
+def test_a_seed_of_a_failed_job_is_given_again_and_no_two_finished_jobs_share_one() -> None:
+    made = submit(
+        parameters("lab.gen", template("number", "--seed ${RNDMSEED}"), noInput=True, nEvents=60, nEventsPerJob=10)
+    )
+    failed: list[int] = []
+
+    def plan(job: Job) -> str:
+        if len(failed) < 2:
+            failed.append(job["PandaID"])
+            return "failed"
+        return "finished"
+
+    drive(Pilot(plan))
+    assert status(made) == "done"
+    seeds = [inputs(job.id, "random_seed")[0] for job in jobs(made, status="finished")]
+    assert sorted(seeds, key=int) == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_files_that_always_fail_leave_the_task_finished_with_an_honest_summary() -> None:
+    add_dataset("lab.in", 6)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, maxAttempt=3))
+    drive(Pilot(failing_on("lab.in.00001", "lab.in.00004")))
+    assert status(made) == "finished"
+    assert states(made) == {"finished": 4, "failed": 6}
+    assert counters(made) == (6, 6, 4, 2)
+    by_name = {f.lfn: f for f in files(made)}
+    for name in ("lab.in.00001", "lab.in.00004"):
+        assert (by_name[name].status, by_name[name].attempt, by_name[name].max_attempt) == ("ready", 3, 3)
+        assert by_name[name].failed_attempt == 3
+    assert by_name["lab.in.00000"].attempt == 1
+    assert task(made).error_dialog == "6 jobs failed: 6 × exe:65 (the payload ended with 65)"
+
+
+def test_each_attempt_names_its_outputs_anew_and_remembers_the_one_before() -> None:
+    add_dataset("lab.in", 1)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, maxAttempt=3))
+    drive(Pilot(always("failed")))
+    first, second, third = jobs(made)
+    assert [inputs(job.id, "output") for job in (first, second, third)] == [
+        [f"lab.t.{serial:06d}.root"] for serial in (1, 2, 3)
+    ]
+    assert [job.attempt for job in (first, second, third)] == [1, 2, 3]
+    links = JobRetryHistory.objects.filter(task_id=made).order_by("id")
+    assert list(links.values_list("old_job_id", "new_job_id", "origin_job_id")) == [
+        (first.id, second.id, first.id), (second.id, third.id, first.id),
+    ]  # fmt: skip
+
+
+def test_a_task_whose_every_job_fails_has_failed() -> None:
+    add_dataset("lab.in", 3)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, maxAttempt=2))
+    drive(Pilot(always("failed")))
+    assert status(made) == "failed"
+    assert states(made) == {"failed": 6}
+    assert counters(made) == (3, 3, 0, 3)
+
+
+def test_a_task_that_needed_a_second_attempt_is_done_and_says_so() -> None:
+    add_dataset("lab.in", 2)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
+    drive(Pilot(lambda job: "failed" if job["attemptNr"] == 1 and "00001" in job["inFiles"] else "finished"))
+    assert status(made) == "done"
+    assert states(made) == {"finished": 2, "failed": 1}
+    assert "1 job failed" in (task(made).error_dialog or "")
+    assert "all files were processed in the end" in (task(made).error_dialog or "")
+
+
+def test_a_file_that_fails_in_company_is_tried_again_with_its_company() -> None:
+    add_dataset("lab.in", 8)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=4, maxAttempt=2))
+    drive(Pilot(failing_on("lab.in.00000")))
+    assert status(made) == "finished"
+    assert counters(made) == (8, 8, 4, 4)
+    assert [inputs(job.id) for job in jobs(made, status="failed")] == [[f"lab.in.{n:05d}" for n in range(4)]] * 2
+
+
+def test_an_unknown_dataset_breaks_the_task_with_its_name_as_the_reason() -> None:
+    made = submit(parameters("lab.t", reads("lab.nowhere"), nFilesPerJob=1))
+    settle()
+    assert status(made) == "broken"
+    assert "lab.nowhere does not exist" in (task(made).error_dialog or "")
+    assert TaskStatusLog.objects.filter(task_id=made, status="broken").count() == 1
+
+
+def test_an_empty_dataset_breaks_the_task() -> None:
+    add_dataset("lab.empty")
+    made = submit(parameters("lab.t", reads("lab.empty"), nFilesPerJob=1))
+    settle()
+    assert status(made) == "broken"
+    assert "empty" in (task(made).error_dialog or "")
+
+
+def test_wrong_parameters_break_the_task_and_the_reason_names_the_field() -> None:
+    made = submit({**parameters("lab.t", reads("lab.in")), "nFilesPerJob": "many"})
+    settle()
+    assert status(made) == "broken"
+    assert "nFilesPerJob" in (task(made).error_dialog or "")
+
+
+def test_one_bad_task_does_not_hold_up_the_others_of_its_pass() -> None:
+    add_dataset("lab.in", 2)
+    bad = submit(parameters("lab.bad", reads("lab.nowhere"), nFilesPerJob=1), priority=900)
+    good = submit(parameters("lab.good", reads("lab.in"), nFilesPerJob=1), priority=100)
+    drive(Pilot())
+    assert (status(bad), status(good)) == ("broken", "done")
+
+
+def test_a_job_that_reports_success_without_an_output_fails_with_its_own_code() -> None:
+    add_dataset("lab.in", 1)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, maxAttempt=1))
+    drive(Pilot(always("incomplete")))
+    assert status(made) == "failed"
+    (job,) = jobs(made)
+    assert (job.status, job.ddm_error_code) == ("failed", 201)
+    assert "lab.t.000001.root" in (job.ddm_error_diag or "")
+    assert "ddm:201" in (task(made).error_dialog or "")
+    stored = CatalogueDataset.objects.get(name="lab.t.out")
+    assert not stored.files.exists()
+    assert CatalogueDataset.objects.get(name="lab.t.log").files.count() == 1

@@ -1,0 +1,126 @@
+"""Tasks that read what another task makes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tasks_app import moves
+from tests.flow.driving import (
+    add_dataset,
+    add_files,
+    agents_turn,
+    dataset,
+    inputs,
+    jobs,
+    look_again,
+    parameters,
+    reads,
+    settle,
+    status,
+    submit,
+    task,
+)
+from tests.flow.pilot import Pilot, always, drive
+
+pytestmark = pytest.mark.usefixtures("books")
+
+
+def parent(**more: object) -> int:
+    add_dataset("lab.in", 10)
+    return submit(parameters("lab.p", reads("lab.in"), nFilesPerJob=1, maxAttempt=1, **more))
+
+
+def child(of: int, **more: object) -> int:
+    return submit(parameters("lab.c", reads("lab.p.out"), **{"nFilesPerJob": 3, **more}), parent=of)
+
+
+def test_a_child_that_does_not_wait_uses_each_file_once_as_the_dataset_grows() -> None:
+    first = parent()
+    second = child(first, noWaitParent=True)
+    slow = Pilot()
+    seen = set()
+    for _ in range(40):
+        agents_turn()
+        slow.work(2)
+        seen.add((status(first), dataset(second).files if status(second) not in ("registered", "pending") else 0))
+        if status(second) == "done":
+            break
+    assert (status(first), status(second)) == ("done", "done"), task(second).error_dialog
+    assert any(state == "running" and files for state, files in seen), "the child began while its parent ran"
+    used = Counter(name for job in jobs(second) for name in inputs(job.id))
+    assert used == Counter({f"lab.p.{n:06d}.root": 1 for n in range(1, 11)})
+    assert [len(inputs(job.id)) for job in jobs(second)] == [3, 3, 3, 1]
+
+
+def test_a_child_waits_for_its_parent_with_a_sentence_and_then_is_done() -> None:
+    first = parent()
+    second = child(first)
+    settle_without_pilots()
+    assert status(second) == "pending"
+    assert f"parent task {first}" in (task(second).error_dialog or "")
+    drive(Pilot())
+    assert (status(first), status(second)) == ("done", "done")
+    assert sum(len(inputs(job.id)) for job in jobs(second)) == 10
+
+
+def settle_without_pilots() -> None:
+    for _ in range(5):
+        agents_turn()
+    # The pending watch dog has just sent the child to look again.
+    from tasks_app.agents import refiner
+
+    refiner.run()
+
+
+def test_a_child_of_a_failed_parent_is_broken_and_names_it() -> None:
+    first = parent()
+    second = child(first)
+    drive(Pilot(always("failed")))
+    assert status(first) == "failed"
+    assert status(second) == "broken"
+    assert f"parent task {first} is failed" in (task(second).error_dialog or "")
+
+
+def test_a_child_that_began_before_its_parent_failed_fails_too() -> None:
+    first = parent()
+    second = child(first, noWaitParent=True, nFilesPerJob=1)
+    pilot = Pilot()
+    for _ in range(6):
+        agents_turn()
+        pilot.work(1)
+    moves.give_command(first, "kill", by="ada")
+    drive(pilot)
+    assert status(first) == "aborted"
+    assert status(second) == "failed"
+
+
+def test_a_child_of_a_partly_finished_parent_is_finished_not_done() -> None:
+    first = parent()
+    second = child(first, noWaitParent=True)
+    drive(Pilot(lambda job: "failed" if job["inFiles"] == "lab.in.00003" else "finished"))
+    assert (status(first), status(second)) == ("finished", "finished")
+    assert sum(len(inputs(job.id)) for job in jobs(second)) == 9
+
+
+def test_a_task_that_runs_until_its_dataset_closes_takes_files_that_come_later() -> None:
+    add_dataset("lab.growing", 2, open=True)
+    made = submit(parameters("lab.t", reads("lab.growing"), nFilesPerJob=1, runUntilClosed=True))
+    drive(Pilot())
+    assert status(made) == "running"
+    add_files("lab.growing", range(2, 5))
+    look_again()
+    drive(Pilot())
+    assert status(made) == "running"
+    assert dataset(made).files_finished == 5
+    close("lab.growing")
+    look_again()
+    settle()
+    assert status(made) == "done"
+
+
+def close(name: str) -> None:
+    from tasks_app.ddm import data_management
+
+    data_management().close([name])

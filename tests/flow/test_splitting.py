@@ -1,0 +1,155 @@
+"""How the input of whole tasks is cut into jobs: sizes, events, secondary datasets."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tasks_app.models import JobParams
+from tests.flow.driving import (
+    add_dataset,
+    dataset,
+    inputs,
+    jobs,
+    parameters,
+    reads,
+    settle,
+    states,
+    status,
+    submit,
+    task,
+    wake,
+)
+from tests.flow.pilot import Pilot, drive, failing_on
+
+pytestmark = pytest.mark.usefixtures("books")
+GB = 1024**3
+
+
+def sizes(task_id: int, dataset: str | None = None) -> list[int]:
+    return [len(inputs(job.id, dataset=dataset)) for job in jobs(task_id)]
+
+
+def test_jobs_are_filled_up_to_a_number_of_gigabytes() -> None:
+    add_dataset("lab.in", 9, size=GB)
+    made = submit(parameters("lab.t", reads("lab.in"), nGBPerJob=5, nMaxFilesPerJob=100))
+    drive(Pilot())
+    assert status(made) == "done"
+    found = sizes(made)
+    assert sum(found) == 9
+    assert max(found) * GB <= 5 * GB < (max(found) + 2) * GB
+
+
+def test_no_job_has_more_than_the_greatest_number_of_files() -> None:
+    add_dataset("lab.in", 10, size=1)
+    made = submit(parameters("lab.t", reads("lab.in"), nMaxFilesPerJob=3, nGBPerJob=5))
+    drive(Pilot())
+    assert status(made) == "done"
+    assert sizes(made) == [3, 3, 3, 1]
+
+
+def test_files_are_cut_into_ranges_of_events() -> None:
+    add_dataset("lab.in", 2, events=25)
+    made = submit(parameters("lab.t", reads("lab.in"), nEventsPerJob=10, nEventsPerFile=25))
+    drive(Pilot())
+    assert status(made) == "done", task(made).error_dialog
+    assert sum(job.events or 0 for job in jobs(made)) == 50
+    assert max(job.events or 0 for job in jobs(made)) == 10
+    assert dataset(made).events == 50
+
+
+def test_whole_files_make_a_job_of_many_events() -> None:
+    add_dataset("lab.in", 4, events=10)
+    made = submit(parameters("lab.t", reads("lab.in"), nEventsPerJob=20, nEventsPerFile=10))
+    drive(Pilot())
+    assert status(made) == "done", task(made).error_dialog
+    assert sizes(made) == [2, 2]
+
+
+def test_a_secondary_dataset_goes_along_in_its_ratio_each_file_once() -> None:
+    add_dataset("lab.in", 6)
+    add_dataset("lab.pile", 12)
+    made = submit(parameters("lab.t", reads("lab.in"), reads("lab.pile", "IN2", ratio=2), nFilesPerJob=2))
+    drive(Pilot())
+    assert status(made) == "done", task(made).error_dialog
+    assert sizes(made, "lab.in") == [2, 2, 2]
+    assert sizes(made, "lab.pile") == [4, 4, 4]
+    used = Counter(name for job in jobs(made) for name in inputs(job.id, dataset="lab.pile"))
+    assert set(used.values()) == {1}
+
+
+def test_a_secondary_file_of_a_failed_job_is_used_again() -> None:
+    add_dataset("lab.in", 3)
+    add_dataset("lab.pile", 3)
+    made = submit(parameters("lab.t", reads("lab.in"), reads("lab.pile", "IN2", ratio=1), nFilesPerJob=1))
+    drive(Pilot(lambda job: "failed" if job["attemptNr"] == 1 and "in.00001" in job["inFiles"] else "finished"))
+    assert status(made) == "done", task(made).error_dialog
+    done = Counter(name for job in jobs(made, status="finished") for name in inputs(job.id, dataset="lab.pile"))
+    assert done == Counter({f"lab.pile.{n:05d}": 1 for n in range(3)})
+
+
+def test_every_job_gets_all_files_of_a_dataset_that_is_not_split() -> None:
+    add_dataset("lab.in", 4)
+    add_dataset("lab.db", 3)
+    made = submit(
+        parameters("lab.t", reads("lab.in"), reads("lab.db", "DB", attributes="nosplit,repeat"), nFilesPerJob=2)
+    )
+    drive(Pilot(failing_on()))
+    assert status(made) == "done", task(made).error_dialog
+    assert sizes(made, "lab.db") == [3, 3]
+
+
+def test_a_dataset_that_repeats_starts_again_from_its_first_file() -> None:
+    add_dataset("lab.in", 5)
+    add_dataset("lab.noise", 2)
+    made = submit(
+        parameters("lab.t", reads("lab.in"), reads("lab.noise", "BG", ratio=1, attributes="repeat"), nFilesPerJob=1)
+    )
+    drive(Pilot())
+    assert status(made) == "done", task(made).error_dialog
+    assert [inputs(job.id, dataset="lab.noise")[0][-1] for job in jobs(made)] == ["0", "1", "0", "1", "0"]
+
+
+def test_a_secondary_dataset_gives_a_fixed_number_of_files_a_job() -> None:
+    add_dataset("lab.in", 4)
+    add_dataset("lab.pile", 6)
+    made = submit(parameters("lab.t", reads("lab.in"), reads("lab.pile", "IN2", nFilesPerJob=3), nFilesPerJob=2))
+    drive(Pilot())
+    assert status(made) == "done", task(made).error_dialog
+    assert sizes(made, "lab.pile") == [3, 3]
+
+
+def test_a_secondary_dataset_that_is_too_short_is_named_as_the_reason() -> None:
+    add_dataset("lab.in", 4)
+    add_dataset("lab.pile", 2)
+    made = submit(parameters("lab.t", reads("lab.in"), reads("lab.pile", "IN2", ratio=1), nFilesPerJob=1))
+    pilot = Pilot()
+    for _ in range(4):
+        settle_once(pilot)
+    assert states(made) == {"finished": 2}
+    assert status(made) == "pending"
+    assert "lab.pile" in (task(made).error_dialog or "")
+
+
+def settle_once(pilot: Pilot) -> None:
+    from tasks_app.agents import adder, feeder, job_generator, refiner
+    from tasks_app.agents.watchdogs import pending
+
+    wake()
+    for run in (refiner.run, feeder.run, pending.run, job_generator.run):
+        run()
+    pilot.work()
+    adder.run()
+
+
+def test_the_command_line_names_the_files_of_the_job() -> None:
+    add_dataset("lab.in", 2)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=2))
+    settle()
+    (job,) = jobs(made)
+    line = JobParams.objects.get(pk=job.id).params
+    assert "lab.in.00000" in line
+    assert "lab.in.00001" in line
+    assert "lab.t.000001.root" in line
+    drive(Pilot())
