@@ -105,9 +105,11 @@ class AuditedAdmin(ModelAdmin):
         before = request.__dict__.pop("_admin_before", None)
         if before is None:
             self.record(request, "admin.change", obj, {"note": plain(message)})
-        elif before:
+        else:
             after = values_of(obj, before)
-            self.record(request, "admin.change", obj, {"changed": {n: [before[n], after[n]] for n in before}})
+            changed = {n: [before[n], after[n]] for n in before if before[n] != after[n] or n in SECRET}
+            if changed:
+                self.record(request, "admin.change", obj, {"changed": changed})
         return super().log_change(request, obj, message)
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:

@@ -1,0 +1,361 @@
+"""What people change in the admin: only what they may, only the changed columns, and every change is in the audit trail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from brokerage_app.models import Queue, ResourceType, StorageEndpoint, WorkQueue
+from jedisite import identity
+from jedisite.models import Agent, ApiToken, AuditEntry
+from tasks_app.models import Command, Task
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def grace(client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("grace"))
+    return client
+
+
+@pytest.fixture
+def staff(client: Client) -> Callable[..., Client]:
+    """A client of somebody called `name` with some rights in the admin and in some groups."""
+
+    def make(*rights: str, name: str = "lise", groups: tuple[str, ...] = ()) -> Client:
+        user = User.objects.create_user(name, is_staff=True)
+        user.user_permissions.set(Permission.objects.filter(codename__in=rights))
+        user.groups.set([Group.objects.get_or_create(name=g)[0] for g in groups])
+        client.force_login(user)
+        return client
+
+    return make
+
+
+def trail(action: str) -> list[AuditEntry]:
+    return list(AuditEntry.objects.filter(action=action).order_by("id"))
+
+
+def queue_form(**changes: Any) -> dict[str, Any]:
+    values = {"site_name": "A", "cloud": "", "status": "online", "status_reason": "", "core_count": 1, "core_power": 10}
+    more = {"capability": "ucore", "min_memory_mb": 0, "min_walltime_s": 0, "catchall": "", "data": "{}", "storage": ""}
+    return {**values, **more, **changes}
+
+
+def test_a_queue_is_made_changed_and_deleted_with_a_trail(grace):
+    made = grace.post(reverse("admin:brokerage_app_queue_add"), queue_form(name="SITE/A_1"))
+    assert made.status_code == 302
+    page = reverse("admin:brokerage_app_queue_change", args=["SITE_2FA_5F1"])
+    assert grace.post(page, queue_form(status="offline", status_reason="power cut")).status_code == 302
+    queue = Queue.objects.get()
+    assert (queue.name, queue.status) == ("SITE/A_1", "offline")
+    assert grace.post(page.replace("change/", "delete/"), {"post": "yes"}).status_code == 302
+    assert not Queue.objects.exists()
+    added, changed, deleted = AuditEntry.objects.order_by("id")
+    assert [(e.actor, e.action, e.object_type, e.object_id) for e in (added, changed, deleted)] == [
+        ("grace", f"admin.{what}", "queue", "SITE/A_1") for what in ("add", "change", "delete")
+    ]
+    assert added.details["values"]["core_count"] == 1
+    assert changed.details == {"changed": {"status": ["online", "offline"], "status_reason": ["", "power cut"]}}
+    assert deleted.details["values"]["status"] == "offline"
+
+
+def test_a_form_sent_without_a_change_leaves_no_trail(grace):
+    Queue.objects.create(name="A", site_name="A")
+    assert grace.post(reverse("admin:brokerage_app_queue_change", args=["A"]), queue_form()).status_code == 302
+    assert not AuditEntry.objects.exists()
+
+
+def test_the_name_of_a_queue_cannot_be_changed(grace):
+    Queue.objects.create(name="A", site_name="A")
+    grace.post(reverse("admin:brokerage_app_queue_change", args=["A"]), queue_form(name="B", cloud="X"))
+    assert list(Queue.objects.values_list("name", "cloud")) == [("A", "X")]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_memory_mb": 100, "min_memory_mb": 200},
+        {"max_walltime_s": 1, "min_walltime_s": 2},
+        {"core_count": -1},
+        {"core_power": "nan"},
+        {"core_count": 2**31},
+        {"status": "broken"},
+        {"data": "{"},
+        {"storage": "none of this name"},
+        {"site_name": ""},
+    ],
+)
+def test_a_queue_with_a_wrong_value_is_not_stored(grace, wrong):
+    answer = grace.post(reverse("admin:brokerage_app_queue_add"), queue_form(name="A", **wrong))
+    assert answer.status_code == 200 and answer.context["adminform"].errors
+    assert not Queue.objects.exists() and not AuditEntry.objects.exists()
+
+
+def test_storage_resource_types_and_work_queues_are_edited(grace):
+    posts = {
+        StorageEndpoint: {"name": "SE", "site_name": "A", "type": "DATADISK", "path": "/data"},
+        ResourceType: {"name": "SCORE", "position": 1, "min_cores": 1, "max_cores": 1},
+        WorkQueue: {"name": "group", "type": "managed", "vo": "test", "order": 3, "share": 20, "stretchable": 1},
+    }
+    for model, values in posts.items():
+        name = model._meta.model_name
+        assert grace.post(reverse(f"admin:brokerage_app_{name}_add"), values).status_code == 302
+        row = model.objects.get()
+        page = reverse(f"admin:brokerage_app_{name}_change", args=[row.pk])
+        assert grace.post(page, {**values, "site_name": "B", "position": 2, "share": 30}).status_code == 302
+        assert [e.object_type for e in trail("admin.change")][-1] == name
+        answer = grace.post(
+            reverse(f"admin:brokerage_app_{name}_changelist"),
+            {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"},
+        )
+        assert answer.status_code == 302 and not model.objects.exists()
+    assert len(trail("admin.add")) == len(trail("admin.change")) == len(trail("admin.delete")) == 3
+
+
+def test_changing_an_agent_undoes_nothing_that_it_did_meanwhile(grace, monkeypatch):
+    agent = Agent.objects.create(name="x", period_s=5, fence=1)
+    later = timezone.now() + timedelta(minutes=2)
+    from jedisite.admin import AgentForm
+
+    clean = AgentForm.clean_period_s
+
+    def meanwhile(form: Any) -> float:
+        Agent.objects.filter(pk="x").update(fence=7, lease_owner="me", lease_until=later)
+        return clean(form)
+
+    monkeypatch.setattr(AgentForm, "clean_period_s", meanwhile)
+    page = reverse("admin:jedisite_agent_change", args=["x"])
+    posted = {"period_s": 30, "paused": "on", "fence": 99, "lease_owner": "you", "name": "y"}
+    assert grace.post(page, posted).status_code == 302
+    agent.refresh_from_db()
+    assert (agent.period_s, agent.paused) == (30, True)
+    assert (agent.fence, agent.lease_owner, agent.lease_until) == (7, "me", later)
+    assert trail("admin.change")[0].details == {"changed": {"period_s": [5.0, 30.0], "paused": [False, True]}}
+
+
+@pytest.mark.parametrize("period", ["0", "-1", "nan", "inf", "1e9", "", "x"])
+def test_an_agent_keeps_its_period_when_the_new_one_makes_no_sense(grace, period):
+    Agent.objects.create(name="x", period_s=5)
+    assert grace.post(reverse("admin:jedisite_agent_change", args=["x"]), {"period_s": period}).status_code == 200
+    assert Agent.objects.get(pk="x").period_s == 5
+
+
+def run_now(client: Client, *names: str) -> Any:
+    posted = {"action": "run_now", "_selected_action": list(names)}
+    return client.post(reverse("admin:jedisite_agent_changelist"), posted, follow=True)
+
+
+def test_run_now_makes_an_agent_due_unless_it_is_paused_or_gone(grace):
+    later = timezone.now() + timedelta(hours=1)
+    Agent.objects.update(due_at=later)
+    Agent.objects.filter(pk="adder").update(paused=True)
+    Agent.objects.create(name="gone", period_s=5, due_at=later)
+    answer = run_now(grace, "feeder", "adder", "gone")
+    assert "feeder is due now" in answer.text and "adder is paused" in answer.text and "gone is not part" in answer.text
+    assert set(Agent.objects.filter(due_at__lt=later).values_list("name", flat=True)) == {"feeder"}
+    assert [(e.actor, e.object_id) for e in trail("agent.run")] == [("grace", "feeder")]
+
+
+def test_agents_are_operated_by_shifters_only(staff):
+    Agent.objects.update(due_at=timezone.now() + timedelta(hours=1))
+    before = Agent.objects.get(pk="feeder").due_at
+    client = staff("view_agent", "change_agent")
+    run_now(client, "feeder")
+    assert client.post(reverse("admin:jedisite_agent_change", args=["feeder"]), {"period_s": 9}).status_code == 403
+    assert Agent.objects.get(pk="feeder").due_at == before
+    client = staff("view_agent", "change_agent", name="otto", groups=("shift",))
+    run_now(client, "feeder")
+    assert client.post(reverse("admin:jedisite_agent_change", args=["feeder"]), {"period_s": 9}).status_code == 302
+    agent = Agent.objects.get(pk="feeder")
+    assert agent.due_at < before and agent.period_s == 9
+
+
+def test_what_a_schedule_runs_cannot_be_changed(grace):
+    from django_q.models import Schedule
+
+    row = Schedule.objects.get(name="agent feeder")
+    posted = {"func": "os.system", "args": "'x'", "name": "y", "schedule_type": "I", "minutes": 2, "repeats": -1}
+    posted |= {"next_run_0": "2030-01-01", "next_run_1": "00:00:00"}
+    assert grace.post(reverse("admin:django_q_schedule_change", args=[row.pk]), posted).status_code == 302
+    after = Schedule.objects.get(pk=row.pk)
+    assert (after.func, after.args, after.name) == (row.func, row.args, row.name)
+    assert after.minutes == 2
+    assert trail("admin.change")[0].details["changed"]["minutes"] == [1, 2]
+
+
+# Tokens
+
+
+def ask_token(client: Client, **changes: Any) -> Any:
+    values = {"name": "site A", "kind": "pilot", "site": "SITE_A", "lifetime_days": 7, "user": ""}
+    return client.post(reverse("admin:jedisite_apitoken_add"), {**values, **changes})
+
+
+def test_a_token_is_shown_once_works_and_is_revoked(grace):
+    answer = ask_token(grace)
+    token = answer.context["token"]
+    assert token in answer.text and "no-store" in answer["Cache-Control"]
+    identity._known.clear()
+    caller = identity.caller_of_token(token)
+    assert caller is not None and caller.site == "SITE_A"
+    row = ApiToken.objects.get()
+    listed = grace.get(reverse("admin:jedisite_apitoken_changelist")).text
+    page = grace.get(reverse("admin:jedisite_apitoken_change", args=[row.pk])).text
+    assert token not in listed + page and row.prefix in listed
+    posted = {"action": "revoke", "_selected_action": [row.pk]}
+    assert "1 token was revoked" in grace.post(reverse("admin:jedisite_apitoken_changelist"), posted, follow=True).text
+    identity._known.clear()
+    assert identity.caller_of_token(token) is None
+    assert [e.action for e in AuditEntry.objects.order_by("id")] == ["token.issue", "token.revoke"]
+    assert token not in str(list(AuditEntry.objects.values()))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "user", "site": ""},
+        {"kind": "worker"},
+        {"kind": "god"},
+        {"lifetime_days": 0},
+        {"lifetime_days": 367},
+        {"lifetime_days": "x"},
+        {"name": ""},
+        {"user": "1"},
+    ],
+)
+def test_a_token_that_makes_no_sense_is_not_made(grace, wrong):
+    wrong = {**wrong, "user": User.objects.get().pk} if "user" in wrong else wrong
+    answer = ask_token(grace, **wrong)
+    assert answer.status_code == 200 and answer.context["form"].errors and answer.context["token"] is None
+    assert not ApiToken.objects.exists() and not AuditEntry.objects.exists()
+
+
+def test_staff_make_tokens_for_themselves_and_for_nobody_else(staff):
+    other = User.objects.create_superuser("grace")
+    client = staff("add_apitoken", "view_apitoken")
+    me = User.objects.get(username="lise")
+    assert ask_token(client).context["token"] is None
+    assert ask_token(client, kind="user", site="", user=other.pk).context["token"] is None
+    assert "grace" not in client.get(reverse("admin:jedisite_apitoken_add")).text
+    token = ask_token(client, kind="user", site="", user=me.pk).context["token"]
+    caller = identity.caller_of_token(token)
+    assert caller is not None and caller.name == "lise"
+    client.post(reverse("admin:jedisite_apitoken_changelist"), {"action": "revoke", "_selected_action": [1]})
+    assert not ApiToken.objects.filter(revoked=True).exists()
+
+
+# Accounts
+
+
+def user_form(user: User, **changes: Any) -> dict[str, Any]:
+    joined = user.date_joined
+    values = {"username": user.username, "first_name": "", "last_name": "", "email": "", "is_active": "on"}
+    times = {"date_joined_0": joined.date().isoformat(), "date_joined_1": joined.time().isoformat()}
+    return {**values, **times, **changes}
+
+
+def test_an_administrator_gives_rights_and_the_trail_says_which(grace):
+    group = Group.objects.create(name="shift")
+    ada = User.objects.create_user("ada")
+    page = reverse("admin:auth_user_change", args=[ada.pk])
+    assert grace.post(page, user_form(ada, groups=[group.pk], is_staff="on")).status_code == 302
+    ada.refresh_from_db()
+    assert ada.is_staff and list(ada.groups.all()) == [group]
+    assert trail("admin.change")[0].details == {"changed": {"is_staff": [False, True], "groups": [[], ["shift"]]}}
+
+
+def test_a_password_never_reaches_the_trail(grace):
+    words = {"password1": "engine-of-1843", "password2": "engine-of-1843", "usable_password": "true"}
+    assert grace.post(reverse("admin:auth_user_add"), {"username": "ada", **words}).status_code == 302
+    ada = User.objects.get(username="ada")
+    assert ada.check_password("engine-of-1843")
+    again = {"password1": "notes-on-1842", "password2": "notes-on-1842", "usable_password": "true"}
+    assert grace.post(reverse("admin:auth_user_password_change", args=[ada.pk]), again).status_code == 302
+    hashed = ada.password
+    ada.refresh_from_db()
+    assert ada.check_password("notes-on-1842")
+    written = str(list(AuditEntry.objects.values()))
+    assert [e.action for e in AuditEntry.objects.order_by("id")] == ["admin.add", "admin.change"]
+    assert not any(secret in written for secret in ("1843", "1842", hashed, ada.password))
+
+
+def test_staff_who_edit_accounts_cannot_raise_anybody(staff):
+    group = Group.objects.create(name="production")
+    chief = User.objects.create_superuser("grace")
+    ada = User.objects.create_user("ada")
+    client = staff("view_user", "change_user", "delete_user", "change_group", "add_group", "delete_group")
+    me = User.objects.get(username="lise")
+    for user in (ada, me):
+        raised = user_form(user, is_superuser="on", is_staff="on", groups=[group.pk], first_name="X")
+        assert client.post(reverse("admin:auth_user_change", args=[user.pk]), raised).status_code == 302
+        user.refresh_from_db()
+        assert user.first_name == "X" and not user.is_superuser and not user.groups.exists()
+    assert not ada.is_staff
+    assert client.post(reverse("admin:auth_user_change", args=[chief.pk]), user_form(chief)).status_code == 403
+    assert client.post(reverse("admin:auth_user_password_change", args=[chief.pk]), {}).status_code == 403
+    assert client.post(reverse("admin:auth_user_delete", args=[chief.pk]), {"post": "yes"}).status_code == 403
+    assert client.post(reverse("admin:auth_group_change", args=[group.pk]), {"name": "shift"}).status_code == 403
+
+
+# Commands to tasks
+
+
+def command(client: Client, name: str, *tasks: Task, **more: Any) -> Any:
+    posted = {"action": f"{name}_tasks", "_selected_action": [t.pk for t in tasks], **more}
+    return client.post(reverse("admin:tasks_app_task_changelist"), posted, follow="reason" in more)
+
+
+@pytest.mark.parametrize("name", ["pause", "resume", "kill", "finish", "retry"])
+def test_a_command_asks_for_a_reason_and_is_given_to_tasks_that_accept_it(grace, make_task, name):
+    fits = make_task(status={"resume": "paused", "retry": "failed"}.get(name, "running"))
+    not_now = make_task(status="broken")
+    asked = command(grace, name, fits, not_now)
+    assert asked.status_code == 200 and 'name="reason"' in asked.text and str(fits.pk) in asked.text
+    assert not Command.objects.exists()
+    assert 'name="reason"' in command(grace, name, fits, not_now, reason=" ").text
+    assert not Command.objects.exists()
+    answer = command(grace, name, fits, not_now, reason="disk is full")
+    assert f"Task {not_now.pk} is broken" in answer.text and "was given to 1 task." in answer.text
+    given = Command.objects.get()
+    assert (given.task_id, given.name, given.owner, given.comment) == (fits.pk, name, "grace", "disk is full")
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action, entry.object_id, entry.reason) == ("grace", name, str(fits.pk), "disk is full")
+    fits.refresh_from_db()
+    assert fits.status != {"pause": "paused", "kill": "aborting"}.get(name)
+
+
+def test_staff_command_their_own_tasks_and_production_managers_all(staff, make_task):
+    task = make_task(user="ada")
+    mine = make_task(user="lise")
+    answer = command(staff("view_task"), "pause", task, mine, reason="because")
+    assert f"Task {task.pk} belongs to ada" in answer.text
+    assert [c.task_id for c in Command.objects.all()] == [mine.pk]
+    command(staff("view_task", name="otto", groups=("production",)), "pause", task, reason="because")
+    assert [c.owner for c in Command.objects.filter(task=task)] == ["otto"]
+
+
+def test_too_many_tasks_at_once_are_refused(grace, make_task, monkeypatch):
+    from tasks_app import admin_commands
+
+    monkeypatch.setattr(admin_commands, "MOST_TASKS", 2)
+    answer = command(grace, "kill", *(make_task() for _ in range(3)), reason="x")
+    assert "at most 2" in answer.text and not Command.objects.exists()
+
+
+def test_names_of_tasks_are_shown_escaped(grace, make_task):
+    task = make_task(name="<script>alert(1)</script>", error_dialog="<script>alert(2)</script>")
+    for answer in (
+        grace.get(reverse("admin:tasks_app_task_changelist")),
+        grace.get(reverse("admin:tasks_app_task_change", args=[task.pk])),
+        command(grace, "kill", task),
+    ):
+        assert "<script>alert" not in answer.text
