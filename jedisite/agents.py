@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,9 @@ import structlog
 from django.db import connection, transaction
 
 log = structlog.get_logger(__name__)
+
+LEASE_S = 60.0
+"""Seconds after which a pass that has given no sign of life counts as dead; long passes renew their lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +41,74 @@ class AgentSpec:
     run: Callable[[], Pass]
     period_s: float
     title: str
-    lease_s: float = 120.0
+    lease_s: float = LEASE_S
 
 
 class UnknownAgentError(LookupError):
     """No agent of this name is registered."""
 
 
+HOST = socket.gethostname()[:40]
 REGISTRY: dict[str, AgentSpec] = {}
 QUEUED_FOR_S = 30
 """A pass that django-q2 has not started after this time is handed out again."""
 MAX_BACK_OFF_S = 60
 
 
-def register(name: str, run: Callable[[], Pass], *, period_s: float, title: str, lease_s: float = 120.0) -> None:
+def register(name: str, run: Callable[[], Pass], *, period_s: float, title: str, lease_s: float = LEASE_S) -> None:
     """Add an agent to the registry. Called from the `ready()` of an app."""
     REGISTRY[name] = AgentSpec(name, run, period_s, title, lease_s)
 
 
 def owner() -> str:
     """Name of this process as a holder of locks: host and process id."""
-    return f"{socket.gethostname()[:40]}-{os.getpid()}"
+    return f"{HOST}-{os.getpid()}"
+
+
+def is_dead(holder: str) -> bool:
+    """Whether a holder of locks was a process of this host that is gone. Of other hosts nothing is known: False."""
+    host, _, pid = holder.rpartition("-")
+    if host != HOST or not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def free_dead_leases() -> list[str]:
+    """Free the leases of agents whose process was killed on this host, and make them due. Returns their names.
+
+    Leases of other hosts' dead processes run out by themselves.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name, lease_owner FROM agents WHERE lease_until > clock_timestamp()")
+        dead = [(name, holder) for name, holder in cursor.fetchall() if holder and is_dead(holder)]
+        for name, holder in dead:
+            cursor.execute(
+                """UPDATE agents SET lease_until = NULL, lease_owner = NULL, due_at = clock_timestamp()
+                    WHERE name = %s AND lease_owner = %s""",
+                [name, holder],
+            )
+    return [name for name, _ in dead]
+
+
+_current: ContextVar[tuple[str, int] | None] = ContextVar("current agent pass", default=None)
+
+
+def renew_lease() -> None:
+    """To be called now and then by long passes: the lease of the pass that runs here starts anew."""
+    current = _current.get()
+    if current is not None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                """UPDATE agents SET lease_until = clock_timestamp() + lease_s * interval '1 second'
+                    WHERE name = %s AND fence = %s AND lease_until < clock_timestamp() + lease_s * interval '0.7 second'""",
+                current,
+            )
 
 
 def synchronise_after_migrate(**_: Any) -> None:
@@ -146,8 +197,8 @@ def run_floor(name: str) -> int | None:
     """What the one-minute schedule runs: a pass, unless one has started within the agent's period."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """SELECT last_started_at IS NULL OR last_started_at < clock_timestamp() - greatest(period_s, 20) * interval '1 second'
-                 FROM agents WHERE name = %s""",
+            """SELECT last_started_at IS NULL
+                   OR last_started_at < clock_timestamp() - greatest(period_s, 20) * interval '1 second' FROM agents WHERE name = %s""",
             [name],
         )
         row = cursor.fetchone()
@@ -170,11 +221,14 @@ def run_agent(name: str, *, even_if_paused: bool = False) -> int | None:
     started = time.monotonic()
     error, result = "", Pass()
     with structlog.contextvars.bound_contextvars(agent=name, fence=fence):
+        token = _current.set((name, fence))
         try:
             result = spec.run()
         except Exception as exc:
             error = "".join(traceback.format_exception(exc))[-8000:]
             log.exception("agent.pass_failed")
+        finally:
+            _current.reset(token)
         duration = time.monotonic() - started
         if result.items:
             log.info("agent.pass", items=result.items, seconds=round(duration, 3), note=result.note)

@@ -23,6 +23,7 @@ KNOWN = {
     "JEDI_ALLOWED_HOSTS": "comma list of host names that the site answers to",
     "JEDI_CSRF_TRUSTED_ORIGINS": "comma list of origins (https://...) of the site behind a proxy",
     "JEDI_HEARTBEAT_TIMEOUT_S": "seconds without a heartbeat after which a job is lost (default 7200)",
+    "JEDI_PILOT_HEARTBEAT_S": "seconds between the heartbeats of local pilots (default 30)",
     "JEDI_SENT_TIMEOUT_S": "seconds that a pilot has to start a job it was given (default 1800)",
     "JEDI_OPEN_DATASET_INTERVAL_S": "seconds between looks at an input dataset that still grows (default 300)",
     "JEDI_PENDING_RETRY_S": "seconds that a task waits in pending before it is tried again (default 60)",
@@ -44,6 +45,7 @@ if _unknown:
 
 JEDI_HOME = Path(env.str("JEDI_HOME", default=str(BASE_DIR / ".jedisite")))
 JEDI_HEARTBEAT_TIMEOUT_S = env.int("JEDI_HEARTBEAT_TIMEOUT_S", default=7200)
+JEDI_PILOT_HEARTBEAT_S = env.float("JEDI_PILOT_HEARTBEAT_S", default=30)
 JEDI_SENT_TIMEOUT_S = env.int("JEDI_SENT_TIMEOUT_S", default=1800)
 JEDI_OPEN_DATASET_INTERVAL_S = env.int("JEDI_OPEN_DATASET_INTERVAL_S", default=300)
 JEDI_PENDING_RETRY_S = env.int("JEDI_PENDING_RETRY_S", default=60)

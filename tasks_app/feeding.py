@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import psycopg
 from django.db import transaction
 
+from jedisite.agents import renew_lease
 from jedisite.sql import copy_lines, copy_text, hot_cursor
 from tasks_app.ddm.base import FileInfo
 from tasks_app.moves import LostClaimError
@@ -131,6 +132,7 @@ def hold(cursor: psycopg.Cursor[Any], task_id: int, fence: int) -> None:
     cursor.execute(
         "UPDATE jedi_tasks SET lockedtime = clock_timestamp() WHERE jeditaskid = %s AND fence = %s", [task_id, fence]
     )
+    renew_lease()
     if cursor.rowcount == 0:
         raise LostClaimError(f"the claim on task {task_id} is gone")
 

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from jedisite import audit
-from jedisite.agents import kick
+from jedisite.agents import kick, renew_lease
 from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
 from tasks_app.states import COMMAND_ACCEPTED_IN, TASK_FINAL, IllegalMoveError, TaskCommand, TaskStatus, check_task_move
 
@@ -225,6 +225,7 @@ def for_each(claimed: Iterable[tuple[int, int]], work: Callable[[int, int], None
     """
     went_well = 0
     for task_id, fence in claimed:
+        renew_lease()
         try:
             work(task_id, fence)
         except LostClaimError:

@@ -17,18 +17,18 @@ def register() -> None:
     ):
         partitions.MONTHLY.append(partitions.Monthly(table, months))
     agents.register("refiner", refiner.run, period_s=5, title="Turns submitted parameters into a task with datasets")
-    agents.register("feeder", feeder.run, period_s=5, title="Finds the files of the inputs", lease_s=600)
+    agents.register("feeder", feeder.run, period_s=5, title="Finds the files of the inputs")
     agents.register(
-        "job_generator", job_generator.run, period_s=2, title="Cuts input into jobs for the sites", lease_s=600
+        "job_generator", job_generator.run, period_s=2, title="Cuts input into jobs for the sites"
     )
     agents.register(
-        "adder", adder.run, period_s=1, title="Books the outcomes of jobs on files and datasets", lease_s=300
+        "adder", adder.run, period_s=1, title="Books the outcomes of jobs on files and datasets"
     )
     agents.register(
         "post_processor", post_processor.run, period_s=3, title="Finishes tasks that have nothing left to do"
     )
-    agents.register("commando", commando.run, period_s=3, title="Obeys the commands of users", lease_s=300)
+    agents.register("commando", commando.run, period_s=3, title="Obeys the commands of users")
     agents.register("pending", pending.run, period_s=5, title="Tries again what was set aside")
     agents.register("lost_jobs", lost_jobs.run, period_s=5, title="Fails jobs whose pilot has fallen silent")
-    agents.register("stale_locks", stale_locks.run, period_s=30, title="Frees claims whose holder is gone")
+    agents.register("stale_locks", stale_locks.run, period_s=5, title="Frees claims whose holder is gone")
     agents.register("archive", archive.run, period_s=300, title="Moves old jobs to the archive")

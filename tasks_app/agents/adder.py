@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jedisite.agents import Pass
+from jedisite.agents import Pass, renew_lease
 from tasks_app.accounting.outcomes import book_reports
 
 BATCH = 1000
@@ -14,6 +14,7 @@ def run() -> Pass:
     items = 0
     for _ in range(BATCHES):
         booked = book_reports(BATCH)
+        renew_lease()
         items += booked
         if booked < BATCH:
             return Pass(items)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from argparse import ArgumentParser
 from typing import Any
 
@@ -14,6 +15,7 @@ from django.db.utils import DatabaseError, InterfaceError
 
 from jedisite import agents
 
+LOOK_FOR_DEAD_S = 2.0
 log = structlog.get_logger(__name__)
 
 
@@ -31,9 +33,13 @@ class Command(BaseCommand):
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
+        look_again = 0.0
         while not stop.wait(options["interval"]):
             try:
                 agents.tick()
+                if time.monotonic() >= look_again:
+                    agents.free_dead_leases()
+                    look_again = time.monotonic() + LOOK_FOR_DEAD_S
             except (DatabaseError, InterfaceError) as exc:
                 # The server restarts or is away: look again until it is back.
                 log.warning("ticker.no_database", error=str(exc).strip())
