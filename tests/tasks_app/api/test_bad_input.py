@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.test import Client, override_settings
 from django.urls import path
 from django.views.decorators.http import require_safe
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from jedisite.problems import exception_handler
 
 TASKS = "/api/v2/tasks/"
 pytestmark = pytest.mark.django_db
@@ -206,6 +209,20 @@ def test_a_bad_token_is_refused(client: Client) -> None:
         answer = client.get(TASKS, headers={"authorization": header})
         refused(answer, 401)
         assert answer["WWW-Authenticate"] == "Bearer"
+
+
+def test_a_name_that_no_column_takes_only_reads(api: Api, task_params: Callable[..., Any], rows_stored: Counts) -> None:
+    client = api(name="x" * 129)
+    before = rows_stored()
+    refused(client.post(TASKS, task_params(), content_type="application/json"), 403)
+    assert client.get(TASKS).status_code == 200
+    assert rows_stored() == before
+
+
+def test_a_database_that_is_away_is_said_to_come_back() -> None:
+    answer = exception_handler(OperationalError("connection refused: password"), {"request": None})
+    assert answer is not None and answer.status_code == 503 and answer["Retry-After"] == "5"
+    assert "password" not in str(answer.data)
 
 
 def test_a_bad_host_is_refused(client: Client) -> None:
