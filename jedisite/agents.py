@@ -198,7 +198,8 @@ def run_floor(name: str) -> int | None:
     with connection.cursor() as cursor:
         cursor.execute(
             """SELECT last_started_at IS NULL
-                   OR last_started_at < clock_timestamp() - greatest(period_s, 20) * interval '1 second' FROM agents WHERE name = %s""",
+                   OR last_started_at < clock_timestamp() - greatest(period_s, 20) * interval '1 second'
+                 FROM agents WHERE name = %s""",
             [name],
         )
         row = cursor.fetchone()

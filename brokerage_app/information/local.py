@@ -35,7 +35,9 @@ def ensure_local_site(storage: Path, slots: int | None = None) -> Queue:
     A slot gets its part of the machine's memory. `slots` defaults to the number of cores.
     """
     storage.mkdir(parents=True, exist_ok=True)
-    endpoint, _ = StorageEndpoint.objects.get_or_create(name=ENDPOINT, defaults={"site_name": SITE, "path": str(storage)})
+    endpoint, _ = StorageEndpoint.objects.get_or_create(
+        name=ENDPOINT, defaults={"site_name": SITE, "path": str(storage)}
+    )
     if endpoint.path != str(storage):
         endpoint.path = str(storage)
         endpoint.save(update_fields=["path"])
@@ -55,7 +57,12 @@ def ensure_local_site(storage: Path, slots: int | None = None) -> Queue:
     if not ResourceType.objects.exists():
         ResourceType.objects.bulk_create(
             ResourceType(
-                name=name, position=position, min_cores=low, max_cores=high, min_ram_per_core_mb=least, max_ram_per_core_mb=most
+                name=name,
+                position=position,
+                min_cores=low,
+                max_cores=high,
+                min_ram_per_core_mb=least,
+                max_ram_per_core_mb=most,
             )
             for position, (name, low, high, least, most) in enumerate(RESOURCE_TYPES)
         )
