@@ -24,7 +24,7 @@ def target_of(task: Task, dataset: Dataset) -> feeding.FeedTarget:
 
 def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], None]) -> Result:
     files = sizes[0] if sizes else 100_000
-    pages = scene.file_infos(files)
+    pages = list(scene.pages(files))
     target = target_of(*scene.new_task())
 
     def fresh() -> None:

@@ -63,17 +63,8 @@ def new_task(files_per_job: int = 10) -> tuple[Task, Dataset]:
     return task, Dataset.objects.get(task_id=task_id, type="input")
 
 
-def file_infos(number: int, page: int = 50_000) -> list[list[FileInfo]]:
-    """Pages of files as data management lists them."""
-    return list(_pages(number, page))
-
-
-def endless_pages(number: int, page: int = 50_000) -> Iterator[list[FileInfo]]:
-    """The same, made while they are read, so that they never are in memory together."""
-    return _pages(number, page)
-
-
-def _pages(number: int, page: int) -> Iterator[list[FileInfo]]:
+def pages(number: int, page: int = 50_000) -> Iterator[list[FileInfo]]:
+    """Pages of files as data management lists them, made while they are read."""
     for first in range(0, number, page):
         yield [
             FileInfo(
