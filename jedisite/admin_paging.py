@@ -16,8 +16,8 @@ EXACT_UP_TO = 10_000
 
 _ROWS = """
 SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint FROM pg_class c
- WHERE c.oid = %(table)s::regclass
-    OR c.oid IN (SELECT relid FROM pg_partition_tree(%(table)s::regclass) WHERE isleaf)
+ WHERE c.relkind = 'r'
+   AND (c.oid = %(table)s::regclass OR c.oid IN (SELECT relid FROM pg_partition_tree(%(table)s::regclass)))
 """
 
 
