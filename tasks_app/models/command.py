@@ -11,6 +11,12 @@ from tasks_app.models.task import Task
 from tasks_app.states import TaskCommand
 
 
+class CommandQuerySet(models.QuerySet["Command"]):
+    def open(self) -> CommandQuerySet:
+        """Commands that are not obeyed yet, in the order in which they were given: their tasks are to be amended."""
+        return self.filter(status__in=["waiting", "working"]).order_by("id")
+
+
 class Command(models.Model):
     task = models.ForeignKey(Task, models.CASCADE, db_column="comm_task", related_name="commands")
     name = models.CharField(max_length=32, db_column="comm_cmd", choices=[(c.value, c.value) for c in TaskCommand])
@@ -26,6 +32,8 @@ class Command(models.Model):
     )
     answer = models.TextField(blank=True, db_column="comm_answer", db_default="")
     ended = moment("comm_ended")
+
+    objects = CommandQuerySet.as_manager()
 
     class Meta:
         db_table = "task_commands"
