@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -58,13 +58,40 @@ def store(
         )
         copy_lines(cursor, "job_files", columns.OUTPUT_FILE_COLUMNS, build.output_files(names, numbers))
     copy_lines(cursor, "jobs_statuslog", columns.LOG_COLUMNS, build.log(numbers, ME))
-    _count_outputs(cursor, build.streams, count)
+    counts = [Count(stream.dataset_id, new=count, used=count) for stream in build.streams]
     for index, source in enumerate(sources):
-        _use(cursor, build.task.id, source, _pairs(groups, index, numbers.jobs))
+        counts += _use(cursor, build.task.id, source, _pairs(groups, index, numbers.jobs))
     if seeds is not None:
-        _use_seeds(cursor, build.task.id, seeds.dataset_id, seed_rows, numbers)
+        counts += _use_seeds(cursor, build.task.id, seeds.dataset_id, seed_rows, numbers)
     _keep_history(cursor, build.task.id, groups, numbers.jobs, sources[0].picked.old_jobs)
+    _count(cursor, counts, [stream.dataset_id for stream in build.streams])
     return count
+
+
+class Count(NamedTuple):
+    """What a bunch adds to the counters of a dataset: rows that are new, rows in use, and the last file handed out."""
+
+    dataset_id: int
+    new: int = 0
+    used: int = 0
+    last: int = 0
+
+
+def _count(cursor: psycopg.Cursor[Any], counts: list[Count], outputs: list[int]) -> None:
+    """Count on all datasets at the end and in the order of their ids, as the adder does: else the two lock each other out."""
+    rows = sorted(counts)
+    cursor.execute(
+        "SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [[r[0] for r in rows]]
+    )
+    cursor.execute(
+        """UPDATE jedi_datasets d SET nfiles = nfiles + n.new, nfilestobeused = nfilestobeused + n.new,
+                  nfilesused = nfilesused + n.used, pick_cursor = greatest(pick_cursor, n.last),
+                  status = CASE WHEN d.datasetid = ANY(%s) THEN 'running' ELSE status END, modificationtime = clock_timestamp()
+             FROM (SELECT id, sum(new) AS new, sum(used) AS used, max(last) AS last
+                     FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) u (id, new, used, last) GROUP BY id) n
+            WHERE d.datasetid = n.id""",
+        [outputs, *(list(column) for column in zip(*rows, strict=True))],
+    )
 
 
 def _take_numbers(
@@ -138,16 +165,16 @@ class FilesTakenError(RuntimeError):
     """Files that were to be used are not ready any more: the transaction must be rolled back."""
 
 
-def _use(cursor: psycopg.Cursor[Any], task_id: int, source: Source, pairs: tuple[list[int], list[int]]) -> None:
-    """Mark the files as used by their jobs, write the jobs' input rows, count, and move the dataset's cursor."""
+def _use(cursor: psycopg.Cursor[Any], task_id: int, source: Source, pairs: tuple[list[int], list[int]]) -> list[Count]:
+    """Mark the files as used by their jobs and write the jobs' input rows. Returns what is to be counted."""
     files, jobs = pairs
     if not files:
-        return
+        return []
     dataset = source.dataset
     values = {"files": files, "jobs": jobs, "task": task_id, "dataset": dataset.id, "name": dataset.name}
     if not is_tracked(dataset.attributes):
         cursor.execute(_USE_FREELY, values)
-        return
+        return []
     cursor.execute(_USE_TRACKED, values)
     if cursor.rowcount != len(files):
         raise FilesTakenError(
@@ -156,26 +183,16 @@ def _use(cursor: psycopg.Cursor[Any], task_id: int, source: Source, pairs: tuple
     back = [f for f in files if f <= dataset.cursor]
     if back:
         cursor.execute("DELETE FROM file_retries WHERE fileid = ANY(%s)", [back])
-    cursor.execute(
-        """UPDATE jedi_datasets SET nfilesused = nfilesused + %s, pick_cursor = greatest(pick_cursor, %s),
-                  modificationtime = clock_timestamp() WHERE datasetid = %s""",
-        [len(files), max(files), dataset.id],
-    )
-
-
-def _count_outputs(cursor: psycopg.Cursor[Any], streams: Sequence[OutputStream], count: int) -> None:
-    cursor.execute(
-        """UPDATE jedi_datasets SET nfiles = nfiles + %s, nfilestobeused = nfilestobeused + %s, nfilesused = nfilesused + %s,
-                  status = 'running', modificationtime = clock_timestamp()
-            WHERE datasetid = ANY(%s)""",
-        [count, count, count, sorted(s.dataset_id for s in streams)],
-    )
+    return [Count(dataset.id, used=len(files), last=max(files))]
 
 
 def _use_seeds(
     cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, rows: Sequence[int | None], numbers: Numbers
-) -> None:
-    """Give each job its seed number: free rows are taken again, new rows are written for new numbers."""
+) -> list[Count]:
+    """Give each job its seed number: free rows are taken again, new rows are written for new numbers.
+
+    Returns what is to be counted.
+    """
     again = [(file_id, job) for file_id, job in zip(rows, numbers.jobs, strict=True) if file_id is not None]
     if again:
         files = [f for f, _ in again]
@@ -195,10 +212,7 @@ def _use_seeds(
                RETURNING fileid, lfn, pandaid),
            taken AS (SELECT fileid, lfn, pandaid FROM made UNION ALL
                      SELECT c.fileid, c.lfn, c.pandaid FROM jedi_dataset_contents c
-                      WHERE c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid = ANY(%(again)s)),
-           counted AS (
-               UPDATE jedi_datasets SET nfiles = nfiles + %(new)s, nfilestobeused = nfilestobeused + %(new)s,
-                      nfilesused = nfilesused + %(all)s WHERE datasetid = %(dataset)s)
+                      WHERE c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid = ANY(%(again)s))
            INSERT INTO job_files (pandaid, jeditaskid, datasetid, fileid, lfn, type, dataset, status)
            SELECT j.pandaid, %(task)s, %(dataset)s, t.fileid, t.lfn, 'random_seed', 'RNDMSEED', 'ready'
              FROM unnest(%(owners)s::bigint[]) j (pandaid) JOIN taken t ON t.pandaid = j.pandaid""",
@@ -208,11 +222,10 @@ def _use_seeds(
             "numbers": [n for n, _ in new],
             "jobs": [j for _, j in new],
             "again": [f for f, _ in again],
-            "new": len(new),
-            "all": len(rows),
             "owners": list(numbers.jobs),
         },
     )
+    return [Count(dataset_id, new=len(new), used=len(rows))]
 
 
 def _keep_history(
