@@ -85,7 +85,10 @@ def add_files(name: str, numbers: Iterable[int], *, size: int = 1000, events: in
 def wake() -> None:
     """Let every wait be over: of tasks that were set aside, of tasks whose sites were full."""
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE jedi_tasks SET next_check_at = clock_timestamp() - interval '1 second'")
+        cursor.execute(
+            """UPDATE jedi_tasks SET next_check_at = clock_timestamp() - interval '1 second' WHERE jeditaskid IN (
+                   SELECT jeditaskid FROM jedi_tasks ORDER BY jeditaskid FOR UPDATE SKIP LOCKED)"""
+        )
 
 
 def look_again() -> None:

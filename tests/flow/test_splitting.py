@@ -19,6 +19,7 @@ from tests.flow.driving import (
     status,
     submit,
     task,
+    template,
     wake,
 )
 from tests.flow.pilot import Pilot, drive, failing_on
@@ -153,3 +154,13 @@ def test_the_command_line_names_the_files_of_the_job() -> None:
     assert "lab.in.00001" in line
     assert "lab.t.000001.root" in line
     drive(Pilot())
+
+
+def test_two_outputs_may_go_to_one_dataset() -> None:
+    add_dataset("lab.in", 2)
+    second = template("output", "--second=lab.t.${SN}.txt", "lab.t.out")
+    made = submit(parameters("lab.t", reads("lab.in"), second, nFilesPerJob=1))
+    drive(Pilot())
+    assert status(made) == "done", task(made).error_dialog
+    names = sorted(name for job in jobs(made) for name in inputs(job.id, "output"))
+    assert names == ["lab.t.000001.root", "lab.t.000001.txt", "lab.t.000002.root", "lab.t.000002.txt"]

@@ -1,0 +1,199 @@
+"""Generation: bunches of jobs in one transaction each, by any number of generators at once."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from jedisite.sql import hot_cursor
+from tasks_app import moves
+from tasks_app.agents import adder, feeder, job_generator, refiner
+from tasks_app.generating.sites import load_sites
+from tasks_app.generating.work import generate
+from tasks_app.models import File, FileRetry, Job, JobFile, OutputTemplate, Task
+from tests.flow.driving import (
+    add_dataset,
+    add_queue,
+    dataset,
+    inputs,
+    jobs,
+    parameters,
+    reads,
+    settle,
+    states,
+    status,
+    submit,
+    task,
+    template,
+    wake,
+)
+from tests.flow.pilot import Pilot, drive
+from tests.flow.threads import together
+
+pytestmark = pytest.mark.usefixtures("books")
+
+
+def ready_task(files: int, name: str = "lab.t", **more: object) -> int:
+    """A fed task, before any job."""
+    add_dataset(f"{name}.in", files)
+    made = submit(parameters(name, reads(f"{name}.in"), **{"nFilesPerJob": 1, **more}))
+    refiner.run()
+    feeder.run()
+    assert status(made) == "ready"
+    return made
+
+
+def inputs_of_all(task_id: int) -> list[str]:
+    return [name for job in jobs(task_id) for name in inputs(job.id)]
+
+
+def test_generators_at_once_on_one_task_use_each_file_once() -> None:
+    made = ready_task(60, nFilesPerJob=3)
+    for _ in range(4):
+        wake()
+        together(*(lambda: job_generator.run(jobs_a_task=5) for _ in range(3)))
+    found = inputs_of_all(made)
+    assert len(found) == len(set(found)) == 60
+    assert len(jobs(made)) == 20
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_generators_at_once_on_many_tasks_leave_none_out() -> None:
+    made = [ready_task(5, f"lab.t{number}") for number in range(8)]
+    together(*([job_generator.run] * 4))
+    assert {len(jobs(task_id)) for task_id in made} == {5}
+
+
+def test_a_lost_claim_makes_no_job() -> None:
+    made = ready_task(5)
+    ((_, fence),) = moves.claim_tasks("a slow generator", ["ready"], 1)
+    moves.release_task(made, fence)
+    moves.claim_tasks("another one", ["ready"], 1)
+    sites = {site.name: site for site in load_sites()}
+    with pytest.raises(moves.LostClaimError):
+        generate(
+            Task.objects.select_related("job_params_template").get(pk=made), fence, sites, timezone.now(), max_jobs=9
+        )
+    assert not jobs(made)
+    assert dataset(made).files_used == 0
+
+
+def test_a_bunch_that_fails_leaves_nothing_behind() -> None:
+    made = ready_task(3)
+    # Another job has one of the files already: the bunch must not be stored in part.
+    File.objects.filter(task_id=made, lfn="lab.t.in.00001").update(status="running")
+    before = OutputTemplate.objects.filter(task_id=made).values_list("serial", flat=True)
+    serials = list(before)
+    ((_, fence),) = moves.claim_tasks("test", ["ready"], 1)
+    with hot_cursor() as cursor:
+        cursor.execute("ALTER TABLE job_files ADD CONSTRAINT no_more CHECK (type <> 'input') NOT VALID")
+    sites = {site.name: site for site in load_sites()}
+    row = Task.objects.select_related("job_params_template").get(pk=made)
+    try:
+        with pytest.raises(Exception, match="no_more"):
+            generate(row, fence, sites, timezone.now(), max_jobs=9)
+    finally:
+        with hot_cursor() as cursor:
+            cursor.execute("ALTER TABLE job_files DROP CONSTRAINT no_more")
+    assert not Job.objects.exists()
+    assert not JobFile.objects.exists()
+    assert not File.objects.filter(task_id=made, type__in=("output", "log")).exists()
+    assert list(OutputTemplate.objects.filter(task_id=made).values_list("serial", flat=True)) == serials
+    assert dataset(made).files_used == 0
+    File.objects.filter(task_id=made).update(status="ready")
+    moves.release_task(made, fence)
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_an_error_in_one_task_sets_it_free_with_the_error_on_it_and_the_others_go_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bad, good = ready_task(2, "lab.bad"), ready_task(2, "lab.good")
+    Task.objects.filter(pk=bad).update(split_rule="NF=0x", current_priority=900)
+    wake()
+    job_generator.run()
+    assert len(jobs(good)) == 2
+    assert task(bad).locked_by is None
+    assert not jobs(bad) or task(bad).error_dialog is None
+    caplog.clear()
+    Task.objects.filter(pk=bad).update(split_rule="NF=1")
+    drive(Pilot())
+    assert {status(bad), status(good)} == {"done"}
+
+
+def test_files_that_come_back_are_tried_before_new_ones() -> None:
+    made = ready_task(150)
+    job_generator.run()
+    pilot = Pilot()
+    for job in pilot.fetch(3):
+        pilot.end(job, "failed")
+    adder.run()
+    assert FileRetry.objects.filter(task_id=made).count() == 3
+    wake()
+    last = jobs(made)[-1].id
+    job_generator.run()
+    newest = [name for job in jobs(made, id__gt=last) for name in inputs(job.id)]
+    assert newest[:3] == [f"lab.t.in.{n:05d}" for n in range(3)]
+    assert not FileRetry.objects.exists()
+    drive(pilot)
+    assert status(made) == "done"
+
+
+def test_urgent_tasks_get_jobs_first() -> None:
+    low = ready_task(200, "lab.low")
+    high = ready_task(200, "lab.high")
+    Task.objects.filter(pk=high).update(current_priority=900)
+    wake()
+    job_generator.run(tasks=1)
+    assert states(high)["activated"] >= 100
+    assert not jobs(low)
+    drive(Pilot())
+    assert {status(low), status(high)} == {"done"}
+
+
+def test_pilots_adders_and_generators_at_work_at_once_neither_lock_each_other_out_nor_lose_a_file() -> None:
+    add_queue("SITE_B")
+    made = [ready_task(60, f"lab.t{number}", maxAttempt=4) for number in range(3)]
+    running = {"on": True}
+
+    def work() -> None:
+        pilots = [Pilot(failing_sometimes, site=site) for site in ("SITE_A", "SITE_B")]
+        idle = 0
+        while idle < 200:
+            idle = 0 if sum(pilot.work(4) for pilot in pilots) else idle + 1
+            if all(status(task_id) in ("done", "finished", "failed") for task_id in made):
+                break
+        running["on"] = False
+
+    def agents(*runs: object) -> None:
+        while running["on"]:
+            for run in runs:
+                run()  # type: ignore[operator]
+            wake()
+
+    together(
+        work, lambda: agents(adder.run), lambda: agents(lambda: job_generator.run(jobs_a_task=7)),
+        lambda: agents(adder.run, lambda: job_generator.run(jobs_a_task=3)),
+    )  # fmt: skip
+    drive(Pilot(), Pilot(site="SITE_B"))
+    assert {status(task_id) for task_id in made} <= {"done", "finished"}
+
+
+def failing_sometimes(job: dict[str, object]) -> str:
+    return "failed" if int(str(job["PandaID"])) % 5 == 0 else "finished"
+
+
+def test_seeds_of_a_task_are_all_different_when_generators_work_at_once() -> None:
+    made = submit(
+        parameters("lab.gen", template("number", "--seed ${RNDMSEED}"), noInput=True, nEvents=400, nEventsPerJob=10)
+    )
+    refiner.run()
+    feeder.run()
+    for _ in range(5):
+        wake()
+        together(*(lambda: job_generator.run(jobs_a_task=4) for _ in range(3)))
+    settle()
+    seeds = [inputs(job.id, "random_seed")[0] for job in jobs(made)]
+    assert sorted(map(int, seeds)) == list(range(1, 41))

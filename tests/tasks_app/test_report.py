@@ -1,0 +1,226 @@
+"""What pilots report: who may, how often, in which order."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tasks_app.agents import adder
+from tasks_app.benchmarks.scene import SECRET, add_jobs
+from tasks_app.models import CatalogueFile, Job, JobOutputReport, JobStatusLog
+from tasks_app.pilots.report import NotYoursError, Proof, Report, UnknownJobError, update_job
+from tasks_app.states import JOB_FINAL
+from tests.flow.driving import SITE, add_dataset, dataset, parameters, reads, settle, status, submit, task
+from tests.flow.pilot import Pilot, drive, final_report, report, stored
+from tests.flow.threads import together
+
+
+def one_job(**more: Any) -> tuple[int, Pilot, dict[str, Any]]:
+    """A task of one job that a pilot has just been given."""
+    add_dataset("lab.in", 1)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, **more))
+    settle()
+    pilot = Pilot()
+    (job,) = pilot.fetch()
+    return made, pilot, job
+
+
+def row(job: dict[str, Any]) -> dict[str, Any]:
+    return Job.objects.values().get(pk=job["PandaID"])
+
+
+@pytest.mark.parametrize("state", ["starting", "running", "finished", "failed"])
+@pytest.mark.parametrize(
+    "wrong", [{"secret": "guessed"}, {"fence": 0}, {"fence": 2}, {"secret": ""}, {"site": "SITE_B"}], ids=str
+)
+def test_a_report_with_a_wrong_proof_is_refused_and_changes_nothing(
+    books: None, wrong: dict[str, Any], state: str
+) -> None:
+    _, pilot, job = one_job()
+    pilot.start(job)
+    before = row(job)
+    said = report(job, state, outputs=stored(job))
+    with pytest.raises(NotYoursError):
+        update_job(replace(said, proof=replace(said.proof, **wrong)))
+    assert row(job) == before
+    assert not JobOutputReport.objects.exists()
+    drive_on(pilot, job)
+
+
+def drive_on(pilot: Pilot, job: dict[str, Any]) -> None:
+    pilot.end(job)
+    drive(pilot)
+
+
+def test_a_pilot_without_a_fence_is_known_by_its_site_and_the_attempt(books: None) -> None:
+    _, pilot, job = one_job()
+    number = job["PandaID"]
+    for proof in (Proof(site="SITE_B", attempt=1), Proof(site=SITE, attempt=2)):
+        with pytest.raises(NotYoursError):
+            update_job(Report(number, "running", proof))
+    assert row(job)["status"] == "sent"
+    assert update_job(Report(number, "running", Proof(site=SITE, attempt=1))) == "NULL"
+    assert row(job)["status"] == "running"
+    drive_on(pilot, job)
+
+
+def test_a_job_that_was_handed_to_nobody_takes_no_report(books: None) -> None:
+    add_dataset("lab.in", 1)
+    submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
+    settle()
+    waiting = Job.objects.get()
+    with pytest.raises(NotYoursError):
+        update_job(Report(waiting.id, "finished", Proof(0, "")))
+    update_job(Report(waiting.id, "finished", Proof(site=SITE, attempt=1)))
+    waiting.refresh_from_db()
+    assert waiting.status == "activated"
+    assert not JobOutputReport.objects.exists()
+    drive(Pilot())
+
+
+def test_an_unknown_job_is_told_from_a_foreign_one_inside_only(tables: None) -> None:
+    with pytest.raises(UnknownJobError):
+        update_job(Report(1, "running", Proof(1, "x")))
+
+
+def test_over_http_a_foreign_job_and_an_unknown_one_get_the_same_answer(
+    books: None, api: Callable[..., Client]
+) -> None:
+    _, pilot, job = one_job()
+    call = api("pilot", site=SITE)
+    bodies = set()
+    for number, secret in ((job["PandaID"], "guessed"), (1, "guessed"), (2**62, job["jobSecret"])):
+        said = {"job_id": number, "job_status": "running", "fence": job["fence"], "job_secret": secret}
+        answer = call.post("/api/v1/pilot/update_job", json.dumps(said), content_type="application/json")
+        assert answer.status_code == 403
+        bodies.add(answer.content)
+    assert len(bodies) == 1
+    drive_on(pilot, job)
+
+
+def test_a_token_of_another_site_may_not_report_even_with_the_secret(books: None, api: Callable[..., Client]) -> None:
+    _, pilot, job = one_job()
+    said = {"job_id": job["PandaID"], "job_status": "running", "fence": job["fence"], "job_secret": job["jobSecret"]}
+    answers = [
+        api("pilot", site=site, name=site).post(
+            "/api/v1/pilot/update_job", json.dumps(said), content_type="application/json"
+        )
+        for site in ("SITE_B", SITE)
+    ]
+    assert [answer.status_code for answer in answers] == [403, 200]
+    drive_on(pilot, job)
+
+
+@pytest.mark.parametrize("text", ["{broken", "[1, 2", '{"a": NaN}', '{"events": 3}', "plain words"])
+def test_whatever_the_metadata_is_the_end_of_the_job_is_kept(
+    books: None, api: Callable[..., Client], text: str
+) -> None:
+    made, pilot, job = one_job()
+    said = {
+        "job_id": job["PandaID"], "job_status": "finished", "fence": job["fence"], "job_secret": job["jobSecret"],
+        "meta_data": text, "job_output_report": json.dumps(stored(job)),
+    }  # fmt: skip
+    answer = api("pilot", site=SITE).post("/api/v1/pilot/update_job", json.dumps(said), content_type="application/json")
+    assert answer.status_code == 200
+    drive(pilot)
+    assert status(made) == "done"
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+@pytest.mark.parametrize("outcome", ["finished", "failed"])
+def test_a_final_report_counts_once_however_often_it_is_sent(books: None, outcome: str, times: int) -> None:
+    made, pilot, job = one_job(maxAttempt=1)
+    pilot.start(job)
+    answers = {update_job(final_report(job, outcome)) for _ in range(times)}
+    adder.run()
+    answers |= {update_job(final_report(job, outcome)) for _ in range(times)}
+    adder.run()
+    settle()
+    assert answers == {"NULL"}
+    assert status(made) == ("done" if outcome == "finished" else "failed")
+    assert (dataset(made).files_finished, dataset(made).files_failed) == ((1, 0) if outcome == "finished" else (0, 1))
+    assert JobStatusLog.objects.filter(job_id=job["PandaID"], status="holding").count() == 1
+    assert CatalogueFile.objects.filter(dataset__name="lab.t.out").count() == (1 if outcome == "finished" else 0)
+
+
+def test_a_final_report_counts_once_when_it_is_sent_five_times_at_once(books: None) -> None:
+    made, pilot, job = one_job()
+    pilot.start(job)
+    together(*(lambda: update_job(final_report(job, "finished")) for _ in range(5)))
+    assert JobStatusLog.objects.filter(job_id=job["PandaID"], status="holding").count() == 1
+    settle()
+    assert status(made) == "done"
+    assert task(made).progress == 100
+
+
+def test_of_two_contrary_reports_at_once_one_counts(books: None) -> None:
+    made, pilot, job = one_job(maxAttempt=1)
+    pilot.start(job)
+    together(
+        *(lambda outcome=outcome: update_job(final_report(job, outcome)) for outcome in ("finished", "failed") * 2)
+    )
+    assert JobOutputReport.objects.count() == 1
+    settle()
+    assert status(made) in ("done", "failed")
+    assert dataset(made).files_finished + dataset(made).files_failed == 1
+
+
+def test_a_report_and_its_booking_at_once_agree(books: None) -> None:
+    add_dataset("lab.in", 40)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
+    settle()
+    pilot = Pilot()
+    given = pilot.fetch(40)
+
+    def tell() -> None:
+        for job in given:
+            pilot.end(job, "finished")
+
+    def book() -> None:
+        while Job.objects.exclude(status="finished").exists():
+            adder.run()
+
+    together(tell, tell, book, book)
+    settle()
+    assert status(made) == "done"
+
+
+STATES = ("starting", "running", "holding", "transferring", "finished", "failed")
+SEQUENCES = [s for length in (1, 2, 3) for s in itertools.product(STATES, repeat=length)]
+
+
+def test_no_order_of_reports_moves_a_job_out_of_a_final_state(tables: None) -> None:
+    ids = add_jobs(len(SEQUENCES), [SITE], "sent", inputs=0)
+    ended: dict[int, str] = {}
+    for place in range(3):
+        for job, sequence in zip(ids, SEQUENCES, strict=True):
+            if place < len(sequence):
+                update_job(Report(job, sequence[place], Proof(1, SECRET), outputs=both_outputs(job)))
+        adder.run()
+        now = dict(Job.objects.filter(pk__in=ids).values_list("id", "status"))
+        for job, sequence in zip(ids, SEQUENCES, strict=True):
+            if job in ended:
+                assert now[job] == ended[job], sequence
+            elif now[job] in JOB_FINAL:
+                ended[job] = now[job]
+                assert now[job] == sequence[place]
+    for job, sequence in zip(ids, SEQUENCES, strict=True):
+        final = [state for state in sequence if state in ("finished", "failed")]
+        assert ended.get(job) == (final[0] if final else None), sequence
+
+
+def both_outputs(job: int) -> dict[str, Any]:
+    return {f"bench._{job}.{k}": {"fsize": 1, "adler32": "1", "surl": "file://localhost/x"} for k in (1, 2)}
+
+
+def test_no_order_of_reports_moves_a_running_job_back(tables: None) -> None:
+    (job,) = add_jobs(1, [SITE], "sent", inputs=0)
+    for state in ("running", "starting", "holding", "transferring"):
+        assert update_job(Report(job, state, Proof(1, SECRET))) == "NULL"
+        assert Job.objects.get(pk=job).status == "running"
