@@ -32,6 +32,14 @@ class ExactFilter(TextFilter):
     """A box for one value; the list holds the rows that have exactly it. Made by `exact`."""
 
     field_name = ""
+    within: tuple[str, ...] = ()
+
+    def __init__(self, request: HttpRequest, *args: Any) -> None:
+        super().__init__(request, *args)
+        self.offered = not self.within or any(request.GET.get(name) for name in self.within)
+
+    def has_output(self) -> bool:
+        return self.offered
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         given = self.value()
@@ -41,9 +49,13 @@ class ExactFilter(TextFilter):
         return queryset.none() if value is None else queryset.filter(**{self.field_name: value})
 
 
-def exact(field: str, title: str) -> type[ExactFilter]:
-    """A filter class for one column; its parameter in the URL is the column's name."""
-    return type(f"Exact_{field}", (ExactFilter,), {"title": title, "parameter_name": field, "field_name": field})
+def exact(field: str, title: str, within: tuple[str, ...] = ()) -> type[ExactFilter]:
+    """A filter class for one column; its parameter in the URL is the column's name.
+
+    `within` names filters of which one must be set: for a column that an index holds behind theirs.
+    """
+    values = {"title": title, "parameter_name": field, "field_name": field, "within": within}
+    return type(f"Exact_{field}", (ExactFilter,), values)
 
 
 class WithinFilter(admin.SimpleListFilter):

@@ -107,7 +107,7 @@ class FileAdmin(LargeTableAdmin):
     list_display = ["id", "task_id", "dataset_id", "lfn", "type", "status", "attempt", "size", "events", "job_id"]
     list_filter = [
         exact("task_id", "task"),
-        exact("dataset_id", "dataset (with its task)"),
+        exact("dataset_id", "dataset", ("task_id",)),
         exact("lfn", "whole name"),
         choice_within(("task_id", "lfn"), "type", "type", FILE_TYPES),
         choice_within(("task_id", "lfn"), "status", "status", FileStatus),
@@ -121,7 +121,7 @@ class FileAdmin(LargeTableAdmin):
 @admin.register(models.FileRetry)
 class FileRetryAdmin(LargeTableAdmin):
     list_display = ["id", "task_id", "dataset_id"]
-    list_filter = [exact("task_id", "task"), exact("dataset_id", "dataset (with its task)")]
+    list_filter = [exact("task_id", "task"), exact("dataset_id", "dataset", ("task_id",))]
     search_fields = ["id__exact", "task_id__exact"]
     search_help_text = "Number of a file, else of a task."
     ordering = ["-task_id", "-dataset_id", "-id"]
