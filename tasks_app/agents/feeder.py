@@ -18,7 +18,7 @@ from tasks_app.ddm import data_management
 from tasks_app.ddm.base import FileInfo, UnknownDatasetError
 from tasks_app.feeding import FeedTarget, Record, feed
 from tasks_app.generating.picker import is_tracked
-from tasks_app.models import Dataset, Task, TaskParams
+from tasks_app.models import Dataset, File, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining.attributes import Attributes
@@ -193,6 +193,9 @@ def _chosen(task: _Task, dataset: Dataset, pages: Iterable[list[FileInfo]]) -> I
     named = _names_given(item["files"]) if item.get("files") else None
     offset = Attributes.parse(dataset.attributes).offset
     most = int(task.raw["nFiles"]) if task.raw.get("nFiles") and dataset.master_id is None else None
+    # Of a dataset that grows, names may come that stand before those that were taken.
+    grew = most is not None and dataset.state == "mutable"
+    taken = _stored_names(dataset) if grew else frozenset()
     seen = 0
     for page in pages:
         if include or exclude or named is not None:
@@ -205,7 +208,11 @@ def _chosen(task: _Task, dataset: Dataset, pages: Iterable[list[FileInfo]]) -> I
         first, seen = seen, seen + len(page)
         if offset > first:
             page = page[offset - first :]
-        if most is not None:
+        if grew:
+            page = [f for f in page if f.lfn not in taken]
+            page = page[: max(0, (most or 0) - len(taken))]
+            taken |= {f.lfn for f in page}
+        elif most is not None:
             room = most - max(0, max(first, offset) - offset)
             page = page[: max(0, room)]
         if item.get("random"):
@@ -213,6 +220,11 @@ def _chosen(task: _Task, dataset: Dataset, pages: Iterable[list[FileInfo]]) -> I
             random.Random(dataset.id).shuffle(page)
         if page:
             yield page
+
+
+def _stored_names(dataset: Dataset) -> frozenset[str]:
+    stored = File.objects.filter(task_id=dataset.task_id, dataset_id=dataset.id)
+    return frozenset(stored.values_list("lfn", flat=True))
 
 
 def _patterns(text: Any) -> list[re.Pattern[str]]:
