@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 
 from tasks_app.states import JOB_FINAL, TASK_FINAL
 
@@ -270,13 +271,14 @@ INVARIANTS: tuple[Invariant, ...] = (
 
 def find(rows: int = 20) -> list[Violation]:
     """Check all invariants on one snapshot of the database. Returns those that do not hold, with up to `rows` rows each."""
-    found = []
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        for invariant in INVARIANTS:
-            cursor.execute(invariant.query)
-            names = [column[0] for column in cursor.description]
-            first = [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(rows)]
-            if first:
-                found.append(Violation(invariant, cursor.rowcount, first))
-    return found
+        return [violation for invariant in INVARIANTS if (violation := check(cursor, invariant, rows))]
+
+
+def check(cursor: CursorWrapper, invariant: Invariant, rows: int = 20) -> Violation | None:
+    """The rows that break one invariant, as the cursor's transaction sees them."""
+    cursor.execute(invariant.query)
+    names = [column[0] for column in cursor.description]
+    first = [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(rows)]
+    return Violation(invariant, cursor.rowcount, first) if first else None

@@ -1,0 +1,142 @@
+"""The audit sees each invariant that is broken by hand, and nothing in a healthy installation."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.db import connection, transaction
+
+from tasks_app import audit_sql
+from tests.flow.driving import add_dataset, agents_turn, parameters, reads, status, submit
+from tests.flow.pilot import Pilot, drive, failing_on
+
+pytestmark = pytest.mark.usefixtures("tables")
+
+# ruff: noqa: S608 - every piece is a constant of this module
+_INPUT = "type = 'input'"
+_A_FINISHED = f"(SELECT min(fileid) FROM jedi_dataset_contents WHERE {_INPUT} AND status = 'finished')"
+_A_RUNNING = f"(SELECT min(fileid) FROM jedi_dataset_contents WHERE {_INPUT} AND status = 'running')"
+_ENDED_JOB = "(SELECT min(pandaid) FROM jobs WHERE jobstatus = 'finished')"
+_OPEN_JOB = "(SELECT max(pandaid) FROM jobs WHERE jobstatus = 'activated')"
+_RUNNING_JOB = "(SELECT max(pandaid) FROM jobs WHERE jobstatus = 'running')"
+_DONE_TASK = "(SELECT min(jeditaskid) FROM jedi_tasks WHERE status = 'done')"
+
+BREAKS: dict[str, str] = {
+    "input_counters": f"UPDATE jedi_datasets SET nfilesused = nfilesused + 1 WHERE {_INPUT}",
+    "output_counters": "UPDATE jedi_datasets SET nfilesfinished = nfilesfinished - 1 WHERE type = 'log' AND nfilesfinished > 0",
+    "running_file_has_job": f"UPDATE jedi_dataset_contents SET status = 'running' WHERE fileid = {_A_FINISHED}",
+    "file_in_one_open_job": f"""
+        INSERT INTO job_files (pandaid, jeditaskid, datasetid, fileid, lfn, type)
+        SELECT {_OPEN_JOB}, jeditaskid, datasetid, fileid, lfn, type FROM job_files WHERE fileid = {_A_RUNNING}""",
+    "finished_file_has_job": f"UPDATE jobs SET jobstatus = 'failed' WHERE pandaid = {_ENDED_JOB}",
+    "file_processed_once": f"""
+        INSERT INTO job_files (pandaid, jeditaskid, datasetid, fileid, lfn, type)
+        SELECT {_ENDED_JOB} + 1, jeditaskid, datasetid, fileid, lfn, type FROM job_files WHERE pandaid = {_ENDED_JOB}
+           AND type = 'input'""",
+    "attempts_in_bounds": f"UPDATE jedi_dataset_contents SET attemptnr = 0 WHERE fileid = {_A_FINISHED}",
+    "retry_is_ready": f"""
+        INSERT INTO file_retries (fileid, jeditaskid, datasetid)
+        SELECT fileid, jeditaskid, datasetid FROM jedi_dataset_contents WHERE fileid = {_A_FINISHED}""",
+    "no_file_forgotten": f"UPDATE jedi_dataset_contents SET status = 'ready' WHERE fileid = {_A_RUNNING}",
+    "ended_job_has_end": f"UPDATE jobs SET endtime = NULL WHERE pandaid = {_ENDED_JOB}",
+    "report_of_holding_job": f"UPDATE jobs SET jobstatus = 'holding' WHERE pandaid = {_RUNNING_JOB}",
+    "job_at_pilot_is_proved": f"UPDATE jobs SET secret_hash = NULL WHERE pandaid = {_RUNNING_JOB}",
+    "ended_task_has_no_open_job": f"UPDATE jobs SET jeditaskid = {_DONE_TASK} WHERE pandaid = {_OPEN_JOB}",
+    "done_task_is_complete": f"UPDATE jedi_datasets SET nfiles = nfiles + 1 WHERE {_INPUT} AND jeditaskid = {_DONE_TASK}",
+    "job_has_task": f"UPDATE jobs SET jeditaskid = 1 WHERE pandaid = {_OPEN_JOB}",
+    "outputs_of_finished_jobs": f"""
+        DELETE FROM catalogue_files WHERE lfn = (SELECT min(lfn) FROM job_files WHERE pandaid = {_ENDED_JOB} AND type = 'log')""",
+    "outputs_of_ended_jobs": f"""
+        UPDATE jedi_dataset_contents SET status = 'defined' WHERE pandaid = {_ENDED_JOB} AND type = 'output'""",
+    "catalogue_has_producer": "UPDATE catalogue_files SET lfn = 'stowaway' WHERE lfn LIKE 'lab.a.000001.root'",
+    "output_name_once": "UPDATE jedi_dataset_contents SET lfn = 'the same' WHERE type = 'output'",
+    "input_name_once": f"UPDATE jedi_dataset_contents SET lfn = 'the same' WHERE {_INPUT}",
+    "retry_history_goes_forward": "UPDATE jedi_job_retry_history SET newpandaid = oldpandaid",
+    "task_state_is_logged": f"UPDATE jedi_tasks SET status = 'failed' WHERE jeditaskid = {_DONE_TASK}",
+    "job_state_is_logged": f"DELETE FROM jobs_statuslog WHERE pandaid = {_ENDED_JOB} AND jobstatus = 'finished'",
+    "no_stale_claim": """
+        UPDATE jedi_tasks SET lockedby = 'nobody', lockedtime = clock_timestamp() - interval '11 minutes'
+         WHERE status = 'running'""",
+}
+
+
+@pytest.fixture
+def busy() -> Pilot:
+    """A task that is done, after a failure; and one at work: jobs finished, failed, queued and at a pilot."""
+    add_dataset("lab.in", 6)
+    pilot = Pilot(lambda job: "failed" if job["attemptNr"] == 1 and "00002" in job["inFiles"] else "finished")
+    done = submit(parameters("lab.a", reads("lab.in"), nFilesPerJob=1))
+    drive(pilot)
+    working = submit(parameters("lab.b", reads("lab.in"), nFilesPerJob=1))
+    for _ in range(4):
+        agents_turn()
+    pilot.work(3)
+    for job in pilot.fetch(2):
+        pilot.start(job)
+    agents_turn()
+    assert (status(done), status(working)) == ("done", "running")
+    return pilot
+
+
+def test_the_books_of_a_busy_installation_balance(busy: Pilot) -> None:
+    assert audit_sql.find() == []
+
+
+def test_every_invariant_has_a_name_of_its_own_and_is_broken_here() -> None:
+    names = [invariant.name for invariant in audit_sql.INVARIANTS]
+    assert len(set(names)) == len(names) >= 20
+    assert set(names) == set(BREAKS)
+
+
+def test_each_invariant_that_is_broken_is_found(busy: Pilot) -> None:
+    unseen = []
+    for invariant in audit_sql.INVARIANTS:
+        with transaction.atomic(), connection.cursor() as cursor:
+            assert audit_sql.check(cursor, invariant) is None
+            cursor.execute(BREAKS[invariant.name])
+            assert cursor.rowcount > 0, f"the test broke nothing of {invariant.name}"
+            violation = audit_sql.check(cursor, invariant)
+            if violation is None or not violation.count >= len(violation.rows) >= 1:
+                unseen.append(invariant.name)
+            transaction.set_rollback(True)
+    assert not unseen
+
+
+def audit(*arguments: str) -> tuple[int, str]:
+    out = StringIO()
+    try:
+        call_command("audit", *arguments, stdout=out)
+    except SystemExit as exc:
+        return int(exc.code or 0), out.getvalue()
+    return 0, out.getvalue()
+
+
+def test_the_command_ends_well_when_all_invariants_hold(busy: Pilot) -> None:
+    number = len(audit_sql.INVARIANTS)
+    assert audit() == (0, f"{number} of {number} invariants hold\n")
+    code, text = audit("--json")
+    assert (code, json.loads(text)) == (0, {"ok": True, "checked": number, "broken": []})
+
+
+def test_the_command_ends_with_1_and_shows_the_rows_when_one_does_not(busy: Pilot) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(BREAKS["ended_job_has_end"])
+    code, text = audit("--json")
+    report = json.loads(text)
+    assert (code, report["ok"]) == (1, False)
+    (broken,) = report["broken"]
+    assert (broken["name"], broken["count"]) == ("ended_job_has_end", 1)
+    assert broken["rows"][0]["endtime"] is None
+    code, text = audit()
+    assert code == 1
+    assert broken["sentence"] in text
+
+
+def test_a_task_with_failures_leaves_balanced_books() -> None:
+    add_dataset("lab.in", 4)
+    submit(parameters("lab.a", reads("lab.in"), nFilesPerJob=2, maxAttempt=2))
+    drive(Pilot(failing_on("lab.in.00003")))
+    assert audit_sql.find() == []

@@ -1,0 +1,183 @@
+"""A random walk over everything that can happen to tasks. Whatever the order, the books balance and nothing is forgotten."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from brokerage_app.models import Queue
+from tasks_app import audit_sql, moves
+from tasks_app.agents import job_generator
+from tasks_app.agents.watchdogs import lost_jobs, stale_locks
+from tasks_app.models import Job, Task
+from tasks_app.pilots.report import update_job
+from tasks_app.states import TASK_FINAL, TaskCommand
+from tests.flow.driving import (
+    AGENTS,
+    SITE,
+    add_dataset,
+    add_files,
+    add_queue,
+    age,
+    look_again,
+    parameters,
+    reads,
+    submit,
+    template,
+    wake,
+)
+from tests.flow.pilot import Pilot, final_report, report
+
+pytestmark = pytest.mark.usefixtures("books")
+STEPS = 300
+AUDIT_EVERY = 60
+COMMANDS = ("kill", "finish", "pause", "resume", "retry")
+
+
+class Walk:
+    """One walk: some tasks, two pilots, and a chooser of what happens next."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.pilots = [Pilot(site=SITE), Pilot(site="SITE_B")]
+        self.at_work: list[dict[str, Any]] = []
+        self.past: list[dict[str, Any]] = []
+        add_queue("SITE_B")
+        self.tasks = self._tasks()
+        self.steps: list[tuple[int, Callable[[], object]]] = [
+            (30, self.agent), (12, self.fetch), (10, self.heartbeat), (20, self.end), (4, self.fall_silent), (4, self.repeat),
+            (4, self.lose), (2, self.stale_claim), (3, self.command), (3, self.grow), (1, self.site_goes_or_comes),
+            (2, self.small_bunch),
+        ]  # fmt: skip
+
+    def _tasks(self) -> list[int]:
+        add_dataset("lab.in", 25)
+        add_dataset("lab.pile", 60)
+        add_dataset("lab.growing", 4, open=True)
+        plain = submit(parameters("lab.a", reads("lab.in"), nFilesPerJob=2, maxAttempt=3))
+        pairs = submit(
+            parameters("lab.b", reads("lab.in"), reads("lab.pile", "IN2", ratio=1), nFilesPerJob=3, maxAttempt=4)
+        )
+        made = submit(
+            parameters("lab.c", template("number", "--seed ${RNDMSEED}"), noInput=True, nEvents=200, nEventsPerJob=10)
+        )
+        child = submit(parameters("lab.d", reads("lab.a.out"), nFilesPerJob=2, noWaitParent=True), parent=plain)
+        waiting = submit(parameters("lab.e", reads("lab.c.out"), nFilesPerJob=5), parent=made)
+        growing = submit(parameters("lab.f", reads("lab.growing"), nFilesPerJob=1, runUntilClosed=True))
+        big = submit(parameters("lab.g", reads("lab.in"), nFilesPerJob=1, ramCount=16_000))
+        return [plain, pairs, made, child, waiting, growing, big]
+
+    def step(self) -> None:
+        weights, actions = zip(*self.steps, strict=True)
+        self.chance.choices(actions, weights)[0]()
+
+    def agent(self) -> None:
+        wake()
+        self.chance.choice(AGENTS)()
+
+    def small_bunch(self) -> None:
+        wake()
+        job_generator.run(tasks=2, jobs_a_task=self.chance.randint(1, 3))
+
+    def fetch(self) -> None:
+        self.at_work += self.chance.choice(self.pilots).fetch(self.chance.randint(1, 4))
+
+    def heartbeat(self) -> None:
+        if self.at_work:
+            update_job(report(self.chance.choice(self.at_work), self.chance.choice(("starting", "running"))))
+
+    def end(self) -> None:
+        if self.at_work:
+            job = self.at_work.pop(self.chance.randrange(len(self.at_work)))
+            outcome = self.chance.choices(("finished", "failed", "incomplete"), (8, 2, 1))[0]
+            update_job(final_report(job, outcome))
+            self.past.append(job)
+
+    def fall_silent(self) -> None:
+        if self.at_work:
+            self.past.append(self.at_work.pop(0))
+
+    def repeat(self) -> None:
+        """A report that was sent before, or is late, or contradicts the first."""
+        if self.past:
+            job = self.chance.choice(self.past)
+            outcome = self.chance.choice(("finished", "failed"))
+            update_job(self.chance.choice((report(job, "running"), final_report(job, outcome))))
+
+    def lose(self) -> None:
+        open_jobs = list(Job.objects.filter(status__in=("sent", "running")).values_list("id", flat=True)[:20])
+        if open_jobs:
+            age(self.chance.choice(open_jobs), settings.JEDI_HEARTBEAT_TIMEOUT_S + 1)
+            lost_jobs.run()
+
+    def stale_claim(self) -> None:
+        """A process claims tasks and dies."""
+        moves.claim_tasks("a process that dies", ["defined", "ready", "running", "prepared", "pending"], 2)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE jedi_tasks SET lockedtime = lockedtime - interval '301 seconds' WHERE lockedby IS NOT NULL"
+            )
+        if self.chance.random() < 0.7:
+            stale_locks.run()
+
+    def command(self) -> None:
+        name = self.chance.choices(COMMANDS, (1, 1, 3, 5, 3))[0]
+        soft = {"soft": True} if name == "finish" and self.chance.random() < 0.5 else None
+        with suppress(moves.CommandRefusedError):
+            moves.give_command(self.chance.choice(self.tasks), TaskCommand(name), by="ada", parameters=soft)
+
+    def grow(self) -> None:
+        start = 100 + self.chance.randrange(10_000) * 10
+        with suppress(Exception):
+            add_files("lab.growing", range(start, start + self.chance.randint(1, 3)))
+        look_again()
+
+    def site_goes_or_comes(self) -> None:
+        queue = Queue.objects.get(name="SITE_B")
+        queue.status = "offline" if queue.status == "online" else "online"
+        queue.save()
+
+    def drain(self) -> None:
+        """Let everything come to its end: no new faults, all pilots work, the growing dataset closes."""
+        Queue.objects.update(status="online")
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE catalogue_datasets SET open = false WHERE name = 'lab.growing'")
+            cursor.execute(
+                "UPDATE jedi_tasks SET lockedtime = lockedtime - interval '301 seconds' WHERE lockedby IS NOT NULL"
+            )
+            cursor.execute(
+                "UPDATE jobs SET heartbeat_at = heartbeat_at - interval '1 day' WHERE heartbeat_at IS NOT NULL"
+            )
+        for task_id in Task.objects.filter(status="paused").values_list("id", flat=True):
+            moves.give_command(task_id, "resume", by="ada")
+        for _ in range(40):
+            wake()
+            look_again()
+            for run in AGENTS:
+                run()
+            worked = sum(pilot.work() for pilot in self.pilots)
+            unfinished = Task.objects.exclude(status__in=TASK_FINAL).exclude(pk=self.tasks[-1])
+            if not worked and not unfinished.exists():
+                return
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
+def test_whatever_happens_the_books_balance_and_every_task_ends_or_says_why_not(seed: int) -> None:
+    walk = Walk(seed)
+    for number in range(1, STEPS + 1):
+        walk.step()
+        if number % AUDIT_EVERY == 0:
+            assert not audit_sql.find(), f"seed {seed}, step {number}"
+    walk.drain()
+    for task in Task.objects.order_by("id"):
+        if task.id == walk.tasks[-1] and task.status not in TASK_FINAL:
+            assert "low memory" in (task.error_dialog or ""), "no site can take it, and it says so"
+        else:
+            assert task.status in TASK_FINAL, f"task {task.id} {task.name} is {task.status}: {task.error_dialog}"
+    assert not Job.objects.open().exists()
