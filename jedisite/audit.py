@@ -17,5 +17,10 @@ def record(
     details: dict[str, Any] | None = None,
 ) -> None:
     AuditEntry.objects.create(
-        actor=actor, action=action, object_type=object_type, object_id=str(object_id), reason=reason, details=details
+        actor=actor[:128],
+        action=action,
+        object_type=object_type,
+        object_id=str(object_id)[:64],
+        reason=reason,
+        details=details,
     )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-from django.db import connection
+from django.db import connection, transaction
 
 TASK_RANGE = 1_000_000
 """Task ids that share one partition."""
 MONTHS_AHEAD = 2
+OF_TASKS = "WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)"
+"""Room in each page for a new version of every one of its rows, since the job generator changes whole pages at once: with
+less room, rows move to other pages and all indexes are written again, five times slower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +35,9 @@ def month_start(day: date, months: int = 0) -> date:
 
 def ensure_months(table: str, today: date) -> list[str]:
     """Make the partitions of this month and the next ones. Returns the names of new partitions."""
-    made = []
-    with connection.cursor() as cursor:
-        for ahead in range(MONTHS_AHEAD + 1):
-            first, after = month_start(today, ahead), month_start(today, ahead + 1)
-            name = f"{table}_{first:%Y%m}"
-            if not _exists(name):
-                # Names and dates are ours, never a user's.
-                cursor.execute(f"CREATE TABLE {name} PARTITION OF {table} FOR VALUES FROM ('{first}') TO ('{after}')")
-                made.append(name)
-    return made
+    months = [(month_start(today, ahead), month_start(today, ahead + 1)) for ahead in range(MONTHS_AHEAD + 1)]
+    wanted = [(f"{table}_{first:%Y%m}", f"'{first} 00:00Z'", f"'{after} 00:00Z'") for first, after in months]
+    return [name for name, low, high in wanted if _make(table, name, low, high)]
 
 
 def drop_old_months(table: str, today: date, keep_months: int) -> list[str]:
@@ -65,20 +61,42 @@ def months_of(table: str) -> list[date]:
 
 def ensure_task_ranges(table: str, highest_task_id: int) -> list[str]:
     """Make the partition that holds `highest_task_id` and the next one. Returns the names of new partitions."""
-    made = []
+    numbers = (highest_task_id // TASK_RANGE, highest_task_id // TASK_RANGE + 1)
+    wanted = [(f"{table}_p{number}", str(number * TASK_RANGE), str((number + 1) * TASK_RANGE)) for number in numbers]
+    return [name for name, low, high in wanted if _make(table, name, low, high, OF_TASKS)]
+
+
+@transaction.atomic
+def _make(table: str, name: str, low: str, high: str, storage: str = "") -> bool:
+    """Make the partition for low <= key < high, unless it is there. Names and bounds are ours, never a user's.
+
+    Rows of that range that the default partition has taken meanwhile move over: PostgreSQL would refuse the new
+    partition because of them.
+    """
+    if _exists(name):
+        return False
     with connection.cursor() as cursor:
-        for number in (highest_task_id // TASK_RANGE, highest_task_id // TASK_RANGE + 1):
-            name = f"{table}_p{number}"
-            if not _exists(name):
-                low = number * TASK_RANGE
-                # Room in each page for a new version of every one of its rows, since the job generator changes whole pages
-                # at once: with less room, rows move to other pages and all indexes are written again, five times slower.
-                cursor.execute(
-                    f"CREATE TABLE {name} PARTITION OF {table} FOR VALUES FROM ({low}) TO ({low + TASK_RANGE}) "
-                    "WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)"
-                )
-                made.append(name)
-    return made
+        cursor.execute(f"CREATE TABLE {name} (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {storage}")
+        if _exists(f"{table}_default"):
+            key = _key(table)
+            cursor.execute(f"LOCK TABLE {table}_default IN ACCESS EXCLUSIVE MODE")
+            cursor.execute(
+                f"""WITH strays AS (DELETE FROM {table}_default WHERE {key} >= {low} AND {key} < {high} RETURNING *)
+                    INSERT INTO {name} SELECT * FROM strays"""  # noqa: S608 - see above
+            )
+        cursor.execute(f"ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES FROM ({low}) TO ({high})")
+    return True
+
+
+def _key(table: str) -> str:
+    """The column that a table is partitioned by."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT a.attname FROM pg_partitioned_table p JOIN pg_attribute a
+                   ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0] WHERE p.partrelid = %s::regclass""",
+            [table],
+        )
+        return str(cursor.fetchone()[0])
 
 
 def _exists(name: str) -> bool:

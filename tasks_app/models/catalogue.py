@@ -30,7 +30,7 @@ class CatalogueFile(models.Model):
     size = models.BigIntegerField(help_text="bytes")
     adler32 = models.CharField(max_length=8)
     events = models.BigIntegerField(null=True, blank=True)
-    lumi_block = models.IntegerField(null=True, blank=True)
+    lumi_block = models.BigIntegerField(null=True, blank=True)
     endpoint = models.CharField(max_length=60, help_text="name of the storage endpoint")
     url = models.TextField(help_text="file://localhost/...")
     created = models.DateTimeField(db_default=Now())

@@ -64,7 +64,7 @@ class File(models.Model):
     boundary_id = big("boundaryid")
     job_id = big("pandaid")
     failed_attempt = small("failedattempt", db_default=0)
-    lumi_block = number("lumiblocknr")
+    lumi_block = big("lumiblocknr")
     out_job_id = big("outpandaid")
     max_failure = small("maxfailure")
     ram_count = number("ramcount", db_default=0)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
-
-from tasks_app.models.fields import moment, text
+from django.db.models.functions import Now
 
 
 class ProcessLock(models.Model):
@@ -15,8 +14,8 @@ class ProcessLock(models.Model):
     cloud = models.CharField(max_length=10, db_column="cloud", db_default="default")
     resource_type = models.CharField(max_length=56, db_column="resource_type", db_default="default")
     component = models.CharField(max_length=56, db_column="component", db_default="default")
-    locked_by = text("lockedby", 56)
-    locked_time = moment("lockedtime")
+    locked_by = models.CharField(max_length=56, db_column="lockedby")
+    locked_time = models.DateTimeField(db_column="lockedtime", db_default=Now())
     fence = models.BigIntegerField(db_column="fence", db_default=0)
 
     class Meta:
