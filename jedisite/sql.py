@@ -18,6 +18,38 @@ def hot_cursor() -> Iterator[psycopg.Cursor[Any]]:
         yield cursor
 
 
+@contextmanager
+def hash_joins(cursor: psycopg.Cursor[Any]) -> Iterator[None]:
+    """In a transaction: the server joins by hashing only.
+
+    For statements that join some thousand rows which they find through `= ANY(...)` conditions: with statistics that
+    are old or missing, as just after a large feed, it would compare each row with each.
+    """
+    cursor.execute("SELECT set_config('enable_nestloop', 'off', true), set_config('enable_mergejoin', 'off', true)")
+    yield
+    cursor.execute("SELECT set_config('enable_nestloop', 'on', true), set_config('enable_mergejoin', 'on', true)")
+
+
+def numbers(values: Iterable[int | None]) -> str:
+    """An array of numbers or truth values, for a parameter that is cast: `%s::bigint[]`.
+
+    Given as text, the parameter is of that very type. psycopg's own arrays are of the smallest type that holds their
+    values, which a general plan casts anew for each row, and take much longer to make.
+    """
+    return f"{{{','.join(['NULL' if v is None else str(v) for v in values])}}}"
+
+
+def texts(values: Iterable[str | None]) -> str:
+    """The same for texts: `%s::text[]`."""
+    return f"{{{','.join(['NULL' if v is None else _quoted(v) for v in values])}}}"
+
+
+def _quoted(value: str) -> str:
+    if '"' in value or "\\" in value:
+        value = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{value}"'
+
+
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 

@@ -15,7 +15,7 @@ import psycopg
 from django.db import transaction
 
 from jedisite.agents import kick
-from jedisite.sql import hot_cursor
+from jedisite.sql import hash_joins, hot_cursor, numbers, texts
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import NewFile
 from tasks_app.states import JobStatus
@@ -150,7 +150,10 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome]) -> int:
         _book_task(cursor, task_id, by_task[task_id])
         new_files += [f for o in by_task[task_id] for f in _new_files(o)]
     data_management().add(new_files)
-    _wake_children(cursor, {f.dataset for f in new_files})
+    if new_files:
+        # After the commit: a child's datasets may stand before those that are locked here.
+        datasets = {f.dataset for f in new_files}
+        transaction.on_commit(lambda: _wake_children(datasets))
     kick("post_processor", "job_generator", "commando")
     return len(ended)
 
@@ -172,11 +175,11 @@ def _end_jobs(cursor: psycopg.Cursor[Any], wanted: Mapping[int, Outcome]) -> lis
                SELECT pandaid, jobstatus, clock_timestamp(), computingsite, actor, reason FROM ended)
            SELECT pandaid FROM ended ORDER BY pandaid""",
         [
-            ids,
-            [wanted[i].status for i in ids],
-            [sum(r["fsize"] for _, r in wanted[i].stored) for i in ids],
-            [wanted[i].by for i in ids],
-            [wanted[i].diag for i in ids],
+            numbers(ids),
+            texts(wanted[i].status for i in ids),
+            numbers(sum(r["fsize"] for _, r in wanted[i].stored) for i in ids),
+            texts(wanted[i].by for i in ids),
+            texts(wanted[i].diag for i in ids),
         ],
     )
     ended = [i for (i,) in cursor.fetchall()]
@@ -200,39 +203,50 @@ def _book_task(cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome
     _count(cursor, inputs + outputs)
 
 
-# Only a row that still names the job counts: a file that was given to another job since is not this one's.
+# Only a row that still names a job of these counts: a file that was given to another job since is not theirs. What came
+# of the job is found by its place in the sorted list of jobs: a join would make the server read the whole dataset
+# when it knows little of it.
 _INPUTS = """
-WITH ended AS (SELECT * FROM unnest(%(ids)s::bigint[], %(won)s::bool[], %(failed)s::bool[]) e (id, won, failed)),
-used AS (
-    SELECT f.fileid, f.datasetid, e.id, e.won, e.failed FROM ended e JOIN job_files f ON f.pandaid = e.id
-     WHERE f.type IN ('input', 'pseudo_input', 'random_seed') AND f.fileid IS NOT NULL),
-booked AS (
+WITH booked AS (
     UPDATE jedi_dataset_contents c
-       SET status = CASE WHEN u.won THEN 'finished' ELSE 'ready' END,
+       SET status = CASE WHEN (%(won)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])] THEN 'finished' ELSE 'ready' END,
            attemptnr = coalesce(c.attemptnr, 0) + 1,
-           failedattempt = coalesce(c.failedattempt, 0) + u.failed::int,
+           failedattempt = coalesce(c.failedattempt, 0)
+                           + (%(failed)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])]::int,
            lastattempttime = clock_timestamp()
-      FROM used u
-     WHERE c.jeditaskid = %(task)s AND c.datasetid = u.datasetid AND c.fileid = u.fileid
-       AND c.pandaid = u.id AND c.status = 'running' AND c.keeptrack = 1
-    RETURNING c.fileid, c.datasetid, u.won, coalesce(c.endevent - c.startevent + 1, c.nevents, 0) AS events,
-              NOT u.won AND (c.maxattempt IS NULL OR c.attemptnr < c.maxattempt)
-                        AND (c.maxfailure IS NULL OR c.failedattempt < c.maxfailure) AS again),
+     WHERE c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid BETWEEN %(first)s AND %(last)s
+       AND c.fileid = ANY(ARRAY(SELECT f.fileid FROM job_files f WHERE f.pandaid = ANY(%(ids)s::bigint[])
+                                   AND f.datasetid = %(dataset)s AND f.fileid IS NOT NULL))
+       AND c.pandaid = ANY(%(ids)s::bigint[]) AND c.status = 'running' AND c.keeptrack = 1
+    RETURNING c.fileid, c.status = 'finished' AS won, coalesce(c.endevent - c.startevent + 1, c.nevents, 0) AS events,
+              c.status = 'ready' AND (c.maxattempt IS NULL OR c.attemptnr < c.maxattempt)
+                                 AND (c.maxfailure IS NULL OR c.failedattempt < c.maxfailure) AS again),
 waiting AS (
     INSERT INTO file_retries (fileid, jeditaskid, datasetid)
-    SELECT fileid, %(task)s, datasetid FROM booked WHERE again ON CONFLICT DO NOTHING)
-SELECT datasetid, count(*) FILTER (WHERE won), count(*) FILTER (WHERE NOT won AND NOT again), count(*) FILTER (WHERE again),
-       coalesce(sum(events) FILTER (WHERE won), 0)
-  FROM booked GROUP BY datasetid
+    SELECT fileid, %(task)s, %(dataset)s FROM booked WHERE again ON CONFLICT DO NOTHING)
+SELECT %(dataset)s::bigint, count(*) FILTER (WHERE won), count(*) FILTER (WHERE NOT won AND NOT again),
+       count(*) FILTER (WHERE again), coalesce(sum(events) FILTER (WHERE won), 0)
+  FROM booked HAVING count(*) > 0
+"""
+
+_READ = """
+SELECT f.datasetid, min(f.fileid), max(f.fileid) FROM job_files f
+ WHERE f.pandaid = ANY(%(ids)s::bigint[]) AND f.type IN ('input', 'pseudo_input', 'random_seed') AND f.fileid IS NOT NULL
+ GROUP BY f.datasetid ORDER BY f.datasetid
 """
 
 
 def _book_inputs(
     cursor: psycopg.Cursor[Any], task_id: int, ids: list[int], won: list[bool], failed: list[bool]
 ) -> list[tuple[int, int, int, int, int]]:
-    """Rows of (dataset id, finished, failed for good, ready again, events of finished)."""
-    cursor.execute(_INPUTS, {"ids": ids, "won": won, "failed": failed, "task": task_id})
-    return cursor.fetchall()
+    """Rows of (dataset id, finished, failed for good, ready again, events of finished). `ids` ascend."""
+    cursor.execute(_READ, {"ids": numbers(ids)})
+    found = []
+    for dataset_id, first, last in cursor.fetchall():
+        values = {"ids": numbers(ids), "won": numbers(won), "failed": numbers(failed), "task": task_id}
+        cursor.execute(_INPUTS, {**values, "dataset": dataset_id, "first": first, "last": last})
+        found += cursor.fetchall()
+    return found
 
 
 _OUTPUTS = """
@@ -241,18 +255,19 @@ WITH made AS (SELECT * FROM unnest(%(files)s::bigint[], %(sizes)s::bigint[], %(s
 of_jobs AS (
     SELECT f.row_id, f.fileid, f.datasetid, e.status, m.id IS NOT NULL AS here, m.size, m.checksum, m.guid, m.events, m.surl
       FROM unnest(%(ids)s::bigint[], %(statuses)s::text[]) e (id, status)
-      JOIN job_files f ON f.pandaid = e.id AND f.type IN ('output', 'log')
+      JOIN job_files f ON f.pandaid = e.id AND f.pandaid = ANY(%(ids)s::bigint[]) AND f.type IN ('output', 'log')
       LEFT JOIN made m ON m.id = f.fileid),
 rows AS (
     UPDATE job_files f SET status = CASE WHEN o.here THEN 'finished' ELSE 'failed' END, fsize = o.size, checksum = o.checksum,
            guid = coalesce(o.guid, f.guid), nevents = o.events, surl = o.surl
-      FROM of_jobs o WHERE f.row_id = o.row_id),
+      FROM of_jobs o WHERE f.row_id = o.row_id AND f.row_id = ANY(ARRAY(SELECT row_id FROM of_jobs))),
 booked AS (
     UPDATE jedi_dataset_contents c
        SET status = CASE WHEN o.here THEN 'finished' WHEN o.status = 'failed' THEN 'failed' ELSE 'cancelled' END,
            fsize = o.size, checksum = o.checksum, guid = coalesce(o.guid, c.guid), nevents = o.events, keeptrack = 0, surl = o.surl
       FROM of_jobs o
      WHERE c.jeditaskid = %(task)s AND c.datasetid = o.datasetid AND c.fileid = o.fileid AND c.keeptrack = 1
+       AND c.fileid = ANY(ARRAY(SELECT fileid FROM of_jobs)) AND c.datasetid = ANY(ARRAY(SELECT DISTINCT datasetid FROM of_jobs))
     RETURNING c.datasetid, o.here, coalesce(o.events, 0) AS events)
 SELECT datasetid, count(*) FILTER (WHERE here), count(*) FILTER (WHERE NOT here), 0::bigint, coalesce(sum(events), 0)
   FROM booked GROUP BY datasetid
@@ -263,21 +278,20 @@ def _book_outputs(
     cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome]
 ) -> list[tuple[int, int, int, int, int]]:
     stored = [(o.file_id, r) for outcome in outcomes for o, r in outcome.stored]
-    cursor.execute(
-        _OUTPUTS,
-        {
-            "ids": [o.job_id for o in outcomes],
-            "statuses": [o.status for o in outcomes],
-            "files": [f for f, _ in stored],
-            "sizes": [r["fsize"] for _, r in stored],
-            "sums": ["ad:" + r["adler32"] for _, r in stored],
-            "guids": [_text(r.get("guid"), 64) for _, r in stored],
-            "events": [_number(r.get("nevents")) for _, r in stored],
-            "surls": [r["surl"] for _, r in stored],
-            "task": task_id,
-        },
-    )
-    return cursor.fetchall()
+    values = {
+        "ids": numbers(o.job_id for o in outcomes),
+        "statuses": texts(o.status for o in outcomes),
+        "files": numbers(f for f, _ in stored),
+        "sizes": numbers(r["fsize"] for _, r in stored),
+        "sums": texts("ad:" + r["adler32"] for _, r in stored),
+        "guids": texts(_text(r.get("guid"), 64) for _, r in stored),
+        "events": numbers(_number(r.get("nevents")) for _, r in stored),
+        "surls": texts(r["surl"] for _, r in stored),
+        "task": task_id,
+    }
+    with hash_joins(cursor):
+        cursor.execute(_OUTPUTS, values)
+        return cursor.fetchall()
 
 
 def _count(cursor: psycopg.Cursor[Any], counts: list[tuple[int, int, int, int, int]]) -> None:
@@ -315,16 +329,17 @@ def _new_files(outcome: Outcome) -> list[NewFile]:
     ]
 
 
-def _wake_children(cursor: psycopg.Cursor[Any], datasets: set[str]) -> None:
+def _wake_children(datasets: set[str]) -> None:
     """Tasks that read a growing dataset look at it again at once."""
-    if not datasets:
-        return
-    cursor.execute(
-        """UPDATE jedi_datasets SET statecehcktime = 'epoch' WHERE datasetname = ANY(%s) AND type = 'input' AND state = 'mutable'
-              AND statecehcktime > 'epoch'""",
-        [sorted(datasets)],
-    )
-    if cursor.rowcount:
+    with hot_cursor() as cursor:
+        cursor.execute(
+            """UPDATE jedi_datasets SET statecehcktime = 'epoch' WHERE datasetid IN (
+                   SELECT datasetid FROM jedi_datasets WHERE datasetname = ANY(%s) AND type = 'input' AND state = 'mutable'
+                      AND statecehcktime > 'epoch' ORDER BY datasetid FOR UPDATE)""",
+            [sorted(datasets)],
+        )
+        woken = cursor.rowcount
+    if woken:
         kick("feeder")
 
 

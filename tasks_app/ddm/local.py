@@ -14,12 +14,15 @@ from urllib.parse import quote, unquote, urlsplit
 
 from django.db import transaction
 
-from jedisite.sql import hot_cursor
+from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app.ddm.base import DatasetInfo, FileInfo, NewFile, UnknownDatasetError
 from tasks_app.models import CatalogueDataset, CatalogueFile
 
 ENDPOINT = "LOCAL_SE"
 CHUNK = 1024 * 1024
+
+
+_WHOLE = {NewFile._fields.index("size"), NewFile._fields.index("events")}
 
 
 class LocalCatalogue:
@@ -68,7 +71,10 @@ class LocalCatalogue:
                                  %s::text[], %s::text[]) AS n (dataset, lfn, scope, guid, size, adler32, events, endpoint, url)
                      JOIN catalogue_datasets d ON d.name = n.dataset
                    ON CONFLICT (dataset_id, lfn) DO NOTHING""",
-                [list(column) for column in zip(*rows, strict=True)],
+                [
+                    numbers(column) if place in _WHOLE else texts(column)
+                    for place, column in enumerate(zip(*rows, strict=True))
+                ],
             )
 
     def close(self, datasets: Iterable[str]) -> None:

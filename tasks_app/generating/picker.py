@@ -15,11 +15,13 @@ from tasks_app.splitting.chunk import Chunk, InputFile, Secondary
 MOST_SECONDARY = 10_000
 _FIELDS = "c.fileid, c.lfn, coalesce(c.fsize, 0), c.nevents, c.startevent, c.endevent, c.firstevent, c.lumiblocknr, c.boundaryid, coalesce(c.attemptnr, 0)"
 
+# No join: without good statistics it would read the whole dataset to find a few files.
 _RETRIES = f"""
-SELECT {_FIELDS}, c.pandaid, coalesce(c.failedattempt, 0) FROM file_retries r
-  JOIN jedi_dataset_contents c ON c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid = r.fileid
- WHERE r.jeditaskid = %(task)s AND r.datasetid = %(dataset)s AND c.status = 'ready'
- ORDER BY r.fileid LIMIT %(limit)s
+SELECT {_FIELDS}, c.pandaid, coalesce(c.failedattempt, 0) FROM jedi_dataset_contents c
+ WHERE c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.status = 'ready'
+   AND c.fileid = ANY(ARRAY(SELECT r.fileid FROM file_retries r WHERE r.jeditaskid = %(task)s AND r.datasetid = %(dataset)s
+                             ORDER BY r.fileid LIMIT %(limit)s))
+ ORDER BY c.fileid
 """  # noqa: S608 - constants of ours
 _NEW = f"""
 SELECT {_FIELDS} FROM jedi_dataset_contents c

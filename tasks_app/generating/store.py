@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import gt
 from typing import Any, NamedTuple
 
 import psycopg
 
-from jedisite.sql import copy_lines, take_ids
+from jedisite.sql import copy_lines, hash_joins, take_ids
+from jedisite.sql import numbers as as_array
 from tasks_app.generating import builder as columns
 from tasks_app.generating.builder import Builder, Numbers, OutputStream
 from tasks_app.generating.picker import DatasetRow, Picked, is_tracked
@@ -130,24 +132,30 @@ def _contents_sequence(cursor: psycopg.Cursor[Any]) -> str:
 
 
 def _pairs(groups: Sequence[Group], index: int, jobs: Sequence[int]) -> tuple[list[int], list[int]]:
-    """(file ids, job ids) of one source, in parallel."""
+    """(file ids, job ids) of one source, in parallel, by file id."""
     files: list[int] = []
     owners: list[int] = []
     for group, job_id in zip(groups, jobs, strict=True):
         used: Sequence[InputFile] = group.files if index == 0 else group.secondaries[index - 1]
         files += [f[0] for f in used]
         owners += [job_id] * len(used)
+    if any(map(gt, files, files[1:])):  # files that came back stand before new ones
+        pairs = sorted(zip(files, owners, strict=True))
+        return [f for f, _ in pairs], [j for _, j in pairs]
     return files, owners
 
 
 _COPIED = "lfn, scope, guid, fsize, checksum, type, attemptnr, nevents, startevent, endevent, surl"
 _FILE_COLUMNS = f"pandaid, jeditaskid, datasetid, dataset, status, fileid, {_COPIED}"
 
+# The job of a file is found by its place in the sorted list of files, not by a join: after a large feed the server knows
+# little of the dataset, and the plan that it then makes for a join reads all of it at every step.
 _USE_TRACKED = f"""
 WITH used AS (
-    UPDATE jedi_dataset_contents c SET status = 'running', pandaid = p.pandaid
-      FROM unnest(%(files)s::bigint[], %(jobs)s::bigint[]) p (fileid, pandaid)
-     WHERE c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid = p.fileid AND c.status = 'ready'
+    UPDATE jedi_dataset_contents c
+       SET status = 'running', pandaid = (%(jobs)s::bigint[])[width_bucket(c.fileid, %(files)s::bigint[])]
+     WHERE c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid BETWEEN %(first)s AND %(last)s
+       AND c.fileid = ANY(%(files)s::bigint[]) AND c.status = 'ready'
     RETURNING c.pandaid, c.fileid, {", ".join("c." + name.strip() for name in _COPIED.split(","))})
 INSERT INTO job_files ({_FILE_COLUMNS})
 SELECT pandaid, %(task)s, %(dataset)s, %(name)s, 'ready', fileid, {_COPIED} FROM used
@@ -158,6 +166,7 @@ INSERT INTO job_files ({_FILE_COLUMNS})
 SELECT p.pandaid, %(task)s, %(dataset)s, %(name)s, 'ready', c.fileid, {", ".join("c." + name.strip() for name in _COPIED.split(","))}
   FROM unnest(%(files)s::bigint[], %(jobs)s::bigint[]) p (fileid, pandaid)
   JOIN jedi_dataset_contents c ON c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid = p.fileid
+ WHERE c.fileid BETWEEN %(first)s AND %(last)s
 """  # noqa: S608
 
 
@@ -171,9 +180,13 @@ def _use(cursor: psycopg.Cursor[Any], task_id: int, source: Source, pairs: tuple
     if not files:
         return []
     dataset = source.dataset
-    values = {"files": files, "jobs": jobs, "task": task_id, "dataset": dataset.id, "name": dataset.name}
+    values = {
+        "files": as_array(files), "jobs": as_array(jobs), "first": files[0], "last": files[-1], "task": task_id, "dataset": dataset.id,
+        "name": dataset.name,
+    }  # fmt: skip
     if not is_tracked(dataset.attributes):
-        cursor.execute(_USE_FREELY, values)
+        with hash_joins(cursor):
+            cursor.execute(_USE_FREELY, values)
         return []
     cursor.execute(_USE_TRACKED, values)
     if cursor.rowcount != len(files):
