@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
 from psycopg.types.json import Json
+from psycopg.types.numeric import Int8
 
 from jedisite.agents import kick
 from jedisite.sql import hot_cursor
@@ -105,7 +105,7 @@ logged AS (
 SELECT commandtopilot FROM moved
 """
 
-_FINAL = f"""
+_FINAL_PARTS = f"""
 WITH moved AS (
     UPDATE jobs SET jobstatus = 'holding', heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
            modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, clock_timestamp()),
@@ -118,6 +118,10 @@ kept AS (
 logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
     SELECT pandaid, 'holding', clock_timestamp(), computingsite, %(by)s FROM moved)
+"""
+_FINAL = _FINAL_PARTS + "SELECT pandaid FROM moved"
+_FINAL_WITH_METADATA = f"""{_FINAL_PARTS}, described AS (
+    INSERT INTO job_metadata (pandaid, metadata) SELECT pandaid, %(metadata)s FROM moved ON CONFLICT DO NOTHING)
 SELECT pandaid FROM moved
 """
 
@@ -146,31 +150,37 @@ def update_job(report: Report) -> str:
 def _values(report: Report) -> dict[str, Any]:
     proof = report.proof
     return {
-        "job": report.job_id,
+        "job": Int8(report.job_id),
         "status": report.status,
-        "fence": proof.fence,
+        "fence": _whole(proof.fence),
         "digest": hashlib.sha256(proof.secret.encode()).digest(),
         "site": proof.site or None,
-        "attempt": proof.attempt,
+        "attempt": _whole(proof.attempt),
         "start": report.start_time,
         "end": report.end_time,
         "by": report.by,
-        **{key: report.measures.get(key) for key in MEASURES},
-        **{key: report.errors.get(key) for key in ERRORS},
+        **{key: _whole(report.measures.get(key)) for key in MEASURES},
+        **{key: _whole(report.errors.get(key)) for key in ERRORS},
     }
 
 
+def _whole(value: Any) -> Any:
+    """Numbers always as the same type: else psycopg prepares the statement anew for each mixture of small and large."""
+    return Int8(value) if isinstance(value, int) else value
+
+
 def _final(report: Report, values: dict[str, Any]) -> str:
-    with transaction.atomic(), hot_cursor() as cursor:
-        cursor.execute(_FINAL, {**values, "outputs": Json(dict(report.outputs))})
-        if cursor.fetchone() is None:
-            return _explain(values)
-        if report.metadata is not None:
-            cursor.execute(
-                "INSERT INTO job_metadata (pandaid, metadata) VALUES (%s, %s) ON CONFLICT DO NOTHING",
-                [report.job_id, Json(report.metadata)],
-            )
-        kick("adder", at_most_every_s=0.3)
+    """One statement is a transaction of its own and spares two round trips."""
+    values["outputs"] = Json(dict(report.outputs))
+    statement = _FINAL
+    if report.metadata is not None:
+        statement, values["metadata"] = _FINAL_WITH_METADATA, Json(report.metadata)
+    with hot_cursor() as cursor:
+        cursor.execute(statement, values)
+        moved = cursor.fetchone()
+    if moved is None:
+        return _explain(values)
+    kick("adder", at_most_every_s=0.3)
     return NO_COMMAND
 
 
