@@ -1,0 +1,143 @@
+"""Agents in real processes: two clusters of django-q2 and two tickers on one database, one of them killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.jedisite.probe.apps import LEASE_S, PERIOD_S, TABLE
+
+from .waiting import until
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """The address of a database of this test's own, on the server of the test run."""
+    name = f"jedisite_agents_{secrets.token_hex(4)}"
+    server = os.environ["DATABASE_URL"]
+    with psycopg.connect(server, autocommit=True) as keeper:
+        keeper.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+        finally:
+            keeper.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def database(url: str) -> Iterator[psycopg.Connection[Any]]:
+    """A connection to that database, migrated, in which only the probe is at work."""
+    subprocess.run(command("migrate", "--verbosity", "0"), env=environment(url), cwd=ROOT, check=True, timeout=120)
+    with psycopg.connect(url, autocommit=True) as found:
+        found.execute(TABLE)
+        found.execute("UPDATE agents SET paused = name <> 'probe'")
+        yield found
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "manage.py", *arguments]
+
+
+def environment(url: str) -> dict[str, str]:
+    return {
+        **os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.jedisite.probe.settings", "JEDI_WORKERS": "1",
+        "JEDI_LOG_LEVEL": "WARNING", "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
+
+
+@contextmanager
+def running(url: str, log: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """Two clusters and two tickers, each in a process group of its own, killed at the end."""
+    started: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for name in ("qcluster a", "qcluster b", "ticker a", "ticker b"):
+            with (log / f"{name}.log").open("wb") as output:
+                started[name] = subprocess.Popen(
+                    command(name.split()[0]), env=environment(url), cwd=ROOT, stdout=output, stderr=output,
+                    stdin=subprocess.DEVNULL, start_new_session=True,
+                )  # fmt: skip
+        yield started
+    finally:
+        for process in started.values():
+            kill_group(process)
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """SIGKILL a process that we started, with all of its children."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(30)
+
+
+def value(database: psycopg.Connection[Any], query: str) -> Any:
+    row = database.execute(query).fetchone()
+    return row[0] if row else None
+
+
+OVERLAPS = """
+SELECT count(*) FROM probe_passes a JOIN probe_passes b ON a.id < b.id AND a.began < coalesce(b.ended, b.began)
+   AND b.began < a.ended
+"""
+ENDED = "SELECT count(*) FROM probe_passes WHERE ended IS NOT NULL"
+GROUP_OF_OPEN = "SELECT pid FROM probe_passes WHERE ended IS NULL ORDER BY id DESC LIMIT 1"
+
+
+def group_at_work(database: psycopg.Connection[Any]) -> int | None:
+    """The process group that makes a pass now."""
+    pid = value(database, GROUP_OF_OPEN)
+    try:
+        return os.getpgid(pid) if pid else None
+    except ProcessLookupError:
+        return None
+
+
+def test_each_due_pass_runs_once_and_goes_on_after_a_cluster_is_killed_in_the_middle_of_one(
+    url: str, database: psycopg.Connection[Any], tmp_path: Path
+) -> None:
+    with running(url, tmp_path) as processes:
+        until(lambda: value(database, ENDED) >= 12, "the probe has made its passes")
+        clusters = {processes[name].pid: processes[name] for name in ("qcluster a", "qcluster b")}
+        at_work: list[int] = []
+
+        def one_is_at_work() -> bool:
+            group = group_at_work(database)
+            at_work[:] = [group] if group in clusters else []
+            return bool(at_work)
+
+        until(one_is_at_work, "a cluster is in the middle of a pass")
+        kill_group(clusters[at_work[0]])
+        kill_group(processes["ticker a"])
+        killed_in_a_pass = value(database, "SELECT count(*) FROM probe_passes WHERE ended IS NULL") > 0
+        before = value(database, ENDED)
+        until(lambda: value(database, ENDED) >= before + 5, "the other cluster goes on")
+    cut_off = value(database, "SELECT count(*) FROM probe_passes WHERE ended IS NULL")
+    assert value(database, OVERLAPS) == 0
+    # Every lease that was taken is one pass, and every pass that ended was counted once.
+    assert value(database, "SELECT fence FROM agents WHERE name = 'probe'") == value(
+        database, "SELECT count(*) FROM probe_passes"
+    )
+    assert abs(value(database, "SELECT passes FROM agents WHERE name = 'probe'") - value(database, ENDED)) <= 1
+    # Two tickers do not make an agent run more often than its period says.
+    span = value(database, "SELECT extract(epoch FROM max(began) - min(began)) FROM probe_passes")
+    assert value(database, "SELECT count(*) FROM probe_passes") <= float(span) / PERIOD_S + 3
+    if killed_in_a_pass:
+        assert cut_off >= 1
+        waited = value(
+            database,
+            """SELECT extract(epoch FROM (SELECT min(n.began) FROM probe_passes n WHERE n.id > p.id) - p.began)
+                 FROM probe_passes p WHERE p.ended IS NULL ORDER BY p.id LIMIT 1""",
+        )
+        assert waited >= LEASE_S - 0.05, "the lease of the killed pass was respected, and then taken over"
