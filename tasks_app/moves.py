@@ -181,23 +181,26 @@ def break_task(task_id: int, fence: int, *, by: str, reason: str) -> None:
     move_task(task_id, TaskStatus.TOBROKEN, by=by, reason=reason, fence=fence, error_dialog=reason)
 
 
-def claim_tasks(by: str, statuses: Iterable[str], limit: int, *, condition: str = "TRUE") -> list[tuple[int, int]]:
+def claim_tasks(
+    by: str, statuses: Iterable[str], limit: int, *, condition: str = "TRUE", even_waiting: bool = False
+) -> list[tuple[int, int]]:
     """Lock up to `limit` tasks of these states for a process and return (task id, fence) of each, most urgent first.
 
-    Tasks that another holds are skipped. `condition` is SQL of ours on the row `t`. The lock is freed by a move or by
-    `release_task`; the watch dog frees what its holder left.
+    Tasks that another holds are skipped, and those that wait for their time unless `even_waiting`. `condition` is SQL
+    of ours on the row `t`. The lock is freed by a move or by `release_task`; the watch dog frees what its holder left.
     """
+    due = "TRUE" if even_waiting else "t.next_check_at <= clock_timestamp()"
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
             WITH chosen AS (
                 SELECT t.jeditaskid FROM jedi_tasks t
-                 WHERE t.status = ANY(%s) AND t.lockedby IS NULL AND t.next_check_at <= clock_timestamp() AND {condition}
+                 WHERE t.status = ANY(%s) AND t.lockedby IS NULL AND {due} AND {condition}
                  ORDER BY t.currentpriority DESC NULLS LAST, t.jeditaskid LIMIT %s FOR UPDATE SKIP LOCKED)
             UPDATE jedi_tasks t SET lockedby = %s, lockedtime = clock_timestamp(), fence = fence + 1
               FROM chosen WHERE t.jeditaskid = chosen.jeditaskid
             RETURNING t.jeditaskid, t.fence, t.currentpriority
-            """,  # noqa: S608 - the condition is ours, never a user's
+            """,  # noqa: S608 - the conditions are ours, never a user's
             [list(statuses), limit, by],
         )
         rows = cursor.fetchall()

@@ -60,7 +60,10 @@ def run(limit: int = LIMIT) -> Pass:
     """Feed newly defined tasks, then look at datasets that grow."""
     claimed = moves.claim_tasks(owner(), [TaskStatus.DEFINED], limit)
     items = moves.for_each(claimed, _feed_task, by=ME)
-    growing = moves.claim_tasks(owner(), [TaskStatus.READY, TaskStatus.RUNNING], limit, condition=_growing())
+    # The wait that the job generator sets while files are too few for a job must not keep more files away.
+    growing = moves.claim_tasks(
+        owner(), [TaskStatus.READY, TaskStatus.RUNNING], limit, condition=_growing(), even_waiting=True
+    )
     items += moves.for_each(growing, _look_again, by=ME)
     return Pass(items, more=len(claimed) == limit or len(growing) == limit)
 

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from tasks_app import moves
+from tasks_app.agents import feeder, job_generator
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -118,6 +119,19 @@ def test_a_task_that_runs_until_its_dataset_closes_takes_files_that_come_later()
     look_again()
     settle()
     assert status(made) == "done"
+
+
+def test_the_wait_for_files_that_fill_a_job_does_not_keep_more_files_away() -> None:
+    add_dataset("lab.growing", 2, open=True)
+    made = submit(parameters("lab.t", reads("lab.growing"), nFilesPerJob=3, runUntilClosed=True))
+    for _ in range(3):
+        agents_turn()
+    assert not jobs(made)
+    job_generator.run()  # finds too few files, and looks again in a while
+    add_files("lab.growing", range(2, 5))
+    look_again()
+    feeder.run()
+    assert dataset(made).files == 5
 
 
 def close(name: str) -> None:
