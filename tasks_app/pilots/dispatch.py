@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from jedisite.sql import hot_cursor
+from psycopg.types.numeric import Int8
 
 FULL_SCAN_EVERY_S = 0.5
 """How often a process looks from the top of a queue. Between, it goes on behind the last job it handed out: when an old
@@ -32,17 +33,16 @@ _hints: dict[tuple[str, str], _Hint] = {}
 _guard = threading.Lock()
 
 _CLAIM = """
-WITH chosen AS MATERIALIZED (
+WITH claimed AS (
+    UPDATE jobs SET jobstatus = 'sent', fence = fence + 1, secret_hash = %(secret)s, modificationhost = %(node)s,
+           workerid = %(worker)s, modificationtime = clock_timestamp(), statechangetime = clock_timestamp(),
+           heartbeat_at = clock_timestamp()
+     WHERE pandaid = ANY(ARRAY(
     SELECT pandaid FROM jobs
      WHERE computingsite = %(site)s AND jobstatus = 'activated'
        AND ((currentpriority * -1), pandaid) > (%(priority)s, %(job)s)
        AND (%(label)s = '' OR prodsourcelabel = %(label)s)
-     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED),
-claimed AS (
-    UPDATE jobs SET jobstatus = 'sent', fence = fence + 1, secret_hash = %(secret)s, modificationhost = %(node)s,
-           workerid = %(worker)s, modificationtime = clock_timestamp(), statechangetime = clock_timestamp(),
-           heartbeat_at = clock_timestamp()
-     WHERE pandaid = ANY(ARRAY(SELECT pandaid FROM chosen))
+     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED))
     RETURNING pandaid, jeditaskid, attemptnr, fence, transformation, processingtype, prodsourcelabel, corecount, minramcount,
               maxwalltime, maxdiskcount, jobname, currentpriority, produsername, jobsetid, reqid, atlasrelease,
               homepackage, cmtconfig, container_name, resource_type),
@@ -124,8 +124,8 @@ def _run(request: Request, digest: bytes, priority: int, job_id: int) -> list[tu
                 "worker": request.worker[:80],
                 "by": request.by[:128],
                 "secret": digest,
-                "priority": priority,
-                "job": job_id,
+                "priority": Int8(priority),
+                "job": Int8(job_id),
             },
         )
         # The server returns them in any order.
