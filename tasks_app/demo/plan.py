@@ -9,6 +9,8 @@ from typing import Any
 GENERATED_EVENTS = 40_000
 EVENTS_A_JOB = 1_000
 FILES_A_RECONSTRUCTION = 4
+FIRST_IN_LINE = 2_000
+"""Priority of the reconstruction: its jobs go before the rest of the generation, so that both are at work at once."""
 Z_MASS_GEV = 91.19
 
 
@@ -86,6 +88,7 @@ def tasks(user: str, run: str, sources: int, whole_records: int) -> list[DemoTas
                     _output(f"--output={reco}.${{SN}}.hist.json", f"{reco}.HIST"),
                 ],
                 nFilesPerJob=FILES_A_RECONSTRUCTION, parentTaskName=evgen, noWaitParent=True,
+                taskPriority=FIRST_IN_LINE,
             ),
             f"{reco}.HIST", Expectation("done", None, None, check_all_events),
         ),
