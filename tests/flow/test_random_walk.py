@@ -121,7 +121,8 @@ class Walk:
         moves.claim_tasks("a process that dies", ["defined", "ready", "running", "prepared", "pending"], 2)
         with connection.cursor() as cursor:
             cursor.execute(
-                "UPDATE jedi_tasks SET lockedtime = lockedtime - interval '301 seconds' WHERE lockedby IS NOT NULL"
+                """UPDATE jedi_tasks SET lockedtime = least(lockedtime, clock_timestamp() - interval '301 seconds')
+                    WHERE lockedby IS NOT NULL"""
             )
         if self.chance.random() < 0.7:
             stale_locks.run()
@@ -154,9 +155,10 @@ class Walk:
             cursor.execute(
                 "UPDATE jobs SET heartbeat_at = heartbeat_at - interval '1 day' WHERE heartbeat_at IS NOT NULL"
             )
-        for task_id in Task.objects.filter(status="paused").values_list("id", flat=True):
-            moves.give_command(task_id, "resume", by="ada")
         for _ in range(40):
+            # A pause that was asked for before may be obeyed only now.
+            for task_id in Task.objects.filter(status="paused").values_list("id", flat=True):
+                moves.give_command(task_id, "resume", by="ada")
             wake()
             look_again()
             for run in AGENTS:

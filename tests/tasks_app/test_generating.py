@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from jedisite.sql import hot_cursor
 from tasks_app import moves
 from tasks_app.agents import adder, feeder, job_generator, refiner
+from tasks_app.generating.picker import pick
 from tasks_app.generating.sites import load_sites
-from tasks_app.generating.work import generate
-from tasks_app.models import File, FileRetry, Job, JobFile, OutputTemplate, Task
+from tasks_app.generating.store import FilesTakenError, Source, _use
+from tasks_app.generating.work import _row_of, generate
+from tasks_app.models import File, FileRetry, Job, JobFile, OutputTemplate, Task, TaskParams
 from tests.flow.driving import (
     add_dataset,
     add_queue,
@@ -81,10 +84,7 @@ def test_a_lost_claim_makes_no_job() -> None:
 
 def test_a_bunch_that_fails_leaves_nothing_behind() -> None:
     made = ready_task(3)
-    # Another job has one of the files already: the bunch must not be stored in part.
-    File.objects.filter(task_id=made, lfn="lab.t.in.00001").update(status="running")
-    before = OutputTemplate.objects.filter(task_id=made).values_list("serial", flat=True)
-    serials = list(before)
+    serials = list(OutputTemplate.objects.filter(task_id=made).values_list("serial", flat=True))
     ((_, fence),) = moves.claim_tasks("test", ["ready"], 1)
     with hot_cursor() as cursor:
         cursor.execute("ALTER TABLE job_files ADD CONSTRAINT no_more CHECK (type <> 'input') NOT VALID")
@@ -101,7 +101,6 @@ def test_a_bunch_that_fails_leaves_nothing_behind() -> None:
     assert not File.objects.filter(task_id=made, type__in=("output", "log")).exists()
     assert list(OutputTemplate.objects.filter(task_id=made).values_list("serial", flat=True)) == serials
     assert dataset(made).files_used == 0
-    File.objects.filter(task_id=made).update(status="ready")
     moves.release_task(made, fence)
     drive(Pilot())
     assert status(made) == "done"
@@ -111,16 +110,19 @@ def test_an_error_in_one_task_sets_it_free_with_the_error_on_it_and_the_others_g
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bad, good = ready_task(2, "lab.bad"), ready_task(2, "lab.good")
-    Task.objects.filter(pk=bad).update(split_rule="NF=0x", current_priority=900)
+    Task.objects.filter(pk=bad).update(current_priority=900)
+    params = TaskParams.objects.get(pk=bad)
+    TaskParams.objects.filter(pk=bad).delete()
     wake()
     job_generator.run()
-    assert len(jobs(good)) == 2
+    assert (len(jobs(bad)), len(jobs(good))) == (0, 2)
     assert task(bad).locked_by is None
-    assert not jobs(bad) or task(bad).error_dialog is None
+    assert "met an unexpected error and will try again" in (task(bad).error_dialog or "")
     caplog.clear()
-    Task.objects.filter(pk=bad).update(split_rule="NF=1")
+    params.save(force_insert=True)
     drive(Pilot())
     assert {status(bad), status(good)} == {"done"}
+    assert not task(bad).error_dialog
 
 
 def test_files_that_come_back_are_tried_before_new_ones() -> None:
@@ -197,3 +199,17 @@ def test_seeds_of_a_task_are_all_different_when_generators_work_at_once() -> Non
     settle()
     seeds = [inputs(job.id, "random_seed")[0] for job in jobs(made)]
     assert sorted(map(int, seeds)) == list(range(1, 41))
+
+
+def test_a_file_that_another_job_has_taken_since_it_was_picked_undoes_the_bunch() -> None:
+    made = ready_task(2)
+    row = _row_of(dataset(made))
+    with hot_cursor() as cursor:
+        picked = pick(cursor, made, row, 10)
+    File.objects.filter(task_id=made, lfn="lab.t.in.00001").update(status="running")
+    with pytest.raises(FilesTakenError, match="1 of 2 files"), transaction.atomic(), hot_cursor() as cursor:
+        _use(cursor, made, Source(row, picked), ([f.file_id for f in picked.files], [1, 2]))
+    assert not JobFile.objects.exists()
+    File.objects.filter(task_id=made).update(status="ready")
+    drive(Pilot())
+    assert status(made) == "done"

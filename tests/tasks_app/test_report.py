@@ -9,8 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.test import Client
 
+from jedisite.sql import hot_cursor
+from tasks_app.accounting.outcomes import Outcome, book
 from tasks_app.agents import adder
 from tasks_app.benchmarks.scene import SECRET, add_jobs
 from tasks_app.models import CatalogueFile, Job, JobOutputReport, JobStatusLog
@@ -35,20 +38,18 @@ def row(job: dict[str, Any]) -> dict[str, Any]:
     return Job.objects.values().get(pk=job["PandaID"])
 
 
-@pytest.mark.parametrize("state", ["starting", "running", "finished", "failed"])
 @pytest.mark.parametrize(
     "wrong", [{"secret": "guessed"}, {"fence": 0}, {"fence": 2}, {"secret": ""}, {"site": "SITE_B"}], ids=str
 )
-def test_a_report_with_a_wrong_proof_is_refused_and_changes_nothing(
-    books: None, wrong: dict[str, Any], state: str
-) -> None:
+def test_a_report_with_a_wrong_proof_is_refused_and_changes_nothing(books: None, wrong: dict[str, Any]) -> None:
     _, pilot, job = one_job()
     pilot.start(job)
     before = row(job)
-    said = report(job, state, outputs=stored(job))
-    with pytest.raises(NotYoursError):
-        update_job(replace(said, proof=replace(said.proof, **wrong)))
-    assert row(job) == before
+    for state in ("starting", "running", "finished", "failed"):
+        said = report(job, state, outputs=stored(job))
+        with pytest.raises(NotYoursError):
+            update_job(replace(said, proof=replace(said.proof, **wrong)))
+        assert row(job) == before
     assert not JobOutputReport.objects.exists()
     drive_on(pilot, job)
 
@@ -224,3 +225,15 @@ def test_no_order_of_reports_moves_a_running_job_back(tables: None) -> None:
     for state in ("running", "starting", "holding", "transferring"):
         assert update_job(Report(job, state, Proof(1, SECRET))) == "NULL"
         assert Job.objects.get(pk=job).status == "running"
+
+
+def test_booking_another_end_on_a_job_that_has_ended_changes_nothing(books: None) -> None:
+    made, pilot, job = one_job()
+    pilot.start(job)
+    pilot.end(job, "finished")
+    settle()
+    before = (row(job), JobStatusLog.objects.count(), dataset(made).files_finished)
+    outcome = Outcome(job["PandaID"], made, "failed", "jobdispatcher", 100, "no heartbeat")
+    with transaction.atomic(), hot_cursor() as cursor:
+        assert book(cursor, [outcome]) == 0
+    assert (row(job), JobStatusLog.objects.count(), dataset(made).files_finished) == before
