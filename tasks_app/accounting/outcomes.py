@@ -264,10 +264,12 @@ rows AS (
 booked AS (
     UPDATE jedi_dataset_contents c
        SET status = CASE WHEN o.here THEN 'finished' WHEN o.status = 'failed' THEN 'failed' ELSE 'cancelled' END,
-           fsize = o.size, checksum = o.checksum, guid = coalesce(o.guid, c.guid), nevents = o.events, keeptrack = 0, surl = o.surl
+           fsize = o.size, checksum = o.checksum, guid = coalesce(o.guid, c.guid), nevents = o.events, keeptrack = 0,
+           surl = o.surl
       FROM of_jobs o
      WHERE c.jeditaskid = %(task)s AND c.datasetid = o.datasetid AND c.fileid = o.fileid AND c.keeptrack = 1
-       AND c.fileid = ANY(ARRAY(SELECT fileid FROM of_jobs)) AND c.datasetid = ANY(ARRAY(SELECT DISTINCT datasetid FROM of_jobs))
+       AND c.fileid = ANY(ARRAY(SELECT fileid FROM of_jobs))
+       AND c.datasetid = ANY(ARRAY(SELECT DISTINCT datasetid FROM of_jobs))
     RETURNING c.datasetid, o.here, coalesce(o.events, 0) AS events)
 SELECT datasetid, count(*) FILTER (WHERE here), count(*) FILTER (WHERE NOT here), 0::bigint, coalesce(sum(events), 0)
   FROM booked GROUP BY datasetid

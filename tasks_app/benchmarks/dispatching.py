@@ -120,8 +120,14 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
         rates = in_turn({RAW: raw, MANY: many, ONE: one, HTTP: http}, rounds, say)
     free, held = _with_snapshot(place, number, sites[0], held_ms / 1000, max(1, rounds // 2), say)
     p99 = sorted(seen.percentile_ms(99) for seen in loads)[len(loads) // 2]
-    result = Result("dispatch", "jobs/s", rates, MANY, RAW, {"jobs": number, "case_ms": case_ms, "snapshot_ms": held_ms})
-    result.more = {"http_p99_ms": round(p99, 1), "rate_without_snapshot": round(free, 1), "rate_with_snapshot": round(held, 1)}
+    result = Result(
+        "dispatch", "jobs/s", rates, MANY, RAW, {"jobs": number, "case_ms": case_ms, "snapshot_ms": held_ms}
+    )
+    result.more = {
+        "http_p99_ms": round(p99, 1),
+        "rate_without_snapshot": round(free, 1),
+        "rate_with_snapshot": round(held, 1),
+    }
     result.targets += [
         Target("get job, 20 sites / UPDATE by key", rates.ratio(MANY, RAW), 0.6, 0.75),
         Target("get job, one site / UPDATE by key", rates.ratio(ONE, RAW), 0.45, 0.6),

@@ -46,7 +46,7 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
         fresh()
         with Clock() as clock, transaction.atomic(), hot_cursor() as cursor:
             columns = ", ".join(feeding.COLUMNS)
-            with cursor.copy(f"COPY {TABLE} ({columns}) FROM STDIN") as stream:  # type: ignore[arg-type]
+            with cursor.copy(f"COPY {TABLE} ({columns}) FROM STDIN") as stream:
                 stream.write(text)
         return files / clock.seconds
 

@@ -64,7 +64,7 @@ class Stage:
         """Seconds that COPY takes for the rows that generation has made before."""
         with Clock() as clock, transaction.atomic(), hot_cursor() as cursor:
             for table, columns in MADE.items():
-                with cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as stream:  # type: ignore[arg-type]
+                with cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as stream:
                     stream.write(made[table])
         return clock.seconds
 
@@ -76,7 +76,7 @@ def rows_made(task: Task, dataset: Dataset) -> dict[str, bytes]:
         for table, columns in MADE.items():
             where = f" WHERE jeditaskid = {task.id} AND datasetid <> {dataset.id}" if table == CONTENTS else ""
             query = f"COPY (SELECT {', '.join(columns)} FROM {table}{where}) TO STDOUT"  # noqa: S608 - names of ours
-            with cursor.copy(query) as stream:  # type: ignore[arg-type]
+            with cursor.copy(query) as stream:
                 found[table] = b"".join(bytes(block) for block in stream)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import resource
 import threading
 import time
@@ -116,7 +117,7 @@ def _feed(target: feeding.FeedTarget, files: int, part: int) -> list[float]:
     if fed.files != files:
         raise RuntimeError(f"{fed.files} files were fed, not {files}")
     moments.append(time.perf_counter())
-    return [part / (after - before) for before, after in zip(moments, moments[1:], strict=False)][:PARTS]
+    return [part / (after - before) for before, after in itertools.pairwise(moments)][:PARTS]
 
 
 def _cut(task: Any, files: int, part: int) -> list[float]:
@@ -125,9 +126,7 @@ def _cut(task: Any, files: int, part: int) -> list[float]:
     jobs, left = max(1, part // FILES_PER_JOB), -(-files // FILES_PER_JOB)
     while left > 0:
         with Clock() as clock:
-            turn = generate(
-                task, task.fence, scene.sites(), timezone.now(), max_jobs=min(jobs, left), min_queue=10**9
-            )
+            turn = generate(task, task.fence, scene.sites(), timezone.now(), max_jobs=min(jobs, left), min_queue=10**9)
         if not turn.jobs:
             raise RuntimeError(f"{left} jobs were not made")
         left -= turn.jobs

@@ -102,13 +102,18 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
         ADDER: lambda: _book(task, dataset, booked),
     }
     rates = in_turn(cases, rounds, say)
-    result = Result("report", "calls/s", rates, FINAL, RAW_FINAL, {"jobs": number, "case_ms": case_ms, "booked": booked})
+    result = Result(
+        "report", "calls/s", rates, FINAL, RAW_FINAL, {"jobs": number, "case_ms": case_ms, "booked": booked}
+    )
     result.targets += [
         Target("heartbeat / UPDATE by key", rates.ratio(BEAT, RAW_BEAT), 0.8, 1.0),
         Target("final report / UPDATE and outcome row", rates.ratio(FINAL, RAW_FINAL), 0.7, 0.9),
         Target("jobs booked a second", rates.median(ADDER), 2000),
     ]
-    result.more = {"heartbeat_ratio": round(rates.ratio(BEAT, RAW_BEAT), 4), "booked_per_s": round(rates.median(ADDER), 1)}
+    result.more = {
+        "heartbeat_ratio": round(rates.ratio(BEAT, RAW_BEAT), 4),
+        "booked_per_s": round(rates.median(ADDER), 1),
+    }
     return result
 
 

@@ -78,7 +78,8 @@ def _one_job(
 def _output(cursor: psycopg.Cursor[Any], task: Task, job_id: int, template: OutputTemplate) -> str:
     """One output of a job: its serial number, its row as a file and its row with the job, and the counters."""
     cursor.execute(
-        "UPDATE jedi_output_template SET serialnr = serialnr + 1 WHERE outtempid = %s RETURNING serialnr - 1", [template.id]
+        "UPDATE jedi_output_template SET serialnr = serialnr + 1 WHERE outtempid = %s RETURNING serialnr - 1",
+        [template.id],
     )
     (serial,) = cursor.fetchone() or (0,)
     name = template.file_name_template.replace("${SN}", f"{serial:06d}").replace("$JEDITASKID", str(task.id))

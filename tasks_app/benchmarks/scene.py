@@ -42,11 +42,16 @@ def parameters(files_per_job: int, dataset: str = INPUT, events: int | None = No
         "taskName": "user.bench.analysis", "userName": ME, "vo": "lab", "prodSourceLabel": "user", "taskType": "anal",
         "processingType": "bench", "taskPriority": 500, "transPath": "analyse", "architecture": "x86_64",
         "coreCount": 1, "ramCount": 1000, "ramUnit": "MB", "maxAttempt": 3, "nFilesPerJob": files_per_job,
-        "log": {"type": "template", "param_type": "log", "dataset": "user.bench.log", "value": "bench.$JEDITASKID._${SN}.log.tgz"},
+        "log": {
+            "type": "template", "param_type": "log", "dataset": "user.bench.log", "value": "bench.$JEDITASKID._${SN}.log.tgz",
+        },
         "jobParameters": [
             {"type": "constant", "value": "--cut=pt>25 --events=-1"},
             {"type": "template", "param_type": "input", "dataset": dataset, "value": "--in=${IN/L}"},
-            {"type": "template", "param_type": "output", "dataset": "user.bench.out", "value": "--out=bench.$JEDITASKID._${SN}.root"},
+            {
+                "type": "template", "param_type": "output", "dataset": "user.bench.out",
+                "value": "--out=bench.$JEDITASKID._${SN}.root",
+            },
         ],
     }  # fmt: skip
 
@@ -69,7 +74,8 @@ def pages(number: int, page: int = 50_000) -> Iterator[list[FileInfo]]:
         yield [
             FileInfo(
                 f"DAOD_BENCH.12345678._{n:08d}.pool.root.1", "bench", f"{n:08x}-0000-4000-8000-{n:012x}", 10**9 + n,
-                f"ad:{n:08x}", 10_000, None, f"file://localhost/data/bench/{n % 256:02x}/DAOD_BENCH.12345678._{n:08d}.pool.root.1",
+                f"ad:{n:08x}", 10_000, None,
+                f"file://localhost/data/bench/{n % 256:02x}/DAOD_BENCH.12345678._{n:08d}.pool.root.1",
             )
             for n in range(first, min(first + page, number))
         ]  # fmt: skip
@@ -81,7 +87,8 @@ def fill(task: Task, dataset: Dataset, files: int) -> None:
         cursor.execute(
             """INSERT INTO jedi_dataset_contents (jeditaskid, datasetid, creationdate, lfn, guid, type, status, fsize, checksum,
                       scope, attemptnr, maxattempt, nevents, keeptrack, failedattempt, ramcount, surl)
-               SELECT %(task)s, %(dataset)s, clock_timestamp(), 'DAOD_BENCH.12345678._' || lpad(n::text, 8, '0') || '.pool.root.1',
+               SELECT %(task)s, %(dataset)s, clock_timestamp(),
+                      'DAOD_BENCH.12345678._' || lpad(n::text, 8, '0') || '.pool.root.1',
                       md5(n::text)::uuid::text, 'input', 'ready', 1000000000 + n, 'ad:' || lpad(to_hex(n), 8, '0'), 'bench',
                       0, 3, 10000, 1, 0, 0, 'file://localhost/data/bench/DAOD_BENCH.12345678._' || lpad(n::text, 8, '0')
                  FROM generate_series(1, %(files)s::int) n""",
@@ -118,13 +125,15 @@ INSERT INTO jobs (pandaid, jeditaskid, jobname, jobstatus, creationtime, modific
        corecount, minramcount, noutputdatafiles, attemptnr, maxattempt, failedattempt, ninputdatafiles, inputfilebytes,
        nevents, maxdiskcount, destinationdblock, fence, secret_hash)
 SELECT n, %(task)s, 'user.bench.analysis.' || n, %(status)s, clock_timestamp(), clock_timestamp(), clock_timestamp(), 'analyse',
-       'bench', 'user', 'bench', 'lab', (%(sites)s::text[])[1 + n %% cardinality(%(sites)s::text[])], %(task)s, %(task)s, 500, 500,
+       'bench', 'user', 'bench', 'lab', (%(sites)s::text[])[1 + n %% cardinality(%(sites)s::text[])], %(task)s, %(task)s,
+       500, 500,
        1, 1000, 2, 1, 1, 0, %(inputs)s::int, 3000000000, 30000, 3162, 'user.bench.out', %(fence)s, %(digest)s::bytea
   FROM generate_series(%(first)s::bigint, %(last)s::bigint) n
 """
 _PARAMS = """
 INSERT INTO job_params (pandaid, jobparameters)
-SELECT n, '--cut=pt>25 --events=-1 --in=DAOD_BENCH.12345678._' || lpad(n::text, 8, '0') || '.pool.root.1 --out=bench._' || n || '.root'
+SELECT n, '--cut=pt>25 --events=-1 --in=DAOD_BENCH.12345678._' || lpad(n::text, 8, '0')
+          || '.pool.root.1 --out=bench._' || n || '.root'
   FROM generate_series(%(first)s::bigint, %(last)s::bigint) n
 """
 _FILES = """

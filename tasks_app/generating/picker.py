@@ -13,7 +13,8 @@ from tasks_app.refining.attributes import Attributes
 from tasks_app.splitting.chunk import Chunk, InputFile, Secondary
 
 MOST_SECONDARY = 10_000
-_FIELDS = "c.fileid, c.lfn, coalesce(c.fsize, 0), c.nevents, c.startevent, c.endevent, c.firstevent, c.lumiblocknr, c.boundaryid, coalesce(c.attemptnr, 0)"
+_FIELDS = """c.fileid, c.lfn, coalesce(c.fsize, 0), c.nevents, c.startevent, c.endevent, c.firstevent, c.lumiblocknr,
+       c.boundaryid, coalesce(c.attemptnr, 0)"""
 
 # No join: without good statistics it would read the whole dataset to find a few files.
 _RETRIES = f"""

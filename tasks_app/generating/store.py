@@ -146,6 +146,7 @@ def _pairs(groups: Sequence[Group], index: int, jobs: Sequence[int]) -> tuple[li
 
 
 _COPIED = "lfn, scope, guid, fsize, checksum, type, attemptnr, nevents, startevent, endevent, surl"
+_COPIED_OF_FILE = ", ".join("c." + name.strip() for name in _COPIED.split(","))
 _FILE_COLUMNS = f"pandaid, jeditaskid, datasetid, dataset, status, fileid, {_COPIED}"
 
 # The job of a file is found by its place in the sorted list of files, not by a join: after a large feed the server knows
@@ -156,14 +157,14 @@ WITH used AS (
        SET status = 'running', pandaid = (%(jobs)s::bigint[])[width_bucket(c.fileid, %(files)s::bigint[])]
      WHERE c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid BETWEEN %(first)s AND %(last)s
        AND c.fileid = ANY(%(files)s::bigint[]) AND c.status = 'ready'
-    RETURNING c.pandaid, c.fileid, {", ".join("c." + name.strip() for name in _COPIED.split(","))})
+    RETURNING c.pandaid, c.fileid, {_COPIED_OF_FILE})
 INSERT INTO job_files ({_FILE_COLUMNS})
 SELECT pandaid, %(task)s, %(dataset)s, %(name)s, 'ready', fileid, {_COPIED} FROM used
 """  # noqa: S608 - constants of ours
 
 _USE_FREELY = f"""
 INSERT INTO job_files ({_FILE_COLUMNS})
-SELECT p.pandaid, %(task)s, %(dataset)s, %(name)s, 'ready', c.fileid, {", ".join("c." + name.strip() for name in _COPIED.split(","))}
+SELECT p.pandaid, %(task)s, %(dataset)s, %(name)s, 'ready', c.fileid, {_COPIED_OF_FILE}
   FROM unnest(%(files)s::bigint[], %(jobs)s::bigint[]) p (fileid, pandaid)
   JOIN jedi_dataset_contents c ON c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid = p.fileid
  WHERE c.fileid BETWEEN %(first)s AND %(last)s
@@ -181,8 +182,8 @@ def _use(cursor: psycopg.Cursor[Any], task_id: int, source: Source, pairs: tuple
         return []
     dataset = source.dataset
     values = {
-        "files": as_array(files), "jobs": as_array(jobs), "first": files[0], "last": files[-1], "task": task_id, "dataset": dataset.id,
-        "name": dataset.name,
+        "files": as_array(files), "jobs": as_array(jobs), "first": files[0], "last": files[-1], "task": task_id,
+        "dataset": dataset.id, "name": dataset.name,
     }  # fmt: skip
     if not is_tracked(dataset.attributes):
         with hash_joins(cursor):

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from jedisite.sql import hot_cursor
 from psycopg.types.numeric import Int8
+
+from jedisite.sql import hot_cursor
 
 FULL_SCAN_EVERY_S = 0.5
 """How often a process looks from the top of a queue. Between, it goes on behind the last job it handed out: when an old

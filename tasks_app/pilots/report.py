@@ -91,7 +91,7 @@ _HEARTBEAT = f"""
 UPDATE jobs SET heartbeat_at = clock_timestamp(), starttime = coalesce(starttime, %(start)s), {_SET}
  WHERE {_MINE} AND jobstatus = %(status)s
 RETURNING commandtopilot
-"""
+"""  # noqa: S608 - columns of ours
 
 _ADVANCE = f"""
 WITH moved AS (
@@ -103,7 +103,7 @@ logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
     SELECT pandaid, %(status)s, clock_timestamp(), computingsite, %(by)s FROM moved)
 SELECT commandtopilot FROM moved
-"""
+"""  # noqa: S608
 
 _FINAL_PARTS = f"""
 WITH moved AS (
@@ -118,14 +118,14 @@ kept AS (
 logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
     SELECT pandaid, 'holding', clock_timestamp(), computingsite, %(by)s FROM moved)
-"""
-_FINAL = _FINAL_PARTS + "SELECT pandaid FROM moved"
+"""  # noqa: S608
+_FINAL = f"{_FINAL_PARTS}SELECT pandaid FROM moved"  # noqa: S608
 _FINAL_WITH_METADATA = f"""{_FINAL_PARTS}, described AS (
     INSERT INTO job_metadata (pandaid, metadata) SELECT pandaid, %(metadata)s FROM moved ON CONFLICT DO NOTHING)
 SELECT pandaid FROM moved
-"""
+"""  # noqa: S608
 
-_WHY = f"SELECT jobstatus, commandtopilot, {_MINE} FROM jobs WHERE pandaid = %(job)s"
+_WHY = f"SELECT jobstatus, commandtopilot, {_MINE} FROM jobs WHERE pandaid = %(job)s"  # noqa: S608
 
 
 def update_job(report: Report) -> str:
