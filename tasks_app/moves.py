@@ -221,8 +221,10 @@ def release_task(task_id: int, fence: int, *, wait: timedelta = timedelta(), not
         )
 
 
-def for_each(claimed: Iterable[tuple[int, int]], work: Callable[[int, int], None], *, by: str) -> int:
-    """Do a pass's work on each claimed task: `work(task id, fence)`. Returns how many went well.
+def for_each(claimed: Iterable[tuple[int, int]], work: Callable[[int, int], bool | None], *, by: str) -> int:
+    """Do a pass's work on each claimed task: `work(task id, fence)`, which returns False when it found nothing to do.
+
+    Returns how many went well and moved something.
 
     A task whose work fails unexpectedly is set free with the error on it and tried again later; the others go on.
     """
@@ -230,7 +232,7 @@ def for_each(claimed: Iterable[tuple[int, int]], work: Callable[[int, int], None
     for task_id, fence in claimed:
         renew_lease()
         try:
-            work(task_id, fence)
+            moved = work(task_id, fence)
         except LostClaimError:
             log.info("task.lost_claim", task=task_id, agent=by)
         except Exception as exc:
@@ -238,7 +240,7 @@ def for_each(claimed: Iterable[tuple[int, int]], work: Callable[[int, int], None
             note = f"{by} met an unexpected error and will try again: {type(exc).__name__}: {exc}"
             release_task(task_id, fence, wait=AFTER_AN_ERROR, note=note[:2000])
         else:
-            went_well += 1
+            went_well += moved is not False
     return went_well
 
 

@@ -18,12 +18,8 @@ def register() -> None:
         partitions.MONTHLY.append(partitions.Monthly(table, months))
     agents.register("refiner", refiner.run, period_s=5, title="Turns submitted parameters into a task with datasets")
     agents.register("feeder", feeder.run, period_s=5, title="Finds the files of the inputs")
-    agents.register(
-        "job_generator", job_generator.run, period_s=2, title="Cuts input into jobs for the sites"
-    )
-    agents.register(
-        "adder", adder.run, period_s=1, title="Books the outcomes of jobs on files and datasets"
-    )
+    agents.register("job_generator", job_generator.run, period_s=2, title="Cuts input into jobs for the sites")
+    agents.register("adder", adder.run, period_s=1, title="Books the outcomes of jobs on files and datasets")
     agents.register(
         "post_processor", post_processor.run, period_s=3, title="Finishes tasks that have nothing left to do"
     )

@@ -7,20 +7,18 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from jedisite.agents import Pass, owner
-from jedisite.sql import hot_cursor
 from tasks_app import moves
-from tasks_app.accounting.outcomes import Outcome, book
+from tasks_app.accounting.endings import end_jobs
 from tasks_app.ddm import data_management
 from tasks_app.models import Command, Dataset, Task
 from tasks_app.models.dataset import OUTPUT_TYPES
-from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus, TaskCommand, TaskStatus
+from tasks_app.states import TaskCommand, TaskStatus
 
 log = structlog.get_logger(__name__)
 ME = "commando"
 LIMIT = 50
 ATTEMPTS_ADDED = 5
 """Attempts that a retry gives to each file that has none left."""
-_QUEUED, _AT_PILOT = sorted(JOB_QUEUED), sorted(JOB_AT_PILOT)
 _OPEN = (
     "('pending', 'defined', 'waiting', 'assigned', 'activated', 'throttled', 'sent', 'starting', 'running', 'holding')"
 )
@@ -139,22 +137,6 @@ def _scope(names: list[str]) -> str:
     from tasks_app.models import CatalogueDataset
 
     return CatalogueDataset.objects.filter(name__in=names).values_list("scope", flat=True).first() or "user"
-
-
-def end_jobs(task_id: int, *, by: str, reason: str, running_too: bool = True) -> str:
-    """Cancel the queued jobs of a task now, and tell the pilots of the others to stop. Returns what was done."""
-    with hot_cursor() as cursor:
-        # All jobs are locked before any dataset is, as everybody does who ends jobs: else two of them could lock each other out.
-        cursor.execute(
-            "SELECT pandaid, jobstatus FROM jobs WHERE jeditaskid = %s AND jobstatus = ANY(%s) ORDER BY pandaid FOR UPDATE",
-            [task_id, _QUEUED + _AT_PILOT],
-        )
-        found = cursor.fetchall()
-        queued = [job for job, status in found if status in JOB_QUEUED]
-        told = [job for job, status in found if status in JOB_AT_PILOT] if running_too else []
-        cursor.execute("UPDATE jobs SET commandtopilot = 'tobekilled' WHERE pandaid = ANY(%s)", [told])
-        book(cursor, [Outcome(i, task_id, JobStatus.CANCELLED, diag=reason, by=by) for i in queued])
-    return f"{len(queued)} queued jobs were cancelled, {len(told)} running ones were told to stop"
 
 
 def _shift(task_id: int, old: str, new: str, by: str) -> int:

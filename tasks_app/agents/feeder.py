@@ -108,16 +108,22 @@ def _waits(task_id: int) -> bool:
     return Dataset.objects.filter(task_id=task_id, state="mutable").exists()
 
 
-def _look_again(task_id: int, fence: int) -> None:
+def _look_again(task_id: int, fence: int) -> bool:
+    """Feed the growing datasets of a task. Returns whether anything is new."""
     task = _read(Task.objects.get(pk=task_id), fence)
     try:
-        for dataset in Dataset.objects.filter(task_id=task_id, state="mutable", type="input"):
-            _feed_dataset(task, dataset)
+        growing = list(Dataset.objects.filter(task_id=task_id, state="mutable", type="input"))
+        before = sum(dataset.files for dataset in growing)
+        after = sum(_feed_dataset(task, dataset) for dataset in growing)
+        closed = not _waits(task_id)
     except (NotThereYetError, CannotFeedError) as exc:
         moves.release_task(task_id, fence, note=str(exc))
-        return
+        return False
     moves.release_task(task_id, fence)
-    kick("job_generator", "post_processor")
+    news = after != before or closed
+    if news:
+        kick("job_generator", "post_processor")
+    return news
 
 
 def _feed_dataset(task: _Task, dataset: Dataset) -> int:

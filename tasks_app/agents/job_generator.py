@@ -80,7 +80,8 @@ def _conclude(task: Task, fence: int, turn: Turn) -> None:
         return
     keep_verdict(task.id, turn.verdict)
     if _only_full(turn):
-        moves.release_task(task.id, fence, wait=FULL_WAIT)
+        note = turn.verdict.sentence()
+        moves.release_task(task.id, fence, wait=FULL_WAIT, note=note if note != task.error_dialog else None)
         return
     wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
     moves.set_aside(task.id, fence, by=ME, reason=turn.verdict.sentence(), wait=wait)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.db import connection, transaction
 from django.db.models import Sum
@@ -10,6 +11,7 @@ from django.utils import timezone
 
 from jedisite.agents import Pass, kick, owner
 from tasks_app import moves
+from tasks_app.accounting.endings import end_jobs, open_jobs
 from tasks_app.accounting.final import Books, error_summary, final_status
 from tasks_app.ddm import data_management
 from tasks_app.models import Dataset, Task
@@ -17,6 +19,7 @@ from tasks_app.models.dataset import INPUT_TYPES, OUTPUT_TYPES
 from tasks_app.states import DatasetStatus, TaskStatus
 
 ME = "post_processor"
+JOBS_END_WAIT = timedelta(seconds=5)
 LIMIT = 100
 
 # A task is complete when each master input is: all of its files finished or failed for good, and no more will come.
@@ -58,6 +61,12 @@ def finish(task_id: int, fence: int) -> None:
     task = Task.objects.select_for_update().get(pk=task_id)
     if task.fence != fence:
         raise moves.LostClaimError(f"the claim on task {task_id} is gone")
+    if open_jobs(task_id):
+        # A task can break while jobs of it are open: they end first.
+        end_jobs(task_id, by=ME, reason=f"the task is {task.status}")
+        if open_jobs(task_id):
+            moves.release_task(task_id, fence, wait=JOBS_END_WAIT)
+            return
     ended = _verdict(task)
     now = timezone.now()
     _end_datasets(task_id, ended.status)

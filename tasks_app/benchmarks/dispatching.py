@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import psycopg
+from django.db import connection
 
 from jedisite.sql import hot_cursor
 from tasks_app.benchmarks import scene, web
@@ -19,7 +20,13 @@ from tasks_app.pilots.dispatch import Request, get_jobs
 PATH = "/api/v1/pilot/acquire_jobs"
 PROCESSES = 8
 LAST_S = 3.0
-RAW, MANY, ONE, HTTP = "UPDATE by key", "get job, 20 sites", "get job, one site", "get job over HTTP"
+RAW, KEPT, MANY, ONE, HTTP = (
+    "UPDATE by key",
+    "UPDATE by key, one cursor kept",
+    "get job, 20 sites",
+    "get job, one site",
+    "get job over HTTP",
+)
 
 _BY_KEY = """
 UPDATE jobs SET jobstatus = 'sent', fence = fence + 1, secret_hash = %(secret)s, modificationhost = %(node)s,
@@ -29,21 +36,26 @@ UPDATE jobs SET jobstatus = 'sent', fence = fence + 1, secret_hash = %(secret)s,
 """
 
 
-def by_key(jobs: range) -> Callable[[int], Step]:
-    """Each process takes every eighth job."""
+def by_key(jobs: range, *, keep_cursor: bool = False) -> Callable[[int], Step]:
+    """Each process takes every eighth job.
+
+    A cursor a statement, as all of our code and psycopg's own `execute` do; or one for all, the least a client can do.
+    """
 
     def make(index: int) -> Step:
         mine = iter(jobs[index::PROCESSES])
+        connection.ensure_connection()
+        kept = psycopg.Cursor(connection.connection) if keep_cursor else None
 
         def step() -> int:
             job_id = next(mine, None)
             if job_id is None:
                 return 0
+            values = {"secret": scene.DIGEST, "node": "node001.bench", "worker": "12345", "job": job_id}
+            if kept is not None:
+                return kept.execute(_BY_KEY, values).rowcount
             with hot_cursor() as cursor:
-                cursor.execute(
-                    _BY_KEY, {"secret": scene.DIGEST, "node": "node001.bench", "worker": "12345", "job": job_id}
-                )
-                return cursor.rowcount
+                return cursor.execute(_BY_KEY, values).rowcount
 
         return step
 
@@ -97,6 +109,9 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
     def raw() -> float:
         return crowd(PROCESSES, by_key(fresh(number, sites)), seconds).rate
 
+    def kept() -> float:
+        return crowd(PROCESSES, by_key(fresh(number, sites), keep_cursor=True), seconds).rate
+
     def many() -> float:
         fresh(number, sites)
         return crowd(PROCESSES, by_asking(sites), seconds).rate
@@ -117,7 +132,7 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
                 raise RuntimeError(f"no job came over HTTP: {loads[-1].example!r}")
             return loads[-1].rate
 
-        rates = in_turn({RAW: raw, MANY: many, ONE: one, HTTP: http}, rounds, say)
+        rates = in_turn({RAW: raw, KEPT: kept, MANY: many, ONE: one, HTTP: http}, rounds, say)
     free, held = _with_snapshot(place, number, sites[0], held_ms / 1000, max(1, rounds // 2), say)
     p99 = sorted(seen.percentile_ms(99) for seen in loads)[len(loads) // 2]
     result = Result(

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models.functions import Now
 
 from brokerage_app.brokers import generic
 from brokerage_app.models import VerdictRecord
@@ -121,8 +122,9 @@ def needs_of(task: Task, raw: dict[str, Any]) -> TaskNeeds:
 def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
     factor = {"kB": 1 / 1024, "GB": 1024}.get(task.work_disk_unit or "MB", 1)
     return TaskFacts(
-        id=task.id, name=task.name or "", user=task.user, vo=task.vo, label=task.prod_source_label, working_group=task.working_group,
-        processing_type=task.processing_type, transformation=task.trans_path, priority=task.current_priority or 0,
+        id=task.id, name=task.name or "", user=task.user, vo=task.vo, label=task.prod_source_label,
+        working_group=task.working_group, processing_type=task.processing_type, transformation=task.trans_path,
+        priority=task.current_priority or 0,
         req_id=task.req_id, work_queue_id=task.work_queue_id, gshare=task.gshare, resource_type=task.resource_type,
         release=task.trans_uses, home_package=task.trans_home, cmt_config=None, container=task.container_name,
         source_url=str(raw.get("sourceURL") or ""), seed_offset=rule.get_int("RS") or 0,
@@ -237,7 +239,11 @@ KEPT_VERDICTS = 3
 
 
 def keep_verdict(task_id: int, verdict: Verdict) -> None:
-    """Keep a verdict for people to read; of each task the last few."""
+    """Keep a verdict for people to read, if it says something new; of each task the last few."""
+    latest = VerdictRecord.objects.filter(task_id=task_id).order_by("-id").first()
+    if latest is not None and latest.sentence == verdict.sentence():
+        VerdictRecord.objects.filter(pk=latest.id).update(at=Now())
+        return
     record = VerdictRecord.objects.create(
         task_id=task_id,
         chosen=[[c.site, c.weight] for c in verdict.chosen],

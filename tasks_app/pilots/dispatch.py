@@ -159,10 +159,10 @@ def _describe(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
         params,
         files_text,
     ) = row
-    files = json.loads(files_text)
-    inputs = [f for f in files if f[0] in ("input", "lib")]
-    outputs = [f for f in files if f[0] == "output"]
-    logs = [f for f in files if f[0] == "log"]
+    by_type: dict[str, list[list[Any]]] = {"input": [], "output": [], "log": []}
+    for file in json.loads(files_text):
+        by_type.setdefault("input" if file[0] == "lib" else file[0], []).append(file)
+    inputs, outputs, logs = by_type["input"], by_type["output"], by_type["log"]
     made = outputs + logs
     return {
         "StatusCode": 0,
@@ -208,4 +208,4 @@ def _describe(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
 
 
 def _joined(files: list[list[Any]], index: int) -> str:
-    return ",".join("NULL" if f[index] is None else str(f[index]) for f in files)
+    return ",".join(["NULL" if (value := f[index]) is None else str(value) for f in files])
