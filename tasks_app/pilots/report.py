@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from psycopg.types.json import Json
@@ -80,23 +81,22 @@ class Report:
     by: str = "pilot"
 
 
-_SET = ", ".join(f"{column} = coalesce(%({key})s, {column})" for key, column in MEASURES.items())
-_SET_ERRORS = ", ".join(f"{column} = %({key})s" for key, column in ERRORS.items())
 # NULL site: any queue may be served by this token.
 _MINE = """pandaid = %(job)s AND (%(site)s::text IS NULL OR computingsite = %(site)s) AND (
                 CASE WHEN %(fence)s::bigint IS NOT NULL THEN fence = %(fence)s AND secret_hash = %(digest)s
                 ELSE attemptnr = coalesce(%(attempt)s, attemptnr) END)"""
 
+# The measures and errors of a report stand where {given} is: only those that it has, since each parameter costs time.
 _HEARTBEAT = f"""
-UPDATE jobs SET heartbeat_at = clock_timestamp(), starttime = coalesce(starttime, %(start)s), {_SET}
+UPDATE jobs SET heartbeat_at = clock_timestamp(), starttime = coalesce(starttime, %(start)s){{given}}
  WHERE {_MINE} AND jobstatus = %(status)s
 RETURNING commandtopilot
-"""  # noqa: S608 - columns of ours
+"""  # noqa: S608 - texts of ours
 
 _ADVANCE = f"""
 WITH moved AS (
     UPDATE jobs SET jobstatus = %(status)s, heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
-           modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, clock_timestamp()), {_SET}
+           modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, clock_timestamp()){{given}}
      WHERE {_MINE} AND jobstatus = ANY(CASE %(status)s WHEN 'starting' THEN ARRAY['sent'] ELSE ARRAY['sent', 'starting'] END)
     RETURNING pandaid, computingsite, commandtopilot),
 logged AS (
@@ -109,7 +109,7 @@ _FINAL_PARTS = f"""
 WITH moved AS (
     UPDATE jobs SET jobstatus = 'holding', heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
            modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, clock_timestamp()),
-           endtime = coalesce(%(end)s, clock_timestamp()), {_SET}, {_SET_ERRORS}
+           endtime = coalesce(%(end)s, clock_timestamp()){{given}}
      WHERE {_MINE} AND jobstatus IN ('sent', 'starting', 'running')
     RETURNING pandaid, jeditaskid, attemptnr, computingsite),
 kept AS (
@@ -125,6 +125,16 @@ _FINAL_WITH_METADATA = f"""{_FINAL_PARTS}, described AS (
 SELECT pandaid FROM moved
 """  # noqa: S608
 
+
+@lru_cache(maxsize=256)
+def _with(statement: str, measures: tuple[str, ...], errors: tuple[str, ...] | None = None) -> str:
+    """A statement that sets these measures, and if errors are given all of them: those that are not named to NULL."""
+    given = [f"{MEASURES[key]} = %({key})s" for key in measures]
+    if errors is not None:
+        given += [f"{column} = {f'%({key})s' if key in errors else 'NULL'}" for key, column in ERRORS.items()]
+    return statement.replace("{given}", "".join(f", {assignment}" for assignment in given))
+
+
 _WHY = f"SELECT jobstatus, commandtopilot, {_MINE} FROM jobs WHERE pandaid = %(job)s"  # noqa: S608
 
 
@@ -138,11 +148,12 @@ def update_job(report: Report) -> str:
         return _final(report, values)
     if report.status not in ALIVE_REPORTS:
         return _explain(values)
+    measures = _present(report.measures, MEASURES)
     with hot_cursor() as cursor:
-        cursor.execute(_HEARTBEAT, values)
+        cursor.execute(_with(_HEARTBEAT, measures), values)
         row = cursor.fetchone()
         if row is None:
-            cursor.execute(_ADVANCE, values)
+            cursor.execute(_with(_ADVANCE, measures), values)
             row = cursor.fetchone()
     return (row[0] or NO_COMMAND) if row is not None else _explain(values)
 
@@ -159,9 +170,13 @@ def _values(report: Report) -> dict[str, Any]:
         "start": report.start_time,
         "end": report.end_time,
         "by": report.by,
-        **{key: _whole(report.measures.get(key)) for key in MEASURES},
-        **{key: _whole(report.errors.get(key)) for key in ERRORS},
+        **{key: _whole(report.measures[key]) for key in _present(report.measures, MEASURES)},
+        **{key: _whole(report.errors[key]) for key in _present(report.errors, ERRORS)},
     }
+
+
+def _present(given: Mapping[str, Any], known: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple([key for key in known if given.get(key) is not None])
 
 
 def _whole(value: Any) -> Any:
@@ -175,8 +190,9 @@ def _final(report: Report, values: dict[str, Any]) -> str:
     statement = _FINAL
     if report.metadata is not None:
         statement, values["metadata"] = _FINAL_WITH_METADATA, Json(report.metadata)
+    measures, errors = _present(report.measures, MEASURES), _present(report.errors, ERRORS)
     with hot_cursor() as cursor:
-        cursor.execute(statement, values)
+        cursor.execute(_with(statement, measures, errors), values)
         moved = cursor.fetchone()
     if moved is None:
         return _explain(values)
