@@ -83,22 +83,27 @@ def feed(
     A feed that was cut off is completed by the next one. Raises LostClaimError when the claim on the task is gone.
     """
     files = events = 0
-    highest: str | None = None
+    highest: tuple[str, int] | None = None
     for page in pages:
         records = slice_page(page) if slice_page else map(Record, page)
         first, last = _span(page)
         # Behind all that this feed has stored in an empty dataset, nothing can be there already.
         fed, direct = _feed_page(target, records, now, is_new=highest is not None and first > highest)
-        highest = max(highest or "", last) if direct else None
+        highest = max(highest or last, last) if direct else None
         files += fed.files
         events += fed.events
     return Fed(files, events)
 
 
-def _span(page: list[Any]) -> tuple[str, str]:
-    """The first and the last name of a page, of files or of records."""
-    names = [item.file.lfn if isinstance(item, Record) else item.lfn for item in page]
-    return min(names, default=""), max(names, default="")
+def _span(page: list[Any]) -> tuple[tuple[str, int], tuple[str, int]]:
+    """The first and the last place of a page: names of files; of records, also the event that they start with."""
+    places = [
+        (item.file.lfn, -1 if item.start_event is None else item.start_event)
+        if isinstance(item, Record)
+        else (item.lfn, -1)
+        for item in page
+    ]
+    return min(places, default=("", -1)), max(places, default=("", -1))
 
 
 @transaction.atomic
@@ -120,7 +125,7 @@ def _feed_page(target: FeedTarget, records: Iterable[Record], now: datetime, *, 
                 SELECT {columns} FROM feed_page n
                  WHERE NOT EXISTS (SELECT 1 FROM jedi_dataset_contents c
                                     WHERE c.jeditaskid = %s AND c.datasetid = %s AND c.lfn = n.lfn
-                                      AND c.startevent IS NOT DISTINCT FROM n.startevent)
+                                      AND coalesce(c.startevent, -1) = coalesce(n.startevent, -1))
                  ORDER BY n.lfn, n.startevent""",  # noqa: S608 - columns are the constant above
             [target.task_id, target.dataset_id],
         )

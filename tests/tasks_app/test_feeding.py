@@ -11,7 +11,7 @@ from django.utils import timezone
 from tasks_app import moves
 from tasks_app.agents import feeder, refiner
 from tasks_app.ddm.base import FileInfo
-from tasks_app.feeding import Fed, FeedTarget, feed
+from tasks_app.feeding import Fed, FeedTarget, Record, feed
 from tasks_app.models import Dataset, File
 from tests.flow.driving import add_dataset, add_files, dataset, look_again, parameters, reads, status, submit, wake
 from tests.flow.pilot import Pilot, drive
@@ -106,6 +106,23 @@ def test_a_second_feed_stores_what_has_come_before_between_and_behind(target: Fe
     feed(target, pages(range(2, 9, 3)), timezone.now())
     assert feed(target, pages(range(4), range(4, 10)), timezone.now()).files == 7
     assert names(target) == [f"file.{n:04d}" for n in range(10)]
+
+
+def test_many_slices_of_one_file_are_stored_once_and_not_compared_each_with_each(target: FeedTarget) -> None:
+    number, page = 60_000, 20_000
+    file = info(1, events=number)
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = '15s'")
+    try:
+        for expected in (number, 0):
+            parts = (
+                [Record(file, n, n, n + 1) for n in range(first, first + page)] for first in range(0, number, page)
+            )
+            assert feed(target, parts, timezone.now(), slice_page=iter) == Fed(expected, expected)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("RESET statement_timeout")
+    assert counted(target) == (number, number, number)
 
 
 def test_names_with_tabs_newlines_and_backslashes_come_back_as_they_were(target: FeedTarget) -> None:
