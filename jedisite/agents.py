@@ -7,6 +7,7 @@ to django-q2; a django-q2 schedule of one minute is the floor that holds when no
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -99,8 +100,34 @@ def free_dead_leases() -> list[str]:
 _current: ContextVar[tuple[str, int] | None] = ContextVar("current agent pass", default=None)
 
 
+PULSE = "JEDI_CLUSTER_PULSE"
+
+
+def _pulse() -> None:
+    """Show whoever watches over this cluster that its workers work."""
+    path = os.environ.get(PULSE)
+    if path:
+        with contextlib.suppress(OSError), open(path, "a"):
+            os.utime(path)
+
+
+def overdue(seconds: float) -> bool:
+    """Whether a pass was handed to django-q2 that long ago, and nobody has started it."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT EXISTS (SELECT 1 FROM agents WHERE NOT paused AND due_at < clock_timestamp() - %s * interval '1 second'
+                                 AND (lease_until IS NULL OR lease_until < clock_timestamp()))
+                   OR EXISTS (SELECT 1 FROM agents WHERE NOT paused AND queued_at IS NOT NULL
+                                 AND (last_started_at IS NULL
+                                      OR last_started_at < clock_timestamp() - (%s + period_s) * interval '1 second'))""",
+            [seconds, seconds],
+        )
+        return bool(cursor.fetchone()[0])
+
+
 def renew_lease() -> None:
     """To be called now and then by long passes: the lease of the pass that runs here starts anew."""
+    _pulse()
     current = _current.get()
     if current is not None:
         with connection.cursor() as cursor:
@@ -216,6 +243,7 @@ def run_agent(name: str, *, even_if_paused: bool = False) -> int | None:
     spec = REGISTRY.get(name)
     if spec is None:
         raise UnknownAgentError(f"no agent is called {name}; there are {', '.join(sorted(REGISTRY))}")
+    _pulse()
     fence = _take_lease(name, even_if_paused)
     if fence is None:
         return None

@@ -74,7 +74,7 @@ def processes(options: Options) -> list[Process]:
     manage = str(BASE_DIR / "manage.py")
     children = [
         child("web", "-m", "gunicorn", *_gunicorn_arguments(options)),
-        child("qcluster", manage, "qcluster"),
+        child("qcluster", manage, "cluster"),
         child("ticker", manage, "ticker"),
     ]
     if options.workers:

@@ -30,6 +30,7 @@ KNOWN = {
     "JEDI_QUEUE_FLOOR": "jobs kept queued at a site at least (default 100)",
     "JEDI_ARCHIVE_AFTER_DAYS": "days after which final jobs move to the archive (default 7)",
     "JEDI_WORKERS": "worker processes of one django-q2 cluster (default 4)",
+    "JEDI_CLUSTER_PULSE": "file that the workers of a cluster touch, set by manage.py cluster",
     "JEDI_LOG_LEVEL": "level of the log: DEBUG, INFO, WARNING (default INFO)",
     "JEDI_LOG_JSON": "1 writes the log as JSON lines",
     "JEDI_POSTGRES_BIN": "bin folder of the PostgreSQL that the embedded server runs",

@@ -1,0 +1,80 @@
+"""`manage.py cluster`: django-q2's cluster, watched.
+
+A worker of django-q2 that is killed while it waits for work can take the lock of the workers' queue with it: the cluster
+goes on living and never works again. Here a cluster is started anew when passes are overdue and none of its workers has
+shown a sign of life.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.core.management.base import BaseCommand
+from django.db import close_old_connections
+from django.db.utils import DatabaseError, InterfaceError
+
+from jedisite import agents
+from jedisite.supervisor import Event, Process, Supervisor
+
+log = structlog.get_logger(__name__)
+STUCK_AFTER_S = 15.0
+
+
+class Command(BaseCommand):
+    help = "Run a django-q2 cluster of agents, and start it anew when it is stuck."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--stuck-after",
+            type=float,
+            default=STUCK_AFTER_S,
+            metavar="S",
+            help="seconds without a sign of life (%(default)s)",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.stuck_after = options["stuck_after"]
+        with tempfile.TemporaryDirectory(prefix="jedisite-cluster-") as folder:
+            self.pulse = Path(folder) / "pulse"
+            environment = {**os.environ, agents.PULSE: str(self.pulse)}
+            manage = str(settings.BASE_DIR / "manage.py")
+            with Supervisor(self._say) as self.supervisor:
+                self.supervisor.start(
+                    Process("django-q2", (sys.executable, manage, "qcluster"), environment, None, settings.BASE_DIR)
+                )
+                self.started = time.time()
+                self.supervisor.run(self._look)
+
+    def _say(self, event: Event) -> None:
+        if event.what == "started":
+            self.started = time.time()
+        log.info("cluster.child", what=event.what, detail=event.detail)
+
+    def _look(self) -> None:
+        """About once a second: end a cluster that does nothing although there is work; the supervisor starts another."""
+        if time.time() - max(self._last_sign(), self.started) < self.stuck_after:
+            return
+        try:
+            stuck = agents.overdue(self.stuck_after)
+        except (DatabaseError, InterfaceError):
+            close_old_connections()
+            return
+        pid = self.supervisor.pids().get("django-q2")
+        if stuck and pid:
+            log.warning("cluster.stuck", seconds=round(time.time() - self._last_sign()))
+            os.killpg(pid, signal.SIGKILL)
+
+    def _last_sign(self) -> float:
+        try:
+            return self.pulse.stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
