@@ -36,4 +36,4 @@ def event_cpu_time(hs06s_per_event: float, unit: str = "HS06sPerEvent") -> tuple
     value = hs06s_per_event * SAFETY
     if value < SMALL_CPU_TIME:
         return math.ceil(round(value * 1000, 6)), "m" + unit
-    return min(math.ceil(round(value, 6)), MOST), unit
+    return math.ceil(round(min(value, MOST), 6)), unit
