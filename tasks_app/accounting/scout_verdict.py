@@ -200,9 +200,8 @@ def _below(view: ScoutView, rate: float) -> bool:
 
 def _rate_words(view: ScoutView, wanted: float) -> str:
     total = view.ok + view.exhausted
-    return (
-        f"{view.ok} of {total} input files of scouts succeeded ({100 * view.ok / total:.0f} %), {100 * wanted:.0f} % are wanted"
-    )
+    done = f"{view.ok} of {total} input files of scouts succeeded ({100 * view.ok / total:.0f} %)"
+    return f"{done}, {100 * wanted:.0f} % are wanted"
 
 
 def _failure(view: ScoutView, limits: ScoutLimits) -> Reason | None:
