@@ -47,7 +47,7 @@ class MemoryNeeds:
 class JobMemory:
     """What a failed job had and used.
 
-    stored_mb    `minRamCount` of the job: compensated, base included, for all cores
+    stored_mb    `minRamCount` of the job: compensated, base included, for all cores; 0 when unknown
     max_pss_kb   largest memory measured, all processes; None when nothing was measured
     """
 
@@ -77,8 +77,11 @@ class MemoryRaise:
 def normalised_job_mb(job: JobMemory, needs: MemoryNeeds) -> int:
     """The memory that a job was given, as it compares with the task's `ramCount`, rounded up.
 
-    stored / 0.9 − base, for each core if the unit is per core; never below 0. Raises ValueError for an unknown unit.
+    stored / 0.9 − base, for each core if the unit is per core; never below 0. A job whose memory is unknown had the
+    task's. Raises ValueError for an unknown unit.
     """
+    if job.stored_mb <= 0:
+        return needs.ram
     declared = -(-job.stored_mb * 100 // COMPENSATION_PERCENT)
     return max(_for_unit(declared, job.cores, needs), 0)
 

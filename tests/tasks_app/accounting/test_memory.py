@@ -76,6 +76,11 @@ def test_a_retry_gets_the_rung_above_what_it_had_and_used(had: int, pss_mb: int 
     assert raised.reasons[0].code == ("retry_more_memory" if file_mb else "retry_memory_at_top")
 
 
+def test_a_job_of_unknown_memory_had_the_tasks() -> None:
+    assert normalised_job_mb(JobMemory(0), MemoryNeeds(2500)) == 2500
+    assert increase_memory(JobMemory(0), MemoryNeeds(2500), NONE_RAISED).file_mb == 3000
+
+
 def test_nothing_is_raised_when_the_task_already_gives_more() -> None:
     raised = increase_memory(JobMemory(1800), MemoryNeeds(4000), NONE_RAISED)
     assert (raised.file_mb, raised.task_mb, raised.reasons[0].code) == (None, None, "retry_not_applicable")
