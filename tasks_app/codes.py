@@ -47,3 +47,173 @@ INPUT_USED_UP: Final = _code(
     "input_used_up", "All inputs are in jobs or done", "input", "nobody",
     "No new job is needed at the moment.", severity="info",
 )  # fmt: skip
+
+SCOUTS_NONE_FINISHED: Final = _code(
+    "scouts_none_finished", "No scout job finished", "state", "user",
+    "Look at the errors of the scout jobs, mend the payload or its inputs, and submit the task anew.", severity="error",
+)  # fmt: skip
+SCOUTS_TOO_FEW_SUCCEEDED: Final = _code(
+    "scouts_too_few_succeeded", "Too few scout jobs succeeded", "state", "user",
+    "Look at the errors of the scout jobs and mend their cause before the task is tried again.", severity="error",
+)  # fmt: skip
+SCOUTS_BUILD_FAILED: Final = _code(
+    "scouts_build_failed", "Build jobs of the scouts failed", "state", "user",
+    "Mend what does not compile and submit the task anew.", severity="error",
+)  # fmt: skip
+SCOUTS_CPU_TIME: Final = _code(
+    "scouts_cpu_time", "Scout jobs need far more CPU time than declared", "time", "user",
+    "Correct the CPU time an event of the task, or retry it to let it go on as measured.", severity="error",
+)  # fmt: skip
+SCOUTS_MEMORY: Final = _code(
+    "scouts_memory", "Scout jobs need far more memory than declared", "resources", "user",
+    "Reduce the memory of the payload, or retry the task to let it go on with the memory measured.", severity="error",
+)  # fmt: skip
+SCOUTS_MEMORY_LEAK: Final = _code(
+    "scouts_memory_leak", "Scout jobs leak memory", "resources", "user",
+    "Look for the leak, or make shorter jobs; the task goes on.",
+)  # fmt: skip
+SCOUTS_SHORT_JOBS: Final = _code(
+    "scouts_short_jobs", "Many jobs would be very short", "time", "user",
+    "Put more files or events in each job, then retry the task.", severity="error",
+)  # fmt: skip
+SCOUTS_LARGER_JOBS: Final = _code(
+    "scouts_larger_jobs", "Jobs are made larger since scouts were short", "time", "nobody",
+    "Nothing needs to be done: the limits on files and size of a job were lifted.", severity="info",
+)  # fmt: skip
+SCOUTS_LOW_EFFICIENCY: Final = _code(
+    "scouts_low_efficiency", "Scout jobs use little of their CPUs", "resources", "user",
+    "Ask for fewer cores a job or find out what the payload waits for, then retry the task.", severity="error",
+)  # fmt: skip
+SCOUTS_CPU_OVERUSE: Final = _code(
+    "scouts_cpu_overuse", "Scout jobs use more CPUs than they asked for", "resources", "user",
+    "Ask for as many cores as the payload uses, or make it use fewer, then retry the task.", severity="error",
+)  # fmt: skip
+
+RETRY_NONE: Final = _code(
+    "retry_none", "Error is not worth another attempt", "policy", "user",
+    "Mend the cause of the error, then retry the task.", severity="error",
+)  # fmt: skip
+RETRY_LIMITED: Final = _code(
+    "retry_limited", "Error has fewer attempts", "policy", "nobody",
+    "Nothing needs to be done; when the attempts are used up, mend the cause and retry the task.", severity="info",
+)  # fmt: skip
+RETRY_MORE_MEMORY: Final = _code(
+    "retry_more_memory", "Next attempt gets more memory", "resources", "nobody",
+    "Nothing needs to be done.", severity="info",
+)  # fmt: skip
+RETRY_TASK_MEMORY: Final = _code(
+    "retry_task_memory", "Memory of the whole task is raised", "resources", "user",
+    "Declare more memory when a task like this is submitted again.", severity="info",
+)  # fmt: skip
+RETRY_MEMORY_AT_TOP: Final = _code(
+    "retry_memory_at_top", "Memory cannot be raised further", "resources", "user",
+    "Reduce the memory of the payload: fewer files or events a job, fewer cores, or a mended leak.", severity="error",
+)  # fmt: skip
+RETRY_MORE_CPU_TIME: Final = _code(
+    "retry_more_cpu_time", "Expected CPU time is raised", "time", "nobody",
+    "Nothing needs to be done.", severity="info",
+)  # fmt: skip
+RETRY_LESS_INPUT: Final = _code(
+    "retry_less_input", "Next attempts read less input", "resources", "nobody",
+    "Nothing needs to be done.", severity="info",
+)  # fmt: skip
+RETRY_NOT_APPLICABLE: Final = _code(
+    "retry_not_applicable", "Retry rule changes nothing", "policy", "nobody",
+    "The task's own settings take precedence over the rule.", severity="info",
+)  # fmt: skip
+RETRY_SYSTEM_ERROR: Final = _code(
+    "retry_system_error", "Error of the system, not of the job", "policy", "nobody",
+    "Nothing needs to be done: the failure does not count against the file.", severity="info",
+)  # fmt: skip
+
+TASK_ALL_DONE: Final = _code(
+    "task_all_done", "All inputs were processed", "state", "nobody",
+    "Nothing needs to be done.", severity="info",
+)  # fmt: skip
+TASK_SOME_DONE: Final = _code(
+    "task_some_done", "Some inputs were not processed", "state", "user",
+    "Look at the errors, mend their cause, and retry the task.",
+)  # fmt: skip
+TASK_NONE_DONE: Final = _code(
+    "task_none_done", "No input was processed", "state", "user",
+    "Look at the errors, mend their cause, and retry the task.", severity="error",
+)  # fmt: skip
+TASK_PARENT_INCOMPLETE: Final = _code(
+    "task_parent_incomplete", "Input may be incomplete, since its maker is", "input", "user",
+    "Retry the parent task; this one then runs on what is added.",
+)  # fmt: skip
+TASK_GOAL_MISSED: Final = _code(
+    "task_goal_missed", "Goal was not reached", "state", "user",
+    "Mend the cause of the errors and retry the task, or lower its goal.", severity="error",
+)  # fmt: skip
+TASK_GOAL_REACHED: Final = _code(
+    "task_goal_reached", "Goal is reached", "state", "nobody",
+    "Nothing needs to be done: jobs that have started end, and no more are made.", severity="info",
+)  # fmt: skip
+
+TASK_MANY_ATTEMPTS: Final = _code(
+    "task_many_attempts", "Throttled after many attempts", "throttle", "user",
+    "Look at the errors meanwhile; new jobs are made when the period is over.",
+)  # fmt: skip
+TASK_UNTHROTTLED: Final = _code(
+    "task_unthrottled", "Throttling is over", "throttle", "nobody",
+    "Nothing needs to be done.", severity="info",
+)  # fmt: skip
+TASK_BOOSTED: Final = _code(
+    "task_boosted", "Last jobs of the task go first", "policy", "nobody",
+    "Nothing needs to be done.", severity="info",
+)  # fmt: skip
+TASK_AUTO_PAUSED: Final = _code(
+    "task_auto_paused", "Paused since many jobs fail", "policy", "expert",
+    "Find out why the jobs fail, then resume the task.", severity="error",
+)  # fmt: skip
+TASK_TRIES_AGAIN: Final = _code(
+    "task_tries_again", "Pending task tries again", "state", "nobody",
+    "Nothing needs to be done.", severity="info",
+)  # fmt: skip
+TASK_PENDING_TOO_LONG: Final = _code(
+    "task_pending_too_long", "Pending for too long", "state", "user",
+    "See why the task was pending, change its requirements, and retry it.", severity="error",
+)  # fmt: skip
+TASK_EXHAUSTED_TOO_LONG: Final = _code(
+    "task_exhausted_too_long", "Nobody decided about the exhausted task", "state", "nobody",
+    "The task is finished with what it has; retry it to go on.",
+)  # fmt: skip
+
+JOB_WAITED_TOO_LONG: Final = _code(
+    "job_waited_too_long", "Job was not started in time", "time", "nobody",
+    "Nothing needs to be done: its inputs go into a new job, possibly elsewhere.",
+)  # fmt: skip
+JOB_QUEUE_INACTIVE: Final = _code(
+    "job_queue_inactive", "Urgent job waited at a queue that starts none", "time", "site",
+    "Nothing needs to be done for the job; find out why the queue starts none.",
+)  # fmt: skip
+JOB_QUEUE_OVERLOADED: Final = _code(
+    "job_queue_overloaded", "Queue holds more jobs than it can start", "capacity", "nobody",
+    "Nothing needs to be done: the jobs in excess are made anew, possibly elsewhere.", severity="info",
+)  # fmt: skip
+JOB_LOST_HEARTBEAT: Final = _code(
+    "job_lost_heartbeat", "Job gave no sign of life", "time", "site",
+    "Its inputs are tried again; when it happens often, look at the worker nodes and the batch system of the site.",
+    severity="error",
+)  # fmt: skip
+JOB_NOT_BOOKED: Final = _code(
+    "job_not_booked", "End of the job was not booked in time", "time", "expert",
+    "Its inputs are tried again; look whether reports are booked.", severity="error",
+)  # fmt: skip
+JOB_TRANSFER_TOO_LONG: Final = _code(
+    "job_transfer_too_long", "Outputs did not arrive in time", "data", "site",
+    "Its inputs are tried again; look at the transfers from the site.", severity="error",
+)  # fmt: skip
+JOB_TRANSFER_UNCHECKED: Final = _code(
+    "job_transfer_unchecked", "Transfer of the outputs is looked at again", "data", "nobody",
+    "Nothing needs to be done.", severity="info",
+)  # fmt: skip
+JOB_RAN_TOO_LONG: Final = _code(
+    "job_ran_too_long", "Job ran for too long", "time", "user",
+    "Make shorter jobs: fewer files or events in each.", severity="error",
+)  # fmt: skip
+JOB_NO_PARENT: Final = _code(
+    "job_no_parent", "Merge job has nothing to merge", "state", "nobody",
+    "Nothing needs to be done: the merge job is ended.", severity="info",
+)  # fmt: skip

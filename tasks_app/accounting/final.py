@@ -5,33 +5,108 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tasks_app import codes
+from tasks_app.accounting.reasons import Reason
 from tasks_app.states import TaskStatus
+
+FULL_GOAL = 1000
+"""Per mille; a task without a goal wants everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """Files of the master inputs, how many finished, and the status of the parent task if there is one."""
+    """Files of the master inputs (removed datasets excluded), how many finished, and what the task asked for.
+
+    parent            status of the parent task if there is one
+    mutable           some master input may still get files
+    events            events of the master inputs with those used; 0 when they are not counted
+    goal              per mille of the input that is to succeed; None is all of it
+    fail_unreached    FG: below its goal the task has failed
+    use_exhausted     UX of a production task: below its goal it waits for somebody instead of being finished
+    passed            the task was told to finish, or its time as exhausted is over: what is there is taken
+    allow_empty       AE: without any file the task is done
+    """
 
     files: int
     finished: int
     parent: str | None = None
+    mutable: bool = False
+    events: int = 0
+    events_used: int = 0
+    goal: int | None = None
+    fail_unreached: bool = False
+    use_exhausted: bool = False
+    passed: bool = False
+    allow_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FinalVerdict:
+    """The status with its reason. Children are woken in either case; those of an exhausted task may go on."""
+
+    status: TaskStatus
+    reason: Reason
+
+
+_PARENT_FAILED = (TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED)
+
+
+def completeness(books: Books) -> int:
+    """Per mille of the input that was processed, rounded down: by events where they are counted, else by files."""
+    done, total = (books.events_used, books.events) if books.events > 0 else (books.finished, books.files)
+    return min(done * 1000 // total, 1000) if total > 0 else 0
+
+
+def goal_reached(books: Books) -> bool:
+    """Whether the task's goal, or everything without one, was reached."""
+    return completeness(books) >= (FULL_GOAL if books.goal is None else books.goal)
+
+
+def final_verdict(books: Books) -> FinalVerdict:
+    """How a task ends; the first rule that applies (lifecycle 6.4).
+
+    done: every file was processed; finished: some were; failed: none was. With a parent that did not reach done, a
+    complete task is only finished, since its input may be incomplete; with a parent that failed it has failed. A task
+    that would be finished below its goal is exhausted if it asked for that and was not told to finish, and has failed
+    if it asked for that.
+    """
+    verdict = _by_files(books)
+    if verdict.status != TaskStatus.FINISHED or goal_reached(books):
+        return verdict
+    reached = completeness(books) / 10
+    wanted = (FULL_GOAL if books.goal is None else books.goal) / 10
+    missed = Reason(codes.TASK_GOAL_MISSED, f"{reached:g} % of the input was processed, the goal is {wanted:g} %")
+    if books.use_exhausted and not books.passed:
+        return FinalVerdict(TaskStatus.EXHAUSTED, missed)
+    if books.fail_unreached:
+        return FinalVerdict(TaskStatus.FAILED, missed)
+    return verdict
 
 
 def final_status(books: Books) -> TaskStatus:
-    """done: every file was processed; finished: some were; failed: none was.
+    """The status alone; see `final_verdict`."""
+    return final_verdict(books).status
 
-    With a parent that did not reach done, a complete task is only finished, since its input may be incomplete;
-    with a parent that failed it has failed.
-    """
-    if books.finished == 0:
-        return TaskStatus.FAILED
+
+def _by_files(books: Books) -> FinalVerdict:
+    words = f"{books.finished} of {books.files} input files were processed"
+    if books.finished == 0 and not (books.files == 0 and books.allow_empty):
+        return FinalVerdict(TaskStatus.FAILED, Reason(codes.TASK_NONE_DONE, words))
     if books.finished < books.files:
-        return TaskStatus.FINISHED
-    if books.parent in (TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED):
-        return TaskStatus.FAILED
+        return FinalVerdict(TaskStatus.FINISHED, Reason(codes.TASK_SOME_DONE, words))
+    if books.parent in _PARENT_FAILED:
+        return FinalVerdict(
+            TaskStatus.FAILED, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; the parent task is {books.parent}")
+        )
     if books.parent is not None and books.parent != TaskStatus.DONE:
-        return TaskStatus.FINISHED
-    return TaskStatus.DONE
+        return FinalVerdict(
+            TaskStatus.FINISHED, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; the parent task is {books.parent}")
+        )
+    if books.mutable:
+        return FinalVerdict(
+            TaskStatus.FINISHED, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; more files may still be added")
+        )
+    return FinalVerdict(TaskStatus.DONE, Reason(codes.TASK_ALL_DONE, words))
 
 
 def error_summary(errors: Iterable[tuple[str, int, str | None, int]], status: str) -> str | None:

@@ -1,0 +1,39 @@
+"""Numbers that several decisions need: percentiles, and CPU time with the unit that fits. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+SAFETY: Final = 1.5
+"""The safety factor of CPU time and walltime."""
+SMALL_CPU_TIME: Final = 10
+"""Below this many HS06 seconds an event, CPU time is stored in thousandths."""
+MOST: Final = 999_999_999
+"""Largest number that the tasks' columns hold."""
+
+
+def percentile(values: Sequence[float], rank: float) -> float:
+    """The `rank`-th percentile (0 to 100), by linear interpolation between the sorted neighbours of (n − 1) × rank.
+
+    Raises ValueError without values and for a rank outside 0 to 100.
+    """
+    if not values or not 0 <= rank <= 100:
+        raise ValueError(f"no {rank:g}th percentile of {len(values)} values")
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * rank / 100
+    below = math.floor(place)
+    low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
+    return min(low + (high - low) * (place - below), high)
+
+
+def event_cpu_time(hs06s_per_event: float, unit: str = "HS06sPerEvent") -> tuple[int, str]:
+    """CPU time of an event × 1.5, rounded up, with its unit: small values become `mHS06sPerEvent` (thousandths).
+
+    The source is the HS06sPerEvent section of the JEDI document; the thousandths are the running system's.
+    """
+    value = hs06s_per_event * SAFETY
+    if value < SMALL_CPU_TIME:
+        return math.ceil(round(value * 1000, 6)), "m" + unit
+    return math.ceil(round(min(value, MOST), 6)), unit

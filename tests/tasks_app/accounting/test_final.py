@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks_app.accounting.final import Books, completeness, error_summary, final_status, final_verdict, goal_reached
+from tasks_app.states import TaskStatus
+
+T = TaskStatus
+
+
+@pytest.mark.parametrize(
+    ("books", "status", "code"),
+    [
+        (Books(10, 10), T.DONE, "task_all_done"),
+        (Books(10, 9), T.FINISHED, "task_some_done"),
+        (Books(10, 0), T.FAILED, "task_none_done"),
+        (Books(0, 0), T.FAILED, "task_none_done"),
+        (Books(0, 0, allow_empty=True), T.DONE, "task_all_done"),
+        (Books(10, 0, allow_empty=True), T.FAILED, "task_none_done"),
+        (Books(10, 10, "done"), T.DONE, "task_all_done"),
+        (Books(10, 10, "running"), T.FINISHED, "task_parent_incomplete"),
+        (Books(10, 10, "finished"), T.FINISHED, "task_parent_incomplete"),
+        (Books(10, 10, "failed"), T.FAILED, "task_parent_incomplete"),
+        (Books(10, 10, "broken"), T.FAILED, "task_parent_incomplete"),
+        (Books(10, 10, "aborted"), T.FAILED, "task_parent_incomplete"),
+        (Books(10, 9, "aborted"), T.FINISHED, "task_some_done"),
+        (Books(10, 10, "done", mutable=True), T.FINISHED, "task_parent_incomplete"),
+        # FG: below the goal, the whole input without one, the task has failed
+        (Books(10, 9, fail_unreached=True), T.FAILED, "task_goal_missed"),
+        (Books(10, 9, goal=900, fail_unreached=True), T.FINISHED, "task_some_done"),
+        (Books(1000, 899, goal=900, fail_unreached=True), T.FAILED, "task_goal_missed"),
+        (Books(10, 10, fail_unreached=True), T.DONE, "task_all_done"),
+        # UX: it waits for somebody, who may tell it to finish
+        (Books(10, 9, use_exhausted=True), T.EXHAUSTED, "task_goal_missed"),
+        (Books(10, 9, goal=900, use_exhausted=True), T.FINISHED, "task_some_done"),
+        (Books(10, 9, use_exhausted=True, passed=True), T.FINISHED, "task_some_done"),
+        (Books(10, 0, use_exhausted=True), T.FAILED, "task_none_done"),
+        (Books(10, 9, use_exhausted=True, fail_unreached=True), T.EXHAUSTED, "task_goal_missed"),
+        (Books(10, 9, use_exhausted=True, fail_unreached=True, passed=True), T.FAILED, "task_goal_missed"),
+        # events count before files
+        (Books(10, 9, events=1000, events_used=960, goal=950, fail_unreached=True), T.FINISHED, "task_some_done"),
+        (Books(10, 9, events=1000, events_used=940, goal=950, fail_unreached=True), T.FAILED, "task_goal_missed"),
+    ],
+)
+def test_how_a_task_ends(books: Books, status: TaskStatus, code: str) -> None:
+    verdict = final_verdict(books)
+    assert (verdict.status, verdict.reason.code) == (status, code)
+    assert final_status(books) == status
+
+
+def test_completeness_is_rounded_down() -> None:
+    assert completeness(Books(3, 2)) == 666
+    assert completeness(Books(1000, 999)) == 999
+    assert completeness(Books(0, 0)) == 0
+    assert completeness(Books(10, 5, events=100, events_used=10)) == 100
+    assert goal_reached(Books(10, 10)) and not goal_reached(Books(10, 9)) and goal_reached(Books(10, 0, goal=0))
+
+
+def test_the_sentence_has_the_numbers() -> None:
+    assert final_verdict(Books(8, 7, goal=950, use_exhausted=True)).reason.detail == (
+        "87.5 % of the input was processed, the goal is 95 %"
+    )
+
+
+def test_errors_in_one_sentence() -> None:
+    assert error_summary([], "failed") is None
+    assert error_summary([("pilot", 1, None, 1)], "done") == (
+        "1 job failed: 1 × pilot:1 (no text); all files were processed in the end"
+    )
+
+
+@given(
+    files=st.integers(0, 50),
+    data=st.data(),
+    parent=st.none() | st.sampled_from(["done", "finished", "running", "failed"]),
+    mutable=st.booleans(),
+    goal=st.none() | st.integers(0, 1000),
+    flags=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+)
+def test_every_task_ends_and_done_means_everything(
+    files: int, data: st.DataObject, parent: str | None, mutable: bool, goal: int | None, flags: tuple[bool, bool, bool]
+) -> None:
+    finished = data.draw(st.integers(0, files))
+    books = Books(files, finished, parent, mutable, 0, 0, goal, *flags)
+    status = final_status(books)
+    assert status in (T.DONE, T.FINISHED, T.FAILED, T.EXHAUSTED)
+    if status == T.DONE:
+        assert finished == files and parent in (None, "done")
+    if status == T.EXHAUSTED:
+        assert books.use_exhausted and not books.passed and finished > 0
+    assert status == T.FAILED or finished > 0
