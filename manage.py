@@ -30,9 +30,13 @@ def main() -> None:
             sys.exit(str(exc))
         if server is not None:
             os.environ["DATABASE_URL"] = server.url
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as exc:
+        sys.exit(str(exc))
 
 
 if __name__ == "__main__":

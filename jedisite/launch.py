@@ -58,6 +58,8 @@ def choose_port(bind: str, port: int | None) -> int:
         except OSError as exc:
             if exc.errno != errno.EADDRINUSE:
                 raise LaunchError(f"Nothing can listen on {bind} port {candidate}: {exc.strerror}.") from exc
+        except OverflowError as exc:
+            raise LaunchError(f"{candidate} is not a port: those go from 1 to 65535.") from exc
     wanted = f"Port {port} is" if port else f"All ports from {FIRST_PORT} to {LAST_PORT} are"
     raise LaunchError(f"{wanted} in use on {bind}; choose another with --port.")
 

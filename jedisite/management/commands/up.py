@@ -50,7 +50,9 @@ def add_launch_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prepare(options: dict[str, Any]) -> launch.Options:
-    """Bring the database up to date and choose what to launch. Raises LaunchError when the port is taken."""
+    """Bring the database up to date and choose what to launch. Raises LaunchError when the port or the slots are no good."""
+    if options["slots"] is not None and options["slots"] < 1:
+        raise launch.LaunchError(f"At least one slot is needed, not {options['slots']}; --no-workers runs no pilots.")
     port = launch.choose_port(options["bind"], options["port"])
     call_command("migrate", interactive=False, verbosity=0)
     workers = not options["no_workers"]

@@ -34,7 +34,9 @@ class Command(BaseCommand):
         except OSError as exc:
             raise CommandError(f"{options['file']} cannot be read: {exc.strerror}") from exc
         except ParamErrors as exc:
-            raise CommandError("\n".join(f"{e.field}: {e.message}" for e in exc.errors)) from exc
+            raise CommandError(
+                "\n".join(f"{e.field}: {e.message}" if e.field else e.message for e in exc.errors)
+            ) from exc
         except submitting.OpenTaskExistsError as exc:
             raise CommandError(str(exc)) from exc
         except ValueError as exc:
