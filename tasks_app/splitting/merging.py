@@ -11,9 +11,10 @@ from tasks_app.splitting.chunk import Chunk, Group, InputFile, Secondary
 
 @dataclass(frozen=True, slots=True)
 class MergeChunk:
-    """A chunk to be split with the merge limits. `streams` are those of its secondaries, in their order.
+    """A chunk to be split with the merge limits.
 
-    `orphans` are files whose job left no log here: they wait for it.
+    `streams` are those of its secondaries, in their order, without those that have no files. `orphans` are files whose
+    job left no log here: they wait for it.
     """
 
     chunk: Chunk
@@ -33,11 +34,14 @@ def merge_chunk(
     for log in logs:
         by_job.setdefault(_producer(log), []).append(log)
     masters = [log for some in by_job.values() for log in some]
-    secondaries, orphans = [], []
-    for dataset, files in outputs.values():
-        secondaries.append(Secondary(dataset, [f for f in files if _producer(f) in by_job]))
-        orphans += [f for f in files if _producer(f) not in by_job]
-    return MergeChunk(Chunk(log_dataset, masters, tuple(secondaries)), tuple(outputs), tuple(orphans))
+    secondaries, streams, orphans = [], [], []
+    for stream, (dataset, files) in outputs.items():
+        known = [file for file in files if _producer(file) in by_job]
+        orphans += [file for file in files if _producer(file) not in by_job]
+        if known:
+            streams.append(stream)
+            secondaries.append(Secondary(dataset, known))
+    return MergeChunk(Chunk(log_dataset, masters, tuple(secondaries)), tuple(streams), tuple(orphans))
 
 
 def _producer(file: InputFile) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from tasks_app.params.splitrule import SplitRule
@@ -58,11 +58,7 @@ def pair_again(
     for job, files in jobs:
         need = per_job or math.ceil(ratio * files)
         mine = own.get(job, [])
-        ordered += mine[:need] + _take(spare, need - len(mine))
+        ordered += [*mine[:need], *islice(spare, max(0, need - len(mine)))]
     # What jobs had more than they need now is the last to be given to others.
     over = [n for job, files in jobs for n in own.get(job, [])[per_job or math.ceil(ratio * files) :]]
     return Pairs([*again, *fresh], [*ordered, *spare, *over])
-
-
-def _take(spare: Iterator[InputFile], number: int) -> list[InputFile]:
-    return [one for one, _ in zip(spare, range(number), strict=False)] if number > 0 else []
