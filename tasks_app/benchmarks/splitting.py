@@ -74,9 +74,15 @@ class SplitResult:
         ]
 
     def lines(self) -> list[str]:
-        small = f"{self.files:>12,} files in one call   {self.seconds:7.2f} s  {_cost(self.small):6.0f} ns of processor time a file"
-        large = f"{self.large_files:>12,} files in {len(self.large)} calls   {_seconds(self.large):7.2f} s  {_cost(self.large):6.0f} ns"
-        return [small, large, f"highest memory {self.highest_mb:,} MB", *(target.sentence() for target in self.targets)]
+        rows = (
+            (self.files, 1, self.seconds, self.small),
+            (self.large_files, len(self.large), _seconds(self.large), self.large),
+        )
+        found = [
+            f"{files:>12,} files, {calls:>3} calls  {seconds:7.2f} s  {_cost(of):6.0f} ns of processor time a file"
+            for files, calls, seconds, of in rows
+        ]
+        return [*found, f"highest memory {self.highest_mb:,} MB", *(target.sentence() for target in self.targets)]
 
     def as_json(self) -> Mapping[str, Any]:
         return {
