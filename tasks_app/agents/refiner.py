@@ -16,12 +16,14 @@ from tasks_app.ddm import data_management
 from tasks_app.models import Dataset, JobParamsTemplate, OutputTemplate, Task, TaskParams
 from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.params.schema import ParamErrors, parse
-from tasks_app.refining.base import CannotRefine, DatasetSpec, NotYet, ParentView, Refined, refine
+from tasks_app.refining.base import CannotRefine, DatasetSpec, NotYet, ParentView, Policy, Refined, refine
 from tasks_app.scopes import scope_of
 from tasks_app.states import DatasetStatus, TaskStatus
 
 ME = "refiner"
 LIMIT = 50
+POLICY = Policy(output_templates=False)
+"""Outputs go straight to the datasets that tasks name: nothing makes datasets from templates yet."""
 
 ATTRIBUTES = {field.column: field.attname for field in Task._meta.concrete_fields}
 """The attribute of the task model for each column of JEDI's table."""
@@ -42,9 +44,8 @@ def _refine(task_id: int, fence: int) -> None:
     parent = _parent_of(task)
     try:
         params = parse(TaskParams.objects.get(pk=task_id).params)
-        refined = _check_names(
-            task_id, refine(params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent)
-        )
+        found = refine(params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent, policy=POLICY)
+        refined = _check_names(task_id, found)
     except NotYet as exc:
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
         moves.set_aside(task_id, fence, by=ME, reason=str(exc), wait=wait, frozen=False)

@@ -63,6 +63,8 @@ ITEM_KEYS: dict[str, Key] = {
 
 _STREAM = re.compile(r"\$\{([^}/\[]*)")
 PLACEHOLDER = re.compile(r"\$\{[^{}]*\}|\$(?:JEDITASKID|JOBSETID|PANDAID|ORIGINPANDAID)\b")
+PREPROCESSED = re.compile(r"%%[A-Z_]+%%")
+"""Stands for what a preprocessing step finds."""
 SERIAL = re.compile(r"\$\{SN(?:/P|:[^}]*)?\}|\$PANDAID\b")
 # No comma (lists of the pilot's protocol), no slash and no blank (file systems, command lines), no colon (scopes).
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@%#~-]*")
@@ -172,7 +174,7 @@ def _check_datasets(item: Item, faults: Faults) -> None:
     for name in item.datasets:
         if len(name) > LONGEST_DATASET:
             faults.add(where, "length", f"A dataset name has at most {LONGEST_DATASET} characters, not {len(name)}.")
-        elif re.fullmatch(NAME, name) is None:
+        elif re.fullmatch(NAME, name) is None and PREPROCESSED.fullmatch(name) is None:
             faults.add(where, "pattern", f"{shown(name)} is not a dataset name; the pattern is {NAME}.")
 
 
@@ -215,6 +217,8 @@ def _check_files(item: Item, faults: Faults) -> None:
     if files is None:
         return
     where = join_path(item.where, "files")
+    if isinstance(files, str) and PREPROCESSED.fullmatch(files):
+        return
     if not isinstance(files, list):
         faults.add(where, "type", f"Expected a list of file names, got {shown(files)}.")
         return

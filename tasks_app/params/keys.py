@@ -320,6 +320,7 @@ LATER: Sequence[Key] = (
     _other("segmentSpecs", "items", "Segments: name, id, files or datasets"),
     _other("includedSite", "names", "Run on these sites only", longest=60),
     _other("excludedSite", "names", "Never run on these sites", longest=60),
+    _text("destination", 60, "Storage endpoint of all outputs that name none"),
     _text("transferType", 32, "How inputs are read remotely"),
     _text("tarBallViaDDM", 512, "Sandbox as dataset:file"),
     _number("esFraction", "Share of tasks to turn into event service", high=1),

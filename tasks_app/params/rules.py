@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tasks_app.params.faults import Faults, join_path, shown
-from tasks_app.params.items import SERIAL, Item
+from tasks_app.params.items import PREPROCESSED, SERIAL, Item
 
 if TYPE_CHECKING:
     from tasks_app.params.schema import TaskParams
@@ -43,6 +43,17 @@ def library(params: TaskParams, faults: Faults) -> None:
         if "${LIB}" in item.value:
             where = join_path(item.where, "value")
             faults.add(where, "build", "${LIB} is made by a build step, and there is no buildSpec.")
+
+
+def preprocessing(params: TaskParams, faults: Faults) -> None:
+    if params.spec("preproSpec") is not None:
+        return
+    for item in params.items:
+        marks = [name for name in (*item.datasets, item.raw.get("files")) if isinstance(name, str)]
+        found = next((mark for mark in marks if PREPROCESSED.fullmatch(mark)), None)
+        if found is not None:
+            sentence = f"{found} is found by a preprocessing step, and there is no preproSpec."
+            faults.add(join_path(item.where, "dataset"), "preprocessing", sentence)
 
 
 def outputs(params: TaskParams, faults: Faults) -> None:
@@ -107,6 +118,7 @@ _RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (some_work, ("noInput", "nEvents", "nFiles", "totNumJobs", "pfnList", "hpoRequestData", "jobParameters")),
     (merging, ("mergeOutput", "mergeSpec", "log")),
     (library, ("buildSpec", "jobParameters")),
+    (preprocessing, ("preproSpec", "jobParameters")),
     (outputs, ("noInput", "nEvents", "nFiles", "nEventsPerJob", "nFilesPerJob", "jobParameters", "log", "log_merge",
                "loadXML", "onSiteMerging")),
     (in_or_out, ("jobParameters", "log")),

@@ -7,8 +7,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from tasks_app.params.schema import TaskParams
+from tasks_app.refining.analysis import refine_analysis
 from tasks_app.refining.generic import refine_generic
 from tasks_app.refining.layout import containers_of, item_of_stream
+from tasks_app.refining.policy import Policy
+from tasks_app.refining.production import refine_production
 from tasks_app.refining.values import (
     CannotRefine,
     DatasetSpec,
@@ -29,6 +32,7 @@ __all__ = [
     "NotYet",
     "OutputTemplate",
     "ParentView",
+    "Policy",
     "Refined",
     "Refiner",
     "Request",
@@ -50,7 +54,13 @@ class Rule(NamedTuple):
 
 
 # The first rule that fits decides. Refiners for a VO stand before the last line, which takes everything.
-REFINERS: tuple[Rule, ...] = (Rule(None, None, None, refine_generic),)
+REFINERS: tuple[Rule, ...] = (
+    Rule("atlas", "managed", None, refine_production),
+    Rule("atlas", "user", None, refine_analysis),
+    Rule("atlas", None, "prod", refine_production),
+    Rule("atlas", None, "anal", refine_analysis),
+    Rule(None, None, None, refine_generic),
+)
 
 
 def refiner_for(vo: str, prod_source_label: str, task_type: str, rules: Sequence[Rule] = REFINERS) -> Refiner:
@@ -71,15 +81,21 @@ def refine(
     parent: ParentView | None = None,
     defaults: Defaults | None = None,
     constituents: Mapping[str, Sequence[str]] | None = None,
+    policy: Policy | None = None,
+    preprocessed: Mapping[str, str] | None = None,
     rules: Sequence[Rule] = REFINERS,
 ) -> Refined:
     """Turn checked parameters into a task with datasets and templates.
 
     `user` is the owner, decided by the caller. `constituents` gives the datasets of the containers that
-    `containers_of(params)` names; a container that is not in it is used as one dataset.
-    Raises CannotRefine when the task is broken, NotYet when it has to wait.
+    `containers_of(params)` names; a container that is not in it is used as one dataset. `policy` is what configuration
+    and chance decide, `preprocessed` what a preprocessing step found.
+    Raises CannotRefine when the task is broken, NotYet when it has to wait, ParamErrors when the dictionary that a
+    refiner completed is not valid.
     """
     defaults = defaults or Defaults()
-    request = Request(params, task_id, user, now, parent, defaults, constituents or {})
+    request = Request(
+        params, task_id, user, now, parent, defaults, constituents or {}, policy or Policy(), preprocessed
+    )
     refiner = refiner_for(params.vo or defaults.vo, params.prod_source_label, params.task_type, rules)
     return refiner(request)

@@ -6,7 +6,7 @@ from tasks_app.params.schema import TaskParams
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.params.to_splitrule import from_params
 from tasks_app.refining.columns import event_service_mode, task_columns
-from tasks_app.refining.layout import Layout, lay_out, text_of
+from tasks_app.refining.layout import Layout, check_merging, lay_out, text_of
 from tasks_app.refining.values import CannotRefine, Defaults, NotYet, Refined, Request
 
 
@@ -15,8 +15,9 @@ def refine_generic(request: Request) -> Refined:
     check_parent(request)
     params = request.params
     layout = lay_out(request, event_service=event_service_mode(params) != 0)
-    rule = complete_rule(from_params(params), params, layout, request.defaults)
+    rule = complete_rule(from_params(params), params, layout, request.defaults, request.preprocessed is not None)
     text = text_of(layout, request)
+    check_merging(layout, params)
     trans_path = params.text("transPath") or request.defaults.trans_path
     return Refined(
         task=task_columns(request, rule, text, trans_path),
@@ -38,7 +39,9 @@ def check_parent(request: Request) -> None:
         raise NotYet(f"The parent task {parent.task_id} is {parent.status}; this task starts when that is done.")
 
 
-def complete_rule(rule: SplitRule, params: TaskParams, layout: Layout, defaults: Defaults) -> SplitRule:
+def complete_rule(
+    rule: SplitRule, params: TaskParams, layout: Layout, defaults: Defaults, preprocessed: bool = False
+) -> SplitRule:
     """Add the codes that depend on datasets, sites, steps and the installation."""
     if layout.seed_offset:
         rule = rule.having("RS", layout.seed_offset)
@@ -47,7 +50,7 @@ def complete_rule(rule: SplitRule, params: TaskParams, layout: Layout, defaults:
     if params.spec("buildSpec") is not None:
         rule = rule.having("UB", 1)
     if params.spec("preproSpec") is not None:
-        rule = rule.having("UP", 1)
+        rule = rule.having("UP", 2 if preprocessed else 1)
     limited = (1 if params.names("includedSite") else 0) + (2 if params.names("excludedSite") else 0)
     if limited:
         rule = rule.having("LS", limited)

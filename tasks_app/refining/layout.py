@@ -79,9 +79,9 @@ def lay_out(request: Request, *, event_service: bool) -> Layout:
             continue
         _add_item(layout, item, request)
     for item in params.logs:
-        _add_output(layout, item, request, is_log=True)
+        add_output(layout, item, request, is_log=True)
     for item in params.merge_logs:
-        _add_output(layout, item, request, is_log=True, stream="LOG_MERGE")
+        add_output(layout, item, request, is_log=True, stream="LOG_MERGE")
     if RANDOM_SEED in names_in("".join(layout.text)):
         layout.add(DatasetSpec(RANDOM_SEED, "random_seed", RANDOM_SEED))
     if params.flag("mergeOutput"):
@@ -96,7 +96,7 @@ def _add_item(layout: Layout, item: Item, request: Request) -> None:
     elif item.is_template and item.param_type in ("output", "log"):
         is_log = item.param_type == "log"
         stream = "LOG_MERGE" if item.flag("mergeOnly") else None
-        stream = _add_output(layout, item, request, is_log=is_log, stream=stream)
+        stream = add_output(layout, item, request, is_log=is_log, stream=stream)
         before, name, after = item.value.rpartition(item.file_name)
         value = f"{before}${{{stream}}}{after}" if name else item.value
     elif item.param_type == "number":
@@ -151,15 +151,20 @@ def _note_offset(layout: Layout, item: Item) -> None:
         layout.event_offset = offset
 
 
-def _add_output(layout: Layout, item: Item, request: Request, *, is_log: bool, stream: str | None = None) -> str:
-    """Add an output and return its stream: OUTPUT0, OUTPUT1, … or LOG0, LOG1, … in order."""
+def add_output(
+    layout: Layout, item: Item, request: Request, *, is_log: bool, stream: str | None = None, type_as: str | None = None
+) -> str:
+    """Add an output and return its stream: OUTPUT0, OUTPUT1, … or LOG0, LOG1, … in order.
+
+    `type_as` is the dataset's type when it is not that of the output. Raises CannotRefine for a bad name.
+    """
     kind = "log" if is_log else "output"
     if stream is None:
         count = sum(t.outtype == kind and t.streamname != "LOG_MERGE" for t in layout.templates)
         stream = f"{kind.upper()}{count}"
-    name, type_ = item.datasets[0], f"tmpl_{kind}"
+    name, type_ = item.datasets[0], f"tmpl_{type_as or kind}"
     if not request.defaults.output_templates:
-        name, type_ = name.rstrip("/"), kind
+        name, type_ = name.rstrip("/"), type_as or kind
     place = layout.known(name, (type_,))
     if place is None:
         place = layout.add(
@@ -171,7 +176,7 @@ def _add_output(layout: Layout, item: Item, request: Request, *, is_log: bool, s
                 attributes=attributes_of(item),
                 containername=item.text("container"),
                 storagetoken=item.text("token"),
-                destination=item.text("destination"),
+                destination=item.text("destination") or request.params.text("destination"),
             )
         )
     try:
@@ -184,7 +189,11 @@ def _add_output(layout: Layout, item: Item, request: Request, *, is_log: bool, s
 
 
 def _add_unmerged(layout: Layout, request: Request) -> None:
-    """Jobs write to datasets of their own first; merge jobs read those and write the outputs that users see."""
+    """Jobs write to datasets of their own first; merge jobs read those and write the outputs that users see.
+
+    The stream of such a dataset is that of the merge job's input, `TRN_OUTPUT0`; the stream of its template that of the
+    output which the first job writes, `OUTPUT0`.
+    """
     at_end = request.params.flag("umNameAtEnd")
 
     def unmerged(name: str) -> str:
@@ -199,15 +208,15 @@ def _add_unmerged(layout: Layout, request: Request) -> None:
         if template.dataset not in places:
             type_ = f"tmpl_trn_{template.outtype}" if request.defaults.output_templates else f"trn_{template.outtype}"
             spec = replace(
-                final, datasetname=unmerged(final.datasetname), type=type_, provenance=template.dataset,
-                containername=None, destination=None,
+                final, datasetname=unmerged(final.datasetname), type=type_, streamname=f"TRN_{template.streamname}",
+                provenance=template.dataset, containername=None, destination=None,
             )  # fmt: skip
             places[template.dataset] = layout.add(spec)
         layout.templates.append(
             replace(
                 template,
                 dataset=places[template.dataset],
-                filenametemplate=f"{UNMERGED}.{template.filenametemplate}",
+                filenametemplate=unmerged(template.filenametemplate),
             )
         )
 
@@ -247,3 +256,22 @@ def _check_text(text: str, layout: Layout) -> None:
         compile_template(text, streams=layout.streams)
     except BadTemplate as error:
         raise CannotRefine(str(error)) from error
+
+
+def check_merging(layout: Layout, params: TaskParams) -> None:
+    """Raises CannotRefine when the command line of merge jobs can never be filled."""
+    spec = params.spec("mergeSpec")
+    if spec is None or not params.flag("mergeOutput"):
+        return
+    text = str(spec["jobParameters"])
+    streams = layout.streams | {d.streamname for d in layout.datasets if d.streamname and "trn_" in d.type}
+    for name in names_in(text):
+        if is_ours(name) and name not in VALUE_NAMES and name not in streams:
+            given = ", ".join(sorted(streams))
+            raise CannotRefine(
+                f"mergeSpec uses ${{{name}}}, and no output gives that stream; the streams are: {given}."
+            )
+    try:
+        compile_template(text, streams=streams)
+    except BadTemplate as error:
+        raise CannotRefine(f"mergeSpec: {error}") from error

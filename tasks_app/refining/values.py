@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from tasks_app.params.schema import TaskParams
+from tasks_app.refining.policy import Policy
 
 
 class CannotRefine(Exception):
@@ -95,13 +96,16 @@ class Refined:
     """A task ready to be stored.
 
     `task` has the lower-case column names of jedi_tasks as keys. `job_params_template` is the text for
-    `placeholders.compile_template`.
+    `placeholders.compile_template`. `params` is the dictionary to be stored back when the refiner completed it.
+    `transient` names outputs of the parent that may be deleted when this task has read them.
     """
 
     task: Mapping[str, object]
     datasets: tuple[DatasetSpec, ...]
     templates: tuple[OutputTemplate, ...]
     job_params_template: str
+    params: Mapping[str, object] | None = None
+    transient: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,7 @@ class Request:
     """Everything that a refiner may read.
 
     `constituents` holds the datasets of each container that was looked up before (`containers_of` names them).
+    `preprocessed` holds what the preprocessing step found, by name; None before it ran.
     """
 
     params: TaskParams
@@ -118,6 +123,8 @@ class Request:
     parent: ParentView | None = None
     defaults: Defaults = field(default_factory=Defaults)
     constituents: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    policy: Policy = field(default_factory=Policy)
+    preprocessed: Mapping[str, str] | None = None
 
 
 class Refiner(Protocol):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
 
@@ -82,14 +83,36 @@ class Group(NamedTuple):
     walltime_s: float
 
 
+class End(StrEnum):
+    """Why a job ended where it did, in the order in which the reasons are looked at."""
+
+    JUMP = "the events do not continue"
+    BOUNDARY = "another boundary begins"
+    LUMIBLOCK = "another luminosity block begins"
+    NAME = "the fields of the name differ"
+    FILES = "number of files"
+    SIZE = "size"
+    WALLTIME = "wall time"
+    EVENTS = "number of events"
+    OUTPUT = "size of the largest output"
+    DISK = "disk of the site"
+    TOTAL = "number of files of all datasets"
+    INPUT = "no more input"
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
     """Groups, one a job, and the master files that are left.
 
-    Files are left when the last group could still grow, or when the secondary `short_of` (its dataset id) has not
-    enough files for the next job.
+    Files are left in `rest` when the last group could still grow, when the secondary `short_of` (its dataset id) has
+    not enough files for the next job, or when the next job would be shorter than the site's least wall time
+    (`too_short`): then another site has to take it. `left_out` holds the files of incomplete jobs that were not to be
+    made. `ends` counts why the jobs ended.
     """
 
     groups: list[Group]
     rest: Sequence[InputFile]
     short_of: int | None = None
+    too_short: bool = False
+    left_out: Sequence[InputFile] = ()
+    ends: Mapping[End, int] = field(default_factory=dict)

@@ -16,6 +16,7 @@ DEFAULT_MAX_FILES = 200
 MERGE_MAX_FILES = 50
 MERGE_WORK_BYTES = 500 * MB
 MERGE_GROWTH = 1.2
+MERGE_FIRST_FIELD = 5
 MOST_FILES = 1000
 
 _FACTORS = {"B": 1, "kB": 1024, "MB": MB, "GB": GB}
@@ -64,6 +65,9 @@ class SplitLimits:
 
     `files_per_job` is exact, the others are upper limits. `max_size_bytes` covers inputs, outputs and work folder, and
     has `SLACK_BYTES` of room for outputs on top of what the user asked for. A single file may break any of them.
+    With `dynamic_events`, the number of files counts names, and a job whose expected wall time is known to be below
+    `min_walltime_s` is not made at this site. `name_fields`: files of one job agree in these fields of their names.
+    `merge_growth`: bytes of merged output for each byte of input, stream by stream.
     """
 
     files_per_job: int | None = None
@@ -82,7 +86,10 @@ class SplitLimits:
     walltime_s_per_mb: float = 0.0
     direct_io: bool = False
     dynamic_events: bool = False
+    min_walltime_s: float | None = None
     respect_lumiblock: bool = False
+    name_fields: tuple[int, ...] = ()
+    merge_growth: float = 0.0
     boundaries: Boundaries = Boundaries.NONE
 
     @property
@@ -93,7 +100,8 @@ class SplitLimits:
         return self.max_size_bytes
 
     def without_limits(self) -> SplitLimits:
-        """The same estimates, but no limit except the number of files: for boundaries that are one job each."""
+        """The same estimates, but no limit except the number of files: for boundaries that are one job each, and for
+        jobs that merge on their site."""
         return replace(
             self, files_per_job=None, max_files=MOST_FILES, events_per_job=None, max_size_bytes=2**62,
             max_disk_bytes=None, max_output_bytes=None, max_walltime_s=None,
@@ -112,10 +120,10 @@ def limits_for(
     if scouting and files is None and events is None and "LX" not in rule and not rule.flag("RR"):
         files = 1
     if dynamic:
-        events = rule.get_int("MX")
+        files, events = None, rule.get_int("MX") or None
     per_mb, per_event = _output(task)
     work_bytes = _work_bytes(task)
-    return SplitLimits(
+    limits = SplitLimits(
         files_per_job=min(files, MOST_FILES) if files else None,
         max_files=min(rule.get_int("MF") or DEFAULT_MAX_FILES, MOST_FILES),
         events_per_job=events,
@@ -130,15 +138,22 @@ def limits_for(
         walltime_s_per_mb=abs(task.walltime_s_per_mb or 0) if not task.cpu_time else 0,
         direct_io=site.direct_io,
         dynamic_events=dynamic,
+        min_walltime_s=site.min_time_s if dynamic else None,
         respect_lumiblock=rule.flag("RL"),
+        name_fields=rule.name_fields if rule.flag("UF") else (),
         boundaries=_boundaries(rule),
     )
+    if rule.flag("OM"):
+        return replace(limits.without_limits(), files_per_job=limits.files_per_job)
+    return limits
 
 
 def _merge_limits(rule: SplitRule, task: TaskNumbers, site: SiteNumbers) -> SplitLimits:
     files = rule.get_int("ZF") or None
     most_bytes = (rule.get_int("ZG") or 5) * GB
     work_bytes = max(_work_bytes(task), MERGE_WORK_BYTES)
+    # Names of unmerged files begin with fields of their own; what was taken from the inputs comes after those.
+    names = range(MERGE_FIRST_FIELD, MERGE_FIRST_FIELD + len(rule.name_fields)) if rule.flag("UF") else ()
     return SplitLimits(
         files_per_job=files,
         max_files=min(rule.get_int("ZM") or MERGE_MAX_FILES, MOST_FILES),
@@ -147,11 +162,19 @@ def _merge_limits(rule: SplitRule, task: TaskNumbers, site: SiteNumbers) -> Spli
         max_disk_bytes=site.max_work_dir_bytes,
         max_output_bytes=most_bytes,
         max_walltime_s=site.max_time_s,
-        output_bytes_per_mb=MERGE_GROWTH * MB,
+        merge_growth=MERGE_GROWTH,
+        name_fields=tuple(names),
         work_bytes=work_bytes,
         base_walltime_s=task.base_walltime_s or 0,
         boundaries=Boundaries.TOGETHER,
     )
+
+
+def reads_directly(rule: SplitRule, *, capable: bool, enforced: bool = False, merging: bool = False) -> bool:
+    """Whether jobs of a task read their inputs over the network instead of copying them, at a site that can or must."""
+    if merging:
+        return False
+    return enforced or (capable and "IL" in rule and not rule.flag("LI"))
 
 
 def _sharers(rule: SplitRule) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 _PART = re.compile(r"\$\{(SN(?:/P|:[^{}]*)?|MIDDLENAME)\}|\$(JEDITASKID|JOBSETID|PANDAID)\b|%")
 _FORMAT = re.compile(r"%?0?(\d{1,2})?d")
@@ -97,3 +98,13 @@ def middle_name(source: str, fields: Sequence[int]) -> str:
     pieces = _FIELDS.split(source.rpartition(":")[2].rstrip("/"))
     chosen = [pieces[number - 1] for number in fields if 0 < number <= len(pieces) and pieces[number - 1]]
     return "".join(f".{piece}" for piece in chosen)
+
+
+def library_dataset(task_id: int, now: datetime) -> str:
+    """Name of the dataset that keeps the library of a build step: of the time, and of the task's number."""
+    return f"panda.{now:%m%d%H%M%S}.{now.microsecond:06d}.lib._{task_id:06d}"
+
+
+def library_files(dataset: str, file_id: int) -> tuple[str, str]:
+    """Names of the library and of the log of a build job."""
+    return f"{dataset}.{file_id}.lib.tgz", f"{dataset}.{file_id}.log.tgz"

@@ -15,7 +15,7 @@ MOST_PER_JOB = 10_000
 class Cursor:
     """Reads one secondary dataset from front to back, job by job.
 
-    `bytes_for` looks ahead and changes nothing; `take` moves on.
+    `bytes_for` and `events_for` look ahead and change nothing; `take` moves on. `position` may be set back.
     """
 
     def __init__(self, secondary: Secondary, *, by_boundary: bool) -> None:
@@ -23,13 +23,20 @@ class Cursor:
         self.files = secondary.files
         self.position = 0
         self._sizes = [0, *accumulate(file.size for file in self.files)]
-        self._events = [0, *accumulate(events_of(file) for file in self.files)] if secondary.event_ratio else []
+        self._events_before: list[int] | None = None
         self._of_boundary: dict[int, list[InputFile]] | None = None
         if by_boundary and any(file.boundary is not None for file in self.files):
             self._of_boundary = {}
             for file in self.files:
                 if file.boundary is not None:
                     self._of_boundary.setdefault(file.boundary, []).append(file)
+
+    @property
+    def _events(self) -> list[int]:
+        """Events before each file, and of all. Counted when somebody asks."""
+        if self._events_before is None:
+            self._events_before = [0, *accumulate(events_of(file) for file in self.files)]
+        return self._events_before
 
     @property
     def wraps(self) -> bool:
@@ -75,15 +82,24 @@ class Cursor:
     def bytes_for(self, masters: Sequence[InputFile], number: int) -> int:
         if self._of_boundary is not None:
             return sum(file.size for file in self._matching(masters))
+        return self._sum_of_next(self._sizes, number)
+
+    def events_for(self, masters: Sequence[InputFile], number: int) -> int:
+        """Events of the files that a job would get."""
+        if self._of_boundary is not None:
+            return sum(events_of(file) for file in self._matching(masters))
+        return self._sum_of_next(self._events, number)
+
+    def _sum_of_next(self, before: list[int], number: int) -> int:
         if self.secondary.nosplit:
-            return self._sizes[-1]
+            return before[-1]
         start = self._start(number)
         end = start + number
         last = len(self.files)
         if end <= last:
-            return self._sizes[end] - self._sizes[start]
-        around = self._sizes[end - last] if self.wraps else 0
-        return self._sizes[-1] - self._sizes[start] + around
+            return before[end] - before[start]
+        around = before[end - last] if self.wraps else 0
+        return before[-1] - before[start] + around
 
     def take(self, masters: Sequence[InputFile], number: int) -> Sequence[InputFile]:
         """The files of the next job."""

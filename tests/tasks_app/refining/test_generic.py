@@ -29,7 +29,8 @@ NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
 def refined(raw: dict[str, Any], **more: Any) -> Refined:
-    return refine(parse(raw), **{"task_id": 10_000_007, "user": "Mia Muon", "now": NOW, **more})
+    rules = (Rule(None, None, None, refine_generic),)
+    return refine(parse(raw), **{"task_id": 10_000_007, "user": "Mia Muon", "now": NOW, "rules": rules, **more})
 
 
 def rule_of(result: Refined) -> SplitRule:
@@ -183,8 +184,35 @@ def test_merging_adds_datasets_for_unmerged_files() -> None:
 
 
 def test_unmerged_names_can_have_their_mark_at_the_end() -> None:
-    names = [s.datasetname for s in refined(d.reconstruction(umNameAtEnd=True)).datasets]
-    assert "data.AOD.r1.panda.um" in names
+    result = refined(d.reconstruction(umNameAtEnd=True))
+    assert "data.AOD.r1.panda.um" in [s.datasetname for s in result.datasets]
+    assert "AOD.r1._${SN}.root.panda.um" in [t.filenametemplate for t in result.templates]
+
+
+def test_unmerged_datasets_are_the_input_streams_of_merge_jobs() -> None:
+    result = refined(d.reconstruction())
+    assert [s.streamname for s in result.datasets if s.type.startswith("trn_")] == ["TRN_OUTPUT0", "TRN_LOG0"]
+    written = [t.streamname for t in result.templates if result.datasets[t.dataset].type.startswith("trn_")]
+    assert written == ["OUTPUT0", "LOG0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [("--in=${TRN_OUTPUT7}", "mergeSpec uses .*TRN_OUTPUT7"), ("--in=${TRN_OUTPUT0/Q}", "mergeSpec: .*not a form")],
+)
+def test_merge_jobs_that_can_never_be_filled_break_the_task(text: str, sentence: str) -> None:
+    with pytest.raises(CannotRefine, match=sentence):
+        refined(d.reconstruction(mergeSpec={"jobParameters": text}))
+
+
+def test_groups_of_streams_are_a_form_of_merging() -> None:
+    assert refined(d.reconstruction(mergeSpec={"jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG:LOG}"})).templates
+
+
+def test_one_destination_serves_all_outputs_that_name_none() -> None:
+    items = [d.template("output", "a.${SN}", "a"), d.template("output", "b.${SN}", "b", destination="OWN")]
+    datasets = refined(d.smallest(jobParameters=items, destination="ALL", log=d.log())).datasets
+    assert [s.destination for s in datasets if s.type in ("output", "log")] == ["ALL", "OWN", "ALL"]
 
 
 def test_logs_of_merge_jobs_are_a_stream_of_their_own() -> None:

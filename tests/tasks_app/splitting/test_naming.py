@@ -1,10 +1,19 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks_app.splitting.naming import BadNameTemplate, NameTemplate, middle_name, output_name
+from tasks_app.splitting.naming import (
+    BadNameTemplate,
+    NameTemplate,
+    library_dataset,
+    library_files,
+    middle_name,
+    output_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -67,3 +76,9 @@ def test_different_serial_numbers_give_different_names(serials: list[int], text:
 )
 def test_fields_of_the_input_name_go_into_the_output_name(source: str, fields: tuple[int, ...], middle: str) -> None:
     assert middle_name(source, fields) == middle
+
+
+def test_a_library_is_named_by_time_and_task() -> None:
+    dataset = library_dataset(77, datetime(2026, 5, 4, 12, 30, 59, 42, UTC))
+    assert dataset == "panda.0504123059.000042.lib._000077"
+    assert library_files(dataset, 9) == (f"{dataset}.9.lib.tgz", f"{dataset}.9.log.tgz")
