@@ -29,6 +29,8 @@ ME = "feeder"
 LIMIT = 20
 DEFAULT_ATTEMPTS = 3
 PAGE = 50_000
+MOST_FILES = 5_000_000
+"""Files or ranges of one input dataset; feeding them takes a minute or two."""
 CHECK_DAYS = 3650
 
 
@@ -138,6 +140,7 @@ def _feed_dataset(task: _Task, dataset: Dataset) -> int:
         task.fence,
     )
     if dataset.type == "pseudo_input":
+        _check_number(dataset, _expected_records(task))
         if dataset.status != DatasetStatus.READY:
             feed(target, _pseudo_pages(task, dataset), timezone.now(), slice_page=_sliced_already)
         _conclude(dataset, mutable=False)
@@ -150,6 +153,7 @@ def _feed_dataset(task: _Task, dataset: Dataset) -> int:
         if task.parent_runs:
             raise NotThereYetError(f"{exc}; the parent task may still make it") from exc
         raise CannotFeedError(str(exc)) from exc
+    _check_number(dataset, info.files)
     mutable = info.open and (task.parent_runs or task.rule.flag("RC"))
     if task.parent_runs and not mutable and info.files == 0:
         raise NotThereYetError(f"the dataset {dataset.name} is empty and its parent task runs")
@@ -158,6 +162,18 @@ def _feed_dataset(task: _Task, dataset: Dataset) -> int:
         feed(target, pages, timezone.now(), slice_page=_slicer(task, dataset))
     _conclude(dataset, mutable=mutable)
     return _count(dataset.id)
+
+
+def _check_number(dataset: Dataset, files: int) -> None:
+    """Raise CannotFeedError when a dataset is so large that it would hold up everybody else's."""
+    if files > MOST_FILES:
+        raise CannotFeedError(f"the input {dataset.name} has {files} files or ranges, a task may have {MOST_FILES}")
+
+
+def _expected_records(task: _Task) -> int:
+    """Records that an input in name only will have at most."""
+    events, per_job = task.raw.get("nEvents"), task.rule.get_int("NE")
+    return max(int(task.raw.get("nFiles") or 0), -(-int(events) // per_job) if events and per_job else 0)
 
 
 def _count(dataset_id: int) -> int:

@@ -16,6 +16,7 @@ from tasks_app.ddm import data_management
 from tasks_app.models import Dataset, JobParamsTemplate, OutputTemplate, Task, TaskParams
 from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.params.schema import ParamErrors, parse
+from tasks_app.params.schema import TaskParams as Params
 from tasks_app.refining.base import CannotRefine, DatasetSpec, NotYet, ParentView, Policy, Refined, refine
 from tasks_app.scopes import scope_of
 from tasks_app.states import DatasetStatus, TaskStatus
@@ -44,6 +45,7 @@ def _refine(task_id: int, fence: int) -> None:
     parent = _parent_of(task)
     try:
         params = parse(TaskParams.objects.get(pk=task_id).params)
+        _check_steps(params)
         found = refine(params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent, policy=POLICY)
         refined = _check_names(task_id, found)
     except NotYet as exc:
@@ -55,6 +57,22 @@ def _refine(task_id: int, fence: int) -> None:
         moves.break_task(task_id, fence, by=ME, reason=str(exc))
     else:
         _store(task_id, fence, refined)
+
+
+NOT_AVAILABLE = {
+    "mergeOutput": "merging inside a task",
+    "buildSpec": "build jobs",
+    "preproSpec": "preprocessing",
+    "nEventsPerWorker": "event service",
+}
+"""Steps that this site does not take yet: a task that asks for one would run without it, so it is refused."""
+
+
+def _check_steps(params: Params) -> None:
+    """Raise CannotRefine when the task asks for a step that this site cannot take."""
+    for key, what in NOT_AVAILABLE.items():
+        if params.raw.get(key):
+            raise CannotRefine(f"{key} asks for {what}, which this site does not offer")
 
 
 def _parent_of(task: Task) -> ParentView | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.contrib.postgres.indexes import HashIndex
 from django.db import models
 from django.db.models import F
 from django.db.models.functions import Now
@@ -83,7 +82,7 @@ class File(models.Model):
         # In the database the primary key is (jeditaskid, datasetid, fileid), since the table is partitioned by task.
         indexes = [
             models.Index(fields=["id"], name="jedi_contents_fileid"),
-            HashIndex(fields=["lfn"], name="jedi_contents_lfn"),
+            models.Index(fields=["lfn"], name="jedi_contents_lfn"),
         ]
 
     def __str__(self) -> str:

@@ -60,7 +60,7 @@ class Site:
     @property
     def database(self) -> str:
         """Address of the embedded server, from the environment of the site's own children."""
-        for child in psutil.Process(self.process.pid).children(recursive=True):
+        for child, _ in self.processes():
             with contextlib.suppress(psutil.Error):
                 if url := child.environ().get("DATABASE_URL"):
                     return url
@@ -83,14 +83,22 @@ class Site:
         with psycopg.connect(self.database) as connection:
             return connection.execute(sql).fetchall()  # type: ignore[arg-type]
 
-    def victims(self) -> list[psutil.Process]:
-        """All processes of the site but the one that watches over them and the database server."""
+    def processes(self) -> list[tuple[psutil.Process, str]]:
+        """All processes below the one that watches over them, with their names."""
         found = []
-        for child in psutil.Process(self.process.pid).children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                if child.name() != "postgres":
-                    found.append(child)
+        with contextlib.suppress(psutil.Error):
+            for child in psutil.Process(self.process.pid).children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    found.append((child, child.name()))
         return found
+
+    def victims(self) -> list[psutil.Process]:
+        """All of them but the database server's."""
+        return [process for process, name in self.processes() if name != "postgres"]
+
+    def server(self) -> psutil.Process | None:
+        """The database server's main process."""
+        return next((process for process, name in self.processes() if name == "postgres"), None)
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
@@ -161,8 +169,7 @@ def test_killed_processes_lose_nothing_and_do_nothing_twice(site: Site) -> None:
 def kill_database(site: Site) -> None:
     """The server dies without a word, as in a power cut; what was answered before is there after."""
     before = finished(site)
-    servers = [c for c in psutil.Process(site.process.pid).children(recursive=True) if c.name() == "postgres"]
-    servers[0].kill()
+    wait_for(site.server, "a database server").kill()
     assert wait_for(lambda: finished(site) >= before, "the database's return") is True
 
 

@@ -147,6 +147,22 @@ def test_an_unknown_dataset_breaks_the_task_with_its_name_as_the_reason() -> Non
     assert TaskStatusLog.objects.filter(task_id=made, status="broken").count() == 1
 
 
+def test_a_task_that_asks_for_a_step_that_the_site_does_not_offer_is_broken_with_the_reason() -> None:
+    add_dataset("lab.data", 2)
+    spec = {"transPath": "run_command", "jobParameters": "-- cat ${IN} > ${OUT}"}
+    made = submit(parameters("lab.t", reads("lab.data"), nFilesPerJob=1, mergeOutput=True, mergeSpec=spec))
+    settle()
+    assert status(made) == "broken"
+    assert "mergeOutput asks for merging inside a task" in (task(made).error_dialog or "")
+
+
+def test_a_task_of_a_thousand_million_ranges_is_broken_with_the_number() -> None:
+    made = submit(parameters("lab.t", noInput=True, nEvents=1_000_000_000, nEventsPerJob=1))
+    settle()
+    assert status(made) == "broken"
+    assert "1000000000 files or ranges" in (task(made).error_dialog or "")
+
+
 def test_an_empty_dataset_breaks_the_task() -> None:
     add_dataset("lab.empty")
     made = submit(parameters("lab.t", reads("lab.empty"), nFilesPerJob=1))
