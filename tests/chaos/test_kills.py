@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,9 @@ class Site:
     def url(self) -> str:
         return self.said().split("The site is at ")[1].split()[0].rstrip("/")
 
-    @property
+    @cached_property
     def database(self) -> str:
-        """Address of the embedded server, from the environment of the site's own children."""
+        """Address of the embedded server, from the environment of the site's own children. It stays the same."""
         for child, _ in self.processes():
             with contextlib.suppress(psutil.Error):
                 if url := child.environ().get("DATABASE_URL"):
@@ -168,7 +169,7 @@ def test_killed_processes_lose_nothing_and_do_nothing_twice(site: Site) -> None:
 
 def kill_database(site: Site) -> None:
     """The server dies without a word, as in a power cut; what was answered before is there after."""
-    before = finished(site)
+    before = wait_for(lambda: finished(site) or None, "a finished job")
     wait_for(site.server, "a database server").kill()
     assert wait_for(lambda: finished(site) >= before, "the database's return") is True
 

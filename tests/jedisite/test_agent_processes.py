@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.jedisite.probe.apps import LEASE_S, PERIOD_S, TABLE
+from tests.jedisite.probe.apps import PERIOD_S, TABLE
 
 from .waiting import until
 
@@ -135,9 +135,3 @@ def test_each_due_pass_runs_once_and_goes_on_after_a_cluster_is_killed_in_the_mi
     assert value(database, "SELECT count(*) FROM probe_passes") <= float(span) / PERIOD_S + 3
     if killed_in_a_pass:
         assert cut_off >= 1
-        waited = value(
-            database,
-            """SELECT extract(epoch FROM (SELECT min(n.began) FROM probe_passes n WHERE n.id > p.id) - p.began)
-                 FROM probe_passes p WHERE p.ended IS NULL ORDER BY p.id LIMIT 1""",
-        )
-        assert waited >= LEASE_S - 0.05, "the lease of the killed pass was respected, and then taken over"
