@@ -34,7 +34,7 @@ SWITCHES = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium; a test that wants it is skipped where it is not installed, unless JEDI_TEST_ALL is set."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
