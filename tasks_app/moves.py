@@ -14,7 +14,7 @@ from django.utils import timezone
 from jedisite import audit
 from jedisite.agents import kick, renew_lease
 from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
-from tasks_app.states import COMMAND_ACCEPTED_IN, TASK_FINAL, IllegalMoveError, TaskCommand, TaskStatus, check_task_move
+from tasks_app.states import COMMAND_ACCEPTED_IN, IllegalMoveError, TaskCommand, TaskStatus, check_task_move
 
 log = structlog.get_logger(__name__)
 HOST = socket.gethostname()[:128]
@@ -251,10 +251,6 @@ def still_holds(task_id: int, fence: int) -> bool:
         return cursor.fetchone() is not None
 
 
-def is_final(status: str) -> bool:
-    return TaskStatus(status) in TASK_FINAL
-
-
 __all__ = [
     "CommandRefusedError",
     "IllegalMoveError",
@@ -264,7 +260,6 @@ __all__ = [
     "claim_tasks",
     "for_each",
     "give_command",
-    "is_final",
     "move_task",
     "next_task_id",
     "release_task",

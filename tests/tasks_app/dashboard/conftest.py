@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
@@ -15,9 +14,6 @@ from django.utils import timezone
 
 from brokerage_app.models import Queue, VerdictRecord
 from tasks_app.models import Dataset, Job, JobFile, JobRetryHistory, JobStatusLog, Task, TaskParams, TaskStatusLog
-
-FIRST_TASK = 20_000_000
-FIRST_JOB = 6_000_000_000
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,29 +37,6 @@ def reader(ada: User, client: Client) -> Client:
 def operator(db: None, client: Client) -> Client:
     client.force_login(User.objects.create_superuser("grace", password="compiler-of-1952"))
     return client
-
-
-@pytest.fixture
-def make_task(db: None) -> Callable[..., Task]:
-    made = iter(range(FIRST_TASK, FIRST_TASK + 10_000))
-
-    def make(**changes: Any) -> Task:
-        number = changes.pop("id", None) or next(made)
-        values = {"name": f"user.ada.{number}", "status": "running", "user": "ada", "task_type": "anal", **changes}
-        return Task.objects.create(id=number, **values)
-
-    return make
-
-
-@pytest.fixture
-def make_job(db: None) -> Callable[..., Job]:
-    made = iter(range(FIRST_JOB, FIRST_JOB + 10_000))
-
-    def make(**changes: Any) -> Job:
-        number = changes.pop("id", None) or next(made)
-        return Job.objects.create(id=number, **{"status": "running", "site": "SITE_A", "user": "ada", **changes})
-
-    return make
 
 
 @pytest.fixture
