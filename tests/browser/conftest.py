@@ -13,8 +13,6 @@ from tests.tasks_app.dashboard.conftest import (  # noqa: F401 - the same filled
     ada,
     busy_task,
     failed_job,
-    make_job,
-    make_task,
     operator,
     reader,
     sites,
