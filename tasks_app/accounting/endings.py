@@ -2,28 +2,97 @@
 
 from __future__ import annotations
 
-from jedisite.sql import hot_cursor
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import psycopg
+
+from jedisite.sql import hot_cursor, numbers, texts
+from tasks_app.accounting.killcodes import Kill, KilledJob, When, error_code, kill_result
 from tasks_app.accounting.outcomes import Outcome, book
 from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus
 
-_QUEUED = sorted(JOB_QUEUED)
-_AT_PILOT = sorted(JOB_AT_PILOT)
+
+class KillOrder(NamedTuple):
+    """One job that is to be killed, as its locked row says it is; the code of the kill and a sentence for people."""
+
+    job_id: int
+    task_id: int | None
+    job: KilledJob
+    code: int
+    reason: str
 
 
-def end_jobs(task_id: int, *, by: str, reason: str, running_too: bool = True) -> str:
-    """Cancel the queued jobs of a task now, and tell the pilots of the others to stop. Returns what was done."""
+class Killed(NamedTuple):
+    """How many jobs ended at once, and how many pilots were told to stop theirs."""
+
+    ended: int
+    told: int
+
+
+def kill_jobs(
+    cursor: psycopg.Cursor[Any], orders: Iterable[KillOrder], *, by: str, production_role: bool = False,
+    keep_unmerged: bool = False,
+) -> Killed:  # fmt: skip
+    """Kill jobs whose rows the caller's transaction has locked, in the order of their ids; see `kill_result`.
+
+    The code stays on the job, in the error of the task buffer, so that a job which its pilot stops later ends as the
+    code says. A job that was told to stop already is not told again.
+    """
+    outcomes, told = [], []
+    for order in orders:
+        result = kill_result(order.code, order.job, production_role=production_role, keep_unmerged=keep_unmerged)
+        if result.when == When.NOW:
+            outcomes.append(
+                Outcome(
+                    order.job_id, order.task_id, result.status, "taskbuffer", error_code(order.code), order.reason,
+                    by=by, sub_status=result.sub_status,
+                )
+            )  # fmt: skip
+        elif result.when == When.NEXT_HEARTBEAT:
+            told.append(order)
+    if told:
+        cursor.execute(
+            """UPDATE jobs j SET commandtopilot = 'tobekilled', taskbuffererrorcode = k.code,
+                      taskbuffererrordiag = left(k.reason, 500), modificationtime = clock_timestamp()
+                 FROM unnest(%s::bigint[], %s::int[], %s::text[]) k (id, code, reason) WHERE j.pandaid = k.id""",
+            [
+                numbers(o.job_id for o in told),
+                numbers(error_code(o.code) for o in told),
+                texts(o.reason for o in told),
+            ],
+        )
+    return Killed(book(cursor, outcomes) if outcomes else 0, len(told))
+
+
+def end_jobs(
+    task_id: int, *, by: str, reason: str, code: int = Kill.JEDI, running_too: bool = True,
+    keep_unmerged: bool = False, production_role: bool = False,
+) -> str:  # fmt: skip
+    """Kill the jobs of a task with a code of the table of kill codes. Returns what was done, as a sentence.
+
+    Queued jobs and those that wait for their merge end now, cancelled or closed as the code says; pilots of the others
+    are told to stop, or with a forcing code those end now too. `running_too` False leaves jobs at pilots alone,
+    `keep_unmerged` those that wait for their merge. Jobs whose final report is being booked always end by that.
+    """
+    wanted = JOB_QUEUED | {JobStatus.MERGING} | (JOB_AT_PILOT if running_too else frozenset())
     with hot_cursor() as cursor:
         # All jobs are locked before any dataset is, as everybody does who ends jobs: else two of them could lock each other out.
         cursor.execute(
-            "SELECT pandaid, jobstatus FROM jobs WHERE jeditaskid = %s AND jobstatus = ANY(%s) ORDER BY pandaid FOR UPDATE",
-            [task_id, _QUEUED + _AT_PILOT],
+            """SELECT pandaid, jobstatus, coalesce(prodsourcelabel, ''), coalesce(eventservice, 0) > 0 FROM jobs
+                WHERE jeditaskid = %s AND jobstatus = ANY(%s) ORDER BY pandaid FOR UPDATE""",
+            [task_id, sorted(wanted)],
         )
-        found = cursor.fetchall()
-        queued = [job for job, status in found if status in JOB_QUEUED]
-        told = [job for job, status in found if status in JOB_AT_PILOT] if running_too else []
-        cursor.execute("UPDATE jobs SET commandtopilot = 'tobekilled' WHERE pandaid = ANY(%s)", [told])
-        book(cursor, [Outcome(i, task_id, JobStatus.CANCELLED, diag=reason, by=by) for i in queued])
-    return f"{len(queued)} queued jobs were cancelled, {len(told)} running ones were told to stop"
+        orders = [
+            KillOrder(job, task_id, KilledJob(JobStatus(status), label, event_service), code, reason)
+            for job, status, label, event_service in cursor.fetchall()
+        ]
+        done = kill_jobs(cursor, orders, by=by, production_role=production_role, keep_unmerged=keep_unmerged)
+    queued = sum(o.job.status in JOB_QUEUED for o in orders)
+    became = kill_result(code, KilledJob(JobStatus.ACTIVATED)).status
+    sentence = f"{queued} queued jobs were {became}, {done.told} running ones were told to stop"
+    at_once = done.ended - queued
+    return f"{sentence}, {at_once} others were {became} at once" if at_once > 0 else sentence
 
 
 def open_jobs(task_id: int) -> int:

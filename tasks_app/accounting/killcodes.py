@@ -107,6 +107,20 @@ def kill_code(code: int | None) -> KillCode:
     return KILL_CODES.get(code or 0, KILL_CODES[Kill.USER])
 
 
+ERROR_BASE: Final = 100
+"""A killed job bears this plus its kill code as the error of the task buffer; 100 itself is a user's kill."""
+
+
+def error_code(code: int | None) -> int:
+    """The task buffer's error code of a job killed with `code`."""
+    return ERROR_BASE + kill_code(code).code
+
+
+def killed_with(error: int | None) -> KillCode:
+    """The kill code behind a task buffer's error code; None and every other error are a user's kill."""
+    return kill_code((error or ERROR_BASE) - ERROR_BASE)
+
+
 def kill_result(
     code: int | None, job: KilledJob, *, production_role: bool = False, keep_unmerged: bool = False
 ) -> KillResult:

@@ -16,6 +16,7 @@ from django.db import transaction
 
 from jedisite.agents import kick
 from jedisite.sql import hash_joins, hot_cursor, numbers, texts
+from tasks_app.accounting.killcodes import KillCode, killed_with
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import NewFile
 from tasks_app.states import JobStatus
@@ -52,6 +53,8 @@ class Outcome:
     diag: str = ""
     stored: tuple[tuple[Output, Mapping[str, Any]], ...] = field(default=())
     by: str = "adder"
+    sub_status: str | None = None
+    """Written with the end; None leaves what the job has."""
 
 
 COMPONENTS = {
@@ -63,13 +66,17 @@ COMPONENTS = {
 
 
 def judge(
-    job_id: int, task_id: int | None, status: str, reported: Mapping[str, Any], expected: Sequence[Output], killed: bool
-) -> Outcome:
-    """What a final report amounts to. A finished job must have reported every output; a killed one is cancelled."""
+    job_id: int, task_id: int | None, status: str, reported: Mapping[str, Any], expected: Sequence[Output],
+    killed: KillCode | None,
+) -> Outcome:  # fmt: skip
+    """What a final report amounts to. A finished job must have reported every output; one that was told to stop, and
+    did, ends as its kill code says."""
     stored = tuple((o, reported[o.lfn]) for o in expected if _usable(reported.get(o.lfn)))
     if status != JobStatus.FINISHED:
         logs = tuple((o, r) for o, r in stored if o.type == "log")
-        return Outcome(job_id, task_id, JobStatus.CANCELLED if killed else JobStatus.FAILED, stored=logs)
+        if killed:
+            return Outcome(job_id, task_id, killed.status, stored=logs, sub_status=killed.sub_status)
+        return Outcome(job_id, task_id, JobStatus.FAILED, stored=logs)
     here = {o.lfn for o, _ in stored}
     missing = [o.lfn for o in expected if o.lfn not in here]
     if missing:
@@ -112,7 +119,8 @@ def book_reports(limit: int = 1000) -> int:
         ids = [r[0] for r in reports]
         expected = _expected(cursor, ids)
         killed = _killed(cursor, ids)
-        book(cursor, [judge(i, t, s, json.loads(d), expected.get(i, ()), i in killed) for i, t, s, d in reports])
+        book(cursor, [judge(i, t, s, json.loads(d), expected.get(i, ()), killed.get(i)) for i, t, s, d in reports])
+        _forgive(cursor, list(killed))
         return len(reports)
 
 
@@ -128,9 +136,22 @@ def _expected(cursor: psycopg.Cursor[Any], ids: list[int]) -> dict[int, list[Out
     return found
 
 
-def _killed(cursor: psycopg.Cursor[Any], ids: list[int]) -> set[int]:
-    cursor.execute("SELECT pandaid FROM jobs WHERE pandaid = ANY(%s) AND commandtopilot = 'tobekilled'", [ids])
-    return {i for (i,) in cursor}
+def _killed(cursor: psycopg.Cursor[Any], ids: list[int]) -> dict[int, KillCode]:
+    """The kill code of each of these jobs that was told to stop."""
+    cursor.execute(
+        "SELECT pandaid, taskbuffererrorcode FROM jobs WHERE pandaid = ANY(%s) AND commandtopilot = 'tobekilled'", [ids]
+    )
+    return {job: killed_with(error) for job, error in cursor}
+
+
+def _forgive(cursor: psycopg.Cursor[Any], told: list[int]) -> None:
+    """Jobs that were told to stop and ended well all the same have no error."""
+    if told:
+        cursor.execute(
+            """UPDATE jobs SET taskbuffererrorcode = NULL, taskbuffererrordiag = NULL
+                WHERE pandaid = ANY(%s) AND jobstatus = 'finished'""",
+            [told],
+        )
 
 
 def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome]) -> int:
@@ -191,6 +212,13 @@ def _end_jobs(cursor: psycopg.Cursor[Any], wanted: Mapping[int, Outcome]) -> lis
                       FROM unnest(%s::bigint[], %s::int[], %s::text[]) e (id, code, diag) WHERE j.pandaid = e.id""",  # noqa: S608
                 [[o.job_id for o in hit], [o.code for o in hit], [o.diag for o in hit]],
             )
+    sub = [wanted[i] for i in ended if wanted[i].sub_status is not None]
+    if sub:
+        cursor.execute(
+            """UPDATE jobs j SET jobsubstatus = e.sub FROM unnest(%s::bigint[], %s::text[]) e (id, sub)
+                WHERE j.pandaid = e.id""",
+            [[o.job_id for o in sub], [o.sub_status for o in sub]],
+        )
     return ended
 
 

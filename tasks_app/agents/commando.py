@@ -71,7 +71,9 @@ def _finish(task: Task, command: Command) -> str:
         task.id, TaskStatus.FINISHING, by=command.owner, reason=_why(command), remember=True, error_dialog=_why(command)
     )
     soft = bool((command.parameters or {}).get("soft"))
-    return end_jobs(task.id, by=command.owner, reason="the task was told to finish", running_too=not soft)
+    return end_jobs(
+        task.id, by=command.owner, reason="the task was told to finish", running_too=not soft, keep_unmerged=True
+    )
 
 
 def _pause(task: Task, command: Command) -> str:
