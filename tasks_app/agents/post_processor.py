@@ -9,10 +9,12 @@ from django.db import connection, transaction
 from django.db.models import Sum
 from django.utils import timezone
 
-from jedisite.agents import Pass, kick, owner
-from tasks_app import moves
+from jedisite.agents import Pass, owner
+from tasks_app import codes, moves
+from tasks_app.accounting.books import books_of
+from tasks_app.accounting.children import settle_children
 from tasks_app.accounting.endings import end_jobs, open_jobs
-from tasks_app.accounting.final import Books, error_summary, final_status
+from tasks_app.accounting.final import error_summary, final_verdict
 from tasks_app.ddm import data_management
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES, OUTPUT_TYPES
@@ -51,8 +53,11 @@ def _prepare(task_id: int, fence: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
+    """How a task ends: status, reason, and what of it the task's page is to show besides its errors."""
+
     status: str
     reason: str
+    remark: str = ""
 
 
 @transaction.atomic
@@ -68,40 +73,41 @@ def finish(task_id: int, fence: int) -> None:
             moves.release_task(task_id, fence, wait=JOBS_END_WAIT)
             return
     ended = _verdict(task)
-    now = timezone.now()
+    if ended.status == TaskStatus.EXHAUSTED:
+        _exhaust(task, ended)
+        return
     _end_datasets(task_id, ended.status)
-    if ended.status != TaskStatus.BROKEN:
-        dialog = error_summary(_errors(task_id), ended.status) or (
-            task.error_dialog if ended.status != TaskStatus.DONE else None
-        )
-    else:
-        dialog = task.error_dialog
     moves.move_task(
-        task_id, ended.status, by=ME, reason=ended.reason, end_time=now, error_dialog=dialog, old_status=None
+        task_id, ended.status, by=ME, reason=ended.reason, end_time=timezone.now(), error_dialog=_dialog(task, ended),
+        old_status=None, progress=_progress(task_id),
+    )  # fmt: skip
+    settle_children(task_id, ended.status, by=ME)
+
+
+def _exhaust(task: Task, ended: _Ended) -> None:
+    """The goal was missed and the task asked to wait for somebody then. Its datasets stay open."""
+    moves.move_task(
+        task.id, TaskStatus.EXHAUSTED, by=ME, reason=ended.reason, error_dialog=_dialog(task, ended), old_status=None
     )
-    Task.objects.filter(pk=task_id).update(progress=_progress(task_id))
-    _wake_children(task_id)
+    settle_children(task.id, ended.status, by=ME)
+
+
+def _dialog(task: Task, ended: _Ended) -> str | None:
+    """The sentence that the page of an ended task shows."""
+    if ended.status == TaskStatus.BROKEN:
+        return task.error_dialog
+    parts = [part for part in (ended.remark, error_summary(_errors(task.id), ended.status)) if part]
+    return ". ".join(parts) or (task.error_dialog if ended.status != TaskStatus.DONE else None)
 
 
 def _verdict(task: Task) -> _Ended:
     if task.status == TaskStatus.TOBROKEN:
         return _Ended(TaskStatus.BROKEN, task.error_dialog or "")
     if task.status == TaskStatus.TOABORT:
-        return _Ended(TaskStatus.ABORTED, "killed")
-    books = _books(task)
-    status = final_status(books)
-    return _Ended(status, f"{books.finished} of {books.files} input files were processed")
-
-
-def _books(task: Task) -> Books:
-    masters = Dataset.objects.filter(task=task, type__in=INPUT_TYPES, master_id=None).exclude(
-        status=DatasetStatus.REMOVED
-    )
-    sums = masters.aggregate(files=Sum("files"), finished=Sum("files_finished"))
-    parent = None
-    if task.parent_id and task.parent_id != task.id:
-        parent = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()
-    return Books(sums["files"] or 0, sums["finished"] or 0, parent)
+        return _Ended(TaskStatus.ABORTED, task.error_dialog or "killed", task.error_dialog or "")
+    verdict = final_verdict(books_of(task))
+    shown = verdict.reason.code in (codes.TASK_GOAL_MISSED, codes.TASK_PARENT_INCOMPLETE)
+    return _Ended(verdict.status, verdict.reason.detail, verdict.reason.detail if shown else "")
 
 
 def _end_datasets(task_id: int, status: str) -> None:
@@ -173,19 +179,3 @@ def _book_progress() -> None:
             UPDATE jedi_tasks t SET progress = free.progress FROM free WHERE t.jeditaskid = free.jeditaskid
             """
         )
-
-
-def _wake_children(task_id: int) -> None:
-    """Children that wait for this task, or read what it makes, are looked at now."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """UPDATE jedi_tasks SET next_check_at = clock_timestamp()
-                WHERE parent_tid = %s AND jeditaskid <> %s AND status = 'pending'""",
-            [task_id, task_id],
-        )
-        cursor.execute(
-            """UPDATE jedi_datasets d SET statecehcktime = 'epoch' FROM jedi_tasks t
-                WHERE t.parent_tid = %s AND t.jeditaskid <> %s AND d.jeditaskid = t.jeditaskid AND d.state = 'mutable'""",
-            [task_id, task_id],
-        )
-    kick("pending", "feeder")

@@ -8,6 +8,7 @@ import pytest
 
 from tasks_app import moves
 from tasks_app.agents import feeder, job_generator
+from tasks_app.states import JOB_FINAL
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -75,16 +76,25 @@ def settle_without_pilots() -> None:
     refiner.run()
 
 
-def test_a_child_of_a_failed_parent_is_broken_and_names_it() -> None:
+def test_a_child_that_waits_for_a_parent_that_fails_is_aborted_and_names_it() -> None:
     first = parent()
     second = child(first)
     drive(Pilot(always("failed")))
     assert status(first) == "failed"
-    assert status(second) == "broken"
+    assert status(second) == "aborted"
     assert f"parent task {first} is failed" in (task(second).error_dialog or "")
 
 
-def test_a_child_that_began_before_its_parent_failed_fails_too() -> None:
+def test_a_child_that_is_submitted_after_its_parent_failed_is_broken_and_names_it() -> None:
+    first = parent()
+    drive(Pilot(always("failed")))
+    second = child(first)
+    settle()
+    assert (status(first), status(second)) == ("failed", "broken")
+    assert f"parent task {first} is failed" in (task(second).error_dialog or "")
+
+
+def test_a_child_that_began_before_its_parent_was_killed_is_aborted_with_it() -> None:
     first = parent()
     second = child(first, noWaitParent=True, nFilesPerJob=1)
     pilot = Pilot()
@@ -93,8 +103,8 @@ def test_a_child_that_began_before_its_parent_failed_fails_too() -> None:
         pilot.work(1)
     moves.give_command(first, "kill", by="ada")
     drive(pilot)
-    assert status(first) == "aborted"
-    assert status(second) == "failed"
+    assert (status(first), status(second)) == ("aborted", "aborted")
+    assert all(job.status in JOB_FINAL for job in jobs(second))
 
 
 def test_a_child_of_a_partly_finished_parent_is_finished_not_done() -> None:

@@ -1,0 +1,75 @@
+"""What the end of a task means for the tasks that read what it makes."""
+
+from __future__ import annotations
+
+from django.db import connection, transaction
+
+from jedisite.agents import kick
+from tasks_app import moves
+from tasks_app.models import Task
+from tasks_app.states import TASK_FINAL, TaskStatus
+
+REJECTS_CHANGES = TASK_FINAL | {
+    TaskStatus.PREPARED,
+    TaskStatus.TOBROKEN,
+    TaskStatus.TOABORT,
+    TaskStatus.ABORTING,
+    TaskStatus.PASSED,
+}
+"""A task in one of these states is ending or has ended: what becomes of its parent changes nothing (lifecycle 3.2)."""
+
+
+def settle_children(task_id: int, status: str, *, by: str) -> int:
+    """In the transaction that ends a task: its descendants end with it, or go on. Returns how many are aborted.
+
+    Without the outputs of a task that is failed, broken or aborted, nothing below it can be complete. Otherwise the
+    children that wait, or that read a growing dataset, are looked at now.
+    """
+    if status in (TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED):
+        return abort_descendants(task_id, status, by=by)
+    wake_children(task_id)
+    return 0
+
+
+@transaction.atomic
+def abort_descendants(task_id: int, status: str, *, by: str) -> int:
+    """Send every descendant that can still change to its end. Returns how many.
+
+    Below a task that has ended by itself nothing is touched: what it made is there. Rows are locked from the parent
+    down, and in the order of ids on each level, as everybody does who locks several tasks.
+    """
+    aborted, parents = 0, [task_id]
+    while parents:
+        living = (
+            Task.objects.select_for_update()
+            .filter(parent_id__in=parents)
+            .exclude(pk__in=parents)
+            .exclude(status__in=REJECTS_CHANGES)
+            .order_by("id")
+        )
+        parents = []
+        for child in living:
+            reason = f"the parent task {child.parent_id} is {status if child.parent_id == task_id else 'aborted'}"
+            moves.move_task(child.id, TaskStatus.TOABORT, by=by, reason=reason, error_dialog=reason)
+            parents.append(child.id)
+        aborted += len(parents)
+    return aborted
+
+
+def wake_children(task_id: int) -> None:
+    """Children that wait for this task, or read what it makes, are looked at now."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """UPDATE jedi_tasks SET next_check_at = clock_timestamp() WHERE jeditaskid IN (
+                   SELECT jeditaskid FROM jedi_tasks WHERE parent_tid = %s AND jeditaskid <> %s AND status = 'pending'
+                    ORDER BY jeditaskid FOR UPDATE)""",
+            [task_id, task_id],
+        )
+        cursor.execute(
+            """UPDATE jedi_datasets SET statecehcktime = 'epoch' WHERE datasetid IN (
+                   SELECT d.datasetid FROM jedi_datasets d JOIN jedi_tasks t USING (jeditaskid)
+                    WHERE t.parent_tid = %s AND t.jeditaskid <> %s AND d.state = 'mutable'
+                    ORDER BY d.datasetid FOR UPDATE OF d)""",
+            [task_id, task_id],
+        )
+    kick("pending", "feeder")
