@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+pytestmark = pytest.mark.xdist_group("whole machine")
+"""Such tests run one after the other: each wants all cores for itself."""
 WHAT = [
     "tests/jedisite/test_partitions.py",
     "tests/jedisite/test_agents.py",
@@ -34,7 +36,7 @@ def test_the_flow_runs_on_the_postgresql_of_the_distribution() -> None:
         if os.environ.get("JEDI_TEST_ALL") == "1":
             pytest.fail("no PostgreSQL of the distribution is installed")
         pytest.skip("no PostgreSQL of the distribution is installed")
-    environment = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "JEDI_HOME")}
+    environment = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "JEDI_HOME") and "PYTEST" not in k}
     environment["JEDI_POSTGRES_BIN"] = str(binaries)
     ignored = [f"--ignore={path}" for path in LEFT_OUT]
     done = subprocess.run(

@@ -189,7 +189,8 @@ def test_a_second_interrupt_kills_at_once(program):
         return process.poll() is not None
 
     until(interrupt_again, "the supervisor has ended")
-    assert process.returncode == 0
+    # The last interrupt may come when the supervisor has done its work and the interpreter ends.
+    assert process.returncode in (0, -signal.SIGINT)
     assert all(is_gone(pid) for pid in children)
 
 
