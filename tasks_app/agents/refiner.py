@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -13,11 +14,21 @@ from django.utils import timezone
 from jedisite.agents import Pass, owner
 from tasks_app import moves
 from tasks_app.ddm import data_management
+from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.models import Dataset, JobParamsTemplate, OutputTemplate, Task, TaskParams
 from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.params.schema import ParamErrors, parse
 from tasks_app.params.schema import TaskParams as Params
-from tasks_app.refining.base import CannotRefine, DatasetSpec, NotYet, ParentView, Policy, Refined, refine
+from tasks_app.refining.base import (
+    CannotRefine,
+    DatasetSpec,
+    NotYet,
+    ParentView,
+    Policy,
+    Refined,
+    containers_of,
+    refine,
+)
 from tasks_app.scopes import scope_of
 from tasks_app.states import DatasetStatus, TaskStatus
 
@@ -46,7 +57,10 @@ def _refine(task_id: int, fence: int) -> None:
     try:
         params = parse(TaskParams.objects.get(pk=task_id).params)
         _check_steps(params)
-        found = refine(params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent, policy=POLICY)
+        found = refine(
+            params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent, policy=POLICY,
+            constituents=constituents_of(params, parent),
+        )  # fmt: skip
         refined = _check_names(task_id, found)
     except NotYet as exc:
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
@@ -64,6 +78,7 @@ NOT_AVAILABLE = {
     "buildSpec": "build jobs",
     "preproSpec": "preprocessing",
     "nEventsPerWorker": "event service",
+    "inputPreStaging": "staging of inputs from tape",
 }
 """Steps that this site does not take yet: a task that asks for one would run without it, so it is refused."""
 
@@ -128,13 +143,43 @@ def _store(task_id: int, fence: int, refined: Refined) -> None:
         ]
     )
     JobParamsTemplate.objects.update_or_create(task_id=task_id, defaults={"template": refined.job_params_template})
-    outputs = [row.name for row in rows if row.type in OUTPUT_TYPES]
-    if outputs:
-        data_management().create(outputs, scope=scope_of(outputs[0]), task_id=task_id)
+    register_outputs(task_id, rows)
     columns: dict[str, Any] = {
         ATTRIBUTES[name]: value for name, value in refined.task.items() if name not in SET_BY_MOVES
     }
     moves.move_task(task_id, TaskStatus.DEFINED, by=ME, reason="parameters are refined", error_dialog=None, **columns)
+
+
+def constituents_of(params: Params, parent: ParentView | None) -> dict[str, list[str]]:
+    """The datasets of the containers that the inputs name. Raises NotYet or CannotRefine for one that does not exist."""
+    waits = params.given("waitInput") or (parent is not None and parent.progress == "running")
+    found: dict[str, list[str]] = {}
+    for name in containers_of(params):
+        try:
+            found[name] = data_management().constituents(name)
+        except UnknownDatasetError as exc:
+            if waits:
+                raise NotYet(f"{exc}; the task waits for it") from exc
+            if not params.flag("ignoreMissingInDS"):
+                raise CannotRefine(str(exc)) from exc
+            found[name] = []
+        if waits and not found[name]:
+            raise NotYet(f"the container {name} has no datasets yet; the task waits for them")
+    return found
+
+
+def register_outputs(task_id: int, rows: Iterable[Dataset]) -> None:
+    """Register the outputs of a task with data management, in the containers that they belong to."""
+    outputs = [row for row in rows if row.type in OUTPUT_TYPES]
+    if not outputs:
+        return
+    data_management().create([row.name for row in outputs], scope=scope_of(outputs[0].name), task_id=task_id)
+    by_container: dict[str, list[str]] = {}
+    for row in outputs:
+        if row.container_name:
+            by_container.setdefault(row.container_name, []).append(row.name)
+    for container, names in by_container.items():
+        data_management().add_to_container(container, names, task_id=task_id)
 
 
 def _columns_of(spec: DatasetSpec, before: list[Dataset]) -> dict[str, Any]:

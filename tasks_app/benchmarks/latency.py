@@ -16,7 +16,7 @@ from tasks_app import moves
 from tasks_app.benchmarks import scene, web
 from tasks_app.benchmarks.database import Place
 from tasks_app.benchmarks.measuring import Rates, Result, Target
-from tasks_app.ddm.local import register_dataset
+from tasks_app.ddm.registering import register_dataset
 
 FILES = 20
 LIMIT_S = 60.0

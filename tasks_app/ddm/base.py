@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple, Protocol
 
 
@@ -22,7 +23,7 @@ class FileInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """A dataset as data management knows it. `open`: files may still be added."""
+    """A dataset or container as data management knows it. `open`: files, or datasets with files, may still be added."""
 
     name: str
     open: bool
@@ -54,8 +55,16 @@ class DataManagement(Protocol):
         """Raises UnknownDatasetError."""
         ...
 
-    def list_files(self, dataset: str, page: int = 50_000) -> Iterator[list[FileInfo]]:
-        """The files of a dataset by name, each name once, in pages of at most `page`."""
+    def list_files(self, dataset: str, page: int = 50_000, *, all_attempts: bool = False) -> Iterator[list[FileInfo]]:
+        """The files of a dataset by name, each name once, in pages of at most `page`; of a container, dataset by dataset.
+
+        Of files that were made again under the same name with the number of an attempt behind it, only the last one,
+        unless `all_attempts`.
+        """
+        ...
+
+    def constituents(self, name: str) -> list[str]:
+        """Datasets of a container by name; of a dataset itself. Raises UnknownDatasetError."""
         ...
 
     def create(self, datasets: Iterable[str], *, scope: str, task_id: int) -> None:
@@ -67,5 +76,24 @@ class DataManagement(Protocol):
         ...
 
     def close(self, datasets: Iterable[str]) -> None:
-        """No more files will be added."""
+        """No more files will be added. A container that has no open dataset left is closed too."""
+        ...
+
+    def add_to_container(self, container: str, datasets: Iterable[str], *, task_id: int | None = None) -> None:
+        """Put datasets into a container, which is registered if it is new. Those that are in it already stay."""
+        ...
+
+    def remove(self, dataset: str, lfns: Iterable[str]) -> int:
+        """Take files out of a dataset, with their replicas where nothing else names them. Returns how many there were."""
+        ...
+
+    def delete(self, datasets: Iterable[str]) -> int:
+        """Delete datasets, or containers without their datasets, with their files. Unknown names are left out.
+
+        Returns how many there were.
+        """
+        ...
+
+    def keep_until(self, datasets: Iterable[str], end: datetime | None) -> None:
+        """From `end` on the datasets may be deleted; None: never by themselves."""
         ...

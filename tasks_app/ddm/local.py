@@ -1,22 +1,27 @@
-"""The local twin of data management: datasets of files on this machine's disks, kept in two tables.
+"""The local twin of data management: datasets of files on this machine's disks, kept in a few tables.
 
-Its tables live in the same database, so its calls may be part of a transaction.
+Its tables live in the same database, so its calls may be part of a transaction. Files on disk are removed only after
+the commit, and only below the site's own storage: what users registered where it lay is never touched.
 """
 
 from __future__ import annotations
 
 import hashlib
-import uuid
 import zlib
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
+from django.conf import settings
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app.ddm.base import DatasetInfo, FileInfo, NewFile, UnknownDatasetError
 from tasks_app.models import CatalogueDataset, CatalogueFile
+from tasks_app.models.catalogue import CONTAINER_MARK
+from tasks_app.scopes import scope_of
 
 ENDPOINT = "LOCAL_SE"
 CHUNK = 1024 * 1024
@@ -24,40 +29,50 @@ CHUNK = 1024 * 1024
 
 _WHOLE = {NewFile._fields.index("size"), NewFile._fields.index("events")}
 
+# A file that was made again: its name has a serial number, an extension, and the number of the attempt.
+_BASE = r"^(.*[0-9]{5,}\.[A-Za-z].*)\.([0-9]{1,3})$"
+_OLDER_ATTEMPTS = """
+WITH again AS (
+    SELECT f.dataset_id, f.lfn, m[1] AS base, m[2]::int AS attempt
+      FROM catalogue_files f JOIN catalogue_datasets d ON d.id = f.dataset_id, regexp_match(f.lfn, %(base)s) m
+     WHERE d.name = %(name)s AND right(f.lfn, 1) BETWEEN '0' AND '9' AND m IS NOT NULL),
+ranked AS (
+    SELECT lfn, row_number() OVER (PARTITION BY base ORDER BY attempt DESC, lfn DESC) AS place FROM again)
+SELECT lfn FROM ranked WHERE place > 1
+UNION
+SELECT f.lfn FROM again a JOIN catalogue_files f ON f.dataset_id = a.dataset_id AND f.lfn = a.base
+"""
+
 
 class LocalCatalogue:
     """See `base.DataManagement`."""
 
     def describe(self, dataset: str) -> DatasetInfo:
-        found = CatalogueDataset.objects.filter(name=dataset).first()
-        if found is None:
-            raise UnknownDatasetError(f"the dataset {dataset} does not exist in the local catalogue")
-        return DatasetInfo(dataset, found.open, found.files.count())
+        found = _find(dataset)
+        members = CatalogueDataset.objects.filter(containers=found) if found.is_container else [found]
+        is_open = found.open or any(member.open for member in members)
+        files = CatalogueFile.objects.filter(dataset__in=members).count()
+        return DatasetInfo(found.name, is_open, files)
 
-    def list_files(self, dataset: str, page: int = 50_000) -> Iterator[list[FileInfo]]:
-        after = ""
-        while True:
-            with hot_cursor() as cursor:
-                cursor.execute(
-                    """SELECT f.lfn, f.scope, f.guid, f.size, 'ad:' || f.adler32, f.events, f.lumi_block, f.url
-                         FROM catalogue_files f JOIN catalogue_datasets d ON d.id = f.dataset_id
-                        WHERE d.name = %s AND f.lfn > %s ORDER BY f.lfn LIMIT %s""",
-                    [dataset, after, page],
-                )
-                rows = cursor.fetchall()
-            if rows:
-                yield [FileInfo._make(row) for row in rows]
-                after = rows[-1][0]
-            if len(rows) < page:
-                return
+    def list_files(self, dataset: str, page: int = 50_000, *, all_attempts: bool = False) -> Iterator[list[FileInfo]]:
+        for name in self.constituents(dataset):
+            older = frozenset() if all_attempts else _older_attempts(name)
+            for files in _pages(name, page):
+                yield [f for f in files if f.lfn not in older] if older else files
+
+    def constituents(self, name: str) -> list[str]:
+        found = _find(name)
+        return list(found.members.order_by("name").values_list("name", flat=True)) if found.is_container else [name]
 
     def create(self, datasets: Iterable[str], *, scope: str, task_id: int) -> None:
+        names = list(datasets)
         CatalogueDataset.objects.bulk_create(
-            [CatalogueDataset(name=name, scope=scope, made_by_task=task_id, open=True) for name in datasets],
+            [CatalogueDataset(name=name, scope=scope, made_by_task=task_id, open=True) for name in names],
             update_conflicts=True,
             unique_fields=["name"],
             update_fields=["open"],
         )
+        CatalogueDataset.objects.filter(members__name__in=names, open=False).update(open=True)
 
     def add(self, files: Iterable[NewFile]) -> None:
         rows = list(files)
@@ -78,10 +93,108 @@ class LocalCatalogue:
             )
 
     def close(self, datasets: Iterable[str]) -> None:
-        CatalogueDataset.objects.filter(name__in=list(datasets)).update(open=False)
+        names = list(datasets)
+        CatalogueDataset.objects.filter(name__in=names).update(open=False)
+        still_open = CatalogueDataset.objects.filter(containers=OuterRef("pk"), open=True)
+        CatalogueDataset.objects.filter(~Exists(still_open), members__name__in=names, open=True).update(open=False)
+
+    def add_to_container(self, container: str, datasets: Iterable[str], *, task_id: int | None = None) -> None:
+        name = container_name(container)
+        row, _ = CatalogueDataset.objects.get_or_create(
+            name=name, defaults={"scope": scope_of(name), "made_by_task": task_id, "open": True}
+        )
+        members = list(CatalogueDataset.objects.filter(name__in=list(datasets)))
+        if any(member.is_container for member in members):
+            raise ValueError(f"the container {name} takes datasets, not containers")
+        row.members.add(*members)
+        if not row.open and any(member.open for member in members):
+            CatalogueDataset.objects.filter(pk=row.pk).update(open=True)
+
+    @transaction.atomic
+    def remove(self, dataset: str, lfns: Iterable[str]) -> int:
+        found = CatalogueFile.objects.filter(dataset__name=dataset, lfn__in=list(lfns))
+        urls = list(found.values_list("url", flat=True))
+        found.delete()
+        _remove_from_disk(urls)
+        return len(urls)
+
+    @transaction.atomic
+    def delete(self, datasets: Iterable[str]) -> int:
+        found = CatalogueDataset.objects.filter(name__in=list(datasets))
+        ids = list(found.values_list("id", flat=True))
+        files = CatalogueFile.objects.filter(dataset__in=ids)
+        _remove_from_disk(list(files.values_list("url", flat=True)))
+        files.delete()
+        CatalogueDataset.objects.filter(pk__in=ids).delete()
+        return len(ids)
+
+    def keep_until(self, datasets: Iterable[str], end: datetime | None) -> None:
+        CatalogueDataset.objects.filter(name__in=list(datasets)).update(expires=end)
 
 
 catalogue = LocalCatalogue()
+
+
+def container_name(name: str) -> str:
+    return name if name.endswith(CONTAINER_MARK) else name + CONTAINER_MARK
+
+
+def _find(name: str) -> CatalogueDataset:
+    """The dataset or container of this name; the slash of a container may be left out. Raises UnknownDatasetError."""
+    rows = CatalogueDataset.objects.in_bulk([name, container_name(name)], field_name="name")
+    found = rows.get(name) or rows.get(container_name(name))
+    if found is None:
+        raise UnknownDatasetError(f"the dataset {name} does not exist in the local catalogue")
+    return found
+
+
+def _pages(dataset: str, page: int) -> Iterator[list[FileInfo]]:
+    after = ""
+    while True:
+        with hot_cursor() as cursor:
+            cursor.execute(
+                """SELECT f.lfn, f.scope, f.guid, f.size, 'ad:' || f.adler32, f.events, f.lumi_block, f.url
+                     FROM catalogue_files f JOIN catalogue_datasets d ON d.id = f.dataset_id
+                    WHERE d.name = %s AND f.lfn > %s ORDER BY f.lfn LIMIT %s""",
+                [dataset, after, page],
+            )
+            rows = cursor.fetchall()
+        if rows:
+            yield [FileInfo._make(row) for row in rows]
+            after = rows[-1][0]
+        if len(rows) < page:
+            return
+
+
+def _older_attempts(dataset: str) -> frozenset[str]:
+    """Names of files of which a later attempt is there too."""
+    with hot_cursor() as cursor:
+        cursor.execute(_OLDER_ATTEMPTS, {"name": dataset, "base": _BASE})
+        return frozenset(lfn for (lfn,) in cursor.fetchall())
+
+
+def _remove_from_disk(urls: Iterable[str]) -> None:
+    """After the commit: remove those files that lie below the site's own storage and that nothing names any more."""
+    root = Path(settings.JEDI_STORAGE).resolve()
+    own = sorted({url for url in urls if _is_below(root, url)})
+    if not own:
+        return
+
+    def unlink() -> None:
+        named = set(CatalogueFile.objects.filter(url__in=own).values_list("url", flat=True))
+        for url in own:
+            if url not in named:
+                path_of(url).unlink(missing_ok=True)
+
+    transaction.on_commit(unlink, robust=True)
+
+
+def _is_below(root: Path, url: str) -> bool:
+    try:
+        path = path_of(url)
+    except ValueError:
+        return False
+    return path.is_absolute() and ".." not in path.parts and path.parent.resolve().is_relative_to(root)
 
 
 def file_url(path: Path) -> str:
@@ -109,45 +222,3 @@ def adler32(path: Path) -> str:
         while block := stream.read(CHUNK):
             value = zlib.adler32(block, value)
     return f"{value:08x}"
-
-
-@transaction.atomic
-def register_dataset(
-    name: str,
-    scope: str,
-    paths: Iterable[Path],
-    *,
-    names: Iterable[str] | None = None,
-    events: Iterable[int | None] | None = None,
-) -> CatalogueDataset:
-    """Register files that lie on this machine as a closed dataset, with their real size and checksum.
-
-    `names` gives their logical names (default: the files' own names). Raises OSError for a file that cannot be read,
-    ValueError when two files have the same name or the dataset exists.
-    """
-    listed = list(paths)
-    lfns = list(names) if names is not None else [p.name for p in listed]
-    counts = list(events) if events is not None else [None] * len(listed)
-    if len(set(lfns)) != len(lfns):
-        raise ValueError(f"two files of the dataset {name} have the same name")
-    dataset, new = CatalogueDataset.objects.get_or_create(name=name, defaults={"scope": scope, "open": False})
-    if not new:
-        raise ValueError(f"the dataset {name} exists already")
-    CatalogueFile.objects.bulk_create(
-        [
-            CatalogueFile(
-                dataset=dataset,
-                lfn=lfn,
-                scope=scope,
-                guid=str(uuid.uuid4()),
-                size=path.stat().st_size,
-                adler32=adler32(path),
-                events=count,
-                endpoint=ENDPOINT,
-                url=file_url(path.resolve()),
-            )
-            for path, lfn, count in zip(listed, lfns, counts, strict=True)
-        ],
-        batch_size=2000,
-    )
-    return dataset

@@ -8,7 +8,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from tasks_app.ddm.local import register_dataset
+from tasks_app.ddm.registering import register_dataset
 
 SOURCES_WANTED = 1_000
 RECORDS = 20

@@ -5,20 +5,40 @@ from __future__ import annotations
 from django.db import models
 from django.db.models.functions import Now
 
+CONTAINER_MARK = "/"
+"""Names of containers end with it."""
+
 
 class CatalogueDataset(models.Model):
+    """A dataset, or a container of datasets: its name then ends with a slash, and it has members instead of files."""
+
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=255, unique=True)
     scope = models.CharField(max_length=30)
     open = models.BooleanField(default=True, help_text="files may still be added")
     made_by_task = models.BigIntegerField(null=True, blank=True)
     created = models.DateTimeField(db_default=Now())
+    expires = models.DateTimeField(
+        null=True, blank=True, help_text="from then on the dataset may be deleted with its files; empty: never"
+    )
+    members = models.ManyToManyField(
+        "self", symmetrical=False, related_name="containers", db_table="catalogue_members", blank=True
+    )
 
     class Meta:
         db_table = "catalogue_datasets"
+        indexes = [
+            models.Index(
+                fields=["expires"], condition=models.Q(expires__isnull=False), name="catalogue_datasets_expires"
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_container(self) -> bool:
+        return self.name.endswith(CONTAINER_MARK)
 
 
 class CatalogueFile(models.Model):

@@ -17,6 +17,8 @@ PSEUDO_DATASET = "pseudo_dataset"
 RANDOM_SEED = "RNDMSEED"
 UNMERGED = "panda.um"
 MASTER_STREAM = "IN"
+CONTAINER_MARK = "/"
+"""Names of containers end with it."""
 
 
 @dataclass(slots=True)
@@ -63,7 +65,10 @@ def _inputs(items: Iterable[Item]) -> Iterable[Item]:
 
 
 def _is_container(item: Item, name: str) -> bool:
-    return item.param_type == "input" and (item.flag("expand") or name.endswith("/"))
+    """Whether the datasets of a container become inputs of their own; else the container is read as one dataset."""
+    if item.param_type != "input":
+        return False
+    return item.flag("expand", default=name.endswith(CONTAINER_MARK) and not item.text("consolidate"))
 
 
 def lay_out(request: Request, *, event_service: bool) -> Layout:
@@ -163,8 +168,9 @@ def add_output(
         count = sum(t.outtype == kind and t.streamname != "LOG_MERGE" for t in layout.templates)
         stream = f"{kind.upper()}{count}"
     name, type_ = item.datasets[0], f"tmpl_{type_as or kind}"
+    container = item.text("container") or (name if name.endswith(CONTAINER_MARK) else None)
     if not request.defaults.output_templates:
-        name, type_ = name.rstrip("/"), type_as or kind
+        name, type_ = _concrete(name, container, request.task_id), type_as or kind
     place = layout.known(name, (type_,))
     if place is None:
         place = layout.add(
@@ -174,7 +180,7 @@ def add_output(
                 streamname=stream,
                 provenance=layout.first_master,
                 attributes=attributes_of(item),
-                containername=item.text("container"),
+                containername=container,
                 storagetoken=item.text("token"),
                 destination=item.text("destination") or request.params.text("destination"),
             )
@@ -186,6 +192,12 @@ def add_output(
     layout.templates.append(OutputTemplate(place, item.file_name, (item.whole("offset") or 0) + 1, stream, kind))
     layout.streams.add(stream)
     return stream
+
+
+def _concrete(name: str, container: str | None, task_id: int) -> str:
+    """The dataset of an output: one of the task's own where the name is that of the container that it goes into."""
+    bare = name.rstrip(CONTAINER_MARK)
+    return f"{bare}.{task_id}" if container and container.rstrip(CONTAINER_MARK) == bare else bare
 
 
 def _add_unmerged(layout: Layout, request: Request) -> None:

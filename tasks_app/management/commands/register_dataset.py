@@ -1,4 +1,4 @@
-"""`manage.py register_dataset NAME FILE...`: makes a dataset of files on this machine."""
+"""`manage.py register_dataset NAME FILE...`: makes a dataset of files on this machine, or a container of datasets."""
 
 from __future__ import annotations
 
@@ -8,24 +8,42 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from tasks_app.ddm.local import register_dataset
+from tasks_app.ddm.registering import register_container, register_dataset
+from tasks_app.models.catalogue import CONTAINER_MARK
 from tasks_app.scopes import scope_of
 
 
 class Command(BaseCommand):
-    help = "Register files of this machine as a dataset of the local catalogue, with their size and checksum."
+    help = (
+        "Register files of this machine as a dataset of the local catalogue, with their size and checksum. "
+        "A name that ends with / is a container: datasets are named instead of files."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", help="the dataset, for instance user.alice.measurements")
-        parser.add_argument("files", nargs="+", type=Path, help="files, or folders of which all files are taken")
+        parser.add_argument("name", help="the dataset, for instance user.alice.measurements, or a container")
+        parser.add_argument("files", nargs="+", help="files, or folders of which all files are taken; or datasets")
         parser.add_argument("--events", type=int, help="events in each file")
+        parser.add_argument(
+            "--open", action="store_true", help="more may be added later, by the same command; without it that was all"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        paths: list[Path] = []
-        for path in options["files"]:
-            paths += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+        name, given = options["name"], options["files"]
         try:
-            register_dataset(options["name"], scope_of(options["name"]), paths, events=[options["events"]] * len(paths))
+            if name.endswith(CONTAINER_MARK):
+                container = register_container(name, given, is_open=options["open"])
+                self.stdout.write(f"{name}: {container.members.count()} datasets")
+                return
+            paths = _files_of(map(Path, given))
+            events = [options["events"]] * len(paths)
+            register_dataset(name, scope_of(name), paths, events=events, is_open=options["open"])
         except (OSError, ValueError) as exc:
             raise CommandError(str(exc)) from exc
-        self.stdout.write(f"{options['name']}: {len(paths)} files")
+        self.stdout.write(f"{name}: {len(paths)} files")
+
+
+def _files_of(given: Any) -> list[Path]:
+    paths: list[Path] = []
+    for path in given:
+        paths += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    return paths

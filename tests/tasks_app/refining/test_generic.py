@@ -324,9 +324,9 @@ def test_outputs_become_templates_when_the_installation_says_so() -> None:
     assert rule_of(result).flag("IT") and rule_of(result).flag("IA")
 
 
-def test_outputs_of_a_container_go_to_a_dataset_of_its_name_otherwise() -> None:
+def test_outputs_of_a_container_go_to_a_dataset_of_the_task_in_it_otherwise() -> None:
     spec = next(s for s in refined(d.analysis()).datasets if s.type == "output")
-    assert (spec.datasetname, spec.containername) == ("user.mia.plots.v1_hist", "user.mia.plots.v1_hist/")
+    assert (spec.datasetname, spec.containername) == ("user.mia.plots.v1_hist.10000007", "user.mia.plots.v1_hist/")
 
 
 @pytest.mark.parametrize(

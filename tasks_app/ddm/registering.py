@@ -1,0 +1,80 @@
+"""Putting data of this machine into the local catalogue: files as a dataset, datasets as a container."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+from django.db import transaction
+
+from tasks_app.ddm.local import ENDPOINT, adler32, catalogue, container_name, file_url
+from tasks_app.models import CatalogueDataset, CatalogueFile
+from tasks_app.models.catalogue import CONTAINER_MARK
+
+
+@transaction.atomic
+def register_dataset(
+    name: str,
+    scope: str,
+    paths: Iterable[Path],
+    *,
+    names: Iterable[str] | None = None,
+    events: Iterable[int | None] | None = None,
+    is_open: bool = False,
+) -> CatalogueDataset:
+    """Register files that lie on this machine as a dataset, with their real size and checksum.
+
+    `names` gives their logical names (default: the files' own names). With `is_open` more files may be added later, by
+    registering them in the same dataset. Raises OSError for a file that cannot be read, ValueError when two files have
+    the same name, or the dataset exists and is closed.
+    """
+    listed = list(paths)
+    lfns = list(names) if names is not None else [p.name for p in listed]
+    counts = list(events) if events is not None else [None] * len(listed)
+    if name.endswith(CONTAINER_MARK):
+        raise ValueError(f"{name} is the name of a container: it takes datasets, not files")
+    if len(set(lfns)) != len(lfns):
+        raise ValueError(f"two files of the dataset {name} have the same name")
+    dataset, new = CatalogueDataset.objects.get_or_create(name=name, defaults={"scope": scope, "open": is_open})
+    if not new and not dataset.open:
+        raise ValueError(f"the dataset {name} exists already")
+    known = set(dataset.files.filter(lfn__in=lfns).values_list("lfn", flat=True))
+    if known:
+        raise ValueError(f"the dataset {name} has {min(known)} already")
+    CatalogueFile.objects.bulk_create(
+        [
+            CatalogueFile(
+                dataset=dataset,
+                lfn=lfn,
+                scope=scope,
+                guid=str(uuid.uuid4()),
+                size=path.stat().st_size,
+                adler32=adler32(path),
+                events=count,
+                endpoint=ENDPOINT,
+                url=file_url(path.resolve()),
+            )
+            for path, lfn, count in zip(listed, lfns, counts, strict=True)
+        ],
+        batch_size=2000,
+    )
+    if not new and not is_open:
+        catalogue.close([name])
+    return dataset
+
+
+@transaction.atomic
+def register_container(name: str, datasets: Iterable[str], *, is_open: bool = False) -> CatalogueDataset:
+    """Register a container of datasets that exist, or add datasets to it. Its name ends with a slash.
+
+    Raises ValueError for a dataset that does not exist, and for a container in place of a dataset.
+    """
+    full, members = container_name(name), list(datasets)
+    known = set(CatalogueDataset.objects.filter(name__in=members).values_list("name", flat=True))
+    missing = [member for member in members if member not in known]
+    if missing:
+        raise ValueError(f"the dataset {missing[0]} does not exist in the local catalogue")
+    catalogue.add_to_container(full, members)
+    CatalogueDataset.objects.filter(name=full).update(open=is_open)
+    return CatalogueDataset.objects.get(name=full)

@@ -1,0 +1,150 @@
+"""Containers of datasets: as inputs, as places for outputs, and in the local catalogue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tasks_app.ddm import data_management
+from tasks_app.ddm.base import UnknownDatasetError
+from tasks_app.ddm.registering import register_container, register_dataset
+from tasks_app.models import CatalogueDataset, CatalogueFile
+from tests.flow.driving import (
+    add_dataset,
+    add_files,
+    dataset,
+    inputs,
+    jobs,
+    parameters,
+    reads,
+    settle,
+    status,
+    submit,
+    task,
+)
+from tests.flow.pilot import Pilot, drive
+
+pytestmark = pytest.mark.usefixtures("books")
+
+
+def container(name: str, *datasets: str) -> None:
+    for place, member in enumerate(datasets):
+        add_dataset(member, place + 2)
+    register_container(name, datasets)
+
+
+def masters(task_id: int) -> list[tuple[str, int, str | None]]:
+    found = task(task_id).datasets.filter(type="input", master_id=None).order_by("list_position")
+    return [(row.name, row.files, row.container_name) for row in found]
+
+
+@pytest.mark.parametrize("more", [{"expand": True}, {}])
+def test_each_dataset_of_a_container_becomes_an_input_of_its_own(more: dict[str, bool]) -> None:
+    container("lab.all/", "lab.a", "lab.b")
+    made = submit(parameters("lab.t", reads("lab.all/", **more), nFilesPerJob=2))
+    drive(Pilot())
+    assert status(made) == "done"
+    assert masters(made) == [("lab.a", 2, "lab.all/"), ("lab.b", 3, "lab.all/")]
+    assert [inputs(job.id) for job in jobs(made)] == [
+        ["lab.a.00000", "lab.a.00001"], ["lab.b.00000", "lab.b.00001"], ["lab.b.00002"],
+    ]  # fmt: skip
+
+
+def test_expand_finds_a_container_whose_slash_is_left_out_and_takes_a_dataset_as_it_is() -> None:
+    container("lab.all/", "lab.a", "lab.b")
+    add_dataset("lab.c", 1)
+    made = submit(parameters("lab.t", reads("lab.all,lab.c", expand=True), nFilesPerJob=2))
+    drive(Pilot())
+    assert status(made) == "done"
+    assert [name for name, _, _ in masters(made)] == ["lab.a", "lab.b", "lab.c"]
+
+
+def test_a_container_that_does_not_exist_breaks_the_task_unless_missing_inputs_are_ignored() -> None:
+    add_dataset("lab.a", 2)
+    broken = submit(parameters("lab.t", reads("lab.none/"), nFilesPerJob=1))
+    other = submit(parameters("lab.u", reads("lab.none/,lab.a"), nFilesPerJob=1, ignoreMissingInDS=True))
+    drive(Pilot())
+    assert status(broken) == "broken"
+    assert "lab.none/ does not exist" in (task(broken).error_dialog or "")
+    assert (status(other), masters(other)) == ("done", [("lab.a", 2, None)])
+
+
+def test_an_output_named_like_a_container_is_a_dataset_of_the_task_in_it() -> None:
+    add_dataset("lab.in", 2)
+    wanted = parameters("lab.t", reads("lab.in"), nFilesPerJob=1)
+    wanted["jobParameters"][-1]["dataset"] = "lab.results/"
+    first = submit(wanted)
+    drive(Pilot())
+    second = submit({**wanted, "taskName": "lab.t2", "log": {**wanted["log"], "dataset": "lab.t2.log"}})
+    drive(Pilot())
+    assert (status(first), status(second)) == ("done", "done")
+    assert data_management().constituents("lab.results/") == [f"lab.results.{first}", f"lab.results.{second}"]
+    info = data_management().describe("lab.results")
+    assert (info.name, info.files, info.open) == ("lab.results/", 4, False)
+
+
+def test_an_output_goes_into_the_container_that_its_item_names() -> None:
+    add_dataset("lab.in", 1)
+    wanted = parameters("lab.t", reads("lab.in"), nFilesPerJob=1)
+    wanted["jobParameters"][-1]["container"] = "lab.results/"
+    made = submit(wanted)
+    settle()
+    assert data_management().constituents("lab.results/") == ["lab.t.out"]
+    assert data_management().describe("lab.results/").open
+    drive(Pilot())
+    assert status(made) == "done"
+    assert not data_management().describe("lab.results/").open
+    assert dataset(made, "output").container_name == "lab.results/"
+
+
+def test_the_command_registers_containers_and_open_datasets(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(name)
+    call_command("register_dataset", "lab.a", str(tmp_path / "one"), "--open")
+    call_command("register_dataset", "lab.a", str(tmp_path / "two"))
+    call_command("register_dataset", "lab.all/", "lab.a")
+    assert data_management().describe("lab.all/").files == 2
+    with pytest.raises(CommandError, match=r"lab\.a exists already"):
+        call_command("register_dataset", "lab.a", str(tmp_path / "two"))
+    with pytest.raises(CommandError, match=r"lab\.none does not exist"):
+        call_command("register_dataset", "lab.all/", "lab.none")
+
+
+def test_of_files_that_were_made_again_only_the_last_attempt_is_listed() -> None:
+    add_dataset("lab.a")
+    names = ["x.000001.root", "x.000001.root.2", "x.000001.root.10", "x.000002.root.1", "x.000003.root", "run.12"]
+    held = CatalogueDataset.objects.get(name="lab.a")
+    for name in names:
+        CatalogueFile.objects.create(
+            dataset=held, lfn=name, scope="lab", guid="", size=1, adler32="1", endpoint="SE", url="file:///x"
+        )
+    listed = [f.lfn for page in data_management().list_files("lab.a", 2) for f in page]
+    assert sorted(listed) == ["run.12", "x.000001.root.10", "x.000002.root.1", "x.000003.root"]
+    everything = [f.lfn for page in data_management().list_files("lab.a", 2, all_attempts=True) for f in page]
+    assert sorted(everything) == sorted(names)
+
+
+def test_deleting_removes_only_files_of_the_sites_own_storage(tmp_path: Path, settings: object) -> None:
+    own, foreign = tmp_path / "storage", tmp_path / "home"
+    settings.JEDI_STORAGE = own  # type: ignore[attr-defined]
+    for folder in (own, foreign):
+        folder.mkdir()
+        (folder / f"{folder.name}.root").write_text("x")
+    register_dataset("lab.a", "lab", [own / "storage.root", foreign / "home.root"])
+    register_dataset("lab.b", "lab", [own / "storage.root"])
+    assert data_management().delete(["lab.a", "lab.unknown"]) == 1
+    assert (own / "storage.root").exists(), "another dataset names it"
+    assert data_management().remove("lab.b", ["storage.root"]) == 1
+    assert not (own / "storage.root").exists()
+    assert (foreign / "home.root").exists()
+    with pytest.raises(UnknownDatasetError, match=r"lab\.a"):
+        data_management().describe("lab.a")
+
+
+def test_a_container_is_deleted_without_its_datasets() -> None:
+    container("lab.all/", "lab.a", "lab.b")
+    data_management().delete(["lab.all/"])
+    assert data_management().describe("lab.b").files == 3
+    add_files("lab.b", [7])
