@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-pytestmark = pytest.mark.xdist_group("whole machine")
-"""Such tests run one after the other: each wants all cores for itself."""
 WHAT = [
     "tests/jedisite/test_partitions.py",
     "tests/jedisite/test_agents.py",

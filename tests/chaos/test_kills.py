@@ -21,8 +21,6 @@ import psycopg
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-pytestmark = pytest.mark.xdist_group("whole machine")
-"""Such tests run one after the other: each wants all cores for itself."""
 JOBS = 60
 KILLS = 20
 TASK = {

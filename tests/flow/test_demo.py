@@ -8,11 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent.parent
-pytestmark = pytest.mark.xdist_group("whole machine")
-"""Such tests run one after the other: each wants all cores for itself."""
 
 
 def test_the_demo_ends_with_every_output_verified(tmp_path: Path) -> None:

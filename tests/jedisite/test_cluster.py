@@ -19,8 +19,6 @@ from jedisite import agents
 from jedisite.models import Agent
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-pytestmark = pytest.mark.xdist_group("whole machine")
-"""Such tests run one after the other: each wants all cores for itself."""
 
 
 def wait_for(condition: Callable[[], bool], what: str, limit_s: float = 60) -> None:

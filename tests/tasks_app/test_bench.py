@@ -15,8 +15,6 @@ import pytest
 from tasks_app.benchmarks.measuring import Rates, Target, in_turn
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-pytestmark = pytest.mark.xdist_group("whole machine")
-"""Such tests run one after the other: each wants all cores for itself."""
 SMALL = {
     "feed": ["300"],
     "generate": ["300", "10", "50"],
