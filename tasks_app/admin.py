@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from jedisite.admin_base import LargeTableAdmin, ReadOnlyAdmin, caller_behind
+from jedisite.admin_base import AuditedAdmin, LargeTableAdmin, ReadOnlyAdmin, caller_behind
 from jedisite.admin_filters import choice, choice_within, days, exact, months
 from jedisite.identity import Right
 from tasks_app import models
@@ -249,6 +249,66 @@ class JobRetryHistoryAdmin(LargeTableAdmin):
         "new_job_id": ("-new_job_id", "-id"),
         "task_id": ("-task_id", "-id"),
     }
+
+
+ERROR_FIELDS = ["error_source", "error_code", "pattern"]
+
+
+@admin.register(models.RetryRule)
+class RetryRuleAdmin(AuditedAdmin):
+    list_display = [*ERROR_FIELDS, "action", "parameters", "active", "expires", "description"]
+    list_filter = ["error_source", "action", "active", days("expires")]
+    list_select_related = ["work_queue"]
+    search_fields = ["error_code", "description", "pattern"]
+    ordering = ["error_source", "error_code", "id"]
+    fieldsets = [
+        ("The error", {"fields": ERROR_FIELDS}),
+        ("Only for", {"fields": ["architecture", "release", "work_queue"]}),
+        ("What is done", {"fields": ["action", "parameters", "active", "expires", "description"]}),
+    ]
+    help_texts = {
+        "action": "increase_memory: one step up the ladder; memory_xtimes: times the task's own step; increase_cputime: "
+        "as the job ran; reduce_input: smaller jobs; limit_retry: so many attempts; no_retry: none",
+        "work_queue": "only tasks of this work queue",
+    }
+
+
+@admin.register(models.ErrorClass)
+class ErrorClassAdmin(AuditedAdmin):
+    list_display = [*ERROR_FIELDS, "name", "active", "description"]
+    list_filter = ["error_source", "name", "active"]
+    search_fields = ["error_code", "description", "pattern"]
+    ordering = ["error_source", "error_code", "id"]
+    help_texts = {"name": "system: failures by this error do not count against a limit on failures"}
+
+
+@admin.register(models.RetryNote)
+class RetryNoteAdmin(LargeTableAdmin):
+    list_display = ["id", "job_id", "task_id", "at", "code", "applied", "detail"]
+    list_filter = [exact("job_id", "job"), exact("task_id", "task"), months("at")]
+    search_fields = ["job_id__exact", "task_id__exact", "id__exact"]
+    search_help_text = "Number of a job, else of a task, else of a row."
+    ordering = ["-id"]
+    ordering_within = {"job_id": ("-job_id", "-id"), "task_id": ("-task_id", "-id")}
+
+
+@admin.register(models.ScoutReport)
+class ScoutReportAdmin(LargeTableAdmin):
+    long_columns = ("presets", "measured")
+    list_display = ["id", "task_id", "at", "scouts", "outcome", "sample", "finished_jobs", "detail"]
+    list_filter = [exact("task_id", "task")]
+    search_fields = ["task_id__exact", "id__exact"]
+    search_help_text = "Number of a task, else of a row."
+    ordering = ["-id"]
+    ordering_within = {"task_id": ("-task_id", "-id")}
+
+
+@admin.register(models.TaskChangeDue)
+class TaskChangeDueAdmin(ReadOnlyAdmin):
+    list_display = ["id", "task_id", "reason", "at"]
+    list_filter = [days("at")]
+    search_fields = ["task_id", "reason"]
+    ordering = ["-id"]
 
 
 @admin.register(models.Command)

@@ -100,6 +100,26 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     tasks.JobRetryHistory: lambda n: tasks.JobRetryHistory.objects.create(
         task_id=FIRST, old_job_id=n, new_job_id=n + 1
     ),
+    tasks.RetryRule: lambda n: tasks.RetryRule.objects.create(
+        error_source="exe", error_code=90_000 + n, action="no_retry", description="<b>"
+    ),
+    tasks.ErrorClass: lambda n: tasks.ErrorClass.objects.create(error_source="exe", error_code=90_000 + n),
+    tasks.RetryNote: lambda n: tasks.RetryNote.objects.create(
+        job_id=FIRST + n, task_id=FIRST, code="retry_none", detail="<b>"
+    ),
+    tasks.ScoutReport: lambda n: tasks.ScoutReport.objects.create(
+        task_id=FIRST + n,
+        scouts=True,
+        outcome="passed",
+        detail="<b>",
+        sample=n,
+        finished_jobs=n,
+        presets={},
+        measured={},
+    ),
+    tasks.TaskChangeDue: lambda n: tasks.TaskChangeDue.objects.create(
+        task_id=FIRST + n, change={"ramcount": n}, reason="more"
+    ),
     tasks.Command: lambda n: tasks.Command.objects.create(task=_task(n), name="kill", owner="ada", comment="enough"),
     tasks.SubmissionKey: lambda n: tasks.SubmissionKey.objects.create(
         caller="ada", key=f"{n}", fingerprint=b"\0", reply={}

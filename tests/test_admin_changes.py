@@ -15,7 +15,7 @@ from django.utils import timezone
 from brokerage_app.models import Queue, ResourceType, StorageEndpoint, WorkQueue
 from jedisite import identity
 from jedisite.models import Agent, ApiToken, AuditEntry
-from tasks_app.models import Command, Task
+from tasks_app.models import Command, RetryRule, Task
 
 pytestmark = pytest.mark.django_db
 
@@ -359,3 +359,46 @@ def test_names_of_tasks_are_shown_escaped(grace, make_task):
         command(grace, "kill", task),
     ):
         assert "<script>alert" not in answer.text
+
+
+def rule_form(**changes: Any) -> dict[str, Any]:
+    values = {
+        "error_source": "pilot",
+        "error_code": 1171,
+        "pattern": "",
+        "architecture": "",
+        "release": "",
+        "work_queue": "",
+    }
+    return {**values, "action": "no_retry", "parameters": "", "active": "on", "description": "", **changes}
+
+
+def test_a_retry_rule_is_made_and_its_empty_conditions_are_none(grace):
+    RetryRule.objects.all().delete()
+    made = grace.post(
+        reverse("admin:tasks_app_retryrule_add"), rule_form(action="limit_retry", parameters="maxAttempt=2")
+    )
+    assert made.status_code == 302
+    row = RetryRule.objects.get()
+    assert (row.pattern, row.architecture, row.release, row.parameters) == (None, None, None, "maxAttempt=2")
+    assert [e.object_type for e in trail("admin.add")] == ["retryrule"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"pattern": "("}, "pattern"),
+        ({"action": "limit_retry"}, "parameters"),
+        ({"action": "limit_retry", "parameters": "maxAttempt=0"}, "parameters"),
+        ({"action": "reduce_input", "parameters": "steps=4/2/1"}, "parameters"),
+        ({"parameters": "often"}, "parameters"),
+        ({"action": "try_harder"}, "action"),
+        ({"error_source": "nobody"}, "error_source"),
+        ({"error_code": "many"}, "error_code"),
+    ],
+)
+def test_a_retry_rule_with_a_wrong_value_names_its_field(grace, wrong, field):
+    before = RetryRule.objects.count()
+    answer = grace.post(reverse("admin:tasks_app_retryrule_add"), rule_form(**wrong))
+    assert answer.status_code == 200 and list(answer.context["adminform"].form.errors) == [field]
+    assert RetryRule.objects.count() == before

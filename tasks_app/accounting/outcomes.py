@@ -9,13 +9,16 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import psycopg
 from django.db import transaction
+from django.utils import timezone
 
 from jedisite.agents import kick
 from jedisite.sql import hash_joins, hot_cursor, numbers, texts
+from tasks_app.accounting import retrying
 from tasks_app.accounting.killcodes import KillCode, killed_with
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import NewFile
@@ -104,7 +107,7 @@ def _usable(report: Any) -> bool:
     )
 
 
-def book_reports(limit: int = 1000) -> int:
+def book_reports(limit: int = 1000, now: datetime | None = None) -> int:
     """Book up to `limit` final reports of pilots. Returns how many; reports that another process books are skipped."""
     with transaction.atomic(), hot_cursor() as cursor:
         cursor.execute(
@@ -119,7 +122,7 @@ def book_reports(limit: int = 1000) -> int:
         ids = [r[0] for r in reports]
         expected = _expected(cursor, ids)
         killed = _killed(cursor, ids)
-        book(cursor, [judge(i, t, s, json.loads(d), expected.get(i, ()), killed.get(i)) for i, t, s, d in reports])
+        book(cursor, [judge(i, t, s, json.loads(d), expected.get(i, ()), killed.get(i)) for i, t, s, d in reports], now)
         _forgive(cursor, list(killed))
         return len(reports)
 
@@ -154,10 +157,11 @@ def _forgive(cursor: psycopg.Cursor[Any], told: list[int]) -> None:
         )
 
 
-def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome]) -> int:
+def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime | None = None) -> int:
     """Book the ends of jobs, in the caller's transaction. A job that has ended already is left alone.
 
-    Returns the number of jobs that ended by this call.
+    Retry rules then do what they say to the files of failed jobs; `now` is the time by which rules expire. Returns the
+    number of jobs that ended by this call.
     """
     wanted = {o.job_id: o for o in outcomes}
     ended = _end_jobs(cursor, wanted)
@@ -166,9 +170,10 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome]) -> int:
         outcome = wanted[job_id]
         if outcome.task_id is not None:
             by_task.setdefault(outcome.task_id, []).append(outcome)
+    failures = retrying.find(cursor, [i for i in ended if wanted[i].status == JobStatus.FAILED])
     new_files: list[NewFile] = []
     for task_id in sorted(by_task):
-        _book_task(cursor, task_id, by_task[task_id])
+        _book_task(cursor, task_id, by_task[task_id], failures, now or timezone.now())
         new_files += [f for o in by_task[task_id] for f in _new_files(o)]
     data_management().add(new_files)
     if new_files:
@@ -222,11 +227,15 @@ def _end_jobs(cursor: psycopg.Cursor[Any], wanted: Mapping[int, Outcome]) -> lis
     return ended
 
 
-def _book_task(cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome]) -> None:
+def _book_task(
+    cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome], failures: retrying.Failures, now: datetime
+) -> None:
     ids = [o.job_id for o in outcomes]
     won = [o.status == JobStatus.FINISHED for o in outcomes]
     failed = [o.status == JobStatus.FAILED for o in outcomes]
     inputs = _book_inputs(cursor, task_id, ids, won, failed)
+    if task_id in failures.by_task:
+        inputs += retrying.apply(cursor, task_id, failures.by_task[task_id], failures.book, now)
     outputs = _book_outputs(cursor, task_id, outcomes)
     _count(cursor, inputs + outputs)
 
@@ -326,7 +335,11 @@ def _book_outputs(
 
 def _count(cursor: psycopg.Cursor[Any], counts: list[tuple[int, int, int, int, int]]) -> None:
     """Add to the counters of datasets: finished, failed, and no longer used since they are ready again."""
-    rows = sorted(counts)
+    sums: dict[int, list[int]] = {}
+    for dataset_id, *more in counts:
+        known = sums.setdefault(dataset_id, [0] * len(more))
+        sums[dataset_id] = [a + b for a, b in zip(known, more, strict=True)]
+    rows = [(dataset_id, *sums[dataset_id]) for dataset_id in sorted(sums)]
     if not rows:
         return
     cursor.execute(

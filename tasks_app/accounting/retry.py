@@ -195,7 +195,8 @@ def _limit(draft: _Draft, job: FailedJob, task: RetryTask, rule: RetryRule) -> _
     named = f"{rule.error_source} error {rule.error_code}"
     files: dict[int, FileAttempts] = {}
     for i, f in draft.files.items():
-        wanted = f.attempt if rule.action == Action.NO_RETRY else most
+        # Attempts that were made already stay: a limit below them is the same as no more attempts.
+        wanted = f.attempt if rule.action == Action.NO_RETRY else max(most, f.attempt)
         files[i] = f if f.max_attempt is not None and f.max_attempt <= wanted else replace(f, max_attempt=wanted)
     if rule.action == Action.NO_RETRY:
         reason = Reason(codes.RETRY_NONE, f"{named} is not tried again (retry rule {rule.id})")

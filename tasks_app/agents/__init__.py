@@ -13,6 +13,7 @@ def register() -> None:
         ("tasks_statuslog", 3),
         ("jobs_statuslog", 3),
         ("jedi_job_retry_history", 3),
+        ("job_retry_notes", 3),
         ("jobs_archive", None),
     ):
         partitions.MONTHLY.append(partitions.Monthly(table, months))

@@ -1,21 +1,26 @@
-"""The adder books the outcomes that pilots reported."""
+"""The adder books the outcomes that pilots reported, and carries out what failed jobs asked of their tasks."""
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from jedisite.agents import Pass, renew_lease
 from tasks_app.accounting.outcomes import book_reports
+from tasks_app.accounting.task_changes import carry_out
 
 BATCH = 1000
 BATCHES = 20
 
 
-def run() -> Pass:
-    """Book reports in batches, one transaction each."""
-    items = 0
+def run(now: datetime | None = None) -> Pass:
+    """Book reports in batches, one transaction each. `now` is the time by which retry rules expire."""
+    items = carry_out()
     for _ in range(BATCHES):
-        booked = book_reports(BATCH)
+        booked = book_reports(BATCH, now)
         renew_lease()
         items += booked
+        if booked:
+            carry_out()
         if booked < BATCH:
             return Pass(items)
     return Pass(items, more=True)

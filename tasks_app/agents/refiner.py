@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from jedisite.agents import Pass, owner
 from tasks_app import moves
+from tasks_app.accounting.resource_typing import resource_type
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.models import Dataset, JobParamsTemplate, OutputTemplate, Task, TaskParams
@@ -147,6 +148,8 @@ def _store(task_id: int, fence: int, refined: Refined) -> None:
     columns: dict[str, Any] = {
         ATTRIBUTES[name]: value for name, value in refined.task.items() if name not in SET_BY_MOVES
     }
+    task: dict[str, Any] = dict(refined.task)
+    columns["resource_type"] = resource_type(task["corecount"], task["ramcount"], task["ramunit"], task["baseramcount"])
     moves.move_task(task_id, TaskStatus.DEFINED, by=ME, reason="parameters are refined", error_dialog=None, **columns)
 
 

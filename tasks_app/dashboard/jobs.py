@@ -14,7 +14,16 @@ from django.views.decorators.http import require_safe
 from jedisite.identity import Right, needs
 from tasks_app.dashboard import errors, pages, storage
 from tasks_app.filtersets import JobFilter
-from tasks_app.models import Job, JobArchive, JobFile, JobMetadata, JobParams, JobRetryHistory, JobStatusLog
+from tasks_app.models import (
+    Job,
+    JobArchive,
+    JobFile,
+    JobMetadata,
+    JobParams,
+    JobRetryHistory,
+    JobStatusLog,
+    RetryNote,
+)
 from tasks_app.models.job import JobColumns
 from tasks_app.states import JOB_FINAL, JobStatus
 
@@ -60,6 +69,7 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
         "params": JobParams.objects.filter(pk=job_id).values_list("params", flat=True).first(),
         "metadata": JobMetadata.objects.filter(pk=job_id).values_list("metadata", flat=True).first(),
         "attempts": _attempts(job_id),
+        "retry_notes": RetryNote.objects.filter(job_id=job_id).order_by("id")[:20] if job.status == "failed" else (),
         "walltime_s": _walltime_s(job, now),
         "efficiency": _efficiency_percent(job, now),
         "queued_s": (job.start_time - job.creation_time).total_seconds() if job.start_time else None,

@@ -5,6 +5,8 @@ from tasks_app.models.file import File, FileRetry
 from tasks_app.models.history import JobRetryHistory, JobStatusLog, TaskStatusLog
 from tasks_app.models.job import Job, JobArchive, JobFile, JobMetadata, JobOutputReport, JobParams
 from tasks_app.models.lock import ProcessLock
+from tasks_app.models.retry import ErrorClass, RetryNote, RetryRule, TaskChangeDue
+from tasks_app.models.scouting import ScoutReport
 from tasks_app.models.submission import SubmissionKey
 from tasks_app.models.task import JobParamsTemplate, Task, TaskParams
 from tasks_app.models.template import OutputTemplate
@@ -14,6 +16,7 @@ __all__ = [
     "CatalogueFile",
     "Command",
     "Dataset",
+    "ErrorClass",
     "File",
     "FileRetry",
     "Job",
@@ -27,8 +30,12 @@ __all__ = [
     "JobStatusLog",
     "OutputTemplate",
     "ProcessLock",
+    "RetryNote",
+    "RetryRule",
+    "ScoutReport",
     "SubmissionKey",
     "Task",
+    "TaskChangeDue",
     "TaskParams",
     "TaskStatusLog",
 ]

@@ -106,7 +106,7 @@ def test_no_retry_ends_the_attempts_of_each_file() -> None:
 
 @pytest.mark.parametrize(
     ("attempt", "most", "limit", "wanted", "gives_up"),
-    [(1, 10, 3, 3, False), (1, 3, 5, None, False), (3, 10, 3, 3, True), (4, 10, 3, 3, True)],
+    [(1, 10, 3, 3, False), (1, 3, 5, None, False), (3, 10, 3, 3, True), (4, 10, 3, 4, True)],
 )
 def test_a_limit_lowers_and_never_raises(
     attempt: int, most: int, limit: int, wanted: int | None, gives_up: bool
