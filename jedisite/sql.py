@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -77,3 +78,18 @@ def take_ids(cursor: psycopg.Cursor[Any], sequence: str, count: int) -> list[int
     """Take `count` numbers from a sequence, ascending."""
     cursor.execute("SELECT nextval(%s::regclass) FROM generate_series(1, %s)", [sequence, count])
     return [number for (number,) in cursor.fetchall()]
+
+
+def the_time(now: datetime | None = None) -> datetime:
+    """The database's clock, which all processes share, unless a time is given."""
+    if now is not None:
+        return now
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        found: datetime = cursor.fetchone()[0]
+    return found
+
+
+def sql_time(moment: datetime) -> str:
+    """A moment as an SQL literal, for conditions that take no parameters."""
+    return f"timestamptz '{moment.isoformat()}'"

@@ -32,14 +32,15 @@ class Killed(NamedTuple):
 
 def kill_jobs(
     cursor: psycopg.Cursor[Any], orders: Iterable[KillOrder], *, by: str, production_role: bool = False,
-    keep_unmerged: bool = False,
+    keep_unmerged: bool = False, further: Iterable[Outcome] = (),
 ) -> Killed:  # fmt: skip
     """Kill jobs whose rows the caller's transaction has locked, in the order of their ids; see `kill_result`.
 
     The code stays on the job, in the error of the task buffer, so that a job which its pilot stops later ends as the
-    code says. A job that was told to stop already is not told again.
+    code says. A job that was told the same already is left as it is. `further` are other ends of jobs that are booked
+    with these, since a transaction books once: else two could lock each other's datasets.
     """
-    outcomes, told = [], []
+    outcomes, told = list(further), []
     for order in orders:
         result = kill_result(order.code, order.job, production_role=production_role, keep_unmerged=keep_unmerged)
         if result.when == When.NOW:
@@ -55,7 +56,8 @@ def kill_jobs(
         cursor.execute(
             """UPDATE jobs j SET commandtopilot = 'tobekilled', taskbuffererrorcode = k.code,
                       taskbuffererrordiag = left(k.reason, 500), modificationtime = clock_timestamp()
-                 FROM unnest(%s::bigint[], %s::int[], %s::text[]) k (id, code, reason) WHERE j.pandaid = k.id""",
+                 FROM unnest(%s::bigint[], %s::int[], %s::text[]) k (id, code, reason) WHERE j.pandaid = k.id
+                  AND (j.commandtopilot IS DISTINCT FROM 'tobekilled' OR j.taskbuffererrorcode IS DISTINCT FROM k.code)""",
             [
                 numbers(o.job_id for o in told),
                 numbers(error_code(o.code) for o in told),

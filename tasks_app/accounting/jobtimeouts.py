@@ -29,6 +29,11 @@ LOST_HEARTBEAT: Final = ("jobdispatcher", 100)
 ANALYSIS_LABELS: Final = frozenset({"user", "panda"})
 TESTED_LABELS: Final = frozenset({"managed", "test"})
 
+QUEUE_ASLEEP: Final = timedelta(hours=2)
+"""A queue that has started no job for this time is inactive."""
+TASK_ASLEEP: Final = timedelta(hours=3)
+"""A task of which no job has started or ended at a queue for this time gets nothing done there."""
+
 Moment = Literal["created", "status", "heartbeat"]
 
 
@@ -78,6 +83,8 @@ class JobView:
     report_waits       a final report of its pilot has not been booked yet
     own_stage_out      it moves its outputs itself (jobSubStatus is set while transferring)
     task_active_at     last start or end of a job of the same task at the same queue
+    stays              its task forbids that jobs are assigned anew (DI)
+    told               its pilot was told to stop, so that only silence or the time of booking counts
     """
 
     job_id: int
@@ -96,23 +103,20 @@ class JobView:
     report_waits: bool = False
     own_stage_out: bool = False
     task_active_at: datetime | None = None
+    stays: bool = False
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TimeoutSettings:
     """Limits that an installation may set.
 
-    heartbeat   HEARTBEAT_TIMEOUT_<workflow>, by workflow; `heartbeat_default` for the others
-    holding     TIMEOUT_holding; `defined` TIMEOUT_defined; `analysis` ANALY_TIMEOUT
+    limits      by the name of the rule, in the place of the rule's own
+    heartbeat   HEARTBEAT_TIMEOUT_<workflow>, by workflow; others have the limit of the rule
     """
 
+    limits: Mapping[str, timedelta] = field(default_factory=lambda: MappingProxyType({}))
     heartbeat: Mapping[str, timedelta] = field(default_factory=lambda: MappingProxyType({}))
-    heartbeat_default: timedelta = timedelta(hours=2)
-    holding: timedelta = timedelta(hours=48)
-    defined: timedelta = timedelta(hours=4)
-    analysis: timedelta = timedelta(hours=12)
-    transfer_high: timedelta = timedelta(days=2)
-    transfer_low: timedelta = timedelta(days=6)
 
 
 class Do(Enum):
@@ -121,25 +125,27 @@ class Do(Enum):
     RECHECK = "look at the transfer again"
 
 
-Limit = timedelta | Callable[[JobView, TimeoutSettings], timedelta]
+Vary = Callable[[JobView, TimeoutSettings, timedelta], timedelta]
 Condition = Callable[[JobView, datetime], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class TimeoutRule:
-    """One row of the table. `sentence` gets `{limit}` and `{since}`; `also` is a further condition on job and time."""
+    """One row of the table. `sentence` gets `{limit}` and `{since}`; `also` is a further condition on job and time;
+    `vary` changes the limit for one job."""
 
     name: str
     statuses: frozenset[JobStatus]
     labels: Labels
     priority: Priority
     since: Moment
-    limit: Limit
+    limit: timedelta
     do: Do
     code: str
     sentence: str
     kill: Kill | None = None
     also: Condition | None = None
+    vary: Vary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,25 +160,27 @@ class JobTimeout:
     error: tuple[str, int] | None = None
 
 
-def _heartbeat(job: JobView, settings: TimeoutSettings) -> timedelta:
-    return settings.heartbeat.get(job.workflow, settings.heartbeat_default)
+def _heartbeat(job: JobView, settings: TimeoutSettings, limit: timedelta) -> timedelta:
+    return settings.heartbeat.get(job.workflow, limit)
 
 
-def _transfer(job: JobView, settings: TimeoutSettings) -> timedelta:
-    urgent = job.priority >= URGENT and job.label not in ANALYSIS_LABELS
-    days = job.queue.transfer_high_days if urgent else job.queue.transfer_low_days
-    if days is not None and days > 0:
-        return timedelta(days=days)
-    return settings.transfer_high if urgent else settings.transfer_low
+def _urgent_transfer(job: JobView) -> bool:
+    return job.priority >= URGENT and job.label not in ANALYSIS_LABELS
+
+
+def _transfer(job: JobView, settings: TimeoutSettings, limit: timedelta) -> timedelta:
+    """The limit of the queue, if it has one."""
+    days = job.queue.transfer_high_days if _urgent_transfer(job) else job.queue.transfer_low_days
+    return timedelta(days=days) if days is not None and days > 0 else limit
 
 
 def _queue_asleep(job: JobView, now: datetime) -> bool:
     started = job.queue.last_start
-    return job.queue.closed or (started is not None and now - started >= timedelta(hours=2))
+    return job.queue.closed or (started is not None and now - started >= QUEUE_ASLEEP)
 
 
 def _task_asleep(job: JobView, now: datetime) -> bool:
-    return job.task_active_at is None or now - job.task_active_at >= timedelta(hours=3)
+    return job.task_active_at is None or now - job.task_active_at >= TASK_ASLEEP
 
 
 J, H, D = JobStatus, timedelta(hours=1), timedelta(days=1)
@@ -183,17 +191,17 @@ _WAITED, _SILENT = codes.JOB_WAITED_TOO_LONG, codes.JOB_LOST_HEARTBEAT
 
 
 def _kill(
-    name: str, statuses: frozenset[JobStatus] | JobStatus, labels: Labels, since: Moment, limit: Limit, kill: Kill,
+    name: str, statuses: frozenset[JobStatus] | JobStatus, labels: Labels, since: Moment, limit: timedelta, kill: Kill,
     sentence: str, code: str = _WAITED, also: Condition | None = None, priority: Priority = Priority.ANY,
 ) -> TimeoutRule:  # fmt: skip
     return TimeoutRule(name, _set(statuses), labels, priority, since, limit, Do.KILL, code, sentence, kill, also)
 
 
 def _fail(
-    name: str, statuses: frozenset[JobStatus] | JobStatus, labels: Labels, since: Moment, limit: Limit, sentence: str,
-    code: str = _SILENT, also: Condition | None = None, priority: Priority = Priority.ANY,
+    name: str, statuses: frozenset[JobStatus] | JobStatus, labels: Labels, since: Moment, limit: timedelta, sentence: str,
+    code: str = _SILENT, also: Condition | None = None, priority: Priority = Priority.ANY, vary: Vary | None = None,
 ) -> TimeoutRule:  # fmt: skip
-    return TimeoutRule(name, _set(statuses), labels, priority, since, limit, Do.FAIL, code, sentence, None, also)
+    return TimeoutRule(name, _set(statuses), labels, priority, since, limit, Do.FAIL, code, sentence, None, also, vary)
 
 
 def _set(statuses: frozenset[JobStatus] | JobStatus) -> frozenset[JobStatus]:
@@ -211,9 +219,9 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
           "nothing waits for this merge job any more", codes.JOB_NO_PARENT, lambda job, now: job.orphan_merge),
     _kill("pending", J.PENDING, Labels.ANY, "created", H, Kill.EXPIRED_WAITING, _OUT),
     _kill("waiting", J.WAITING, Labels.ANY, "created", H / 2, Kill.EXPIRED_WAITING, _OUT),
-    _kill("build_defined", J.DEFINED, Labels.ANY, "status", lambda job, s: s.defined, Kill.EXPIRED, _OUT,
+    _kill("build_defined", J.DEFINED, Labels.ANY, "status", 4 * H, Kill.EXPIRED, _OUT,
           also=lambda job, now: job.build),
-    _kill("defined", J.DEFINED, Labels.PRODUCTION, "status", lambda job, s: s.defined, Kill.REASSIGN, _OUT),
+    _kill("defined", J.DEFINED, Labels.PRODUCTION, "status", 4 * H, Kill.REASSIGN, _OUT),
     _kill("assigned", J.ASSIGNED, Labels.PRODUCTION, "status", 12 * H, Kill.REASSIGN, _OUT),
     _kill("urgent_inactive", frozenset({J.ACTIVATED, J.STARTING}), Labels.NOT_ANALYSIS, "status", 4 * H, Kill.REASSIGN,
           "{status} for more than {limit} at a queue ({queue}) that starts no jobs", codes.JOB_QUEUE_INACTIVE,
@@ -221,7 +229,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
     _kill("analysis_closed", _QUEUED, Labels.ANALYSIS, "created", timedelta(0), Kill.REASSIGN,
           "the queue ({queue}) is {queue_status}", codes.JOB_QUEUE_INACTIVE,
           lambda job, now: job.queue.closed and not job.build),
-    _kill("analysis", _QUEUED, Labels.ANALYSIS, "created", lambda job, s: s.analysis, Kill.REASSIGN,
+    _kill("analysis", _QUEUED, Labels.ANALYSIS, "created", 12 * H, Kill.REASSIGN,
           "not started within {limit}, and no job of the task started or ended at the queue ({queue}) for 3 h",
           also=lambda job, now: not job.build and _task_asleep(job, now)),
     _kill("activated", frozenset({J.ACTIVATED, J.STARTING}), Labels.PRODUCTION, "status", 2 * D, Kill.REASSIGN, _OUT),
@@ -230,15 +238,19 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
     _kill("events", frozenset({J.STARTING, J.RUNNING}), Labels.ANY, "status", D, Kill.EXPIRED, _OUT,
           codes.JOB_RAN_TOO_LONG, lambda job, now: job.event_service and (job.merge or job.priority >= 900)),
     _kill("running", J.RUNNING, Labels.ANY, "status", 21 * D, Kill.EXPIRED, _OUT, codes.JOB_RAN_TOO_LONG),
-    _fail("heartbeat", frozenset({J.STARTING, J.RUNNING}), Labels.ANY, "heartbeat", _heartbeat, _QUIET),
+    _fail("heartbeat", frozenset({J.STARTING, J.RUNNING}), Labels.ANY, "heartbeat", 2 * H, _QUIET,
+          vary=_heartbeat),
     _fail("holding_analysis", J.HOLDING, Labels.ANALYSIS, "status", 3 * H, _HELD, codes.JOB_NOT_BOOKED,
           lambda job, now: not job.report_waits),
     _fail("holding_urgent", J.HOLDING, Labels.NOT_ANALYSIS, "status", 3 * H, _HELD, codes.JOB_NOT_BOOKED,
           None, Priority.URGENT),
-    _fail("holding", J.HOLDING, Labels.NOT_ANALYSIS, "status", lambda job, s: s.holding, _HELD, codes.JOB_NOT_BOOKED),
-    _fail("own_transfer", J.TRANSFERRING, Labels.ANY, "heartbeat", _heartbeat, _QUIET,
-          also=lambda job, now: job.own_stage_out),
-    _fail("transferring", J.TRANSFERRING, Labels.ANY, "status", _transfer, _STUCK, codes.JOB_TRANSFER_TOO_LONG),
+    _fail("holding", J.HOLDING, Labels.NOT_ANALYSIS, "status", 48 * H, _HELD, codes.JOB_NOT_BOOKED),
+    _fail("own_transfer", J.TRANSFERRING, Labels.ANY, "heartbeat", 2 * H, _QUIET,
+          also=lambda job, now: job.own_stage_out, vary=_heartbeat),
+    _fail("transferring_urgent", J.TRANSFERRING, Labels.NOT_ANALYSIS, "status", 2 * D, _STUCK,
+          codes.JOB_TRANSFER_TOO_LONG, None, Priority.URGENT, _transfer),
+    _fail("transferring", J.TRANSFERRING, Labels.ANY, "status", 6 * D, _STUCK, codes.JOB_TRANSFER_TOO_LONG,
+          lambda job, now: not _urgent_transfer(job), vary=_transfer),
     TimeoutRule("transfer_check", frozenset({J.TRANSFERRING}), Labels.ANALYSIS, Priority.ANY, "heartbeat", 2 * H,
                 Do.RECHECK, codes.JOB_TRANSFER_UNCHECKED, "no news of its outputs for {limit}"),
     _kill("before_activation", _DEFINED, Labels.ANY, "created", 7 * D, Kill.EXPIRED, _OUT),
@@ -258,6 +270,8 @@ def timeout_of(job: JobView, now: datetime, settings: TimeoutSettings | None = N
     for rule in TIMEOUTS:
         if not _concerns(rule, job) or (rule.also is not None and not rule.also(job, now)):
             continue
+        if rule.do == Do.KILL and (job.told or (job.stays and rule.kill == Kill.REASSIGN)):
+            continue
         since, limit = _moment(rule.since, job), limit_of(rule, job, settings)
         if now - since >= limit:
             words = rule.sentence.format(
@@ -271,7 +285,13 @@ def timeout_of(job: JobView, now: datetime, settings: TimeoutSettings | None = N
 
 def limit_of(rule: TimeoutRule, job: JobView, settings: TimeoutSettings) -> timedelta:
     """The limit of a rule for one job."""
-    return rule.limit if isinstance(rule.limit, timedelta) else rule.limit(job, settings)
+    limit = settings.limits.get(rule.name, rule.limit)
+    return rule.vary(job, settings, limit) if rule.vary else limit
+
+
+def moment_of(rule: TimeoutRule, job: JobView) -> datetime:
+    """The time from which a rule counts for one job."""
+    return _moment(rule.since, job)
 
 
 def _concerns(rule: TimeoutRule, job: JobView) -> bool:
@@ -302,61 +322,3 @@ def _words(limit: timedelta) -> str:
     if minutes < 60:
         return f"{minutes:g} min"
     return f"{minutes / 60:g} h" if minutes <= 48 * 60 else f"{minutes / 1440:g} days"
-
-
-@dataclass(frozen=True, slots=True)
-class ShareAtQueue:
-    """Jobs of one global share at one queue, and those of the share queued at all queues.
-
-    slots_set   the queue has a fixed number of slots, so that it is meant to hold many queued jobs
-    """
-
-    share: str
-    queue: str
-    queued: int
-    running: int
-    queued_everywhere: int
-    slots_set: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FastLimits:
-    """FAST_REBRO_THRESHOLD_NQNR_RATIO, _NQUEUE_FRAC (0 to 1) and _NQUEUE_<share>; a share without the last has none."""
-
-    queued_to_running: float = 3.0
-    part_of_share: float = 0.3
-    most_queued: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FastRebrokerage:
-    """So many queued jobs, the latest first, are to be brokered again."""
-
-    share: str
-    queue: str
-    excess: int
-    reason: Reason
-    kill: Kill = Kill.FAST_REBROKERAGE
-
-
-def fast_rebrokerage(seen: ShareAtQueue, limits: FastLimits) -> FastRebrokerage | None:
-    """Take back the jobs that a queue holds in excess: those beyond the largest of the three limits.
-
-    Only for shares that define their own limit on queued jobs, and not at queues with a fixed number of slots.
-    """
-    if limits.most_queued is None or seen.slots_set:
-        return None
-    kept = int(
-        max(
-            limits.most_queued,
-            limits.queued_to_running * seen.running,
-            limits.part_of_share * seen.queued_everywhere,
-        )
-    )
-    excess = seen.queued - kept
-    if excess <= 0:
-        return None
-    detail = (
-        f"{seen.queued} jobs of {seen.share} are queued at {seen.queue} with {seen.running} running; {kept} may stay"
-    )
-    return FastRebrokerage(seen.share, seen.queue, excess, Reason(codes.JOB_QUEUE_OVERLOADED, detail))

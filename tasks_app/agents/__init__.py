@@ -6,7 +6,7 @@ from __future__ import annotations
 def register() -> None:
     from jedisite import agents, partitions
     from tasks_app.agents import adder, commando, feeder, job_generator, post_processor, refiner
-    from tasks_app.agents.watchdogs import archive, lost_jobs, pending, stale_locks
+    from tasks_app.agents.watchdogs import archive, job_timeouts, lost_jobs, pending, stale_locks
 
     partitions.BY_TASK.append("jedi_dataset_contents")
     for table, months in (
@@ -27,5 +27,6 @@ def register() -> None:
     agents.register("commando", commando.run, period_s=3, title="Obeys the commands of users")
     agents.register("pending", pending.run, period_s=5, title="Tries again what was set aside")
     agents.register("lost_jobs", lost_jobs.run, period_s=5, title="Fails jobs whose pilot has fallen silent")
+    agents.register("job_timeouts", job_timeouts.run, period_s=60, title="Ends jobs that stay in a state for too long")
     agents.register("stale_locks", stale_locks.run, period_s=5, title="Frees claims whose holder is gone")
     agents.register("archive", archive.run, period_s=300, title="Moves old jobs to the archive")

@@ -11,7 +11,7 @@ from brokerage_app.models import Queue
 from jedisite.agents import Pass
 from tasks_app import moves
 from tasks_app.agents import adder, commando, feeder, job_generator, post_processor, refiner
-from tasks_app.agents.watchdogs import archive, lost_jobs, pending, stale_locks
+from tasks_app.agents.watchdogs import archive, job_timeouts, lost_jobs, pending, stale_locks
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, File, Job, JobFile, Task
 
 SITE = "SITE_A"
@@ -25,6 +25,7 @@ AGENTS: tuple[Callable[[], Pass], ...] = (
     commando.run,
     pending.run,
     lost_jobs.run,
+    job_timeouts.run,
     stale_locks.run,
     archive.run,
 )
@@ -147,9 +148,10 @@ def files(task_id: int, type: str = "input") -> list[File]:
 
 
 def age(job_id: int, seconds: float) -> None:
-    """Make the last sign of life of a job older."""
+    """Make the last sign of life of a job, and the last change of its state, older."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE jobs SET heartbeat_at = heartbeat_at - %s * interval '1 second' WHERE pandaid = %s",
-            [seconds, job_id],
+            """UPDATE jobs SET heartbeat_at = heartbeat_at - %s * interval '1 second',
+                      statechangetime = statechangetime - %s * interval '1 second' WHERE pandaid = %s""",
+            [seconds, seconds, job_id],
         )

@@ -153,7 +153,8 @@ class Walk:
                 "UPDATE jedi_tasks SET lockedtime = lockedtime - interval '301 seconds' WHERE lockedby IS NOT NULL"
             )
             cursor.execute(
-                "UPDATE jobs SET heartbeat_at = heartbeat_at - interval '1 day' WHERE heartbeat_at IS NOT NULL"
+                """UPDATE jobs SET heartbeat_at = heartbeat_at - interval '1 day',
+                          statechangetime = statechangetime - interval '1 day' WHERE heartbeat_at IS NOT NULL"""
             )
         for _ in range(40):
             # A pause that was asked for before may be obeyed only now.

@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 from tasks_app.accounting.jobtimeouts import (
     TIMEOUTS,
     Do,
-    FastLimits,
     JobView,
     QueueView,
-    ShareAtQueue,
     TimeoutSettings,
-    fast_rebrokerage,
     timeout_of,
 )
 from tasks_app.states import JOB_FINAL, JOB_OPEN, JobStatus
@@ -68,7 +65,7 @@ def days(value: float) -> timedelta:
         (J.HOLDING, "user", hours(3), {}, "holding_analysis", None),
         (J.HOLDING, "managed", hours(3), {"priority": 800}, "holding_urgent", None),
         (J.HOLDING, "managed", hours(48), {"priority": 799}, "holding", None),
-        (J.TRANSFERRING, "managed", days(2), {"priority": 800}, "transferring", None),
+        (J.TRANSFERRING, "managed", days(2), {"priority": 800}, "transferring_urgent", None),
         (J.TRANSFERRING, "managed", days(6), {"priority": 799}, "transferring", None),
         (J.TRANSFERRING, "managed", hours(2), {"own_stage_out": True}, "own_transfer", None),
         (J.TRANSFERRING, "user", hours(2), {"priority": 900}, "transfer_check", None),
@@ -161,9 +158,7 @@ def test_a_job_that_was_just_sent_is_not_judged_by_an_older_heartbeat() -> None:
 def test_settings_and_queues_move_limits() -> None:
     settings = TimeoutSettings(
         heartbeat=MappingProxyType({"Pull_Opportunistic": hours(6)}),
-        holding=hours(5),
-        defined=hours(1),
-        analysis=hours(1),
+        limits=MappingProxyType({"holding": hours(5), "defined": hours(1), "analysis": hours(1)}),
     )
 
     def rule(job: JobView) -> str | None:
@@ -178,7 +173,7 @@ def test_settings_and_queues_move_limits() -> None:
     assert rule(aged(J.ACTIVATED, hours(1), "user")) == "analysis"
     slow = QueueView(transfer_high_days=5, transfer_low_days=0.5)
     assert rule(aged(J.TRANSFERRING, days(4), priority=900, queue=slow)) is None
-    assert rule(aged(J.TRANSFERRING, days(5), priority=900, queue=slow)) == "transferring"
+    assert rule(aged(J.TRANSFERRING, days(5), priority=900, queue=slow)) == "transferring_urgent"
     assert rule(aged(J.TRANSFERRING, days(0.5), priority=100, queue=slow)) == "transferring"
 
 
@@ -226,18 +221,15 @@ def test_what_is_over_stays_over(
         assert timeout_of(job, NOW + timedelta(seconds=later))
 
 
-@pytest.mark.parametrize(
-    ("seen", "limits", "excess"),
-    [
-        (ShareAtQueue("S", "Q", 100, 10, 200), FastLimits(most_queued=10), 40),  # 30 % of 200 may stay
-        (ShareAtQueue("S", "Q", 100, 30, 200), FastLimits(most_queued=10), 10),  # 3 × 30
-        (ShareAtQueue("S", "Q", 100, 0, 100), FastLimits(most_queued=80), 20),
-        (ShareAtQueue("S", "Q", 100, 10, 200), FastLimits(), None),
-        (ShareAtQueue("S", "Q", 100, 10, 200, slots_set=True), FastLimits(most_queued=10), None),
-        (ShareAtQueue("S", "Q", 10, 0, 10), FastLimits(most_queued=10), None),
-    ],
-)
-def test_overloaded_queues_give_jobs_back(seen: ShareAtQueue, limits: FastLimits, excess: int | None) -> None:
-    found = fast_rebrokerage(seen, limits)
-    assert (found and found.excess) == excess
-    assert found is None or found.kill == 10
+def test_a_job_that_was_told_to_stop_is_not_told_again_but_its_silence_counts() -> None:
+    old = replace(aged(J.RUNNING, days(22)), heartbeat_at=NOW, told=True)
+    assert timeout_of(old, NOW) is None
+    found = timeout_of(replace(old, heartbeat_at=NOW - hours(2)), NOW)
+    assert found and found.rule == "heartbeat"
+
+
+def test_jobs_of_a_task_that_forbids_it_are_not_assigned_anew() -> None:
+    job = aged(J.ACTIVATED, days(3), stays=True)
+    assert timeout_of(job, NOW) is None
+    found = timeout_of(replace(job, status=J.PENDING), NOW)
+    assert found and found.rule == "pending"

@@ -1,0 +1,295 @@
+"""Ends jobs whose time is over: candidates are found by SQL, `timeout_of` decides, kills and failures are booked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg
+from django.db import transaction
+
+from brokerage_app.models import Queue
+from jedisite.sql import hot_cursor
+from tasks_app import timeouts
+from tasks_app.accounting.endings import KillOrder, kill_jobs
+from tasks_app.accounting.jobtimeouts import (
+    ANALYSIS_LABELS,
+    QUEUE_ASLEEP,
+    TASK_ASLEEP,
+    TESTED_LABELS,
+    TIMEOUTS,
+    URGENT,
+    Do,
+    JobTimeout,
+    JobView,
+    Labels,
+    Priority,
+    QueueView,
+    TimeoutRule,
+    timeout_of,
+)
+from tasks_app.accounting.killcodes import KilledJob
+from tasks_app.accounting.outcomes import Outcome
+from tasks_app.states import JobStatus
+
+# ruff: noqa: S608 - every piece is a constant of this module
+BUNCH = 1000
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What a pass knows of queues, and where tasks have got something done lately."""
+
+    queues: dict[str, QueueView]
+    workflows: dict[str, str]
+    active: dict[tuple[int, str], datetime] = field(default_factory=dict)
+
+    @property
+    def exempt(self) -> list[str]:
+        return [name for name, q in self.queues.items() if q.status == "paused" or q.no_reassign]
+
+    @property
+    def closed(self) -> list[str]:
+        return [name for name, q in self.queues.items() if q.closed]
+
+    def asleep(self, now: datetime) -> list[str]:
+        return [
+            name
+            for name, q in self.queues.items()
+            if q.closed or (q.last_start is not None and now - q.last_start >= QUEUE_ASLEEP)
+        ]
+
+
+def expire_jobs(rules: Collection[str], now: datetime, *, by: str, limit: int) -> tuple[int, bool]:
+    """Kill or fail up to about `limit` jobs that are over one of these rules at `now`.
+
+    Returns how many, and whether more may be. Jobs that somebody else has locked are left for the next pass.
+    """
+    wanted = [rule for rule in TIMEOUTS if rule.name in rules]
+    around = _look_around(wanted, now)
+    done, after = 0, 0
+    while done < limit:
+        with transaction.atomic(), hot_cursor() as cursor:
+            ids = _candidates(cursor, wanted, around, now, after)
+            if ids:
+                done += _end(cursor, ids, around, now, by)
+        if len(ids) < BUNCH:
+            return done, False
+        after = ids[-1]
+    return done, True
+
+
+def _look_around(rules: list[TimeoutRule], now: datetime) -> Surroundings:
+    """The queues; and, only when some job depends on it, when they started a job and where tasks are active."""
+    around = surroundings()
+    names = {rule.name for rule in rules}
+    with hot_cursor() as cursor:
+        if "urgent_inactive" in names and _some(cursor, "urgent_inactive", now, around):
+            cursor.execute(
+                "SELECT computingsite, max(starttime) FROM jobs WHERE starttime IS NOT NULL AND starttime <= %s GROUP BY 1",
+                [now],
+            )
+            for name, started in cursor.fetchall():
+                if name in around.queues:
+                    around.queues[name] = replace(around.queues[name], last_start=started)
+        if "analysis" in names and _some(cursor, "analysis", now, around):
+            # The ends that the system itself makes are no sign of life of a queue.
+            cursor.execute(
+                """SELECT jeditaskid, computingsite, max(greatest(starttime, endtime)) FROM jobs
+                    WHERE jeditaskid IS NOT NULL AND computingsite IS NOT NULL AND starttime IS NOT NULL
+                      AND jobstatus NOT IN ('closed', 'failed', 'cancelled', 'starting')
+                      AND greatest(starttime, endtime) > %s GROUP BY 1, 2""",
+                [now - TASK_ASLEEP],
+            )
+            around.active = {(task, site): at for task, site, at in cursor.fetchall()}
+    return around
+
+
+def surroundings() -> Surroundings:
+    """The queues as the information system describes them."""
+    queues = list(Queue.objects.all())
+    return Surroundings(
+        {queue.name: _queue_view(queue) for queue in queues},
+        {queue.name: str(queue.data.get("workflow") or "") for queue in queues},
+    )
+
+
+def _queue_view(queue: Queue) -> QueueView:
+    words = {word.strip().split("=")[0] for word in queue.catchall.split(",")}
+    return QueueView(
+        queue.name,
+        queue.status,
+        no_reassign="disableReassign" in words,
+        transfer_high_days=_days(queue.data.get("transtimehi")),
+        transfer_low_days=_days(queue.data.get("transtimelo")),
+    )
+
+
+def _days(value: Any) -> float | None:
+    try:
+        return float(value) if value is not None else None
+    except (TypeError, ValueError):
+        return None
+
+
+_ANALYSIS = ", ".join(f"'{label}'" for label in sorted(ANALYSIS_LABELS))
+_TESTED = ", ".join(f"'{label}'" for label in sorted(TESTED_LABELS))
+_LABELS = {
+    Labels.ANY: "TRUE",
+    Labels.PRODUCTION: f"j.prodsourcelabel IN ({_TESTED})",
+    Labels.OTHER: f"coalesce(j.prodsourcelabel, '') NOT IN ({_TESTED})",
+    Labels.ANALYSIS: f"j.prodsourcelabel IN ({_ANALYSIS})",
+    Labels.NOT_ANALYSIS: f"coalesce(j.prodsourcelabel, '') NOT IN ({_ANALYSIS})",
+}
+_PRIORITY = {
+    Priority.ANY: "TRUE",
+    Priority.URGENT: f"j.currentpriority >= {URGENT}",
+    Priority.NORMAL: f"j.currentpriority < {URGENT}",
+}
+_SINCE = {
+    "created": "j.creationtime",
+    "status": "coalesce(j.statechangetime, j.creationtime)",
+    "heartbeat": """(CASE WHEN j.jobstatus = 'sent' THEN greatest(j.heartbeat_at, j.statechangetime)
+                      ELSE coalesce(j.heartbeat_at, j.statechangetime, j.creationtime) END)""",
+}
+BUILD = "(j.jeditaskid IS NULL OR (j.prodsourcelabel = 'panda' AND j.transformation LIKE '%%build%%'))"
+"""Build jobs, and jobs of no task."""
+MERGE = "coalesce(j.processingtype, '') = 'pmerge'"
+_EVENTS = "coalesce(j.eventservice, 0) > 0"
+_ORPHAN = f"""({MERGE} AND NOT EXISTS (
+    SELECT 1 FROM jedi_job_retry_history h JOIN jobs p ON p.pandaid = h.oldpandaid AND p.jobstatus = 'merging'
+     WHERE h.newpandaid = j.pandaid AND h.relationtype = 'merge'))"""
+_REPORT = "EXISTS (SELECT 1 FROM job_output_report r WHERE r.pandaid = j.pandaid)"
+_STAYS = "EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND t.splitrule ~ '(^|,)DI=')"
+# What `also` of a rule says, as SQL. It may let through too much: the decision has the last word.
+_ALSO = {
+    "orphan_merge": _ORPHAN,
+    "build_defined": BUILD,
+    "urgent_inactive": "j.computingsite = ANY(%(asleep)s::text[])",
+    "analysis_closed": f"j.computingsite = ANY(%(closed)s::text[]) AND NOT {BUILD}",
+    "analysis": f"""NOT {BUILD} AND NOT EXISTS (
+        SELECT 1 FROM unnest(%(tasks)s::bigint[], %(sites)s::text[]) a (task, site)
+         WHERE a.task = j.jeditaskid AND a.site = j.computingsite)""",
+    "events": f"{_EVENTS} AND ({MERGE} OR j.currentpriority >= 900)",
+    "holding_analysis": f"NOT {_REPORT}",
+    "own_transfer": "j.jobsubstatus IS NOT NULL",
+    "transferring": f"(j.currentpriority < {URGENT} OR j.prodsourcelabel IN ({_ANALYSIS}))",
+}
+
+
+def condition(rule: TimeoutRule, around: Surroundings, *, also: bool = True) -> str:
+    """SQL on the row `j` that holds for the jobs over a rule at %(now)s; our own constants and a number of seconds."""
+    least = timeouts.limit(f"job.{rule.name}")
+    if rule.name.startswith("transferring"):
+        days = (d for q in around.queues.values() for d in (q.transfer_high_days, q.transfer_low_days) if d)
+        least = min([least, *(timedelta(days=d) for d in days)])
+    statuses = ", ".join(f"'{status}'" for status in sorted(rule.statuses))
+    parts = [
+        f"j.jobstatus IN ({statuses})",
+        _LABELS[rule.labels],
+        _PRIORITY[rule.priority],
+        f"{_SINCE[rule.since]} <= %(now)s::timestamptz - interval '{least.total_seconds()} seconds'",
+    ]
+    if rule.do == Do.KILL:
+        parts.append("j.commandtopilot IS DISTINCT FROM 'tobekilled'")
+    if also and rule.name in _ALSO:
+        parts.append(_ALSO[rule.name])
+    return " AND ".join(parts)
+
+
+def values_of(around: Surroundings, now: datetime) -> dict[str, Any]:
+    """The parameters of `condition`."""
+    pairs = sorted(around.active)
+    return {
+        "now": now,
+        "asleep": around.asleep(now),
+        "closed": around.closed,
+        "exempt": around.exempt,
+        "tasks": [task for task, _ in pairs],
+        "sites": [site for _, site in pairs],
+    }
+
+
+def _some(cursor: psycopg.Cursor[Any], name: str, now: datetime, around: Surroundings) -> bool:
+    """Whether some job is old enough for a rule that needs more to be known."""
+    rule = next(rule for rule in TIMEOUTS if rule.name == name)
+    cursor.execute(
+        f"SELECT EXISTS (SELECT 1 FROM jobs j WHERE {condition(rule, around, also=False)})",
+        {"now": now},
+    )
+    row = cursor.fetchone()
+    return bool(row and row[0])
+
+
+def _candidates(
+    cursor: psycopg.Cursor[Any], rules: list[TimeoutRule], around: Surroundings, now: datetime, after: int
+) -> list[int]:
+    over = " OR ".join(f"({condition(rule, around)})" for rule in rules)
+    statuses = sorted({status for rule in rules for status in rule.statuses})
+    cursor.execute(
+        f"""SELECT j.pandaid FROM jobs j
+             WHERE j.jobstatus = ANY(%(statuses)s::text[]) AND j.pandaid > %(after)s AND ({over})
+               AND coalesce(j.computingsite, '') <> ALL(%(exempt)s::text[])
+             ORDER BY j.pandaid LIMIT {BUNCH}""",
+        {**values_of(around, now), "after": after, "statuses": statuses},
+    )
+    return [job for (job,) in cursor.fetchall()]
+
+
+def _end(cursor: psycopg.Cursor[Any], ids: list[int], around: Surroundings, now: datetime, by: str) -> int:
+    """Lock the jobs, decide again on what is locked, and book. Reports come before jobs, as the adder locks them."""
+    cursor.execute(
+        "SELECT pandaid FROM job_output_report WHERE pandaid = ANY(%s) ORDER BY pandaid FOR UPDATE SKIP LOCKED", [ids]
+    )
+    reports = {job for (job,) in cursor.fetchall()}
+    cursor.execute(
+        f"""SELECT j.pandaid, j.jeditaskid, j.jobstatus, j.creationtime, coalesce(j.statechangetime, j.creationtime),
+                   j.heartbeat_at, coalesce(j.prodsourcelabel, ''), j.currentpriority, coalesce(j.computingsite, ''),
+                   {BUILD}, {MERGE}, {_EVENTS}, {_ORPHAN}, {_REPORT}, j.jobsubstatus IS NOT NULL, {_STAYS},
+                   j.commandtopilot IS NOT DISTINCT FROM 'tobekilled'
+              FROM jobs j WHERE j.pandaid = ANY(%(ids)s) ORDER BY j.pandaid FOR UPDATE OF j SKIP LOCKED""",
+        {"ids": ids},
+    )
+    settings = timeouts.job_settings()
+    orders, outcomes, again = [], [], []
+    for row in cursor.fetchall():
+        task_id, view = row[1], _view(row, around)
+        if view.report_waits and view.job_id not in reports:
+            continue  # it is being booked at this moment
+        found = timeout_of(view, now, settings)
+        if found is None:
+            continue
+        if found.do == Do.KILL and found.kill is not None:
+            killed = KilledJob(view.status, view.label, view.event_service)
+            orders.append(KillOrder(view.job_id, task_id, killed, found.kill, found.reason.detail))
+        elif found.do == Do.FAIL:
+            outcomes.append(_failure(found, task_id, by))
+        else:
+            again.append(view.job_id)
+    if outcomes:
+        cursor.execute("DELETE FROM job_output_report WHERE pandaid = ANY(%s)", [[o.job_id for o in outcomes]])
+    if again:
+        cursor.execute("UPDATE jobs SET heartbeat_at = %s WHERE pandaid = ANY(%s)", [now, again])
+    # One booking for both, so that datasets are locked once and in order.
+    done = kill_jobs(cursor, orders, by=by, further=outcomes)
+    return done.ended + done.told + len(again)
+
+
+def _failure(found: JobTimeout, task_id: int | None, by: str) -> Outcome:
+    component, code = found.error or ("jobdispatcher", 0)
+    return Outcome(found.job_id, task_id, JobStatus.FAILED, component, code, found.reason.detail, by=by)
+
+
+def _view(row: tuple[Any, ...], around: Surroundings) -> JobView:
+    (
+        job_id, task_id, status, created, since, heartbeat, label, priority, site, build, merge, events, orphan, report,
+        own_stage_out, stays, told,
+    ) = row  # fmt: skip
+    workflow, queue = around.workflows.get(site, ""), around.queues.get(site, QueueView(site))
+    return JobView(
+        job_id, JobStatus(status), created, since, heartbeat, label, priority, workflow, queue, build=build, merge=merge,
+        event_service=events, orphan_merge=orphan, report_waits=report, own_stage_out=own_stage_out,
+        task_active_at=around.active.get((task_id, site)), stays=stays, told=told,
+    )  # fmt: skip
