@@ -24,6 +24,8 @@ class SiteView:
     running, queued, defined
                     counts of jobs; `queued` is activated + sent + starting
     core_power      HS06 per core; 0 is not known
+    portion         jobs that the site takes at a time; 0 is any number
+    direct_io       whether jobs may read their inputs over the local network; `direct_io_only`: they must
     """
 
     name: str
@@ -39,6 +41,9 @@ class SiteView:
     defined: int = 0
     core_power: float = 0.0
     capability: str = ""
+    portion: int = 0
+    direct_io: bool = False
+    direct_io_only: bool = False
 
     @property
     def any_size(self) -> bool:

@@ -232,10 +232,11 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "input_name_once",
-        "No two inputs of a dataset have the same name and first event.",
+        "No two primary inputs of a dataset have the same name and first event; secondary ones may be used again.",
         f"""
-        SELECT jeditaskid, datasetid, lfn, startevent, count(*) AS files FROM jedi_dataset_contents
-         WHERE type IN ({_INPUTS}) GROUP BY 1, 2, 3, 4 HAVING count(*) > 1""",
+        SELECT c.jeditaskid, c.datasetid, c.lfn, c.startevent, count(*) AS files FROM jedi_dataset_contents c
+          JOIN jedi_datasets d ON d.datasetid = c.datasetid AND d.masterid IS NULL
+         WHERE c.type IN ({_INPUTS}) GROUP BY 1, 2, 3, 4 HAVING count(*) > 1""",
     ),
     Invariant(
         "retry_history_goes_forward",

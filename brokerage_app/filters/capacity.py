@@ -18,6 +18,11 @@ def queue_cap(running: int, min_queue: int = MIN_QUEUE) -> int:
     return max(min_queue, QUEUED_TO_RUNNING * running)
 
 
+def room_at(site: SiteView, min_queue: int = MIN_QUEUE) -> int:
+    """How many more jobs may be queued at a site."""
+    return max(0, queue_cap(site.running, min_queue) - site.queued - site.defined)
+
+
 def queue_not_full(min_queue: int = MIN_QUEUE) -> Filter:
     """The rule that a site with enough queued jobs (defined ones included) gets no more."""
 

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from brokerage_app.snapshot import SiteView
+from brokerage_app.verdict import Verdict
 from jedisite import refusals
 from jedisite.agents import Pass, owner
 from tasks_app import moves
@@ -61,32 +62,47 @@ def _turn(task_id: int, fence: int, sites: dict[str, SiteView], jobs_a_task: int
 
 def _conclude(task: Task, fence: int, turn: Turn) -> None:
     """Free the task, in the state and with the sentence that fit what came of its turn."""
+    unplaced = _unplaced(turn)
     if turn.jobs:
         if task.status != TaskStatus.RUNNING:
             moves.move_task(
-                task.id, TaskStatus.RUNNING, by=ME, reason=f"{turn.jobs} jobs were made", fence=fence, error_dialog=None,
-                start_time=task.start_time or timezone.now(),
+                task.id, TaskStatus.RUNNING, by=ME, reason=f"{turn.jobs} jobs were made", fence=fence,
+                error_dialog=unplaced or None, start_time=task.start_time or timezone.now(),
             )  # fmt: skip
         else:
-            moves.release_task(task.id, fence, note="" if task.error_dialog else None)
+            moves.release_task(task.id, fence, note=unplaced if (task.error_dialog or "") != unplaced else None)
         return
-    if turn.short_of:
-        reason = f"the secondary dataset {turn.short_of} has too few files left for the next job"
-        moves.set_aside(task.id, fence, by=ME, reason=reason, wait=timedelta(seconds=settings.JEDI_PENDING_RETRY_S))
+    wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
+    if turn.waits_for:
+        moves.set_aside(task.id, fence, by=ME, reason=turn.waits_for, wait=wait)
+        return
+    if unplaced:
+        keep_verdict(task.id, next(iter(turn.unplaced.values())))
+        if all(map(_only_full, turn.unplaced.values())):
+            moves.release_task(task.id, fence, wait=FULL_WAIT, note=unplaced)
+        else:
+            moves.set_aside(task.id, fence, by=ME, reason=unplaced, wait=wait)
         return
     if turn.verdict.chosen:
         # Sites would take jobs, but what is left does not fill one yet: more files are to come.
         moves.release_task(task.id, fence, wait=FULL_WAIT)
         return
     keep_verdict(task.id, turn.verdict)
-    if _only_full(turn):
+    if _only_full(turn.verdict):
         note = turn.verdict.sentence()
         moves.release_task(task.id, fence, wait=FULL_WAIT, note=note if note != task.error_dialog else None)
         return
-    wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
     moves.set_aside(task.id, fence, by=ME, reason=turn.verdict.sentence(), wait=wait)
 
 
-def _only_full(turn: Turn) -> bool:
+def _only_full(verdict: Verdict) -> bool:
     """Whether at least one site was skipped for no other reason than its full queue."""
-    return any(refusals.get(skip.code).group in ("capacity", "throttle") for skip in turn.verdict.skipped)
+    return any(refusals.get(skip.code).group in ("capacity", "throttle") for skip in verdict.skipped)
+
+
+def _unplaced(turn: Turn) -> str:
+    """A sentence on the files whose jobs no site takes for their memory; empty without any."""
+    return " ".join(
+        f"Files that need {memory_mb} MB wait: {verdict.sentence()}"
+        for memory_mb, verdict in sorted(turn.unplaced.items())
+    )

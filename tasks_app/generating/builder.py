@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from brokerage_app.memory import COMPENSATION_PERCENT
 from brokerage_app.needs import TaskNeeds
+from brokerage_app.resource_types import type_of_job
 from brokerage_app.snapshot import SiteView
 from jedisite.sql import copy_text
 from tasks_app.params.placeholders import JobParamsTemplate
 from tasks_app.splitting.chunk import Group, InputFile
-from tasks_app.splitting.limits import MB
-from tasks_app.splitting.naming import NameTemplate
+from tasks_app.splitting.limits import MB, SplitLimits
+from tasks_app.splitting.naming import NameTemplate, middle_name
 
 NULL = "\\N"
+LEAST_WALLTIME_S = 600
+"""No payload is ended before, however little time was expected: start and end of a short job say nothing."""
 
 JOB_COLUMNS = (
     "pandaid",
@@ -28,6 +33,7 @@ JOB_COLUMNS = (
     "nevents",
     "maxdiskcount",
     "maxwalltime",
+    "maxcpucount",
     # the same for all jobs of one task at one site
     "jeditaskid",
     "jobstatus",
@@ -57,6 +63,7 @@ JOB_COLUMNS = (
     "homepackage",
     "cmtconfig",
     "container_name",
+    "transfertype",
     "fence",
 )
 OUTPUT_CONTENT_COLUMNS = (
@@ -117,9 +124,13 @@ class TaskFacts:
     container: str | None
     source_url: str
     seed_offset: int
-    work_mb: int
-    max_walltime_s: int
-    """Upper limit asked for by the task; 0 is none."""
+    transfer_type: str = "direct"
+    """How inputs are read at sites that do not copy them."""
+    cpu_limit_s_per_mb: int = 0
+    name_fields: tuple[int, ...] = ()
+    """Fields of an input's name, counted from 1, that go into the names of outputs; of the dataset's name, or of the
+    file's with `names_of_files`."""
+    names_of_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,20 +171,28 @@ class Builder:
         task: TaskFacts,
         needs: TaskNeeds,
         site: SiteView,
+        limits: SplitLimits,
         streams: Sequence[OutputStream],
         template: JobParamsTemplate,
-        input_streams: Sequence[str],
+        inputs: Sequence[tuple[str, str]],
         now: datetime,
     ) -> None:
-        """`input_streams`: the stream of the master's files, then those of the secondaries in order."""
-        self.task, self.needs, self.site, self.streams, self.template = task, needs, site, streams, template
-        self.input_streams = input_streams
+        """`inputs`: dataset name and stream of the master's files, then those of the secondaries in order."""
+        self.task, self.needs, self.site, self.limits = task, needs, site, limits
+        self.streams, self.template = streams, template
+        self.input_streams = [stream for _, stream in inputs]
         self.moment = now.isoformat()
+        self._middle = middle_name(inputs[0][0], task.name_fields) if inputs and not task.names_of_files else ""
         self._tail = self._constant_columns()
+
+    def memory_mb(self) -> int:
+        """What the jobs ask for: nine tenths of the declared memory, since sites allow a little more than they state."""
+        declared = self.needs.memory_at(self.site)
+        return declared * COMPENSATION_PERCENT // 100 if declared else self.site.max_memory_mb
 
     def _constant_columns(self) -> str:
         task, site, now = self.task, self.site, self.moment
-        memory_mb = self.needs.memory_at(site) or site.max_memory_mb
+        cores, memory_mb = self.needs.cores_at(site), self.memory_mb()
         destination = next((s.dataset for s in self.streams if s.type == "output"), None)
         values: list[str | int | None] = [
             task.id,
@@ -196,46 +215,61 @@ class Builder:
             task.priority,
             task.work_queue_id,
             task.gshare,
-            task.resource_type,
-            self.needs.cores_at(site),
+            type_of_job(cores, memory_mb) if self.needs.memory_mb else task.resource_type,
+            cores,
             memory_mb or None,
             len(self.streams),
             task.release,
             task.home_package,
             task.cmt_config,
             task.container,
+            task.transfer_type if self.limits.direct_io else None,
             0,
         ]
         return "\t".join(map(_field, values)) + "\n"
 
-    def max_walltime(self, events: int) -> int | None:
-        """Seconds after which the pilot ends the payload: the smallest limit of task and queue."""
-        limits = [limit for limit in (self.task.max_walltime_s, self.site.max_walltime_s) if limit]
-        return min(limits) if limits else None
+    def max_walltime(self, group: Group) -> int | None:
+        """Seconds after which the pilot ends the payload: what is expected of the job if its CPU time is known, and no
+        more than task and queue allow."""
+        most = self.limits.max_walltime_s or self.site.max_walltime_s or None
+        if not self.limits.walltime_s_per_event or not group.events:
+            return most
+        expected = max(math.ceil(group.walltime_s), LEAST_WALLTIME_S)
+        return min(expected, most) if most else expected
 
     def jobs(self, groups: Sequence[Group], numbers: Numbers, failures: Mapping[int, int]) -> Iterator[str]:
         head = copy_text(self.task.name)
+        limits, per_mb = self.limits, self.task.cpu_limit_s_per_mb
         for group, job_id in zip(groups, numbers.jobs, strict=True):
             files = group.files
             attempt = 1 + (files[0].attempt if len(files) == 1 else max(f.attempt for f in files))
             failed = max((failures.get(f.file_id, 0) for f in files), default=0) if failures else 0
-            disk_mb = self.task.work_mb + (group.input_bytes + group.output_bytes) // MB + 1
+            copied = 0 if limits.direct_io else group.input_bytes
+            disk_mb = (limits.work_bytes + copied + group.output_bytes) // MB + 1
             if self.site.work_dir_mb:
                 disk_mb = min(disk_mb, self.site.work_dir_mb)
-            walltime = self.max_walltime(group.events)
+            walltime = self.max_walltime(group)
+            cpu_s = per_mb * (group.input_bytes // MB + 1) if per_mb else NULL
             yield (
                 f"{job_id}\t{head}.{job_id}\t{attempt}\t{attempt}\t{failed}\t{len(files)}\t{group.input_bytes}\t"
-                f"{group.events or NULL}\t{disk_mb}\t{NULL if walltime is None else walltime}\t{self._tail}"
+                f"{group.events or NULL}\t{disk_mb}\t{NULL if walltime is None else walltime}\t{cpu_s}\t{self._tail}"
             )
 
     def log(self, numbers: Numbers, by: str) -> Iterator[str]:
         tail = f"\tactivated\t{self.moment}\t{_field(self.site.name)}\t{by}\t\n"
         return (f"{job_id}{tail}" for job_id in numbers.jobs)
 
-    def output_names(self, numbers: Numbers) -> list[list[str]]:
+    def middle(self, group: Group) -> str:
+        """What `${MIDDLENAME}` becomes in a job."""
+        if not self.task.names_of_files:
+            return self._middle
+        return middle_name(group.files[0].lfn, self.task.name_fields)
+
+    def output_names(self, groups: Sequence[Group], numbers: Numbers) -> list[list[str]]:
         """Names by stream, each in the order of the jobs."""
+        middles = [self.middle(group) for group in groups] if self.task.name_fields else ()
         return [
-            stream.names.names(serials, numbers.jobs)
+            stream.names.names(serials, numbers.jobs, middles)
             for stream, serials in zip(self.streams, numbers.serials, strict=True)
         ]
 
@@ -275,7 +309,7 @@ class Builder:
             "SKIPEVENTS": first.start_event or 0,
             "ATTEMPTNR": first.attempt + 1,
             "SURL": self.task.source_url,
-            "MIDDLENAME": "",
+            "MIDDLENAME": self.middle(group),
         }
         if first.first_event is not None:
             values["FIRSTEVENT"] = first.first_event

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from brokerage_app.models import Queue
 from brokerage_app.snapshot import SiteView
 from jedisite.sql import hot_cursor
@@ -39,4 +41,14 @@ def view_of(queue: Queue, running: int = 0, queued: int = 0, defined: int = 0) -
         defined=defined,
         core_power=queue.core_power,
         capability=queue.capability,
+        portion=_portion(queue.data),
+        direct_io=bool(queue.data.get("direct_access_lan")),
+        direct_io_only=queue.data.get("maxinputsize") == -1,
     )
+
+
+def _portion(data: dict[str, Any]) -> int:
+    """Jobs that a site takes at a time, as the information system gives it among the queue's own parameters."""
+    params = data.get("params")
+    value = params.get("job_chunk_size") if isinstance(params, dict) else None
+    return value if isinstance(value, int) and value > 0 else 0

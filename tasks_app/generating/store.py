@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import gt
 from typing import Any, NamedTuple
 
@@ -14,6 +16,7 @@ from jedisite.sql import numbers as as_array
 from tasks_app.generating import builder as columns
 from tasks_app.generating.builder import Builder, Numbers, OutputStream
 from tasks_app.generating.picker import DatasetRow, Picked, is_tracked
+from tasks_app.models import Dataset
 from tasks_app.splitting.chunk import Group, InputFile
 from tasks_app.splitting.seeds import take_seeds
 
@@ -37,37 +40,78 @@ class SeedSource:
     highest: int
 
 
-def store(
-    cursor: psycopg.Cursor[Any],
-    build: Builder,
-    groups: Sequence[Group],
-    sources: Sequence[Source],
-    seeds: SeedSource | None,
-) -> int:
-    """Store the jobs of these groups with all that belongs to them, in the caller's transaction. Returns their number.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Jobs for one site."""
 
-    `sources` are the master and the secondaries in the order of the groups' files.
+    build: Builder
+    groups: Sequence[Group]
+
+
+def store(
+    cursor: psycopg.Cursor[Any], parts: Sequence[Part], sources: Sequence[Source], seeds: SeedSource | None
+) -> int:
+    """Store the jobs of a step with all that belongs to them, in the caller's transaction. Returns their number.
+
+    `sources` are the master and the secondaries in the order of the groups' files. All sites of the step go into the
+    same statements.
     """
-    count = len(groups)
-    numbers, seed_rows = _take_numbers(cursor, build.streams, count, seeds)
-    names = build.output_names(numbers)
+    groups = [group for part in parts for group in part.groups]
+    count, task, streams = len(groups), parts[0].build.task, parts[0].build.streams
+    numbers, seed_rows = _take_numbers(cursor, streams, count, seeds)
+    shares = _shares(parts, numbers)
+    names = [part.build.output_names(part.groups, own) for part, own in shares]
     failures = sources[0].picked.failures
-    copy_lines(cursor, "jobs", columns.JOB_COLUMNS, build.jobs(groups, numbers, failures))
-    copy_lines(cursor, "job_params", columns.PARAM_COLUMNS, build.params(groups, names, numbers))
-    if build.streams:
+    copy_lines(
+        cursor, "jobs", columns.JOB_COLUMNS,
+        chain.from_iterable(part.build.jobs(part.groups, own, failures) for part, own in shares),
+    )  # fmt: skip
+    copy_lines(
+        cursor, "job_params", columns.PARAM_COLUMNS,
+        chain.from_iterable(
+            part.build.params(part.groups, made, own) for (part, own), made in zip(shares, names, strict=True)
+        ),
+    )  # fmt: skip
+    if streams:
+        with_names = [(part.build, made, own) for (part, own), made in zip(shares, names, strict=True)]
         copy_lines(
-            cursor, "jedi_dataset_contents", columns.OUTPUT_CONTENT_COLUMNS, build.output_contents(names, numbers)
-        )
-        copy_lines(cursor, "job_files", columns.OUTPUT_FILE_COLUMNS, build.output_files(names, numbers))
-    copy_lines(cursor, "jobs_statuslog", columns.LOG_COLUMNS, build.log(numbers, ME))
-    counts = [Count(stream.dataset_id, new=count, used=count) for stream in build.streams]
+            cursor, "jedi_dataset_contents", columns.OUTPUT_CONTENT_COLUMNS,
+            chain.from_iterable(build.output_contents(made, own) for build, made, own in with_names),
+        )  # fmt: skip
+        copy_lines(
+            cursor, "job_files", columns.OUTPUT_FILE_COLUMNS,
+            chain.from_iterable(build.output_files(made, own) for build, made, own in with_names),
+        )  # fmt: skip
+    copy_lines(
+        cursor, "jobs_statuslog", columns.LOG_COLUMNS,
+        chain.from_iterable(part.build.log(own, ME) for part, own in shares),
+    )  # fmt: skip
+    counts = [Count(stream.dataset_id, new=count, used=count) for stream in streams]
     for index, source in enumerate(sources):
-        counts += _use(cursor, build.task.id, source, _pairs(groups, index, numbers.jobs))
+        counts += _use(cursor, task.id, source, _pairs(groups, index, numbers.jobs))
     if seeds is not None:
-        counts += _use_seeds(cursor, build.task.id, seeds.dataset_id, seed_rows, numbers)
-    _keep_history(cursor, build.task.id, groups, numbers.jobs, sources[0].picked.old_jobs)
-    _count(cursor, counts, [stream.dataset_id for stream in build.streams])
+        counts += _use_seeds(cursor, task.id, seeds.dataset_id, seed_rows, numbers)
+    _keep_history(cursor, task.id, groups, numbers.jobs, sources[0].picked.old_jobs)
+    _count(cursor, counts, [stream.dataset_id for stream in streams])
     return count
+
+
+def _shares(parts: Sequence[Part], numbers: Numbers) -> list[tuple[Part, Numbers]]:
+    """Each part with its own of the numbers."""
+    if len(parts) == 1:
+        return [(parts[0], numbers)]
+    shares, begin = [], 0
+    for part in parts:
+        end = begin + len(part.groups)
+        own = Numbers(
+            numbers.jobs[begin:end],
+            [ids[begin:end] for ids in numbers.output_ids],
+            [serials[begin:end] for serials in numbers.serials],
+            numbers.seeds[begin:end],
+        )
+        shares.append((part, own))
+        begin = end
+    return shares
 
 
 class Count(NamedTuple):
@@ -194,10 +238,33 @@ def _use(cursor: psycopg.Cursor[Any], task_id: int, source: Source, pairs: tuple
         raise FilesTakenError(
             f"{len(files) - cursor.rowcount} of {len(files)} files of dataset {dataset.id} are in use already"
         )
-    back = [f for f in files if f <= dataset.cursor]
+    back = files if dataset.in_order else files[: bisect_right(files, dataset.cursor)]
     if back:
         cursor.execute("DELETE FROM file_retries WHERE fileid = ANY(%s)", [back])
-    return [Count(dataset.id, used=len(files), last=max(files))]
+    if dataset.in_order:
+        return [Count(dataset.id, used=len(files))]
+    _keep_passed(cursor, task_id, source, files[len(back) :])
+    return [Count(dataset.id, used=len(files), last=files[-1])]
+
+
+def _keep_passed(cursor: psycopg.Cursor[Any], task_id: int, source: Source, used: Sequence[int]) -> None:
+    """Files between those used that were left for later are noted before the cursor passes them.
+
+    That happens when jobs do not take new files in the order of their ids: files of another memory stay behind, and
+    incomplete jobs that are not wanted.
+    """
+    if not used:
+        return
+    files, back = source.picked.files, source.picked.back
+    end = bisect_right(files, used[-1], lo=back, key=lambda file: file.file_id)
+    if end - back == len(used):
+        return
+    taken = set(used)
+    passed = [file.file_id for file in files[back:end] if file.file_id not in taken]
+    cursor.execute(
+        "INSERT INTO file_retries (fileid, jeditaskid, datasetid) SELECT f, %s, %s FROM unnest(%s::bigint[]) f",
+        [task_id, source.dataset.id, passed],
+    )
 
 
 def _use_seeds(
@@ -263,3 +330,17 @@ def _keep_history(
              FROM unnest(%s::bigint[], %s::bigint[]) p (old, new)""",
         [task_id, [o for o, _ in pairs], [n for _, n in pairs]],
     )
+
+
+def free_seeds(cursor: psycopg.Cursor[Any], task_id: int, limit: int) -> SeedSource | None:
+    """Random seed numbers of a task, with the lowest of those that failed jobs have given back; None without seeds."""
+    dataset = Dataset.objects.filter(task_id=task_id, type="random_seed").first()
+    if dataset is None:
+        return None
+    cursor.execute(
+        """SELECT c.fileid, c.firstevent FROM file_retries r
+             JOIN jedi_dataset_contents c ON c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid = r.fileid
+            WHERE r.jeditaskid = %(task)s AND r.datasetid = %(dataset)s ORDER BY c.firstevent LIMIT %(limit)s""",
+        {"task": task_id, "dataset": dataset.id, "limit": limit},
+    )
+    return SeedSource(dataset.id, cursor.fetchall(), dataset.files)

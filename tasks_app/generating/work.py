@@ -1,35 +1,35 @@
-"""One task's turn in the job generator: what it needs, what is left of its input, and bunches of jobs until a limit."""
+"""One task's turn in the job generator: bunches of jobs for all sites that the broker chose, until a limit."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+import psycopg
 from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
 from brokerage_app.brokers import generic
+from brokerage_app.filters.capacity import room_at
 from brokerage_app.models import VerdictRecord
-from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import SiteView
-from brokerage_app.spread import Portion, spread
 from brokerage_app.verdict import Verdict
 from jedisite.sql import hot_cursor
 from tasks_app.feeding import hold
-from tasks_app.generating.builder import Builder, OutputStream, TaskFacts
-from tasks_app.generating.picker import DatasetRow, chunk_of, pick, secondary_limit
-from tasks_app.generating.store import SeedSource, Source, store
-from tasks_app.models import Dataset, OutputTemplate, Task, TaskParams
+from tasks_app.generating import companions
+from tasks_app.generating.builder import Builder
+from tasks_app.generating.companions import Companion
+from tasks_app.generating.facts import TaskWork
+from tasks_app.generating.picker import Picked, chunk_of, pick
+from tasks_app.generating.store import Part, Source, free_seeds, store
+from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.params.placeholders import JobParamsTemplate, compile_template
-from tasks_app.params.splitrule import SplitRule
-from tasks_app.scopes import scope_of
-from tasks_app.splitting.limits import MB, SiteNumbers, SplitLimits, TaskNumbers, limits_for
-from tasks_app.splitting.naming import NameTemplate
-from tasks_app.splitting.splitter import split
+from tasks_app.splitting.chunk import InputFile
+from tasks_app.splitting.limits import MOST_FILES, SplitLimits
+from tasks_app.splitting.plan import Candidate, Plan, plan
 
 FILES_A_STEP = 40_000
 """Files that one transaction hands out at most."""
@@ -40,108 +40,20 @@ JOBS_A_STEP = 5_000
 class Turn:
     """What came of one task's turn: jobs made, whether input is left, and the broker's verdict.
 
-    `short_of` names the secondary dataset that has too few files left for the next job.
+    `waits_for` is a sentence on why no jobs can be made although sites would take them. `unplaced` are the verdicts on
+    files that need more memory than the task's, by that memory, where no site takes their jobs.
     """
 
     jobs: int
     input_left: bool
     verdict: Verdict
-    short_of: str = ""
-
-
-class TaskWork:
-    """Everything about one task that is read once for its turn."""
-
-    def __init__(self, task: Task, fence: int) -> None:
-        self.task, self.fence = task, fence
-        self.short_of = ""
-        self.rule = SplitRule.parse(task.split_rule)
-        self.raw: dict[str, Any] = TaskParams.objects.get(pk=task.id).params
-        self.template: JobParamsTemplate = compile_template(task.job_params_template.template)
-        self.numbers = _numbers_of(task)
-        self.needs = needs_of(task, self.raw)
-        self.facts = _facts_of(task, self.rule, self.raw)
-        self.outputs = list(
-            OutputTemplate.objects.filter(task_id=task.id)
-            .select_related("dataset")
-            .order_by("dataset__list_position", "id")
-        )
-
-    def jobs_left(self) -> int:
-        """About how many jobs the files make that are left; at least 1."""
-        files = sum(master.files_to_be_used - master.files_used for master in masters_with_work(self.task.id))
-        return max(1, math.ceil(files / (self.rule.get_int("NF") or 1)))
-
-    def streams(self, site: SiteView) -> list[OutputStream]:
-        return [
-            OutputStream(
-                row.id, row.dataset_id, row.dataset.name, row.dataset.type, row.stream_name or "",
-                scope_of(row.dataset.name), row.dataset.destination or "LOCAL_SE",
-                NameTemplate(row.file_name_template, task_id=self.task.id, jobset_id=self.task.req_id),
-            )
-            for row in self.outputs
-        ]  # fmt: skip
-
-    def limits(self, site: SiteView) -> SplitLimits:
-        return limits_for(
-            self.rule, self.numbers,
-            SiteNumbers(
-                cores=self.needs.cores_at(site), core_power=site.core_power,
-                max_work_dir_bytes=site.work_dir_mb * MB if site.work_dir_mb else None, max_time_s=site.max_walltime_s or None,
-            ),
-        )  # fmt: skip
-
-
-def _numbers_of(task: Task) -> TaskNumbers:
-    return TaskNumbers(
-        core_count=task.core_count or 1, cpu_time=task.cpu_time, cpu_time_unit=task.cpu_time_unit,
-        cpu_efficiency_percent=task.cpu_efficiency, base_walltime_s=task.base_walltime,
-        out_disk_count=task.out_disk_count, out_disk_unit=task.out_disk_unit, work_disk_count=task.work_disk_count,
-        work_disk_unit=task.work_disk_unit,
-    )  # fmt: skip
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return tuple(name.strip() for name in value.split(",") if name.strip())
-    return tuple(value or ())
-
-
-def needs_of(task: Task, raw: dict[str, Any]) -> TaskNeeds:
-    """What the jobs of a task want of a site."""
-    sites = _names(task.site)
-    return TaskNeeds(
-        cores=task.core_count, memory_mb=task.ram_count or 0, memory_per_core=(task.ram_unit or "").startswith("MBPerCore"),
-        base_memory_mb=task.base_ram_count or 0, label=task.prod_source_label or "user",
-        included_sites=_names(raw.get("includedSite")) or (sites if len(sites) > 1 else ()),
-        excluded_sites=_names(raw.get("excludedSite")), preassigned_site=sites[0] if len(sites) == 1 else "",
-        resource_type=task.resource_type or "", priority=task.current_priority or 0,
-    )  # fmt: skip
-
-
-def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
-    factor = {"kB": 1 / 1024, "GB": 1024}.get(task.work_disk_unit or "MB", 1)
-    return TaskFacts(
-        id=task.id, name=task.name or "", user=task.user, vo=task.vo, label=task.prod_source_label,
-        working_group=task.working_group, processing_type=task.processing_type, transformation=task.trans_path,
-        priority=task.current_priority or 0,
-        req_id=task.req_id, work_queue_id=task.work_queue_id, gshare=task.gshare, resource_type=task.resource_type,
-        release=task.trans_uses, home_package=task.trans_home, cmt_config=None, container=task.container_name,
-        source_url=str(raw.get("sourceURL") or ""), seed_offset=rule.get_int("RS") or 0,
-        work_mb=int((task.work_disk_count or 0) * factor) + 300, max_walltime_s=(rule.get_int("MW") or 0) * 3600,
-    )  # fmt: skip
+    waits_for: str = ""
+    unplaced: dict[int, Verdict] = field(default_factory=dict)
 
 
 def masters_with_work(task_id: int) -> list[Dataset]:
     found = Dataset.objects.with_work(task_id, types=INPUT_TYPES).filter(master_id=None)
     return list(found.order_by("list_position", "id"))
-
-
-def _row_of(dataset: Dataset) -> DatasetRow:
-    return DatasetRow(
-        dataset.id, dataset.name, dataset.type, dataset.stream_name or "", dataset.attributes or "", dataset.pick_cursor,
-        dataset.files, dataset.files_to_be_used - dataset.files_used,
-    )  # fmt: skip
 
 
 def generate(
@@ -152,87 +64,181 @@ def generate(
     `sites` is the pass's snapshot; the jobs made are added to it. Raises LostClaimError when the claim is gone.
     """
     work = TaskWork(task, fence)
+    unread = work.unread()
+    if unread is not None:
+        sentence = f"the input dataset {unread.name} is {unread.status}: its files have to be read first"
+        return Turn(0, True, Verdict(), sentence)
     floor = settings.JEDI_QUEUE_FLOOR if min_queue is None else min_queue
-    verdict = generic.broker(work.needs, sites.values(), generic.filters(floor))
-    made = 0
-    while made < max_jobs and verdict.chosen:
-        # Not more than there may be left, else the first site would take all of a small task.
-        wanted = min(max_jobs - made, work.jobs_left())
-        portions = spread(work.needs, [sites[c.site] for c in verdict.chosen], wanted, min_queue=floor)
-        stored = 0
-        for portion in portions:
-            stored += _fill(work, portion, sites, now)
-        made += stored
-        if not stored:
-            break
-        verdict = generic.broker(work.needs, sites.values(), generic.filters(floor))
-    return Turn(made, bool(masters_with_work(task.id)), verdict, work.short_of)
-
-
-def _fill(work: TaskWork, portion: Portion, sites: dict[str, SiteView], now: datetime) -> int:
-    """Make up to a number of jobs for one site, in steps. Returns how many."""
-    stored = 0
-    builder: Builder | None = None
-    for master in masters_with_work(work.task.id):
-        while stored < portion.jobs:
-            step, builder = _step(work, master, portion.site, min(portion.jobs - stored, JOBS_A_STEP), now, builder)
-            stored += step
-            if not step:
-                break
+    making = Making(work, sites, now, floor, max_jobs)
+    for master in masters_with_work(task.id):
+        while making.jobs < max_jobs and making.step(master):
             master.refresh_from_db(fields=["pick_cursor", "files_used", "files_to_be_used", "files"])
             if master.files_used >= master.files_to_be_used:
                 break
-        builder = None
-    seen = sites[portion.site.name]
-    sites[portion.site.name] = replace(seen, queued=seen.queued + stored)
-    return stored
+    verdict = making.verdict(work.needs.memory_mb)
+    return Turn(making.jobs, bool(masters_with_work(task.id)), verdict, making.waits_for, making.unplaced)
 
 
-def _step(
-    work: TaskWork, master: Dataset, site: SiteView, most_jobs: int, now: datetime, builder: Builder | None
-) -> tuple[int, Builder]:
-    """One transaction: pick, split, build, store."""
-    row = _row_of(master)
-    limits = work.limits(site)
-    typical = limits.files_per_job or min(limits.max_files, 50)
-    limit = min(FILES_A_STEP, typical * most_jobs + typical)
-    with transaction.atomic(), hot_cursor() as cursor:
-        hold(cursor, work.task.id, work.fence)
-        picked = pick(cursor, work.task.id, row, limit)
-        sources = [Source(row, picked)]
-        for secondary in Dataset.objects.filter(task=work.task, master_id=master.id, type__in=INPUT_TYPES).order_by(
-            "list_position", "id"
-        ):
-            other = _row_of(secondary)
-            sources.append(
-                Source(other, pick(cursor, work.task.id, other, secondary_limit(other, len(picked.files), most_jobs)))
-            )
-        builder = builder or Builder(
-            work.facts, work.needs, site, work.streams(site), work.template, [s.dataset.stream for s in sources], now
-        )
-        chunk = chunk_of(row, picked, [(s.dataset, s.picked) for s in sources[1:]])
-        cut = split(
-            chunk, limits, more_to_come=len(picked.files) == limit or master.state == "mutable", most_groups=most_jobs
-        )
-        if not cut.groups:
-            work.short_of = next((s.dataset.name for s in sources if s.dataset.id == cut.short_of), "")
-            return 0, builder
-        store(cursor, builder, cut.groups, sources, _seeds(work.task.id))
-    return len(cut.groups), builder
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Jobs of files that need the same memory, with the sites that take them, by name."""
+
+    memory_mb: int
+    sites: list[SiteView]
+    weights: dict[str, float]
 
 
-def _seeds(task_id: int) -> SeedSource | None:
-    dataset = Dataset.objects.filter(task_id=task_id, type="random_seed").first()
-    if dataset is None:
+@dataclass(slots=True)
+class Making:
+    """The jobs of one turn, made step by step."""
+
+    work: TaskWork
+    sites: dict[str, SiteView]
+    now: datetime
+    floor: int
+    max_jobs: int
+    jobs: int = 0
+    waits_for: str = ""
+    unplaced: dict[int, Verdict] = field(default_factory=dict)
+
+    def verdict(self, memory_mb: int) -> Verdict:
+        """The broker's word on jobs that want that memory, as the sites are filled now."""
+        return generic.broker(self.work.needs_with(memory_mb), self.sites.values(), generic.filters(self.floor))
+
+    def step(self, master: Dataset) -> bool:
+        """One transaction: pick, divide over the sites, build, store. Returns whether another step makes sense."""
+        work, least = self.work, self.work.needs.memory_mb
+        usual = self._level(least)
+        if usual is None:
+            return False
+        row = work.row(master)
+        jobs = self._most(usual.sites)
+        typical = work.typical_files(row, work.limits(usual.sites[0]))
+        limit = max(typical * (jobs + 1), MOST_FILES + 1)
+        with transaction.atomic(), hot_cursor() as cursor:
+            hold(cursor, work.task.id, work.fence)
+            while True:
+                limit = min(limit, FILES_A_STEP, row.files_left)
+                picked = pick(cursor, work.task.id, row, limit, least=least, without=self.unplaced)
+                level = self._next_level(picked, usual)
+                if level is None:
+                    return False
+                again = self._make(cursor, master, Source(row, picked), level, is_all=limit >= FILES_A_STEP)
+                if again is not None:
+                    return again
+                limit = FILES_A_STEP
+
+    def _level(self, memory_mb: int) -> _Level | None:
+        """The sites for jobs of that memory; None, and noted unless it is the task's own, when there is none."""
+        verdict = self.verdict(memory_mb)
+        if verdict.chosen:
+            # By name, so that ties go by name.
+            sites = [self.sites[name] for name in sorted(choice.site for choice in verdict.chosen)]
+            return _Level(memory_mb, sites, {choice.site: choice.weight for choice in verdict.chosen})
+        if memory_mb != self.work.needs.memory_mb:
+            self.unplaced[memory_mb] = verdict
         return None
-    with hot_cursor() as cursor:
-        cursor.execute(
-            """SELECT c.fileid, c.firstevent FROM file_retries r
-                 JOIN jedi_dataset_contents c ON c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.fileid = r.fileid
-                WHERE r.jeditaskid = %(task)s AND r.datasetid = %(dataset)s ORDER BY c.firstevent""",
-            {"task": task_id, "dataset": dataset.id},
-        )
-        return SeedSource(dataset.id, cursor.fetchall(), dataset.files)
+
+    def _next_level(self, picked: Picked, usual: _Level) -> _Level | None:
+        """The memory of the next jobs: that of the first file for which there is a site."""
+        for memory_mb in picked.memory_levels(usual.memory_mb):
+            if memory_mb == usual.memory_mb:
+                return usual
+            level = self._level(memory_mb) if memory_mb not in self.unplaced else None
+            if level is not None:
+                return level
+        return None
+
+    def _most(self, sites: Sequence[SiteView]) -> int:
+        """Jobs of one step."""
+        return min(sum(room_at(site, self.floor) for site in sites), self.max_jobs - self.jobs, JOBS_A_STEP)
+
+    def _make(
+        self, cursor: psycopg.Cursor[Any], master: Dataset, source: Source, level: _Level, *, is_all: bool
+    ) -> bool | None:
+        """Make jobs of the files of one memory level. Returns whether another step makes sense; None when more files
+        have to be read before one job can be made."""
+        work, picked, most = self.work, source.picked, self._most(level.sites)
+        files = _of_level(picked.files, level.memory_mb, work.needs.memory_mb)
+        raised = level.memory_mb != work.needs.memory_mb
+        others = companions.read(cursor, work, master, len(files), most)
+        files = companions.paired(cursor, work, files, picked.old_jobs, others)
+        limits = {site.name: work.limits(site) for site in level.sites}
+        more = (picked.is_cut and len(picked.files) < source.dataset.files_left) or master.state == "mutable"
+        cut = plan(
+            chunk_of(source.dataset, files, [(other.row, other.files) for other in others]),
+            [
+                Candidate(
+                    site.name, limits[site.name], level.weights[site.name], site.queued + site.defined,
+                    room_at(site, self.floor), site.portion or None,
+                )
+                for site in level.sites
+            ],
+            # Files of another memory come back one by one: more of them may never come.
+            scouting=work.scouting, more_to_come=more and not raised, most_groups=most,
+        )  # fmt: skip
+        if cut.shares:
+            self._store(cursor, level, limits, cut, [source, *(Source(other.row, other.picked) for other in others)])
+            return True
+        if more and picked.is_cut and not raised and cut.short_of is None and not cut.too_short and not is_all:
+            return None
+        return self._explain(cursor, cut, files, others, most, raised=raised)
+
+    def _store(
+        self,
+        cursor: psycopg.Cursor[Any],
+        level: _Level,
+        limits: dict[str, SplitLimits],
+        cut: Plan,
+        sources: Sequence[Source],
+    ) -> None:
+        """Store the jobs of all sites, and count them on the snapshot of the sites."""
+        work, streams = self.work, self.work.streams()
+        inputs = [(source.dataset.name, source.dataset.stream) for source in sources]
+        parts = [
+            Part(
+                Builder(
+                    work.facts, work.needs_with(level.memory_mb), self.sites[name], limits[name], streams, work.template,
+                    inputs, self.now,
+                ),
+                groups,
+            )
+            for name, groups in cut.by_site().items()
+        ]  # fmt: skip
+        seeds = free_seeds(cursor, work.task.id, sum(len(part.groups) for part in parts)) if work.has_seeds else None
+        self.jobs += store(cursor, parts, sources, seeds)
+        for part in parts:
+            site = self.sites[part.build.site.name]
+            self.sites[site.name] = replace(site, queued=site.queued + len(part.groups))
+
+    def _explain(
+        self,
+        cursor: psycopg.Cursor[Any],
+        cut: Plan,
+        files: Sequence[InputFile],
+        others: Sequence[Companion],
+        most: int,
+        *,
+        raised: bool,
+    ) -> bool:
+        """See why no job was made of these files. Returns whether that is mended."""
+        if cut.short_of is not None:
+            short = next(other for other in others if other.row.id == cut.short_of)
+            if not raised and companions.add_copies(cursor, self.work, short, files, most):
+                return True
+            grows = "; it still grows" if short.grows else ""
+            self.waits_for = f"the secondary dataset {short.row.name} has too few files left for the next job{grows}"
+        elif cut.too_short:
+            names = ", ".join(cut.too_short)
+            self.waits_for = f"the next job would be too short for the sites that could take it: {names}"
+        return False
+
+
+def _of_level(files: Sequence[InputFile], memory_mb: int, least: int) -> Sequence[InputFile]:
+    """The files whose jobs ask for that memory; `least` is what every job asks for."""
+    if memory_mb == least and not any(file.memory > least for file in files):
+        return files
+    return [file for file in files if max(file.memory, least) == memory_mb]
 
 
 KEPT_VERDICTS = 3

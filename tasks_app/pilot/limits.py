@@ -41,12 +41,15 @@ def verdict(measure: Measure, limits: Limits) -> Failure | None:
 
 
 def memory_limit_mb(job_mb: int, slot_mb: int) -> int:
-    """What the job asked for; when it asked for nothing, what the slot gives.
+    """What the job's task declared; when it declared nothing, what the slot gives. Never more than that.
+
+    A job asks for nine tenths of the declared memory, since sites allow a little more than they state.
 
     The request counts, not the slot: a job that is killed for its memory is tried again with a larger request, and that
     only makes sense when the request is what it was held to.
     """
-    return job_mb or slot_mb
+    declared = -(-job_mb * 10 // 9)
+    return min(declared, slot_mb) if declared and slot_mb else declared or slot_mb
 
 
 def _rounded_up(kb: int) -> int:

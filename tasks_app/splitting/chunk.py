@@ -12,7 +12,8 @@ class InputFile(NamedTuple):
     """One file record: a whole file, or the events `start_event` to `end_event` of it (both included, from 0).
 
     `size` is the size of the whole file in bytes, `events` the number of events in the whole file. `first_event` is
-    the number that the first event gets in the task. `attempt` counts earlier attempts.
+    the number that the first event gets in the task. `attempt` counts earlier attempts. `memory` is what earlier
+    attempts have shown the file to need, in the unit of the task's memory; 0 when nothing is known.
     """
 
     file_id: int
@@ -25,6 +26,7 @@ class InputFile(NamedTuple):
     lumiblock: int | None = None
     boundary: int | None = None
     attempt: int = 0
+    memory: int = 0
 
 
 def events_of(file: InputFile) -> int:

@@ -64,14 +64,19 @@ class NameTemplate:
         values = {"serial": serial, "job": job_id, "middle": middle}
         return self._format % tuple(values[part] for part in self._parts)
 
-    def names(self, serials: Iterable[int], job_ids: Sequence[int] | None = None) -> list[str]:
-        """Names of many files, one a serial number; `job_ids` in the same order when the template needs them."""
+    def names(
+        self, serials: Iterable[int], job_ids: Sequence[int] | None = None, middles: Sequence[str] = ()
+    ) -> list[str]:
+        """Names of many files, one a serial number; `job_ids` and `middles` in the same order when the template needs them."""
         if self._parts == ["serial"]:
             form = self._format
             return [form % serial for serial in serials]
         if job_ids is None:
             return [self.name(serial) for serial in serials]
-        return [self.name(serial, job_id=job_id) for serial, job_id in zip(serials, job_ids, strict=True)]
+        if not middles:
+            return [self.name(serial, job_id=job_id) for serial, job_id in zip(serials, job_ids, strict=True)]
+        rows = zip(serials, job_ids, middles, strict=True)
+        return [self.name(serial, job_id=job_id, middle=middle) for serial, job_id, middle in rows]
 
 
 def output_name(

@@ -1,6 +1,7 @@
 """Which jobs of a chunk go to which of the sites that the broker chose, slab by slab.
 
-A slab is a number of jobs for one site; then the weights are looked at again. Sites that want their jobs in portions
+A slab is a number of jobs for one site; then the weights are looked at again. The last site that is left gets all at
+once. Sites that want their jobs in portions
 of a fixed size get whole portions or nothing.
 """
 
@@ -188,9 +189,10 @@ class _Work:
         """Give a slab to a site and return its jobs; a site that gets none is out."""
         cut, portion = self.cut, site.given.portion
         cut.filler.use(site.given.limits)
-        bounds = (portion or self.slab, site.room, left)
+        alone = len(self.choice.sites) == 1 and site.given.files is None
+        bounds = (portion or (None if alone else self.slab), site.room, left)
         before = (cut.position, cut.filler.marked(), len(cut.left_out), dict(cut.ends))
-        groups = self._groups(site, min(bound for bound in bounds if bound is not None))
+        groups = self._groups(site, min((bound for bound in bounds if bound is not None), default=None))
         if portion is not None and len(groups) < portion:
             self._give_back(before)
             self.no_portion.append(site.given.name)
@@ -207,13 +209,13 @@ class _Work:
             self.shares.append(Share(site.given.name, groups))
         return len(groups)
 
-    def _groups(self, site: _Site, number: int) -> list[Group]:
+    def _groups(self, site: _Site, number: int | None) -> list[Group]:
         """Up to so many jobs; at a site with a part of the files, until a job ends with a file that is not there."""
         there = site.given.files
         if there is None:
             return self.cut.next_groups(number)
         groups: list[Group] = []
-        while len(groups) < number:
+        while number is None or len(groups) < number:
             more = self.cut.next_groups(1)
             groups += more
             if not more or more[0].files[-1].file_id not in there:

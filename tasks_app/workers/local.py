@@ -205,4 +205,3 @@ def sweep(work: Path) -> None:
                 remove_folder(folder)
         except OSError:
             continue
-

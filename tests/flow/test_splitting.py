@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from tasks_app.models import JobParams
+from tasks_app.agents import feeder, job_generator, refiner
+from tasks_app.models import Dataset, JobParams
 from tests.flow.driving import (
     add_dataset,
     dataset,
@@ -15,7 +16,6 @@ from tests.flow.driving import (
     parameters,
     reads,
     settle,
-    states,
     status,
     submit,
     task,
@@ -121,20 +121,55 @@ def test_a_secondary_dataset_gives_a_fixed_number_of_files_a_job() -> None:
     assert sizes(made, "lab.pile") == [3, 3]
 
 
-def test_a_secondary_dataset_that_is_too_short_is_named_as_the_reason() -> None:
-    add_dataset("lab.in", 4)
+def test_files_of_a_secondary_dataset_that_runs_short_are_used_again() -> None:
+    add_dataset("lab.in", 7)
+    add_dataset("lab.pile", 3)
+    made = submit(parameters("lab.t", reads("lab.in"), reads("lab.pile", "IN2", ratio=2), nFilesPerJob=1))
+    drive(Pilot())
+    assert status(made) == "done", task(made).error_dialog
+    used = Counter(name for job in jobs(made) for name in inputs(job.id, dataset="lab.pile"))
+    assert sum(used.values()) == 14
+    assert max(used.values()) - min(used.values()) <= 1
+    assert dataset(made, name="lab.pile").files >= 14
+
+
+def test_a_secondary_dataset_by_events_is_used_again_until_its_events_suffice() -> None:
+    add_dataset("lab.in", 4, events=100)
+    add_dataset("lab.pile", 2, events=30)
+    made = submit(parameters("lab.t", reads("lab.in"), reads("lab.pile", "IN2", eventRatio=0.5), nFilesPerJob=1))
+    drive(Pilot())
+    assert status(made) == "done", task(made).error_dialog
+    assert sizes(made, "lab.pile") == [2, 2, 2, 2]
+
+
+def test_an_empty_secondary_dataset_is_named_as_the_reason() -> None:
+    add_dataset("lab.in", 2)
+    add_dataset("lab.pile", 0)
+    made = submit(parameters("lab.t", reads("lab.in"), reads("lab.pile", "IN2", ratio=1), nFilesPerJob=1))
+    for _ in range(4):
+        settle_once(Pilot())
+    assert not jobs(made)
+    assert status(made) == "pending"
+    assert "the secondary dataset lab.pile has too few files left" in (task(made).error_dialog or "")
+
+
+def test_no_job_is_made_before_all_inputs_are_read() -> None:
+    add_dataset("lab.in", 2)
     add_dataset("lab.pile", 2)
     made = submit(parameters("lab.t", reads("lab.in"), reads("lab.pile", "IN2", ratio=1), nFilesPerJob=1))
-    pilot = Pilot()
-    for _ in range(4):
-        settle_once(pilot)
-    assert states(made) == {"finished": 2}
-    assert status(made) == "pending"
-    assert "lab.pile" in (task(made).error_dialog or "")
+    refiner.run()
+    feeder.run()
+    Dataset.objects.filter(task_id=made, name="lab.pile").update(status="toupdate")
+    job_generator.run()
+    assert not jobs(made)
+    assert "lab.pile is toupdate: its files have to be read first" in (task(made).error_dialog or "")
+    Dataset.objects.filter(task_id=made, name="lab.pile").update(status="ready")
+    drive(Pilot())
+    assert status(made) == "done"
 
 
 def settle_once(pilot: Pilot) -> None:
-    from tasks_app.agents import adder, feeder, job_generator, refiner
+    from tasks_app.agents import adder
     from tasks_app.agents.watchdogs import pending
 
     wake()

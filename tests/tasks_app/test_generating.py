@@ -9,10 +9,11 @@ from django.utils import timezone
 from jedisite.sql import hot_cursor
 from tasks_app import moves
 from tasks_app.agents import adder, feeder, job_generator, refiner
+from tasks_app.generating.facts import row_of
 from tasks_app.generating.picker import pick
 from tasks_app.generating.sites import load_sites
 from tasks_app.generating.store import FilesTakenError, Source, _use
-from tasks_app.generating.work import _row_of, generate
+from tasks_app.generating.work import generate
 from tasks_app.models import File, FileRetry, Job, JobFile, OutputTemplate, Task, TaskParams
 from tests.flow.driving import (
     add_dataset,
@@ -203,7 +204,7 @@ def test_seeds_of_a_task_are_all_different_when_generators_work_at_once() -> Non
 
 def test_a_file_that_another_job_has_taken_since_it_was_picked_undoes_the_bunch() -> None:
     made = ready_task(2)
-    row = _row_of(dataset(made))
+    row = row_of(dataset(made))
     with hot_cursor() as cursor:
         picked = pick(cursor, made, row, 10)
     File.objects.filter(task_id=made, lfn="lab.t.in.00001").update(status="running")

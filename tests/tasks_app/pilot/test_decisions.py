@@ -46,7 +46,8 @@ def test_without_limits_everything_is_allowed(measure: Measure) -> None:
 
 
 def test_the_job_is_held_to_what_it_asked_for_and_else_to_the_slot() -> None:
-    assert (memory_limit_mb(500, 2000), memory_limit_mb(0, 2000), memory_limit_mb(0, 0)) == (500, 2000, 0)
+    assert (memory_limit_mb(450, 2000), memory_limit_mb(0, 2000), memory_limit_mb(0, 0)) == (500, 2000, 0)
+    assert memory_limit_mb(1900, 2000) == 2000
 
 
 @given(st.integers(0, 10_000), st.floats(0, 1, exclude_max=True))

@@ -34,7 +34,7 @@ def used(result: Plan) -> list[int]:
 
 def test_a_single_site_gets_what_the_splitter_makes() -> None:
     result = plan(chunk(60), [Candidate("A", SplitLimits(files_per_job=2))])
-    assert slabs(result) == [("A", 25), ("A", 5)]
+    assert slabs(result) == [("A", 30)]
     assert result.by_site()["A"] == split(chunk(60), SplitLimits(files_per_job=2)).groups
 
 

@@ -1,0 +1,160 @@
+"""What is read once for one task's turn: its rule and numbers, what its jobs want of a site, and where outputs go."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.snapshot import SiteView
+from tasks_app.generating.builder import OutputStream, TaskFacts
+from tasks_app.generating.picker import DatasetRow
+from tasks_app.models import Dataset, OutputTemplate, Task, TaskParams
+from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.params.placeholders import JobParamsTemplate, compile_template
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.scopes import scope_of
+from tasks_app.splitting.limits import MB, SiteNumbers, SplitLimits, TaskNumbers, limits_for, reads_directly
+from tasks_app.splitting.naming import NameTemplate
+from tasks_app.splitting.pairing import keeps_numbers
+from tasks_app.states import DatasetStatus
+
+UNREAD = (DatasetStatus.REGISTERED, DatasetStatus.DEFINED, DatasetStatus.TOUPDATE, DatasetStatus.PENDING)
+"""An input in one of these states is about to get files: a job that is made without it would lack them."""
+
+
+class TaskWork:
+    """Everything about one task that is read once for its turn.
+
+    `scouting`: the jobs are scouts, which are cut smaller and change sites sooner.
+    """
+
+    def __init__(self, task: Task, fence: int) -> None:
+        self.task, self.fence = task, fence
+        self.scouting = False
+        self.rule = SplitRule.parse(task.split_rule)
+        self.raw: dict[str, Any] = TaskParams.objects.get(pk=task.id).params
+        self.template: JobParamsTemplate = compile_template(task.job_params_template.template)
+        self.numbers = numbers_of(task)
+        self.needs = needs_of(task, self.raw)
+        self.facts = _facts_of(task, self.rule, self.raw)
+        self.keeps_numbers = keeps_numbers(self.rule)
+        self.skip_short = bool(self.raw.get("skipShortOutput"))
+        self.outputs = list(
+            OutputTemplate.objects.filter(task_id=task.id)
+            .select_related("dataset")
+            .order_by("dataset__list_position", "id")
+        )
+        found = Dataset.objects.filter(task=task, type__in=(*INPUT_TYPES, "random_seed"))
+        datasets = list(found.exclude(status=DatasetStatus.REMOVED).order_by("list_position", "id"))
+        self.inputs = [dataset for dataset in datasets if dataset.type in INPUT_TYPES]
+        self.has_seeds = len(self.inputs) < len(datasets)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether files are used by luminosity block and name, and not in the order in which they were found."""
+        return self.rule.flag("RL") or self.rule.flag("OL")
+
+    def unread(self) -> Dataset | None:
+        """The first input whose files are not all known yet."""
+        return next((dataset for dataset in self.inputs if dataset.status in UNREAD), None)
+
+    def secondaries(self, master: Dataset) -> list[Dataset]:
+        """The secondary datasets that go along with a master, as they are now."""
+        ids = [d.id for d in self.inputs if d.master_id == master.id and d.status == DatasetStatus.READY]
+        return list(Dataset.objects.filter(pk__in=ids).order_by("list_position", "id")) if ids else []
+
+    def row(self, dataset: Dataset) -> DatasetRow:
+        return row_of(dataset, in_order=self.in_order and dataset.master_id is None)
+
+    def needs_with(self, memory_mb: int) -> TaskNeeds:
+        """What a job wants whose files ask for that memory, in the unit of the task's."""
+        return replace(self.needs, memory_mb=max(self.needs.memory_mb, memory_mb))
+
+    def streams(self) -> list[OutputStream]:
+        return [
+            OutputStream(
+                row.id, row.dataset_id, row.dataset.name, row.dataset.type, row.stream_name or "",
+                scope_of(row.dataset.name), row.dataset.destination or "LOCAL_SE",
+                NameTemplate(row.file_name_template, task_id=self.task.id, jobset_id=self.task.req_id),
+            )
+            for row in self.outputs
+        ]  # fmt: skip
+
+    def reads_directly(self, site: SiteView) -> bool:
+        return reads_directly(self.rule, capable=site.direct_io, enforced=site.direct_io_only)
+
+    def limits(self, site: SiteView) -> SplitLimits:
+        """The limits of one job at a site."""
+        return limits_for(
+            self.rule, self.numbers,
+            SiteNumbers(
+                cores=self.needs.cores_at(site), core_power=site.core_power,
+                max_work_dir_bytes=site.work_dir_mb * MB if site.work_dir_mb else None, max_time_s=site.max_walltime_s or None,
+                min_time_s=site.min_walltime_s or None, direct_io=self.reads_directly(site),
+            ),
+            scouting=self.scouting,
+        )  # fmt: skip
+
+    def typical_files(self, master: DatasetRow, limits: SplitLimits) -> int:
+        """About how many files a job has, by which is decided how many are read."""
+        if limits.files_per_job:
+            return limits.files_per_job
+        if limits.events_per_job and master.events and master.files:
+            # A range that is cut short by the end of its file brings a second one along.
+            return max(1, math.ceil(limits.events_per_job * master.files / master.events)) + 1
+        return min(limits.max_files, 50)
+
+
+def row_of(dataset: Dataset, *, in_order: bool = False) -> DatasetRow:
+    return DatasetRow(
+        dataset.id, dataset.name, dataset.type, dataset.stream_name or "", dataset.attributes or "", dataset.pick_cursor,
+        dataset.files, dataset.files_to_be_used - dataset.files_used, dataset.events or 0, in_order,
+    )  # fmt: skip
+
+
+def numbers_of(task: Task) -> TaskNumbers:
+    """The numbers of a task by which its jobs are cut. A walltime that has a unit is one for each MB of input."""
+    return TaskNumbers(
+        core_count=task.core_count or 1, cpu_time=task.cpu_time, cpu_time_unit=task.cpu_time_unit,
+        cpu_efficiency_percent=task.cpu_efficiency, base_walltime_s=task.base_walltime, walltime_s_per_mb=_walltime_per_mb(task),
+        out_disk_count=task.out_disk_count, out_disk_unit=task.out_disk_unit, work_disk_count=task.work_disk_count,
+        work_disk_unit=task.work_disk_unit,
+    )  # fmt: skip
+
+
+def _walltime_per_mb(task: Task) -> int:
+    # Negative values only switch the looping check off.
+    return abs(task.walltime or 0) if task.walltime_unit else 0
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(name.strip() for name in value.split(",") if name.strip())
+    return tuple(value or ())
+
+
+def needs_of(task: Task, raw: dict[str, Any]) -> TaskNeeds:
+    """What the jobs of a task want of a site."""
+    sites = _names(task.site)
+    return TaskNeeds(
+        cores=task.core_count, memory_mb=task.ram_count or 0, memory_per_core=(task.ram_unit or "").startswith("MBPerCore"),
+        base_memory_mb=task.base_ram_count or 0, label=task.prod_source_label or "user",
+        included_sites=_names(raw.get("includedSite")) or (sites if len(sites) > 1 else ()),
+        excluded_sites=_names(raw.get("excludedSite")), preassigned_site=sites[0] if len(sites) == 1 else "",
+        resource_type=task.resource_type or "", priority=task.current_priority or 0,
+    )  # fmt: skip
+
+
+def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
+    return TaskFacts(
+        id=task.id, name=task.name or "", user=task.user, vo=task.vo, label=task.prod_source_label,
+        working_group=task.working_group, processing_type=task.processing_type, transformation=task.trans_path,
+        priority=task.current_priority or 0,
+        req_id=task.req_id, work_queue_id=task.work_queue_id, gshare=task.gshare, resource_type=task.resource_type,
+        release=task.trans_uses, home_package=task.trans_home, cmt_config=None, container=task.container_name,
+        source_url=str(raw.get("sourceURL") or ""), seed_offset=rule.get_int("RS") or 0,
+        transfer_type=str(raw.get("transferType") or "direct"),
+        cpu_limit_s_per_mb=_walltime_per_mb(task), name_fields=rule.name_fields, names_of_files=rule.flag("UF"),
+    )  # fmt: skip
