@@ -65,7 +65,7 @@ def log_of(final: dict[str, Any]) -> dict[str, str]:
 
 @pytest.mark.parametrize("program", [EATS_MEMORY, CHILD_EATS_MEMORY])
 def test_a_payload_that_eats_memory_is_killed(site: Site, pilots: Pilots, program: str) -> None:
-    final = fail(site, pilots, program, minRamCount=150)
+    final = fail(site, pilots, program, minRamCount=135)
     assert final["pilot_error_code"] == 1235
     assert "its limit is 150 MB" in final["pilot_error_diag"]
     assert final["max_rss"] > 150 * 1024
