@@ -6,159 +6,107 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
-    dependencies = []
+    dependencies = [
+    ]
 
     operations = [
         migrations.CreateModel(
-            name="ResourceType",
+            name='ResourceType',
             fields=[
-                ("name", models.CharField(db_column="resource_name", max_length=56, primary_key=True, serialize=False)),
-                ("position", models.IntegerField(default=0)),
-                ("min_cores", models.IntegerField(blank=True, db_column="mincore", null=True)),
-                ("max_cores", models.IntegerField(blank=True, db_column="maxcore", null=True)),
-                ("min_ram_per_core_mb", models.IntegerField(blank=True, db_column="minrampercore", null=True)),
-                ("max_ram_per_core_mb", models.IntegerField(blank=True, db_column="maxrampercore", null=True)),
+                ('name', models.CharField(db_column='resource_name', max_length=56, primary_key=True, serialize=False)),
+                ('position', models.IntegerField(default=0)),
+                ('min_cores', models.IntegerField(blank=True, db_column='mincore', null=True)),
+                ('max_cores', models.IntegerField(blank=True, db_column='maxcore', null=True)),
+                ('min_ram_per_core_mb', models.IntegerField(blank=True, db_column='minrampercore', null=True)),
+                ('max_ram_per_core_mb', models.IntegerField(blank=True, db_column='maxrampercore', null=True)),
             ],
             options={
-                "db_table": "resource_types",
-                "ordering": ["position", "name"],
+                'db_table': 'resource_types',
+                'ordering': ['position', 'name'],
             },
         ),
         migrations.CreateModel(
-            name="StorageEndpoint",
+            name='StorageEndpoint',
             fields=[
-                ("name", models.CharField(max_length=60, primary_key=True, serialize=False)),
-                ("site_name", models.CharField(max_length=60)),
-                ("type", models.CharField(default="DATADISK", max_length=32)),
-                ("is_tape", models.BooleanField(default=False)),
-                ("path", models.TextField(blank=True, default="", help_text="root folder of a local storage element")),
-                ("space_free_gb", models.FloatField(blank=True, null=True)),
-                ("space_total_gb", models.FloatField(blank=True, null=True)),
-                ("blacklisted_read", models.BooleanField(default=False)),
-                ("blacklisted_write", models.BooleanField(default=False)),
-                ("updated", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('name', models.CharField(max_length=60, primary_key=True, serialize=False)),
+                ('site_name', models.CharField(max_length=60)),
+                ('type', models.CharField(default='DATADISK', max_length=32)),
+                ('is_tape', models.BooleanField(default=False)),
+                ('path', models.TextField(blank=True, default='', help_text='root folder of a local storage element')),
+                ('space_free_gb', models.FloatField(blank=True, null=True)),
+                ('space_total_gb', models.FloatField(blank=True, null=True)),
+                ('blacklisted_read', models.BooleanField(default=False)),
+                ('blacklisted_write', models.BooleanField(default=False)),
+                ('updated', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                "db_table": "storage_endpoints",
+                'db_table': 'storage_endpoints',
             },
         ),
         migrations.CreateModel(
-            name="VerdictRecord",
+            name='VerdictRecord',
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("task_id", models.BigIntegerField(db_column="jeditaskid")),
-                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ("kind", models.CharField(default="job", help_text="job or task brokerage", max_length=20)),
-                ("chosen", models.JSONField(help_text="[[site, weight], ...], best first")),
-                ("skipped", models.JSONField(help_text="[[site, code, sentence], ...]")),
-                ("sentence", models.TextField(blank=True, default="")),
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('task_id', models.BigIntegerField(db_column='jeditaskid')),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('kind', models.CharField(default='job', help_text='job or task brokerage', max_length=20)),
+                ('chosen', models.JSONField(help_text='[[site, weight], ...], best first')),
+                ('skipped', models.JSONField(help_text='[[site, code, sentence], ...]')),
+                ('sentence', models.TextField(blank=True, default='')),
             ],
             options={
-                "db_table": "verdicts",
-                "indexes": [models.Index(fields=["task_id", "-id"], name="verdicts_task")],
+                'db_table': 'verdicts',
+                'indexes': [models.Index(fields=['task_id', '-id'], name='verdicts_task')],
             },
         ),
         migrations.CreateModel(
-            name="WorkQueue",
+            name='WorkQueue',
             fields=[
-                ("id", models.AutoField(db_column="queue_id", primary_key=True, serialize=False)),
-                ("name", models.CharField(db_column="queue_name", max_length=32)),
-                (
-                    "type",
-                    models.CharField(
-                        db_column="queue_type", help_text="the prodSourceLabel of its tasks", max_length=32
-                    ),
-                ),
-                ("vo", models.CharField(db_column="vo", max_length=32)),
-                ("status", models.CharField(blank=True, db_column="status", max_length=64, null=True)),
-                (
-                    "partition_id",
-                    models.IntegerField(
-                        blank=True, db_column="partitionid", help_text="-1 marks a partition", null=True
-                    ),
-                ),
-                ("stretchable", models.SmallIntegerField(blank=True, db_column="stretchable", null=True)),
-                ("share", models.SmallIntegerField(blank=True, db_column="queue_share", null=True)),
-                ("order", models.SmallIntegerField(blank=True, db_column="queue_order", null=True, unique=True)),
-                ("criteria", models.TextField(blank=True, db_column="criteria", null=True)),
-                ("variables", models.TextField(blank=True, db_column="variables", null=True)),
-                ("function", models.CharField(blank=True, db_column="queue_function", max_length=32, null=True)),
+                ('id', models.AutoField(db_column='queue_id', primary_key=True, serialize=False)),
+                ('name', models.CharField(db_column='queue_name', max_length=32)),
+                ('type', models.CharField(db_column='queue_type', help_text='the prodSourceLabel of its tasks', max_length=32)),
+                ('vo', models.CharField(db_column='vo', max_length=32)),
+                ('status', models.CharField(blank=True, db_column='status', max_length=64, null=True)),
+                ('partition_id', models.IntegerField(blank=True, db_column='partitionid', help_text='-1 marks a partition', null=True)),
+                ('stretchable', models.SmallIntegerField(blank=True, db_column='stretchable', null=True)),
+                ('share', models.SmallIntegerField(blank=True, db_column='queue_share', null=True)),
+                ('order', models.SmallIntegerField(blank=True, db_column='queue_order', null=True, unique=True)),
+                ('criteria', models.TextField(blank=True, db_column='criteria', null=True)),
+                ('variables', models.TextField(blank=True, db_column='variables', null=True)),
+                ('function', models.CharField(blank=True, db_column='queue_function', max_length=32, null=True)),
             ],
             options={
-                "db_table": "jedi_work_queue",
-                "constraints": [models.UniqueConstraint(fields=("name", "type", "vo"), name="jedi_work_queue_name")],
+                'db_table': 'jedi_work_queue',
+                'constraints': [models.UniqueConstraint(fields=('name', 'type', 'vo'), name='jedi_work_queue_name')],
             },
         ),
         migrations.CreateModel(
-            name="Queue",
+            name='Queue',
             fields=[
-                ("name", models.CharField(max_length=128, primary_key=True, serialize=False)),
-                ("site_name", models.CharField(help_text="the site that the queue belongs to", max_length=60)),
-                (
-                    "status",
-                    models.CharField(
-                        choices=[
-                            ("online", "online"),
-                            ("offline", "offline"),
-                            ("test", "test"),
-                            ("brokeroff", "brokeroff"),
-                            ("paused", "paused"),
-                        ],
-                        default="online",
-                        max_length=20,
-                    ),
-                ),
-                ("status_reason", models.TextField(blank=True, default="")),
-                ("cloud", models.CharField(blank=True, default="", max_length=10)),
-                (
-                    "core_count",
-                    models.IntegerField(default=1, help_text="cores of one slot; 0 takes any number up to max cores"),
-                ),
-                (
-                    "max_memory_mb",
-                    models.IntegerField(blank=True, help_text="memory of one slot; empty is no limit", null=True),
-                ),
-                ("min_memory_mb", models.IntegerField(default=0)),
-                ("max_walltime_s", models.IntegerField(blank=True, null=True)),
-                ("min_walltime_s", models.IntegerField(default=0)),
-                (
-                    "work_dir_mb",
-                    models.IntegerField(blank=True, help_text="scratch disk of one slot; empty is no limit", null=True),
-                ),
-                ("core_power", models.FloatField(default=10.0, help_text="HS23 a core")),
-                ("capability", models.CharField(default="ucore", max_length=16)),
-                ("catchall", models.TextField(blank=True, default="")),
-                (
-                    "data",
-                    models.JSONField(
-                        blank=True, default=dict, help_text="the whole description, as the information system gave it"
-                    ),
-                ),
-                ("last_update", models.DateTimeField(auto_now=True)),
-                (
-                    "storage",
-                    models.ForeignKey(
-                        blank=True,
-                        help_text="where outputs go",
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        to="brokerage_app.storageendpoint",
-                    ),
-                ),
+                ('name', models.CharField(max_length=128, primary_key=True, serialize=False)),
+                ('site_name', models.CharField(help_text='the site that the queue belongs to', max_length=60)),
+                ('status', models.CharField(choices=[('online', 'online'), ('offline', 'offline'), ('test', 'test'), ('brokeroff', 'brokeroff'), ('paused', 'paused')], default='online', max_length=20)),
+                ('status_reason', models.TextField(blank=True, default='')),
+                ('cloud', models.CharField(blank=True, default='', max_length=10)),
+                ('core_count', models.IntegerField(default=1, help_text='cores of one slot; 0 takes any number up to max cores')),
+                ('max_memory_mb', models.IntegerField(blank=True, help_text='memory of one slot; empty is no limit', null=True)),
+                ('min_memory_mb', models.IntegerField(default=0)),
+                ('max_walltime_s', models.IntegerField(blank=True, null=True)),
+                ('min_walltime_s', models.IntegerField(default=0)),
+                ('work_dir_mb', models.IntegerField(blank=True, help_text='scratch disk of one slot; empty is no limit', null=True)),
+                ('core_power', models.FloatField(default=10.0, help_text='HS23 a core')),
+                ('capability', models.CharField(default='ucore', max_length=16)),
+                ('catchall', models.TextField(blank=True, default='')),
+                ('data', models.JSONField(blank=True, default=dict, help_text='the whole description, as the information system gave it')),
+                ('last_update', models.DateTimeField(auto_now=True)),
+                ('storage', models.ForeignKey(blank=True, help_text='where outputs go', null=True, on_delete=django.db.models.deletion.SET_NULL, to='brokerage_app.storageendpoint')),
             ],
             options={
-                "db_table": "queues",
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("status__in", ("online", "offline", "test", "brokeroff", "paused"))),
-                        name="queues_status_known",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("core_count__gte", 0), ("min_memory_mb__gte", 0)), name="queues_sizes"
-                    ),
-                ],
+                'db_table': 'queues',
+                'constraints': [models.CheckConstraint(condition=models.Q(('status__in', ('online', 'offline', 'test', 'brokeroff', 'paused'))), name='queues_status_known'), models.CheckConstraint(condition=models.Q(('core_count__gte', 0), ('min_memory_mb__gte', 0)), name='queues_sizes')],
             },
         ),
     ]

@@ -205,3 +205,4 @@ def sweep(work: Path) -> None:
                 remove_folder(folder)
         except OSError:
             continue
+

@@ -202,9 +202,7 @@ def test_a_corrupt_input_fails_with_65_and_a_sentence(run: Run, tmp_path: Path) 
     assert read(tmp_path / "sums.json")["a.json"]["size"] == 8
     done = run("strict_checksum", "--inputs", "a.json,b.json", "--output", "no.json", code=65)
     assert done.stderr == "The input b.json (13 bytes) is corrupt: line 2 column 2: Expecting value\n"
-    assert (
-        "begins with the marker" in run("strict_checksum", "--inputs", "c.dat", "--output", "no.json", code=65).stderr
-    )
+    assert "begins with the marker" in run("strict_checksum", "--inputs", "c.dat", "--output", "no.json", code=65).stderr
     assert not (tmp_path / "no.json").exists()
 
 

@@ -24,11 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("--server", default="", help=f"address of the site (default: ${SERVER_VARIABLE})")
         parser.add_argument("--label", default="", help="only jobs of this prodSourceLabel (default: any)")
         parser.add_argument(
-            "--heartbeat",
-            type=float,
-            default=settings.JEDI_PILOT_HEARTBEAT_S,
-            metavar="S",
-            help="seconds between heartbeats",
+            "--heartbeat", type=float, default=settings.JEDI_PILOT_HEARTBEAT_S, metavar="S", help="seconds between heartbeats"
         )
         parser.add_argument("--memory", type=int, default=0, metavar="MB", help="memory of a slot (default: unsaid)")
         parser.add_argument("--keep", action="store_true", help="keep the work folders of finished jobs")

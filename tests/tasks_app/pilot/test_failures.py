@@ -13,35 +13,26 @@ from tests.tasks_app.pilot.running import TELL, Pilots, address, wait_gone
 from tests.tasks_app.pilot.site import Site
 
 EATS_MEMORY = TELL + 'food = b"x" * 400_000_000\nsignal.pause()\n'
-CHILD_EATS_MEMORY = (
-    TELL
-    + """
+CHILD_EATS_MEMORY = TELL + """
 subprocess.run([sys.executable, "-c", "import signal; food = b'x' * 400_000_000; signal.pause()"])
 """
-)
-NEVER_ENDS = (
-    TELL
-    + """
+NEVER_ENDS = TELL + """
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 child = subprocess.Popen(["sleep", "1000"], start_new_session=True)  # which ignores SIGTERM as well
 tell(f"pid/{os.getpid()}/{child.pid}")
 while True: signal.pause()
 """
-)
 FILLS_THE_DISK = TELL + 'open("big", "wb").write(b"x" * 40_000_000)\nsignal.pause()\n'
 FILLS_AND_ENDS = TELL + 'open("big", "wb").write(b"x" * 40_000_000)\n'
 EXITS_65 = TELL + 'print("The input a.json is corrupt at line 3", file=sys.stderr)\nsys.exit(65)\n'
 KILLS_ITSELF = TELL + "os.kill(os.getpid(), signal.SIGSEGV)\n"
 WRITES_ONE_OF_TWO = TELL + 'open("one", "w").write("1")\n'
 LINKS_ITS_OUTPUT = TELL + 'os.symlink("/etc/hostname", "out")\n'
-LEAVES_A_DAEMON = (
-    TELL
-    + """
+LEAVES_A_DAEMON = TELL + """
 child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
 tell(f"pid/{child.pid}")
 open("out", "w").write("done")
 """
-)
 
 
 def fail(site: Site, pilots: Pilots, program: str, parameters: str = "", **job: Any) -> dict[str, Any]:
