@@ -73,7 +73,7 @@ INVARIANTS: tuple[Invariant, ...] = (
                SELECT count(*) AS files, count(*) FILTER (WHERE c.status = 'finished') AS finished,
                       count(*) FILTER (WHERE c.status IN ('failed', 'cancelled')) AS failed
                  FROM jedi_dataset_contents c WHERE c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid) r
-         WHERE d.type IN ('output', 'log')
+         WHERE d.type IN ('output', 'log', 'lib', 'pp_log')
            AND (d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed)
                IS DISTINCT FROM (r.files, r.files, r.files, r.finished, r.failed)""",
     ),
@@ -210,7 +210,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         f"""
         SELECT c.jeditaskid, c.fileid, c.pandaid, c.status, j.jobstatus FROM jedi_dataset_contents c
           LEFT JOIN {_JOBS} j ON j.pandaid = c.pandaid
-         WHERE c.type IN ('output', 'log')
+         WHERE c.type IN ('output', 'log', 'lib')
            AND (c.status = 'defined') <> coalesce(j.jobstatus NOT IN ({_JOB_ENDS}), false)""",
     ),
     Invariant(
@@ -220,7 +220,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT d.made_by_task, d.name, k.lfn FROM catalogue_files k JOIN catalogue_datasets d ON d.id = k.dataset_id
          WHERE d.made_by_task IS NOT NULL AND EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = d.made_by_task)
            AND NOT EXISTS (SELECT 1 FROM jedi_dataset_contents c JOIN jedi_datasets o USING (jeditaskid, datasetid)
-                            WHERE o.datasetname = d.name AND c.lfn = k.lfn AND c.type IN ('output', 'log')
+                            WHERE o.datasetname = d.name AND c.lfn = k.lfn AND c.type IN ('output', 'log', 'lib')
                               AND c.status = 'finished')""",
     ),
     Invariant(
@@ -228,7 +228,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         "No two outputs of a dataset have the same name.",
         """
         SELECT jeditaskid, datasetid, lfn, count(*) AS files FROM jedi_dataset_contents
-         WHERE type IN ('output', 'log') GROUP BY 1, 2, 3 HAVING count(*) > 1""",
+         WHERE type IN ('output', 'log', 'lib') GROUP BY 1, 2, 3 HAVING count(*) > 1""",
     ),
     Invariant(
         "input_name_once",
@@ -237,6 +237,27 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT c.jeditaskid, c.datasetid, c.lfn, c.startevent, count(*) AS files FROM jedi_dataset_contents c
           JOIN jedi_datasets d ON d.datasetid = c.datasetid AND d.masterid IS NULL
          WHERE c.type IN ({_INPUTS}) GROUP BY 1, 2, 3, 4 HAVING count(*) > 1""",
+    ),
+    Invariant(
+        "waiting_job_has_build",
+        "A job waits for a library only while that is built, or until its end was seen to.",
+        """
+        SELECT j.pandaid, f.datasetid, f.fileid, c.status, d.status AS dataset FROM jobs j
+          JOIN job_files f ON f.pandaid = j.pandaid AND f.type = 'lib' AND f.fileid IS NOT NULL
+          LEFT JOIN jedi_datasets d ON d.datasetid = f.datasetid AND d.type = 'lib'
+          LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
+         WHERE j.jobstatus = 'defined' AND d.status IS DISTINCT FROM 'running'""",
+    ),
+    Invariant(
+        "started_job_has_library",
+        "A job that pilots may have, or had and did well, has its library, and knows where it lies.",
+        f"""
+        SELECT j.pandaid, j.jobstatus, f.lfn, f.status, c.status AS contents FROM job_files f
+          JOIN {_JOBS} j ON j.pandaid = f.pandaid
+           AND j.jobstatus NOT IN ('pending', 'defined', 'assigned', 'waiting', 'failed', 'cancelled', 'closed')
+          LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
+         WHERE f.type = 'lib' AND f.fileid IS NOT NULL
+           AND (f.status <> 'ready' OR f.surl IS NULL OR c.status IS DISTINCT FROM 'finished')""",
     ),
     Invariant(
         "retry_history_goes_forward",

@@ -350,9 +350,11 @@ def _count(cursor: psycopg.Cursor[Any], counts: list[tuple[int, int, int, int, i
                   nfilesused = nfilesused - n.again, neventsused = coalesce(neventsused, 0) + n.events,
                   modificationtime = clock_timestamp()
              FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) n (id, won, lost, again, events)
-            WHERE d.datasetid = n.id""",
+            WHERE d.datasetid = n.id RETURNING d.type""",
         [list(column) for column in zip(*rows, strict=True)],
     )
+    if any(type_ == "lib" for (type_,) in cursor.fetchall()):
+        kick("libraries")  # jobs may wait for what was built
 
 
 def _new_files(outcome: Outcome) -> list[NewFile]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 def register() -> None:
     from jedisite import agents, partitions
-    from tasks_app.agents import adder, commando, feeder, job_generator, post_processor, refiner
-    from tasks_app.agents.watchdogs import archive, job_timeouts, lost_jobs, pending, stale_locks
+    from tasks_app.agents import adder, commando, feeder, job_generator, libraries, post_processor, refiner
+    from tasks_app.agents.watchdogs import archive, job_timeouts, lost_jobs, pending, stale_locks, waiting_for_lib
 
     partitions.BY_TASK.append("jedi_dataset_contents")
     for table, months in (
@@ -24,9 +24,13 @@ def register() -> None:
     agents.register(
         "post_processor", post_processor.run, period_s=3, title="Finishes tasks that have nothing left to do"
     )
+    agents.register("libraries", libraries.run, period_s=10, title="Starts or ends the jobs that wait for a build")
     agents.register("commando", commando.run, period_s=3, title="Obeys the commands of users")
     agents.register("pending", pending.run, period_s=5, title="Tries again what was set aside")
     agents.register("lost_jobs", lost_jobs.run, period_s=5, title="Fails jobs whose pilot has fallen silent")
     agents.register("job_timeouts", job_timeouts.run, period_s=60, title="Ends jobs that stay in a state for too long")
     agents.register("stale_locks", stale_locks.run, period_s=5, title="Frees claims whose holder is gone")
+    agents.register(
+        "waiting_for_lib", waiting_for_lib.run, period_s=300, title="Finds jobs that wait for a build that has ended"
+    )
     agents.register("archive", archive.run, period_s=300, title="Moves old jobs to the archive")

@@ -12,6 +12,7 @@ from brokerage_app.verdict import Verdict
 from jedisite import refusals
 from jedisite.agents import Pass, owner
 from tasks_app import moves
+from tasks_app.generating.buildstep import BadBuildError
 from tasks_app.generating.sites import load_sites
 from tasks_app.generating.work import Turn, generate, keep_verdict
 from tasks_app.models import Task
@@ -53,6 +54,9 @@ def _turn(task_id: int, fence: int, sites: dict[str, SiteView], jobs_a_task: int
     task = Task.objects.select_related("job_params_template").get(pk=task_id)
     try:
         turn = generate(task, fence, sites, timezone.now(), max_jobs=jobs_a_task)
+    except BadBuildError as exc:
+        moves.break_task(task_id, fence, by=ME, reason=f"its sources cannot be built: {exc}")
+        return None
     except UnresolvedPlaceholder as exc:
         moves.break_task(task_id, fence, by=ME, reason=f"the parameters of a job cannot be made: {exc}")
         return None

@@ -113,7 +113,8 @@ def _verdict(task: Task) -> _Ended:
 def _end_datasets(task_id: int, status: str) -> None:
     outputs = Dataset.objects.filter(task_id=task_id, type__in=OUTPUT_TYPES)
     data_management().close(list(outputs.values_list("name", flat=True)))
-    outputs.update(
+    # Libraries have the state that their builds left them.
+    outputs.exclude(type="lib").update(
         status=DatasetStatus.FAILED
         if status in (TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED)
         else DatasetStatus.DONE,

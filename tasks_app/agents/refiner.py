@@ -76,7 +76,6 @@ def _refine(task_id: int, fence: int) -> None:
 
 NOT_AVAILABLE = {
     "mergeOutput": "merging inside a task",
-    "buildSpec": "build jobs",
     "preproSpec": "preprocessing",
     "nEventsPerWorker": "event service",
     "inputPreStaging": "staging of inputs from tape",

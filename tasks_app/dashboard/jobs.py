@@ -15,6 +15,7 @@ from jedisite.identity import Right, needs
 from tasks_app.dashboard import errors, pages, storage
 from tasks_app.filtersets import JobFilter
 from tasks_app.models import (
+    File,
     Job,
     JobArchive,
     JobFile,
@@ -63,6 +64,7 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
         "section": "jobs",
         "job": job,
         "error": error_of(job),
+        "waits_for": _waits_for(job),
         "log": JobStatusLog.objects.filter(job_id=job_id).order_by("id")[:200],
         "files": files[:FILES],
         "more_files": len(files) > FILES,
@@ -114,6 +116,21 @@ def _job(job_id: int) -> JobColumns:
     if found is None:
         raise Http404(f"There is no job {job_id}.")
     return found
+
+
+def _waits_for(job: JobColumns) -> Job | None:
+    """The job that builds what this one waits for."""
+    if job.status != JobStatus.DEFINED:
+        return None
+    library = JobFile.objects.filter(job_id=job.id, type="lib", file_id__isnull=False).first()
+    made_by = (
+        File.objects.filter(task_id=job.task_id, dataset_id=library.dataset_id, id=library.file_id).values_list(
+            "job_id", flat=True
+        )
+        if library is not None
+        else ()
+    )
+    return Job.objects.filter(pk__in=list(made_by)).first()
 
 
 def _attempts(job_id: int) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from brokerage_app.needs import TaskNeeds
 from brokerage_app.resource_types import type_of_job
 from brokerage_app.snapshot import SiteView
 from jedisite.sql import copy_text
+from tasks_app.generating.buildstep import Library
 from tasks_app.params.placeholders import JobParamsTemplate
 from tasks_app.splitting.chunk import Group, InputFile
 from tasks_app.splitting.limits import MB, SplitLimits
@@ -183,6 +184,7 @@ class Builder:
         self.input_streams = [stream for _, stream in inputs]
         self.moment = now.isoformat()
         self._middle = middle_name(inputs[0][0], task.name_fields) if inputs and not task.names_of_files else ""
+        self.library: Library | None = None
         self._tail = self._constant_columns()
 
     def memory_mb(self) -> int:
@@ -190,13 +192,23 @@ class Builder:
         declared = self.needs.memory_at(self.site)
         return declared * COMPENSATION_PERCENT // 100 if declared else self.site.max_memory_mb
 
+    def use_library(self, library: Library) -> None:
+        """The jobs from now on read this library; until it is ready they wait for it."""
+        self.library = library
+        self._tail = self._constant_columns()
+
+    @property
+    def status(self) -> str:
+        """What the jobs are stored as."""
+        return "defined" if self.library is not None and not self.library.ready else "activated"
+
     def _constant_columns(self) -> str:
         task, site, now = self.task, self.site, self.moment
         cores, memory_mb = self.needs.cores_at(site), self.memory_mb()
         destination = next((s.dataset for s in self.streams if s.type == "output"), None)
         values: list[str | int | None] = [
             task.id,
-            "activated",
+            self.status,
             now,
             now,
             now,
@@ -256,7 +268,8 @@ class Builder:
             )
 
     def log(self, numbers: Numbers, by: str) -> Iterator[str]:
-        tail = f"\tactivated\t{self.moment}\t{_field(self.site.name)}\t{by}\t\n"
+        reason = copy_text(self.library.waits) if self.library is not None else ""
+        tail = f"\t{self.status}\t{self.moment}\t{_field(self.site.name)}\t{by}\t{reason}\n"
         return (f"{job_id}{tail}" for job_id in numbers.jobs)
 
     def middle(self, group: Group) -> str:
@@ -311,6 +324,8 @@ class Builder:
             "SURL": self.task.source_url,
             "MIDDLENAME": self.middle(group),
         }
+        if self.library is not None:
+            values["LIB"] = self.library.lfn
         if first.first_event is not None:
             values["FIRSTEVENT"] = first.first_event
         if numbers.seeds:

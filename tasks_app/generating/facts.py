@@ -8,6 +8,7 @@ from typing import Any
 
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import SiteView
+from tasks_app.generating import buildstep
 from tasks_app.generating.builder import OutputStream, TaskFacts
 from tasks_app.generating.picker import DatasetRow
 from tasks_app.models import Dataset, OutputTemplate, Task, TaskParams
@@ -35,7 +36,9 @@ class TaskWork:
         self.scouting = False
         self.rule = SplitRule.parse(task.split_rule)
         self.raw: dict[str, Any] = TaskParams.objects.get(pk=task.id).params
-        self.template: JobParamsTemplate = compile_template(task.job_params_template.template)
+        text = buildstep.with_sandbox(task.job_params_template.template, self.raw.get("fixedSandbox"))
+        self.template: JobParamsTemplate = compile_template(text)
+        self.build = buildstep.build_step(self.raw)
         self.numbers = numbers_of(task)
         self.needs = needs_of(task, self.raw)
         self.facts = _facts_of(task, self.rule, self.raw)
@@ -50,6 +53,11 @@ class TaskWork:
         datasets = list(found.exclude(status=DatasetStatus.REMOVED).order_by("list_position", "id"))
         self.inputs = [dataset for dataset in datasets if dataset.type in INPUT_TYPES]
         self.has_seeds = len(self.inputs) < len(datasets)
+
+    @property
+    def scope(self) -> str:
+        """The scope of the task's own files."""
+        return scope_of(self.outputs[0].dataset.name if self.outputs else f"user.{self.task.user}")
 
     @property
     def in_order(self) -> bool:

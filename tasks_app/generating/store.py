@@ -15,6 +15,7 @@ from jedisite.sql import copy_lines, hash_joins, take_ids
 from jedisite.sql import numbers as as_array
 from tasks_app.generating import builder as columns
 from tasks_app.generating.builder import Builder, Numbers, OutputStream
+from tasks_app.generating.buildjobs import attach
 from tasks_app.generating.picker import DatasetRow, Picked, is_tracked
 from tasks_app.models import Dataset
 from tasks_app.splitting.chunk import Group, InputFile
@@ -89,6 +90,9 @@ def store(
     counts = [Count(stream.dataset_id, new=count, used=count) for stream in streams]
     for index, source in enumerate(sources):
         counts += _use(cursor, task.id, source, _pairs(groups, index, numbers.jobs))
+    for part, own in shares:
+        if part.build.library is not None:
+            attach(cursor, task.id, part.build.library, own.jobs)
     if seeds is not None:
         counts += _use_seeds(cursor, task.id, seeds.dataset_id, seed_rows, numbers)
     _keep_history(cursor, task.id, groups, numbers.jobs, sources[0].picked.old_jobs)

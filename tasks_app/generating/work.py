@@ -21,6 +21,7 @@ from jedisite.sql import hot_cursor
 from tasks_app.feeding import hold
 from tasks_app.generating import companions
 from tasks_app.generating.builder import Builder
+from tasks_app.generating.buildjobs import library_for
 from tasks_app.generating.companions import Companion
 from tasks_app.generating.facts import TaskWork
 from tasks_app.generating.picker import Picked, chunk_of, pick
@@ -205,6 +206,9 @@ class Making:
             )
             for name, groups in cut.by_site().items()
         ]  # fmt: skip
+        if work.build is not None:
+            for part in parts:
+                part.build.use_library(library_for(cursor, work.facts, work.build, part.build.site, work.scope, self.now))
         seeds = free_seeds(cursor, work.task.id, sum(len(part.groups) for part in parts)) if work.has_seeds else None
         self.jobs += store(cursor, parts, sources, seeds)
         for part in parts:

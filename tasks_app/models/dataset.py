@@ -123,6 +123,7 @@ class Dataset(models.Model):
                 name="jedi_datasets_check",
             ),
             models.Index(fields=["locked_time"], condition=Q(locked_by__isnull=False), name="jedi_datasets_locked"),
+            models.Index(fields=["id"], condition=Q(type="lib", status="running"), name="jedi_datasets_building"),
         ]
 
     def __str__(self) -> str:

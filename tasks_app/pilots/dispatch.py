@@ -23,6 +23,10 @@ FULL_SCAN_EVERY_S = 0.5
 snapshot is held open, the rows of jobs that are long gone would else be walked through again at every call."""
 
 
+BUILDS_OF = {"user": "panda"}
+"""Pilots that ask for jobs of one label run the builds of its tasks, too."""
+
+
 @dataclass(slots=True)
 class _Hint:
     priority: int
@@ -42,7 +46,7 @@ WITH claimed AS (
     SELECT pandaid FROM jobs
      WHERE computingsite = %(site)s AND jobstatus = 'activated'
        AND ((currentpriority * -1), pandaid) > (%(priority)s, %(job)s)
-       AND (%(label)s = '' OR prodsourcelabel = %(label)s)
+       AND (%(label)s = '' OR prodsourcelabel = %(label)s OR prodsourcelabel = %(also)s)
      ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED))
     RETURNING pandaid, jeditaskid, attemptnr, fence, transformation, processingtype, prodsourcelabel, corecount, minramcount,
               maxwalltime, maxdiskcount, jobname, currentpriority, produsername, jobsetid, reqid, atlasrelease,
@@ -121,6 +125,7 @@ def _run(request: Request, digest: bytes, priority: int, job_id: int) -> list[tu
             {
                 "site": request.site,
                 "label": request.label,
+                "also": BUILDS_OF.get(request.label, request.label),
                 "node": request.node[:128],
                 "worker": request.worker[:80],
                 "by": request.by[:128],

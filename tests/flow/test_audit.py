@@ -54,6 +54,8 @@ BREAKS: dict[str, str] = {
     "catalogue_has_producer": "UPDATE catalogue_files SET lfn = 'stowaway' WHERE lfn LIKE 'lab.a.000001.root'",
     "output_name_once": "UPDATE jedi_dataset_contents SET lfn = 'the same' WHERE type = 'output'",
     "input_name_once": f"UPDATE jedi_dataset_contents SET lfn = 'the same' WHERE {_INPUT}",
+    "waiting_job_has_build": "UPDATE jedi_datasets SET status = 'done' WHERE type = 'lib'",
+    "started_job_has_library": "UPDATE job_files SET surl = NULL WHERE type = 'lib'",
     "retry_history_goes_forward": "UPDATE jedi_job_retry_history SET newpandaid = oldpandaid",
     "task_state_is_logged": f"UPDATE jedi_tasks SET status = 'failed' WHERE jeditaskid = {_DONE_TASK}",
     "job_state_is_logged": f"DELETE FROM jobs_statuslog WHERE pandaid = {_ENDED_JOB} AND jobstatus = 'finished'",
@@ -78,6 +80,15 @@ def busy() -> Pilot:
         pilot.start(job)
     agents_turn()
     assert (status(done), status(working)) == ("done", "running")
+    spec = {"archiveName": "sources.tar.gz", "jobParameters": "-i ${IN} -o ${OUT}"}
+    for name in ("lab.built", "lab.building"):
+        submit(parameters(name, reads("lab.in"), nFilesPerJob=6, buildSpec=spec))
+        for _ in range(3):
+            agents_turn()
+        if name == "lab.built":
+            (build,) = pilot.fetch(1, label="panda")
+            pilot.start(build)
+            pilot.end(build)
     return pilot
 
 

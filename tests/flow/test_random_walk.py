@@ -70,8 +70,14 @@ class Walk:
         child = submit(parameters("lab.d", reads("lab.a.out"), nFilesPerJob=2, noWaitParent=True), parent=plain)
         waiting = submit(parameters("lab.e", reads("lab.c.out"), nFilesPerJob=5), parent=made)
         growing = submit(parameters("lab.f", reads("lab.growing"), nFilesPerJob=1, runUntilClosed=True))
+        built = submit(
+            parameters(
+                "lab.h", reads("lab.in"), nFilesPerJob=3, maxAttempt=5,
+                buildSpec={"archiveName": "sources.tar.gz", "jobParameters": "-i ${IN} -o ${OUT}"},
+            )
+        )  # fmt: skip
         big = submit(parameters("lab.g", reads("lab.in"), nFilesPerJob=1, ramCount=16_000))
-        return [plain, pairs, made, child, waiting, growing, big]
+        return [plain, pairs, made, child, waiting, growing, built, big]
 
     def step(self) -> None:
         weights, actions = zip(*self.steps, strict=True)

@@ -1,0 +1,26 @@
+"""Watch dog: jobs that have waited for long for a library whose build has ended are started or ended.
+
+The agent of libraries does so at once; this one finds what it can have missed.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from jedisite.agents import Pass, renew_lease
+from tasks_app.accounting.libraries import forgotten_libraries, settle
+
+ME = "waiting_for_lib"
+WAITED = timedelta(minutes=60)
+LIMIT = 50
+
+
+def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
+    found = forgotten_libraries((now or timezone.now()) - WAITED, limit)
+    moved = 0
+    for task_id, dataset_id in found:
+        renew_lease()
+        moved += settle(task_id, dataset_id, by=ME)
+    return Pass(moved, f"of {len(found)} libraries" if found else "", more=len(found) == limit)

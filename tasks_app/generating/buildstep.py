@@ -1,0 +1,141 @@
+"""What a task asks of its build step, and how the build job and its library are named. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from tasks_app.params.placeholders import JobParamsTemplate, compile_template
+
+LABEL = "panda"
+TRANSFORM = "build_command"
+PRIORITY = 2_000
+"""Builds go before the jobs that wait for them."""
+CORES = 1
+RAM_MB_A_CORE = 2_000
+KEPT = timedelta(days=7)
+"""An older library is built anew."""
+FAILED_BUILDS = 3
+"""So many failed builds, and none that went well, break the task."""
+_ARCHIVE_OPTION = re.compile(r"(?<!\S)(-a\s+)(\"[^\"]*\"|'[^']*'|\S+)")
+
+
+class BadBuildError(ValueError):
+    """The build step can never be run as it was submitted; a sentence for the task's owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildStep:
+    """One task's build step. `mark` is the same for steps that make the same library.
+
+    `sandbox` is a dataset and a file when the sources come through data management, else None.
+    """
+
+    label: str
+    transformation: str
+    archive: str
+    source_url: str
+    template: JobParamsTemplate
+    mark: str
+    sandbox: tuple[str, str] | None = None
+
+    def command_line(self, library: str) -> str:
+        """The parameters of the build job. Raises UnresolvedPlaceholder."""
+        values: dict[str, str | int] = {"OUT": library, "LIB": library}
+        if self.archive:
+            values["IN"] = self.archive
+        if self.source_url:
+            values["SURL"] = self.source_url
+        return self.template.render({}, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What run jobs read: `ready` when its job has made it, else they wait for job `job_id`."""
+
+    dataset_id: int
+    dataset: str
+    file_id: int
+    lfn: str
+    scope: str | None
+    endpoint: str | None
+    job_id: int
+    ready: bool
+    size: int | None = None
+    checksum: str | None = None
+    guid: str | None = None
+    surl: str | None = None
+
+    @property
+    def waits(self) -> str:
+        """Why jobs that need it are not started; empty when it is ready."""
+        return "" if self.ready else f"waits for the library that job {self.job_id} builds"
+
+
+def build_step(raw: Mapping[str, Any]) -> BuildStep | None:
+    """The build step that submitted parameters ask for; None without one. Raises BadBuildError, BadTemplate.
+
+    `fixedSandbox` takes the place of the archive that the step names.
+    """
+    spec = raw.get("buildSpec")
+    if not spec:
+        return None
+    sandbox = _via_data_management(spec.get("tarBallViaDDM"))
+    archive = str(raw.get("fixedSandbox") or spec.get("archiveName") or (sandbox[1] if sandbox else ""))
+    text, path = str(spec["jobParameters"]), str(spec.get("transPath") or TRANSFORM)
+    url = str(raw.get("sourceURL") or "")
+    mark = hashlib.sha256("\n".join((archive, url, text, path, str(sandbox))).encode()).hexdigest()[:32]
+    template = compile_template(text, streams=("IN", "OUT"))
+    label = str(spec.get("prodSourceLabel") or LABEL)
+    return BuildStep(label, path, archive, url, template, f"build={mark}", sandbox)
+
+
+def _via_data_management(text: Any) -> tuple[str, str] | None:
+    """`dataset:file`; a scope before the dataset is part of its name."""
+    if not text:
+        return None
+    dataset, colon, lfn = str(text).rpartition(":")
+    if not colon or not dataset or not lfn:
+        raise BadBuildError(f"buildSpec.tarBallViaDDM must be dataset:file, not {str(text)[:80]!r}")
+    return dataset, lfn
+
+
+def archive_of(raw: Mapping[str, Any], command_line: str) -> str | None:
+    """The sandbox that jobs of a task fetch from the site: of its build step, or of `-a` in the command line.
+
+    None when it fetches none, or when it comes through data management.
+    """
+    spec = raw.get("buildSpec") or {}
+    if spec.get("tarBallViaDDM"):
+        return None
+    name = raw.get("fixedSandbox") or spec.get("archiveName")
+    found = _ARCHIVE_OPTION.search(command_line)
+    if not spec and found is None:
+        return None
+    return str(name or (found[2].strip("\"'") if found else "")) or None
+
+
+def with_sandbox(command_line: str, sandbox: str | None) -> str:
+    """The command line with another sandbox after `-a`."""
+    return _ARCHIVE_OPTION.sub(lambda found: found[1] + sandbox, command_line) if sandbox else command_line
+
+
+def dataset_name(task_id: int, now: datetime) -> str:
+    """`panda.<mmddHHMMSS>.<microseconds>.lib._<task id>`."""
+    return f"panda.{now:%m%d%H%M%S}.{now:%f}.lib._{task_id:06d}"
+
+
+def ram_mb(most_mb: int) -> int:
+    """Memory of the build job at a queue whose slots have so much; 0 is no limit."""
+    wanted = RAM_MB_A_CORE * CORES
+    return min(wanted, most_mb) if most_mb else wanted
+
+
+__all__ = [
+    "FAILED_BUILDS", "KEPT", "PRIORITY", "BadBuildError", "BuildStep", "Library", "archive_of", "build_step", "dataset_name",
+    "ram_mb", "with_sandbox",
+]  # fmt: skip
