@@ -43,6 +43,8 @@ _TASK_ENDS = _list(TASK_FINAL)
 _INPUTS = "'input', 'pseudo_input', 'random_seed'"
 _JOBS = "(SELECT pandaid, jeditaskid, jobstatus FROM jobs UNION ALL SELECT pandaid, jeditaskid, jobstatus FROM jobs_archive)"
 _NO_ATTEMPT_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
+_GONE = "('lost', 'missing')"
+_NOT_YET = "('pending', 'staging')"
 STALE_AFTER = "10 minutes"
 """Claims are freed after five minutes by a watch dog that looks twice a minute."""
 
@@ -53,15 +55,19 @@ INVARIANTS: tuple[Invariant, ...] = (
         "Counters of input datasets equal a recount of their files.",
         f"""
         SELECT d.jeditaskid, d.datasetid, d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed,
-               r.files, r.used, r.finished, r.failed
+               d.nfilesmissing, r.*
           FROM jedi_datasets d CROSS JOIN LATERAL (
-               SELECT count(*) AS files, count(*) FILTER (WHERE c.status = 'finished') AS finished,
+               SELECT count(*) FILTER (WHERE c.status NOT IN {_GONE}) AS files,
+                      count(*) FILTER (WHERE c.status NOT IN {_GONE} AND c.status NOT IN {_NOT_YET}) AS to_be_used,
+                      count(*) FILTER (WHERE c.status IN {_GONE}) AS gone,
+                      count(*) FILTER (WHERE c.status = 'finished') AS finished,
                       count(*) FILTER (WHERE c.status = 'ready' AND c.keeptrack = 1 AND {_NO_ATTEMPT_LEFT}) AS failed,
-                      count(*) FILTER (WHERE c.keeptrack = 1 AND (c.status <> 'ready' OR {_NO_ATTEMPT_LEFT})) AS used
+                      count(*) FILTER (WHERE c.keeptrack = 1 AND c.status NOT IN {_GONE} AND c.status NOT IN {_NOT_YET}
+                                         AND (c.status <> 'ready' OR {_NO_ATTEMPT_LEFT})) AS used
                  FROM jedi_dataset_contents c WHERE c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid) r
          WHERE d.type IN ({_INPUTS})
-           AND (d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed)
-               IS DISTINCT FROM (r.files, r.files, r.used, r.finished, r.failed)""",
+           AND (d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed, d.nfilesmissing)
+               IS DISTINCT FROM (r.files, r.to_be_used, r.used, r.finished, r.failed, r.gone)""",
     ),
     Invariant(
         "output_counters",
@@ -140,6 +146,15 @@ INVARIANTS: tuple[Invariant, ...] = (
          WHERE d.type IN ('input', 'pseudo_input') AND c.fileid <= d.pick_cursor AND c.status = 'ready' AND c.keeptrack = 1
            AND NOT coalesce({_NO_ATTEMPT_LEFT}, false)
            AND NOT EXISTS (SELECT 1 FROM file_retries r WHERE r.fileid = c.fileid)""",
+    ),
+    Invariant(
+        "pending_means_growing",
+        "A file is pending only while its dataset may still grow, and none of them is in front of the cursor.",
+        """
+        SELECT c.jeditaskid, c.datasetid, c.fileid, d.state, d.status, d.pick_cursor FROM jedi_datasets d
+          JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid AND c.status = 'pending'
+         WHERE c.fileid <= d.pick_cursor
+            OR (d.state <> 'mutable' AND d.status NOT IN ('defined', 'toupdate', 'removed'))""",
     ),
     Invariant(
         "ended_job_has_end",

@@ -52,7 +52,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FeedTarget:
-    """The dataset that is fed, and what all of its rows share."""
+    """The dataset that is fed, and what all of its rows share. Only files that are `ready` are counted as to be used."""
 
     task_id: int
     dataset_id: int
@@ -61,6 +61,7 @@ class FeedTarget:
     max_failure: int | None
     keep_track: bool
     fence: int
+    status: str = "ready"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +159,11 @@ def _count(cursor: psycopg.Cursor[Any], target: FeedTarget, before: int) -> Fed:
         """WITH new AS (
                SELECT count(*) AS files, coalesce(sum(coalesce(endevent - startevent + 1, nevents, 0)), 0) AS events
                  FROM jedi_dataset_contents WHERE jeditaskid = %s AND datasetid = %s AND fileid > %s)
-           UPDATE jedi_datasets d SET nfiles = nfiles + new.files, nfilestobeused = nfilestobeused + new.files,
+           UPDATE jedi_datasets d SET nfiles = nfiles + new.files,
+                  nfilestobeused = nfilestobeused + CASE WHEN %s THEN new.files ELSE 0 END,
                   nevents = coalesce(nevents, 0) + new.events, modificationtime = clock_timestamp()
              FROM new WHERE d.datasetid = %s RETURNING new.files, new.events""",
-        [target.task_id, target.dataset_id, before, target.dataset_id],
+        [target.task_id, target.dataset_id, before, target.status == "ready", target.dataset_id],
     )
     row = cursor.fetchone()
     return Fed(int(row[0]), int(row[1])) if row else Fed()
@@ -177,7 +179,7 @@ def _text(value: int | None) -> str:
 def lines(target: FeedTarget, records: Iterable[Record], now: datetime) -> Iterator[str]:
     """Each record as a line of COPY text."""
     head = f"{target.task_id}\t{target.dataset_id}\t{now.isoformat()}\t"
-    tail_type = f"\t{target.type}\tready\t"
+    tail_type = f"\t{target.type}\t{target.status}\t"
     attempts = f"\t0\t{_text(target.max_attempt)}\t"
     track = f"\t{int(target.keep_track)}\t"
     failures = f"\t0\t{_text(target.max_failure)}\t"

@@ -31,6 +31,14 @@ NOT EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND 
              AND (d.nfilestobeused > d.nfilesfinished + d.nfilesfailed OR d.state = 'mutable'
                   OR d.status IN ('defined', 'toupdate', 'pending')))
 """
+# All that has come so far is done, and more may come: the feeder has it again.
+_AWAITS_MORE = """
+EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL
+           AND d.type = 'input' AND d.state = 'mutable' AND d.status = 'ready')
+AND NOT EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL
+             AND d.type IN ('input', 'pseudo_input') AND d.status NOT IN ('removed', 'failed', 'broken')
+             AND (d.nfilestobeused > d.nfilesfinished + d.nfilesfailed OR d.status IN ('defined', 'toupdate', 'pending')))
+"""
 
 
 def run(limit: int = LIMIT) -> Pass:
@@ -38,6 +46,8 @@ def run(limit: int = LIMIT) -> Pass:
     working = (TaskStatus.RUNNING, TaskStatus.READY, TaskStatus.THROTTLED, TaskStatus.SCOUTING)
     complete = moves.claim_tasks(owner(), working, limit, condition=_COMPLETE)
     items = moves.for_each(complete, _prepare, by=ME)
+    awaiting = moves.claim_tasks(owner(), (TaskStatus.RUNNING, TaskStatus.READY), limit, condition=_AWAITS_MORE)
+    items += moves.for_each(awaiting, _await_more, by=ME)
     ending = (TaskStatus.PREPARED, TaskStatus.PASSED, TaskStatus.TOBROKEN, TaskStatus.TOABORT)
     claimed = moves.claim_tasks(owner(), ending, limit)
     items += moves.for_each(claimed, finish, by=ME)
@@ -49,6 +59,14 @@ def _prepare(task_id: int, fence: int) -> None:
     moves.move_task(
         task_id, TaskStatus.PREPARED, by=ME, reason="all input files are finished or failed for good", fence=fence
     )
+
+
+@transaction.atomic
+def _await_more(task_id: int, fence: int) -> None:
+    reason = "all files that have come so far are processed; the input may still grow"
+    moves.move_task(task_id, TaskStatus.DEFINED, by=ME, reason=reason, fence=fence)
+    growing = Dataset.objects.filter(task_id=task_id, type="input", state="mutable", status=DatasetStatus.READY)
+    growing.update(status=DatasetStatus.TOUPDATE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from tasks_app.models.task import Task
 from tasks_app.states import DatasetStatus
 
 INPUT_TYPES = ("input", "pseudo_input")
+CONSTITUENT = "in_constituent"
+"""A dataset of a container that is read as a whole: its row says where files came from, and has no files itself."""
 OUTPUT_TYPES = ("output", "log", "lib")
 COUNTERS = (
     "nfiles",

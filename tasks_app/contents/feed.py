@@ -1,0 +1,208 @@
+"""Feeding one input dataset: its files become records, are released to jobs, and are lost when they have vanished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from tasks_app.contents import changes
+from tasks_app.contents.bunches import chunks_to_wait, released_files, released_ranges
+from tasks_app.contents.selection import BadPatternError, select
+from tasks_app.contents.slices import (
+    PAGE,
+    SEQUENCE,
+    expected_records,
+    pseudo_pages,
+    records_already,
+    sequence_length,
+    slicer_of,
+)
+from tasks_app.contents.wishes import Feeding, wanted
+from tasks_app.ddm import data_management
+from tasks_app.ddm.base import DatasetInfo, FileInfo, UnknownDatasetError
+from tasks_app.feeding import FeedTarget, feed
+from tasks_app.generating.picker import is_tracked
+from tasks_app.models import Dataset, File
+from tasks_app.models.catalogue import CONTAINER_MARK
+from tasks_app.models.dataset import CONSTITUENT
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.refining.attributes import Attributes
+from tasks_app.states import DatasetStatus, FileStatus, TaskStatus
+
+MOST_FILES = 5_000_000
+"""Files or ranges of one input dataset; feeding them takes a minute or two."""
+CHECK_DAYS = 3650
+TO_BE_FED = (DatasetStatus.REGISTERED, DatasetStatus.DEFINED, DatasetStatus.TOUPDATE, DatasetStatus.PENDING)
+
+
+class NotThereYetError(RuntimeError):
+    """The input may still come: the sentence says what is waited for. `frozen`: the wait counts against the task."""
+
+    def __init__(self, sentence: str, *, frozen: bool = False) -> None:
+        super().__init__(sentence)
+        self.frozen = frozen
+
+
+class CannotFeedError(RuntimeError):
+    """The input will never be complete: the sentence says why."""
+
+
+class NothingToDoError(RuntimeError):
+    """There is no input, and the task said that this is all right (allowEmptyInput)."""
+
+
+def needs_feeding(task: Feeding, dataset: Dataset) -> bool:
+    """Whether a dataset has to be looked at: it is new, was asked to be updated, or grows."""
+    if dataset.status is None or dataset.status in TO_BE_FED or dataset.state == "mutable":
+        return True
+    return dataset.name == SEQUENCE and sequence_length(task, dataset) > dataset.files
+
+
+def feed_dataset(task: Feeding, dataset: Dataset, now: datetime) -> None:
+    """Feed one dataset. Raises NotThereYetError, CannotFeedError or NothingToDoError when it cannot be used."""
+    if dataset.type == "pseudo_input":
+        _check_number(dataset, expected_records(task))
+        feed(_target(task, dataset), pseudo_pages(task, dataset), now, slice_page=records_already)
+        _conclude(dataset, now, mutable=False)
+        return
+    # Set before the look: whoever adds files meanwhile sets it back, and the next look comes at once.
+    Dataset.objects.filter(pk=dataset.id).update(state_check_time=now)
+    try:
+        info = data_management().describe(dataset.name)
+    except UnknownDatasetError as exc:
+        _missing(task, dataset, str(exc), now)
+        return
+    _check_number(dataset, info.files)
+    mutable = _is_mutable(task, info)
+    if task.parent_runs and not mutable and info.files == 0:
+        raise NotThereYetError(f"the dataset {dataset.name} is empty and its parent task runs")
+    target = _target(task, dataset, FileStatus.PENDING if mutable else FileStatus.READY)
+    again = dataset.files != 0 or dataset.files_missing != 0
+    if again or info.files:
+        _feed_files(task, dataset, target, now, again=again)
+    if mutable:
+        _release_bunches(task, dataset, target)
+    elif again:
+        changes.release(target)
+    _conclude(dataset, now, mutable=mutable)
+
+
+def _target(task: Feeding, dataset: Dataset, status: str = FileStatus.READY) -> FeedTarget:
+    tracked = is_tracked(dataset.attributes or "")
+    return FeedTarget(
+        task.id, dataset.id, dataset.type, task.max_attempt, task.raw.get("maxFailure"), tracked, task.fence, status
+    )
+
+
+def _check_number(dataset: Dataset, files: int) -> None:
+    """Raise CannotFeedError when a dataset is so large that it would hold up everybody else's."""
+    if files > MOST_FILES:
+        raise CannotFeedError(f"the input {dataset.name} has {files} files or ranges, a task may have {MOST_FILES}")
+
+
+def _is_mutable(task: Feeding, info: DatasetInfo) -> bool:
+    """Whether files may come that the task is to wait for."""
+    if task.rule.flag("WH"):
+        return True
+    return info.open and (task.parent_runs or task.rule.flag("RC"))
+
+
+def _feed_files(task: Feeding, dataset: Dataset, target: FeedTarget, now: datetime, *, again: bool) -> None:
+    """Store what is new in the listing; with `again`, also see what is no longer in it, and what is back."""
+    slicer = slicer_of(task, dataset)
+    try:
+        wishes = wanted(task, dataset, is_sliced=slicer is not None)
+    except BadPatternError as exc:
+        raise CannotFeedError(str(exc)) from exc
+    everything = "ud" in Attributes.parse(dataset.attributes)
+    pages: Iterable[list[FileInfo]] = data_management().list_files(dataset.name, PAGE, all_attempts=everything)
+    seen: set[str] = set()
+    if again:
+        pages = _noting(pages, seen)
+    chosen: Iterable[list[FileInfo]] = select(pages, wishes, PAGE)
+    if slicer is None and task.events_a_file and dataset.master_id is None:
+        chosen = ([f._replace(events=task.events_a_file) for f in page] for page in chosen)
+    feed(target, chosen, now, slice_page=slicer)
+    if again:
+        changes.lose(target, changes.vanished(target, seen))
+        if dataset.status == DatasetStatus.TOUPDATE and dataset.files_missing:
+            changes.find_again(target, sorted(_lost_names(dataset) & seen), status=target.status)
+    if dataset.name.endswith(CONTAINER_MARK):
+        _name_constituents(dataset, target)
+
+
+def _noting(pages: Iterable[list[FileInfo]], seen: set[str]) -> Iterator[list[FileInfo]]:
+    for page in pages:
+        seen.update(f.lfn for f in page)
+        yield page
+
+
+def _lost_names(dataset: Dataset) -> set[str]:
+    lost = File.objects.filter(task_id=dataset.task_id, dataset_id=dataset.id)
+    return set(lost.filter(status__in=[FileStatus.LOST, FileStatus.MISSING]).values_list("lfn", flat=True))
+
+
+def _name_constituents(dataset: Dataset, target: FeedTarget) -> None:
+    """Each file of a container that is read as a whole says which dataset it came with; that has a row of its own."""
+    rows = Dataset.objects.filter(task_id=dataset.task_id, type=CONSTITUENT, container_name=dataset.name)
+    known = {row.name: row for row in rows}
+    for name in data_management().constituents(dataset.name):
+        row = known.get(name) or Dataset.objects.create(
+            task_id=dataset.task_id, name=name, type=CONSTITUENT, container_name=dataset.name, status=DatasetStatus.READY,
+            master_id=dataset.id, list_position=dataset.list_position, state="closed",
+        )  # fmt: skip
+        for page in data_management().list_files(name, PAGE):
+            changes.name_constituent(target, [f.lfn for f in page], row.id)
+
+
+def _release_bunches(task: Feeding, dataset: Dataset, target: FeedTarget) -> None:
+    """Make as many files ready as fill bunches of jobs; of a secondary dataset all."""
+    if dataset.master_id is not None:
+        changes.release(target)
+        return
+    if task.status == TaskStatus.SCOUTING:
+        return  # the scouts have their files; the others wait for the verdict
+    changes.release(target, _whole_bunches(task.rule, target))
+
+
+def _whole_bunches(rule: SplitRule, target: FeedTarget) -> int:
+    chunks = chunks_to_wait(rule, to_scout=rule.get_int("US") == 2)
+    events_per_job = rule.get_int("NE")
+    if events_per_job and (rule.get_int("EI") or rule.flag("UE")):
+        return released_ranges(changes.pending_events(target), chunks, events_per_job)
+    return released_files(changes.pending_files(target), chunks, rule.get_int("NF"))
+
+
+def _missing(task: Feeding, dataset: Dataset, sentence: str, now: datetime) -> None:
+    """Data management does not know the dataset: the task waits, goes on without it, or cannot run."""
+    if task.parent_runs:
+        raise NotThereYetError(f"{sentence}; the parent task may still make it")
+    if dataset.files:
+        # It was there and is gone: what no job has yet is lost, what was made of it stays.
+        target = _target(task, dataset)
+        changes.lose(target, changes.vanished(target, ()))
+        _conclude(dataset, now, mutable=False)
+        Dataset.objects.filter(pk=dataset.id).update(state="missing")
+        return
+    if task.rule.flag("WI"):
+        raise NotThereYetError(f"{sentence}; the task waits for it (waitInput)", frozen=True)
+    if task.rule.flag("IM"):
+        Dataset.objects.filter(pk=dataset.id).update(
+            status=DatasetStatus.FAILED, state="missing", modification_time=now
+        )
+        return
+    if task.rule.flag("AE"):
+        raise NothingToDoError(f"{sentence}; the task has nothing to do (allowEmptyInput)")
+    if task.rule.flag("NW") and task.parent is not None:
+        raise NotThereYetError(f"{sentence}; the parent task is {task.parent}", frozen=True)
+    Dataset.objects.filter(pk=dataset.id).update(status=DatasetStatus.BROKEN, modification_time=now)
+    raise CannotFeedError(sentence)
+
+
+def _conclude(dataset: Dataset, now: datetime, *, mutable: bool) -> None:
+    Dataset.objects.filter(pk=dataset.id).update(
+        status=DatasetStatus.READY,
+        state="mutable" if mutable else "closed",
+        modification_time=now,
+        state_check_expiration=now + timedelta(days=CHECK_DAYS) if mutable else None,
+    )
