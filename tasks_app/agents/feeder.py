@@ -64,14 +64,14 @@ def _inputs_of(task_id: int) -> list[Dataset]:
     return sorted(found, key=lambda d: (d.master_id is not None, d.list_position, d.id))
 
 
-def _feed_task(task_id: int, fence: int, *, now: datetime) -> bool:
+def _feed_task(task_id: int, fence: int, *, now: datetime | None = None) -> bool:
     """Feed what has to be fed of a task, and move it on if it waited for that. Returns whether anything is new."""
     task = wishes.read(Task.objects.get(pk=task_id), fence)
     before = _totals(task_id)
     try:
         for dataset in _inputs_of(task_id):
             if needs_feeding(task, dataset):
-                feed_dataset(task, dataset, now)
+                feed_dataset(task, dataset, now or timezone.now())
         _keep_consistent(task)
         if task.status == TaskStatus.DEFINED:
             return _conclude(task)

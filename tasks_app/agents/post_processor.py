@@ -13,11 +13,11 @@ from jedisite.agents import Pass, owner
 from tasks_app import codes, moves
 from tasks_app.accounting.books import books_of
 from tasks_app.accounting.children import settle_children
+from tasks_app.accounting.dataset_endings import end_datasets
 from tasks_app.accounting.endings import end_jobs, open_jobs
 from tasks_app.accounting.final import error_summary, final_verdict
-from tasks_app.ddm import data_management
 from tasks_app.models import Dataset, Task
-from tasks_app.models.dataset import INPUT_TYPES, OUTPUT_TYPES
+from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.states import DatasetStatus, TaskStatus
 
 ME = "post_processor"
@@ -94,7 +94,7 @@ def finish(task_id: int, fence: int) -> None:
     if ended.status == TaskStatus.EXHAUSTED:
         _exhaust(task, ended)
         return
-    _end_datasets(task_id, ended.status)
+    end_datasets(task_id, ended.status)
     moves.move_task(
         task_id, ended.status, by=ME, reason=ended.reason, end_time=timezone.now(), error_dialog=_dialog(task, ended),
         old_status=None, progress=_progress(task_id),
@@ -126,28 +126,6 @@ def _verdict(task: Task) -> _Ended:
     verdict = final_verdict(books_of(task))
     shown = verdict.reason.code in (codes.TASK_GOAL_MISSED, codes.TASK_PARENT_INCOMPLETE)
     return _Ended(verdict.status, verdict.reason.detail, verdict.reason.detail if shown else "")
-
-
-def _end_datasets(task_id: int, status: str) -> None:
-    outputs = Dataset.objects.filter(task_id=task_id, type__in=OUTPUT_TYPES)
-    data_management().close(list(outputs.values_list("name", flat=True)))
-    # Libraries have the state that their builds left them.
-    outputs.exclude(type="lib").update(
-        status=DatasetStatus.FAILED
-        if status in (TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED)
-        else DatasetStatus.DONE,
-        state="closed",
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """UPDATE jedi_datasets SET state = CASE WHEN state = 'mutable' THEN 'closed' ELSE state END,
-                      status = CASE WHEN nfilesfinished >= nfiles AND nfiles > 0 THEN 'done'
-                                    WHEN nfilesfinished > 0 THEN 'finished' ELSE 'failed' END
-                WHERE jeditaskid = %s AND type IN ('input', 'pseudo_input') AND masterid IS NULL
-                  AND status NOT IN ('removed', 'broken')""",
-            [task_id],
-        )
-        cursor.execute("DELETE FROM file_retries WHERE jeditaskid = %s", [task_id])
 
 
 def _errors(task_id: int) -> list[tuple[str, int, str, int]]:

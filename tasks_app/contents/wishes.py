@@ -86,7 +86,7 @@ def wanted(task: Feeding, dataset: Dataset, *, is_sliced: bool) -> Wanted:
         taken = _stored_names(dataset)
     aligned = task.raw.get("orderInputBy") == "eventsAlignment" and dataset.master_id is None
     return Wanted(
-        produced=_produced(task, dataset) if "cc" in given and task.parent_id else None,
+        produced=_produced(task.parent_id, dataset) if "cc" in given and task.parent_id else None,
         include=patterns(item.get("include")),
         exclude=patterns(item.get("exclude")),
         named=names_given(item["files"]) if item.get("files") else None,
@@ -151,13 +151,13 @@ def _stored_names(dataset: Dataset) -> frozenset[str]:
     return frozenset(stored.values_list("lfn", flat=True))
 
 
-def _produced(task: Feeding, dataset: Dataset) -> frozenset[str]:
+def _produced(parent_id: int, dataset: Dataset) -> frozenset[str]:
     """Names that jobs of the parent have made in this dataset."""
-    made = Dataset.objects.filter(task_id=task.parent_id, type__in=OUTPUT_TYPES).filter(
+    made = Dataset.objects.filter(task_id=parent_id, type__in=OUTPUT_TYPES).filter(
         Q(name=dataset.name) | Q(container_name=dataset.name)
     )
     files = File.objects.filter(
-        task_id=task.parent_id, dataset_id__in=list(made.values_list("id", flat=True)), status=FileStatus.FINISHED
+        task_id=parent_id, dataset_id__in=list(made.values_list("id", flat=True)), status=FileStatus.FINISHED
     )
     return frozenset(files.values_list("lfn", flat=True))
 

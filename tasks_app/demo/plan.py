@@ -87,7 +87,7 @@ def tasks(user: str, run: str, sources: int, whole_records: int) -> list[DemoTas
                     _input("--inputs ${IN/L}", f"{evgen}.EVNT"),
                     _output(f"--output={reco}.${{SN}}.hist.json", f"{reco}.HIST"),
                 ],
-                nFilesPerJob=FILES_A_RECONSTRUCTION, parentTaskName=evgen, noWaitParent=True,
+                nFilesPerJob=FILES_A_RECONSTRUCTION, nChunksToWait=1, parentTaskName=evgen, noWaitParent=True,
                 taskPriority=FIRST_IN_LINE,
             ),
             f"{reco}.HIST", Expectation("done", None, None, check_all_events),

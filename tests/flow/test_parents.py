@@ -35,7 +35,7 @@ def parent(**more: object) -> int:
 
 
 def child(of: int, **more: object) -> int:
-    return submit(parameters("lab.c", reads("lab.p.out"), **{"nFilesPerJob": 3, **more}), parent=of)
+    return submit(parameters("lab.c", reads("lab.p.out"), **{"nFilesPerJob": 3, "nChunksToWait": 1, **more}), parent=of)
 
 
 def test_a_child_that_does_not_wait_uses_each_file_once_as_the_dataset_grows() -> None:
@@ -117,13 +117,14 @@ def test_a_child_of_a_partly_finished_parent_is_finished_not_done() -> None:
 
 def test_a_task_that_runs_until_its_dataset_closes_takes_files_that_come_later() -> None:
     add_dataset("lab.growing", 2, open=True)
-    made = submit(parameters("lab.t", reads("lab.growing"), nFilesPerJob=1, runUntilClosed=True))
+    made = submit(parameters("lab.t", reads("lab.growing"), nFilesPerJob=1, nChunksToWait=1, runUntilClosed=True))
     drive(Pilot())
-    assert status(made) == "running"
+    assert status(made) == "defined"
     add_files("lab.growing", range(2, 5))
     look_again()
     drive(Pilot())
-    assert status(made) == "running"
+    assert status(made) == "defined"
+    assert "lab.growing has so far are processed" in (task(made).error_dialog or "")
     assert dataset(made).files_finished == 5
     close("lab.growing")
     look_again()
