@@ -41,6 +41,7 @@ BREAKS: dict[str, str] = {
         INSERT INTO file_retries (fileid, jeditaskid, datasetid)
         SELECT fileid, jeditaskid, datasetid FROM jedi_dataset_contents WHERE fileid = {_A_FINISHED}""",
     "no_file_forgotten": f"UPDATE jedi_dataset_contents SET status = 'ready' WHERE fileid = {_A_RUNNING}",
+    "pending_means_growing": f"UPDATE jedi_dataset_contents SET status = 'pending' WHERE fileid = {_A_RUNNING}",
     "ended_job_has_end": f"UPDATE jobs SET endtime = NULL WHERE pandaid = {_ENDED_JOB}",
     "report_of_holding_job": f"UPDATE jobs SET jobstatus = 'holding' WHERE pandaid = {_RUNNING_JOB}",
     "job_at_pilot_is_proved": f"UPDATE jobs SET secret_hash = NULL WHERE pandaid = {_RUNNING_JOB}",

@@ -69,7 +69,9 @@ class Walk:
         )
         child = submit(parameters("lab.d", reads("lab.a.out"), nFilesPerJob=2, noWaitParent=True), parent=plain)
         waiting = submit(parameters("lab.e", reads("lab.c.out"), nFilesPerJob=5), parent=made)
-        growing = submit(parameters("lab.f", reads("lab.growing"), nFilesPerJob=1, nChunksToWait=1, runUntilClosed=True))
+        growing = submit(
+            parameters("lab.f", reads("lab.growing"), nFilesPerJob=1, nChunksToWait=1, runUntilClosed=True)
+        )
         built = submit(
             parameters(
                 "lab.h", reads("lab.in"), nFilesPerJob=3, maxAttempt=5,
