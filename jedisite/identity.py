@@ -46,6 +46,7 @@ class Right(StrEnum):
     OPERATE = "operate"  # run and pause agents
     PILOT = "pilot"  # fetch jobs and report on them
     SITE_DATA = "site data"  # descriptions of queues and storage
+    TELL = "tell"  # send messages of other systems in
 
 
 ALL = frozenset({Right.NOTHING})
@@ -53,10 +54,10 @@ RIGHTS: dict[Role, frozenset[Right]] = {
     Role.ANONYMOUS: ALL,
     Role.USER: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA},
     Role.SHIFTER: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA, Right.OPERATE},
-    Role.PRODUCTION: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA, Right.COMMAND_ANY},
-    Role.ADMINISTRATOR: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA, Right.COMMAND_ANY, Right.OPERATE},
+    Role.PRODUCTION: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA, Right.COMMAND_ANY, Right.TELL},
+    Role.ADMINISTRATOR: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA, Right.COMMAND_ANY, Right.OPERATE, Right.TELL},
     Role.PILOT: ALL | {Right.PILOT, Right.SITE_DATA},
-    Role.WORKER: ALL | {Right.SITE_DATA},
+    Role.WORKER: ALL | {Right.SITE_DATA, Right.TELL},
 }
 GROUP_ROLES = {"shift": Role.SHIFTER, "production": Role.PRODUCTION}
 

@@ -34,7 +34,9 @@ KNOWN = {
     "JEDI_LOG_LEVEL": "level of the log: DEBUG, INFO, WARNING (default INFO)",
     "JEDI_LOG_JSON": "1 writes the log as JSON lines",
     "JEDI_POSTGRES_BIN": "bin folder of the PostgreSQL that the embedded server runs",
-    "JEDI_SERVER_URL": "address of the site, for pilots and local workers",
+    "JEDI_SERVER_URL": "address of the site, for pilots, local workers and links in mails",
+    "JEDI_EMAIL_URL": "mail server as smtp://name:password@host:25, smtp+tls:// or smtp+ssl:// (default: no mail is sent)",
+    "JEDI_EMAIL_FROM": "address that mails to owners of tasks come from (default jedi@localhost)",
     "JEDI_PILOT_TOKEN": "token that pilots present",
     "JEDI_TEST_ALL": "1 makes a test fail instead of being skipped when what it needs is not installed",
 }
@@ -52,6 +54,7 @@ JEDI_OPEN_DATASET_INTERVAL_S = env.int("JEDI_OPEN_DATASET_INTERVAL_S", default=3
 JEDI_PENDING_RETRY_S = env.int("JEDI_PENDING_RETRY_S", default=60)
 JEDI_QUEUE_FLOOR = env.int("JEDI_QUEUE_FLOOR", default=100)
 JEDI_ARCHIVE_AFTER_DAYS = env.int("JEDI_ARCHIVE_AFTER_DAYS", default=7)
+JEDI_SERVER_URL = env.str("JEDI_SERVER_URL", default="").rstrip("/")
 JEDI_STORAGE = JEDI_HOME / "storage"
 """Root of the local storage element LOCAL_SE."""
 
@@ -74,6 +77,15 @@ def _secret_key() -> str:
         finally:
             draft.unlink()
     return path.read_text()
+
+
+def _mail_server(url: str) -> dict[str, object]:
+    """Django's settings of a mail server from its address."""
+    try:
+        return dict(env.email_url_config(url))
+    except (ImproperlyConfigured, KeyError, ValueError) as exc:
+        schemes = ", ".join(sorted(env.EMAIL_SCHEMES))
+        raise ImproperlyConfigured(f"JEDI_EMAIL_URL is no address of a mail server (it begins with {schemes})") from exc
 
 
 SECRET_KEY = _secret_key()
@@ -156,6 +168,13 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+
+JEDI_EMAIL_URL = env.str("JEDI_EMAIL_URL", default="")
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str("JEDI_EMAIL_FROM", default="jedi@localhost")
+EMAIL_TIMEOUT = 20
+EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+if JEDI_EMAIL_URL:
+    globals().update(_mail_server(JEDI_EMAIL_URL))
 
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"

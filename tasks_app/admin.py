@@ -14,7 +14,10 @@ from django.utils.safestring import SafeString
 from jedisite.admin_base import AuditedAdmin, LargeTableAdmin, ReadOnlyAdmin, caller_behind
 from jedisite.admin_filters import choice, choice_within, days, exact, months
 from jedisite.identity import Right
-from tasks_app import models
+from tasks_app import (
+    admin_messages,  # noqa: F401 - registers its own
+    models,
+)
 from tasks_app.admin_commands import ACTIONS
 from tasks_app.states import JOB_FINAL, JOB_OPEN, DatasetStatus, FileStatus, JobStatus
 

@@ -288,6 +288,34 @@ INVARIANTS: tuple[Invariant, ...] = (
          WHERE l.status IS DISTINCT FROM t.status AND t.modificationtime > clock_timestamp() - interval '60 days'""",
     ),
     Invariant(
+        "task_state_is_told",
+        "The last message about a task names its state.",
+        """
+        SELECT t.jeditaskid, t.status, m.payload ->> 'status' AS told FROM jedi_tasks t CROSS JOIN LATERAL (
+               SELECT payload FROM messages_out m WHERE m.jeditaskid = t.jeditaskid AND m.kind = 'task_status'
+                ORDER BY m.id DESC LIMIT 1) m
+         WHERE m.payload ->> 'status' IS DISTINCT FROM t.status""",
+    ),
+    Invariant(
+        "messages_go_out",
+        f"No message and no mail is older than {STALE_AFTER} without having been tried.",
+        f"""
+        SELECT 'message' AS what, id, created FROM messages_out
+         WHERE position IS NULL AND created < clock_timestamp() - interval '{STALE_AFTER}'
+        UNION ALL
+        SELECT 'mail', id, created FROM notifications WHERE sent IS NULL AND not_sent = '' AND attempts = 0
+           AND created < clock_timestamp() - interval '{STALE_AFTER}'""",
+    ),
+    Invariant(
+        "messages_come_in",
+        f"Every message that came in more than {STALE_AFTER} ago was tried; a processed one has no error, a parked one has.",
+        f"""
+        SELECT id, message_id, attempts, processed, parked, error FROM messages_in
+         WHERE (processed IS NULL AND parked IS NULL AND attempts = 0
+                AND received < clock_timestamp() - interval '{STALE_AFTER}')
+            OR (processed IS NOT NULL AND (error <> '' OR attempts = 0)) OR (parked IS NOT NULL AND error = '')""",
+    ),
+    Invariant(
         "job_state_is_logged",
         "The log of a job names its state, the final one once.",
         f"""

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from jedisite import audit
 from jedisite.agents import kick, renew_lease
+from tasks_app.messaging import outbox
 from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
 from tasks_app.states import COMMAND_ACCEPTED_IN, IllegalMoveError, TaskCommand, TaskStatus, check_task_move
 
@@ -68,10 +69,10 @@ def move_task(
     if fence is not None and task.fence != fence:
         raise LostClaimError(f"the claim on task {task_id} is gone")
     check_task_move(task.status, to)
-    now = timezone.now()
+    now, old = timezone.now(), task.status
     TaskStatusLog.objects.create(
         task_id=task_id,
-        old_status=task.status,
+        old_status=old,
         status=to,
         at=now,
         attempt=task.attempt,
@@ -99,6 +100,7 @@ def move_task(
     for name, value in changed.items():
         setattr(task, name, value)
     task.save(update_fields=list(changed))
+    outbox.task_changed(task, old, at=now, by=by, reason=reason)
     kick(*NEXT_AGENT.get(to, ()))
     return task
 
@@ -117,7 +119,7 @@ def submit(
 ) -> int:
     """Register a task with its parameters as they came. Returns its id. The refiner reads them next."""
     task_id = next_task_id()
-    Task.objects.create(
+    task = Task.objects.create(
         id=task_id,
         name=name,
         status=TaskStatus.REGISTERED,
@@ -135,6 +137,7 @@ def submit(
     TaskStatusLog.objects.create(
         task_id=task_id, status=TaskStatus.REGISTERED, attempt=0, by=user, reason="submitted", host=HOST
     )
+    outbox.task_changed(task, None, at=timezone.now(), by=user, reason="submitted")
     audit.record(user, "submit", "task", task_id)
     kick("refiner")
     return task_id

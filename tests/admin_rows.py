@@ -128,6 +128,13 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
         task_id=FIRST + n, dataset=_dataset(n), file_name_template="out._${SN}"
     ),
     tasks.ProcessLock: lambda n: tasks.ProcessLock.objects.create(vo="test", prod_source_label="user", work_queue_id=n),
+    tasks.OutMessage: lambda n: tasks.OutMessage.objects.create(
+        topic="jedi.tasks", kind="task_status", task_id=FIRST + n, owner="ada", payload={"status": "<b>"}, position=n
+    ),
+    tasks.InMessage: lambda n: tasks.InMessage.objects.create(
+        message_id=f"m{n}", kind="kick", sender="worker:x", payload={"agent": "feeder", "task_id": n}
+    ),
+    tasks.Notification: lambda n: tasks.Notification.objects.create(task_id=FIRST + n, status="done", reason="<b>"),
     tasks.CatalogueDataset: lambda n: tasks.CatalogueDataset.objects.create(name=f"data.{n}", scope="test"),
     tasks.CatalogueFile: lambda n: tasks.CatalogueFile.objects.create(
         dataset=_catalogue(n), lfn=f"f{n}", scope="s", guid="g", size=1, adler32="1", endpoint="SE", url="file://x"

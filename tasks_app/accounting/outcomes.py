@@ -22,6 +22,7 @@ from tasks_app.accounting import retrying
 from tasks_app.accounting.killcodes import KillCode, killed_with
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import NewFile
+from tasks_app.messaging import outbox
 from tasks_app.states import JobStatus
 
 MISSING_OUTPUT = 201
@@ -175,6 +176,7 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime
     for task_id in sorted(by_task):
         _book_task(cursor, task_id, by_task[task_id], failures, now or timezone.now())
         new_files += [f for o in by_task[task_id] for f in _new_files(o)]
+    _tell(cursor, by_task)
     data_management().add(new_files)
     if new_files:
         # After the commit: a child's datasets may stand before those that are locked here.
@@ -182,6 +184,13 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime
         transaction.on_commit(lambda: _wake_children(datasets))
     kick("post_processor", "job_generator", "commando")
     return len(ended)
+
+
+def _tell(cursor: psycopg.Cursor[Any], by_task: Mapping[int, list[Outcome]]) -> None:
+    """Tell the ends of the jobs whose tasks want that."""
+    tasks = outbox.pushing(cursor, by_task) if by_task else []
+    if tasks:
+        outbox.jobs_changed(cursor, [outcome.job_id for task in tasks for outcome in by_task[task]])
 
 
 def _end_jobs(cursor: psycopg.Cursor[Any], wanted: Mapping[int, Outcome]) -> list[int]:

@@ -5,8 +5,27 @@ from __future__ import annotations
 
 def register() -> None:
     from jedisite import agents, partitions
-    from tasks_app.agents import adder, commando, feeder, job_generator, libraries, post_processor, refiner
-    from tasks_app.agents.watchdogs import archive, job_timeouts, lost_jobs, pending, stale_locks, waiting_for_lib
+    from tasks_app.agents import (
+        adder,
+        commando,
+        feeder,
+        job_generator,
+        libraries,
+        message_processor,
+        messages,
+        notification,
+        post_processor,
+        refiner,
+    )
+    from tasks_app.agents.watchdogs import (
+        archive,
+        job_timeouts,
+        lost_jobs,
+        old_messages,
+        pending,
+        stale_locks,
+        waiting_for_lib,
+    )
 
     partitions.BY_TASK.append("jedi_dataset_contents")
     for table, months in (
@@ -34,3 +53,7 @@ def register() -> None:
         "waiting_for_lib", waiting_for_lib.run, period_s=300, title="Finds jobs that wait for a build that has ended"
     )
     agents.register("archive", archive.run, period_s=300, title="Moves old jobs to the archive")
+    agents.register("messages", messages.run, period_s=2, title="Publishes changes of states")
+    agents.register("message_processor", message_processor.run, period_s=5, title="Obeys messages of other systems")
+    agents.register("notification", notification.run, period_s=10, title="Mails owners when their tasks end or stop")
+    agents.register("old_messages", old_messages.run, period_s=3600, title="Deletes messages and mails of long ago")

@@ -15,6 +15,7 @@ from tasks_app.accounting.books import books_of
 from tasks_app.accounting.children import settle_children
 from tasks_app.accounting.dataset_endings import end_datasets
 from tasks_app.accounting.endings import end_jobs, open_jobs
+from tasks_app.accounting.errors import errors_of
 from tasks_app.accounting.final import error_summary, final_verdict
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
@@ -114,7 +115,7 @@ def _dialog(task: Task, ended: _Ended) -> str | None:
     """The sentence that the page of an ended task shows."""
     if ended.status == TaskStatus.BROKEN:
         return task.error_dialog
-    parts = [part for part in (ended.remark, error_summary(_errors(task.id), ended.status)) if part]
+    parts = [part for part in (ended.remark, error_summary(errors_of(task.id), ended.status)) if part]
     return ". ".join(parts) or (task.error_dialog if ended.status != TaskStatus.DONE else None)
 
 
@@ -126,30 +127,6 @@ def _verdict(task: Task) -> _Ended:
     verdict = final_verdict(books_of(task))
     shown = verdict.reason.code in (codes.TASK_GOAL_MISSED, codes.TASK_PARENT_INCOMPLETE)
     return _Ended(verdict.status, verdict.reason.detail, verdict.reason.detail if shown else "")
-
-
-def _errors(task_id: int) -> list[tuple[str, int, str, int]]:
-    """(component, code, an example of the text, jobs) of a task's failed jobs, the most frequent first.
-
-    Each job counts once, for the error that says most: the payload's own before the pilot's that follows from it.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT component, code, min(diag), count(*) FROM (
-                SELECT DISTINCT ON (j.pandaid) j.pandaid, e.* FROM jobs j, LATERAL (VALUES
-                    (1, 'exe', exeerrorcode, exeerrordiag), (2, 'pilot', piloterrorcode, piloterrordiag),
-                    (3, 'ddm', ddmerrorcode, ddmerrordiag),
-                    (4, 'jobdispatcher', jobdispatchererrorcode, jobdispatchererrordiag),
-                    (5, 'sup', superrorcode, superrordiag),
-                    (6, 'taskbuffer', taskbuffererrorcode, taskbuffererrordiag)) e (rank, component, code, diag)
-                 WHERE j.jeditaskid = %s AND j.jobstatus = 'failed' AND coalesce(e.code, 0) <> 0
-                 ORDER BY j.pandaid, e.rank) main
-             GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2 LIMIT 5
-            """,
-            [task_id],
-        )
-        return cursor.fetchall()
 
 
 def _progress(task_id: int) -> int:

@@ -11,6 +11,7 @@ from jedisite import openapi  # noqa: F401 - its extensions register themselves
 from jedisite.identity import HasRight, Right
 from jedisite.paging import IdConverter
 from tasks_app.api import resources as r
+from tasks_app.api.messages import MessageViewSet
 from tasks_app.api.tokens import TokenViewSet
 
 register_converter(IdConverter, "bigint")
@@ -47,6 +48,7 @@ urlpatterns = [
     path("api/v2/jobs/<bigint:pk>/", r.JobViewSet.as_view(ONE), name="job"),
     path("api/v2/queues/", r.QueueViewSet.as_view(LIST), name="queues"),
     path("api/v2/agents/", r.AgentViewSet.as_view(LIST), name="agents"),
+    path("api/v2/messages/", MessageViewSet.as_view(LIST_AND_CREATE), name="messages"),
     path("api/v2/tokens/", TokenViewSet.as_view(LIST_AND_CREATE), name="tokens"),
     path("api/v2/tokens/<bigint:pk>/", TokenViewSet.as_view({"delete": "destroy"}), name="token"),
     path("api/v2/task-parameters/", r.TaskParameterViewSet.as_view(LIST), name="task-parameters"),

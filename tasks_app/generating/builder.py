@@ -132,6 +132,8 @@ class TaskFacts:
     """Fields of an input's name, counted from 1, that go into the names of outputs; of the dataset's name, or of the
     file's with `names_of_files`."""
     names_of_files: bool = False
+    push: bool = False
+    """Whether each change of a job is told (PC of the split rule)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,4 +165,5 @@ def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
         source_url=str(raw.get("sourceURL") or ""), seed_offset=rule.get_int("RS") or 0,
         transfer_type=str(raw.get("transferType") or "direct"),
         cpu_limit_s_per_mb=_walltime_per_mb(task), name_fields=rule.name_fields, names_of_files=rule.flag("UF"),
+        push=rule.flag("PC"),
     )  # fmt: skip

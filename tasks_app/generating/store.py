@@ -17,6 +17,7 @@ from tasks_app.generating import builder as columns
 from tasks_app.generating.builder import Builder, Numbers, OutputStream
 from tasks_app.generating.buildjobs import attach
 from tasks_app.generating.picker import DatasetRow, Picked, is_tracked
+from tasks_app.messaging import outbox
 from tasks_app.models import Dataset
 from tasks_app.splitting.chunk import Group, InputFile
 from tasks_app.splitting.seeds import take_seeds
@@ -97,6 +98,8 @@ def store(
         counts += _use_seeds(cursor, task.id, seeds.dataset_id, seed_rows, numbers)
     _keep_history(cursor, task.id, groups, numbers.jobs, sources[0].picked.old_jobs)
     _count(cursor, counts, [stream.dataset_id for stream in streams])
+    if task.push:
+        outbox.jobs_changed(cursor, numbers.jobs)
     return count
 
 

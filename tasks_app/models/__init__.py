@@ -5,6 +5,7 @@ from tasks_app.models.file import File, FileRetry
 from tasks_app.models.history import JobRetryHistory, JobStatusLog, TaskStatusLog
 from tasks_app.models.job import Job, JobArchive, JobFile, JobMetadata, JobOutputReport, JobParams
 from tasks_app.models.lock import ProcessLock
+from tasks_app.models.message import InMessage, Notification, OutMessage
 from tasks_app.models.retry import ErrorClass, RetryNote, RetryRule, TaskChangeDue
 from tasks_app.models.scouting import ScoutReport
 from tasks_app.models.submission import SubmissionKey
@@ -19,6 +20,7 @@ __all__ = [
     "ErrorClass",
     "File",
     "FileRetry",
+    "InMessage",
     "Job",
     "JobArchive",
     "JobFile",
@@ -28,6 +30,8 @@ __all__ = [
     "JobParamsTemplate",
     "JobRetryHistory",
     "JobStatusLog",
+    "Notification",
+    "OutMessage",
     "OutputTemplate",
     "ProcessLock",
     "RetryNote",

@@ -55,7 +55,7 @@ class Defaults:
     base_walltime_s: int = 600
     output_templates: bool = False
     per_site: bool = False
-    push_status_changes: bool = True
+    push_status_changes: bool = False
     message_driven: bool = True
 
 

@@ -59,6 +59,11 @@ BREAKS: dict[str, str] = {
     "started_job_has_library": "UPDATE job_files SET surl = NULL WHERE type = 'lib'",
     "retry_history_goes_forward": "UPDATE jedi_job_retry_history SET newpandaid = oldpandaid",
     "task_state_is_logged": f"UPDATE jedi_tasks SET status = 'failed' WHERE jeditaskid = {_DONE_TASK}",
+    "task_state_is_told": f"DELETE FROM messages_out WHERE jeditaskid = {_DONE_TASK} AND payload ->> 'status' = 'done'",
+    "messages_go_out": "UPDATE messages_out SET created = clock_timestamp() - interval '11 minutes'",
+    "messages_come_in": """
+        INSERT INTO messages_in (message_id, kind, sender, payload, received)
+        VALUES ('x', 'kick', 'x', '{}', clock_timestamp() - interval '11 minutes')""",
     "job_state_is_logged": f"DELETE FROM jobs_statuslog WHERE pandaid = {_ENDED_JOB} AND jobstatus = 'finished'",
     "no_stale_claim": """
         UPDATE jedi_tasks SET lockedby = 'nobody', lockedtime = clock_timestamp() - interval '11 minutes'

@@ -22,7 +22,7 @@ from tasks_app.models import Command, Dataset, Job, Task
 pytestmark = pytest.mark.django_db
 
 NOTHING, READ, SUBMIT, OPERATE = Right.NOTHING, Right.READ, Right.SUBMIT, Right.OPERATE
-PILOT, SITE_DATA, COMMAND_ANY = Right.PILOT, Right.SITE_DATA, Right.COMMAND_ANY
+PILOT, SITE_DATA, COMMAND_ANY, TELL = Right.PILOT, Right.SITE_DATA, Right.COMMAND_ANY, Right.TELL
 
 EXPECTED: dict[str, dict[str, Right]] = {
     "login/": {"GET": NOTHING, "POST": NOTHING},
@@ -58,6 +58,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v2/jobs/<bigint:pk>/": {"GET": READ},
     "api/v2/queues/": {"GET": SITE_DATA},
     "api/v2/agents/": {"GET": READ},
+    "api/v2/messages/": {"GET": READ, "POST": TELL},
     "api/v2/tokens/": {"GET": READ, "POST": READ},
     "api/v2/tokens/<bigint:pk>/": {"DELETE": READ},
     "api/v2/task-parameters/": {"GET": NOTHING},
@@ -76,10 +77,10 @@ CALLERS: dict[str, set[Right]] = {
     "user by session": PEOPLE,
     "other user": PEOPLE,
     "shifter": PEOPLE | {OPERATE},
-    "production": PEOPLE | {COMMAND_ANY},
-    "administrator": PEOPLE | {COMMAND_ANY, OPERATE},
+    "production": PEOPLE | {COMMAND_ANY, TELL},
+    "administrator": PEOPLE | {COMMAND_ANY, OPERATE, TELL},
     "pilot": {NOTHING, PILOT, SITE_DATA},
-    "worker": {NOTHING, SITE_DATA},
+    "worker": {NOTHING, SITE_DATA, TELL},
     "expired token": set(),
     "revoked token": set(),
 }

@@ -1,0 +1,24 @@
+"""The message processor: does what other systems' messages ask for, each once."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.utils import timezone
+
+from jedisite.agents import Pass, renew_lease
+from tasks_app.messaging.inbox import process_next
+from tasks_app.models import InMessage
+
+LIMIT = 200
+
+
+def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
+    """Process what has come and is due. Two may run at once: a message that one holds is skipped by the other."""
+    now = now or timezone.now()
+    items = 0
+    while items < limit and process_next(now):
+        items += 1
+        renew_lease()
+    parked = InMessage.objects.filter(parked__isnull=False).count() if items else 0
+    return Pass(items, f"{parked} messages are parked" if parked else "", more=items == limit)

@@ -1,0 +1,42 @@
+"""Watch dog: messages and mails that are done with are deleted after their time."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import connection
+from django.utils import timezone
+
+from jedisite.agents import Pass
+
+KEEP = timedelta(days=30)
+KEEP_MAILS = timedelta(days=90)
+LIMIT = 20_000
+# The message with the highest position stays: the next one follows it, and consumers may ask for what is behind it.
+_OUT = """sent < %s AND position < (SELECT max(position) FROM messages_out)"""
+_IN = "processed < %s"
+_MAILS = "(sent IS NOT NULL OR not_sent <> '') AND created < %s"
+
+
+def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
+    """Delete up to `limit` rows of each table, the oldest first."""
+    now = now or timezone.now()
+    deleted = [
+        _delete("messages_out", _OUT, now - KEEP, limit),
+        _delete("messages_in", _IN, now - KEEP, limit),
+        _delete("notifications", _MAILS, now - KEEP_MAILS, limit),
+    ]
+    return Pass(sum(deleted), more=limit in deleted)
+
+
+def _delete(table: str, condition: str, before: datetime, limit: int) -> int:
+    """Rows lie in the order of their ids about as old as they are, so that only the oldest are looked at."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""DELETE FROM {table} WHERE id IN (
+                   SELECT id FROM {table}
+                    WHERE id <= (SELECT max(id) FROM (SELECT id FROM {table} ORDER BY id LIMIT %s) oldest) AND {condition}
+                    ORDER BY id FOR UPDATE SKIP LOCKED)""",  # noqa: S608 - constants of this module
+            [limit, before],
+        )
+        return int(cursor.rowcount)

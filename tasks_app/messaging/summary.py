@@ -1,0 +1,145 @@
+"""What a mail about a task says: a headline, what came of the work, its errors, and what may be done next. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from jedisite import refusals
+from tasks_app import codes
+from tasks_app.dashboard.errors import PILOT_CODES
+from tasks_app.states import TaskStatus
+
+T = TaskStatus
+LONGEST_DETAIL = 300
+LONGEST_COMMAND_LINE = 4000
+SHOWN_SITES = 10
+
+HEADLINES: Final[Mapping[str, str]] = {
+    T.DONE: "is done",
+    T.FINISHED: "is finished, but a part of its input was not processed",
+    T.FAILED: "has failed",
+    T.ABORTED: "was aborted",
+    T.BROKEN: "is broken: it could not be run",
+    T.EXHAUSTED: "has stopped and waits for your decision",
+    T.PAUSED: "was paused by the system",
+}
+NEXT: Final[Mapping[str, tuple[str, ...]]] = {
+    T.DONE: ("Nothing needs to be done.",),
+    T.FINISHED: ("Look at the errors and mend their cause.", "Then retry the task: only files that failed run again."),
+    T.FAILED: ("Look at the errors and mend their cause.", "Then retry the task: only files that failed run again."),
+    T.ABORTED: ("If this was a mistake, retry the task: it goes on with the files that are left.",),
+    T.BROKEN: ("Correct what is wrong in the task's parameters, and submit it again.",),
+    T.EXHAUSTED: (
+        "Retry the task to go on, or finish it to keep what it has.",
+        "Without a decision it is finished with what it has after a while.",
+    ),
+    T.PAUSED: ("Find out why its jobs fail, then resume the task, or kill it.",),
+}
+COMMANDS: Final[Mapping[str, str]] = {
+    T.FINISHED: "retry", T.FAILED: "retry", T.ABORTED: "retry", T.EXHAUSTED: "retry", T.PAUSED: "resume"
+}  # fmt: skip
+"""The command that is most likely wanted next."""
+_MORE_MEMORY = "Ask for more memory (ramCount), or make the payload need less."
+_ADVICE: Final[Mapping[tuple[str, int], str]] = {
+    ("pilot", 1098): "Make jobs smaller, or declare the disk space that they need (workDiskCount).",
+    ("pilot", 1104): "Make jobs smaller, or declare the disk space that they need (workDiskCount).",
+    ("pilot", 1150): "Find out what the payload waits for; when long silence is normal for it, set noLoopingCheck.",
+    ("pilot", 1165): "See in the log why the payload writes no such file, and whether its name is the one you gave.",
+    ("pilot", 1212): _MORE_MEMORY,
+    ("pilot", 1213): refusals.get(codes.JOB_RAN_TOO_LONG).advice,
+    ("pilot", 1235): _MORE_MEMORY,
+    ("jobdispatcher", 100): refusals.get(codes.JOB_LOST_HEARTBEAT).advice,
+    ("ddm", 201): "See in the log whether the payload wrote all of its outputs.",
+}
+PAYLOAD_ADVICE: Final = "Read the log of one of these jobs; running the payload by hand on its input often shows more."
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorLine:
+    """One error of a task: how many jobs met it, what it means, what a job said, and what helps ("" if unknown)."""
+
+    jobs: int
+    key: str
+    sentence: str
+    detail: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    dataset: str
+    files: int
+    events: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Facts of a task when its state changed. Times are UTC; `jobs` and `sites` count jobs."""
+
+    task_id: int
+    name: str
+    status: str
+    reason: str
+    what: str
+    attempt: int
+    submitted: datetime
+    started: datetime | None
+    ended: datetime | None
+    files: int
+    finished: int
+    failed: int
+    jobs: Mapping[str, int]
+    sites: Mapping[str, int]
+    errors: tuple[ErrorLine, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    command_line: str = ""
+
+    @property
+    def headline(self) -> str:
+        return HEADLINES.get(self.status, f"is {self.status}")
+
+    @property
+    def percent(self) -> int:
+        """Rounded down, so that 100 means all."""
+        return self.finished * 100 // self.files if self.files else 0
+
+    @property
+    def next_steps(self) -> tuple[str, ...]:
+        return NEXT.get(self.status, ())
+
+    @property
+    def command(self) -> str:
+        return COMMANDS.get(self.status, "")
+
+    @property
+    def ran_for(self) -> str:
+        """How long the task took from its first job to its end, in words; "" when it never ran."""
+        if self.started is None or self.ended is None or self.ended < self.started:
+            return ""
+        minutes = int((self.ended - self.started).total_seconds()) // 60
+        days, hours, rest = minutes // 1440, minutes // 60 % 24, minutes % 60
+        if days:
+            return f"{days} d {hours} h"
+        return f"{hours} h {rest} min" if hours else f"{rest} min" if rest else "less than a minute"
+
+    @property
+    def subject(self) -> str:
+        """One line, whatever stands in the task's name."""
+        files = f": {self.finished} of {self.files} files" if self.files else ""
+        return " ".join(f"Task {self.task_id} {self.name} is {self.status}{files}".split())[:200]
+
+
+def error_line(component: str, code: int, detail: str, jobs: int) -> ErrorLine:
+    """An error in words, with what helps against it as far as that is known."""
+    words = " ".join((detail or "").split())[:LONGEST_DETAIL]
+    if component == "pilot":
+        sentence = PILOT_CODES.get(abs(code), f"The pilot reported code {code}.")
+    elif component == "exe":
+        sentence = f"The payload ended with exit code {code}."
+    else:
+        sentence = f"{component} reported code {code}."
+    advice = PAYLOAD_ADVICE if component == "exe" or code == 1305 else _ADVICE.get((component, abs(code)), "")
+    return ErrorLine(jobs, f"{component}:{code}", sentence, words, advice)
