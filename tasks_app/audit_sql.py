@@ -110,12 +110,13 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "file_processed_once",
-        "No file that is used once is an input of two finished jobs.",
+        "No file that is used once is an input of two finished jobs whose outputs are there.",
         f"""
         SELECT f.jeditaskid, f.datasetid, f.fileid, array_agg(f.pandaid ORDER BY f.pandaid) AS jobs
           FROM job_files f JOIN {_JOBS} j ON j.pandaid = f.pandaid AND j.jobstatus = 'finished'
           JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
-         WHERE f.type IN ('input', 'pseudo_input') AND c.keeptrack = 1 GROUP BY 1, 2, 3 HAVING count(*) > 1""",
+         WHERE f.type IN ('input', 'pseudo_input') AND c.keeptrack = 1 AND f.status IS DISTINCT FROM 'again'
+         GROUP BY 1, 2, 3 HAVING count(*) > 1""",
     ),
     Invariant(
         "attempts_in_bounds",
@@ -209,15 +210,16 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "outputs_of_finished_jobs",
-        "Every output of a finished job is finished, and stands in the catalogue.",
+        "Every output of a finished job stands in the catalogue, unless it is known to be lost or its dataset is gone.",
         """
         SELECT f.pandaid, f.type, f.lfn, f.status, c.status AS contents FROM job_files f
           JOIN jobs j ON j.pandaid = f.pandaid AND j.jobstatus = 'finished'
           LEFT JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
          WHERE f.type IN ('output', 'log')
-           AND (f.status <> 'finished' OR c.status IS DISTINCT FROM 'finished' OR 1 <> (
+           AND (f.status NOT IN ('finished', 'lost') OR c.status IS DISTINCT FROM f.status OR (f.status = 'finished')::int <> (
                 SELECT count(*) FROM catalogue_files k JOIN catalogue_datasets d ON d.id = k.dataset_id
-                 WHERE d.name = f.dataset AND k.lfn = f.lfn))""",
+                 WHERE d.name = f.dataset AND k.lfn = f.lfn))
+           AND EXISTS (SELECT 1 FROM catalogue_datasets d WHERE d.name = f.dataset)""",
     ),
     Invariant(
         "outputs_of_ended_jobs",

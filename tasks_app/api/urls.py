@@ -12,6 +12,7 @@ from jedisite.identity import HasRight, Right
 from jedisite.paging import IdConverter
 from tasks_app.api import resources as r
 from tasks_app.api.messages import MessageViewSet
+from tasks_app.api.lost_files import LostFilesViewSet
 from tasks_app.api.tokens import TokenViewSet
 
 register_converter(IdConverter, "bigint")
@@ -30,6 +31,7 @@ class DocsView(SpectacularSwaggerView):
 # What a method of an address calls in its view set.
 LIST: dict[str, Any] = {"get": "list"}
 LIST_AND_CREATE: dict[str, Any] = {"get": "list", "post": "create"}
+CREATE: dict[str, Any] = {"post": "create"}
 ONE: dict[str, Any] = {"get": "retrieve"}
 
 app_name = "api-v2"
@@ -43,6 +45,7 @@ urlpatterns = [
     path(
         "api/v2/tasks/<bigint:task_id>/commands/", r.TaskCommandViewSet.as_view(LIST_AND_CREATE), name="task-commands"
     ),
+    path("api/v2/tasks/<bigint:task_id>/lost-files/", LostFilesViewSet.as_view(CREATE), name="task-lost-files"),
     path("api/v2/datasets/<bigint:dataset_id>/files/", r.DatasetFileViewSet.as_view(LIST), name="dataset-files"),
     path("api/v2/jobs/", r.JobViewSet.as_view(LIST), name="jobs"),
     path("api/v2/jobs/<bigint:pk>/", r.JobViewSet.as_view(ONE), name="job"),

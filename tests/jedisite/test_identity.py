@@ -53,6 +53,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v2/tasks/<bigint:task_id>/jobs/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/log/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/commands/": {"GET": READ, "POST": SUBMIT},
+    "api/v2/tasks/<bigint:task_id>/lost-files/": {"POST": SUBMIT},
     "api/v2/datasets/<bigint:dataset_id>/files/": {"GET": READ},
     "api/v2/jobs/": {"GET": READ},
     "api/v2/jobs/<bigint:pk>/": {"GET": READ},
@@ -67,7 +68,10 @@ EXPECTED: dict[str, dict[str, Right]] = {
 }
 DJANGOS_OWN = {"login/", "logout/"}
 """Views that are not ours and cannot name a right; they are open to all."""
-BY_TASK = {("api/v2/tasks/<bigint:task_id>/commands/", "POST")}
+BY_TASK = {
+    ("api/v2/tasks/<bigint:task_id>/commands/", "POST"),
+    ("api/v2/tasks/<bigint:task_id>/lost-files/", "POST"),
+}
 """Calls that also look at whose task it is."""
 
 PEOPLE = {NOTHING, READ, SUBMIT, SITE_DATA}

@@ -1,0 +1,52 @@
+"""`manage.py recover_lost_files TASK --files NAME...`: outputs that are lost are made again."""
+
+from __future__ import annotations
+
+import getpass
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from tasks_app.accounting.recovery import CannotRecoverError, recover, task_of_dataset
+
+
+class Command(BaseCommand):
+    help = (
+        "Make lost outputs of a task again: the jobs that made them are found and their inputs are processed again. "
+        "A task that has ended runs again for them."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("task", nargs="?", type=int, help="the task that made them; or give --dataset")
+        parser.add_argument("--dataset", help="the dataset in which they were")
+        parser.add_argument("--files", nargs="*", default=[], metavar="NAME", help="names, with a scope: or without")
+        parser.add_argument("--from-file", type=Path, help="a file with one name a line")
+        parser.add_argument("--reason", default="", help="a sentence for the log")
+        parser.add_argument("--dry-run", action="store_true", help="only say what would happen")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        names = [*options["files"], *_names_in(options["from_file"])]
+        if options["task"] is None and not options["dataset"]:
+            raise CommandError("give the number of a task or --dataset")
+        try:
+            found = recover(
+                options["task"] or task_of_dataset(options["dataset"]), names, by=getpass.getuser(),
+                reason=options["reason"], dataset=options["dataset"], dry_run=options["dry_run"],
+            )  # fmt: skip
+        except CannotRecoverError as exc:
+            raise CommandError(str(exc)) from exc
+        for line in found.sentences():
+            self.stdout.write(line)
+        if options["dry_run"]:
+            self.stdout.write("nothing was changed")
+
+
+def _names_in(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        return [line.strip() for line in path.read_text().splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as exc:
+        raise CommandError(f"{path} cannot be read: {exc}") from exc

@@ -1,0 +1,285 @@
+"""Lost outputs: the jobs that made them are found and their inputs are processed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from tasks_app.accounting.recovery import CannotRecoverError, Recovery, recover
+from tasks_app.ddm import data_management
+from tasks_app.models import CatalogueDataset, File, JobRetryHistory, TaskStatusLog
+from tests.flow.driving import (
+    add_dataset,
+    dataset,
+    files,
+    inputs,
+    jobs,
+    look_again,
+    parameters,
+    reads,
+    settle,
+    status,
+    submit,
+    task,
+    template,
+)
+from tests.flow.pilot import Pilot, drive, failing_on
+
+pytestmark = pytest.mark.usefixtures("books")
+
+
+def done_task(files: int = 6, **more: object) -> int:
+    add_dataset("lab.in", files)
+    made = submit(parameters("lab.t", reads("lab.in"), **{"nFilesPerJob": 2, **more}))
+    drive(Pilot())
+    assert status(made) == "done"
+    return made
+
+
+def outputs(name: str = "lab.t.out") -> list[str]:
+    return [f.lfn for page in data_management().list_files(name) for f in page]
+
+
+def counters(task_id: int, type: str = "input") -> tuple[int, int, int, int]:
+    """(files, used, finished, missing) of a dataset."""
+    row = dataset(task_id, type)
+    return row.files, row.files_used, row.files_finished, row.files_missing
+
+
+def test_a_lost_output_of_a_done_task_is_made_again_from_the_same_inputs() -> None:
+    made = done_task()
+    found = recover(made, ["lab:lab.t.000002.root"], by="olga", reason="a disk broke")
+    assert isinstance(found, Recovery)
+    assert (status(made), counters(made), counters(made, "output")) == ("ready", (6, 4, 4, 0), (3, 3, 2, 1))
+    assert outputs() == ["lab.t.000001.root", "lab.t.000003.root"]
+    assert CatalogueDataset.objects.get(name="lab.t.out").open
+    drive(Pilot())
+    assert (status(made), counters(made), counters(made, "output")) == ("done", (6, 6, 6, 0), (4, 4, 3, 1))
+    assert outputs() == ["lab.t.000001.root", "lab.t.000003.root", "lab.t.000004.root"]
+    old, new = jobs(made)[1], jobs(made)[3]
+    assert inputs(new.id) == inputs(old.id) == ["lab.in.00002", "lab.in.00003"]
+    assert JobRetryHistory.objects.filter(old_job_id=old.id, new_job_id=new.id).exists()
+    log = list(TaskStatusLog.objects.filter(task_id=made).order_by("id").values_list("status", "by", "reason"))
+    assert ("toincexec", "olga", "1 lost outputs are made again: a disk broke") in log
+
+
+def test_the_way_of_a_task_that_runs_again_for_lost_files() -> None:
+    made = done_task(2)
+    recover(made, ["lab.t.000001.root"], by="olga")
+    drive(Pilot())
+    log = list(TaskStatusLog.objects.filter(task_id=made).order_by("id").values_list("status", flat=True))
+    assert log[log.index("done") + 1 :] == ["toincexec", "rerefine", "ready", "running", "prepared", "done"]
+
+
+def test_a_dry_run_says_what_would_happen_and_changes_nothing() -> None:
+    made = done_task()
+    said = StringIO()
+    call_command("recover_lost_files", str(made), "--files", "lab.t.000002.root", "--dry-run", stdout=said)
+    job = jobs(made)[1]
+    assert said.getvalue().splitlines() == [
+        "1 lost: lab.t.000002.root",
+        f"1 jobs made them: {job.id}",
+        "2 inputs are processed again: lab.in.00002, lab.in.00003",
+        f"task {made}, which is done, runs again",
+        "nothing was changed",
+    ]
+    assert (status(made), counters(made), len(outputs())) == ("done", (6, 6, 6, 0), 3)
+
+
+def test_the_task_is_found_by_the_dataset_of_its_outputs(tmp_path: object) -> None:
+    made = done_task()
+    listed = tmp_path / "lost"  # type: ignore[operator]
+    listed.write_text("lab.t.000001.root\nlab.t.000003.root\n")
+    call_command("recover_lost_files", "--dataset", "lab.t.out", "--from-file", str(listed), stdout=StringIO())
+    assert counters(made) == (6, 2, 2, 0)
+    drive(Pilot())
+    assert status(made) == "done"
+    with pytest.raises(CommandError, match=r"no task makes the dataset lab\.none"):
+        call_command("recover_lost_files", "--dataset", "lab.none", "--files", "x")
+    with pytest.raises(CommandError, match="give the number of a task or --dataset"):
+        call_command("recover_lost_files", "--files", "x")
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (["lab.t.000001.root", "lab.t.000009.root"], r"has not made lab\.t\.000009\.root"),
+        (["other:lab.t.000001.root"], r"has not made lab\.t\.000001\.root"),
+        (["lab.in.00000"], r"has not made lab\.in\.00000"),
+        (["lab.t.000001.log.tgz"], "is a log file: only outputs are made again"),
+        ([], "no lost file is named"),
+    ],
+)
+def test_names_that_the_task_did_not_make_are_named_and_nothing_is_half_done(names: list[str], sentence: str) -> None:
+    made = done_task(2)
+    with pytest.raises(CannotRecoverError, match=sentence):
+        recover(made, names, by="olga")
+    assert (status(made), counters(made), outputs()) == ("done", (2, 2, 2, 0), ["lab.t.000001.root"])
+
+
+def test_a_file_is_recovered_once() -> None:
+    made = done_task()
+    recover(made, ["lab.t.000001.root"], by="olga")
+    with pytest.raises(CannotRecoverError, match="is known to be lost"):
+        recover(made, ["lab.t.000001.root"], by="olga")
+    drive(Pilot())
+    assert status(made) == "done"
+    recover(made, ["lab.t.000004.root"], by="olga")
+    drive(Pilot())
+    assert (status(made), counters(made)) == ("done", (6, 6, 6, 0))
+
+
+def test_all_outputs_of_a_job_are_made_again_so_that_no_event_is_there_twice() -> None:
+    add_dataset("lab.in", 4)
+    wanted = parameters("lab.t", reads("lab.in"), nFilesPerJob=2)
+    wanted["jobParameters"].append(template("output", "lab.t.${SN}.txt", "lab.t.text"))
+    made = submit(wanted)
+    drive(Pilot())
+    found = recover(made, ["lab.t.000001.txt"], by="olga")
+    assert [o.lfn for o in found.also_lost] == ["lab.t.000001.root"]
+    drive(Pilot())
+    assert (outputs(), outputs("lab.t.text")) == (
+        ["lab.t.000002.root", "lab.t.000003.root"], ["lab.t.000002.txt", "lab.t.000003.txt"],
+    )  # fmt: skip
+    assert len(outputs("lab.t.log")) == 3, "the log of the first job is kept"
+
+
+def test_an_input_without_attempts_gets_some_more_and_a_seed_is_used_again() -> None:
+    made = submit(
+        parameters(
+            "lab.gen",
+            template("number", "--seed ${RNDMSEED}"),
+            noInput=True,
+            nEvents=20,
+            nEventsPerJob=10,
+            maxAttempt=1,
+        )
+    )
+    drive(Pilot())
+    recover(made, ["lab.gen.000002.root"], by="olga")
+    drive(Pilot())
+    assert status(made) == "done"
+    assert [inputs(job.id, "random_seed") for job in jobs(made)] == [["1"], ["2"], ["2"]]
+
+
+def test_a_running_task_takes_the_inputs_up_again_as_it_goes_on() -> None:
+    add_dataset("lab.in", 3)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
+    settle()
+    pilot = Pilot()
+    for job in pilot.fetch(1):
+        pilot.start(job)
+        pilot.end(job)
+    settle()
+    before = status(made)
+    recover(made, ["lab.t.000001.root"], by="olga")
+    assert (status(made), counters(made)) == (before, (3, 2, 0, 0))
+    drive(pilot)
+    assert (status(made), counters(made)) == ("done", (3, 3, 3, 0))
+
+
+def test_a_finished_task_does_not_try_again_what_had_failed_for_good() -> None:
+    add_dataset("lab.in", 2)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, maxAttempt=1))
+    drive(Pilot(failing_on("lab.in.00001")))
+    assert status(made) == "finished"
+    recover(made, ["lab.t.000001.root"], by="olga")
+    drive(Pilot())
+    assert status(made) == "finished"
+    assert [inputs(job.id) for job in jobs(made)] == [["lab.in.00000"], ["lab.in.00001"], ["lab.in.00000"]]
+
+
+def test_inputs_that_are_gone_as_well_are_named() -> None:
+    made = done_task(2)
+    data_management().remove("lab.in", ["lab.in.00001"])
+    with pytest.raises(CannotRecoverError, match=r"lab\.in\.00001 of lab\.in are gone as well"):
+        recover(made, ["lab.t.000001.root"], by="olga")
+    assert status(made) == "done"
+
+
+def test_a_killed_task_in_its_last_moments_is_refused() -> None:
+    made = done_task(2)
+    from tasks_app.models import Task
+
+    Task.objects.filter(pk=made).update(status="prepared")
+    with pytest.raises(CannotRecoverError, match="is prepared: its lost files cannot be recovered now"):
+        recover(made, ["lab.t.000001.root"], by="olga")
+    Task.objects.filter(pk=made).update(status="done")
+
+
+def test_a_child_loses_what_it_has_not_used_and_gets_what_is_made_in_its_place() -> None:
+    add_dataset("lab.in", 4)
+    first = submit(parameters("lab.p", reads("lab.in"), nFilesPerJob=1))
+    drive(Pilot())
+    second = submit(
+        parameters("lab.c", reads("lab.p.out"), nFilesPerJob=1, nChunksToWait=1, noWaitParent=True), parent=first
+    )
+    settle()
+    pilot = Pilot()
+    (job,) = pilot.fetch(1)
+    pilot.start(job)
+    from tasks_app import moves
+    from tasks_app.agents import commando
+
+    moves.give_command(second, "pause", by="ada")
+    commando.run()
+    File.objects.filter(task_id=second, lfn="lab.p.000004.root")
+    found = recover(first, ["lab.p.000001.root", "lab.p.000004.root"], by="olga")
+    assert found.readers == {}, "all files have jobs"
+    moves.give_command(second, "resume", by="ada")
+    commando.run()
+    pilot.end(job)
+    drive(pilot)
+    look_again()
+    drive(pilot)
+    assert (status(first), task(first).attempt) == ("done", 1)
+    assert status(second) == "done"
+    assert dataset(second).files_finished == 6, "the two that were made again come as new files"
+
+
+def test_a_child_that_waits_for_more_loses_pending_files() -> None:
+    add_dataset("lab.in", 4)
+    first = submit(parameters("lab.p", reads("lab.in"), nFilesPerJob=1))
+    second = submit(parameters("lab.c", reads("lab.p.out"), nFilesPerJob=1, noWaitParent=True), parent=first)
+    settle()
+    pilot = Pilot()
+    for job in pilot.fetch(2):
+        pilot.start(job)
+        pilot.end(job)
+    settle()
+    look_again()
+    settle()
+    assert {f.status for f in files(second)} == {"pending"}
+    found = recover(first, ["lab.p.000001.root"], by="olga")
+    assert found.readers == {second: 1}
+    assert sorted(f.status for f in files(second)) == ["lost", "pending"]
+    drive(pilot)
+    look_again()
+    drive(pilot)
+    assert (status(first), status(second)) == ("done", "done")
+    row = dataset(second)
+    assert (row.files, row.files_finished, row.files_missing) == (4, 4, 1)
+
+
+def test_the_owner_recovers_lost_files_over_the_api_and_others_may_not(api: Callable[..., Client]) -> None:
+    made = done_task(2)
+    address = f"/api/v2/tasks/{made}/lost-files/"
+    body = {"files": ["lab.t.000001.root"], "reason": "a disk broke"}
+    refused = api("user", name="eve").post(address, body, "application/json")
+    assert refused.status_code == 403
+    unknown = api("user", name="ada").post(address, {"files": ["x"]}, "application/json")
+    assert (unknown.status_code, unknown.json()["detail"]) == (409, f"Task {made} has not made x.")
+    empty = api("user", name="ada").post(address, {"files": []}, "application/json")
+    assert (empty.status_code, [e["field"] for e in empty.json()["errors"]]) == (422, ["files"])
+    tried = api("user", name="ada").post(address, {**body, "dry_run": True}, "application/json")
+    assert (tried.status_code, status(made)) == (202, "done")
+    answer = api("production").post(address, body, "application/json")
+    assert answer.json() == {**tried.json(), "dry_run": False}
+    assert answer.json()["inputs"] == ["lab.in.00000", "lab.in.00001"]
+    assert status(made) == "ready"
+    drive(Pilot())
+    assert status(made) == "done"
