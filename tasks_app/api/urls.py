@@ -11,8 +11,8 @@ from jedisite import openapi  # noqa: F401 - its extensions register themselves
 from jedisite.identity import HasRight, Right
 from jedisite.paging import IdConverter
 from tasks_app.api import resources as r
-from tasks_app.api.messages import MessageViewSet
 from tasks_app.api.lost_files import LostFilesViewSet
+from tasks_app.api.messages import MessageViewSet
 from tasks_app.api.tokens import TokenViewSet
 
 register_converter(IdConverter, "bigint")
