@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 PSEUDO_LFN = "pseudo_lfn"
@@ -26,6 +27,50 @@ class Slice(NamedTuple):
     first_event: int | None = None
 
 
+@dataclass(slots=True)
+class Slicer:
+    """Cuts files into slices of `per_slice` events, and goes on where it stopped when more files come.
+
+    What a file leaves of a slice continues in the next file, so that jobs get exactly `per_slice` events. With `even`
+    every file is cut by itself into slices of nearly the same size, at most `per_slice`. `most_events` ends before
+    the slice that would exceed it. With `respect_lumiblock` every luminosity block begins a slice.
+
+    `used`: events that were cut before, from `first_event` on. `begun`: how many of them stand in a slice that the next
+    file continues, and `lumiblock` that slice's block. Raises ValueError when `per_slice` is not positive.
+    """
+
+    per_slice: int
+    first_event: int = 1
+    even: bool = False
+    most_events: int | None = None
+    respect_lumiblock: bool = False
+    used: int = 0
+    begun: int = 0
+    lumiblock: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.per_slice <= 0:
+            raise ValueError(f"A slice needs at least one event, not {self.per_slice}.")
+        self.begun %= self.per_slice
+
+    def cut(self, files: Iterable[SourceFile]) -> Iterator[Slice]:
+        """The slices of further files, in order."""
+        for file in files:
+            size = _even_size(file.events, self.per_slice) if self.even else self.per_slice
+            if self.even or (self.respect_lumiblock and file.lumiblock != self.lumiblock):
+                self.begun = 0
+            self.lumiblock = file.lumiblock
+            start = 0
+            while start < file.events:
+                number = min(size - self.begun, file.events - start)
+                if self.most_events is not None and self.used + number > self.most_events:
+                    return
+                yield Slice(file.lfn, start, start + number - 1, self.first_event + self.used)
+                start += number
+                self.used += number
+                self.begun = (self.begun + number) % size
+
+
 def slice_events(
     files: Iterable[SourceFile],
     per_slice: int,
@@ -35,29 +80,8 @@ def slice_events(
     most_events: int | None = None,
     respect_lumiblock: bool = False,
 ) -> Iterator[Slice]:
-    """Cut files into slices of `per_slice` events.
-
-    What a file leaves of a slice continues in the next file, so that jobs get exactly `per_slice` events. With `even`
-    every file is cut by itself into slices of nearly the same size, at most `per_slice`. `most_events` ends before
-    the slice that would exceed it. Raises ValueError when `per_slice` is not positive.
-    """
-    if per_slice <= 0:
-        raise ValueError(f"A slice needs at least one event, not {per_slice}.")
-    room, used, lumiblock = per_slice, 0, None
-    for file in files:
-        size = _even_size(file.events, per_slice) if even else per_slice
-        if even or (respect_lumiblock and file.lumiblock != lumiblock):
-            room = size
-        lumiblock = file.lumiblock
-        start = 0
-        while start < file.events:
-            number = min(room, file.events - start)
-            if most_events is not None and used + number > most_events:
-                return
-            yield Slice(file.lfn, start, start + number - 1, first_event + used)
-            start += number
-            used += number
-            room = room - number or size
+    """Cut files into slices from the first on; the parameters are those of `Slicer`."""
+    return Slicer(per_slice, first_event, even, most_events, respect_lumiblock).cut(files)
 
 
 def _even_size(events: int, target: int) -> int:
@@ -80,6 +104,7 @@ def pseudo_records(
     n_files: int | None = None,
     names: Sequence[str] = (),
     first_event: int = 1,
+    even: bool = False,
 ) -> Iterator[Slice]:
     """Records of the pseudo master of a task without input datasets.
 
@@ -91,7 +116,7 @@ def pseudo_records(
         for number, name in enumerate(chosen):
             yield Slice(f"{number:06d}:{name.rstrip('/').rpartition('/')[2]}")
     elif n_events and per_slice:
-        yield from slice_events([SourceFile(PSEUDO_LFN, n_events)], per_slice, first_event=first_event)
+        yield from slice_events([SourceFile(PSEUDO_LFN, n_events)], per_slice, first_event=first_event, even=even)
     elif n_events and (n_files or 1) == 1:
         yield Slice(PSEUDO_LFN, 0, n_events - 1, first_event)
     else:
