@@ -11,11 +11,13 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from jedisite.identity import Right, caller_of, needs
+from tasks_app.accounting.ranges import MOST_RANGES, RangedFiles, files_of_ranges
 from tasks_app.dashboard import commands, pages, progress, queries, sentences
 from tasks_app.dashboard.histograms import ENDING
 from tasks_app.filtersets import TaskFilter
 from tasks_app.models import Command, Dataset, OutputTemplate, Task, TaskParams, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.params.splitrule import SplitRule
 from tasks_app.states import TaskStatus
 
 REFRESH_S = 5
@@ -51,6 +53,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
     task = get_object_or_404(Task.objects.select_related("work_queue"), pk=task_id)
     datasets = list(Dataset.objects.of_task(task_id)[: DATASETS + 1])
     masters = [d for d in datasets if d.type in INPUT_TYPES and d.master_id is None]
+    ranged = _ranged(task, masters)
     log = list(TaskStatusLog.objects.filter(task_id=task_id).order_by("-id")[:LOG_LINES])
     verdict = queries.latest_verdicts([task_id]).get(task_id)
     matrix = queries.job_matrix(task_id)
@@ -72,7 +75,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "task": task,
         "line": sentences.status_line(facts),
         "progress": done,
-        "datasets": datasets[:DATASETS],
+        "datasets": [(dataset, ranged.get(dataset.id)) for dataset in datasets[:DATASETS]],
         "more_datasets": len(datasets) > DATASETS,
         "matrix": matrix,
         "errors": queries.error_groups(task_id),
@@ -86,6 +89,14 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "now": timezone.now(),
     }
     return render(request, "tasks_app/task_page.html", context)
+
+
+def _ranged(task: Task, masters: list[Dataset]) -> dict[int, RangedFiles]:
+    """Files of the inputs that are cut into ranges of events, where that many can be counted at once."""
+    rule = SplitRule.parse(task.split_rule)
+    if "NE" not in rule and "DY" not in rule:
+        return {}
+    return files_of_ranges(task.id, [d.id for d in masters if d.type == "input" and 0 < d.files <= MOST_RANGES])
 
 
 @needs(Right.SUBMIT)

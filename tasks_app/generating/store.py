@@ -274,6 +274,32 @@ def _keep_passed(cursor: psycopg.Cursor[Any], task_id: int, source: Source, used
     )
 
 
+def leave_out(cursor: psycopg.Cursor[Any], task_id: int, source: Source, left_out: Sequence[InputFile]) -> None:
+    """Files of incomplete jobs that are not to be made: those never tried are no inputs any more, others have failed."""
+    tried = [f.file_id for f in left_out if f.attempt]
+    never = [f.file_id for f in left_out if not f.attempt]
+    values = {"task": task_id, "dataset": source.dataset.id, "tried": tried, "never": never}
+    cursor.execute("DELETE FROM file_retries WHERE fileid = ANY(%s)", [[*tried, *never]])
+    cursor.execute(
+        """DELETE FROM jedi_dataset_contents WHERE jeditaskid = %(task)s AND datasetid = %(dataset)s
+              AND fileid = ANY(%(never)s::bigint[]) AND status = 'ready'""",
+        values,
+    )
+    cursor.execute(
+        """UPDATE jedi_dataset_contents SET maxattempt = attemptnr WHERE jeditaskid = %(task)s AND datasetid = %(dataset)s
+              AND fileid = ANY(%(tried)s::bigint[]) AND status = 'ready'""",
+        values,
+    )
+    cursor.execute(
+        """UPDATE jedi_datasets SET nfiles = nfiles - cardinality(%(never)s::bigint[]),
+                  nfilestobeused = nfilestobeused - cardinality(%(never)s::bigint[]),
+                  nfilesused = nfilesused + cardinality(%(tried)s::bigint[]),
+                  nfilesfailed = nfilesfailed + cardinality(%(tried)s::bigint[]), modificationtime = clock_timestamp()
+            WHERE datasetid = %(dataset)s""",
+        values,
+    )
+
+
 def _use_seeds(
     cursor: psycopg.Cursor[Any], task_id: int, dataset_id: int, rows: Sequence[int | None], numbers: Numbers
 ) -> list[Count]:

@@ -25,7 +25,7 @@ from tasks_app.generating.buildjobs import library_for
 from tasks_app.generating.companions import Companion
 from tasks_app.generating.facts import TaskWork
 from tasks_app.generating.picker import Picked, chunk_of, pick
-from tasks_app.generating.store import Part, Source, free_seeds, store
+from tasks_app.generating.store import Part, Source, free_seeds, leave_out, store
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.splitting.chunk import InputFile
@@ -124,7 +124,9 @@ class Making:
                 level = self._next_level(picked, usual)
                 if level is None:
                     return False
-                again = self._make(cursor, master, Source(row, picked), level, is_all=limit >= FILES_A_STEP)
+                again = self._make(
+                    cursor, master, Source(row, picked), level, is_all=limit >= min(FILES_A_STEP, row.files_left)
+                )
                 if again is not None:
                     return again
                 limit = FILES_A_STEP
@@ -177,11 +179,15 @@ class Making:
             ],
             # Files of another memory come back one by one: more of them may never come.
             scouting=work.scouting, more_to_come=more and not raised, most_groups=most,
+            skip_short=work.skip_short,
         )  # fmt: skip
         if cut.shares:
             self._store(cursor, level, limits, cut, [source, *(Source(other.row, other.picked) for other in others)])
+        if cut.left_out:
+            leave_out(cursor, work.task.id, source, cut.left_out)
+        if cut.shares or cut.left_out:
             return True
-        if more and picked.is_cut and not raised and cut.short_of is None and not cut.too_short and not is_all:
+        if more and not raised and cut.short_of is None and not cut.too_short and not is_all:
             return None
         return self._explain(cursor, cut, files, others, most, raised=raised)
 
@@ -208,7 +214,9 @@ class Making:
         ]  # fmt: skip
         if work.build is not None:
             for part in parts:
-                part.build.use_library(library_for(cursor, work.facts, work.build, part.build.site, work.scope, self.now))
+                part.build.use_library(
+                    library_for(cursor, work.facts, work.build, part.build.site, work.scope, self.now)
+                )
         seeds = free_seeds(cursor, work.task.id, sum(len(part.groups) for part in parts)) if work.has_seeds else None
         self.jobs += store(cursor, parts, sources, seeds)
         for part in parts:

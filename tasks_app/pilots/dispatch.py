@@ -167,7 +167,9 @@ def _describe(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
     by_type: dict[str, list[list[Any]]] = {"input": [], "output": [], "log": []}
     for file in json.loads(files_text):
         by_type.setdefault("input" if file[0] == "lib" else file[0], []).append(file)
-    inputs, outputs, logs = by_type["input"], by_type["output"], by_type["log"]
+    # Several ranges of events of one file are one file to copy.
+    inputs = list({(file[6], file[1]): file for file in by_type["input"]}.values())
+    outputs, logs = by_type["output"], by_type["log"]
     made = outputs + logs
     return {
         "StatusCode": 0,

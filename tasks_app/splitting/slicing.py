@@ -36,7 +36,8 @@ class Slicer:
     the slice that would exceed it. With `respect_lumiblock` every luminosity block begins a slice.
 
     `used`: events that were cut before, from `first_event` on. `begun`: how many of them stand in a slice that the next
-    file continues, and `lumiblock` that slice's block. Raises ValueError when `per_slice` is not positive.
+    file continues, and `lumiblock` that slice's block. `is_over`: `most_events` are reached. Raises ValueError when
+    `per_slice` is not positive.
     """
 
     per_slice: int
@@ -47,6 +48,7 @@ class Slicer:
     used: int = 0
     begun: int = 0
     lumiblock: int | None = None
+    is_over: bool = False
 
     def __post_init__(self) -> None:
         if self.per_slice <= 0:
@@ -56,6 +58,8 @@ class Slicer:
     def cut(self, files: Iterable[SourceFile]) -> Iterator[Slice]:
         """The slices of further files, in order."""
         for file in files:
+            if self.is_over:
+                return
             size = _even_size(file.events, self.per_slice) if self.even else self.per_slice
             if self.even or (self.respect_lumiblock and file.lumiblock != self.lumiblock):
                 self.begun = 0
@@ -64,6 +68,7 @@ class Slicer:
             while start < file.events:
                 number = min(size - self.begun, file.events - start)
                 if self.most_events is not None and self.used + number > self.most_events:
+                    self.is_over = True
                     return
                 yield Slice(file.lfn, start, start + number - 1, self.first_event + self.used)
                 start += number
