@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tasks_app.contents import slicers
 from tasks_app.contents.wishes import Feeding
 from tasks_app.ddm.base import FileInfo
 from tasks_app.feeding import Record
@@ -16,38 +17,14 @@ PAGE = 50_000
 SEQUENCE = "seq_number"
 
 
-def slicer_of(task: Feeding, dataset: Dataset) -> Callable[[list[FileInfo]], Iterator[Record]] | None:
+def slicer_of(task: Feeding, dataset: Dataset) -> slicers.Cut | None:
     """How the files of a master are cut into ranges of events, when the task counts events inside files."""
-    per_file, per_job = task.events_a_file, task.rule.get_int("NE")
-    counts = per_file or task.rule.flag("UE")
-    if dataset.master_id is not None or not per_job or not counts or (per_file and per_job >= per_file):
-        return None
-
-    first, most = (task.rule.get_int("FT") or 0) + 1, task.raw.get("nEvents")
-    used = 0
-
-    def cut(page: list[FileInfo]) -> Iterator[Record]:
-        nonlocal used
-        by_name = {f.lfn: f for f in page}
-        sources: Iterable[slicing.SourceFile] = [
-            slicing.SourceFile(f.lfn, per_file or f.events or 0, f.lumi_block) for f in page
-        ]
-        if task.raw.get("skipShortInput"):
-            sources = slicing.without_short_tails(sources, per_job, per_file)
-        left = None if most is None else int(most) - used
-        for piece in slicing.slice_events(sources, per_job, first_event=first + used, most_events=left):
-            file = by_name[piece.lfn]
-            yield Record(
-                file._replace(events=per_file or file.events), piece.start_event, piece.end_event, piece.first_event
-            )
-            used += (piece.end_event or 0) - (piece.start_event or 0) + 1
-
-    return cut
+    return slicers.slicer_of(dataset, task.rule, task.raw)
 
 
 def expected_records(task: Feeding) -> int:
     """Records that an input in name only will have at most."""
-    events, per_job = task.raw.get("nEvents"), task.rule.get_int("NE")
+    events, per_job = task.raw.get("nEvents"), slicers.slice_size(task.rule)
     return max(int(task.raw.get("nFiles") or 0), -(-int(events) // per_job) if events and per_job else 0)
 
 
@@ -60,8 +37,8 @@ def pseudo_pages(task: Feeding, dataset: Dataset) -> Iterator[list[Any]]:
         records: Iterable[slicing.Slice] = (slicing.Slice(name) for name in names)
     else:
         records = slicing.pseudo_records(
-            n_events=raw.get("nEvents"), per_slice=rule.get_int("NE"), n_files=raw.get("nFiles"),
-            names=raw.get("pfnList") or (), first_event=(rule.get_int("FT") or 0) + 1,
+            n_events=raw.get("nEvents"), per_slice=slicers.slice_size(rule), n_files=raw.get("nFiles"),
+            names=raw.get("pfnList") or (), first_event=(rule.get_int("FT") or 0) + 1, even=slicers.is_even(raw),
         )  # fmt: skip
     whole = raw.get("nEvents")
     for piece in records:

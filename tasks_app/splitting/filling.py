@@ -119,8 +119,10 @@ class Filler:
         cut_bunch = self.limits.boundaries is Boundaries.TOGETHER and files[-1].boundary is not None
         number = names if self.limits.dynamic_events else end - begin
         # More ranges of the last name may come as well.
-        full = number >= self.max_files and not cut_bunch and not self.limits.dynamic_events
-        return end, End.FILES if full else End.INPUT
+        if number >= self.max_files and not cut_bunch and not self.limits.dynamic_events:
+            return end, End.FILES
+        wanted = self.limits.events_per_job
+        return end, End.EVENTS if wanted is not None and events >= wanted and not cut_bunch else End.INPUT
 
     def _bunch_end(self, begin: int) -> int:
         if self.limits.boundaries is not Boundaries.TOGETHER:

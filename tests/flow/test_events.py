@@ -111,7 +111,7 @@ def test_a_file_is_done_when_all_of_its_ranges_are(client: Client) -> None:
 def test_the_slices_of_a_growing_dataset_go_on_where_they_stopped() -> None:
     add_dataset("lab.in", 0, open=True)
     add_files("lab.in", [5], events=25)
-    made = ready(by_events(nEventsPerJob=10, useRealNumEvents=True, runUntilClosed=True))
+    made = ready(by_events(nEventsPerJob=10, useRealNumEvents=True, runUntilClosed=True, nChunksToWait=1))
     generate()
     # The last five events wait for what comes.
     assert [options(job) for job in jobs(made)] == [(1, 0, 10), (11, 10, 10)]

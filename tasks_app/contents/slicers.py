@@ -64,7 +64,7 @@ def slicer_of(dataset: Dataset, rule: SplitRule, raw: dict[str, Any]) -> Cut | N
     if slicing is None:
         return None
     slicer = _stored(dataset, slicing, rule, raw)
-    stored = _names(dataset) if dataset.files else frozenset()
+    stored = _names(dataset) if dataset.files or dataset.files_missing else frozenset()
 
     def cut(page: list[FileInfo]) -> Iterator[Record]:
         by_name = {file.lfn: file for file in page if file.lfn not in stored}
@@ -99,7 +99,7 @@ def _stored(dataset: Dataset, slicing: Slicing, rule: SplitRule, raw: dict[str, 
     slicer = Slicer(
         slicing.per_slice, (rule.get_int("FT") or 0) + 1, slicing.even, int(most) if most else None, by_block
     )
-    if dataset.files:
+    if dataset.files or dataset.files_missing:
         with hot_cursor() as cursor:
             cursor.execute(_LAST, {"task": dataset.task_id, "dataset": dataset.id})
             used, in_block, lumiblock = cursor.fetchone() or (0, 0, None)
