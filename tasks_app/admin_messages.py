@@ -1,4 +1,4 @@
-"""Admin of messages and mails: for looking, and to take up again what was parked."""
+"""Admin of messages, mails and schedules: for looking, and to take up again what was parked."""
 
 from __future__ import annotations
 
@@ -73,3 +73,15 @@ class NotificationAdmin(LargeTableAdmin):
     search_help_text = "Number of a task, else of a mail."
     ordering = ["-id"]
     ordering_within = {"task_id": ("-task_id", "-id")}
+
+
+@admin.register(models.PeriodicTask)
+class PeriodicTaskAdmin(LargeTableAdmin):
+    list_display = ["task_id", "when", "jobs", "next_due", "last", "made", "skipped", "missed", "until", "ended"]
+    search_fields = ["task_id__exact"]
+    search_help_text = "Number of a task."
+    ordering = ["-task_id"]
+
+    @admin.display(description="when")
+    def when(self, row: models.PeriodicTask) -> str:
+        return row.schedule().words()

@@ -318,6 +318,15 @@ INVARIANTS: tuple[Invariant, ...] = (
             OR (processed IS NOT NULL AND (error <> '' OR attempts = 0)) OR (parked IS NOT NULL AND error = '')""",
     ),
     Invariant(
+        "schedule_counts_its_records",
+        "A schedule has counted the inputs that it made, and its input grows as long as the schedule lasts.",
+        f"""
+        SELECT p.jeditaskid, p.records, d.nfiles, p.ended, d.state, t.status FROM periodic_tasks p
+          JOIN jedi_tasks t USING (jeditaskid)
+          JOIN jedi_datasets d ON d.jeditaskid = p.jeditaskid AND d.type = 'pseudo_input' AND d.masterid IS NULL
+         WHERE p.records <> d.nfiles OR (p.ended IS NULL AND d.state <> 'mutable' AND t.status NOT IN ({_TASK_ENDS}))""",
+    ),
+    Invariant(
         "job_state_is_logged",
         "The log of a job names its state, the final one once.",
         f"""

@@ -135,6 +135,7 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
         message_id=f"m{n}", kind="kick", sender="worker:x", payload={"agent": "feeder", "task_id": n}
     ),
     tasks.Notification: lambda n: tasks.Notification.objects.create(task_id=FIRST + n, status="done", reason="<b>"),
+    tasks.PeriodicTask: lambda n: tasks.PeriodicTask.objects.create(task=_task(n), every_s=60, jobs=1, next_due=NOW),
     tasks.CatalogueDataset: lambda n: tasks.CatalogueDataset.objects.create(name=f"data.{n}", scope="test"),
     tasks.CatalogueFile: lambda n: tasks.CatalogueFile.objects.create(
         dataset=_catalogue(n), lfn=f"f{n}", scope="s", guid="g", size=1, adler32="1", endpoint="SE", url="file://x"

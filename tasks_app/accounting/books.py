@@ -39,7 +39,7 @@ def books_of(task: Task) -> Books:
         files=sums["files"] or 0,
         finished=sums["finished"] or 0,
         parent=_parent_status(task),
-        mutable=masters.filter(state="mutable").exists(),
+        mutable=masters.filter(state="mutable", type="input").exists(),
         events=sums["events"] or 0,
         events_used=sums["events_used"] or 0,
         goal=task.goal,

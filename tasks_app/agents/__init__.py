@@ -14,6 +14,7 @@ def register() -> None:
         message_processor,
         messages,
         notification,
+        periodic,
         post_processor,
         refiner,
     )
@@ -57,3 +58,4 @@ def register() -> None:
     agents.register("message_processor", message_processor.run, period_s=5, title="Obeys messages of other systems")
     agents.register("notification", notification.run, period_s=10, title="Mails owners when their tasks end or stop")
     agents.register("old_messages", old_messages.run, period_s=3600, title="Deletes messages and mails of long ago")
+    agents.register("periodic", periodic.run, period_s=10, title="Makes input of tasks that have a schedule")

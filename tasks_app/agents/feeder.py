@@ -6,11 +6,13 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
 from jedisite.agents import Pass, kick, owner
 from tasks_app import moves
+from tasks_app.agents import periodic
 from tasks_app.contents import changes, wishes
 from tasks_app.contents.feed import (
     TO_BE_FED,
@@ -74,7 +76,7 @@ def _feed_task(task_id: int, fence: int, *, now: datetime | None = None) -> bool
                 feed_dataset(task, dataset, now or timezone.now())
         _keep_consistent(task)
         if task.status == TaskStatus.DEFINED:
-            return _conclude(task)
+            return _begin_schedule(task, now or timezone.now()) if task.raw.get("periodic") else _conclude(task)
     except NotThereYetError as exc:
         return _wait(task, exc)
     except NothingToDoError as exc:
@@ -121,6 +123,15 @@ def _conclude(task: Feeding) -> bool:
     if task.rule.flag("AE"):
         raise NothingToDoError(f"{sentence}; the task has nothing to do (allowEmptyInput)")
     raise CannotFeedError(sentence)
+
+
+@transaction.atomic
+def _begin_schedule(task: Feeding, now: datetime) -> bool:
+    """The task is ready, though it has no input yet: that is made at the times of its schedule."""
+    periodic.begin(task.id, task.raw, now)
+    moves.move_task(task.id, TaskStatus.READY, by=ME, reason="input is made on a schedule", fence=task.fence)
+    kick("periodic")
+    return True
 
 
 def _what_is_awaited(growing: list[Dataset]) -> str:

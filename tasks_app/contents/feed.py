@@ -61,6 +61,10 @@ def needs_feeding(task: Feeding, dataset: Dataset) -> bool:
 def feed_dataset(task: Feeding, dataset: Dataset, now: datetime) -> None:
     """Feed one dataset. Raises NotThereYetError, CannotFeedError or NothingToDoError when it cannot be used."""
     if dataset.type == "pseudo_input":
+        if task.raw.get("periodic") and dataset.master_id is None:
+            # Its agent makes the records, at their times.
+            _conclude(dataset, now, mutable=True)
+            return
         _check_number(dataset, expected_records(task))
         feed(_target(task, dataset), pseudo_pages(task, dataset), now, slice_page=records_already)
         _conclude(dataset, now, mutable=False)

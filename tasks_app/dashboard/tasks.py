@@ -10,12 +10,13 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from brokerage_app.models import VerdictRecord
 from jedisite.identity import Right, caller_of, needs
 from tasks_app.accounting.ranges import MOST_RANGES, RangedFiles, files_of_ranges
 from tasks_app.dashboard import commands, pages, progress, queries, sentences
 from tasks_app.dashboard.histograms import ENDING
 from tasks_app.filtersets import TaskFilter
-from tasks_app.models import Command, Dataset, OutputTemplate, Task, TaskParams, TaskStatusLog
+from tasks_app.models import Command, Dataset, OutputTemplate, PeriodicTask, Task, TaskParams, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.states import TaskStatus
@@ -46,6 +47,13 @@ def task_list(request: HttpRequest) -> HttpResponse:
     return render(request, "tasks_app/task_list.html", context)
 
 
+def _awaited(verdict: VerdictRecord | None, schedule: PeriodicTask | None) -> str:
+    """Why no job is made now: no site takes any, or the next time of the schedule has not come."""
+    if verdict is not None and not verdict.chosen:
+        return verdict.sentence
+    return schedule.awaited() if schedule is not None and schedule.ended is None else ""
+
+
 @needs(Right.READ)
 @require_safe
 def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
@@ -56,6 +64,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
     ranged = _ranged(task, masters)
     log = list(TaskStatusLog.objects.filter(task_id=task_id).order_by("-id")[:LOG_LINES])
     verdict = queries.latest_verdicts([task_id]).get(task_id)
+    schedule = PeriodicTask.objects.filter(pk=task_id).first()
     matrix = queries.job_matrix(task_id)
     done = progress.of_datasets(masters)
     last = log[0] if log else None
@@ -65,7 +74,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         jobs=matrix.by_status,
         sites=matrix.running_sites,
         error_dialog=task.error_dialog or "",
-        waits_for=verdict.sentence if verdict is not None and not verdict.chosen else "",
+        waits_for=_awaited(verdict, schedule),
         last_reason=last.reason if last is not None and last.status == task.status else "",
     )
     templates = OutputTemplate.objects.filter(task_id=task_id)
@@ -82,6 +91,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "verdict": verdict,
         "log": log,
         "params": TaskParams.objects.filter(task_id=task_id).values_list("params", flat=True).first(),
+        "schedule": schedule,
         "has_histograms": templates.filter(file_name_template__contains=ENDING).exists(),
         "commands": Command.objects.filter(task_id=task_id).order_by("-id")[:10],
         "allowed": commands.allowed_in(task.status) if caller.may_command(task.user) else [],

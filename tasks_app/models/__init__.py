@@ -6,6 +6,7 @@ from tasks_app.models.history import JobRetryHistory, JobStatusLog, TaskStatusLo
 from tasks_app.models.job import Job, JobArchive, JobFile, JobMetadata, JobOutputReport, JobParams
 from tasks_app.models.lock import ProcessLock
 from tasks_app.models.message import InMessage, Notification, OutMessage
+from tasks_app.models.periodic import PeriodicTask
 from tasks_app.models.retry import ErrorClass, RetryNote, RetryRule, TaskChangeDue
 from tasks_app.models.scouting import ScoutReport
 from tasks_app.models.submission import SubmissionKey
@@ -33,6 +34,7 @@ __all__ = [
     "Notification",
     "OutMessage",
     "OutputTemplate",
+    "PeriodicTask",
     "ProcessLock",
     "RetryNote",
     "RetryRule",

@@ -301,6 +301,7 @@ LATER: Sequence[Key] = (
     _other("buildSpec", "object", "The build step"),
     _other("preproSpec", "object", "The preprocessing step"),
     _other("esmergeSpec", "object", "The merge step of event service"),
+    _other("periodic", "object", "Make jobs on a schedule; goes with noInput and takes the place of nEvents and nFiles"),
     _text("fixedSandbox", 256, "Sandbox to use from now on"),
     _int("maxAttempt", "Attempts of each input", low=0, high=999),
     _int("maxFailure", "Failures of each input", low=0, high=999),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.items import PREPROCESSED, SERIAL, Item
+from tasks_app.params.schedule import is_cron, moment
 
 if TYPE_CHECKING:
     from tasks_app.params.schema import TaskParams
@@ -17,7 +18,9 @@ Rule = Callable[["TaskParams", Faults], None]
 def some_work(params: TaskParams, faults: Faults) -> None:
     """Without input, something must say how much there is to do; with input, an item must name it."""
     if params.flag("noInput"):
-        if not any(params.given(n) for n in ("nEvents", "nFiles", "totNumJobs", "pfnList", "hpoRequestData")):
+        if not any(
+            params.given(n) for n in ("nEvents", "nFiles", "totNumJobs", "pfnList", "hpoRequestData", "periodic")
+        ):
             faults.add("noInput", "amount of work", "With noInput, nEvents or nFiles must say how much there is to do.")
     elif not any(i.is_template and i.param_type in ("input", "pseudo_input") for i in params.items):
         faults.add(
@@ -25,6 +28,27 @@ def some_work(params: TaskParams, faults: Faults) -> None:
             "some input",
             "A task needs an item with param_type input, or noInput true with nEvents or nFiles.",
         )
+
+
+def schedule(params: TaskParams, faults: Faults) -> None:
+    """A periodic task has one way to say when, and nothing else that says how much there is to do."""
+    given = params.spec("periodic")
+    if given is None:
+        return
+    if bool(given.get("every_s")) == bool(given.get("cron")):
+        faults.add("periodic", "one of", "A schedule needs either every_s or cron.")
+    if given.get("cron") and not is_cron(given["cron"]):
+        faults.add("periodic.cron", "cron", f"{shown(given['cron'])} is no cron line of five fields with a next time.")
+    if given.get("until") and moment(given["until"]) is None:
+        faults.add("periodic.until", "time", f"{shown(given['until'])} is no time such as 2031-05-06T07:08:00.")
+    jobs, most = given.get("jobs") or 1, given.get("most_open")
+    if most is not None and most < jobs:
+        faults.add("periodic.most_open", "at least", f"Less than the {jobs} jobs of one time: none would ever be made.")
+    if not params.flag("noInput"):
+        faults.add("noInput", "schedule", "A periodic task reads no dataset: noInput must be true.")
+    for name in ("nEvents", "nFiles", "pfnList", "totNumJobs"):
+        if params.given(name):
+            faults.add(name, "schedule", f"periodic.jobs says how much there is to do, so {name} has no place here.")
 
 
 def merging(params: TaskParams, faults: Faults) -> None:
@@ -115,7 +139,8 @@ def architecture(params: TaskParams, faults: Faults) -> None:
 
 
 _RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
-    (some_work, ("noInput", "nEvents", "nFiles", "totNumJobs", "pfnList", "hpoRequestData", "jobParameters")),
+    (some_work, ("noInput", "nEvents", "nFiles", "totNumJobs", "pfnList", "hpoRequestData", "periodic", "jobParameters")),
+    (schedule, ("periodic", "noInput", "nEvents", "nFiles", "pfnList", "totNumJobs")),
     (merging, ("mergeOutput", "mergeSpec", "log")),
     (library, ("buildSpec", "jobParameters")),
     (preprocessing, ("preproSpec", "jobParameters")),
@@ -144,6 +169,8 @@ def output_items(params: TaskParams) -> tuple[Item, ...]:
 
 def can_make_many_jobs(params: TaskParams) -> bool:
     """Whether the task may have more than one job, as far as the dictionary tells."""
+    if params.spec("periodic") is not None:
+        return True
     files, per_job = params.whole("nFiles"), params.whole("nFilesPerJob")
     if params.flag("noInput"):
         events, events_per_job = params.whole("nEvents"), params.whole("nEventsPerJob")

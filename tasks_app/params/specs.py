@@ -1,4 +1,4 @@
-"""The objects that describe further steps of a task: build, merge, preprocessing, event-service merge."""
+"""Objects inside the dictionary: further steps of a task (build, merge, preprocessing), and its schedule."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.kinds import Key, check_value
+from tasks_app.params.schedule import LONGEST_S, SHORTEST_S
 
 _LABEL = Key("prodSourceLabel", "text", "Source label of the step's jobs", nullable=True, longest=20)
 _ARCHIVE = Key("archiveName", "text", "Sandbox with the sources", nullable=True, longest=256)
@@ -15,11 +16,23 @@ _TRANS_PATH = Key("transPath", "text", "Transformation of the step", nullable=Tr
 _LOCAL_IO = Key("useLocalIO", "flag", "Copy inputs to local disk", nullable=True)
 _VIA_DDM = Key("tarBallViaDDM", "text", "Sandbox as dataset:file", nullable=True, longest=512)
 
+_PERIODIC = (
+    Key("every_s", "integer", "Seconds from one time to the next", nullable=True, low=SHORTEST_S, high=LONGEST_S),
+    Key("cron", "text", "Times as a cron line of five fields, in UTC; instead of every_s", nullable=True, longest=100),
+    Key("jobs", "integer", "Jobs that are made each time; 1 when left out", nullable=True, low=1, high=10_000),
+    Key("until", "text", "Time after which none are made any more (ISO 8601, UTC)", nullable=True, longest=40),
+    Key(
+        "most_open", "integer", "A time is skipped while more inputs than this would be unprocessed", nullable=True,
+        low=1, high=1_000_000,
+    ),
+)  # fmt: skip
+
 SPEC_KEYS: dict[str, Sequence[Key]] = {
     "buildSpec": (_LABEL, _ARCHIVE, _JOB_PARAMETERS, _TRANS_PATH, _VIA_DDM),
     "mergeSpec": (_JOB_PARAMETERS, _TRANS_PATH, _LOCAL_IO),
     "preproSpec": (_LABEL, _JOB_PARAMETERS, _TRANS_PATH),
     "esmergeSpec": (_JOB_PARAMETERS, _TRANS_PATH),
+    "periodic": _PERIODIC,
 }
 
 

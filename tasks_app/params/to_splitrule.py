@@ -45,6 +45,8 @@ def _events_and_files(params: TaskParams, values: Values) -> None:
         values["NE"] = str(events)
     if files is None and in_file is not None and params.whole("nEventsPerJob", 0) and (events or 0) >= in_file:
         files = (events or 0) // in_file
+    if files is None and params.spec("periodic") is not None:
+        files = 1
     if files is not None:
         values["NF"] = str(files)
     smallest = params.whole("minGranularity", params.whole("nEventsPerRange"))
@@ -53,7 +55,7 @@ def _events_and_files(params: TaskParams, values: Values) -> None:
 
 
 def _scouts(params: TaskParams, values: Values) -> None:
-    if not params.flag("skipScout"):
+    if not params.flag("skipScout") and params.spec("periodic") is None:
         values["US"] = str(number_of("US", "yes"))
 
 

@@ -64,6 +64,11 @@ BREAKS: dict[str, str] = {
     "messages_come_in": """
         INSERT INTO messages_in (message_id, kind, sender, payload, received)
         VALUES ('x', 'kick', 'x', '{}', clock_timestamp() - interval '11 minutes')""",
+    "schedule_counts_its_records": """
+        WITH one AS (SELECT min(jeditaskid) AS task FROM jedi_tasks),
+        pseudo AS (INSERT INTO jedi_datasets (jeditaskid, datasetname, type) SELECT task, 'x', 'pseudo_input' FROM one)
+        INSERT INTO periodic_tasks (jeditaskid, every_s, cron, jobs, next_due, records, ended)
+        SELECT task, 60, '', 1, now(), 1, now() FROM one""",
     "job_state_is_logged": f"DELETE FROM jobs_statuslog WHERE pandaid = {_ENDED_JOB} AND jobstatus = 'finished'",
     "no_stale_claim": """
         UPDATE jedi_tasks SET lockedby = 'nobody', lockedtime = clock_timestamp() - interval '11 minutes'
