@@ -12,6 +12,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
+from tasks_app import audit_merging
 from tasks_app.states import JOB_FINAL, TASK_FINAL
 
 
@@ -166,18 +167,19 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "report_of_holding_job",
-        "A job holds exactly as long as its final report waits for the adder.",
+        "A job holds exactly as long as its final report waits for the adder; of a merging job the end of its merge may wait.",
         """
         SELECT j.pandaid, j.jobstatus, r.pandaid AS report FROM jobs j FULL JOIN job_output_report r ON r.pandaid = j.pandaid
          WHERE (r.pandaid IS NULL AND j.jobstatus = 'holding')
-            OR (r.pandaid IS NOT NULL AND j.jobstatus IS DISTINCT FROM 'holding')""",
+            OR (r.pandaid IS NOT NULL AND j.jobstatus IS DISTINCT FROM
+                CASE WHEN r.jobstatus IN ('merged', 'notmerged') THEN 'merging' ELSE 'holding' END)""",
     ),
     Invariant(
         "job_at_pilot_is_proved",
         "A job was handed out, with a secret, exactly when it is past the queue.",
         """
         SELECT pandaid, jobstatus, fence FROM jobs
-         WHERE (jobstatus IN ('sent', 'starting', 'running', 'holding', 'finished')
+         WHERE (jobstatus IN ('sent', 'starting', 'running', 'holding', 'merging', 'finished')
                 AND (fence < 1 OR secret_hash IS NULL OR heartbeat_at IS NULL))
             OR (jobstatus IN ('activated', 'throttled', 'defined') AND fence > 0)""",
     ),
@@ -237,8 +239,9 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT d.made_by_task, d.name, k.lfn FROM catalogue_files k JOIN catalogue_datasets d ON d.id = k.dataset_id
          WHERE d.made_by_task IS NOT NULL AND EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = d.made_by_task)
            AND NOT EXISTS (SELECT 1 FROM jedi_dataset_contents c JOIN jedi_datasets o USING (jeditaskid, datasetid)
-                            WHERE o.datasetname = d.name AND c.lfn = k.lfn AND c.type IN ('output', 'log', 'lib')
-                              AND c.status = 'finished')""",
+                            WHERE o.datasetname = d.name AND c.lfn = k.lfn
+                              AND CASE WHEN c.type IN ('trn_output', 'trn_log') THEN c.status <> 'defined'
+                                       ELSE c.type IN ('output', 'log', 'lib') AND c.status = 'finished' END)""",
     ),
     Invariant(
         "output_name_once",
@@ -342,6 +345,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT jeditaskid, status, lockedby, lockedtime FROM jedi_tasks
          WHERE lockedby IS NOT NULL AND (lockedtime IS NULL OR lockedtime < clock_timestamp() - interval '{STALE_AFTER}')""",
     ),
+    *(Invariant(*row) for row in audit_merging.ROWS),
 )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from django.db import connection
+from django.utils import timezone
 
+from tasks_app.accounting import unmerged
 from tasks_app.ddm import data_management
 from tasks_app.models import Dataset
 from tasks_app.models.dataset import OUTPUT_TYPES
@@ -25,6 +27,7 @@ def end_datasets(task_id: int, status: str) -> None:
     """Close the outputs of a task that ends as `status`, and give its datasets their last status."""
     _end_outputs(task_id, status)
     _end_inputs(task_id)
+    unmerged.end_datasets(task_id, timezone.now())
 
 
 def _end_outputs(task_id: int, status: str) -> None:

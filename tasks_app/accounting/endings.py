@@ -10,6 +10,7 @@ import psycopg
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app.accounting.killcodes import Kill, KilledJob, When, error_code, kill_result
 from tasks_app.accounting.outcomes import Outcome, book
+from tasks_app.accounting.unmerged import PROCESSING_TYPE
 from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus
 
 
@@ -75,15 +76,17 @@ def end_jobs(
 
     Queued jobs and those that wait for their merge end now, cancelled or closed as the code says; pilots of the others
     are told to stop, or with a forcing code those end now too. `running_too` False leaves jobs at pilots alone,
-    `keep_unmerged` those that wait for their merge. Jobs whose final report is being booked always end by that.
+    `keep_unmerged` those that wait for their merge, and merge jobs with them. Jobs that have given their files to a merge
+    job wait for it in any case: they can be ended when it has. Jobs whose final report is being booked always end by that.
     """
     wanted = JOB_QUEUED | {JobStatus.MERGING} | (JOB_AT_PILOT if running_too else frozenset())
     with hot_cursor() as cursor:
         # All jobs are locked before any dataset is, as everybody does who ends jobs: else two of them could lock each other out.
         cursor.execute(
             """SELECT pandaid, jobstatus, coalesce(prodsourcelabel, ''), coalesce(eventservice, 0) > 0 FROM jobs
-                WHERE jeditaskid = %s AND jobstatus = ANY(%s) ORDER BY pandaid FOR UPDATE""",
-            [task_id, sorted(wanted)],
+                WHERE jeditaskid = %s AND jobstatus = ANY(%s) AND (%s OR processingtype IS DISTINCT FROM %s)
+                ORDER BY pandaid FOR UPDATE""",
+            [task_id, sorted(wanted), not keep_unmerged, PROCESSING_TYPE],
         )
         orders = [
             KillOrder(job, task_id, KilledJob(JobStatus(status), label, event_service), code, reason)

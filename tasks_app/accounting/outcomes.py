@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,11 +19,12 @@ from django.utils import timezone
 
 from jedisite.agents import kick
 from jedisite.sql import hash_joins, hot_cursor, numbers, texts
-from tasks_app.accounting import retrying
+from tasks_app.accounting import retrying, unmerged
 from tasks_app.accounting.killcodes import KillCode, killed_with
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import NewFile
 from tasks_app.messaging import outbox
+from tasks_app.models.dataset import UNMERGED_TYPES
 from tasks_app.states import JobStatus
 
 MISSING_OUTPUT = 201
@@ -31,6 +33,7 @@ MOST_BYTES = 2**48
 MOST_EVENTS = 2**40
 """No single file has more; so sums of many reports stay within the columns, and no pilot can stop the adder."""
 _ADLER32 = re.compile(r"[0-9a-fA-F]{1,8}")
+LOG_TYPES = ("log", "trn_log")
 
 
 class Output(NamedTuple):
@@ -59,6 +62,8 @@ class Outcome:
     by: str = "adder"
     sub_status: str | None = None
     """Written with the end; None leaves what the job has."""
+    merge_is_over: bool = False
+    """The job waited for its output to be merged, and this is what came of the merge."""
 
 
 COMPONENTS = {
@@ -74,10 +79,10 @@ def judge(
     killed: KillCode | None,
 ) -> Outcome:  # fmt: skip
     """What a final report amounts to. A finished job must have reported every output; one that was told to stop, and
-    did, ends as its kill code says."""
+    did, ends as its kill code says. A job whose output is to be merged has not ended: it waits for that."""
     stored = tuple((o, reported[o.lfn]) for o in expected if _usable(reported.get(o.lfn)))
     if status != JobStatus.FINISHED:
-        logs = tuple((o, r) for o, r in stored if o.type == "log")
+        logs = tuple((o, r) for o, r in stored if o.type in LOG_TYPES)
         if killed:
             return Outcome(job_id, task_id, killed.status, stored=logs, sub_status=killed.sub_status)
         return Outcome(job_id, task_id, JobStatus.FAILED, stored=logs)
@@ -87,9 +92,10 @@ def judge(
         diag = (
             f"the job ended well but did not report {len(missing)} of {len(expected)} outputs: {', '.join(missing[:3])}"
         )
-        logs = tuple((o, r) for o, r in stored if o.type == "log")
+        logs = tuple((o, r) for o, r in stored if o.type in LOG_TYPES)
         return Outcome(job_id, task_id, JobStatus.FAILED, "ddm", MISSING_OUTPUT, diag, logs)
-    return Outcome(job_id, task_id, JobStatus.FINISHED, stored=stored)
+    waits = any(o.type in UNMERGED_TYPES for o in expected)
+    return Outcome(job_id, task_id, JobStatus.MERGING if waits else JobStatus.FINISHED, stored=stored)
 
 
 def _usable(report: Any) -> bool:
@@ -123,15 +129,27 @@ def book_reports(limit: int = 1000, now: datetime | None = None) -> int:
         ids = [r[0] for r in reports]
         expected = _expected(cursor, ids)
         killed = _killed(cursor, ids)
-        book(cursor, [judge(i, t, s, json.loads(d), expected.get(i, ()), killed.get(i)) for i, t, s, d in reports], now)
+        book(cursor, [_outcome(row, expected.get(row[0], ()), killed.get(row[0])) for row in reports], now)
         _forgive(cursor, list(killed))
         return len(reports)
+
+
+def _outcome(row: tuple[int, int | None, str, str], expected: Sequence[Output], killed: KillCode | None) -> Outcome:
+    job_id, task_id, status, data = row
+    if status == unmerged.MERGED:
+        return Outcome(job_id, task_id, JobStatus.FINISHED, merge_is_over=True)
+    if status == unmerged.NOT_MERGED:
+        # Cancelled and not failed, as JEDI's document has it: its inputs are tried again, and the job did no wrong.
+        diag = f"its output was not merged: no attempt is left after job {json.loads(data).get('merge_job')}"
+        code = unmerged.NOT_MERGED_ERROR
+        return Outcome(job_id, task_id, JobStatus.CANCELLED, "taskbuffer", code, diag, merge_is_over=True)
+    return judge(job_id, task_id, status, json.loads(data), expected, killed)
 
 
 def _expected(cursor: psycopg.Cursor[Any], ids: list[int]) -> dict[int, list[Output]]:
     cursor.execute(
         """SELECT pandaid, fileid, type, lfn, scope, dataset, destinationse FROM job_files
-            WHERE pandaid = ANY(%s) AND type IN ('output', 'log') ORDER BY row_id""",
+            WHERE pandaid = ANY(%s) AND type IN ('output', 'log', 'trn_output', 'trn_log') ORDER BY row_id""",
         [ids],
     )
     found: dict[int, list[Output]] = {}
@@ -153,28 +171,31 @@ def _forgive(cursor: psycopg.Cursor[Any], told: list[int]) -> None:
     if told:
         cursor.execute(
             """UPDATE jobs SET taskbuffererrorcode = NULL, taskbuffererrordiag = NULL
-                WHERE pandaid = ANY(%s) AND jobstatus = 'finished'""",
+                WHERE pandaid = ANY(%s) AND jobstatus IN ('finished', 'merging')""",
             [told],
         )
 
 
 def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime | None = None) -> int:
-    """Book the ends of jobs, in the caller's transaction. A job that has ended already is left alone.
+    """Book the ends of jobs, in the caller's transaction. A job that has ended already is left alone, and so is one
+    whose output a merge job has taken: what becomes of it depends on that.
 
     Retry rules then do what they say to the files of failed jobs; `now` is the time by which rules expire. Returns the
     number of jobs that ended by this call.
     """
     wanted = {o.job_id: o for o in outcomes}
+    before = _lock(cursor, wanted)
     ended = _end_jobs(cursor, wanted)
     by_task: dict[int, list[Outcome]] = {}
     for job_id in ended:
         outcome = wanted[job_id]
         if outcome.task_id is not None:
             by_task.setdefault(outcome.task_id, []).append(outcome)
-    failures = retrying.find(cursor, [i for i in ended if wanted[i].status == JobStatus.FAILED])
+    failed = [i for i in ended if wanted[i].status == JobStatus.FAILED and not before[i].merges]
+    failures = retrying.find(cursor, failed)
     new_files: list[NewFile] = []
     for task_id in sorted(by_task):
-        _book_task(cursor, task_id, by_task[task_id], failures, now or timezone.now())
+        _book_task(cursor, task_id, by_task[task_id], before, failures, now or timezone.now())
         new_files += [f for o in by_task[task_id] for f in _new_files(o)]
     _tell(cursor, by_task)
     data_management().add(new_files)
@@ -182,7 +203,7 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime
         # After the commit: a child's datasets may stand before those that are locked here.
         datasets = {f.dataset for f in new_files}
         transaction.on_commit(lambda: _wake_children(datasets))
-    kick("post_processor", "job_generator", "commando")
+    kick("post_processor", "job_generator", "commando", "merger")
     return len(ended)
 
 
@@ -193,15 +214,34 @@ def _tell(cursor: psycopg.Cursor[Any], by_task: Mapping[int, list[Outcome]]) -> 
         outbox.jobs_changed(cursor, [outcome.job_id for task in tasks for outcome in by_task[task]])
 
 
+class Before(NamedTuple):
+    """What a job was before its end: its state, and whether it is a merge job."""
+
+    status: str
+    merges: bool
+
+
+def _lock(cursor: psycopg.Cursor[Any], wanted: dict[int, Outcome]) -> dict[int, Before]:
+    """Lock the jobs, and take those out of `wanted` whose output a merge job has."""
+    cursor.execute(
+        """SELECT pandaid, jobstatus, processingtype IS NOT DISTINCT FROM %s FROM jobs
+            WHERE pandaid = ANY(%s) ORDER BY pandaid FOR UPDATE""",
+        [unmerged.PROCESSING_TYPE, sorted(wanted)],
+    )
+    before = {row[0]: Before(*row[1:]) for row in cursor}
+    waiting = [i for i, b in before.items() if b.status == JobStatus.MERGING and not wanted[i].merge_is_over]
+    for job_id in unmerged.in_merge_jobs(cursor, waiting) if waiting else ():
+        del wanted[job_id]
+    return before
+
+
 def _end_jobs(cursor: psycopg.Cursor[Any], wanted: Mapping[int, Outcome]) -> list[int]:
     ids = sorted(wanted)
-    cursor.execute("SELECT pandaid FROM jobs WHERE pandaid = ANY(%s) ORDER BY pandaid FOR UPDATE", [ids])
-    cursor.fetchall()
     cursor.execute(
         """WITH ended AS (
                UPDATE jobs j SET jobstatus = e.status, endtime = coalesce(j.endtime, clock_timestamp()),
                       statechangetime = clock_timestamp(), modificationtime = clock_timestamp(), commandtopilot = NULL,
-                      outputfilebytes = e.bytes
+                      outputfilebytes = CASE WHEN j.jobstatus = 'merging' THEN j.outputfilebytes ELSE e.bytes END
                  FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::text[]) e (id, status, bytes, actor, reason)
                 WHERE j.pandaid = e.id AND j.jobstatus NOT IN ('finished', 'failed', 'cancelled', 'closed')
                RETURNING j.pandaid, j.jobstatus, j.computingsite, e.actor, e.reason),
@@ -237,16 +277,45 @@ def _end_jobs(cursor: psycopg.Cursor[Any], wanted: Mapping[int, Outcome]) -> lis
 
 
 def _book_task(
-    cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome], failures: retrying.Failures, now: datetime
-) -> None:
+    cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome], before: Mapping[int, Before],
+    failures: retrying.Failures, now: datetime,
+) -> None:  # fmt: skip
+    held = [o for o in outcomes if o.status == JobStatus.MERGING]
+    freed = [o for o in outcomes if before[o.job_id].status == JobStatus.MERGING]
+    others = [o for o in outcomes if JobStatus.MERGING not in (o.status, before[o.job_id].status)]
+    decided = [o for o in outcomes if o.status != JobStatus.MERGING and not o.merge_is_over]
+    merges = [o.job_id for o in outcomes if before[o.job_id].merges]
+    counts = _inputs_of(cursor, task_id, others)
+    back = _inputs_of(cursor, task_id, freed)
+    if task_id in failures.by_task:
+        counts += retrying.apply(cursor, task_id, failures.by_task[task_id], failures.book, now)
+    counts += back
+    if decided:
+        counts += _book_outputs(cursor, task_id, decided)
+    on_hold: Counter[int] = Counter()
+    for dataset_id, won, lost, again, _ in back:
+        on_hold[dataset_id] -= won + lost + again
+    if held:
+        counts += unmerged.hold(cursor, task_id, [o.job_id for o in held], _stored_values(held))
+        on_hold.update(unmerged.inputs_of(cursor, task_id, [o.job_id for o in held]))
+    if freed:
+        unmerged.withdraw(cursor, [o.job_id for o in freed])
+    if merges:
+        unmerged.conclude(cursor, task_id, merges)
+    _count(cursor, [*counts, *((dataset_id, 0, 0, 0, 0) for dataset_id in on_hold)])
+    if on_hold:
+        unmerged.count_on_hold(cursor, on_hold)
+
+
+def _inputs_of(
+    cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome]
+) -> list[tuple[int, int, int, int, int]]:
+    if not outcomes:
+        return []
     ids = [o.job_id for o in outcomes]
     won = [o.status == JobStatus.FINISHED for o in outcomes]
     failed = [o.status == JobStatus.FAILED for o in outcomes]
-    inputs = _book_inputs(cursor, task_id, ids, won, failed)
-    if task_id in failures.by_task:
-        inputs += retrying.apply(cursor, task_id, failures.by_task[task_id], failures.book, now)
-    outputs = _book_outputs(cursor, task_id, outcomes)
-    _count(cursor, inputs + outputs)
+    return _book_inputs(cursor, task_id, ids, won, failed)
 
 
 # Only a row that still names a job of these counts: a file that was given to another job since is not theirs. What came
@@ -301,23 +370,28 @@ WITH made AS (SELECT * FROM unnest(%(files)s::bigint[], %(sizes)s::bigint[], %(s
 of_jobs AS (
     SELECT f.row_id, f.fileid, f.datasetid, e.status, m.id IS NOT NULL AS here, m.size, m.checksum, m.guid, m.events, m.surl
       FROM unnest(%(ids)s::bigint[], %(statuses)s::text[]) e (id, status)
-      JOIN job_files f ON f.pandaid = e.id AND f.pandaid = ANY(%(ids)s::bigint[]) AND f.type IN ('output', 'log')
+      JOIN job_files f ON f.pandaid = e.id AND f.pandaid = ANY(%(ids)s::bigint[])
+                      AND f.type IN ('output', 'log', 'trn_output', 'trn_log')
       LEFT JOIN made m ON m.id = f.fileid),
 rows AS (
-    UPDATE job_files f SET status = CASE WHEN o.here THEN 'finished' ELSE 'failed' END, fsize = o.size, checksum = o.checksum,
-           guid = coalesce(o.guid, f.guid), nevents = o.events, surl = o.surl
+    UPDATE job_files f SET status = CASE WHEN o.here THEN 'finished' ELSE 'failed' END,
+           fsize = coalesce(o.size, f.fsize), checksum = coalesce(o.checksum, f.checksum),
+           guid = coalesce(o.guid, f.guid), nevents = coalesce(o.events, f.nevents), surl = coalesce(o.surl, f.surl)
       FROM of_jobs o WHERE f.row_id = o.row_id AND f.row_id = ANY(ARRAY(SELECT row_id FROM of_jobs))),
 booked AS (
     UPDATE jedi_dataset_contents c
        SET status = CASE WHEN o.here THEN 'finished' WHEN o.status = 'failed' THEN 'failed' ELSE 'cancelled' END,
-           fsize = o.size, checksum = o.checksum, guid = coalesce(o.guid, c.guid), nevents = o.events, keeptrack = 0,
-           surl = o.surl
+           fsize = coalesce(o.size, c.fsize), checksum = coalesce(o.checksum, c.checksum),
+           guid = coalesce(o.guid, c.guid), nevents = coalesce(o.events, c.nevents), keeptrack = 0,
+           surl = coalesce(o.surl, c.surl)
       FROM of_jobs o
      WHERE c.jeditaskid = %(task)s AND c.datasetid = o.datasetid AND c.fileid = o.fileid AND c.keeptrack = 1
+       AND c.status IN ('defined', 'ready')
        AND c.fileid = ANY(ARRAY(SELECT fileid FROM of_jobs))
        AND c.datasetid = ANY(ARRAY(SELECT DISTINCT datasetid FROM of_jobs))
-    RETURNING c.datasetid, o.here, coalesce(o.events, 0) AS events)
-SELECT datasetid, count(*) FILTER (WHERE here), count(*) FILTER (WHERE NOT here), 0::bigint, coalesce(sum(events), 0)
+    RETURNING c.datasetid, o.here, coalesce(o.events, 0) AS events, c.boundaryid IS NOT NULL AS was_ready)
+SELECT datasetid, count(*) FILTER (WHERE here), count(*) FILTER (WHERE NOT here), -count(*) FILTER (WHERE was_ready),
+       coalesce(sum(events), 0)
   FROM booked GROUP BY datasetid
 """
 
@@ -325,21 +399,28 @@ SELECT datasetid, count(*) FILTER (WHERE here), count(*) FILTER (WHERE NOT here)
 def _book_outputs(
     cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome]
 ) -> list[tuple[int, int, int, int, int]]:
-    stored = [(o.file_id, r) for outcome in outcomes for o, r in outcome.stored]
     values = {
         "ids": numbers(o.job_id for o in outcomes),
         "statuses": texts(o.status for o in outcomes),
+        "task": task_id,
+        **_stored_values(outcomes),
+    }
+    with hash_joins(cursor):
+        cursor.execute(_OUTPUTS, values)
+        return cursor.fetchall()
+
+
+def _stored_values(outcomes: list[Outcome]) -> dict[str, Any]:
+    """What pilots said of the files that they stored, a column each, in parallel."""
+    stored = [(o.file_id, r) for outcome in outcomes for o, r in outcome.stored]
+    return {
         "files": numbers(f for f, _ in stored),
         "sizes": numbers(r["fsize"] for _, r in stored),
         "sums": texts("ad:" + r["adler32"] for _, r in stored),
         "guids": texts(_text(r.get("guid"), 64) for _, r in stored),
         "events": numbers(_number(r.get("nevents")) for _, r in stored),
         "surls": texts(r["surl"] for _, r in stored),
-        "task": task_id,
     }
-    with hash_joins(cursor):
-        cursor.execute(_OUTPUTS, values)
-        return cursor.fetchall()
 
 
 def _count(cursor: psycopg.Cursor[Any], counts: list[tuple[int, int, int, int, int]]) -> None:
@@ -347,7 +428,8 @@ def _count(cursor: psycopg.Cursor[Any], counts: list[tuple[int, int, int, int, i
     sums: dict[int, list[int]] = {}
     for dataset_id, *more in counts:
         known = sums.setdefault(dataset_id, [0] * len(more))
-        sums[dataset_id] = [a + b for a, b in zip(known, more, strict=True)]
+        # Sums of the server come as decimal numbers.
+        sums[dataset_id] = [a + int(b) for a, b in zip(known, more, strict=True)]
     rows = [(dataset_id, *sums[dataset_id]) for dataset_id in sorted(sums)]
     if not rows:
         return

@@ -11,6 +11,7 @@ def register() -> None:
         feeder,
         job_generator,
         libraries,
+        merger,
         message_processor,
         messages,
         notification,
@@ -40,6 +41,7 @@ def register() -> None:
     agents.register("refiner", refiner.run, period_s=5, title="Turns submitted parameters into a task with datasets")
     agents.register("feeder", feeder.run, period_s=5, title="Finds the files of the inputs")
     agents.register("job_generator", job_generator.run, period_s=2, title="Cuts input into jobs for the sites")
+    agents.register("merger", merger.run, period_s=3, title="Makes the jobs that merge what other jobs have written")
     agents.register("adder", adder.run, period_s=1, title="Books the outcomes of jobs on files and datasets")
     agents.register(
         "post_processor", post_processor.run, period_s=3, title="Finishes tasks that have nothing left to do"

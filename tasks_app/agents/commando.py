@@ -11,17 +11,15 @@ from tasks_app import moves
 from tasks_app.accounting.endings import end_jobs
 from tasks_app.ddm import data_management
 from tasks_app.models import Command, Dataset, Task
-from tasks_app.models.dataset import OUTPUT_TYPES
-from tasks_app.states import TaskCommand, TaskStatus
+from tasks_app.models.dataset import MADE_TYPES
+from tasks_app.states import JOB_OPEN, TaskCommand, TaskStatus
 
 log = structlog.get_logger(__name__)
 ME = "commando"
 LIMIT = 50
 ATTEMPTS_ADDED = 5
 """Attempts that a retry gives to each file that has none left."""
-_OPEN = (
-    "('pending', 'defined', 'waiting', 'assigned', 'activated', 'throttled', 'sent', 'starting', 'running', 'holding')"
-)
+_OPEN = "(" + ", ".join(f"'{status}'" for status in sorted(JOB_OPEN)) + ")"
 
 
 def run(limit: int = LIMIT) -> Pass:
@@ -100,8 +98,8 @@ def _retry(task: Task, command: Command) -> str:
     reopened = _reopen_files(task.id)
     if not reopened:
         raise moves.CommandRefusedError(f"task {task.id} has no file to try again: all were processed")
-    outputs = Dataset.objects.filter(task=task, type__in=OUTPUT_TYPES)
-    names = list(outputs.values_list("name", flat=True))
+    outputs = Dataset.objects.filter(task=task, type__in=MADE_TYPES)
+    names = sorted(set(outputs.values_list("name", flat=True)))
     outputs.update(status="ready", state="open")
     data_management().create(names, scope=_scope(names), task_id=task.id)
     moves.move_task(task.id, TaskStatus.TORETRY, by=command.owner, reason=_why(command))
@@ -159,7 +157,10 @@ def _shift(task_id: int, old: str, new: str, by: str) -> int:
 
 def _complete(status: str) -> int:
     """Tasks that are being killed or finished and have no open job left go on."""
-    free = f"NOT EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus IN {_OPEN})"  # noqa: S608
+    # A task that is to finish waits for its merge jobs; one that is killed does not.
+    merging = " AND j.jobstatus <> 'merging'" if status == TaskStatus.ABORTING else ""
+    open_job = f"SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus IN {_OPEN}{merging}"  # noqa: S608
+    free = f"NOT EXISTS ({open_job})"
     work = _abort if status == TaskStatus.ABORTING else _pass
     return moves.for_each(moves.claim_tasks(owner(), [status], LIMIT, condition=free), work, by=ME)
 

@@ -14,10 +14,11 @@ from django.utils import timezone
 from jedisite.agents import Pass, owner
 from tasks_app import moves
 from tasks_app.accounting.resource_typing import resource_type
+from tasks_app.accounting.unmerged import PROCESSING_TYPE
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.models import Dataset, JobParamsTemplate, OutputTemplate, Task, TaskParams
-from tasks_app.models.dataset import OUTPUT_TYPES
+from tasks_app.models.dataset import MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params.schema import ParamErrors, parse
 from tasks_app.params.schema import TaskParams as Params
 from tasks_app.refining.base import (
@@ -75,7 +76,6 @@ def _refine(task_id: int, fence: int) -> None:
 
 
 NOT_AVAILABLE = {
-    "mergeOutput": "merging inside a task",
     "preproSpec": "preprocessing",
     "nEventsPerWorker": "event service",
     "inputPreStaging": "staging of inputs from tape",
@@ -84,7 +84,9 @@ NOT_AVAILABLE = {
 
 
 def _check_steps(params: Params) -> None:
-    """Raise CannotRefine when the task asks for a step that this site cannot take."""
+    """Raise CannotRefine when the task asks for a step that this site cannot take, or calls its jobs merge jobs."""
+    if params.text("processingType") == PROCESSING_TYPE:
+        raise CannotRefine(f"processingType {PROCESSING_TYPE} is that of jobs which merge what others have written")
     for key, what in NOT_AVAILABLE.items():
         if params.raw.get(key):
             raise CannotRefine(f"{key} asks for {what}, which this site does not offer")
@@ -172,10 +174,11 @@ def constituents_of(params: Params, parent: ParentView | None) -> dict[str, list
 
 def register_outputs(task_id: int, rows: Iterable[Dataset]) -> None:
     """Register the outputs of a task with data management, in the containers that they belong to."""
-    outputs = [row for row in rows if row.type in OUTPUT_TYPES]
+    outputs = [row for row in rows if row.type in MADE_TYPES]
     if not outputs:
         return
-    data_management().create([row.name for row in outputs], scope=scope_of(outputs[0].name), task_id=task_id)
+    names = list(dict.fromkeys(row.name for row in outputs))
+    data_management().create(names, scope=scope_of(names[0]), task_id=task_id)
     by_container: dict[str, list[str]] = {}
     for row in outputs:
         if row.container_name:
@@ -190,10 +193,11 @@ def _columns_of(spec: DatasetSpec, before: list[Dataset]) -> dict[str, Any]:
         "type": spec.type,
         "status": DatasetStatus.DEFINED,
         "master_id": before[spec.master].id if spec.master is not None else None,
+        "provenance_id": before[spec.provenance].id if spec.provenance is not None else None,
         "container_name": spec.containername,
         "stream_name": spec.streamname,
         "attributes": spec.attributes,
         "storage_token": spec.storagetoken,
         "destination": spec.destination,
-        "state": "open" if spec.type in OUTPUT_TYPES else None,
+        "state": "open" if spec.type in MADE_TYPES else None,
     }

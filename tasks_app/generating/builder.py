@@ -207,7 +207,7 @@ class Builder:
     def _constant_columns(self) -> str:
         task, site, now = self.task, self.site, self.moment
         cores, memory_mb = self.needs.cores_at(site), self.memory_mb()
-        destination = next((s.dataset for s in self.streams if s.type == "output"), None)
+        destination = next((s.dataset for s in self.streams if s.type in ("output", "trn_output")), None)
         values: list[str | int | None] = [
             task.id,
             self.status,
@@ -300,7 +300,7 @@ class Builder:
             middle = f"\t{stream.dataset_id}\t{stream.type}\t"
             dataset = _field(stream.dataset)
             tail = f"\t{self.task.id}\tdefined\t{_field(stream.scope)}\t{dataset}\t{dataset}\t{_field(stream.endpoint)}\t0\n"
-            is_log = stream.type == "log"
+            is_log = stream.type in ("log", "trn_log")
             for file_id, lfn, job_id in zip(ids, lfns, numbers.jobs, strict=True):
                 guid = str(uuid.uuid4()) if is_log else NULL
                 yield f"{file_id}\t{copy_text(lfn)}{middle}{job_id}\t{guid}{tail}"

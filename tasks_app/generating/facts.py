@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from tasks_app.generating import buildstep
 from tasks_app.generating.builder import OutputStream, TaskFacts
 from tasks_app.generating.picker import DatasetRow
 from tasks_app.models import Dataset, OutputTemplate, Task, TaskParams
-from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.scopes import scope_of
@@ -44,11 +45,8 @@ class TaskWork:
         self.facts = _facts_of(task, self.rule, self.raw)
         self.keeps_numbers = keeps_numbers(self.rule)
         self.skip_short = bool(self.raw.get("skipShortOutput"))
-        self.outputs = list(
-            OutputTemplate.objects.filter(task_id=task.id)
-            .select_related("dataset")
-            .order_by("dataset__list_position", "id")
-        )
+        templates = OutputTemplate.objects.filter(task_id=task.id).select_related("dataset")
+        self.outputs = written_first(templates.order_by("dataset__list_position", "id"), self.rule)
         found = Dataset.objects.filter(task=task, type__in=(*INPUT_TYPES, "random_seed"))
         datasets = list(found.exclude(status=DatasetStatus.REMOVED).order_by("list_position", "id"))
         self.inputs = [dataset for dataset in datasets if dataset.type in INPUT_TYPES]
@@ -113,6 +111,12 @@ class TaskWork:
             # A range that is cut short by the end of its file brings a second one along.
             return max(1, math.ceil(limits.events_per_job * master.files / master.events)) + 1
         return min(limits.max_files, 50)
+
+
+def written_first(templates: Iterable[OutputTemplate], rule: SplitRule) -> list[OutputTemplate]:
+    """The outputs that jobs write: with merging, those that are to be merged; never what merge jobs alone write."""
+    merging = rule.flag("MO")
+    return [t for t in templates if (t.dataset.type in UNMERGED_TYPES) is merging and t.stream_name != "LOG_MERGE"]
 
 
 def row_of(dataset: Dataset, *, in_order: bool = False) -> DatasetRow:

@@ -18,7 +18,7 @@ from tasks_app.splitting.chunk import Chunk, InputFile, Secondary
 
 MOST_SECONDARY = 10_000
 SEQUENCE = "seq_number"
-_FIELDS = """c.fileid, c.lfn, coalesce(c.fsize, 0), c.nevents, c.startevent, c.endevent, c.firstevent, c.lumiblocknr,
+FIELDS = """c.fileid, c.lfn, coalesce(c.fsize, 0), c.nevents, c.startevent, c.endevent, c.firstevent, c.lumiblocknr,
        c.boundaryid, coalesce(c.attemptnr, 0), coalesce(c.ramcount, 0)"""
 _PAST = "c.pandaid, coalesce(c.failedattempt, 0)"
 _READY = "c.jeditaskid = %(task)s AND c.datasetid = %(dataset)s AND c.status = 'ready'"
@@ -27,30 +27,30 @@ _WAITING = "SELECT r.fileid FROM file_retries r WHERE r.jeditaskid = %(task)s AN
 # ruff: noqa: S608 - every piece is a constant of this module
 # No join: without good statistics it would read the whole dataset to find a few files.
 _RETRIES = f"""
-SELECT {_FIELDS}, {_PAST} FROM jedi_dataset_contents c
+SELECT {FIELDS}, {_PAST} FROM jedi_dataset_contents c
  WHERE {_READY} AND c.fileid = ANY(ARRAY({_WAITING} ORDER BY r.fileid LIMIT %(limit)s))
  ORDER BY c.fileid
 """
 _RETRIES_BUT = f"""
-SELECT {_FIELDS}, {_PAST} FROM jedi_dataset_contents c
+SELECT {FIELDS}, {_PAST} FROM jedi_dataset_contents c
  WHERE {_READY} AND c.fileid = ANY(ARRAY({_WAITING}))
    AND greatest(coalesce(c.ramcount, 0), %(least)s) <> ALL(%(without)s::bigint[])
  ORDER BY c.fileid LIMIT %(limit)s
 """
 _NEW = f"""
-SELECT {_FIELDS} FROM jedi_dataset_contents c
+SELECT {FIELDS} FROM jedi_dataset_contents c
  WHERE {_READY} AND c.fileid > %(cursor)s ORDER BY c.fileid LIMIT %(limit)s
 """
-_ALL = f"SELECT {_FIELDS} FROM jedi_dataset_contents c WHERE {_READY} ORDER BY c.fileid LIMIT %(limit)s"
+_ALL = f"SELECT {FIELDS} FROM jedi_dataset_contents c WHERE {_READY} ORDER BY c.fileid LIMIT %(limit)s"
 _IN_ORDER = f"""
-SELECT {_FIELDS}, {_PAST} FROM jedi_dataset_contents c
+SELECT {FIELDS}, {_PAST} FROM jedi_dataset_contents c
  WHERE {_READY} AND (c.maxattempt IS NULL OR c.attemptnr < c.maxattempt)
    AND (c.maxfailure IS NULL OR c.failedattempt < c.maxfailure)
    AND greatest(coalesce(c.ramcount, 0), %(least)s) <> ALL(%(without)s::bigint[])
  ORDER BY c.lumiblocknr, c.lfn, c.startevent, c.fileid LIMIT %(limit)s
 """
 _OF_JOBS = f"""
-SELECT {_FIELDS}, {_PAST} FROM jedi_dataset_contents c
+SELECT {FIELDS}, {_PAST} FROM jedi_dataset_contents c
  WHERE {_READY} AND c.pandaid = ANY(%(jobs)s::bigint[]) AND c.fileid = ANY(ARRAY({_WAITING})) ORDER BY c.fileid
 """
 

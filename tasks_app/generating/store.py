@@ -197,7 +197,10 @@ def _pairs(groups: Sequence[Group], index: int, jobs: Sequence[int]) -> tuple[li
 
 
 _COPIED = "lfn, scope, guid, fsize, checksum, type, attemptnr, nevents, startevent, endevent, surl"
-_COPIED_OF_FILE = ", ".join("c." + name.strip() for name in _COPIED.split(","))
+# What other jobs made to be merged is an input like any other to the job that merges it.
+_COPIED_OF_FILE = ", ".join("c." + name.strip() for name in _COPIED.split(",")).replace(
+    "c.type", "CASE WHEN c.type IN ('trn_output', 'trn_log') THEN 'input' ELSE c.type END AS type"
+)
 _FILE_COLUMNS = f"pandaid, jeditaskid, datasetid, dataset, status, fileid, {_COPIED}"
 
 # The job of a file is found by its place in the sorted list of files, not by a join: after a large feed the server knows

@@ -62,6 +62,10 @@ SELECT c.*, (SELECT p.jobparameters FROM job_params p WHERE p.pandaid = c.pandai
 """
 
 
+_ROLES = {"lib": "input", "trn_output": "output", "trn_log": "log"}
+"""What files of special types are to a pilot."""
+
+
 @cache
 def _claim_of(count: int) -> str:
     """The statement for a number of jobs.
@@ -166,7 +170,7 @@ def _describe(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
     ) = row
     by_type: dict[str, list[list[Any]]] = {"input": [], "output": [], "log": []}
     for file in json.loads(files_text):
-        by_type.setdefault("input" if file[0] == "lib" else file[0], []).append(file)
+        by_type.setdefault(_ROLES.get(file[0], file[0]), []).append(file)
     # Several ranges of events of one file are one file to copy.
     inputs = list({(file[6], file[1]): file for file in by_type["input"]}.values())
     outputs, logs = by_type["output"], by_type["log"]

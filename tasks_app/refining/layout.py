@@ -106,7 +106,8 @@ def _add_item(layout: Layout, item: Item, request: Request) -> None:
         value = f"{before}${{{stream}}}{after}" if name else item.value
     elif item.param_type == "number":
         _note_offset(layout, item)
-    if not item.flag("hidden"):
+    # What merge jobs alone write is no part of the command line of the others.
+    if not item.flag("hidden") and not item.flag("mergeOnly"):
         layout.text.append(value + (" " if item.flag("padding", default=True) else ""))
 
 
@@ -204,33 +205,43 @@ def _add_unmerged(layout: Layout, request: Request) -> None:
     """Jobs write to datasets of their own first; merge jobs read those and write the outputs that users see.
 
     The stream of such a dataset is that of the merge job's input, `TRN_OUTPUT0`; the stream of its template that of the
-    output which the first job writes, `OUTPUT0`.
+    output which the first job writes, `OUTPUT0`. Each output has its own, also when several go to one dataset: files of
+    different outputs are never merged into one.
     """
+    _add_merge_log(layout, request)
     at_end = request.params.flag("umNameAtEnd")
 
     def unmerged(name: str) -> str:
         bare = name.rstrip("/")
         return f"{bare}.{UNMERGED}" if at_end else f"{UNMERGED}.{bare}"
 
-    places: dict[int, int] = {}
     for template in list(layout.templates):
         if template.streamname == "LOG_MERGE":
             continue
         final = layout.datasets[template.dataset]
-        if template.dataset not in places:
-            type_ = f"tmpl_trn_{template.outtype}" if request.defaults.output_templates else f"trn_{template.outtype}"
-            spec = replace(
-                final, datasetname=unmerged(final.datasetname), type=type_, streamname=f"TRN_{template.streamname}",
-                provenance=template.dataset, containername=None, destination=None,
-            )  # fmt: skip
-            places[template.dataset] = layout.add(spec)
+        type_ = f"tmpl_trn_{template.outtype}" if request.defaults.output_templates else f"trn_{template.outtype}"
+        spec = replace(
+            final, datasetname=unmerged(final.datasetname), type=type_, streamname=f"TRN_{template.streamname}",
+            provenance=template.dataset, containername=None, destination=None,
+        )  # fmt: skip
         layout.templates.append(
-            replace(
-                template,
-                dataset=places[template.dataset],
-                filenametemplate=unmerged(template.filenametemplate),
-            )
+            replace(template, dataset=layout.add(spec), filenametemplate=unmerged(template.filenametemplate))
         )
+
+
+_WRITES_LOG = re.compile(r"\$\{(?:TRN_LOG:)?LOG\d*[}/\[]")
+
+
+def _add_merge_log(layout: Layout, request: Request) -> None:
+    """A merge job that writes the logs of the others into one log needs another name for its own."""
+    spec = request.params.spec("mergeSpec") or {}
+    if "LOG_MERGE" in layout.streams or not _WRITES_LOG.search(str(spec.get("jobParameters") or "")):
+        return
+    log = next(t for t in layout.templates if t.outtype == "log")
+    name, ending = log.filenametemplate, ".log.tgz"
+    name = f"{name.removesuffix(ending)}.merge{ending}" if name.endswith(ending) else f"{name}.merge"
+    layout.templates.append(replace(log, filenametemplate=name, streamname="LOG_MERGE"))
+    layout.streams.add("LOG_MERGE")
 
 
 def text_of(layout: Layout, request: Request) -> str:

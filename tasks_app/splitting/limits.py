@@ -152,8 +152,6 @@ def _merge_limits(rule: SplitRule, task: TaskNumbers, site: SiteNumbers) -> Spli
     files = rule.get_int("ZF") or None
     most_bytes = (rule.get_int("ZG") or 5) * GB
     work_bytes = max(_work_bytes(task), MERGE_WORK_BYTES)
-    # Names of unmerged files begin with fields of their own; what was taken from the inputs comes after those.
-    names = range(MERGE_FIRST_FIELD, MERGE_FIRST_FIELD + len(rule.name_fields)) if rule.flag("UF") else ()
     return SplitLimits(
         files_per_job=files,
         max_files=min(rule.get_int("ZM") or MERGE_MAX_FILES, MOST_FILES),
@@ -163,11 +161,17 @@ def _merge_limits(rule: SplitRule, task: TaskNumbers, site: SiteNumbers) -> Spli
         max_output_bytes=most_bytes,
         max_walltime_s=site.max_time_s,
         merge_growth=MERGE_GROWTH,
-        name_fields=tuple(names),
+        name_fields=merge_name_fields(rule),
         work_bytes=work_bytes,
         base_walltime_s=task.base_walltime_s or 0,
         boundaries=Boundaries.TOGETHER,
     )
+
+
+def merge_name_fields(rule: SplitRule) -> tuple[int, ...]:
+    """Fields of the names of unmerged files that hold what was taken from the names of inputs: before it stand fields
+    of their own."""
+    return tuple(range(MERGE_FIRST_FIELD, MERGE_FIRST_FIELD + len(rule.name_fields))) if rule.flag("UF") else ()
 
 
 def reads_directly(rule: SplitRule, *, capable: bool, enforced: bool = False, merging: bool = False) -> bool:

@@ -5,8 +5,72 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from tasks_app.splitting.chunk import Chunk, Group, InputFile, Secondary
+from tasks_app.splitting.chunk import Chunk, End, Group, InputFile, Secondary
+from tasks_app.splitting.limits import MERGE_GROWTH, MOST_FILES, SplitLimits
+from tasks_app.splitting.splitter import split
+
+PATIENCE = timedelta(hours=1)
+"""How long an incomplete group waits for jobs that could still be made of input that is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heap:
+    """What waits to be merged at one site.
+
+    producers      jobs whose files wait
+    files, size    number and bytes of their files, logs and all outputs together
+    events         events of those jobs, 0 when they are not counted
+    newest         when the last of those jobs had done its part
+    jobs_open      another job of the task is queued or runs at the site
+    input_left     more jobs can be made of the task's input
+    """
+
+    site: str
+    producers: int
+    files: int
+    size: int
+    events: int
+    newest: datetime
+    jobs_open: bool = False
+    input_left: bool = False
+
+
+def nothing_more(heap: Heap, now: datetime, patience: timedelta = PATIENCE) -> bool:
+    """Whether no more files are to be expected at a site, so that what waits there is merged though it is little.
+
+    All jobs of the task at the site have ended (JEDI's rule). While input is left the next job may come there any
+    moment, so then only when none has come for some time.
+    """
+    if heap.jobs_open:
+        return False
+    return not heap.input_left or now - heap.newest >= patience
+
+
+def may_be_full(heap: Heap, limits: SplitLimits) -> bool:
+    """Whether what waits could make a full merge job: the splitter knows for certain."""
+    if heap.producers >= most_producers(limits) or heap.files >= MOST_FILES:
+        return True
+    if limits.events_per_job and heap.events >= limits.events_per_job:
+        return True
+    if limits.max_output_bytes and heap.size * MERGE_GROWTH >= limits.max_output_bytes:
+        return True
+    needs = heap.size * (1 + MERGE_GROWTH) + limits.work_bytes
+    return limits.size_limit_bytes is not None and needs >= limits.size_limit_bytes
+
+
+def most_producers(limits: SplitLimits) -> int:
+    """Jobs whose files one merge job takes at most, by their number alone."""
+    return limits.files_per_job or limits.max_files
+
+
+def merge_groups(chunk: Chunk, limits: SplitLimits, *, rest_too: bool) -> list[Group]:
+    """The merge jobs of a chunk. Unless `rest_too`, the last one is left out when it could take more."""
+    cut = split(chunk, limits)
+    groups = cut.groups
+    grows = groups and cut.ends.get(End.INPUT) and len(groups[-1].files) < most_producers(limits)
+    return groups[:-1] if grows and not rest_too else groups
 
 
 @dataclass(frozen=True, slots=True)

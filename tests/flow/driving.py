@@ -10,7 +10,7 @@ from django.db import connection
 from brokerage_app.models import Queue
 from jedisite.agents import Pass
 from tasks_app import moves
-from tasks_app.agents import adder, commando, feeder, job_generator, libraries, post_processor, refiner
+from tasks_app.agents import adder, commando, feeder, job_generator, libraries, merger, post_processor, refiner
 from tasks_app.agents.watchdogs import archive, job_timeouts, lost_jobs, pending, stale_locks
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, File, Job, JobFile, Task
 
@@ -20,6 +20,7 @@ AGENTS: tuple[Callable[[], Pass], ...] = (
     refiner.run,
     feeder.run,
     job_generator.run,
+    merger.run,
     adder.run,
     libraries.run,
     post_processor.run,

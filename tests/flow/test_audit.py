@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.db import connection, transaction
 
 from tasks_app import audit_sql
-from tests.flow.driving import add_dataset, agents_turn, parameters, reads, status, submit
+from tests.flow.driving import add_dataset, add_queue, agents_turn, jobs, parameters, reads, status, submit
 from tests.flow.pilot import Pilot, drive, failing_on
 
 pytestmark = pytest.mark.usefixtures("tables")
@@ -73,6 +73,14 @@ BREAKS: dict[str, str] = {
     "no_stale_claim": """
         UPDATE jedi_tasks SET lockedby = 'nobody', lockedtime = clock_timestamp() - interval '11 minutes'
          WHERE status = 'running'""",
+    "unmerged_counters": "UPDATE jedi_datasets SET nfilesused = nfilesused - 1 WHERE type = 'trn_log' AND nfilesused > 0",
+    "on_hold_counters": f"UPDATE jedi_datasets SET nfilesonhold = nfilesonhold + 1 WHERE {_INPUT}",
+    "merging_job_is_accounted": """
+        DELETE FROM file_retries WHERE fileid IN (SELECT fileid FROM jedi_dataset_contents WHERE boundaryid > 0)""",
+    "unmerged_file_has_job": "UPDATE jobs SET jobstatus = 'finished' WHERE jobstatus = 'merging'",
+    "unmerged_file_is_decided": """
+        UPDATE jedi_dataset_contents SET status = 'defined' WHERE type = 'trn_output' AND status = 'finished'""",
+    "finished_job_is_merged": "UPDATE jobs SET jobstatus = 'failed' WHERE jobstatus = 'finished' AND processingtype = 'pmerge'",
 }
 
 
@@ -100,7 +108,34 @@ def busy() -> Pilot:
             (build,) = pilot.fetch(1, label="panda")
             pilot.start(build)
             pilot.end(build)
+    assert status(_merging()) == "running"
     return pilot
+
+
+def _merging() -> int:
+    """A task whose outputs are merged: some are, some are read by a merge job, one waits, one job runs."""
+    add_queue("SITE_M")
+    pilot = Pilot(site="SITE_M")
+    add_dataset("lab.in6", 6)
+    spec = {"transPath": "merge", "jobParameters": "${TRN_OUTPUT0/L} ${OUTPUT0}"}
+    more = {"mergeOutput": True, "mergeSpec": spec, "nFilesPerMergeJob": 2, "site": "SITE_M"}
+    made = submit(parameters("lab.m", reads("lab.in6"), nFilesPerJob=1, **more))
+    for _ in range(4):
+        agents_turn()
+    for job in pilot.fetch(6)[:5]:
+        pilot.start(job)
+        pilot.end(job)
+    agents_turn()
+    agents_turn()
+    pilot.work(1)
+    agents_turn()
+    agents_turn()
+    kinds = sorted((job.processing_type, job.status) for job in jobs(made))
+    assert kinds == [
+        ("pmerge", "activated"), ("pmerge", "finished"), ("test", "finished"), ("test", "finished"), ("test", "merging"),
+        ("test", "merging"), ("test", "merging"), ("test", "sent"),
+    ]  # fmt: skip
+    return made
 
 
 def test_the_books_of_a_busy_installation_balance(busy: Pilot) -> None:

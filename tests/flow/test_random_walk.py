@@ -78,8 +78,11 @@ class Walk:
                 buildSpec={"archiveName": "sources.tar.gz", "jobParameters": "-i ${IN} -o ${OUT}"},
             )
         )  # fmt: skip
+        spec = {"transPath": "merge", "jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG:LOG}"}
+        more = {"mergeOutput": True, "mergeSpec": spec, "nFilesPerMergeJob": 3, "maxAttempt": 4}
+        merged = submit(parameters("lab.h", reads("lab.in"), nFilesPerJob=1, **more))
         big = submit(parameters("lab.g", reads("lab.in"), nFilesPerJob=1, ramCount=16_000))
-        return [plain, pairs, made, child, waiting, growing, built, big]
+        return [plain, pairs, made, child, waiting, growing, built, merged, big]
 
     def step(self) -> None:
         weights, actions = zip(*self.steps, strict=True)

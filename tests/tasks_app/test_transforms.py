@@ -202,7 +202,9 @@ def test_a_corrupt_input_fails_with_65_and_a_sentence(run: Run, tmp_path: Path) 
     assert read(tmp_path / "sums.json")["a.json"]["size"] == 8
     done = run("strict_checksum", "--inputs", "a.json,b.json", "--output", "no.json", code=65)
     assert done.stderr == "The input b.json (13 bytes) is corrupt: line 2 column 2: Expecting value\n"
-    assert "begins with the marker" in run("strict_checksum", "--inputs", "c.dat", "--output", "no.json", code=65).stderr
+    assert (
+        "begins with the marker" in run("strict_checksum", "--inputs", "c.dat", "--output", "no.json", code=65).stderr
+    )
     assert not (tmp_path / "no.json").exists()
 
 
@@ -230,3 +232,72 @@ def test_a_sandbox_is_unpacked_and_the_command_runs_in_its_folder(run: Run, tmp_
     run("run_command", "-l", "lib.tgz", "-r", "sub", "-i", "['in.txt']", "-o", "{'o': 'lfn'}", "--",
         "python3 hello.py > o")  # fmt: skip
     assert (tmp_path / "lfn").read_text() == "from the input\n"
+
+
+# --- merge_command ---
+
+
+def test_merging_puts_files_end_to_end(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"one\n")
+    (tmp_path / "b.txt").write_bytes(b"two\n")
+    run("merge_command", "a.txt,b.txt:all.txt", "b.txt:single.dat")
+    assert (tmp_path / "all.txt").read_bytes() == b"one\ntwo\n"
+    assert (tmp_path / "single.dat").read_bytes() == b"two\n"
+    assert read(tmp_path / "jobReport.json") == {"nEvents": 0, "files": {}}
+
+
+def test_merging_knows_json_and_tables(run: Run, tmp_path: Path) -> None:
+    for name, content in {
+        "a.json": "[1, 2]",
+        "b.json": "[3]",
+        "c.json": "{}",
+        "a.csv": "x,y\n1,2",
+        "b.csv": "x,y\n3,4",
+    }.items():
+        (tmp_path / name).write_text(content)
+    run("merge_command", "a.json,b.json:lists.json", "a.json,c.json:mixed.json", "a.csv,b.csv:all.csv")
+    assert json.loads((tmp_path / "lists.json").read_text()) == [1, 2, 3]
+    assert json.loads((tmp_path / "mixed.json").read_text()) == [[1, 2], {}]
+    assert (tmp_path / "all.csv").read_text() == "x,y\n1,2\n3,4\n"
+
+
+def test_merging_archives_keeps_each_in_a_folder_of_its_own(run: Run, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / "payload.stdout").write_text(f"I am {name}")
+        with tarfile.open(tmp_path / f"{name}.log.tgz", "w:gz") as tar:
+            tar.add(tmp_path / "payload.stdout", "../payload.stdout" if name == "b" else "payload.stdout")
+    run("merge_command", "a.log.tgz,b.log.tgz:all.log.tgz")
+    with tarfile.open(tmp_path / "all.log.tgz") as tar:
+        assert tar.getnames() == ["a.log/payload.stdout", "b.log/payload.stdout"]
+        content = tar.extractfile("b.log/payload.stdout")
+        assert content and content.read() == b"I am b"
+
+
+def test_merging_runs_the_users_command_but_not_for_logs(run: Run, tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(name)
+    with tarfile.open(tmp_path / "a.log.tgz", "w:gz") as tar:
+        tar.add(tmp_path / "a.txt", "a.txt")
+    run(
+        "merge_command",
+        "-j",
+        "cat%20%IN%20%3E%20%OUT%20%26%26%20echo%20!%20%3E%3E%20%OUT",
+        "a.txt,b.txt:all.txt",
+        "a.log.tgz:all.log.tgz",
+    )
+    assert (tmp_path / "all.txt").read_text() == "a.txtb.txt!\n"
+    assert tarfile.is_tarfile(tmp_path / "all.log.tgz")
+    assert "ended with 3" in run("merge_command", "-j", "exit%203", "a.txt:out.txt", code=3).stderr
+
+
+@pytest.mark.parametrize(
+    ("argument", "code", "sentence"),
+    [
+        ("bad.tgz:all.tgz", 65, "bad.tgz is not an archive"), ("bad.json:all.json", 65, "bad.json is not JSON"),
+        ("missing:all", 65, "missing"), ("a,b", 2, "not a list of inputs, a colon and an output"),
+    ],
+)  # fmt: skip
+def test_merging_says_what_is_wrong(run: Run, tmp_path: Path, argument: str, code: int, sentence: str) -> None:
+    for name in ("bad.tgz", "bad.json"):
+        (tmp_path / name).write_text("nonsense")
+    assert sentence in run("merge_command", argument, code=code).stderr

@@ -1,0 +1,87 @@
+"""The merger: makes the jobs that merge what the jobs of a task have written, where the files are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import structlog
+from django.db import transaction
+from django.utils import timezone
+
+from brokerage_app.snapshot import SiteView
+from jedisite.agents import Pass, renew_lease
+from tasks_app import moves
+from tasks_app.generating.mergejobs import Made, load_heaps, make_merge_jobs
+from tasks_app.generating.sites import load_sites
+from tasks_app.models import Task
+from tasks_app.params.placeholders import UnresolvedPlaceholder
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.splitting.limits import SiteNumbers, TaskNumbers, limits_for
+from tasks_app.splitting.merging import Heap, may_be_full, nothing_more
+
+log = structlog.get_logger(__name__)
+ME = "merger"
+TASKS = 50
+WAITS = "its outputs wait to be merged"
+
+
+def run(tasks: int = TASKS, now: datetime | None = None) -> Pass:
+    """One pass over tasks with files to be merged: those where a merge job can be full, or nothing more comes at a site.
+
+    Only tasks with something to do are locked; merging waits neither for throttling nor for room in queues.
+    """
+    now = now or timezone.now()
+    heaps = load_heaps()
+    if not heaps:
+        return Pass()
+    sites = {site.name: site for site in load_sites()}
+    rules = dict(Task.objects.filter(pk__in=heaps).values_list("id", "split_rule"))
+    due = [task_id for task_id, some in heaps.items() if _is_due(some, rules.get(task_id) or "", sites, now)]
+    made = 0
+    for task_id in due[:tasks]:
+        renew_lease()
+        made += _merge(task_id, sites, now)
+    return Pass(made, f"{made} merge jobs of {len(due[:tasks])} tasks", made > 0 and len(due) > tasks)
+
+
+def _is_due(heaps: Sequence[Heap], rule: str, sites: dict[str, SiteView], now: datetime) -> bool:
+    for heap in heaps:
+        site = sites.get(heap.site)
+        room = SiteNumbers(max_work_dir_bytes=site.work_dir_mb * 2**20 if site and site.work_dir_mb else None)
+        limits = limits_for(SplitRule.parse(rule), TaskNumbers(), room, merging=True)
+        if nothing_more(heap, now) or may_be_full(heap, limits):
+            return True
+    return False
+
+
+def _merge(task_id: int, sites: dict[str, SiteView], now: datetime) -> int:
+    try:
+        made = make_merge_jobs(task_id, sites, now)
+    except UnresolvedPlaceholder as exc:
+        _break(task_id, f"the parameters of a merge job cannot be made: {exc}")
+        return 0
+    except Exception:
+        log.exception("merger.failed", task=task_id)
+        return 0
+    _say(task_id, made)
+    return made.jobs
+
+
+def _break(task_id: int, reason: str) -> None:
+    try:
+        moves.move_task(task_id, "tobroken", by=ME, reason=reason, error_dialog=reason)
+    except moves.IllegalMoveError:
+        log.warning("merger.cannot_break", task=task_id, reason=reason)
+
+
+@transaction.atomic
+def _say(task_id: int, made: Made) -> None:
+    """Keep on the task which sites its unmerged files wait for, as long as they do."""
+    task = Task.objects.select_for_update(skip_locked=True).filter(pk=task_id).first()
+    if task is None:
+        return
+    said = task.error_dialog if (task.error_dialog or "").startswith(WAITS) else None
+    note = f"{WAITS}: " + "; ".join(f"{s.site}: {s.detail}" for s in made.skipped) if made.skipped else None
+    if note != said and (said or not task.error_dialog):
+        Task.objects.filter(pk=task_id).update(error_dialog=note)
