@@ -79,6 +79,17 @@ NOT_AVAILABLE = {
     "preproSpec": "preprocessing",
     "nEventsPerWorker": "event service",
     "inputPreStaging": "staging of inputs from tape",
+    "useJobCloning": "copies of jobs",
+    "nEsConsumers": "jobs that share the events of one input",
+    "fineGrainedProc": "events that are handed out one by one",
+    "nJumboJobs": "jumbo jobs",
+    "hpoWorkflow": "an optimisation of hyper-parameters",
+    "loadXML": "job boundaries given as XML",
+    "onSiteMerging": "merging at the site of a job",
+    "nEventsPerOutputFile": "merging at the site of a job",
+    "segmentedWork": "inputs that are divided into segments",
+    "multiStepExec": "payloads of several steps",
+    "writeInputToFile": "lists of inputs in files of their own",
 }
 """Steps that this site does not take yet: a task that asks for one would run without it, so it is refused."""
 

@@ -69,7 +69,10 @@ def slicer_of(dataset: Dataset, rule: SplitRule, raw: dict[str, Any]) -> Cut | N
     def cut(page: list[FileInfo]) -> Iterator[Record]:
         by_name = {file.lfn: file for file in page if file.lfn not in stored}
         sources: Any = (SourceFile(f.lfn, slicing.events_of(f), f.lumi_block) for f in by_name.values())
-        if slicing.skip_short:
+        if not slicing.skip_short:
+            # Nobody knows what is in them, so they stay whole.
+            yield from (Record(file) for file in by_name.values() if not slicing.events_of(file))
+        else:
             real = (SourceFile(f.lfn, f.events or slicing.events_of(f), f.lumi_block) for f in by_name.values())
             sources = without_short_tails(real, slicing.per_slice, slicing.per_file)
         for piece in slicer.cut(sources):

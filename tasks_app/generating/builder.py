@@ -10,7 +10,7 @@ from datetime import datetime
 
 from brokerage_app.memory import COMPENSATION_PERCENT
 from brokerage_app.needs import TaskNeeds
-from brokerage_app.resource_types import type_of_job
+from brokerage_app.resource_types import DEFAULT_TABLE, ResourceType, type_of_job
 from brokerage_app.snapshot import SiteView
 from jedisite.sql import copy_text
 from tasks_app.generating.buildstep import Library
@@ -132,6 +132,7 @@ class TaskFacts:
     """Fields of an input's name, counted from 1, that go into the names of outputs; of the dataset's name, or of the
     file's with `names_of_files`."""
     names_of_files: bool = False
+    resource_types: tuple[ResourceType, ...] = DEFAULT_TABLE
     push: bool = False
     """Whether each change of a job is told (PC of the split rule)."""
 
@@ -229,7 +230,7 @@ class Builder:
             task.priority,
             task.work_queue_id,
             task.gshare,
-            type_of_job(cores, memory_mb) if self.needs.memory_mb else task.resource_type,
+            type_of_job(cores, memory_mb, task.resource_types) if self.needs.memory_mb else task.resource_type,
             cores,
             memory_mb or None,
             len(self.streams),

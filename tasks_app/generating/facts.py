@@ -9,6 +9,7 @@ from typing import Any
 
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import SiteView
+from tasks_app.accounting.resource_typing import resource_table
 from tasks_app.generating import buildstep
 from tasks_app.generating.builder import OutputStream, TaskFacts
 from tasks_app.generating.picker import DatasetRow
@@ -169,5 +170,6 @@ def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
         source_url=str(raw.get("sourceURL") or ""), seed_offset=rule.get_int("RS") or 0,
         transfer_type=str(raw.get("transferType") or "direct"),
         cpu_limit_s_per_mb=_walltime_per_mb(task), name_fields=rule.name_fields, names_of_files=rule.flag("UF"),
+        resource_types=resource_table(),
         push=rule.flag("PC"),
     )  # fmt: skip

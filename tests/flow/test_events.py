@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.test import Client
 
 from brokerage_app.models import Queue
 from tasks_app.accounting.ranges import RangedFiles, files_of_ranges
@@ -90,7 +89,7 @@ def test_a_range_that_failed_is_tried_again_with_the_same_numbers_and_never_join
     assert status(made) == "done"
 
 
-def test_a_file_is_done_when_all_of_its_ranges_are(client: Client) -> None:
+def test_a_file_is_done_when_all_of_its_ranges_are() -> None:
     add_dataset("lab.in", 3, events=20)
     made = ready(by_events(nEventsPerJob=10, nEventsPerInputFile=20, maxAttempt=1))
     generate()
@@ -134,6 +133,13 @@ def test_slices_aim_at_a_number_of_events_and_are_even_in_each_file() -> None:
     made = ready(by_events(tgtNumEventsPerJob=10, useRealNumEvents=True))
     generate()
     assert [options(job) for job in jobs(made)] == [(1, 0, 9), (10, 9, 9), (19, 18, 7)]
+
+
+def test_files_whose_events_nobody_knows_stay_whole() -> None:
+    add_dataset("lab.in", 1)
+    add_files("lab.in", [1], events=20)
+    made = ready(by_events(nEventsPerJob=10, useRealNumEvents=True))
+    assert ranges(made) == [("0", None, None, None), ("1", 0, 9, 1), ("1", 10, 19, 11)]
 
 
 def test_short_tails_of_inputs_are_left_out() -> None:

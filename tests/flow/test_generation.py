@@ -289,3 +289,23 @@ def test_jobs_respect_luminosity_blocks_and_go_by_them() -> None:
     assert [[name[-1] for name in inputs(job.id)] for job in jobs(made)] == [["1", "3"], ["4"], ["0", "2"], ["5"]]
     drive(Pilot(lambda job: "failed" if job["attemptNr"] == 1 else "finished"))
     assert status(made) == "done"
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ({"useJobCloning": "runonce"}, "copies of jobs"),
+        ({"fineGrainedProc": True}, "handed out one by one"),
+        ({"onSiteMerging": True}, "merging at the site"),
+        ({"writeInputToFile": True}, "lists of inputs"),
+        ({"loadXML": "<jobs/>"}, "boundaries given as XML"),
+    ],
+)
+def test_a_task_that_wants_jobs_of_a_kind_that_nobody_makes_is_refused(wish: dict[str, object], said: str) -> None:
+    add_dataset("lab.in", 1)
+    made = submit(parameters("lab.t", reads("lab.in"), **wish))
+    refiner.run()
+    assert status(made) == "tobroken"
+    assert said in (task(made).error_dialog or "")
+    drive()
+    assert status(made) == "broken"

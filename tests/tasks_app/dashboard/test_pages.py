@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from jedisite.models import Agent, AgentPass, AuditEntry
-from tasks_app.models import Command, Job, Task
+from tasks_app.models import Command, Dataset, File, Job, Task
 
 MOST_QUERIES = 12 + 3  # what a page asks, and the session, the user and the user's groups
 pytestmark = pytest.mark.django_db
@@ -223,3 +223,20 @@ def test_readers_may_not_operate_agents(reader: Client, agent: Agent) -> None:
 @pytest.mark.parametrize("url", ["dashboard:task-command", "dashboard:agent-action"])
 def test_actions_are_posted(operator: Client, url: str) -> None:
     assert operator.get(reverse(url, args=[1])).status_code == 405
+
+
+def test_the_page_of_a_task_by_events_says_how_many_files_the_ranges_are(
+    reader: Client, make_task: Callable[..., Task]
+) -> None:
+    task = make_task(split_rule="NE=10,EI=20")
+    dataset = Dataset.objects.create(
+        task=task, name="lab.in", type="input", status="ready", files=6, files_to_be_used=6
+    )
+    for number in range(6):
+        status = "finished" if number < 3 else "ready"
+        File.objects.create(
+            task_id=task.id, dataset_id=dataset.id, lfn=f"lab.in.{number // 2}", type="input", status=status,
+            start_event=number % 2 * 10, end_event=number % 2 * 10 + 9,
+        )  # fmt: skip
+    text = reader.get(f"/tasks/{task.id}/").content.decode()
+    assert "ranges of 3 files, 1 done" in text
