@@ -12,7 +12,9 @@ from jedisite.sql import hot_cursor, numbers
 from tasks_app import moves
 from tasks_app.accounting.outcomes import Outcome, book
 from tasks_app.generating.buildstep import FAILED_BUILDS
+from tasks_app.messaging import outbox
 from tasks_app.models import Job, Task
+from tasks_app.params.splitrule import SplitRule
 from tasks_app.states import TASK_MOVES, JobStatus, TaskStatus
 
 BUILD_FAILED: Final = 300
@@ -131,6 +133,8 @@ def _activate(cursor: psycopg.Cursor[Any], task: Task, file_id: int, waiting: li
         cursor.execute(
             _ACTIVATE, {"task": task.id, "file": file_id, "jobs": numbers(waiting), "status": status.value, "by": by}
         )
+        if SplitRule.parse(task.split_rule).flag("PC"):
+            outbox.jobs_changed(cursor, waiting)
 
 
 def _conclude(cursor: psycopg.Cursor[Any], task: Task, dataset_id: int, status: str, build_id: int, by: str) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+import socketserver
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
+from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 
+from jedisite.settings import _mail_server
 from tasks_app import moves
 from tasks_app.agents import notification
 from tasks_app.messaging import mail as mails
@@ -284,6 +288,51 @@ def test_the_mail_is_a_well_formed_mail_on_the_wire(settings: Any, tmp_path: Pat
     assert parsed["Message-ID"] == mails.message_id(Notification.objects.get())
     assert parsed["Auto-Submitted"] == "auto-generated" and parsed["X-JEDI-Task"] == str(made)
     assert [part.get_content_type() for part in parsed.walk()] == ["multipart/alternative", "text/plain", "text/html"]
+
+
+class Smtp(socketserver.StreamRequestHandler):
+    """As much of a mail server as takes one mail, and keeps what was said to it."""
+
+    said: ClassVar[list[str]] = []
+
+    def handle(self) -> None:
+        self.wfile.write(b"220 mail.lab\r\n")
+        in_data = False
+        for raw in self.rfile:
+            line = raw.decode().rstrip("\r\n")
+            self.said.append(line)
+            if in_data and line != ".":
+                continue
+            starts = line[:4].upper() == "DATA"
+            self.wfile.write(b"354 go on\r\n" if starts else b"250 fine\r\n")
+            in_data = starts
+            if line[:4].upper() == "QUIT":
+                return
+
+
+def test_a_mail_goes_through_a_mail_server(settings: Any) -> None:
+    made = run_task()
+    Smtp.said.clear()
+    with socketserver.TCPServer(("127.0.0.1", 0), Smtp) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        port = server.server_address[1]
+        for name, value in _mail_server(f"smtp://127.0.0.1:{port}").items():
+            setattr(settings, name, value)
+        notification.run(now=NOW)
+        thread.join(10)
+    row = Notification.objects.get()
+    assert (row.sent, row.error) == (NOW, "")
+    for line in (
+        "mail FROM:<jedi@grid.lab>", "rcpt TO:<ada@lab.org>", f"Subject: Task {made} lab.t is done: 4 of 4 files",
+        f"Message-ID: {mails.message_id(row)}",
+    ):  # fmt: skip
+        assert any(said.startswith(line) for said in Smtp.said), (line, Smtp.said)
+
+
+def test_an_address_of_a_mail_server_that_is_none_is_refused() -> None:
+    with pytest.raises(ImproperlyConfigured, match="JEDI_EMAIL_URL is no address of a mail server"):
+        _mail_server("mail.lab")
 
 
 def test_a_site_that_does_not_know_its_address_sends_no_links(settings: Any) -> None:
