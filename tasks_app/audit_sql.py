@@ -66,7 +66,7 @@ INVARIANTS: tuple[Invariant, ...] = (
                       count(*) FILTER (WHERE c.keeptrack = 1 AND c.status NOT IN {_GONE} AND c.status NOT IN {_NOT_YET}
                                          AND (c.status <> 'ready' OR {_NO_ATTEMPT_LEFT})) AS used
                  FROM jedi_dataset_contents c WHERE c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid) r
-         WHERE d.type IN ({_INPUTS})
+         WHERE d.type IN ({_INPUTS}, 'pp_input')
            AND (d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed, d.nfilesmissing)
                IS DISTINCT FROM (r.files, r.to_be_used, r.used, r.finished, r.failed, r.gone)""",
     ),
@@ -145,7 +145,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT c.jeditaskid, c.datasetid, c.fileid FROM jedi_datasets d
           JOIN jedi_tasks t ON t.jeditaskid = d.jeditaskid AND t.status NOT IN ({_TASK_ENDS})
           JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid
-         WHERE d.type IN ('input', 'pseudo_input') AND c.fileid <= d.pick_cursor AND c.status = 'ready' AND c.keeptrack = 1
+         WHERE d.type IN ('input', 'pseudo_input', 'pp_input') AND c.fileid <= d.pick_cursor AND c.status = 'ready' AND c.keeptrack = 1
            AND NOT coalesce({_NO_ATTEMPT_LEFT}, false)
            AND NOT EXISTS (SELECT 1 FROM file_retries r WHERE r.fileid = c.fileid)""",
     ),

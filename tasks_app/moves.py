@@ -23,6 +23,7 @@ HOST = socket.gethostname()[:128]
 NEXT_AGENT: dict[str, tuple[str, ...]] = {
     TaskStatus.REGISTERED: ("refiner",),
     TaskStatus.DEFINED: ("feeder",),
+    TaskStatus.TOPREPROCESS: ("job_generator",),
     TaskStatus.READY: ("job_generator", "post_processor"),
     TaskStatus.RUNNING: ("job_generator",),
     TaskStatus.SCOUTING: ("job_generator",),

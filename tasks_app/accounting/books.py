@@ -46,7 +46,8 @@ def books_of(task: Task) -> Books:
         fail_unreached=rule.flag("FG") and not passed,
         use_exhausted=rule.flag("UX") and is_production(task),
         passed=passed,
-        allow_empty=rule.flag("AE"),
+        # Without what preprocessing was to find, nobody knows whether the input is empty.
+        allow_empty=rule.flag("AE") and rule.get_int("UP") != 1,
     )
 
 

@@ -12,6 +12,7 @@ from brokerage_app.verdict import Verdict
 from jedisite import refusals
 from jedisite.agents import Pass, owner
 from tasks_app import moves
+from tasks_app.generating import prepro
 from tasks_app.generating.buildstep import BadBuildError
 from tasks_app.generating.sites import load_sites
 from tasks_app.generating.work import Turn, generate, keep_verdict
@@ -34,10 +35,11 @@ EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.ma
 def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     """One pass over the most urgent tasks that have input left."""
     claimed = moves.claim_tasks(owner(), sorted(TASK_GENERATING), tasks, condition=_HAS_WORK)
-    if not claimed:
+    first = prepro.claim(tasks)
+    if not claimed and not first:
         return Pass()
     sites = {site.name: site for site in load_sites()}
-    made, more = 0, len(claimed) == tasks
+    made, more = prepro.generate(first, sites, timezone.now()), len(claimed) == tasks
 
     def work(task_id: int, fence: int) -> None:
         nonlocal made, more

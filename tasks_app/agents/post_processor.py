@@ -17,6 +17,7 @@ from tasks_app.accounting.dataset_endings import end_datasets
 from tasks_app.accounting.endings import end_jobs, open_jobs
 from tasks_app.accounting.errors import errors_of
 from tasks_app.accounting.final import error_summary, final_verdict
+from tasks_app.generating import prepro
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.states import DatasetStatus, TaskStatus
@@ -28,7 +29,7 @@ LIMIT = 100
 # A task is complete when each master input is: all of its files finished or failed for good, and no more will come.
 _COMPLETE = """
 NOT EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL
-             AND d.type IN ('input', 'pseudo_input') AND d.status NOT IN ('removed', 'failed', 'broken')
+             AND d.type IN ('input', 'pseudo_input', 'pp_input') AND d.status NOT IN ('removed', 'failed', 'broken')
              AND (d.nfilestobeused > d.nfilesfinished + d.nfilesfailed OR d.state = 'mutable'
                   OR d.status IN ('defined', 'toupdate', 'pending')))
 """
@@ -46,7 +47,7 @@ def run(limit: int = LIMIT) -> Pass:
     """Move complete tasks to prepared, and prepared, broken or aborted ones to their final status."""
     working = (TaskStatus.RUNNING, TaskStatus.READY, TaskStatus.THROTTLED, TaskStatus.SCOUTING)
     complete = moves.claim_tasks(owner(), working, limit, condition=_COMPLETE)
-    items = moves.for_each(complete, _prepare, by=ME)
+    items = moves.for_each(complete, _prepare, by=ME) + prepro.conclude(limit, by=ME)
     awaiting = moves.claim_tasks(owner(), (TaskStatus.RUNNING, TaskStatus.READY), limit, condition=_AWAITS_MORE)
     items += moves.for_each(awaiting, _await_more, by=ME)
     ending = (TaskStatus.PREPARED, TaskStatus.PASSED, TaskStatus.TOBROKEN, TaskStatus.TOABORT)
@@ -126,7 +127,10 @@ def _verdict(task: Task) -> _Ended:
         return _Ended(TaskStatus.ABORTED, task.error_dialog or "killed", task.error_dialog or "")
     verdict = final_verdict(books_of(task))
     shown = verdict.reason.code in (codes.TASK_GOAL_MISSED, codes.TASK_PARENT_INCOMPLETE)
-    return _Ended(verdict.status, verdict.reason.detail, verdict.reason.detail if shown else "")
+    remark = verdict.reason.detail if shown else ""
+    if (task.error_dialog or "").startswith(prepro.FAILED):
+        remark = task.error_dialog or ""
+    return _Ended(verdict.status, verdict.reason.detail, remark)
 
 
 def _progress(task_id: int) -> int:

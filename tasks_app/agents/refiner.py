@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from tasks_app.accounting.resource_typing import resource_type
 from tasks_app.accounting.unmerged import PROCESSING_TYPE
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
+from tasks_app.generating import prepro
 from tasks_app.models import Dataset, JobParamsTemplate, OutputTemplate, Task, TaskParams
 from tasks_app.models.dataset import MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params.schema import ParamErrors, parse
@@ -31,6 +32,7 @@ from tasks_app.refining.base import (
     containers_of,
     refine,
 )
+from tasks_app.refining.preprocessing import with_results
 from tasks_app.scopes import scope_of
 from tasks_app.states import DatasetStatus, TaskStatus
 
@@ -55,13 +57,13 @@ def run(limit: int = LIMIT) -> Pass:
 
 def _refine(task_id: int, fence: int) -> None:
     task = Task.objects.get(pk=task_id)
-    parent = _parent_of(task)
+    parent, found_before = _parent_of(task), prepro.results_of(task_id)
     try:
         params = parse(TaskParams.objects.get(pk=task_id).params)
         _check_steps(params)
         found = refine(
             params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent, policy=POLICY,
-            constituents=constituents_of(params, parent),
+            constituents=constituents_of(params, parent, found_before), preprocessed=found_before,
         )  # fmt: skip
         refined = _check_names(task_id, found)
     except NotYet as exc:
@@ -76,7 +78,6 @@ def _refine(task_id: int, fence: int) -> None:
 
 
 NOT_AVAILABLE = {
-    "preproSpec": "preprocessing",
     "nEventsPerWorker": "event service",
     "inputPreStaging": "staging of inputs from tape",
     "useJobCloning": "copies of jobs",
@@ -138,7 +139,9 @@ def _store(task_id: int, fence: int, refined: Refined) -> None:
     """Store what refining found and move the task on; nothing when the claim is gone."""
     if not moves.still_holds(task_id, fence):
         return
-    Dataset.objects.filter(task_id=task_id).delete()
+    # What a preprocessing step read and wrote stays in the books.
+    Dataset.objects.filter(task_id=task_id).exclude(type__in=prepro.TYPES, files__gt=0).delete()
+    prepro.put_aside(task_id)
     rows: list[Dataset] = []
     for position, spec in enumerate(refined.datasets):
         rows.append(Dataset.objects.create(task_id=task_id, list_position=position, **_columns_of(spec, rows)))
@@ -162,11 +165,23 @@ def _store(task_id: int, fence: int, refined: Refined) -> None:
     }
     task: dict[str, Any] = dict(refined.task)
     columns["resource_type"] = resource_type(task["corecount"], task["ramcount"], task["ramunit"], task["baseramcount"])
-    moves.move_task(task_id, TaskStatus.DEFINED, by=ME, reason="parameters are refined", error_dialog=None, **columns)
+    to, reason = TaskStatus.DEFINED, "parameters are refined"
+    if prepro.seed(task_id):
+        to, reason = TaskStatus.TOPREPROCESS, "the preprocessing step is refined; what it finds completes the parameters"
+    moves.move_task(task_id, to, by=ME, reason=reason, error_dialog=None, **columns)
 
 
-def constituents_of(params: Params, parent: ParentView | None) -> dict[str, list[str]]:
-    """The datasets of the containers that the inputs name. Raises NotYet or CannotRefine for one that does not exist."""
+def constituents_of(
+    params: Params, parent: ParentView | None, preprocessed: Mapping[str, str] | None = None
+) -> dict[str, list[str]]:
+    """The datasets of the containers that the inputs name. Raises NotYet or CannotRefine for one that does not exist.
+
+    Inputs that a preprocessing step names are known by what it found.
+    """
+    if params.spec("preproSpec") is not None:
+        if preprocessed is None:
+            return {}
+        params = with_results(params, preprocessed)
     waits = params.given("waitInput") or (parent is not None and parent.progress == "running")
     found: dict[str, list[str]] = {}
     for name in containers_of(params):

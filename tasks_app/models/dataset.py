@@ -16,7 +16,7 @@ from tasks_app.states import DatasetStatus
 INPUT_TYPES = ("input", "pseudo_input")
 CONSTITUENT = "in_constituent"
 """A dataset of a container that is read as a whole: its row says where files came from, and has no files itself."""
-OUTPUT_TYPES = ("output", "log", "lib")
+OUTPUT_TYPES = ("output", "log", "lib", "pp_log")
 UNMERGED_TYPES = ("trn_output", "trn_log")
 """What jobs write first when a task merges its outputs; users do not see them."""
 MADE_TYPES = OUTPUT_TYPES + UNMERGED_TYPES

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from tasks_app.params.schema import TaskParams
 from tasks_app.refining.analysis import refine_analysis
-from tasks_app.refining.generic import refine_generic
 from tasks_app.refining.layout import containers_of, item_of_stream
 from tasks_app.refining.policy import Policy
+from tasks_app.refining.preprocessing import refine_in_two
 from tasks_app.refining.production import refine_production
 from tasks_app.refining.values import (
     CannotRefine,
@@ -59,7 +59,7 @@ REFINERS: tuple[Rule, ...] = (
     Rule("atlas", "user", None, refine_analysis),
     Rule("atlas", None, "prod", refine_production),
     Rule("atlas", None, "anal", refine_analysis),
-    Rule(None, None, None, refine_generic),
+    Rule(None, None, None, refine_in_two),
 )
 
 

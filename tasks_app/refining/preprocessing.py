@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tasks_app.params.kinds import split_names
@@ -11,10 +12,11 @@ from tasks_app.params.schema import TaskParams, parse
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.params.to_splitrule import from_params
 from tasks_app.refining.columns import task_columns
-from tasks_app.refining.generic import complete_rule
+from tasks_app.refining.generic import check_parent, complete_rule, refine_generic
 from tasks_app.refining.layout import PSEUDO_DATASET, Layout, add_output, text_of
 from tasks_app.refining.values import CannotRefine, DatasetSpec, Refined, Request
 
+LOG_PREFIX = "prepro."
 _MARK = re.compile(r"%%([A-Z_]+)%%")
 
 
@@ -30,12 +32,30 @@ def refine_preprocessing(request: Request) -> Refined:
     layout = Layout()
     layout.first_master = layout.add(DatasetSpec(PSEUDO_DATASET, "pp_input"))
     add_output(layout, params.logs[0], request, is_log=True, type_as="pp_log")
+    # Numbers begin at 1 again for the task's own logs, which lie in the same dataset.
+    layout.templates[0] = replace(
+        layout.templates[0], filenametemplate=LOG_PREFIX + layout.templates[0].filenametemplate
+    )
     layout.text.append(str(spec["jobParameters"]))
     text = text_of(layout, request)
     rule: SplitRule = complete_rule(from_params(params), params, layout, request.defaults)
     trans_path = str(spec.get("transPath") or request.policy.transforms.preprocess)
     columns = task_columns(request, rule, text, params.text("transPath") or trans_path)
     return Refined(columns, tuple(layout.datasets), tuple(layout.templates), text)
+
+
+def refine_in_two(request: Request) -> Refined:
+    """Refine with the defaults of the installation; a task with a preprocessing step gets that step alone first.
+
+    Raises CannotRefine, NotYet, or ParamErrors when the results of preprocessing do not fit.
+    """
+    if request.params.spec("preproSpec") is None:
+        return refine_generic(request)
+    if request.preprocessed is None:
+        check_parent(request)
+        return refine_preprocessing(request)
+    # The stored text keeps its marks.
+    return refine_generic(replace(request, params=with_results(request.params, request.preprocessed)))
 
 
 def with_results(params: TaskParams, results: Mapping[str, str]) -> TaskParams:

@@ -9,9 +9,9 @@ from tasks_app.params.kinds import split_names
 from tasks_app.params.schema import TaskParams
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining.completing import Raw, completed, copy_of, fill
-from tasks_app.refining.generic import refine_generic
 from tasks_app.refining.layout import UNMERGED
 from tasks_app.refining.policy import Policy, chosen
+from tasks_app.refining.preprocessing import refine_in_two
 from tasks_app.refining.values import DatasetSpec, OutputTemplate, Refined, Request
 
 BACK_END = "rucio"
@@ -24,7 +24,7 @@ _TYPE_FIELD = 4
 def refine_production(request: Request) -> Refined:
     """Refine a production task. Raises CannotRefine, NotYet or ParamErrors."""
     params = completed(request.params, _complete(request))
-    refined = refine_generic(replace(request, params=params))
+    refined = refine_in_two(replace(request, params=params))
     rule = SplitRule.parse(str(refined.task["splitrule"])).having("RD", 1)
     if rule.get_int("IS"):
         rule = rule.having("FC", 1)

@@ -1,0 +1,201 @@
+"""The preprocessing step of a task: one job that finds out what the task reads, before anything else.
+
+The refiner lays out the step alone: a dataset of type `pp_input` with one record, and one of type `pp_log`. The job is
+tried as often as the record allows. What it reports under `results` fills the `%%NAME%%` of the task's parameters when
+the task is refined for the second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from brokerage_app.brokers import generic
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.snapshot import SiteView
+from brokerage_app.verdict import Verdict
+from jedisite.agents import owner
+from jedisite.sql import hot_cursor
+from tasks_app import moves
+from tasks_app.feeding import hold
+from tasks_app.generating import buildstep
+from tasks_app.generating.builder import Builder
+from tasks_app.generating.facts import TaskWork
+from tasks_app.generating.picker import pick
+from tasks_app.generating.store import Part, Source, store
+from tasks_app.models import Dataset, File, JobMetadata, OutputTemplate, Task
+from tasks_app.params.placeholders import UnresolvedPlaceholder
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.refining.policy import Transforms
+from tasks_app.splitting.chunk import Group
+from tasks_app.states import DatasetStatus, FileStatus, TaskStatus
+
+ME = "job_generator"
+INPUT, LOG = "pp_input", "pp_log"
+TYPES = (INPUT, LOG)
+RECORD = "preprocessing"
+ATTEMPTS = 3
+CORES = 1
+FAILED = "its preprocessing step failed"
+RESULTS = "results"
+"""Key of the job's metadata with what it found: a text or a list of texts for each name."""
+
+_HAS_WORK = f"""
+EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type = '{INPUT}' AND d.status = 'ready'
+           AND d.nfilestobeused > d.nfilesused)
+"""  # noqa: S608 - a constant of ours
+_ENDED = f"""
+NOT EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type = '{INPUT}'
+               AND d.nfilestobeused > d.nfilesfinished + d.nfilesfailed)
+"""  # noqa: S608
+
+
+def seed(task_id: int) -> bool:
+    """Store the record of a preprocessing step that the refiner has just laid out. Returns whether there is one."""
+    dataset = Dataset.objects.filter(task_id=task_id, type=INPUT).first()
+    if dataset is None or dataset.files:
+        return False
+    # As a pseudo input it is booked and tried again like any other.
+    File.objects.create(
+        task_id=task_id, dataset_id=dataset.id, lfn=RECORD, type="pseudo_input", status=FileStatus.READY, attempt=0,
+        max_attempt=ATTEMPTS, keep_track=1, size=0,
+    )  # fmt: skip
+    Dataset.objects.filter(pk=dataset.id).update(
+        files=1, files_to_be_used=1, status=DatasetStatus.READY, state="closed"
+    )
+    return True
+
+
+def results_of(task_id: int) -> dict[str, str] | None:
+    """What the preprocessing step of a task found, by name; None when it has not ended well, or there is none."""
+    done = (
+        File.objects.filter(task_id=task_id, type="pseudo_input", status=FileStatus.FINISHED)
+        .filter(dataset_id__in=Dataset.objects.filter(task_id=task_id, type=INPUT).values("id"))
+        .first()
+    )
+    if done is None:
+        return None
+    metadata = JobMetadata.objects.filter(pk=done.job_id).values_list("metadata", flat=True).first()
+    found = metadata.get(RESULTS) if isinstance(metadata, Mapping) else None
+    return texts_of(found) if isinstance(found, Mapping) else {}
+
+
+def texts_of(found: Mapping[str, Any]) -> dict[str, str]:
+    """Results as texts: lists become comma lists. What is neither text, number nor list of those is left out."""
+    texts = {}
+    for name, value in found.items():
+        several = value if isinstance(value, list) else [value]
+        if all(isinstance(one, str | int) and not isinstance(one, bool) for one in several):
+            texts[str(name)] = ",".join(map(str, several))
+    return texts
+
+
+def put_aside(task_id: int) -> None:
+    """The step is over: the task's own jobs write no log of it."""
+    OutputTemplate.objects.filter(task_id=task_id, dataset__type=LOG).delete()
+
+
+def claim(limit: int) -> list[tuple[int, int]]:
+    """Claim tasks whose preprocessing step waits for a job, the first time or again. A retried task is ready then."""
+    waiting = (TaskStatus.TOPREPROCESS, TaskStatus.PREPROCESSING, TaskStatus.READY)
+    return moves.claim_tasks(owner(), waiting, limit, condition=_HAS_WORK)
+
+
+def generate(claimed: Iterable[tuple[int, int]], sites: Mapping[str, SiteView], now: datetime) -> int:
+    """Make a job for each of these tasks. Returns how many."""
+    return moves.for_each(claimed, lambda task_id, fence: _make(task_id, fence, sites, now), by=ME)
+
+
+def _make(task_id: int, fence: int, sites: Mapping[str, SiteView], now: datetime) -> bool:
+    task = Task.objects.select_related("job_params_template").get(pk=task_id)
+    work = TaskWork(task, fence)
+    needs = _needs(work)
+    verdict = generic.broker(needs, sites.values(), generic.filters(settings.JEDI_QUEUE_FLOOR))
+    if not verdict.chosen:
+        wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
+        moves.set_aside(task_id, fence, by=ME, reason=_unplaced(verdict), wait=wait)
+        return False
+    site = sites[verdict.chosen[0].site]
+    try:
+        with transaction.atomic():
+            job_made = _store(work, needs, site, now)
+            if job_made and task.status != TaskStatus.PREPROCESSING:
+                moves.move_task(
+                    task_id, TaskStatus.PREPROCESSING, by=ME, fence=fence, error_dialog=None,
+                    reason=f"the preprocessing job goes to {site.name}", start_time=task.start_time or now,
+                )  # fmt: skip
+                return True
+    except UnresolvedPlaceholder as exc:
+        moves.break_task(task_id, fence, by=ME, reason=f"the preprocessing job cannot be made: {exc}")
+        return True
+    moves.release_task(task_id, fence)
+    return job_made
+
+
+def _unplaced(verdict: Verdict) -> str:
+    return f"the preprocessing job has no site: {verdict.sentence()}"
+
+
+def _needs(work: TaskWork) -> TaskNeeds:
+    return replace(work.needs, cores=CORES)
+
+
+def _store(work: TaskWork, needs: TaskNeeds, site: SiteView, now: datetime) -> bool:
+    """In a transaction: one job for the record, if it is still there to be used."""
+    task = work.task
+    spec = work.raw.get("preproSpec") or {}
+    facts = replace(
+        work.facts,
+        label=str(spec.get("prodSourceLabel") or buildstep.LABEL),
+        transformation=str(spec.get("transPath") or Transforms().preprocess),
+        priority=max(buildstep.PRIORITY, work.facts.priority + 1),
+    )
+    # For the job its log is a log like any other.
+    streams = [replace(stream, type="log") for stream in work.streams() if stream.type == LOG]
+    with hot_cursor() as cursor:
+        hold(cursor, task.id, work.fence)
+        dataset = Dataset.objects.get(task_id=task.id, type=INPUT)
+        row = work.row(dataset)
+        picked = pick(cursor, task.id, row, 1)
+        if not picked.files:
+            return False
+        build = Builder(
+            facts,
+            needs,
+            site,
+            work.limits(site),
+            streams,
+            work.template,
+            [(dataset.name, dataset.stream_name or "")],
+            now,
+        )
+        group = Group(picked.files, (), 0, 0, 0, 0.0)
+        store(cursor, [Part(build, [group])], [Source(row, picked)], None)
+    return True
+
+
+def conclude(limit: int, *, by: str) -> int:
+    """Tasks whose preprocessing step has ended go back to the refiner, or are finished as failed. Returns how many."""
+
+    def work(task_id: int, fence: int) -> None:
+        task = Task.objects.get(pk=task_id)
+        dataset = Dataset.objects.get(task_id=task_id, type=INPUT)
+        if dataset.files_finished:
+            Dataset.objects.filter(task_id=task_id, type=INPUT).update(status=DatasetStatus.DONE)
+            rule = SplitRule.parse(task.split_rule).having("UP", 2)
+            moves.move_task(
+                task_id, TaskStatus.REGISTERED, by=by, reason="preprocessing is done", fence=fence, error_dialog=None,
+                split_rule=str(rule),
+            )  # fmt: skip
+            return
+        failed = File.objects.filter(task_id=task_id, dataset_id=dataset.id).values_list("attempt", flat=True).first()
+        reason = f"{FAILED} {failed} times"
+        moves.move_task(task_id, TaskStatus.PREPARED, by=by, reason=reason, fence=fence, error_dialog=reason)
+
+    claimed = moves.claim_tasks(owner(), [TaskStatus.PREPROCESSING], limit, condition=_ENDED)
+    return moves.for_each(claimed, work, by=by)
