@@ -57,6 +57,8 @@ JEDI_ARCHIVE_AFTER_DAYS = env.int("JEDI_ARCHIVE_AFTER_DAYS", default=7)
 JEDI_SERVER_URL = env.str("JEDI_SERVER_URL", default="").rstrip("/")
 JEDI_STORAGE = JEDI_HOME / "storage"
 """Root of the local storage element LOCAL_SE."""
+JEDI_SANDBOXES = JEDI_HOME / "sandboxes"
+"""Archives with users' code, for their jobs."""
 
 
 def _secret_key() -> str:

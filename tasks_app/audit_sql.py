@@ -145,7 +145,8 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT c.jeditaskid, c.datasetid, c.fileid FROM jedi_datasets d
           JOIN jedi_tasks t ON t.jeditaskid = d.jeditaskid AND t.status NOT IN ({_TASK_ENDS})
           JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid
-         WHERE d.type IN ('input', 'pseudo_input', 'pp_input') AND c.fileid <= d.pick_cursor AND c.status = 'ready' AND c.keeptrack = 1
+         WHERE d.type IN ('input', 'pseudo_input', 'pp_input') AND c.fileid <= d.pick_cursor AND c.status = 'ready'
+           AND c.keeptrack = 1
            AND NOT coalesce({_NO_ATTEMPT_LEFT}, false)
            AND NOT EXISTS (SELECT 1 FROM file_retries r WHERE r.fileid = c.fileid)""",
     ),

@@ -213,6 +213,23 @@ JOB_RAN_TOO_LONG: Final = _code(
     "job_ran_too_long", "Job ran for too long", "time", "user",
     "Make shorter jobs: fewer files or events in each.", severity="error",
 )  # fmt: skip
+SANDBOX_MISSING: Final = _code(
+    "sandbox_missing", "Sandbox of the user is not there", "input", "user",
+    "Upload the archive with your code again, or submit the task anew.",
+)  # fmt: skip
+JOB_SANDBOX_REFUSED: Final = _code(
+    "job_sandbox_refused", "Sandbox cannot be unpacked", "input", "user",
+    "Pack it anew as tar.gz: only files, folders and links that stay inside, and not more than 5 GB.", severity="error",
+)  # fmt: skip
+JOB_BUILD_FAILED: Final = _code(
+    "job_build_failed", "Library of the job could not be built", "state", "user",
+    "Look at the log of the build job and mend what does not compile; the files are tried again meanwhile.",
+    severity="error",
+)  # fmt: skip
+PREPROCESSING_FAILED: Final = _code(
+    "preprocessing_failed", "Preprocessing step failed", "state", "user",
+    "Look at the log of the preprocessing job, mend its command, and retry the task.", severity="error",
+)  # fmt: skip
 JOB_NO_PARENT: Final = _code(
     "job_no_parent", "Merge job has nothing to merge", "state", "nobody",
     "Nothing needs to be done: the merge job is ended.", severity="info",

@@ -22,6 +22,7 @@ from tasks_app.models import Dataset, JobParamsTemplate, OutputTemplate, Task, T
 from tasks_app.models.dataset import MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params.schema import ParamErrors, parse
 from tasks_app.params.schema import TaskParams as Params
+from tasks_app.preprocessed import results_of
 from tasks_app.refining.base import (
     CannotRefine,
     DatasetSpec,
@@ -57,7 +58,7 @@ def run(limit: int = LIMIT) -> Pass:
 
 def _refine(task_id: int, fence: int) -> None:
     task = Task.objects.get(pk=task_id)
-    parent, found_before = _parent_of(task), prepro.results_of(task_id)
+    parent, found_before = _parent_of(task), results_of(task_id)
     try:
         params = parse(TaskParams.objects.get(pk=task_id).params)
         _check_steps(params)

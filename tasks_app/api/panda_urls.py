@@ -10,5 +10,6 @@ urlpatterns = [
     path("api/v1/pilot/update_job", panda_v1.update_one_job, name="update_job"),
     path("cache/schedconfig/<str:name>.all.json", site_data.schedconfig, name="schedconfig"),
     path("cache/ddmendpoints.json", site_data.storage_map, name="storage_map"),
+    path("cache/<str:name>", site_data.sandbox, name="sandbox"),
     path("trf/user/<str:name>", site_data.transform, name="transform"),
 ]

@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 
 from brokerage_app.models import Queue, StorageEndpoint
 from jedisite.identity import Right, needs
+from tasks_app import sandboxes
 
 TRANSFORMS = Path(__file__).resolve().parent.parent / "transforms"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}")
@@ -58,6 +59,15 @@ def storage_map(request: HttpRequest) -> HttpResponse:
             "arprotocols": dict.fromkeys(ways, protocol),
         }  # fmt: skip
     return JsonResponse(found)
+
+
+@needs(Right.NOTHING)
+def sandbox(request: HttpRequest, name: str) -> HttpResponseBase:
+    """An archive with a user's code. Its name is the key: jobs fetch it, and they bear no token."""
+    path = sandboxes.path_of(name)
+    if path is None:
+        return HttpResponse("there is no such sandbox\n", status=404, content_type="text/plain")
+    return FileResponse(path.open("rb"), content_type="application/octet-stream", as_attachment=True)
 
 
 @needs(Right.NOTHING)

@@ -8,10 +8,11 @@ from typing import Any
 from django.db.models import Q
 
 from tasks_app.contents.selection import Wanted, names_given, patterns
-from tasks_app.models import Dataset, File, Task, TaskParams
+from tasks_app.models import Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES, OUTPUT_TYPES
 from tasks_app.params.items import PLACEHOLDER
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.preprocessed import params_of
 from tasks_app.refining.attributes import Attributes
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 
@@ -49,9 +50,9 @@ def read(task: Task, fence: int) -> Feeding:
     parent = None
     if has_parent:
         parent = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first() or TaskStatus.BROKEN
-    raw = TaskParams.objects.get(pk=task.id).params
     return Feeding(
-        task.id, fence, task.status, SplitRule.parse(task.split_rule), raw, task.parent_id if has_parent else None, parent
+        task.id, fence, task.status, SplitRule.parse(task.split_rule), params_of(task.id),
+        task.parent_id if has_parent else None, parent,
     )  # fmt: skip
 
 

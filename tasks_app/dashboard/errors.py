@@ -47,6 +47,7 @@ PILOT_CODES: Final[Mapping[int, str]] = {
     1212: "The payload ran out of memory.",
     1213: "The payload ran longer than the job may.",
     1235: "The job used more memory than it asked for.",
+    1246: "The sandbox with the user's code is not there.",
     1305: "The payload ended with an error.",
     1310: "The pilot itself failed.",
     1313: "The pilot cannot talk to the storage.",

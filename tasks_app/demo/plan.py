@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 GENERATED_EVENTS = 40_000
 EVENTS_A_JOB = 1_000
@@ -12,6 +13,9 @@ FILES_A_RECONSTRUCTION = 4
 FIRST_IN_LINE = 2_000
 """Priority of the reconstruction: its jobs go before the rest of the generation, so that both are at work at once."""
 Z_MASS_GEV = 91.19
+PRIMES_BELOW, PRIMES = 1_000_000, 78_498
+BUILD = "cc -O2 -o count count.c || { cp count.sh count && chmod +x count; }"
+"""Where there is no C compiler, the same as a script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +64,14 @@ def _number(value: str) -> dict[str, Any]:
     return {"type": "template", "param_type": "number", "value": value}
 
 
-def tasks(user: str, run: str, sources: int, whole_records: int) -> list[DemoTask]:
-    """The tasks of one run, parents before children. Dataset and task names hold the run's name."""
+def tasks(user: str, run: str, sources: int, whole_records: int, sandbox: str, url: str) -> list[DemoTask]:
+    """The tasks of one run, parents before children. Dataset and task names hold the run's name.
+
+    `sandbox` is the archive with the program that counts primes, kept by the site at `url`.
+    """
     base = f"user.{user}.{run}"
-    evgen, reco, merge, code, checks = (f"{base}.{step}" for step in ("evgen", "reco", "zmass", "sources", "checksums"))
+    steps = ("evgen", "reco", "zmass", "sources", "checksums", "primes")
+    evgen, reco, merge, code, checks, primes = (f"{base}.{step}" for step in steps)
     return [
         DemoTask(
             evgen, "Z → μμ: event generation",
@@ -129,7 +137,31 @@ def tasks(user: str, run: str, sources: int, whole_records: int) -> list[DemoTas
             ),
             f"{checks}.SUMS", Expectation("finished", whole_records, None, None, "65"),
         ),
+        DemoTask(
+            primes, "Primes, counted by a program that is compiled first",
+            _params(
+                primes, "run_command",
+                [
+                    {"type": "constant", "value": "-l ${LIB} -r ."},
+                    _number('-p "./count%20${FIRSTEVENT}%20${MAXEVENTS}%20%3E%20primes.json"'),
+                    {**_output(f"{primes}.${{SN}}.json", f"{primes}.JSON"), "hidden": True},
+                    {"type": "constant", "value": "-o \"{'primes.json': '${OUTPUT0}'}\""},
+                ],
+                noInput=True, nEvents=PRIMES_BELOW, nEventsPerJob=PRIMES_BELOW // 4, sourceURL=url,
+                buildSpec={
+                    "archiveName": sandbox, "transPath": "build_command",
+                    "jobParameters": f"-i ${{IN}} -o ${{OUT}} --sourceURL ${{SURL}} -r . --bexec {quote(BUILD)}",
+                },
+            ),
+            f"{primes}.JSON", Expectation("done", 4, None, check_primes),
+        ),
     ]  # fmt: skip
+
+
+def check_primes(reports: list[dict[str, Any]]) -> list[str]:
+    """Faults of the counts of primes: together they are all below the limit."""
+    seen = sum(report["primes"] for report in reports)
+    return [] if seen == PRIMES else [f"{seen} primes were found, there are {PRIMES}"]
 
 
 def check_all_events(reports: list[dict[str, Any]]) -> list[str]:

@@ -13,10 +13,11 @@ from tasks_app.accounting.resource_typing import resource_table
 from tasks_app.generating import buildstep
 from tasks_app.generating.builder import OutputStream, TaskFacts
 from tasks_app.generating.picker import DatasetRow
-from tasks_app.models import Dataset, OutputTemplate, Task, TaskParams
+from tasks_app.models import Dataset, OutputTemplate, Task
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.preprocessed import params_of
 from tasks_app.scopes import scope_of
 from tasks_app.splitting.limits import MB, SiteNumbers, SplitLimits, TaskNumbers, limits_for, reads_directly
 from tasks_app.splitting.naming import NameTemplate
@@ -37,7 +38,7 @@ class TaskWork:
         self.task, self.fence = task, fence
         self.scouting = False
         self.rule = SplitRule.parse(task.split_rule)
-        self.raw: dict[str, Any] = TaskParams.objects.get(pk=task.id).params
+        self.raw: dict[str, Any] = params_of(task.id)
         text = buildstep.with_sandbox(task.job_params_template.template, self.raw.get("fixedSandbox"))
         self.template: JobParamsTemplate = compile_template(text)
         self.build = buildstep.build_step(self.raw)

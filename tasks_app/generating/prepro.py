@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -21,29 +20,27 @@ from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Verdict
 from jedisite.agents import owner
 from jedisite.sql import hot_cursor
-from tasks_app import moves
+from tasks_app import moves, sandboxes
 from tasks_app.feeding import hold
 from tasks_app.generating import buildstep
 from tasks_app.generating.builder import Builder
 from tasks_app.generating.facts import TaskWork
 from tasks_app.generating.picker import pick
 from tasks_app.generating.store import Part, Source, store
-from tasks_app.models import Dataset, File, JobMetadata, OutputTemplate, Task
+from tasks_app.models import Dataset, File, OutputTemplate, Task
 from tasks_app.params.placeholders import UnresolvedPlaceholder
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.preprocessed import INPUT, LOG
 from tasks_app.refining.policy import Transforms
 from tasks_app.splitting.chunk import Group
 from tasks_app.states import DatasetStatus, FileStatus, TaskStatus
 
 ME = "job_generator"
-INPUT, LOG = "pp_input", "pp_log"
 TYPES = (INPUT, LOG)
 RECORD = "preprocessing"
 ATTEMPTS = 3
 CORES = 1
 FAILED = "its preprocessing step failed"
-RESULTS = "results"
-"""Key of the job's metadata with what it found: a text or a list of texts for each name."""
 
 _HAS_WORK = f"""
 EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type = '{INPUT}' AND d.status = 'ready'
@@ -71,30 +68,6 @@ def seed(task_id: int) -> bool:
     return True
 
 
-def results_of(task_id: int) -> dict[str, str] | None:
-    """What the preprocessing step of a task found, by name; None when it has not ended well, or there is none."""
-    done = (
-        File.objects.filter(task_id=task_id, type="pseudo_input", status=FileStatus.FINISHED)
-        .filter(dataset_id__in=Dataset.objects.filter(task_id=task_id, type=INPUT).values("id"))
-        .first()
-    )
-    if done is None:
-        return None
-    metadata = JobMetadata.objects.filter(pk=done.job_id).values_list("metadata", flat=True).first()
-    found = metadata.get(RESULTS) if isinstance(metadata, Mapping) else None
-    return texts_of(found) if isinstance(found, Mapping) else {}
-
-
-def texts_of(found: Mapping[str, Any]) -> dict[str, str]:
-    """Results as texts: lists become comma lists. What is neither text, number nor list of those is left out."""
-    texts = {}
-    for name, value in found.items():
-        several = value if isinstance(value, list) else [value]
-        if all(isinstance(one, str | int) and not isinstance(one, bool) for one in several):
-            texts[str(name)] = ",".join(map(str, several))
-    return texts
-
-
 def put_aside(task_id: int) -> None:
     """The step is over: the task's own jobs write no log of it."""
     OutputTemplate.objects.filter(task_id=task_id, dataset__type=LOG).delete()
@@ -114,6 +87,10 @@ def generate(claimed: Iterable[tuple[int, int]], sites: Mapping[str, SiteView], 
 def _make(task_id: int, fence: int, sites: Mapping[str, SiteView], now: datetime) -> bool:
     task = Task.objects.select_related("job_params_template").get(pk=task_id)
     work = TaskWork(task, fence)
+    no_sandbox = sandboxes.lacking(work.raw, work.template.text)
+    if no_sandbox:
+        moves.set_aside(task_id, fence, by=ME, reason=no_sandbox, wait=timedelta(seconds=settings.JEDI_PENDING_RETRY_S))
+        return False
     needs = _needs(work)
     verdict = generic.broker(needs, sites.values(), generic.filters(settings.JEDI_QUEUE_FLOOR))
     if not verdict.chosen:

@@ -18,6 +18,7 @@ from brokerage_app.models import VerdictRecord
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Verdict
 from jedisite.sql import hot_cursor
+from tasks_app import sandboxes
 from tasks_app.feeding import hold
 from tasks_app.generating import companions
 from tasks_app.generating.builder import Builder
@@ -69,6 +70,9 @@ def generate(
     if unread is not None:
         sentence = f"the input dataset {unread.name} is {unread.status}: its files have to be read first"
         return Turn(0, True, Verdict(), sentence)
+    no_sandbox = sandboxes.lacking(work.raw, work.template.text)
+    if no_sandbox:
+        return Turn(0, True, Verdict(), no_sandbox)
     floor = settings.JEDI_QUEUE_FLOOR if min_queue is None else min_queue
     making = Making(work, sites, now, floor, max_jobs)
     for master in masters_with_work(task.id):

@@ -69,8 +69,11 @@ def command_line(name: str, parameters: str) -> list[str]:
         raise JobError(Code.BAD_ARGUMENTS, f"The job's parameters cannot be split into words: {exc}") from None
 
 
-def environment(job: Job, folder: Path, outer: Mapping[str, str]) -> dict[str, str]:
-    """What the payload finds in its environment: ours without our secrets, our Python first, threads as cores."""
+def environment(job: Job, folder: Path, outer: Mapping[str, str], server: str = "") -> dict[str, str]:
+    """What the payload finds in its environment: ours without our secrets, our Python first, threads as cores.
+
+    `server` is where it fetches the sandbox.
+    """
     env = {key: value for key, value in outer.items() if not key.startswith(PRIVATE_PREFIXES)}
     cores = str(job.cores)
     return env | {
@@ -79,6 +82,7 @@ def environment(job: Job, folder: Path, outer: Mapping[str, str]) -> dict[str, s
         "PandaID": str(job.id),
         "PanDA_TaskID": str(job.task_id),
         "PanDA_AttemptNr": str(job.attempt),
+        "PanDA_Server": server,
         "OMP_NUM_THREADS": cores,
         "OPENBLAS_NUM_THREADS": cores,
     }
@@ -118,8 +122,17 @@ class Payload:
         return Ended(code if code >= 0 else 128 - code, usage.ru_maxrss)
 
 
-def exit_failure(exit_code: int, folder: Path) -> JobError:
-    """The error of a payload that ended with a code other than 0; its last words are taken from its stderr."""
+SAID_FAILURES = {"no_sandbox": Code.NO_SANDBOX, "bad_sandbox": Code.SETUP_FAILED}
+"""What a transform can say of its own failure, when the user's command is not to blame."""
+
+
+def exit_failure(exit_code: int, folder: Path, said: tuple[str, str] | None = None) -> JobError:
+    """The error of a payload that ended with a code other than 0; its last words are taken from its stderr.
+
+    `said` is the kind and the text of a failure in its report.
+    """
+    if said is not None and said[0] in SAID_FAILURES:
+        return JobError(SAID_FAILURES[said[0]], said[1])
     words = last_line(folder / "payload.stderr")
     how = f"ended with exit code {exit_code}"
     if exit_code > 128:

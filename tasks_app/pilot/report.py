@@ -78,6 +78,8 @@ def final_body(
     body["job_output_report"] = json.dumps(output_report(stored, payload))
     if payload.events is not None:
         body["n_events"] = payload.events
+    if payload.results is not None and not failure:
+        body["meta_data"] = {"results": payload.results}
     if progress.exit_code is not None:
         body["trans_exit_code"] = progress.exit_code
     if failure:

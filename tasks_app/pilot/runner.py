@@ -120,7 +120,8 @@ class _Run:
 
     def _run_payload(self, argv: list[str]) -> None:
         """Run it under watch. Raises JobError when it fails or is stopped; none of its processes is left either way."""
-        payload = payloads.Payload(argv, self.folder, payloads.environment(self.job, self.folder, os.environ))
+        environment = payloads.environment(self.job, self.folder, os.environ, self.settings.server)
+        payload = payloads.Payload(argv, self.folder, environment)
         log.info("payload.started pid=%d words=%d", payload.pid, len(argv))
         self.reporter.progress.start = payload.started
         gauge = Gauge(payload.family, self.folder)
@@ -139,7 +140,7 @@ class _Run:
         if stopped:
             raise JobError(stopped.code, stopped.diag)
         if ended.exit_code:
-            raise payloads.exit_failure(ended.exit_code, self.folder)
+            raise payloads.exit_failure(ended.exit_code, self.folder, read_report(self.folder).failure)
         # What a quick payload left on the disk counts, even if nobody saw it being written.
         if over := verdict(last, Limits(disk_mb=self.job.disk_mb)):
             raise JobError(over.code, over.diag)

@@ -9,12 +9,12 @@ import os
 import stat
 import tarfile
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tasks_app.pilot.copying import Copied, copy_new
-from tasks_app.pilot.errors import Code, JobError
+from tasks_app.pilot.errors import DIAG_LIMIT, Code, JobError
 from tasks_app.pilot.job import Output
 from tasks_app.pilot.storage import Place, place
 
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 LOG_MEMBERS = ("payload.stdout", "payload.stderr", "pilot.log", "jobReport.json")
 REPORT_LIMIT_BYTES = 10_000_000
+RESULTS_LIMIT_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,10 @@ class PayloadReport:
 
     events: int | None = None
     file_events: tuple[tuple[str, int], ...] = ()
+    results: Mapping[str, object] | None = None
+    """What a preprocessing step found, for the server."""
+    failure: tuple[str, str] | None = None
+    """Kind and text of a failure that is the transform's and not the user's."""
 
 
 def check_present(outputs: Sequence[Output], folder: Path) -> None:
@@ -113,7 +118,20 @@ def read_report(folder: Path) -> PayloadReport:
     return PayloadReport(
         _count(raw.get("nEvents")),
         tuple((lfn, number) for lfn, value in counts.items() if (number := _count(value)) is not None),
+        _results(raw.get("results")),
+        _failure(raw.get("failure")),
     )
+
+
+def _results(value: object) -> Mapping[str, object] | None:
+    """An object that is small enough to be reported."""
+    if not isinstance(value, dict) or len(json.dumps(value)) > RESULTS_LIMIT_BYTES:
+        return None
+    return value
+
+
+def _failure(value: object) -> tuple[str, str] | None:
+    return (str(value.get("kind")), str(value.get("text"))[:DIAG_LIMIT]) if isinstance(value, dict) else None
 
 
 def _count(value: object) -> int | None:

@@ -63,8 +63,12 @@ def with_results(params: TaskParams, results: Mapping[str, str]) -> TaskParams:
 
     Raises CannotRefine for a name that it did not find, ParamErrors when the result is no valid dictionary.
     """
-    raw = {name: value if name == "preproSpec" else _filled(value, results, name) for name, value in params.raw.items()}
-    return parse(raw)
+    return parse(fill_marks(params.raw, results))
+
+
+def fill_marks(raw: Mapping[str, Any], results: Mapping[str, str]) -> dict[str, Any]:
+    """The submitted dictionary with its marks replaced. Raises CannotRefine for a name that was not found."""
+    return {name: value if name == "preproSpec" else _filled(value, results, name) for name, value in raw.items()}
 
 
 def _filled(value: Any, results: Mapping[str, str], key: str) -> Any:

@@ -45,6 +45,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v1/pilot/update_job": {"POST": PILOT},
     "cache/schedconfig/<str:name>.all.json": {"GET": SITE_DATA},
     "cache/ddmendpoints.json": {"GET": SITE_DATA},
+    "cache/<str:name>": {"GET": NOTHING},
     "trf/user/<str:name>": {"GET": NOTHING},
     "api/v2/tasks/": {"GET": READ, "POST": SUBMIT},
     "api/v2/tasks/<bigint:pk>/": {"GET": READ},

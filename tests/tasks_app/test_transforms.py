@@ -5,48 +5,14 @@ from __future__ import annotations
 import ast
 import json
 import os
-import subprocess
-import sys
 import tarfile
-from collections.abc import Callable
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
 
-TRANSFORMS = Path(__file__).resolve().parents[2] / "tasks_app" / "transforms"
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    env = os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
-
-    def run(name: str, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [str(TRANSFORMS / name), *arguments], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == code, done.stderr
-        return done
-
-    return run
-
-
-def load(name: str) -> ModuleType:
-    """A transform as a module; nothing is written beside it."""
-    spec = spec_from_loader(name, SourceFileLoader(name, str(TRANSFORMS / name)))
-    assert spec and spec.loader
-    module = module_from_spec(spec)
-    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.dont_write_bytecode = before
-    return module
+from tests.tasks_app.transforms import TRANSFORMS, Run, load, read
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +23,6 @@ def generator() -> ModuleType:
 @pytest.fixture(scope="module")
 def detector() -> ModuleType:
     return load("zmumu_reconstruct")
-
-
-def read(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(path.read_text())
-    return content
 
 
 def invariant_mass(vectors: np.ndarray) -> np.ndarray:

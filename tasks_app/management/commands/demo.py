@@ -26,7 +26,7 @@ from jedisite.identity import issue_token
 from jedisite.management.commands.up import add_launch_arguments, prepare
 from jedisite.postgres import PostgresError
 from jedisite.supervisor import Event
-from tasks_app.demo.inputs import register_records, register_sources
+from tasks_app.demo.inputs import keep_sandbox, register_records, register_sources
 from tasks_app.demo.plan import DemoTask, tasks
 from tasks_app.demo.verify import Result, verify
 from tasks_app.models import Dataset, Job, Task
@@ -95,7 +95,8 @@ class Command(BaseCommand):
         whole = register_records(
             f"{base}.RECORDS", f"user.{USER}", settings.JEDI_HOME / "demo" / run, seed=int(time.time())
         )
-        for demo in tasks(USER, run, sources, whole):
+        sandbox = keep_sandbox(settings.JEDI_HOME / "demo" / run)
+        for demo in tasks(USER, run, sources, whole, sandbox, self.options.url):
             self.plan[_post_task(self.options.url, token, demo.params)] = demo
         connections.close_all()
 

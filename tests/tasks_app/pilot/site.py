@@ -30,6 +30,7 @@ class Site:
         self.commands: dict[int, str] = {}
         self.forbidden: set[int] = set()
         self.transforms: dict[str, str] = {}
+        self.sandboxes: dict[str, bytes] = {}
         self.refuse_all = False
         self.deaf = False
         self.changed = threading.Condition()
@@ -137,6 +138,10 @@ class Site:
             self.jobs.append(job | overrides)
         return number
 
+    def is_open(self, path: str) -> bool:
+        """Whether anybody may have it: payloads bear no token."""
+        return path.startswith("/told/") or path.removeprefix("/cache/") in self.sandboxes
+
     def answer(self, path: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
         """What the contract says; called with the condition held."""
         if path == "/api/v1/pilot/acquire_jobs":
@@ -158,6 +163,8 @@ class Site:
             return 200, _json({"SE": {"arprotocols": protocols}, "TAPE": {"arprotocols": {}}})
         if path == "/cache/schedconfig/Q.all.json":
             return 200, _json({"astorages": {"write_lan": ["SE"]}})
+        if path.removeprefix("/cache/") in self.sandboxes:
+            return 200, self.sandboxes[path.removeprefix("/cache/")]
         name = path.removeprefix("/trf/user/")
         if name in self.transforms:
             return 200, self.transforms[name].encode()
@@ -187,7 +194,7 @@ class _Handler(BaseHTTPRequestHandler):
             site.calls.append(self.path)
             if site.refuse_all or (site.deaf and self.path.endswith("/update_job")):
                 status, content = 503, b"busy"
-            elif not self.path.startswith("/told/") and self.headers["Authorization"] != f"Bearer {TOKEN}":
+            elif not site.is_open(self.path) and self.headers["Authorization"] != f"Bearer {TOKEN}":
                 status, content = 401, b"who are you?"
             else:
                 status, content = site.answer(self.path, body)
