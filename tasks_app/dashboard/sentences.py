@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tasks_app.dashboard import words
 from tasks_app.dashboard.progress import Progress
-from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, TaskStatus
+from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus, TaskStatus
 
 T = TaskStatus
 
@@ -59,18 +59,22 @@ def status_line(facts: TaskFacts) -> str:
         return head + _ended(facts, progress)
     parts = [progress] if progress else []
     running = sum(facts.jobs.get(status, 0) for status in JOB_AT_PILOT)
-    queued = sum(facts.jobs.get(status, 0) for status in JOB_QUEUED)
+    building = facts.jobs.get(JobStatus.DEFINED, 0)
+    queued = sum(facts.jobs.get(status, 0) for status in JOB_QUEUED) - building
     if running:
         where = f" at {words.plural(facts.sites, 'site')}" if facts.sites else ""
         parts.append(f"{words.plural(running, 'job')} {'runs' if running == 1 else 'run'}{where}")
     if queued:
         parts.append(f"{words.plural(queued, 'job')} {'waits' if queued == 1 else 'wait'} for a pilot")
+    if building:
+        waits = "waits for its library" if building == 1 else "wait for their library"
+        parts.append(f"{words.plural(building, 'job')} {waits} to be built")
     wait = WAITS.get(facts.status, "")
     if facts.status == T.PENDING:
         wait = _lower_first(facts.error_dialog or facts.last_reason or "it waits to be tried again").rstrip(".")
     if wait:
         parts.append(wait)
-    elif not running and not queued and facts.waits_for:
+    elif not running and not queued and not building and facts.waits_for:
         parts.append(f"no job is queued: {_lower_first(facts.waits_for).rstrip('.')}")
     elif not parts:
         parts.append("no job has been made yet")

@@ -21,6 +21,8 @@ KEPT = timedelta(days=7)
 """An older library is built anew."""
 FAILED_BUILDS = 3
 """So many failed builds, and none that went well, break the task."""
+_COMMAND = " -- "
+"""What follows is the user's own."""
 _ARCHIVE_OPTION = re.compile(r"(?<!\S)(-a\s+)(\"[^\"]*\"|'[^']*'|\S+)")
 
 
@@ -113,7 +115,7 @@ def archive_of(raw: Mapping[str, Any], command_line: str) -> str | None:
     if spec.get("tarBallViaDDM"):
         return None
     name = raw.get("fixedSandbox") or spec.get("archiveName")
-    found = _ARCHIVE_OPTION.search(command_line)
+    found = _ARCHIVE_OPTION.search(command_line.partition(_COMMAND)[0])
     if not spec and found is None:
         return None
     return str(name or (found[2].strip("\"'") if found else "")) or None
@@ -121,7 +123,10 @@ def archive_of(raw: Mapping[str, Any], command_line: str) -> str | None:
 
 def with_sandbox(command_line: str, sandbox: str | None) -> str:
     """The command line with another sandbox after `-a`."""
-    return _ARCHIVE_OPTION.sub(lambda found: found[1] + sandbox, command_line) if sandbox else command_line
+    if not sandbox:
+        return command_line
+    options, dashes, command = command_line.partition(_COMMAND)
+    return _ARCHIVE_OPTION.sub(lambda found: found[1] + sandbox, options) + dashes + command
 
 
 def dataset_name(task_id: int, now: datetime) -> str:

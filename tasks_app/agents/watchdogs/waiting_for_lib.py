@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from jedisite.agents import Pass, renew_lease
-from tasks_app.accounting.libraries import forgotten_libraries, settle
+from jedisite.agents import Pass
+from tasks_app.accounting.libraries import forgotten_libraries
+from tasks_app.agents.libraries import settle_all
 
 ME = "waiting_for_lib"
 WAITED = timedelta(minutes=60)
@@ -19,8 +20,5 @@ LIMIT = 50
 
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     found = forgotten_libraries((now or timezone.now()) - WAITED, limit)
-    moved = 0
-    for task_id, dataset_id in found:
-        renew_lease()
-        moved += settle(task_id, dataset_id, by=ME)
+    moved = settle_all(found, by=ME)
     return Pass(moved, f"of {len(found)} libraries" if found else "", more=len(found) == limit)

@@ -20,6 +20,10 @@ HALF = Progress(total=100, finished=50, failed=2, working=10)
             "Running: 50 of 100 files finished, 2 failed, 10 in jobs; 2 jobs run at 2 sites; 1 job waits for a pilot.",
         ),
         (
+            TaskFacts("running", Progress(4), {"activated": 1, "defined": 3}),
+            "Running: 0 of 4 files finished; 1 job waits for a pilot; 3 jobs wait for their library to be built.",
+        ),
+        (
             TaskFacts("running", Progress(10), waits_for="All 3 sites were skipped: 2 low memory, 1 site offline."),
             "Running: 0 of 10 files finished; no job is queued: "
             "all 3 sites were skipped: 2 low memory, 1 site offline.",
