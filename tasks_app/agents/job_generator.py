@@ -25,6 +25,8 @@ TASKS = 20
 JOBS_A_TASK = 20_000
 FULL_WAIT = timedelta(seconds=2)
 """Until a task whose sites are full is looked at again; a job that starts or ends makes room earlier."""
+UNREAD_WAIT = timedelta(seconds=30)
+"""Until a task is looked at again one of whose inputs has to be read first."""
 
 _HAS_WORK = """
 EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL AND d.status = 'ready'
@@ -79,6 +81,10 @@ def _conclude(task: Task, fence: int, turn: Turn) -> None:
             moves.release_task(task.id, fence, note=unplaced if (task.error_dialog or "") != unplaced else None)
         return
     wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
+    if turn.unread:
+        # Not pending: the feeder looks at the inputs of tasks that work.
+        moves.release_task(task.id, fence, wait=UNREAD_WAIT, note=turn.unread)
+        return
     if turn.waits_for:
         moves.set_aside(task.id, fence, by=ME, reason=turn.waits_for, wait=wait)
         return

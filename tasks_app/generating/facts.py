@@ -40,7 +40,7 @@ class TaskWork:
         self.rule = SplitRule.parse(task.split_rule)
         self.raw: dict[str, Any] = params_of(task.id)
         text = buildstep.with_sandbox(task.job_params_template.template, self.raw.get("fixedSandbox"))
-        self.template: JobParamsTemplate = compile_template(text)
+        self.template: JobParamsTemplate = compile_template(text, keep_order="OI" in self.rule or "DY" in self.rule)
         self.build = buildstep.build_step(self.raw)
         self.numbers = numbers_of(task)
         self.needs = needs_of(task, self.raw)

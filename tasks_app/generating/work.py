@@ -30,7 +30,7 @@ from tasks_app.generating.store import Part, Source, free_seeds, leave_out, stor
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.splitting.chunk import InputFile
-from tasks_app.splitting.limits import MOST_FILES, SplitLimits
+from tasks_app.splitting.limits import SplitLimits
 from tasks_app.splitting.plan import Candidate, Plan, plan
 
 FILES_A_STEP = 40_000
@@ -43,7 +43,8 @@ class Turn:
     """What came of one task's turn: jobs made, whether input is left, and the broker's verdict.
 
     `waits_for` is a sentence on why no jobs can be made although sites would take them. `unplaced` are the verdicts on
-    files that need more memory than the task's, by that memory, where no site takes their jobs.
+    files that need more memory than the task's, by that memory, where no site takes their jobs. `unread` says which input
+    has to be read before.
     """
 
     jobs: int
@@ -51,6 +52,7 @@ class Turn:
     verdict: Verdict
     waits_for: str = ""
     unplaced: dict[int, Verdict] = field(default_factory=dict)
+    unread: str = ""
 
 
 def masters_with_work(task_id: int) -> list[Dataset]:
@@ -69,7 +71,7 @@ def generate(
     unread = work.unread()
     if unread is not None:
         sentence = f"the input dataset {unread.name} is {unread.status}: its files have to be read first"
-        return Turn(0, True, Verdict(), sentence)
+        return Turn(0, True, Verdict(), unread=sentence)
     no_sandbox = sandboxes.lacking(work.raw, work.template.text)
     if no_sandbox:
         return Turn(0, True, Verdict(), no_sandbox)
@@ -118,8 +120,10 @@ class Making:
             return False
         row = work.row(master)
         jobs = self._most(usual.sites)
-        typical = work.typical_files(row, work.limits(usual.sites[0]))
-        limit = max(typical * (jobs + 1), MOST_FILES + 1)
+        limits = work.limits(usual.sites[0])
+        limit = work.typical_files(row, limits) * (jobs + 1)
+        if limits.files_per_job is None:
+            limit = max(limit, limits.max_files + 1)
         with transaction.atomic(), hot_cursor() as cursor:
             hold(cursor, work.task.id, work.fence)
             while True:
