@@ -174,6 +174,29 @@ def test_a_publisher_that_is_killed_after_sending_sends_again_under_the_same_ids
     assert broker.got[0] == broker.got[1]
 
 
+def test_two_publishers_give_each_message_one_place(broker: Broker) -> None:
+    made = one_task()
+    for number in range(60):
+        moves.move_task(made, "paused" if number % 2 == 0 else "registered", by="test")
+    start = threading.Barrier(2)
+
+    def work() -> None:
+        start.wait()
+        while messages.run(limit=10, now=NOW).items:
+            pass
+        connection.close()
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rows = list(OutMessage.objects.order_by("position"))
+    assert [row.position for row in rows] == list(range(1, 62))
+    assert [row.id for row in rows] == sorted(row.id for row in rows)
+    assert {m.message_id for m in broker.got} == {row.message_id for row in rows}
+
+
 def test_old_messages_are_deleted_but_the_last_place_is_kept() -> None:
     made = one_task()
     drive(Pilot())
