@@ -226,6 +226,10 @@ JOB_BUILD_FAILED: Final = _code(
     "Look at the log of the build job and mend what does not compile; the files are tried again meanwhile.",
     severity="error",
 )  # fmt: skip
+BUILD_FAILS_THERE: Final = _code(
+    "build_fails_there", "Sources cannot be built at the site", "policy", "site",
+    "Look at the logs of the build jobs there; a retry of the task tries the site again.",
+)  # fmt: skip
 PREPROCESSING_FAILED: Final = _code(
     "preprocessing_failed", "Preprocessing step failed", "state", "user",
     "Look at the log of the preprocessing job, mend its command, and retry the task.", severity="error",

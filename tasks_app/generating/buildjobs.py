@@ -8,22 +8,25 @@ locked the task's row, so that none is settled between the look and the jobs tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
 
 from brokerage_app.models import Queue
+from brokerage_app.needs import TaskNeeds
 from brokerage_app.resource_types import type_of_job
 from brokerage_app.snapshot import SiteView
-from jedisite.sql import numbers, take_ids
+from brokerage_app.verdict import Filter, Skip
+from jedisite.sql import hot_cursor, numbers, take_ids
+from tasks_app import codes
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import FileInfo, UnknownDatasetError
 from tasks_app.generating import buildstep
 from tasks_app.generating.builder import TaskFacts
 from tasks_app.generating.buildstep import BadBuildError, BuildStep, Library
-from tasks_app.models import Dataset, File, Job, JobFile, JobParams, JobStatusLog
+from tasks_app.models import Dataset, File, Job, JobFile, JobParams, JobStatusLog, Task
 from tasks_app.states import DatasetStatus, JobStatus
 
 ME = "job_generator"
@@ -58,6 +61,45 @@ def _usable(cursor: psycopg.Cursor[Any], task_id: int, step: BuildStep, place: s
     cursor.execute(_USABLE, {"task": task_id, "place": place[:60], "mark": step.mark, "since": since})
     row = cursor.fetchone()
     return Library(*row) if row else None
+
+
+_FAILING = """
+SELECT q.name, count(*) FROM jedi_datasets d
+  JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid AND c.type = 'lib'
+  JOIN queues q ON coalesce(q.storage_id, %(local)s) = d.destination
+ WHERE d.jeditaskid = %(task)s AND d.type = 'lib' AND d.attributes = %(mark)s AND d.creationtime >= %(since)s
+   AND c.jeditaskid = %(task)s AND c.status IN ('finished', 'failed')
+ GROUP BY q.name HAVING bool_and(c.status = 'failed') AND count(*) >= %(most)s
+"""
+
+
+def failing_sites(task: Task, step: BuildStep) -> dict[str, int]:
+    """Queues at whose place the step has failed so often, and never went well, since the task was started or retried."""
+    if task.start_time is None:
+        return {}
+    with hot_cursor() as cursor:
+        cursor.execute(
+            _FAILING,
+            {
+                "task": task.id,
+                "mark": step.mark,
+                "local": LOCAL,
+                "since": task.start_time,
+                "most": buildstep.FAILED_BUILDS,
+            },
+        )
+        return dict(cursor.fetchall())
+
+
+def builds_here(failing: Mapping[str, int]) -> Filter:
+    """A rule of the broker: no more jobs for sites at which the task's sources cannot be built."""
+
+    def rule(needs: TaskNeeds, site: SiteView) -> Skip | None:
+        if site.name not in failing:
+            return None
+        return Skip(site.name, codes.BUILD_FAILS_THERE, f"{failing[site.name]} builds of the task failed there")
+
+    return rule
 
 
 def _make(

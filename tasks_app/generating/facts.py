@@ -12,6 +12,7 @@ from brokerage_app.snapshot import SiteView
 from tasks_app.accounting.resource_typing import resource_table
 from tasks_app.generating import buildstep
 from tasks_app.generating.builder import OutputStream, TaskFacts
+from tasks_app.generating.buildjobs import failing_sites
 from tasks_app.generating.picker import DatasetRow
 from tasks_app.models import Dataset, OutputTemplate, Task
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
@@ -42,6 +43,7 @@ class TaskWork:
         text = buildstep.with_sandbox(task.job_params_template.template, self.raw.get("fixedSandbox"))
         self.template: JobParamsTemplate = compile_template(text, keep_order="OI" in self.rule or "DY" in self.rule)
         self.build = buildstep.build_step(self.raw)
+        self.failing_builds = failing_sites(task, self.build) if self.build is not None else {}
         self.numbers = numbers_of(task)
         self.needs = needs_of(task, self.raw)
         self.facts = _facts_of(task, self.rule, self.raw)

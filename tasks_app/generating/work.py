@@ -22,7 +22,7 @@ from tasks_app import sandboxes
 from tasks_app.feeding import hold
 from tasks_app.generating import companions
 from tasks_app.generating.builder import Builder
-from tasks_app.generating.buildjobs import library_for
+from tasks_app.generating.buildjobs import builds_here, library_for
 from tasks_app.generating.companions import Companion
 from tasks_app.generating.facts import TaskWork
 from tasks_app.generating.picker import Picked, chunk_of, pick
@@ -110,7 +110,10 @@ class Making:
 
     def verdict(self, memory_mb: int) -> Verdict:
         """The broker's word on jobs that want that memory, as the sites are filled now."""
-        return generic.broker(self.work.needs_with(memory_mb), self.sites.values(), generic.filters(self.floor))
+        rules = generic.filters(self.floor)
+        if self.work.failing_builds:
+            rules = (builds_here(self.work.failing_builds), *rules)
+        return generic.broker(self.work.needs_with(memory_mb), self.sites.values(), rules)
 
     def step(self, master: Dataset) -> bool:
         """One transaction: pick, divide over the sites, build, store. Returns whether another step makes sense."""

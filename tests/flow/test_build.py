@@ -7,7 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection, transaction
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -203,13 +205,25 @@ def test_builds_that_fail_at_one_place_do_not_break_a_task_that_works_at_another
     settings.JEDI_QUEUE_FLOOR = 4
     Queue.objects.filter(pk=SITE).update(storage=place("SE_A"))
     add_queue("SITE_B", storage=place("SE_B"))
-    made = build_task(files=30, maxAttempt=10, nFilesPerJob=3)
+    made = build_task(files=60, maxAttempt=10, nFilesPerJob=1)
 
     def plan(job: Described) -> str:
         return "failed" if is_build(job) and Job.objects.get(pk=job["PandaID"]).site == "SITE_B" else "finished"
 
     drive(Pilot(plan), Pilot(plan, site="SITE_B"))
     assert status(made) == "done"
+    assert len(builds(made, status="failed")) == 3, "after three failures the site gets no more jobs"
+    assert {job.site for job in runs(made, status="finished")} == {SITE}
+
+
+def test_the_page_of_a_waiting_job_names_the_job_that_it_waits_for(client: Client) -> None:
+    made = build_task(files=1)
+    build = until_built(made)
+    client.force_login(User.objects.create_user("grace"))
+    text = client.get(f"/jobs/{runs(made)[0].id}/").content.decode()
+    assert "The job waits for its library" in text
+    assert f'<a href="/jobs/{build.id}/">job {build.id}</a>, which is activated' in text
+    assert "waits for its library" not in client.get(f"/jobs/{build.id}/").content.decode()
 
 
 def test_killing_a_task_ends_the_build_and_the_jobs_that_wait() -> None:
