@@ -72,7 +72,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "output_counters",
-        "Counters of output and log datasets equal a recount of their files.",
+        "Counters of output and log datasets equal a recount of their files; after the end, nfiles counts what was made.",
         """
         SELECT d.jeditaskid, d.datasetid, d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed,
                r.files, r.finished, r.failed
@@ -81,8 +81,11 @@ INVARIANTS: tuple[Invariant, ...] = (
                       count(*) FILTER (WHERE c.status IN ('failed', 'cancelled')) AS failed
                  FROM jedi_dataset_contents c WHERE c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid) r
          WHERE d.type IN ('output', 'log', 'lib', 'pp_log')
-           AND (d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed)
-               IS DISTINCT FROM (r.files, r.files, r.files, r.finished, r.failed)""",
+           AND ((d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed)
+                IS DISTINCT FROM (r.files, r.files, r.finished, r.failed)
+                OR d.nfiles NOT BETWEEN r.finished AND r.files
+                OR (d.nfiles <> r.files AND EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = d.jeditaskid
+                                                       AND t.status IN ('ready', 'running') AND t.attemptnr = 0)))""",
     ),
     Invariant(
         "running_file_has_job",

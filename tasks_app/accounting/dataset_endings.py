@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
+from django.conf import settings
 from django.db import connection
-from django.utils import timezone
+from django.db.models import F
 
-from tasks_app.accounting import unmerged
+from tasks_app.accounting import output_check, unmerged
+from tasks_app.accounting.lifetimes import MERGED, Kind, ending_of
+from tasks_app.accounting.output_check import Findings
 from tasks_app.ddm import data_management
-from tasks_app.models import Dataset
+from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import OUTPUT_TYPES
+from tasks_app.refining.analysis import refine_analysis
+from tasks_app.refining.attributes import Attributes
+from tasks_app.refining.base import refiner_for
+from tasks_app.refining.production import refine_production
 from tasks_app.states import DatasetStatus, TaskStatus
 
 OUTPUT_STATUS: Final[dict[str, str]] = {
@@ -23,18 +31,68 @@ OUTPUT_STATUS: Final[dict[str, str]] = {
 """The last status of outputs and logs, by that of their task."""
 
 
-def end_datasets(task_id: int, status: str) -> None:
-    """Close the outputs of a task that ends as `status`, and give its datasets their last status."""
-    _end_outputs(task_id, status)
-    _end_inputs(task_id)
-    unmerged.end_datasets(task_id, timezone.now())
+SUCCEEDED = frozenset({TaskStatus.DONE, TaskStatus.FINISHED})
 
 
-def _end_outputs(task_id: int, status: str) -> None:
-    outputs = Dataset.objects.filter(task_id=task_id, type__in=OUTPUT_TYPES)
+def end_datasets(task: Task, status: str, now: datetime) -> Findings:
+    """Close the outputs of a task that ends as `status`, and give its datasets their last status.
+
+    Returns what was found to be wrong with the outputs; what no job made and what was made twice is gone by then.
+    """
+    found = Findings(task.id)
+    if settings.JEDI_CHECK_OUTPUTS != "off":
+        found = output_check.check(task.id)
+        output_check.mend(found)
+    _end_outputs(task, status, now)
+    _end_inputs(task.id)
+    unmerged.end_datasets(task.id, now)
+    return found
+
+
+def must_pause(task: Task, status: str, found: Findings) -> bool:
+    """Whether somebody is to look at the outputs before the task ends: they are not what its jobs have reported."""
+    return (
+        settings.JEDI_CHECK_OUTPUTS == "pause"
+        and status in SUCCEEDED
+        and task.gshare != "Test"
+        and (found.needs_people or bool(found.void_jobs))
+    )
+
+
+def kind_of(task: Task) -> Kind:
+    """Which rules hold for the outputs of a task: those of the refiner that took it."""
+    refiner = refiner_for(task.vo or "", task.prod_source_label or "", task.task_type or "")
+    return {refine_production: Kind.PRODUCTION, refine_analysis: Kind.ANALYSIS}.get(refiner, Kind.GENERIC)
+
+
+def _end_outputs(task: Task, status: str, now: datetime) -> None:
+    outputs = Dataset.objects.filter(task=task, type__in=OUTPUT_TYPES)
     data_management().close(list(outputs.values_list("name", flat=True)))
     # Libraries have the state that their builds left them.
-    outputs.exclude(type="lib").update(status=OUTPUT_STATUS[status], state="closed")
+    outputs.exclude(type="lib").update(status=OUTPUT_STATUS[status], state="closed", files=F("files_finished"))
+    _set_lifetimes(task, status, now)
+
+
+def _set_lifetimes(task: Task, status: str, now: datetime) -> None:
+    """Outputs that are not kept for ever get the time of their end, or are deleted at once."""
+    kind = kind_of(task)
+    for row in Dataset.objects.filter(task=task, type__in=["output", "log"]).order_by("id"):
+        ending = ending_of(kind, status, type=row.type, attributes=_on(row.attributes), files=row.files_finished)
+        if ending.delete:
+            data_management().delete([row.name])
+        elif ending.keep:
+            data_management().keep_until([row.name], now + ending.keep)
+    if task.processing_type == "merge" and status in SUCCEEDED and task.parent_id and task.parent_id != task.id:
+        merged = Dataset.objects.filter(task_id=task.parent_id, type="output")
+        read = Dataset.objects.filter(task=task, type="input").values_list("name", flat=True)
+        names = [row.name for row in merged.filter(name__in=list(read)) if "tr" in _on(row.attributes)]
+        data_management().keep_until(names, now + MERGED)
+
+
+def _on(attributes: str | None) -> frozenset[str]:
+    """The tokens of a dataset, without `tr` when it is switched off."""
+    given = Attributes.parse(attributes)
+    return given.tokens - {"tr"} if given.values.get("tr") == 0 else given.tokens
 
 
 def _end_inputs(task_id: int) -> None:

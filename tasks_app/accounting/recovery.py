@@ -24,7 +24,7 @@ from tasks_app.contents.changes import lose_where
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.models import Dataset, File, Task
-from tasks_app.models.dataset import OUTPUT_TYPES
+from tasks_app.models.dataset import OUTPUT_TYPES, UNMERGED_TYPES
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 
 ATTEMPTS_ADDED = 5
@@ -130,7 +130,7 @@ def recover(
         found.readers.update(_readers_of(cursor, readers, found))
         if dry_run:
             return found
-        _write(cursor, found, by=by)
+        _write(cursor, found)
         _tell_readers(cursor, readers, found)
         why = f"{len(found.lost)} lost outputs are made again" + (f": {reason}" if reason else "")
         _reopen(task, found, by=by, reason=why)
@@ -186,6 +186,7 @@ def _plan(cursor: psycopg.Cursor[Any], task: Task, names: Collection[str], datas
     )
     named = {output.file_id for output in lost}
     also = [LostOutput._make(row[:5]) for row in cursor.fetchall() if row[0] not in named]
+    jobs = sorted({*jobs, *_makers_of_merged(cursor, task.id, jobs)})
     cursor.execute(
         """SELECT c.fileid, c.datasetid, d.datasetname, c.lfn, c.type FROM job_files f
              JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
@@ -196,15 +197,21 @@ def _plan(cursor: psycopg.Cursor[Any], task: Task, names: Collection[str], datas
         {"task": task.id, "jobs": numbers(jobs)},
     )
     inputs = [InputAgain._make(row) for row in cursor.fetchall()]
-    merged = next((i for i in inputs if i.type.startswith("trn_")), None)
-    if merged is not None:
-        raise CannotRecoverError(
-            f"{lost[0].lfn} was merged from files like {merged.lfn}: a merged output cannot be made again by itself; "
-            "run the task again with all of its inputs"
-        )
     if not any(i.type in ("input", "pseudo_input") for i in inputs):
         raise CannotRecoverError(f"job {jobs[0]} has no input that could be processed again")
     return Recovery(task.id, task.status, lost, also, jobs, inputs)
+
+
+def _makers_of_merged(cursor: psycopg.Cursor[Any], task_id: int, jobs: Sequence[int]) -> list[int]:
+    """Jobs that made what these jobs have merged. All files of one of them were merged by the same job."""
+    cursor.execute(
+        """SELECT DISTINCT c.boundaryid FROM job_files f
+             JOIN jedi_dataset_contents c ON c.jeditaskid = f.jeditaskid AND c.datasetid = f.datasetid AND c.fileid = f.fileid
+            WHERE f.pandaid = ANY(%s::bigint[]) AND c.jeditaskid = %s AND c.type IN ('trn_output', 'trn_log')
+              AND c.boundaryid IS NOT NULL""",
+        [numbers(jobs), task_id],
+    )
+    return [job for (job,) in cursor.fetchall()]
 
 
 def _check_named(task: Task, scopes: Collection[str], rows: Sequence[tuple[Any, ...]]) -> None:
@@ -240,25 +247,15 @@ def _check_inputs(inputs: Sequence[InputAgain]) -> None:
             )
 
 
-def _write(cursor: psycopg.Cursor[Any], found: Recovery, *, by: str) -> None:
+def _write(cursor: psycopg.Cursor[Any], found: Recovery) -> None:
     """Outputs are lost, inputs are ready again, and the counters say so."""
-    outputs = [*found.lost, *found.also_lost]
     values = {
         "task": found.task_id,
-        "outputs": numbers(o.file_id for o in outputs),
         "inputs": numbers(i.file_id for i in found.inputs),
         "jobs": numbers(found.jobs),
         "more": ATTEMPTS_ADDED,
     }
-    cursor.execute(
-        """WITH gone AS (
-               UPDATE jedi_dataset_contents SET status = 'lost'
-                WHERE jeditaskid = %(task)s AND fileid = ANY(%(outputs)s::bigint[])
-               RETURNING fileid, datasetid, coalesce(nevents, 0) AS events)
-           SELECT datasetid, count(*), sum(events)::bigint FROM gone GROUP BY 1""",
-        values,
-    )
-    counts = [(dataset, 0, 0, files, events) for dataset, files, events in cursor.fetchall()]
+    lost = _lose(cursor, found.task_id, [*found.lost, *found.also_lost])
     cursor.execute(
         """WITH again AS (
                UPDATE jedi_dataset_contents c SET status = 'ready',
@@ -273,15 +270,47 @@ def _write(cursor: psycopg.Cursor[Any], found: Recovery, *, by: str) -> None:
            SELECT datasetid, count(*), sum(events)::bigint FROM again GROUP BY 1""",
         values,
     )
-    counts += [(dataset, files, events, 0, 0) for dataset, files, events in cursor.fetchall()]
+    again = [(dataset, files, events, 0, 0) for dataset, files, events in cursor.fetchall()]
     # A job whose outputs are gone counts for nothing: its inputs may be those of another finished job.
     cursor.execute(
-        """UPDATE job_files SET status = CASE WHEN type = 'output' THEN 'lost' ELSE 'again' END
-            WHERE pandaid = ANY(%(jobs)s::bigint[])
-              AND (fileid = ANY(%(outputs)s::bigint[]) OR fileid = ANY(%(inputs)s::bigint[]))""",
+        """UPDATE job_files SET status = 'again'
+            WHERE pandaid = ANY(%(jobs)s::bigint[]) AND fileid = ANY(%(inputs)s::bigint[])""",
         values,
     )
-    _count(cursor, sorted(counts))
+    _count(cursor, sorted(lost + again))
+    _remove([*found.lost, *found.also_lost])
+
+
+def lose_outputs(cursor: psycopg.Cursor[Any], task_id: int, outputs: Sequence[LostOutput]) -> None:
+    """Outputs that finished jobs had made are lost: in the books and in the catalogue. In the caller's transaction."""
+    if outputs:
+        _count(cursor, sorted(_lose(cursor, task_id, outputs)))
+        _remove(outputs)
+
+
+def _lose(
+    cursor: psycopg.Cursor[Any], task_id: int, outputs: Sequence[LostOutput]
+) -> list[tuple[int, int, int, int, int]]:
+    values = {
+        "task": task_id,
+        "outputs": numbers(o.file_id for o in outputs),
+        "jobs": numbers(sorted({o.job_id for o in outputs})),
+    }
+    cursor.execute(
+        """WITH gone AS (
+               UPDATE jedi_dataset_contents SET status = 'lost'
+                WHERE jeditaskid = %(task)s AND fileid = ANY(%(outputs)s::bigint[])
+               RETURNING fileid, datasetid, coalesce(nevents, 0) AS events),
+           noted AS (
+               UPDATE job_files SET status = 'lost'
+                WHERE pandaid = ANY(%(jobs)s::bigint[]) AND fileid = ANY(%(outputs)s::bigint[]))
+           SELECT datasetid, count(*), sum(events)::bigint FROM gone GROUP BY 1""",
+        values,
+    )
+    return [(dataset, 0, 0, files, events) for dataset, files, events in cursor.fetchall()]
+
+
+def _remove(outputs: Sequence[LostOutput]) -> None:
     by_dataset: dict[str, list[str]] = {}
     for output in outputs:
         by_dataset.setdefault(output.dataset, []).append(output.lfn)
@@ -294,7 +323,8 @@ def _count(cursor: psycopg.Cursor[Any], counts: Sequence[tuple[int, ...]]) -> No
     ids = [row[0] for row in counts]
     cursor.execute("SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [ids])
     cursor.execute(
-        """UPDATE jedi_datasets d SET status = 'ready', nfilesfinished = nfilesfinished - n.again - n.lost,
+        """UPDATE jedi_datasets d SET status = CASE WHEN n.again > 0 THEN 'ready' ELSE status END,
+                  nfilesfinished = nfilesfinished - n.again - n.lost,
                   nfilesused = nfilesused - n.again, nfilesmissing = nfilesmissing + n.lost,
                   neventsused = greatest(0, coalesce(neventsused, 0) - n.events - n.lost_events),
                   modificationtime = clock_timestamp()
@@ -339,7 +369,7 @@ def _tell_readers(cursor: psycopg.Cursor[Any], readers: Sequence[int], found: Re
 def _reopen(task: Task, found: Recovery, *, by: str, reason: str) -> None:
     """The outputs take files again, and a task that had ended goes through rerefine to ready (lifecycle 3.2)."""
     ids = {o.dataset_id for o in (*found.lost, *found.also_lost)}
-    outputs = Dataset.objects.filter(task=task, type__in=["output", "log"]) if found.reopens else (
+    outputs = Dataset.objects.filter(task=task, type__in=["output", "log", *UNMERGED_TYPES]) if found.reopens else (
         Dataset.objects.filter(pk__in=ids)
     )  # fmt: skip
     outputs.update(status=DatasetStatus.READY, state="open")

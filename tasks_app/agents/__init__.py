@@ -21,6 +21,7 @@ def register() -> None:
     )
     from tasks_app.agents.watchdogs import (
         archive,
+        expired_datasets,
         job_timeouts,
         lost_jobs,
         old_messages,
@@ -56,6 +57,12 @@ def register() -> None:
         "waiting_for_lib", waiting_for_lib.run, period_s=300, title="Finds jobs that wait for a build that has ended"
     )
     agents.register("archive", archive.run, period_s=300, title="Moves old jobs to the archive")
+    agents.register(
+        "expired_datasets",
+        expired_datasets.run,
+        period_s=600,
+        title="Deletes outputs that were to be kept for a time only",
+    )
     agents.register("messages", messages.run, period_s=2, title="Publishes changes of states")
     agents.register("message_processor", message_processor.run, period_s=5, title="Obeys messages of other systems")
     agents.register("notification", notification.run, period_s=10, title="Mails owners when their tasks end or stop")

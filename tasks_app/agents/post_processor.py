@@ -13,11 +13,12 @@ from jedisite.agents import Pass, owner
 from tasks_app import codes, moves
 from tasks_app.accounting.books import books_of
 from tasks_app.accounting.children import settle_children
-from tasks_app.accounting.dataset_endings import end_datasets
+from tasks_app.accounting.dataset_endings import end_datasets, must_pause
 from tasks_app.accounting.endings import end_jobs, open_jobs
 from tasks_app.accounting.errors import errors_of
 from tasks_app.accounting.final import error_summary, final_verdict
 from tasks_app.generating import prepro
+from tasks_app.accounting.output_check import Findings
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.states import DatasetStatus, TaskStatus
@@ -96,9 +97,13 @@ def finish(task_id: int, fence: int) -> None:
     if ended.status == TaskStatus.EXHAUSTED:
         _exhaust(task, ended)
         return
-    end_datasets(task_id, ended.status)
+    now = timezone.now()
+    found = end_datasets(task, ended.status, now)
+    if must_pause(task, ended.status, found):
+        _pause(task, ended, found)
+        return
     moves.move_task(
-        task_id, ended.status, by=ME, reason=ended.reason, end_time=timezone.now(), error_dialog=_dialog(task, ended),
+        task_id, ended.status, by=ME, reason=ended.reason, end_time=now, error_dialog=_dialog(task, ended, found),
         old_status=None, progress=_progress(task_id),
     )  # fmt: skip
     settle_children(task_id, ended.status, by=ME)
@@ -112,11 +117,21 @@ def _exhaust(task: Task, ended: _Ended) -> None:
     settle_children(task.id, ended.status, by=ME)
 
 
-def _dialog(task: Task, ended: _Ended) -> str | None:
+def _pause(task: Task, ended: _Ended, found: Findings) -> None:
+    """The outputs are not what the jobs have reported: somebody looks at them, and a resume ends the task."""
+    reason = "its outputs are to be looked at: " + "; ".join(found.sentences())
+    moves.move_task(
+        task.id, TaskStatus.PAUSED, by=ME, reason=reason, end_time=timezone.now(), error_dialog=reason,
+        old_status=ended.status, progress=_progress(task.id),
+    )  # fmt: skip
+
+
+def _dialog(task: Task, ended: _Ended, found: Findings | None = None) -> str | None:
     """The sentence that the page of an ended task shows."""
     if ended.status == TaskStatus.BROKEN:
         return task.error_dialog
-    parts = [part for part in (ended.remark, error_summary(errors_of(task.id), ended.status)) if part]
+    wrong = "; ".join(found.sentences()) if found and found.needs_people else ""
+    parts = [part for part in (ended.remark, wrong, error_summary(errors_of(task.id), ended.status)) if part]
     return ". ".join(parts) or (task.error_dialog if ended.status != TaskStatus.DONE else None)
 
 

@@ -23,6 +23,7 @@ from tasks_app.models.dataset import MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params.schema import ParamErrors, parse
 from tasks_app.params.schema import TaskParams as Params
 from tasks_app.preprocessed import results_of
+from tasks_app.refining.attributes import Attributes
 from tasks_app.refining.base import (
     CannotRefine,
     DatasetSpec,
@@ -161,6 +162,7 @@ def _store(task_id: int, fence: int, refined: Refined) -> None:
     )
     JobParamsTemplate.objects.update_or_create(task_id=task_id, defaults={"template": refined.job_params_template})
     register_outputs(task_id, rows)
+    mark_transient(refined)
     columns: dict[str, Any] = {
         ATTRIBUTES[name]: value for name, value in refined.task.items() if name not in SET_BY_MOVES
     }
@@ -212,6 +214,19 @@ def register_outputs(task_id: int, rows: Iterable[Dataset]) -> None:
             by_container.setdefault(row.container_name, []).append(row.name)
     for container, names in by_container.items():
         data_management().add_to_container(container, names, task_id=task_id)
+
+
+def mark_transient(refined: Refined) -> None:
+    """Outputs of the parent that this task makes superfluous need not be kept for ever."""
+    if not refined.transient:
+        return
+    made = Dataset.objects.select_for_update().filter(
+        task_id=refined.task["parent_tid"], type__in=OUTPUT_TYPES, name__in=refined.transient
+    )
+    for row in made.order_by("id"):
+        if "tr" not in Attributes.parse(row.attributes):
+            row.attributes = ",".join(filter(None, [row.attributes, "tr=1"]))
+            row.save(update_fields=["attributes"])
 
 
 def _columns_of(spec: DatasetSpec, before: list[Dataset]) -> dict[str, Any]:

@@ -23,11 +23,15 @@ class FileInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """A dataset or container as data management knows it. `open`: files, or datasets with files, may still be added."""
+    """A dataset or container as data management knows it. `open`: files, or datasets with files, may still be added.
+
+    `made_by_task`: the task for which it was registered; None when a user did that.
+    """
 
     name: str
     open: bool
     files: int
+    made_by_task: int | None = None
 
 
 class NewFile(NamedTuple):

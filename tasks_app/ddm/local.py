@@ -52,7 +52,7 @@ class LocalCatalogue:
         members = CatalogueDataset.objects.filter(containers=found) if found.is_container else [found]
         is_open = found.open or any(member.open for member in members)
         files = CatalogueFile.objects.filter(dataset__in=members).count()
-        return DatasetInfo(found.name, is_open, files)
+        return DatasetInfo(found.name, is_open, files, found.made_by_task)
 
     def list_files(self, dataset: str, page: int = 50_000, *, all_attempts: bool = False) -> Iterator[list[FileInfo]]:
         for name in self.constituents(dataset):
@@ -70,7 +70,7 @@ class LocalCatalogue:
             [CatalogueDataset(name=name, scope=scope, made_by_task=task_id, open=True) for name in names],
             update_conflicts=True,
             unique_fields=["name"],
-            update_fields=["open"],
+            update_fields=["open", "expires"],
         )
         CatalogueDataset.objects.filter(members__name__in=names, open=False).update(open=True)
 

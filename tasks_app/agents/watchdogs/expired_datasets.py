@@ -1,0 +1,29 @@
+"""Watch dog: datasets that tasks made and that need not be kept any longer are deleted with their files."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+
+from jedisite.agents import Pass
+from tasks_app.ddm import data_management
+from tasks_app.models import CatalogueDataset, Dataset
+from tasks_app.states import TASK_FINAL
+
+LIMIT = 20
+
+
+@transaction.atomic
+def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
+    """Delete closed datasets of ended times, but for those that a task still reads. What users registered stays."""
+    readers = Dataset.objects.filter(name=OuterRef("name"), type="input").exclude(task__status__in=list(TASK_FINAL))
+    expired = CatalogueDataset.objects.filter(
+        ~Exists(readers), expires__lt=now or timezone.now(), open=False, made_by_task__isnull=False
+    )
+    rows = expired.order_by("id").select_for_update(skip_locked=True)[:limit]
+    names = [row.name for row in rows]
+    data_management().delete(names)
+    return Pass(len(names), ", ".join(names)[:500], more=len(names) == limit)

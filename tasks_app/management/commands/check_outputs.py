@@ -1,0 +1,36 @@
+"""`manage.py check_outputs TASK`: what the catalogue has of a task's outputs against what its books say."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from tasks_app.accounting import output_check
+from tasks_app.models import Task
+
+
+class Command(BaseCommand):
+    help = "Compare the outputs of a task with the catalogue. Exits with 1 when something is wrong."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("task", type=int)
+        parser.add_argument("--mend", action="store_true", help="remove what no job made and what is there twice")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not Task.objects.filter(pk=options["task"]).exists():
+            raise CommandError(f"there is no task {options['task']}")
+        found = output_check.check(options["task"])
+        removed = output_check.mend(found) if options["mend"] else 0
+        if options["json"]:
+            self.stdout.write(json.dumps({"ok": found.is_clean, "removed": removed, **asdict(found)}))
+        else:
+            for line in found.sentences():
+                self.stdout.write(line)
+            self.stdout.write(f"{removed} files were removed" if options["mend"] else "nothing was changed")
+        if not found.is_clean:
+            raise SystemExit(1)
