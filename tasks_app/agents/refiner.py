@@ -162,7 +162,8 @@ def _store(task_id: int, fence: int, refined: Refined) -> None:
     )
     JobParamsTemplate.objects.update_or_create(task_id=task_id, defaults={"template": refined.job_params_template})
     register_outputs(task_id, rows)
-    mark_transient(refined)
+    parent_id = Task.objects.values_list("parent_id", flat=True).get(pk=task_id)
+    mark_transient(refined, parent_id)
     columns: dict[str, Any] = {
         ATTRIBUTES[name]: value for name, value in refined.task.items() if name not in SET_BY_MOVES
     }
@@ -216,12 +217,12 @@ def register_outputs(task_id: int, rows: Iterable[Dataset]) -> None:
         data_management().add_to_container(container, names, task_id=task_id)
 
 
-def mark_transient(refined: Refined) -> None:
+def mark_transient(refined: Refined, parent_id: int | None) -> None:
     """Outputs of the parent that this task makes superfluous need not be kept for ever."""
-    if not refined.transient:
+    if not refined.transient or parent_id is None:
         return
     made = Dataset.objects.select_for_update().filter(
-        task_id=refined.task["parent_tid"], type__in=OUTPUT_TYPES, name__in=refined.transient
+        task_id=parent_id, type__in=OUTPUT_TYPES, name__in=refined.transient
     )
     for row in made.order_by("id"):
         if "tr" not in Attributes.parse(row.attributes):
