@@ -17,8 +17,8 @@ from tasks_app.accounting.dataset_endings import end_datasets, must_pause
 from tasks_app.accounting.endings import end_jobs, open_jobs
 from tasks_app.accounting.errors import errors_of
 from tasks_app.accounting.final import error_summary, final_verdict
-from tasks_app.generating import prepro
 from tasks_app.accounting.output_check import Findings
+from tasks_app.generating import prepro
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.states import DatasetStatus, TaskStatus

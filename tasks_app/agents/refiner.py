@@ -171,7 +171,10 @@ def _store(task_id: int, fence: int, refined: Refined) -> None:
     columns["resource_type"] = resource_type(task["corecount"], task["ramcount"], task["ramunit"], task["baseramcount"])
     to, reason = TaskStatus.DEFINED, "parameters are refined"
     if prepro.seed(task_id):
-        to, reason = TaskStatus.TOPREPROCESS, "the preprocessing step is refined; what it finds completes the parameters"
+        to, reason = (
+            TaskStatus.TOPREPROCESS,
+            "the preprocessing step is refined; what it finds completes the parameters",
+        )
     moves.move_task(task_id, to, by=ME, reason=reason, error_dialog=None, **columns)
 
 

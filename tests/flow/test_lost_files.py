@@ -283,3 +283,21 @@ def test_the_owner_recovers_lost_files_over_the_api_and_others_may_not(api: Call
     assert status(made) == "ready"
     drive(Pilot())
     assert status(made) == "done"
+
+
+def test_a_lost_file_that_was_merged_is_made_again_from_the_inputs_of_all_that_was_in_it() -> None:
+    add_dataset("lab.in", 4)
+    spec = {"transPath": "merge", "jobParameters": "--in ${TRN_OUTPUT0/L} --out ${OUTPUT0} --logs ${TRN_LOG0/L}"}
+    made = submit(
+        parameters("lab.m", reads("lab.in"), nFilesPerJob=1, mergeOutput=True, mergeSpec=spec, nFilesPerMergeJob=2)
+    )
+    drive(Pilot())
+    assert status(made) == "done"
+    merged = outputs("lab.m.out")
+    assert len(merged) == 2
+    found = recover(made, merged[:1], by="olga")
+    assert (len(found.jobs), len(found.inputs)) == (3, 2), "the merge job and the two whose files it merged"
+    assert counters(made) == (4, 2, 2, 0)
+    drive(Pilot())
+    assert (status(made), counters(made)) == ("done", (4, 4, 4, 0))
+    assert len(outputs("lab.m.out")) == 2 and merged[0] not in outputs("lab.m.out")
