@@ -142,6 +142,25 @@ INVARIANTS: tuple[Invariant, ...] = (
          WHERE c.fileid IS NULL OR c.status <> 'ready' OR c.keeptrack <> 1 OR {_NO_ATTEMPT_LEFT}""",
     ),
     Invariant(
+        "retry_is_behind_cursor",
+        "A file that waits to be tried again is not in front of the cursor: it would be picked twice.",
+        """
+        SELECT r.jeditaskid, r.datasetid, r.fileid, d.pick_cursor FROM file_retries r
+          JOIN jedi_datasets d ON d.datasetid = r.datasetid
+         WHERE d.type IN ('input', 'pseudo_input') AND d.pick_cursor > 0 AND r.fileid > d.pick_cursor""",
+    ),
+    Invariant(
+        "ranges_do_not_overlap",
+        "No event of a primary input is in two ranges.",
+        """
+        SELECT * FROM (
+            SELECT c.jeditaskid, c.datasetid, c.lfn, c.startevent,
+                   lag(c.endevent) OVER (PARTITION BY c.jeditaskid, c.datasetid, c.lfn ORDER BY c.startevent, c.fileid) AS before
+              FROM jedi_dataset_contents c JOIN jedi_datasets d ON d.datasetid = c.datasetid AND d.masterid IS NULL
+             WHERE c.type = 'input' AND c.startevent IS NOT NULL) r
+         WHERE startevent <= before""",
+    ),
+    Invariant(
         "no_file_forgotten",
         "A ready file that was picked before waits to be tried again, unless its task has ended.",
         f"""

@@ -40,6 +40,13 @@ BREAKS: dict[str, str] = {
     "retry_is_ready": f"""
         INSERT INTO file_retries (fileid, jeditaskid, datasetid)
         SELECT fileid, jeditaskid, datasetid FROM jedi_dataset_contents WHERE fileid = {_A_FINISHED}""",
+    "retry_is_behind_cursor": f"""
+        WITH again AS (
+            INSERT INTO file_retries (fileid, jeditaskid, datasetid)
+            SELECT fileid, jeditaskid, datasetid FROM jedi_dataset_contents WHERE fileid = {_A_RUNNING})
+        UPDATE jedi_datasets SET pick_cursor = 1 WHERE {_INPUT}""",
+    "ranges_do_not_overlap": f"""
+        UPDATE jedi_dataset_contents SET lfn = 'the same', startevent = fileid, endevent = fileid + 5 WHERE {_INPUT}""",
     "no_file_forgotten": f"UPDATE jedi_dataset_contents SET status = 'ready' WHERE fileid = {_A_RUNNING}",
     "pending_means_growing": f"UPDATE jedi_dataset_contents SET status = 'pending' WHERE fileid = {_A_RUNNING}",
     "ended_job_has_end": f"UPDATE jobs SET endtime = NULL WHERE pandaid = {_ENDED_JOB}",
