@@ -29,18 +29,21 @@ CHUNK = 1024 * 1024
 
 _WHOLE = {NewFile._fields.index("size"), NewFile._fields.index("events")}
 
-# A file that was made again: its name has a serial number, an extension, and the number of the attempt.
-_BASE = r"^(.*[0-9]{5,}\.[A-Za-z].*)\.([0-9]{1,3})$"
+# A file that was made again: its name has a serial number, an extension, and the number of the attempt. Names are taken
+# apart without patterns first: of most datasets no two names differ in such a number only.
+_BASE = r"[0-9]{5,}\.[A-Za-z]"
 _OLDER_ATTEMPTS = """
-WITH again AS (
-    SELECT f.dataset_id, f.lfn, m[1] AS base, m[2]::int AS attempt
-      FROM catalogue_files f JOIN catalogue_datasets d ON d.id = f.dataset_id, regexp_match(f.lfn, %(base)s) m
-     WHERE d.name = %(name)s AND right(f.lfn, 1) BETWEEN '0' AND '9' AND m IS NOT NULL),
-ranked AS (
-    SELECT lfn, row_number() OVER (PARTITION BY base ORDER BY attempt DESC, lfn DESC) AS place FROM again)
-SELECT lfn FROM ranked WHERE place > 1
+WITH numbered AS MATERIALIZED (
+    SELECT f.dataset_id, f.lfn, left(f.lfn, length(s.stem) - 1) AS base, substr(f.lfn, length(s.stem) + 1)::int AS attempt
+      FROM catalogue_files f JOIN catalogue_datasets d ON d.id = f.dataset_id,
+           LATERAL (SELECT rtrim(f.lfn, '0123456789') AS stem OFFSET 0) s
+     WHERE d.name = %(name)s AND right(f.lfn, 1) BETWEEN '0' AND '9' AND right(s.stem, 1) = '.'
+       AND length(f.lfn) - length(s.stem) <= 3),
+several AS MATERIALIZED (SELECT base, max(attempt) AS last FROM numbered GROUP BY base HAVING count(*) > 1)
+SELECT n.lfn FROM several b JOIN numbered n USING (base) WHERE n.attempt < b.last AND base ~ %(base)s
 UNION
-SELECT f.lfn FROM again a JOIN catalogue_files f ON f.dataset_id = a.dataset_id AND f.lfn = a.base
+SELECT f.lfn FROM numbered n JOIN catalogue_files f ON f.dataset_id = n.dataset_id AND f.lfn = n.base
+ WHERE f.lfn ~ %(base)s
 """
 
 
