@@ -18,7 +18,7 @@ from tasks_app.accounting.books import is_production
 from tasks_app.accounting.errors import errors_of
 from tasks_app.messaging.summary import LONGEST_COMMAND_LINE, SHOWN_SITES, Ended, Output, error_line
 from tasks_app.models import Dataset, Job, JobArchive, Notification, Task, TaskParams
-from tasks_app.models.dataset import INPUT_TYPES, OUTPUT_TYPES
+from tasks_app.models.dataset import INPUT_TYPES
 
 
 class NoMailError(Exception):
@@ -78,7 +78,7 @@ def facts_of(notification: Notification) -> Ended:
     sums = Dataset.objects.filter(task=task, type__in=INPUT_TYPES, master_id=None).aggregate(
         files=Sum("files"), finished=Sum("files_finished"), failed=Sum("files_failed")
     )
-    outputs = Dataset.objects.filter(task=task, type__in=OUTPUT_TYPES, files_finished__gt=0).order_by("-type", "id")
+    outputs = Dataset.objects.filter(task=task, type__in=("output", "log"), files_finished__gt=0).order_by("-type", "id")
     return Ended(
         task_id=task.id,
         name=task.name or "",
