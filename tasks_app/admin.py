@@ -21,7 +21,7 @@ from tasks_app import (
 from tasks_app.admin_commands import ACTIONS
 from tasks_app.states import JOB_FINAL, JOB_OPEN, DatasetStatus, FileStatus, JobStatus
 
-FILE_TYPES = ("input", "pseudo_input", "output", "log", "lib")
+FILE_TYPES = ("input", "pseudo_input", "output", "log", "lib", "trn_output", "trn_log")
 RELATED = (
     ("datasets", "dataset", "task_id"),
     ("files", "file", "task_id"),

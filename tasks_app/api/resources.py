@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins, status
 from rest_framework.response import Response
 
@@ -24,6 +24,7 @@ from tasks_app.api import serializers as s
 from tasks_app.api.base import Resource, check_command_right
 from tasks_app.filtersets import FileFilter, JobFilter, TaskFilter
 from tasks_app.models import Command, Dataset, File, Job, JobArchive, Task, TaskParams, TaskStatusLog
+from tasks_app.models.dataset import UNMERGED_TYPES
 from tasks_app.params.schema import ParamErrors, describe
 from tasks_app.submitting import OpenTaskExistsError
 
@@ -113,13 +114,22 @@ class TaskParamsViewSet(OfTask):
         return Response(get_object_or_404(TaskParams, pk=task_id).params)
 
 
+UNMERGED = OpenApiParameter("unmerged", OpenApiTypes.BOOL, description="list datasets of unmerged files, too")
+
+
+@extend_schema_view(list=extend_schema(parameters=[UNMERGED]))
 class TaskDatasetViewSet(mixins.ListModelMixin, OfTask):
-    """Datasets of a task with their counters."""
+    """Datasets of a task with their counters; those of unmerged files only if asked for."""
 
     rights = {"list": Right.READ}
     queryset = Dataset.objects.all()
     serializer_class = s.DatasetSerializer
     pagination_class = OldestFirst
+
+    def of_task(self, task: Task) -> QuerySet[Any]:
+        found = super().of_task(task)
+        asked = self.request.query_params.get("unmerged", "").lower() in ("1", "true")
+        return found if asked else found.exclude(type__in=UNMERGED_TYPES)
 
 
 ARCHIVED = OpenApiParameter("archived", OpenApiTypes.BOOL, description="list the archive instead of the living jobs")

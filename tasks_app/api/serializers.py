@@ -25,7 +25,7 @@ from tasks_app.models import (
     Task,
     TaskStatusLog,
 )
-from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.models.job import JobColumns
 from tasks_app.states import TaskCommand
 
@@ -76,7 +76,7 @@ class VerdictSerializer(serializers.ModelSerializer[VerdictRecord]):
 
 
 class TaskSerializer(serializers.ModelSerializer[Task]):
-    """One task with all its columns, and what stands around it. `datasets` are the first 200."""
+    """One task with all its columns, and what stands around it. `datasets` are the first 200, without those of unmerged files."""
 
     progress = serializers.SerializerMethodField()
     datasets = serializers.SerializerMethodField()
@@ -99,7 +99,8 @@ class TaskSerializer(serializers.ModelSerializer[Task]):
 
     @extend_schema_field(DatasetSerializer(many=True))
     def get_datasets(self, task: Task) -> Any:
-        return DatasetSerializer(self._datasets(task)[:MOST_DATASETS], many=True).data
+        shown = [d for d in self._datasets(task) if d.type not in UNMERGED_TYPES]
+        return DatasetSerializer(shown[:MOST_DATASETS], many=True).data
 
     def get_jobs(self, task: Task) -> dict[str, int]:
         """Numbers of jobs by status, archived ones included."""

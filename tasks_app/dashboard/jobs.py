@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from jedisite.identity import Right, needs
-from tasks_app.dashboard import errors, pages, storage
+from tasks_app.dashboard import errors, merging, pages, storage
 from tasks_app.filtersets import JobFilter
 from tasks_app.models import (
     File,
@@ -31,6 +31,7 @@ from tasks_app.states import JOB_FINAL, JobStatus
 REFRESH_S = 5
 FILES = 200
 SHOWN_BYTES = 24_000
+_HAS_LOG = JOB_FINAL | {JobStatus.MERGING}
 
 
 @needs(Right.READ)
@@ -65,6 +66,7 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
         "job": job,
         "error": error_of(job),
         "waits_for": _waits_for(job),
+        "merging": merging.of_job(job),
         "log": JobStatusLog.objects.filter(job_id=job_id).order_by("id")[:200],
         "files": files[:FILES],
         "more_files": len(files) > FILES,
@@ -76,6 +78,7 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
         "efficiency": _efficiency_percent(job, now),
         "queued_s": (job.start_time - job.creation_time).total_seconds() if job.start_time else None,
         "final": job.status in JOB_FINAL,
+        "has_log": job.status in _HAS_LOG,
         "seconds": REFRESH_S,
         "now": now,
     }
@@ -87,12 +90,12 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
 def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
     """The ends of what the payload and the pilot wrote, read from the log file in the storage element."""
     job = _job(job_id)
-    log_file = JobFile.objects.filter(job_id=job_id, type="log").order_by("id").first()
+    log_file = JobFile.objects.filter(job_id=job_id, type__in=("log", "trn_log")).order_by("id").first()
     texts: list[storage.Tail] = []
     problem = ""
     if log_file is None:
         problem = "The job has no log file."
-    elif job.status not in JOB_FINAL:
+    elif job.status not in _HAS_LOG:
         problem = "The log is there when the job has ended."
     else:
         try:
@@ -135,7 +138,7 @@ def _waits_for(job: JobColumns) -> Job | None:
 
 def _attempts(job_id: int) -> list[dict[str, Any]]:
     """The jobs of the same attempt chain with their states, oldest first; empty when it stands alone."""
-    near = list(JobRetryHistory.objects.filter(Q(old_job_id=job_id) | Q(new_job_id=job_id))[:200])
+    near = list(JobRetryHistory.objects.exclude(relation_type="merge").filter(Q(old_job_id=job_id) | Q(new_job_id=job_id))[:200])
     if not near:
         return []
     origins = {link.origin_job_id for link in near if link.origin_job_id}

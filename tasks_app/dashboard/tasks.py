@@ -17,7 +17,7 @@ from tasks_app.dashboard import commands, pages, progress, queries, sentences
 from tasks_app.dashboard.histograms import ENDING
 from tasks_app.filtersets import TaskFilter
 from tasks_app.models import Command, Dataset, OutputTemplate, PeriodicTask, Task, TaskParams, TaskStatusLog
-from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.states import TaskStatus
 
@@ -59,7 +59,9 @@ def _awaited(verdict: VerdictRecord | None, schedule: PeriodicTask | None) -> st
 def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
     """One task: what it does, how far it is, and what went wrong."""
     task = get_object_or_404(Task.objects.select_related("work_queue"), pk=task_id)
-    datasets = list(Dataset.objects.of_task(task_id)[: DATASETS + 1])
+    unmerged = Dataset.objects.of_task(task_id).filter(type__in=UNMERGED_TYPES).count()
+    asked = Dataset.objects.of_task(task_id)
+    datasets = list((asked if "unmerged" in request.GET else asked.shown())[: DATASETS + 1])
     masters = [d for d in datasets if d.type in INPUT_TYPES and d.master_id is None]
     ranged = _ranged(task, masters)
     log = list(TaskStatusLog.objects.filter(task_id=task_id).order_by("-id")[:LOG_LINES])
@@ -85,6 +87,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "line": sentences.status_line(facts),
         "progress": done,
         "datasets": [(dataset, ranged.get(dataset.id)) for dataset in datasets[:DATASETS]],
+        "unmerged": 0 if "unmerged" in request.GET else unmerged,
         "more_datasets": len(datasets) > DATASETS,
         "matrix": matrix,
         "errors": queries.error_groups(task_id),

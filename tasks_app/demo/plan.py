@@ -16,6 +16,8 @@ Z_MASS_GEV = 91.19
 PRIMES_BELOW, PRIMES = 1_000_000, 78_498
 BUILD = "cc -O2 -o count count.c || { cp count.sh count && chmod +x count; }"
 """Where there is no C compiler, the same as a script."""
+MERGED_SOURCES = 40
+"""Source files of the task whose outputs are merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,8 @@ def tasks(user: str, run: str, sources: int, whole_records: int, sandbox: str, u
     `sandbox` is the archive with the program that counts primes, kept by the site at `url`.
     """
     base = f"user.{user}.{run}"
-    steps = ("evgen", "reco", "zmass", "sources", "checksums", "primes")
-    evgen, reco, merge, code, checks, primes = (f"{base}.{step}" for step in steps)
+    steps = ("evgen", "reco", "zmass", "sources", "checksums", "primes", "merged")
+    evgen, reco, merge, code, checks, primes, merged = (f"{base}.{step}" for step in steps)
     return [
         DemoTask(
             evgen, "Z → μμ: event generation",
@@ -155,6 +157,19 @@ def tasks(user: str, run: str, sources: int, whole_records: int, sandbox: str, u
             ),
             f"{primes}.JSON", Expectation("done", 4, None, check_primes),
         ),
+        DemoTask(
+            merged, "Checksums of sources, merged into one file where the jobs ran",
+            _params(
+                merged, "strict_checksum",
+                [
+                    _input("--inputs ${IN/L}", f"{base}.PY"),
+                    _output(f"--output={merged}.${{SN}}.json", f"{merged}.SUMS"),
+                ],
+                nFiles=MERGED_SOURCES, nFilesPerJob=MERGED_SOURCES // 4, mergeOutput=True,
+                mergeSpec={"jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG:LOG}"},
+            ),
+            f"{merged}.SUMS", Expectation("done", None, None, check_merged),
+        ),
     ]  # fmt: skip
 
 
@@ -195,6 +210,14 @@ def peak_of(histogram: dict[str, Any]) -> float:
     top = centres[counts.index(max(counts))]
     near = [(c, n) for c, n in zip(centres, counts, strict=True) if abs(c - top) <= 5]
     return float(sum(c * n for c, n in near) / sum(n for _, n in near))
+
+
+def check_merged(reports: list[Any]) -> list[str]:
+    """Faults of the merged lists: together they name every source file once."""
+    names = [name for report in reports for part in report for name in part]
+    if len(set(names)) == len(names) == MERGED_SOURCES:
+        return []
+    return [f"{len(set(names))} of {MERGED_SOURCES} files stand in the merged lists, {len(names)} times in all"]
 
 
 def check_sources(files: int) -> Callable[[list[dict[str, Any]]], list[str]]:

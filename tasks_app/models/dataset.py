@@ -33,6 +33,10 @@ COUNTERS = (
 
 
 class DatasetQuerySet(models.QuerySet["Dataset"]):
+    def shown(self) -> DatasetQuerySet:
+        """All but those of unmerged files, which concern nobody until merging goes wrong."""
+        return self.exclude(type__in=UNMERGED_TYPES)
+
     def of_task(self, task_id: int) -> DatasetQuerySet:
         return self.filter(task_id=task_id).order_by("id")
 

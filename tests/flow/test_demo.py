@@ -24,6 +24,7 @@ def test_the_demo_ends_with_every_output_verified(tmp_path: Path) -> None:
     assert summary["ok"]
     assert {task["name"].rsplit(".", 1)[1]: task["status"] for task in summary["tasks"]} == {
         "evgen": "done", "reco": "done", "zmass": "done", "sources": "done", "checksums": "finished", "primes": "done",
+        "merged": "done",
     }  # fmt: skip
     assert not any(task["faults"] for task in summary["tasks"])
     assert summary["tasks"][0]["events"] == 40_000
