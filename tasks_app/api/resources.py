@@ -125,11 +125,11 @@ class TaskDatasetViewSet(mixins.ListModelMixin, OfTask):
     queryset = Dataset.objects.all()
     serializer_class = s.DatasetSerializer
     pagination_class = OldestFirst
+    switches = ("unmerged",)
 
     def of_task(self, task: Task) -> QuerySet[Any]:
         found = super().of_task(task)
-        asked = self.request.query_params.get("unmerged", "").lower() in ("1", "true")
-        return found if asked else found.exclude(type__in=UNMERGED_TYPES)
+        return found if self.switch("unmerged") else found.exclude(type__in=UNMERGED_TYPES)
 
 
 ARCHIVED = OpenApiParameter("archived", OpenApiTypes.BOOL, description="list the archive instead of the living jobs")

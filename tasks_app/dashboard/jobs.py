@@ -138,7 +138,9 @@ def _waits_for(job: JobColumns) -> Job | None:
 
 def _attempts(job_id: int) -> list[dict[str, Any]]:
     """The jobs of the same attempt chain with their states, oldest first; empty when it stands alone."""
-    near = list(JobRetryHistory.objects.exclude(relation_type="merge").filter(Q(old_job_id=job_id) | Q(new_job_id=job_id))[:200])
+    near = list(
+        JobRetryHistory.objects.exclude(relation_type="merge").filter(Q(old_job_id=job_id) | Q(new_job_id=job_id))[:200]
+    )
     if not near:
         return []
     origins = {link.origin_job_id for link in near if link.origin_job_id}

@@ -1,11 +1,22 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
 import pytest
 
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.splitting.chunk import InputFile
 from tasks_app.splitting.limits import GB, MB, SiteNumbers, SplitLimits, TaskNumbers, limits_for
-from tasks_app.splitting.merging import merge_chunk, merge_inputs, merged_streams
+from tasks_app.splitting.merging import (
+    Heap,
+    may_be_full,
+    merge_chunk,
+    merge_groups,
+    merge_inputs,
+    merged_streams,
+    nothing_more,
+)
 from tasks_app.splitting.splitter import split
 from tests.tasks_app.splitting.test_splitter import ids
 
@@ -76,3 +87,66 @@ def test_streams_without_files_are_left_out_with_their_outputs() -> None:
     inputs = merge_inputs(split(merge.chunk, limits()).groups[0], merge.streams)
     assert {stream: ids(some) for stream, some in inputs.items()} == {"TRN_LOG0": [0], "TRN_OUTPUT0": [11, 10]}
     assert merged_streams(inputs, ["OUTPUT0", "OUTPUT1", "LOG0", "LOG_MERGE"]) == ["OUTPUT0", "LOG0", "LOG_MERGE"]
+
+
+# --- when merging begins ---
+
+NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
+
+
+def heap(**changes: Any) -> Heap:
+    return Heap("SITE_A", **{"producers": 3, "files": 6, "size": 6 * MB, "events": 0, "newest": NOW, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "over"),
+    [
+        ({}, True),
+        ({"jobs_open": True}, False),
+        ({"input_left": True}, False),
+        ({"input_left": True, "newest": NOW - timedelta(minutes=59)}, False),
+        ({"input_left": True, "newest": NOW - timedelta(hours=1)}, True),
+        ({"input_left": True, "jobs_open": True, "newest": NOW - timedelta(days=1)}, False),
+    ],
+)
+def test_nothing_more_comes_when_the_site_has_no_job_and_none_can_come_soon(
+    changes: dict[str, Any], over: bool
+) -> None:
+    assert nothing_more(heap(**changes), NOW) is over
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes", "full"),
+    [
+        ("", {}, False),
+        ("", {"producers": 50}, True),
+        ("ZM=3", {}, True),
+        ("ZF=4", {}, False),
+        ("ZF=3", {}, True),
+        ("ZE=100", {"events": 99}, False),
+        ("ZE=100", {"events": 100}, True),
+        ("ZG=1", {"size": 800 * MB}, False),
+        ("ZG=1", {"size": GB}, True),
+        ("", {"files": 1000}, True),
+    ],
+)
+def test_what_waits_may_be_full_by_any_limit(rule: str, changes: dict[str, Any], full: bool) -> None:
+    assert may_be_full(heap(**changes), limits(rule)) is full
+
+
+def test_what_waits_may_be_too_much_for_the_disk() -> None:
+    small = limits(max_work_dir_bytes=2 * GB)
+    assert not may_be_full(heap(size=600 * MB), small)
+    assert may_be_full(heap(size=800 * MB), small)
+
+
+@pytest.mark.parametrize(("rest_too", "sizes"), [(True, [2, 2, 1]), (False, [2, 2])])
+def test_an_incomplete_merge_job_is_made_only_when_nothing_more_comes(rest_too: bool, sizes: list[int]) -> None:
+    chunk = merge_chunk(1, made(0, [5, 6, 7, 8, 9]), {}).chunk
+    assert [len(g.files) for g in merge_groups(chunk, limits("ZF=2"), rest_too=rest_too)] == sizes
+
+
+def test_a_merge_job_that_is_just_full_is_made_at_once() -> None:
+    chunk = merge_chunk(1, made(0, [5, 6]), {}).chunk
+    assert [len(g.files) for g in merge_groups(chunk, limits("ZF=2"), rest_too=False)] == [2]
+    assert merge_groups(merge_chunk(1, [], {}).chunk, limits("ZF=2"), rest_too=True) == []
