@@ -12,6 +12,7 @@ from django.utils import timezone
 from brokerage_app.snapshot import SiteView
 from jedisite.agents import Pass, renew_lease
 from tasks_app import moves
+from tasks_app.generating.buildstep import BadBuildError
 from tasks_app.generating.mergejobs import Made, load_heaps, make_merge_jobs
 from tasks_app.generating.sites import load_sites
 from tasks_app.models import Task
@@ -58,7 +59,7 @@ def _is_due(heaps: Sequence[Heap], rule: str, sites: dict[str, SiteView], now: d
 def _merge(task_id: int, sites: dict[str, SiteView], now: datetime) -> int:
     try:
         made = make_merge_jobs(task_id, sites, now)
-    except UnresolvedPlaceholder as exc:
+    except (UnresolvedPlaceholder, BadBuildError) as exc:
         _break(task_id, f"the parameters of a merge job cannot be made: {exc}")
         return 0
     except Exception:

@@ -21,6 +21,7 @@ from brokerage_app.verdict import Skip
 from jedisite.sql import hot_cursor, numbers
 from tasks_app.accounting.unmerged import PROCESSING_TYPE
 from tasks_app.generating.builder import Builder, OutputStream, TaskFacts
+from tasks_app.generating.buildjobs import library_for
 from tasks_app.generating.facts import TaskWork, row_of
 from tasks_app.generating.picker import FIELDS, DatasetRow, Picked, pick
 from tasks_app.generating.store import Part, Source, store
@@ -103,6 +104,7 @@ class MergeWork:
         work = TaskWork(task, task.fence)
         self.task, self.rule, self.numbers = task, work.rule, work.numbers
         self.facts: TaskFacts = _facts(work)
+        self.of_first_jobs = work
         self.needs: TaskNeeds = _needs(work)
         datasets = Dataset.objects.filter(task_id=task.id, type__in=UNMERGED_TYPES).order_by("list_position", "id")
         self.unmerged = {d.stream_name or "": _row_of(d) for d in datasets}
@@ -190,7 +192,8 @@ def _stream(row: OutputTemplate, task: Task) -> OutputStream:
 def make_merge_jobs(task_id: int, sites: Mapping[str, SiteView], now: datetime) -> Made:
     """Make the merge jobs of a task that can be made now; none when somebody else has the task's row.
 
-    Raises UnresolvedPlaceholder when the command line of merge jobs cannot be filled.
+    Raises UnresolvedPlaceholder when the command line of merge jobs cannot be filled, BadBuildError when the library that it
+    names cannot be built.
     """
     task = (
         Task.objects.select_for_update(skip_locked=True, of=("self",)).filter(pk=task_id, status__in=MERGED_IN).first()
@@ -264,15 +267,18 @@ def _merge_at(
         ordered = [inputs.pop(MASTER), *inputs.values()]
         alike.setdefault(tuple(inputs), []).append(group._replace(files=ordered[0], secondaries=tuple(ordered[1:])))
     again = {log.file_id for log in masters if log.attempt}
-    first = Picked(masters, {f: job for f, job in logs.old_jobs.items() if f in again}, logs.failures)
+    logs_here = Picked(masters, {f: job for f, job in logs.old_jobs.items() if f in again}, logs.failures)
     for streams, some in alike.items():
-        sources = [Source(work.unmerged[MASTER], first), *(Source(work.unmerged[s], Picked([])) for s in streams)]
+        sources = [Source(work.unmerged[MASTER], logs_here), *(Source(work.unmerged[s], Picked([])) for s in streams)]
         inputs_of = [MASTER, *streams]
         # Names of outputs have the fields of the input that the first jobs read.
         named = [(work.input_name, stream) for stream in inputs_of]
         builder = Builder(
             work.facts, work.needs_at(site), site, limits, work.made_of(inputs_of), work.template, named, now
         )
+        first = work.of_first_jobs
+        if first.build is not None and "LIB" in work.template.names:
+            builder.use_library(library_for(cursor, first.facts, first.build, site, first.scope, now))
         store(cursor, [Part(builder, some)], sources, None)
     _note_merges(cursor, work, [file.file_id for group in groups for file in group.files], now)
     return len(groups)

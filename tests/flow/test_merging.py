@@ -415,3 +415,15 @@ def kill(task_id: int) -> None:
 def lose(job_id: int) -> None:
     age(job_id, configured.JEDI_HEARTBEAT_TIMEOUT_S + 1)
     lost_jobs.run()
+
+
+def test_a_merge_job_can_use_the_library_that_the_task_has_built() -> None:
+    build = {"archiveName": "sources.tar.gz", "jobParameters": "-i ${IN} -o ${OUT}"}
+    spec = {"jobParameters": "-l ${LIB} ${TRN_OUTPUT:OUTPUT}"}
+    made = merging_task(files=2, buildSpec=build, mergeSpec=spec)
+    pilot = Pilot()
+    drive(pilot)
+    assert status(made) == "done"
+    (merge,) = (job for job in pilot.ran if is_merge(job))
+    (library,) = (name for name in inputs_of(merge) if name.endswith(".lib.tgz"))
+    assert merge["jobPars"].startswith(f"-l {library} ")
