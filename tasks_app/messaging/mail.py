@@ -78,7 +78,9 @@ def facts_of(notification: Notification) -> Ended:
     sums = Dataset.objects.filter(task=task, type__in=INPUT_TYPES, master_id=None).aggregate(
         files=Sum("files"), finished=Sum("files_finished"), failed=Sum("files_failed")
     )
-    outputs = Dataset.objects.filter(task=task, type__in=("output", "log"), files_finished__gt=0).order_by("-type", "id")
+    outputs = Dataset.objects.filter(task=task, type__in=("output", "log"), files_finished__gt=0).order_by(
+        "-type", "id"
+    )
     return Ended(
         task_id=task.id,
         name=task.name or "",
