@@ -26,7 +26,8 @@ KNOWN = {
     "JEDI_PILOT_HEARTBEAT_S": "seconds between the heartbeats of local pilots (default 30)",
     "JEDI_SENT_TIMEOUT_S": "seconds that a pilot has to start a job it was given (default 1800)",
     "JEDI_OPEN_DATASET_INTERVAL_S": "seconds between looks at an input dataset that still grows (default 300)",
-    "JEDI_PENDING_RETRY_S": "seconds that a task waits in pending before it is tried again (default 60)",
+    "JEDI_PENDING_RETRY_S": "seconds that a task waits in pending before it is tried again (default 60; 0: by cause, up to 1 h)",
+    "JEDI_LIMITS": "time-outs and caps: comma list of name=number, names as on the page of time-outs and in tasks_app/limits.py",
     "JEDI_CHECK_OUTPUTS": "outputs at the end of a task: off, report what is wrong (default), or pause the task for it",
     "JEDI_QUEUE_FLOOR": "jobs kept queued at a site at least (default 100)",
     "JEDI_ARCHIVE_AFTER_DAYS": "days after which final jobs move to the archive (default 7)",
@@ -56,6 +57,10 @@ JEDI_PENDING_RETRY_S = env.int("JEDI_PENDING_RETRY_S", default=60)
 JEDI_CHECK_OUTPUTS = env.str("JEDI_CHECK_OUTPUTS", default="report")
 if JEDI_CHECK_OUTPUTS not in ("off", "report", "pause"):
     raise ImproperlyConfigured(f"JEDI_CHECK_OUTPUTS is {JEDI_CHECK_OUTPUTS!r}; it may be off, report or pause")
+try:
+    JEDI_LIMITS = {name: float(value) for name, value in env.dict("JEDI_LIMITS", default={}).items()}
+except ValueError as exc:
+    raise ImproperlyConfigured(f"JEDI_LIMITS is a comma list of name=number: {exc}") from exc
 JEDI_QUEUE_FLOOR = env.int("JEDI_QUEUE_FLOOR", default=100)
 JEDI_ARCHIVE_AFTER_DAYS = env.int("JEDI_ARCHIVE_AFTER_DAYS", default=7)
 JEDI_SERVER_URL = env.str("JEDI_SERVER_URL", default="").rstrip("/")

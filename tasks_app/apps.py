@@ -8,6 +8,10 @@ class TasksConfig(AppConfig):
     verbose_name = "Tasks"
 
     def ready(self) -> None:
+        from django.core import checks
+
+        from tasks_app import timeouts
         from tasks_app.agents import register
 
+        checks.register(timeouts.check_limits)
         register()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -13,6 +13,8 @@ from django.utils import timezone
 
 from jedisite import audit
 from jedisite.agents import kick, renew_lease
+from tasks_app import timeouts
+from tasks_app.accounting.throttling import Cause
 from tasks_app.messaging import outbox
 from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
 from tasks_app.states import COMMAND_ACCEPTED_IN, IllegalMoveError, TaskCommand, TaskStatus, check_task_move
@@ -172,8 +174,20 @@ def check_command(task: Task, command: str) -> None:
         )
 
 
-def set_aside(task_id: int, fence: int, *, by: str, reason: str, wait: timedelta, frozen: bool = True) -> None:
-    """Put a task into pending with the reason for people to read; it is tried again after `wait`."""
+_CAUSES: dict[str, Cause] = {"job_generator": "job_broker", "task_broker": "task_broker"}
+"""Who sets a task aside says for how long it rests; see `timeouts.pending_wait`."""
+
+
+def set_aside(
+    task_id: int, fence: int, *, by: str, reason: str, wait: timedelta | None = None, frozen: bool = True
+) -> None:
+    """Put a task into pending with the reason for people to read; it is tried again after `wait`.
+
+    Without a wait, or with none to speak of, the table of time-outs says how long, by who could not place the task.
+    """
+    if not wait:
+        label, priority = Task.objects.values_list("prod_source_label", "current_priority").get(pk=task_id)
+        wait = timeouts.pending_wait(label or "", priority or 0, _CAUSES.get(by, "other"))
     more: dict[str, Any] = {"error_dialog": reason}
     if not frozen:
         more["frozen_time"] = None
@@ -183,6 +197,52 @@ def set_aside(task_id: int, fence: int, *, by: str, reason: str, wait: timedelta
 def break_task(task_id: int, fence: int, *, by: str, reason: str) -> None:
     """The task cannot ever run: it will be broken, with the reason on it."""
     move_task(task_id, TaskStatus.TOBROKEN, by=by, reason=reason, fence=fence, error_dialog=reason)
+
+
+def throttle_task(
+    task_id: int, fence: int, *, by: str, reason: str, until: datetime, now: datetime, **columns: Any
+) -> None:
+    """No jobs are made of a task until a time; jobs that it has go on. `go_on` ends that."""
+    move_task(
+        task_id, TaskStatus.THROTTLED, by=by, reason=reason, remember=True, wait=until - now, fence=fence,
+        error_dialog=reason, throttled_time=until, **{k: v for k, v in columns.items() if v is not None},
+    )  # fmt: skip
+
+
+def go_on(task: Task, fence: int, *, by: str, reason: str) -> None:
+    """A throttled task does what it did before."""
+    move_task(
+        task.id, task.old_status or TaskStatus.RUNNING, by=by, reason=reason, fence=fence, old_status=None,
+        error_dialog=None, throttled_time=None,
+    )  # fmt: skip
+
+
+@transaction.atomic
+def note_task(task_id: int, fence: int, *, by: str, reason: str, **columns: Any) -> None:
+    """Change columns of a claimed task and free it; its log says who and why. Its state stays.
+
+    Raises LostClaimError, and then writes nothing.
+    """
+    task = Task.objects.select_for_update().get(pk=task_id)
+    if task.fence != fence:
+        raise LostClaimError(f"the claim on task {task_id} is gone")
+    TaskStatusLog.objects.create(
+        task_id=task_id, old_status=task.status, status=task.status, at=timezone.now(), attempt=task.attempt, by=by,
+        reason=reason, host=HOST,
+    )  # fmt: skip
+    for name, value in columns.items():
+        setattr(task, name, value)
+    task.locked_by = task.locked_time = None
+    task.save(update_fields=[*columns, "locked_by", "locked_time"])
+
+
+def command_of_ours(task_id: int, command: str, *, by: str, reason: str, parameters: dict[str, Any] | None = None) -> bool:
+    """A watch dog gives a command, as a user would; it is obeyed by task commando. False when it is not accepted now."""
+    try:
+        give_command(task_id, command, by=by, reason=reason, parameters=parameters)
+    except CommandRefusedError:
+        return False
+    return True
 
 
 def claim_tasks(
@@ -211,17 +271,21 @@ def claim_tasks(
     return [(task, fence) for task, fence, _ in sorted(rows, key=lambda r: (-(r[2] or 0), r[0]))]
 
 
-def release_task(task_id: int, fence: int, *, wait: timedelta = timedelta(), note: str | None = None) -> None:
+def release_task(
+    task_id: int, fence: int, *, wait: timedelta = timedelta(), note: str | None = None, thawed: bool = False
+) -> None:
     """Free a claim without changing the state; agents look again after `wait`. A claim that is gone is left alone.
 
-    `note` becomes the sentence that the task's page shows.
+    `note` becomes the sentence that the task's page shows. `thawed` says that something could be done for the task: the
+    clock of how long it has been stuck ends.
     """
     with connection.cursor() as cursor:
         cursor.execute(
             """UPDATE jedi_tasks SET lockedby = NULL, lockedtime = NULL,
-                      next_check_at = clock_timestamp() + %s * interval '1 second', errordialog = coalesce(%s, errordialog)
+                      next_check_at = clock_timestamp() + %s * interval '1 second', errordialog = coalesce(%s, errordialog),
+                      frozentime = CASE WHEN %s THEN NULL ELSE frozentime END
                 WHERE jeditaskid = %s AND fence = %s""",
-            [wait.total_seconds(), note, task_id, fence],
+            [wait.total_seconds(), note, thawed, task_id, fence],
         )
 
 
@@ -262,12 +326,16 @@ __all__ = [
     "break_task",
     "check_command",
     "claim_tasks",
+    "command_of_ours",
     "for_each",
     "give_command",
+    "go_on",
     "move_task",
     "next_task_id",
+    "note_task",
     "release_task",
     "set_aside",
     "still_holds",
     "submit",
+    "throttle_task",
 ]

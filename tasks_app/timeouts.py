@@ -2,7 +2,7 @@
 
 Each row says what it concerns, from when it counts, its limit and what happens then, and where it comes from: T is the
 JEDI document, B the brokerage page, S the running system (lifecycle). `limit(name)` is the limit that holds in this
-installation; a few rows have a setting in the environment.
+installation; a few rows have a setting of their own in the environment, all can be set in JEDI_LIMITS.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from django.conf import settings
+from django.core.checks import Error
 
+from tasks_app import limits
 from tasks_app.accounting import jobtimeouts, throttling
 from tasks_app.accounting.jobtimeouts import TIMEOUTS, Do, Labels, Priority, TimeoutRule, TimeoutSettings
 from tasks_app.accounting.killcodes import kill_code
@@ -164,6 +166,10 @@ _TASK_ROWS: Final = (
 
 _OTHER_ROWS: Final = (
     Timeout(
+        "job.waiting_for_lib", "job", ("defined",), "the build of its library has ended", HOUR,
+        "started with the library, or ended with the build", "S 6.5", "waiting_for_lib",
+    ),
+    Timeout(
         "dataset.growing", "dataset", ("ready",), "an input that still grows, since it was looked at last", 5 * MINUTE,
         "its files are listed again", "S 6.2 checkInterval", "feeder", "JEDI_OPEN_DATASET_INTERVAL_S",
     ),
@@ -188,8 +194,11 @@ SLOW_JOB_RULES: Final = frozenset(rule.name for rule in TIMEOUTS) - _SILENCE
 
 
 def limit(name: str) -> timedelta:
-    """The limit that holds here. Raises KeyError for a name that is not in the table."""
+    """The limit that holds here: JEDI_LIMITS first, then the row's own setting. Raises KeyError for an unknown name."""
     row = TABLE[name]
+    seconds = limits.number(name)
+    if seconds is not None:
+        return timedelta(seconds=seconds)
     if not row.setting:
         return row.default
     return timedelta(seconds=getattr(settings, row.setting))
@@ -200,6 +209,14 @@ def job_settings() -> TimeoutSettings:
     return TimeoutSettings(
         limits=MappingProxyType({rule.name: limit(f"job.{rule.name}") for rule in jobtimeouts.TIMEOUTS})
     )
+
+
+def check_limits(**_: object) -> list[Error]:
+    """Django's check that JEDI_LIMITS names only what there is."""
+    return [
+        Error(f"JEDI_LIMITS sets {name}, which is neither a time-out nor one of {', '.join(limits.KEYS)}", id="tasks.E001")
+        for name in limits.unknown(limits.given(), TABLE)
+    ]
 
 
 def pending_wait(label: str, priority: int, cause: throttling.Cause) -> timedelta:

@@ -68,7 +68,7 @@ def expire_jobs(rules: Collection[str], now: datetime, *, by: str, limit: int) -
     Returns how many, and whether more may be. Jobs that somebody else has locked are left for the next pass.
     """
     wanted = [rule for rule in TIMEOUTS if rule.name in rules]
-    around = _look_around(wanted, now)
+    around = look_around(wanted, now)
     done, after = 0, 0
     while done < limit:
         with transaction.atomic(), hot_cursor() as cursor:
@@ -81,7 +81,7 @@ def expire_jobs(rules: Collection[str], now: datetime, *, by: str, limit: int) -
     return done, True
 
 
-def _look_around(rules: list[TimeoutRule], now: datetime) -> Surroundings:
+def look_around(rules: list[TimeoutRule], now: datetime) -> Surroundings:
     """The queues; and, only when some job depends on it, when they started a job and where tasks are active."""
     around = surroundings()
     names = {rule.name for rule in rules}
@@ -154,8 +154,8 @@ _SINCE = {
     "heartbeat": """(CASE WHEN j.jobstatus = 'sent' THEN greatest(j.heartbeat_at, j.statechangetime)
                       ELSE coalesce(j.heartbeat_at, j.statechangetime, j.creationtime) END)""",
 }
-BUILD = "(j.jeditaskid IS NULL OR (j.prodsourcelabel = 'panda' AND j.transformation LIKE '%%build%%'))"
-"""Build jobs, and jobs of no task."""
+BUILD = "(j.jeditaskid IS NULL OR coalesce(j.prodsourcelabel, '') = 'panda')"
+"""Build jobs, by their label, and jobs of no task."""
 MERGE = "coalesce(j.processingtype, '') = 'pmerge'"
 _EVENTS = "coalesce(j.eventservice, 0) > 0"
 _ORPHAN = f"""({MERGE} AND NOT EXISTS (
@@ -179,8 +179,11 @@ _ALSO = {
 }
 
 
-def condition(rule: TimeoutRule, around: Surroundings, *, also: bool = True) -> str:
-    """SQL on the row `j` that holds for the jobs over a rule at %(now)s; our own constants and a number of seconds."""
+def condition(rule: TimeoutRule, around: Surroundings, *, also: bool = True, early: float = 0) -> str:
+    """SQL on the row `j` that holds for the jobs over a rule at %(now)s; our own constants and a number of seconds.
+
+    With `early`, already when that part of the limit is still to come.
+    """
     least = timeouts.limit(f"job.{rule.name}")
     if rule.name.startswith("transferring"):
         days = (d for q in around.queues.values() for d in (q.transfer_high_days, q.transfer_low_days) if d)
@@ -190,7 +193,7 @@ def condition(rule: TimeoutRule, around: Surroundings, *, also: bool = True) -> 
         f"j.jobstatus IN ({statuses})",
         _LABELS[rule.labels],
         _PRIORITY[rule.priority],
-        f"{_SINCE[rule.since]} <= %(now)s::timestamptz - interval '{least.total_seconds()} seconds'",
+        f"{_SINCE[rule.since]} <= %(now)s::timestamptz - interval '{least.total_seconds() * (1 - early)} seconds'",
     ]
     if rule.do == Do.KILL:
         parts.append("j.commandtopilot IS DISTINCT FROM 'tobekilled'")

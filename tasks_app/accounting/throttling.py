@@ -101,10 +101,12 @@ class BoostView:
 
 @dataclass(frozen=True, slots=True)
 class BoostLimits:
-    """Per cent of files done from which, and jobs to do below which, a task is hurried."""
+    """Per cent of files done from which, and jobs to do below which, a task is hurried; the share that it gets, None
+    leaves its own."""
 
-    done_percent: int = 95
+    done_percent: float = 95
     jobs_below: int = 100
+    share: str | None = BOOST_SHARE
 
 
 def boost(view: BoostView, limits: BoostLimits | None = None) -> TaskStep | None:
@@ -120,11 +122,13 @@ def boost(view: BoostView, limits: BoostLimits | None = None) -> TaskStep | None
     if view.parent is not None and view.parent not in TASK_FINAL:
         return None
     priority = max(view.priority, BOOST_PRIORITY)
-    if priority == view.priority and view.share == BOOST_SHARE:
+    share = view.share if limits.share is None else limits.share
+    if priority == view.priority and view.share == share:
         return None
     done = 100 * view.files_done // view.files
     detail = f"{done} % of {view.files} files are done and {view.jobs_to_do} jobs are left: priority {priority}"
-    return TaskStep(Reason(codes.TASK_BOOSTED, f"{detail}, share {BOOST_SHARE}"), priority=priority, share=BOOST_SHARE)
+    detail += f", share {share}" if share else ""
+    return TaskStep(Reason(codes.TASK_BOOSTED, detail), priority=priority, share=share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +204,7 @@ class PendingView:
     """A pending task.
 
     since         when it became pending
+    due           when it is tried again; None is after `pending_wait`
     frozen_since  when it last did anything; None while it waits for its parent or for staging, which has no time-out
     parent        status of the parent task, None without one
     """
@@ -211,6 +216,7 @@ class PendingView:
     priority: int = 0
     cause: Cause = "other"
     parent: str | None = None
+    due: datetime | None = None
 
 
 def leave_pending(view: PendingView, now: datetime, limit: timedelta = PENDING_LIMIT) -> TaskStep | None:
@@ -225,10 +231,10 @@ def leave_pending(view: PendingView, now: datetime, limit: timedelta = PENDING_L
         days = limit / timedelta(days=1)
         detail = f"nothing could be done since {view.frozen_since:%Y-%m-%d %H:%M} UTC, {days:g} days are the limit"
         return TaskStep(Reason(codes.TASK_PENDING_TOO_LONG, detail), TaskStatus.EXHAUSTED)
-    wait = pending_wait(view.label, view.priority, view.cause)
-    if now - view.since < wait:
+    due = view.since + pending_wait(view.label, view.priority, view.cause) if view.due is None else view.due
+    if now < due:
         return None
-    minutes = int(wait.total_seconds() // 60)
+    minutes = int((now - view.since).total_seconds() // 60)
     return TaskStep(Reason(codes.TASK_TRIES_AGAIN, f"returns to {view.old_status} after {minutes} minutes"), back=True)
 
 

@@ -18,11 +18,11 @@ def register() -> None:
         periodic,
         post_processor,
         refiner,
+        watchdogs,
     )
     from tasks_app.agents.watchdogs import (
         archive,
         expired_datasets,
-        job_timeouts,
         lost_jobs,
         old_messages,
         pending,
@@ -51,7 +51,7 @@ def register() -> None:
     agents.register("commando", commando.run, period_s=3, title="Obeys the commands of users")
     agents.register("pending", pending.run, period_s=5, title="Tries again what was set aside")
     agents.register("lost_jobs", lost_jobs.run, period_s=5, title="Fails jobs whose pilot has fallen silent")
-    agents.register("job_timeouts", job_timeouts.run, period_s=60, title="Ends jobs that stay in a state for too long")
+    watchdogs.register()
     agents.register("stale_locks", stale_locks.run, period_s=5, title="Frees claims whose holder is gone")
     agents.register(
         "waiting_for_lib", waiting_for_lib.run, period_s=300, title="Finds jobs that wait for a build that has ended"

@@ -11,7 +11,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from jedisite.agents import Pass, kick, owner
-from tasks_app import moves
+from tasks_app import moves, timeouts
 from tasks_app.agents import periodic
 from tasks_app.contents import changes, wishes
 from tasks_app.contents.feed import (
@@ -55,7 +55,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
 
 
 def _growing(now: datetime) -> str:
-    checked_before = now - timedelta(seconds=int(settings.JEDI_OPEN_DATASET_INTERVAL_S))
+    checked_before = now - timeouts.limit("dataset.growing")
     return f"""EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.state = 'mutable'
                  AND d.type = 'input' AND d.statecehcktime < '{checked_before.isoformat()}'::timestamptz)"""  # noqa: S608
 

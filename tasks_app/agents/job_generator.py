@@ -78,7 +78,8 @@ def _conclude(task: Task, fence: int, turn: Turn) -> None:
                 error_dialog=unplaced or None, start_time=task.start_time or timezone.now(),
             )  # fmt: skip
         else:
-            moves.release_task(task.id, fence, note=unplaced if (task.error_dialog or "") != unplaced else None)
+            note = unplaced if (task.error_dialog or "") != unplaced else None
+            moves.release_task(task.id, fence, note=note, thawed=True)
         return
     wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
     if turn.unread:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from tasks_app.dashboard import agents, histograms, jobs, overview, sites, tasks
+from tasks_app.dashboard import agents, histograms, jobs, overview, sites, tasks, timeouts
 
 app_name = "dashboard"
 urlpatterns = [
@@ -18,5 +18,6 @@ urlpatterns = [
     path("jobs/<int:job_id>/log/", jobs.job_log, name="job-log"),
     path("sites/", sites.site_list, name="sites"),
     path("agents/", agents.agent_list, name="agents"),
+    path("timeouts/", timeouts.timeout_list, name="timeouts"),
     path("agents/<slug:name>/", agents.agent_action, name="agent-action"),
 ]

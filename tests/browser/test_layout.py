@@ -89,6 +89,7 @@ def addresses(busy_task: Task, failed_job: Job, sites: None, tmp_path: Path, set
         "job": f"/jobs/{failed_job.id}/",
         "sites": "/sites/",
         "agents": "/agents/",
+        "timeouts": "/timeouts/",
         "empty": "/tasks/?name=nothing-has-this-name",
     }
 

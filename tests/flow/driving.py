@@ -11,7 +11,7 @@ from brokerage_app.models import Queue
 from jedisite.agents import Pass
 from tasks_app import moves
 from tasks_app.agents import adder, commando, feeder, job_generator, libraries, merger, post_processor, refiner
-from tasks_app.agents.watchdogs import archive, job_timeouts, lost_jobs, pending, stale_locks
+from tasks_app.agents.watchdogs import archive, boost, goals, job_timeouts, lost_jobs, pending, stale_locks, throttle
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, File, Job, JobFile, Task
 
 SITE = "SITE_A"
@@ -28,6 +28,9 @@ AGENTS: tuple[Callable[[], Pass], ...] = (
     pending.run,
     lost_jobs.run,
     job_timeouts.run,
+    throttle.run,
+    boost.run,
+    goals.run,
     stale_locks.run,
     archive.run,
 )

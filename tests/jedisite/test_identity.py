@@ -39,6 +39,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "jobs/<int:job_id>/log/": {"GET": READ},
     "sites/": {"GET": READ},
     "agents/": {"GET": READ},
+    "timeouts/": {"GET": READ},
     "agents/<slug:name>/": {"POST": OPERATE},
     "api/v1/system/is_alive": {"GET": NOTHING},
     "api/v1/pilot/acquire_jobs": {"POST": PILOT},

@@ -1,0 +1,36 @@
+"""Watch dogs: agents that act when something takes too long, fails too often, or takes too much. One file each."""
+
+from __future__ import annotations
+
+
+def register() -> None:
+    """Register those that act by the table of time-outs and by limits."""
+    from jedisite import agents
+    from tasks_app import timeouts
+    from tasks_app.agents.watchdogs import (
+        auto_pause,
+        boost,
+        exhausted,
+        goals,
+        job_timeouts,
+        paused_tasks,
+        restart_contents,
+        throttle,
+        user_caps,
+    )
+
+    agents.register("job_timeouts", job_timeouts.run, period_s=60, title="Ends jobs that stay in a state for too long")
+    agents.register("throttle", throttle.run, period_s=60, title="Holds back tasks that need many attempts")
+    agents.register("exhausted", exhausted.run, period_s=300, title="Finishes exhausted tasks nobody decides about")
+    agents.register("boost", boost.run, period_s=60, title="Hurries the last jobs of nearly complete tasks")
+    agents.register("auto_pause", auto_pause.run, period_s=300, title="Pauses tasks too many of whose jobs fail")
+    agents.register(
+        "goals", goals.run, period_s=timeouts.limit("task.goal").total_seconds(),
+        title="Finishes tasks that have reached their goal",
+    )  # fmt: skip
+    agents.register("paused_tasks", paused_tasks.run, period_s=60, title="Keeps the jobs of paused tasks quiet")
+    agents.register("restart_contents", restart_contents.run, period_s=300, title="Feeds inputs that were forgotten")
+    agents.register(
+        "user_caps", user_caps.run, period_s=timeouts.limit("task.crowding").total_seconds(),
+        title="Keeps users below their caps on jobs and data",
+    )  # fmt: skip

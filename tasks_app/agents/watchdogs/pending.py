@@ -1,25 +1,58 @@
-"""Watch dog: tasks that were set aside return to what they did before, when their wait is over."""
+"""Watch dog: tasks that were set aside return to what they did before, or are given up when nothing helps.
+
+frozenTime keeps the moment since which nothing could be done, also while the task goes back and forth between pending
+and what it tries: so a task whose trouble never ends is exhausted after a week. A task that waits for its parent has
+none, and waits without end.
+"""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from functools import partial
+
 from jedisite.agents import Pass, owner
-from tasks_app import moves
+from jedisite.sql import sql_time, the_time
+from tasks_app import moves, timeouts
+from tasks_app.accounting.throttling import PendingView, leave_pending
 from tasks_app.models import Task
-from tasks_app.states import TaskStatus
+from tasks_app.states import TASK_FINAL, TaskStatus
 
 ME = "pending"
 LIMIT = 200
+_ENDS = ", ".join(f"'{status}'" for status in sorted(TASK_FINAL))
+_PARENT_WORKS = f"""EXISTS (SELECT 1 FROM jedi_tasks p WHERE p.jeditaskid = t.parent_tid AND p.jeditaskid <> t.jeditaskid
+                             AND p.status NOT IN ({_ENDS}))"""  # noqa: S608 - constants
 
 
-def run(limit: int = LIMIT) -> Pass:
-    claimed = moves.claim_tasks(owner(), [TaskStatus.PENDING], limit, condition="t.oldstatus IS NOT NULL")
-    return Pass(moves.for_each(claimed, _return, by=ME), more=len(claimed) == limit)
+def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
+    """One pass over tasks whose wait is over, and over those that are stuck for too long."""
+    now, longest = the_time(now), timeouts.limit("task.stuck")
+    condition = f"""t.oldstatus IS NOT NULL AND (t.next_check_at <= {sql_time(now)}
+        OR (t.frozentime <= {sql_time(now - longest)} AND NOT {_PARENT_WORKS}))"""
+    claimed = moves.claim_tasks(owner(), [TaskStatus.PENDING], limit, condition=condition, even_waiting=True)
+    work = partial(_leave, now=now, longest=longest)
+    return Pass(moves.for_each(claimed, work, by=ME), more=len(claimed) == limit)
 
 
-def _return(task_id: int, fence: int) -> None:
+def _leave(task_id: int, fence: int, *, now: datetime, longest: timedelta) -> bool:
     task = Task.objects.get(pk=task_id)
+    parent = None
+    if task.parent_id and task.parent_id != task_id:
+        parent = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()
+    since = task.state_change_time or task.creation_date
+    view = PendingView(task.old_status, since, task.frozen_time, parent=parent, due=task.next_check)
+    step = leave_pending(view, now, longest)
+    if step is None:
+        moves.release_task(task_id, fence, wait=max(task.next_check - now, timedelta()))
+        return False
+    reason = step.reason.detail
+    if step.status == TaskStatus.EXHAUSTED:
+        dialog = f"{reason}; the last reason: {task.error_dialog or 'none was given'}"
+        moves.move_task(task_id, step.status, by=ME, reason=reason, fence=fence, error_dialog=dialog)
+        return True
     # The clock of how long the task has been stuck runs on until something works.
     moves.move_task(
-        task_id, task.old_status or TaskStatus.READY, by=ME, reason="tries again", fence=fence, old_status=None,
+        task_id, task.old_status or TaskStatus.READY, by=ME, reason=reason, fence=fence, old_status=None,
         frozen_time=task.frozen_time,
     )  # fmt: skip
+    return True

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import connection
 
 from jedisite.agents import Pass, is_dead, kick
+from jedisite.sql import the_time
+from tasks_app import timeouts
 
-LEASE = timedelta(minutes=5)
-"""A claim that was not renewed for this time is stale wherever its holder is."""
 
-
-def run(lease: timedelta = LEASE) -> Pass:
-    """Free claims that are too old, and those of processes of this host that are gone."""
+def run(lease: timedelta | None = None, now: datetime | None = None) -> Pass:
+    """Free claims that are too old, wherever their holder is, and those of processes of this host that are gone."""
+    before = the_time(now) - (timeouts.limit("lock.task") if lease is None else lease)
     with connection.cursor() as cursor:
         cursor.execute("SELECT DISTINCT lockedby FROM jedi_tasks WHERE lockedby IS NOT NULL")
         dead = [holder for (holder,) in cursor.fetchall() if is_dead(holder)]
         cursor.execute(
             """WITH stale AS (SELECT jeditaskid FROM jedi_tasks WHERE lockedby IS NOT NULL
-                                 AND (lockedby = ANY(%s) OR lockedtime < clock_timestamp() - %s * interval '1 second')
+                                 AND (lockedby = ANY(%s) OR lockedtime <= %s)
                                  FOR UPDATE SKIP LOCKED)
                UPDATE jedi_tasks t SET lockedby = NULL, lockedtime = NULL, fence = fence + 1, next_check_at = clock_timestamp()
                  FROM stale WHERE t.jeditaskid = stale.jeditaskid RETURNING t.jeditaskid, t.status""",
-            [dead, lease.total_seconds()],
+            [dead, before],
         )
         freed = cursor.fetchall()
     if freed:

@@ -5,20 +5,20 @@ The agent of libraries does so at once; this one finds what it can have missed.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.utils import timezone
 
 from jedisite.agents import Pass
+from tasks_app import timeouts
 from tasks_app.accounting.libraries import forgotten_libraries
 from tasks_app.agents.libraries import settle_all
 
 ME = "waiting_for_lib"
-WAITED = timedelta(minutes=60)
 LIMIT = 50
 
 
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
-    found = forgotten_libraries((now or timezone.now()) - WAITED, limit)
+    found = forgotten_libraries((now or timezone.now()) - timeouts.limit("job.waiting_for_lib"), limit)
     moved = settle_all(found, by=ME)
     return Pass(moved, f"of {len(found)} libraries" if found else "", more=len(found) == limit)

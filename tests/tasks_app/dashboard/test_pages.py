@@ -16,7 +16,7 @@ from tasks_app.models import Command, Dataset, File, Job, Task
 MOST_QUERIES = 12 + 3  # what a page asks, and the session, the user and the user's groups
 pytestmark = pytest.mark.django_db
 
-PATHS = ["/", "/tasks/", "/jobs/", "/sites/", "/agents/", "/search/?q=x"]
+PATHS = ["/", "/tasks/", "/jobs/", "/sites/", "/agents/", "/timeouts/", "/search/?q=x"]
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/tasks/1/", "/jobs/1/", "/jobs/1/log/", "/tasks/1/histograms/"])

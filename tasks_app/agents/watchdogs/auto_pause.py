@@ -1,0 +1,110 @@
+"""Watch dog: tasks too many of whose jobs fail are paused, and with them running tasks of the same request type.
+
+Off unless a failure rate is set (MAX_JOB_FAILURE_RATE_TO_PAUSE_<label> or by lost work). Tasks with noAutoPause are
+never paused, neither for themselves nor for a sibling.
+"""
+
+from __future__ import annotations
+
+from django.db import connection
+
+from jedisite.agents import Pass
+from tasks_app import limits, moves
+from tasks_app.accounting.throttling import FailureView, PauseLimits, auto_pause
+from tasks_app.models import Command, Task
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.states import JOB_OPEN, TaskCommand, TaskStatus
+
+ME = "auto_pause"
+LIMIT = 100
+_OPEN = ", ".join(f"'{status}'" for status in sorted(JOB_OPEN))
+# HS06 hours of a job: its time × cores × the power of a core at its queue.
+_VIEWS = f"""
+SELECT t.jeditaskid, j.jobs, j.finished, j.failed, j.open + ceil(f.unused * j.jobs / greatest(f.used, 1)::numeric)::bigint,
+       j.used_hours, j.lost_hours
+  FROM jedi_tasks t
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS jobs, count(*) FILTER (WHERE jobstatus = 'finished') AS finished,
+              count(*) FILTER (WHERE jobstatus = 'failed') AS failed, count(*) FILTER (WHERE jobstatus IN ({_OPEN})) AS open,
+              coalesce(sum(hours) FILTER (WHERE jobstatus IN ('finished', 'failed')), 0) AS used_hours,
+              coalesce(sum(hours) FILTER (WHERE jobstatus = 'failed'), 0) AS lost_hours
+         FROM (SELECT j.jobstatus, extract(epoch FROM j.endtime - j.starttime) / 3600
+                      * coalesce(j.actualcorecount, j.corecount, 1) * coalesce(q.core_power, 10) AS hours
+                 FROM jobs j LEFT JOIN queues q ON q.name = j.computingsite WHERE j.jeditaskid = t.jeditaskid) each) j
+ CROSS JOIN LATERAL (
+       SELECT coalesce(sum(d.nfilestobeused - d.nfilesused), 0) AS unused, coalesce(sum(d.nfilesused), 0) AS used
+         FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL
+          AND d.type IN ('input', 'pseudo_input') AND d.status NOT IN ('removed', 'broken')) f
+ WHERE t.status = 'running' AND coalesce(t.prodsourcelabel, '') = %s AND j.jobs >= %s ORDER BY t.jeditaskid
+"""  # noqa: S608 - constants
+
+
+def limits_for(label: str) -> PauseLimits:
+    """The limits of tasks of a label; without a rate nothing is paused."""
+
+    def percent(name: str) -> float | None:
+        rate = limits.number(name, label)
+        return rate * 100 if rate else None
+
+    return PauseLimits(
+        min_jobs=int(_or(limits.number("MIN_JOBS_TO_PAUSE", label), 1000)),
+        min_remaining=int(_or(limits.number("MIN_REMAINING_JOBS_TO_PAUSE", label), 100)),
+        max_failed_percent=percent("MAX_JOB_FAILURE_RATE_TO_PAUSE"),
+        max_lost_percent=percent("MAX_HEP_SCORE_FAILURE_RATE_TO_PAUSE"),
+    )
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value
+
+
+def run(limit: int = LIMIT) -> Pass:
+    """Give the command to pause to tasks that fail too much, and to their siblings."""
+    if not any("FAILURE_RATE_TO_PAUSE" in name for name in limits.given()):
+        return Pass()
+    labels = Task.objects.filter(status=TaskStatus.RUNNING).values_list("prod_source_label", flat=True).distinct()
+    done = 0
+    for label in sorted(label or "" for label in labels):
+        given = limits_for(label)
+        if given.max_failed_percent is None and given.max_lost_percent is None:
+            continue
+        for task_id, view in _views(label, given.min_jobs):
+            step = auto_pause(view, given)
+            if step is not None and done < limit:
+                done += _pause(task_id, step.reason.detail)
+    return Pass(done, more=done >= limit)
+
+
+def _views(label: str, min_jobs: int) -> list[tuple[int, FailureView]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_VIEWS, [label, min_jobs])
+        rows = cursor.fetchall()
+    rules = dict(Task.objects.filter(pk__in=[row[0] for row in rows]).values_list("id", "split_rule"))
+    return [
+        (
+            task_id,
+            FailureView(
+                TaskStatus.RUNNING, jobs, finished, failed, int(remaining), float(used), float(lost),
+                no_auto_pause=SplitRule.parse(rules.get(task_id)).flag("NP"),
+            ),
+        )
+        for task_id, jobs, finished, failed, remaining, used, lost in rows
+    ]  # fmt: skip
+
+
+def _pause(task_id: int, why: str) -> int:
+    """Pause a task and the running tasks of its request type. Returns how many commands were given."""
+    given = int(_command(task_id, f"too many of its jobs fail: {why}"))
+    request_type = Task.objects.values_list("request_type", flat=True).get(pk=task_id)
+    if request_type:
+        siblings = Task.objects.filter(request_type=request_type, status=TaskStatus.RUNNING).exclude(pk=task_id)
+        for sibling in siblings.order_by("id"):
+            if not SplitRule.parse(sibling.split_rule).flag("NP"):
+                given += _command(sibling.id, f"it does the same as task {task_id}, too many of whose jobs fail: {why}")
+    return given
+
+
+def _command(task_id: int, reason: str) -> bool:
+    if Command.objects.filter(task_id=task_id, status="waiting").exists():
+        return False
+    return moves.command_of_ours(task_id, TaskCommand.PAUSE, by=ME, reason=reason)

@@ -1,0 +1,38 @@
+"""Watch dog: exhausted tasks about which nobody decides are finished with what they have.
+
+They are finished by a command, as a user would give it: queued jobs end, files that are left get no more attempts, and
+the post-processor closes the books.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from jedisite.agents import Pass
+from jedisite.sql import the_time
+from tasks_app import moves, timeouts
+from tasks_app.accounting.throttling import ExhaustedView, leave_exhausted
+from tasks_app.models import Command, Task
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.states import TaskCommand, TaskStatus
+
+ME = "exhausted"
+LIMIT = 100
+
+
+def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
+    """Give the command to finish to tasks that have been exhausted for too long."""
+    now, longest = the_time(now), timeouts.limit("task.exhausted")
+    # DF=<any number> is on, as the JEDI documents read it.
+    old = (
+        Task.objects.filter(status=TaskStatus.EXHAUSTED, state_change_time__lte=now - longest)
+        .exclude(split_rule__regex=r"(^|,)DF=\d")
+        .exclude(pk__in=Command.objects.filter(status="waiting").values("task_id"))
+        .order_by("id")
+    )
+    done = 0
+    for task in old[:limit]:
+        view = ExhaustedView(task.state_change_time or task.creation_date, SplitRule.parse(task.split_rule).flag("DF"))
+        step = leave_exhausted(view, now, longest)
+        done += step is not None and moves.command_of_ours(task.id, TaskCommand.FINISH, by=ME, reason=step.reason.detail)
+    return Pass(done, more=done == limit)

@@ -1,0 +1,45 @@
+"""Watch dog: running tasks that have reached their goal, and have tried every file, are finished gently."""
+
+from __future__ import annotations
+
+from django.db import connection
+
+from jedisite.agents import Pass
+from tasks_app import moves
+from tasks_app.accounting.books import books_of
+from tasks_app.accounting.throttling import finish_achieved
+from tasks_app.models import Command, Task
+from tasks_app.states import JOB_OPEN, TaskCommand, TaskStatus
+
+ME = "goals"
+LIMIT = 100
+_OPEN = ", ".join(f"'{status}'" for status in sorted(JOB_OPEN))
+# Files that are in no job, without those that come back from one, and jobs that try files for the first time.
+_UNTRIED = f"""
+SELECT greatest(coalesce(sum(d.nfilestobeused - d.nfilesused - (
+           SELECT count(*) FROM file_retries r WHERE r.jeditaskid = d.jeditaskid AND r.datasetid = d.datasetid)), 0), 0)
+       + (SELECT count(*) FROM jobs j WHERE j.jeditaskid = %(task)s AND j.jobstatus IN ({_OPEN}) AND j.attemptnr = 1)
+  FROM jedi_datasets d WHERE d.jeditaskid = %(task)s AND d.masterid IS NULL AND d.type IN ('input', 'pseudo_input')
+   AND d.status NOT IN ('removed', 'broken')
+"""  # noqa: S608 - constants
+
+
+def run(limit: int = LIMIT) -> Pass:
+    """Give the command to finish gently: no more jobs are made, those at work end."""
+    done = 0
+    waiting = Command.objects.filter(status="waiting").values("task_id")
+    tasks = Task.objects.filter(status=TaskStatus.RUNNING, goal__isnull=False).exclude(pk__in=waiting).order_by("id")
+    for task in tasks.iterator(chunk_size=limit):
+        step = finish_achieved(task.status, books_of(task), _untried(task.id))
+        if step is not None and done < limit:
+            soft = {"soft": step.soft_finish}
+            done += moves.command_of_ours(
+                task.id, TaskCommand.FINISH, by=ME, reason=step.reason.detail, parameters=soft
+            )
+    return Pass(done, more=done == limit)
+
+
+def _untried(task_id: int) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(_UNTRIED, {"task": task_id})
+        return int(cursor.fetchone()[0])

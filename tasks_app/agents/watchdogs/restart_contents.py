@@ -1,0 +1,32 @@
+"""Watch dog: an input that waits to be fed, of a task that does not, is fed after all: the task returns to defined.
+
+This happens when an input was changed or added while the task went on. Without it the task would wait for ever, since
+the job generator uses only inputs that are ready and the post-processor waits for the others.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from jedisite.agents import Pass, owner
+from jedisite.sql import sql_time, the_time
+from tasks_app import moves, timeouts
+from tasks_app.states import TASK_GENERATING, TaskStatus
+
+ME = "restart_contents"
+LIMIT = 100
+
+
+def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
+    """One pass over tasks that make jobs while an input of theirs has not been fed for long."""
+    before = sql_time(the_time(now) - timeouts.limit("dataset.forgotten"))
+    condition = f"""t.modificationtime <= {before} AND EXISTS (
+        SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type IN ('input', 'pseudo_input')
+           AND d.status IN ('defined', 'toupdate') AND d.modificationtime <= {before})"""  # noqa: S608 - a literal of ours
+    claimed = moves.claim_tasks(owner(), sorted(TASK_GENERATING), limit, condition=condition, even_waiting=True)
+    return Pass(moves.for_each(claimed, _restart, by=ME), more=len(claimed) == limit)
+
+
+def _restart(task_id: int, fence: int) -> None:
+    reason = "an input waits to be read, and nobody came"
+    moves.move_task(task_id, TaskStatus.DEFINED, by=ME, reason=reason, fence=fence)

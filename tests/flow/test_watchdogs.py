@@ -1,0 +1,581 @@
+"""Watch dogs over tasks, on real tasks: nothing happens just before a limit, and the right thing just after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from brokerage_app.models import Queue
+from jedisite.agents import REGISTRY
+from tasks_app import moves, timeouts
+from tasks_app.agents import adder, feeder, job_generator, refiner
+from tasks_app.agents.watchdogs import (
+    auto_pause,
+    boost,
+    exhausted,
+    goals,
+    paused_tasks,
+    pending,
+    restart_contents,
+    stale_locks,
+    throttle,
+    user_caps,
+)
+from tasks_app.models import Command, Dataset, Job, Task, TaskStatusLog
+from tests.flow.driving import (
+    add_dataset,
+    add_files,
+    dataset,
+    files,
+    jobs,
+    parameters,
+    reads,
+    settle,
+    states,
+    status,
+    submit,
+    task,
+    wake,
+)
+from tests.flow.pilot import Pilot, always, drive, failing_on
+
+pytestmark = pytest.mark.usefixtures("books")
+SECOND = timedelta(seconds=1)
+PRODUCTION = {"prodSourceLabel": "managed", "taskType": "prod"}
+
+
+def update(table: str, key: str, value: int, **columns: Any) -> None:
+    names = ", ".join(f"{name} = %s" for name in columns)
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {table} SET {names} WHERE {key} = %s", [*columns.values(), value])  # noqa: S608 - ours
+
+
+def made_task(number: int = 1, name: str = "lab.t", priority: int = 500, **more: Any) -> int:
+    """A task whose jobs are queued, one for each file."""
+    add_dataset(f"{name}.in", number)
+    made = submit(
+        parameters(name, reads(f"{name}.in"), **{"nFilesPerJob": 1, "maxAttempt": 5, "taskPriority": priority, **more}),
+        priority=priority,
+    )
+    for run in (refiner.run, feeder.run, job_generator.run):
+        wake()
+        run()
+    return made
+
+
+def put_aside(by: str = "job_generator", priority: int = 500, **more: Any) -> int:
+    """A task that is pending since nobody could place it."""
+    Queue.objects.update(status="offline")
+    made = made_task(priority=priority, **more)
+    if by != "job_generator":
+        pending.run(now=timezone.now() + timedelta(hours=2))
+        ((_, fence),) = moves.claim_tasks("test", ["ready"], 1, even_waiting=True)
+        moves.set_aside(made, fence, by=by, reason="no nucleus")
+    assert status(made) == "pending"
+    return made
+
+
+@dataclass
+class Case:
+    """When a time-out began to count, what the watch dog does at a moment, and what is true after it has acted."""
+
+    since: datetime
+    act: Callable[[datetime], int]
+    after: Callable[[], bool]
+
+
+def _rests(by: str = "job_generator", priority: int = 500, **more: Any) -> Case:
+    made = put_aside(by, priority, **more)
+    since = task(made).state_change_time
+    assert since
+    return Case(since, lambda now: pending.run(now=now).items, lambda: status(made) == "ready")
+
+
+def _stuck() -> Case:
+    made = put_aside()
+    since = task(made).frozen_time
+    assert since
+    update("jedi_tasks", "jeditaskid", made, next_check_at=since + timedelta(days=30))
+    return Case(since, lambda now: pending.run(now=now).items, lambda: status(made) == "exhausted")
+
+
+def exhausted_task(**more: Any) -> tuple[int, datetime]:
+    made = made_task(2, **more)
+    pilot = Pilot(failing_on("lab.t.in.00001"))
+    pilot.work(2)
+    settle()
+    moves.move_task(made, "exhausted", by="test", remember=True)
+    since = task(made).state_change_time
+    assert since
+    return made, since
+
+
+def _exhausted() -> Case:
+    made, since = exhausted_task()
+    return Case(
+        since,
+        lambda now: exhausted.run(now=now).items,
+        lambda: Command.objects.filter(task=made, name="finish").exists(),
+    )
+
+
+def _throttled() -> Case:
+    made = made_task(2)
+    update("jedi_tasks", "jeditaskid", made, numthrottled=0)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs SET attemptnr = 6 WHERE jeditaskid = %s", [made])
+    since = timezone.now()
+    assert throttle.run(now=since).items == 0, "nothing is left to hold"
+    update("jedi_datasets", "datasetid", dataset(made).id, nfilestobeused=3)
+    assert throttle.run(now=since).items == 1
+
+    def act(now: datetime) -> int:
+        return throttle.run(now=now).items
+
+    def after() -> bool:
+        update("jedi_datasets", "datasetid", dataset(made).id, nfilestobeused=2)
+        return status(made) == "running"
+
+    return Case(since, act, after)
+
+
+def _throttled_user() -> Case:
+    settings.JEDI_LIMITS = {"CAP_RUNNING_USER_JOBS": 1}
+    made = made_task(2)
+    pilot = Pilot()
+    for job in pilot.fetch(1):
+        pilot.start(job)
+    since = timezone.now()
+    user_caps.run(now=since)
+    assert status(made) == "throttled"
+
+    def after() -> bool:
+        return task(made).throttled_time == since + 2 * timeouts.limit("task.throttled_user")
+
+    return Case(since, lambda now: user_caps.run(now=now).items, after)
+
+
+def _paused() -> Case:
+    made = made_task(2)
+    moves.move_task(made, "paused", by="ada", remember=True)
+    _, second = jobs(made)
+    update("jobs", "pandaid", second.id, jobstatus="assigned")
+    since = task(made).state_change_time
+    assert since
+    return Case(
+        since, lambda now: paused_tasks.run(now=now).items, lambda: states(made) == {"throttled": 1, "closed": 1}
+    )
+
+
+def _forgotten() -> Case:
+    made = made_task(2)
+    update("jedi_datasets", "datasetid", dataset(made).id, status="toupdate")
+    moments = (task(made).modification_time, dataset(made).modification_time)
+    return Case(max(moments), lambda now: restart_contents.run(now=now).items, lambda: status(made) == "defined")
+
+
+def _claimed() -> Case:
+    made = made_task()
+    moves.claim_tasks("somebody on another host-1", ["running"], 1, even_waiting=True)
+    since = task(made).locked_time
+    assert since
+    return Case(since, lambda now: stale_locks.run(now=now).items, lambda: task(made).locked_by is None)
+
+
+def _growing() -> Case:
+    add_dataset("lab.t.in", 1, open=True)
+    made = submit(parameters("lab.t", reads("lab.t.in"), nFilesPerJob=1, runUntilClosed=True))
+    settle()
+    since = dataset(made).state_check_time
+    assert since
+    add_files("lab.t.in", [5])
+
+    def act(now: datetime) -> int:
+        feeder.run(now=now)
+        return 1
+
+    return Case(since, act, lambda: dataset(made).files == 2)
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "task.quick_retry": _rests,
+    "task.pending": lambda: _rests(**PRODUCTION),
+    "task.pending_nucleus": lambda: _rests("task_broker", **PRODUCTION),
+    "task.pending_analysis": _rests,
+    "task.pending_900": lambda: _rests(priority=900, **PRODUCTION),
+    "task.pending_950": lambda: _rests(priority=950, **PRODUCTION),
+    "task.stuck": _stuck,
+    "task.exhausted": _exhausted,
+    "task.throttled_attempts": _throttled,
+    "task.throttled_user": _throttled_user,
+    "task.paused_jobs": _paused,
+    "dataset.growing": _growing,
+    "dataset.forgotten": _forgotten,
+    "lock.task": _claimed,
+}
+PERIODS = {"task.goal": "goals", "task.crowding": "user_caps"}
+
+
+def test_every_row_of_the_table_has_a_case() -> None:
+    rows = {name for name in timeouts.TABLE if not name.startswith("job.")}
+    assert rows == set(CASES) | set(PERIODS)
+    for name, agent in PERIODS.items():
+        assert REGISTRY[agent].period_s == timeouts.limit(name).total_seconds()
+    for row in timeouts.TABLE.values():
+        assert row.agent in REGISTRY
+        assert row.source and row.effect and row.condition
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_nothing_happens_before_the_limit_and_the_right_thing_after(name: str, settings: Any) -> None:
+    if name.startswith("task.pending"):
+        settings.JEDI_PENDING_RETRY_S = 0
+    settings.JEDI_LIMITS = {}
+    case, limit = CASES[name](), timeouts.limit(name)
+    case.act(case.since + limit - SECOND)
+    assert not case.after()
+    assert case.act(case.since + limit + timedelta(milliseconds=50)) >= 1
+    assert case.after() or name == "task.throttled_user"
+
+
+def test_a_task_that_goes_back_and_forth_is_exhausted_after_a_week_all_the_same() -> None:
+    made = put_aside()
+    frozen = task(made).frozen_time
+    assert frozen
+    for day in range(1, 7):
+        pending.run(now=frozen + timedelta(days=day))
+        assert status(made) == "ready"
+        wake()
+        job_generator.run()
+        assert status(made) == "pending"
+        assert task(made).frozen_time == frozen
+    pending.run(now=frozen + timedelta(days=7))
+    assert status(made) == "exhausted"
+    assert "7 days are the limit" in (task(made).error_dialog or "")
+    assert "offline" in (task(made).error_dialog or ""), "and why it could not be placed"
+
+
+def test_a_task_that_gets_jobs_is_not_stuck() -> None:
+    add_dataset("lab.t.in", 250)
+    made = submit(parameters("lab.t", reads("lab.t.in"), nFilesPerJob=1, maxAttempt=5))
+    settle()
+    Queue.objects.update(status="offline")
+    wake()
+    job_generator.run()
+    assert (status(made), task(made).frozen_time is None) == ("pending", False)
+    Queue.objects.update(status="online")
+    Pilot().work(60)
+    settle()
+    assert (status(made), task(made).frozen_time) == ("running", None)
+
+
+def test_a_task_whose_parent_works_waits_without_end() -> None:
+    parent = made_task(name="lab.parent")
+    Queue.objects.update(status="offline")
+    made = made_task(name="lab.child")
+    update("jedi_tasks", "jeditaskid", made, parent_tid=parent)
+    frozen = task(made).frozen_time
+    assert frozen
+    pending.run(now=frozen + timedelta(days=70))
+    assert status(made) == "ready"
+    Queue.objects.update(status="online")
+
+
+def test_an_exhausted_task_ends_with_what_it_has_and_its_books_are_closed() -> None:
+    made, since = exhausted_task()
+    assert exhausted.run(now=since + timedelta(days=10)).items == 1
+    assert exhausted.run(now=since + timedelta(days=10)).items == 0, "the command waits already"
+    drive(Pilot())
+    assert status(made) == "finished"
+    row = dataset(made)
+    assert (row.files_finished, row.files_failed, row.files_used) == (1, 1, 2)
+    given = Command.objects.get(task=made)
+    assert (given.owner, "10 days" in given.comment) == ("exhausted", True)
+
+
+def test_a_task_that_waits_for_a_person_stays_exhausted() -> None:
+    made, since = exhausted_task(disableAutoFinish=True)
+    assert exhausted.run(now=since + timedelta(days=1000)).items == 0
+    assert status(made) == "exhausted"
+
+
+def test_many_attempts_throttle_for_two_hours_then_for_eight() -> None:
+    made = made_task(1, maxAttempt=20)
+    update("jedi_tasks", "jeditaskid", made, numthrottled=0)
+    for attempts, minutes in ((5, 120), (10, 480), (15, 1080)):
+        started = timezone.now()
+        drive(Pilot(always("failed")))
+        held = task(made)
+        assert (held.status, held.num_throttled, files(made)[0].attempt) == ("throttled", attempts // 5, attempts)
+        assert held.throttled_time
+        lasts = held.throttled_time - started
+        assert timedelta(minutes=minutes) <= lasts < timedelta(minutes=minutes, seconds=60)
+        assert f"for {minutes} minutes" in (held.error_dialog or "")
+        throttle.run(now=held.throttled_time - SECOND)
+        assert status(made) == "throttled"
+        throttle.run(now=held.throttled_time)
+        assert (status(made), task(made).error_dialog, task(made).old_status) == ("running", None, None)
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_tasks_without_throttling_try_on() -> None:
+    made = made_task(1, maxAttempt=8)
+    drive(Pilot(always("failed")))
+    assert status(made) == "failed"
+    assert files(made)[0].attempt == 8
+
+
+def test_a_throttled_task_without_files_left_goes_on_at_once() -> None:
+    made = made_task(2)
+    moves.move_task(
+        made,
+        "throttled",
+        by="test",
+        remember=True,
+        throttled_time=timezone.now() + timedelta(days=1),
+        error_dialog="x (type=jobs)",
+    )
+    assert throttle.run().items == 1
+    assert status(made) == "running"
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def nearly_done(number: int = 20, left: int = 1, **more: Any) -> int:
+    made = made_task(number, **more)
+    Pilot().work(number - left)
+    adder.run()
+    return made
+
+
+def test_the_last_jobs_of_a_nearly_complete_task_are_hurried_once() -> None:
+    made = nearly_done(**PRODUCTION)
+    assert boost.run().items == 1
+    assert (task(made).current_priority, task(made).gshare) == (900, "Express")
+    (job,) = jobs(made, status="activated")
+    assert (job.current_priority, job.gshare) == (900, "Express")
+    assert (
+        "95 % of 20 files are done and 1 jobs are left"
+        in TaskStatusLog.objects.filter(task_id=made, by="boost").get().reason
+    )
+    assert boost.run().items == 0
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_analysis_keeps_its_share() -> None:
+    made = nearly_done()
+    assert boost.run().items == 1
+    assert (task(made).current_priority, task(made).gshare) == (900, None)
+    assert boost.run().items == 0
+
+
+@pytest.mark.parametrize("why", ["not complete enough", "too many jobs", "its parent works", "its input grows"])
+def test_other_tasks_are_not_hurried(why: str, settings: Any) -> None:
+    made = nearly_done(20, 2 if why == "not complete enough" else 1, **PRODUCTION)
+    if why == "too many jobs":
+        settings.JEDI_LIMITS = {"BOOST_JOBS_BELOW": 1}
+    if why == "its parent works":
+        update("jedi_tasks", "jeditaskid", made, parent_tid=made_task(name="lab.parent"))
+    if why == "its input grows":
+        update("jedi_datasets", "datasetid", dataset(made).id, state="mutable")
+    assert boost.run().items == 0
+    assert task(made).current_priority == 500
+
+
+def failing_task(name: str, request_type: str, **more: Any) -> int:
+    made = made_task(6, name, **more)
+    update("jedi_tasks", "jeditaskid", made, requesttype=request_type)
+    return made
+
+
+def test_a_task_too_many_of_whose_jobs_fail_is_paused_with_its_siblings(settings: Any) -> None:
+    bad = failing_task("lab.bad", "same")
+    sibling = failing_task("lab.sibling", "same")
+    spared = failing_task("lab.spared", "same", noAutoPause=True)
+    other = failing_task("lab.other", "different")
+    pilot = Pilot(lambda job: "failed" if "lab.bad" in job["inFiles"] else "finished")
+    pilot.work(6)
+    adder.run()
+    assert auto_pause.run().items == 0, "off unless a rate is set"
+    settings.JEDI_LIMITS = {
+        "MAX_JOB_FAILURE_RATE_TO_PAUSE_user": 0.9, "MIN_JOBS_TO_PAUSE": 6, "MIN_REMAINING_JOBS_TO_PAUSE": 1,
+    }  # fmt: skip
+    job_generator.run()
+    assert states(bad)["failed"] == 6
+    assert auto_pause.run().items == 2
+    assert auto_pause.run().items == 0, "the commands wait already"
+    settle()
+    assert [status(t) for t in (bad, sibling)] == ["paused", "paused"]
+    assert "paused" not in [status(t) for t in (spared, other)]
+    assert "6 of 6 jobs failed" in (TaskStatusLog.objects.filter(task_id=bad, status="paused").get().reason)
+
+
+def test_lost_work_pauses_too_and_a_task_may_forbid_it(settings: Any) -> None:
+    settings.JEDI_LIMITS = {
+        "MAX_HEP_SCORE_FAILURE_RATE_TO_PAUSE": 0.5, "MIN_JOBS_TO_PAUSE": 6, "MIN_REMAINING_JOBS_TO_PAUSE": 1,
+    }  # fmt: skip
+    bad = failing_task("lab.bad", "")
+    spared = failing_task("lab.spared", "", noAutoPause=True)
+    pilot = Pilot(lambda job: "failed" if job["inFiles"].endswith("00000") else "finished")
+    pilot.work(8)
+    adder.run()
+    hour = timedelta(hours=1)
+    for job in Job.objects.filter(status__in=("failed", "finished")):
+        length = 10 * hour if job.status == "failed" else hour
+        assert job.end_time
+        update("jobs", "pandaid", job.id, starttime=job.end_time - length)
+    assert auto_pause.run().items == 1
+    settle()
+    assert (status(bad), status(spared) != "paused") == ("paused", True)
+
+
+def test_a_task_that_has_reached_its_goal_is_finished_gently_once_every_file_was_tried() -> None:
+    made = made_task(4, goal=50.0)
+    assert task(made).goal == 500
+    pilot = Pilot(failing_on("lab.t.in.00002", "lab.t.in.00003"))
+    for job in pilot.fetch(3):
+        pilot.start(job)
+        pilot.end(job)
+    adder.run()
+    assert goals.run().items == 0, "one file has not been tried"
+    for job in pilot.fetch(1):
+        pilot.start(job)
+        pilot.end(job)
+    adder.run()
+    assert goals.run().items == 1
+    assert Command.objects.get(task=made).parameters == {"soft": True}
+    drive(Pilot())
+    assert status(made) == "finished"
+    assert dataset(made).files_finished == 2
+
+
+def test_below_its_goal_a_task_goes_on() -> None:
+    made = made_task(4, goal=75.0)
+    pilot = Pilot(failing_on("lab.t.in.00002", "lab.t.in.00003"))
+    pilot.work(4)
+    adder.run()
+    assert goals.run().items == 0
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_jobs_of_paused_tasks_are_quiet_and_come_back_with_the_task() -> None:
+    case = _paused()
+    case.act(case.since + timedelta(minutes=10))
+    assert case.after()
+    made = Task.objects.get().id
+    closed = jobs(made, status="closed")[0]
+    assert (closed.sub_status, closed.task_buffer_error_code) == ("toreassign", 151)
+    moves.give_command(made, "resume", by="ada")
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_an_input_that_nobody_read_is_read_after_all() -> None:
+    made = made_task(2)
+    case_dataset = dataset(made)
+    update("jedi_datasets", "datasetid", case_dataset.id, status="defined")
+    drive(Pilot())
+    assert status(made) == "running", "nobody looks at it"
+    assert restart_contents.run(now=timezone.now() + timedelta(minutes=31)).items == 1
+    drive(Pilot())
+    assert status(made) == "done"
+    assert Dataset.objects.get(pk=case_dataset.id).files == 2
+
+
+def crowd(number: int = 4, running: int = 2, **more: Any) -> tuple[int, Pilot]:
+    made = made_task(number, **more)
+    pilot = Pilot()
+    for job in pilot.fetch(running):
+        pilot.start(job)
+    return made, pilot
+
+
+def test_a_user_at_the_cap_gets_no_new_jobs_and_queued_ones_are_held_until_there_is_room(settings: Any) -> None:
+    made, pilot = crowd()
+    settings.JEDI_LIMITS = {"CAP_RUNNING_USER_JOBS": 2}
+    user_caps.run()
+    assert status(made) == "throttled"
+    assert "ada: 2 jobs are running, the cap is 2 (type=jobs)" in (task(made).error_dialog or "")
+    assert states(made) == {"running": 2, "throttled": 2}
+    for job in pilot.ran:
+        pilot.end(job, "finished")
+    adder.run()
+    user_caps.run()
+    assert status(made) == "running"
+    assert states(made) == {"finished": 2, "activated": 2}
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_without_a_cap_held_jobs_and_tasks_are_let_go(settings: Any) -> None:
+    made, _ = crowd()
+    settings.JEDI_LIMITS = {"CAP_RUNNING_USER_CORES": 1}
+    user_caps.run()
+    assert (status(made), states(made)) == ("throttled", {"running": 2, "throttled": 2})
+    settings.JEDI_LIMITS = {}
+    user_caps.run()
+    assert (status(made), states(made)) == ("running", {"running": 2, "activated": 2})
+
+
+def test_a_cap_concerns_its_user_only_and_paused_tasks_keep_their_jobs_held(settings: Any) -> None:
+    made, _ = crowd()
+    other = made_task(3, "lab.other")
+    update("jedi_tasks", "jeditaskid", other, username="eve")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs SET produsername = 'eve' WHERE jeditaskid = %s", [other])
+    moves.give_command(other, "pause", by="eve")
+    settle()
+    settings.JEDI_LIMITS = {"CAP_RUNNING_USER_JOBS": 2}
+    user_caps.run()
+    assert (status(made), status(other)) == ("throttled", "paused")
+    assert states(other) == {"throttled": 3}
+
+
+def test_a_working_group_has_a_cap_of_its_own(settings: Any) -> None:
+    made, _ = crowd(workingGroup="higgs")
+    settings.JEDI_LIMITS = {"CAP_RUNNING_USER_JOBS": 1}
+    user_caps.run()
+    assert status(made) == "running", "its jobs count for the group"
+    settings.JEDI_LIMITS = {"CAP_RUNNING_GROUP_JOBS": 1}
+    user_caps.run()
+    assert status(made) == "throttled"
+    assert "group higgs: 2 jobs are running" in (task(made).error_dialog or "")
+
+
+def test_too_many_bytes_on_their_way_throttle_a_users_tasks_until_they_have_arrived(settings: Any) -> None:
+    made = made_task(2)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE jobs SET jobstatus = 'assigned', inputfilebytes = %s WHERE jeditaskid = %s", [10**9, made]
+        )
+    settings.JEDI_LIMITS = {"USER_TRANSFER_LIMIT": 2}
+    user_caps.run()
+    assert status(made) == "running"
+    settings.JEDI_LIMITS = {"USER_TRANSFER_LIMIT": 1.9}
+    user_caps.run()
+    assert status(made) == "throttled"
+    assert "2 GB are on their way, 1.9 are the limit (type=transfer)" in (task(made).error_dialog or "")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs SET jobstatus = 'activated' WHERE jeditaskid = %s", [made])
+    user_caps.run()
+    assert status(made) == "running"
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_limits_are_set_by_name_and_a_wrong_name_is_an_error(settings: Any) -> None:
+    settings.JEDI_LIMITS = {"task.exhausted": 60, "job.sent": 5, "CAP_RUNNING_USER_JOB": 4}
+    assert timeouts.limit("task.exhausted") == timedelta(minutes=1)
+    assert timeouts.limit("job.sent") == timedelta(seconds=5)
+    (error,) = timeouts.check_limits()
+    assert "CAP_RUNNING_USER_JOB" in error.msg
