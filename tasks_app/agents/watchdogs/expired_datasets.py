@@ -18,7 +18,7 @@ LIMIT = 20
 
 @transaction.atomic
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
-    """Delete closed datasets of ended times, but for those that a task still reads. What users registered stays."""
+    """Delete closed datasets whose time is over, but for those that a task still reads. What users registered stays."""
     readers = Dataset.objects.filter(name=OuterRef("name"), type="input").exclude(task__status__in=list(TASK_FINAL))
     expired = CatalogueDataset.objects.filter(
         ~Exists(readers), expires__lt=now or timezone.now(), open=False, made_by_task__isnull=False
