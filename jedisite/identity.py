@@ -43,6 +43,7 @@ class Right(StrEnum):
     READ = "read"  # look at tasks, jobs, agents
     SUBMIT = "submit"  # submit tasks, command one's own
     COMMAND_ANY = "command any"  # command anybody's tasks
+    STEER = "steer"  # reassign and release tasks, change their priorities, shares and needs
     OPERATE = "operate"  # run and pause agents
     PILOT = "pilot"  # fetch jobs and report on them
     SITE_DATA = "site data"  # descriptions of queues and storage
@@ -54,8 +55,9 @@ RIGHTS: dict[Role, frozenset[Right]] = {
     Role.ANONYMOUS: ALL,
     Role.USER: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA},
     Role.SHIFTER: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA, Right.OPERATE},
-    Role.PRODUCTION: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA, Right.COMMAND_ANY, Right.TELL},
-    Role.ADMINISTRATOR: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA, Right.COMMAND_ANY, Right.OPERATE, Right.TELL},
+    Role.PRODUCTION: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA, Right.COMMAND_ANY, Right.STEER, Right.TELL},
+    Role.ADMINISTRATOR: ALL
+    | {Right.READ, Right.SUBMIT, Right.SITE_DATA, Right.COMMAND_ANY, Right.STEER, Right.OPERATE, Right.TELL},
     Role.PILOT: ALL | {Right.PILOT, Right.SITE_DATA},
     Role.WORKER: ALL | {Right.SITE_DATA, Right.TELL},
 }

@@ -28,6 +28,7 @@ KNOWN = {
     "JEDI_OPEN_DATASET_INTERVAL_S": "seconds between looks at an input dataset that still grows (default 300)",
     "JEDI_PENDING_RETRY_S": "seconds that a task waits in pending before it is tried again (default 60; 0: by cause, up to 1 h)",
     "JEDI_LIMITS": "time-outs and caps: comma list of name=number, names as on the page of time-outs and in tasks_app/limits.py",
+    "JEDI_MOST_ACTIVE_TASKS": "active tasks of one label that a user may have (default: no limit)",
     "JEDI_CHECK_OUTPUTS": "outputs at the end of a task: off, report what is wrong (default), or pause the task for it",
     "JEDI_QUEUE_FLOOR": "jobs kept queued at a site at least (default 100)",
     "JEDI_ARCHIVE_AFTER_DAYS": "days after which final jobs move to the archive (default 7)",
@@ -53,6 +54,7 @@ JEDI_HEARTBEAT_TIMEOUT_S = env.int("JEDI_HEARTBEAT_TIMEOUT_S", default=7200)
 JEDI_PILOT_HEARTBEAT_S = env.float("JEDI_PILOT_HEARTBEAT_S", default=30)
 JEDI_SENT_TIMEOUT_S = env.int("JEDI_SENT_TIMEOUT_S", default=1800)
 JEDI_OPEN_DATASET_INTERVAL_S = env.int("JEDI_OPEN_DATASET_INTERVAL_S", default=300)
+JEDI_MOST_ACTIVE_TASKS: int | None = env.int("JEDI_MOST_ACTIVE_TASKS", default=None)
 JEDI_PENDING_RETRY_S = env.int("JEDI_PENDING_RETRY_S", default=60)
 JEDI_CHECK_OUTPUTS = env.str("JEDI_CHECK_OUTPUTS", default="report")
 if JEDI_CHECK_OUTPUTS not in ("off", "report", "pause"):

@@ -15,10 +15,11 @@ from django.shortcuts import render
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from jedisite.admin_base import caller_behind
-from tasks_app.dashboard.commands import EXPLAINED, LONGEST_REASON, TITLES
+from tasks_app.commands import rights
+from tasks_app.dashboard.commands import LONGEST_REASON
 from tasks_app.models import Task
 from tasks_app.moves import CommandRefusedError, give_command
-from tasks_app.states import TaskCommand
+from tasks_app.states import COMMANDS, TaskCommand
 
 MOST_TASKS = 200
 Action = Callable[[Any, HttpRequest, QuerySet[Task]], HttpResponse | None]
@@ -35,7 +36,7 @@ class ReasonForm(forms.Form):
 def command_action(command: TaskCommand) -> Action:
     """The action that gives one command to the selected tasks."""
 
-    @admin.action(description=f"{TITLES[command]} …", permissions=["command"])
+    @admin.action(description=f"{COMMANDS[command].title} …", permissions=["command"])
     def act(model_admin: Any, request: HttpRequest, queryset: QuerySet[Task]) -> HttpResponse | None:
         return _ask_or_give(model_admin, request, queryset, command)
 
@@ -54,11 +55,12 @@ def _ask_or_give(
     if form.is_valid():
         _give(request, sorted(tasks, key=lambda t: t.id), command, form.cleaned_data["reason"])
         return None
+    rule, number = COMMANDS[command], "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
     context = {
         **model_admin.admin_site.each_context(request),
         "opts": model_admin.opts,
-        "title": TITLES[command],
-        "explained": f"{TITLES[command]} {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}: {EXPLAINED[command]}.",
+        "title": rule.title,
+        "explained": f"{rule.title} {number}: {rule.help}.",
         "action": f"{command.value}_tasks",
         "checkbox": ACTION_CHECKBOX_NAME,
         "tasks": tasks,
@@ -72,8 +74,9 @@ def _give(request: HttpRequest, tasks: list[Task], command: TaskCommand, reason:
     caller = caller_behind(request)
     given = 0
     for task in tasks:
-        if not caller.may_command(task.user):
-            messages.error(request, f"Task {task.id} belongs to {task.user}; your account may not command it.")
+        refused = rights.refusal(caller, command, task)
+        if refused:
+            messages.error(request, f"{refused[:1].upper()}{refused[1:]}")
             continue
         try:
             with transaction.atomic():
@@ -87,4 +90,5 @@ def _give(request: HttpRequest, tasks: list[Task], command: TaskCommand, reason:
         )
 
 
-ACTIONS: list[Action] = [command_action(command) for command in TITLES]
+ACTIONS: list[Action] = [command_action(command) for command in COMMANDS if command is not TaskCommand.REASSIGN]
+"""A reassignment names a place, which a list of tasks has no field for."""

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from tasks_app import audit_merging
-from tasks_app.states import JOB_FINAL, TASK_FINAL
+from tasks_app.states import JOB_FINAL, TASK_FINAL, TASK_MOVES
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ def _list(statuses: Iterable[str]) -> str:
 
 _JOB_ENDS = _list(JOB_FINAL)
 _TASK_ENDS = _list(TASK_FINAL)
+_MOVES = ", ".join(f"('{old}', '{new}')" for old, nexts in TASK_MOVES.items() for new in sorted(nexts))
 _INPUTS = "'input', 'pseudo_input', 'random_seed'"
 _JOBS = "(SELECT pandaid, jeditaskid, jobstatus FROM jobs UNION ALL SELECT pandaid, jeditaskid, jobstatus FROM jobs_archive)"
 _NO_ATTEMPT_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
@@ -167,8 +168,8 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT c.jeditaskid, c.datasetid, c.fileid FROM jedi_datasets d
           JOIN jedi_tasks t ON t.jeditaskid = d.jeditaskid AND t.status NOT IN ({_TASK_ENDS})
           JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid
-         WHERE d.type IN ('input', 'pseudo_input', 'pp_input') AND c.fileid <= d.pick_cursor AND c.status = 'ready'
-           AND c.keeptrack = 1
+         WHERE d.type IN ('input', 'pseudo_input', 'pp_input') AND d.status IS DISTINCT FROM 'removed'
+           AND c.fileid <= d.pick_cursor AND c.status = 'ready' AND c.keeptrack = 1
            AND NOT coalesce({_NO_ATTEMPT_LEFT}, false)
            AND NOT EXISTS (SELECT 1 FROM file_retries r WHERE r.fileid = c.fileid)""",
     ),
@@ -351,6 +352,14 @@ INVARIANTS: tuple[Invariant, ...] = (
           JOIN jedi_tasks t USING (jeditaskid)
           JOIN jedi_datasets d ON d.jeditaskid = p.jeditaskid AND d.type = 'pseudo_input' AND d.masterid IS NULL
          WHERE p.records <> d.nfiles OR (p.ended IS NULL AND d.state <> 'mutable' AND t.status NOT IN ({_TASK_ENDS}))""",
+    ),
+    Invariant(
+        "task_moves_are_allowed",
+        "Every change of a task's state in the log of the last day is one that the table of moves allows.",
+        f"""
+        SELECT l.jeditaskid, l.oldstatus, l.status, l.actor FROM tasks_statuslog l
+         WHERE l.modificationtime > clock_timestamp() - interval '1 day' AND l.oldstatus <> l.status
+           AND (l.oldstatus, l.status) NOT IN (VALUES {_MOVES})""",
     ),
     Invariant(
         "job_state_is_logged",

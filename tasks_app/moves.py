@@ -17,7 +17,14 @@ from tasks_app import timeouts
 from tasks_app.accounting.throttling import Cause
 from tasks_app.messaging import outbox
 from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
-from tasks_app.states import COMMAND_ACCEPTED_IN, IllegalMoveError, TaskCommand, TaskStatus, check_task_move
+from tasks_app.states import (
+    COMMAND_ACCEPTED_IN,
+    MORE_ATTEMPTS_IN,
+    IllegalMoveError,
+    TaskCommand,
+    TaskStatus,
+    check_task_move,
+)
 
 log = structlog.get_logger(__name__)
 HOST = socket.gethostname()[:128]
@@ -35,6 +42,9 @@ NEXT_AGENT: dict[str, tuple[str, ...]] = {
     TaskStatus.TOABORT: ("post_processor",),
     TaskStatus.ABORTING: ("commando",),
     TaskStatus.FINISHING: ("commando",),
+    TaskStatus.TOREASSIGN: ("commando",),
+    TaskStatus.REREFINE: ("refiner",),
+    TaskStatus.STAGED: ("refiner",),
 }
 """Which agents have work as soon as a task is in a state."""
 
@@ -168,10 +178,29 @@ def give_command(
 def check_command(task: Task, command: str) -> None:
     """Raise CommandRefusedError unless a task in this state accepts the command."""
     accepted = COMMAND_ACCEPTED_IN[TaskCommand(command)]
-    if TaskStatus(task.status) not in accepted:
+    status = TaskStatus(task.status)
+    if status not in accepted:
         raise CommandRefusedError(
             f"task {task.id} is {task.status}; {command} is accepted in: {', '.join(sorted(accepted))}"
         )
+    if command == TaskCommand.RETRY and status in MORE_ATTEMPTS_IN and task.prod_source_label != "user":
+        raise CommandRefusedError(
+            f"task {task.id} is {task.status}; only tasks with the label user are retried in this state"
+        )
+
+
+def note_on_task(task_id: int, *, by: str, reason: str) -> None:
+    """Write into a task's status log what was done to it in the state in which it is. Its row is the caller's to lock."""
+    task = Task.objects.only("status", "attempt").get(pk=task_id)
+    TaskStatusLog.objects.create(
+        task_id=task_id, status=task.status, attempt=task.attempt, by=by, reason=reason, host=HOST
+    )
+
+
+def wake_task(task_id: int, *agents: str) -> None:
+    """Whatever the task waits for, these agents look at it now."""
+    Task.objects.filter(pk=task_id).update(next_check=timezone.now())
+    kick(*agents)
 
 
 _CAUSES: dict[str, Cause] = {"job_generator": "job_broker", "task_broker": "task_broker"}
@@ -333,9 +362,11 @@ __all__ = [
     "move_task",
     "next_task_id",
     "note_task",
+    "note_on_task",
     "release_task",
     "set_aside",
     "still_holds",
     "submit",
     "throttle_task",
+    "wake_task",
 ]

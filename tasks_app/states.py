@@ -6,6 +6,7 @@ The names are those of the JEDI documents. Code, diagrams and buttons are drawn 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -99,7 +100,7 @@ class JobStatus(StrEnum):
 
 T, J = TaskStatus, JobStatus
 
-_STOPPABLE = frozenset({T.TOABORT, T.ABORTING, T.FINISHING, T.PASSED, T.TOBROKEN, T.PAUSED, T.PENDING, T.TOREASSIGN})
+_STOPPABLE = frozenset({T.TOABORT, T.ABORTING, T.FINISHING, T.PASSED, T.TOBROKEN, T.PAUSED, T.PENDING})
 
 
 def _task(*nexts: TaskStatus) -> frozenset[TaskStatus]:
@@ -112,12 +113,12 @@ TASK_MOVES: Mapping[TaskStatus, frozenset[TaskStatus]] = {
     T.STAGING: _task(T.STAGED),
     T.STAGED: _task(T.DEFINED),
     T.REREFINE: _task(T.DEFINED, T.READY, T.PREPARED),
-    T.DEFINED: _task(T.ASSIGNING, T.READY, T.EXHAUSTED),
-    T.ASSIGNING: _task(T.READY, T.EXHAUSTED),
-    T.READY: _task(T.DEFINED, T.PREPROCESSING, T.SCOUTING, T.RUNNING, T.PREPARED, T.EXHAUSTED, T.THROTTLED),
-    T.SCOUTING: _task(T.SCOUTED, T.RUNNING, T.EXHAUSTED, T.PREPARED, T.THROTTLED, T.DEFINED),
-    T.SCOUTED: _task(T.RUNNING),
-    T.RUNNING: _task(T.PREPARED, T.DEFINED, T.THROTTLED, T.EXHAUSTED, T.READY),
+    T.DEFINED: _task(T.ASSIGNING, T.READY, T.EXHAUSTED, T.TOREASSIGN),
+    T.ASSIGNING: _task(T.READY, T.EXHAUSTED, T.TOREASSIGN),
+    T.READY: _task(T.DEFINED, T.PREPROCESSING, T.SCOUTING, T.RUNNING, T.PREPARED, T.EXHAUSTED, T.THROTTLED, T.TOREASSIGN),
+    T.SCOUTING: _task(T.SCOUTED, T.RUNNING, T.EXHAUSTED, T.PREPARED, T.THROTTLED, T.DEFINED, T.TOREASSIGN),
+    T.SCOUTED: _task(T.RUNNING, T.TOREASSIGN),
+    T.RUNNING: _task(T.PREPARED, T.DEFINED, T.THROTTLED, T.EXHAUSTED, T.READY, T.TOREASSIGN),
     T.TOPREPROCESS: _task(T.PREPROCESSING),
     T.PREPROCESSING: _task(T.REGISTERED, T.PREPARED),
     T.PENDING: _task(
@@ -134,6 +135,7 @@ TASK_MOVES: Mapping[TaskStatus, frozenset[TaskStatus]] = {
         T.PREPARED,
         T.EXHAUSTED,
         T.THROTTLED,
+        T.TOREASSIGN,
     ),
     T.THROTTLED: _task(T.READY, T.SCOUTING, T.RUNNING, T.PREPARED),
     T.PAUSED: _task(
@@ -152,6 +154,7 @@ TASK_MOVES: Mapping[TaskStatus, frozenset[TaskStatus]] = {
         T.PREPARED,
         T.EXHAUSTED,
         T.THROTTLED,
+        T.TOREASSIGN,
         T.REASSIGNING,
         T.TORETRY,
         T.TOINCEXEC,
@@ -164,13 +167,13 @@ TASK_MOVES: Mapping[TaskStatus, frozenset[TaskStatus]] = {
     T.ABORTING: frozenset({T.TOABORT}),
     T.TOABORT: frozenset({T.ABORTED, T.BROKEN}),
     T.TOBROKEN: frozenset({T.BROKEN}),
-    T.EXHAUSTED: _task(T.TORETRY, T.TOINCEXEC, T.SCOUTING, T.RUNNING, T.READY),
-    T.TOREASSIGN: _task(T.REASSIGNING, T.READY, T.RUNNING, T.SCOUTING, T.DEFINED, T.ASSIGNING, T.EXHAUSTED),
-    T.REASSIGNING: _task(T.ASSIGNING, T.READY, T.RUNNING, T.SCOUTING),
-    T.TORETRY: _task(T.READY, T.EXHAUSTED, T.FINISHED, T.FAILED, T.ABORTED),
+    T.EXHAUSTED: _task(T.TORETRY, T.TOINCEXEC, T.TOREASSIGN, T.SCOUTING, T.RUNNING, T.READY),
+    T.TOREASSIGN: _task(T.REASSIGNING, T.DEFINED, T.ASSIGNING, T.READY, T.SCOUTING, T.SCOUTED, T.RUNNING, T.EXHAUSTED),
+    T.REASSIGNING: _task(T.ASSIGNING, T.READY, T.RUNNING, T.SCOUTING, T.DEFINED),
+    T.TORETRY: _task(T.READY, T.EXHAUSTED, T.FINISHED, T.ABORTED),
     T.TOINCEXEC: _task(T.REREFINE),
     T.FINISHED: frozenset({T.TORETRY, T.TOINCEXEC}),
-    T.FAILED: frozenset({T.TORETRY, T.TOINCEXEC}),
+    T.FAILED: frozenset({T.TOINCEXEC}),
     T.ABORTED: frozenset({T.TORETRY, T.TOINCEXEC}),
     T.DONE: frozenset({T.TOINCEXEC}),
     T.BROKEN: frozenset(),
@@ -215,19 +218,107 @@ class TaskCommand(StrEnum):
     KILL = "kill"
     FINISH = "finish"
     RETRY = "retry"
+    INCEXEC = "incexec"
     PAUSE = "pause"
     RESUME = "resume"
+    AVALANCHE = "avalanche"
+    INCREASE_ATTEMPTS = "increase_attempts"
+    RELEASE = "release"
+    REASSIGN = "reassign"
+
+
+class Giver(StrEnum):
+    """Who may give a command: the task's owner (and production managers), or people who steer the grid's work."""
+
+    OWNER = "owner"
+    OPERATOR = "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRule:
+    """One command: what people read of it, in which states of the task it is accepted, and who may give it.
+
+    `ends_work`: jobs are ended, or what was measured is put aside; people are asked twice.
+    """
+
+    title: str
+    help: str
+    accepted: frozenset[TaskStatus]
+    giver: Giver = Giver.OWNER
+    ends_work: bool = False
 
 
 _REJECTED = TASK_FINAL | {T.PREPARED, T.TOBROKEN, T.TOABORT, T.ABORTING, T.PASSED}
 
+MORE_ATTEMPTS_IN = frozenset({T.RUNNING, T.SCOUTING, T.PENDING})
+"""A retry of a user's task in these states gives more attempts to files that have none left."""
+
+COMMANDS: Mapping[TaskCommand, CommandRule] = {
+    TaskCommand.PAUSE: CommandRule(
+        "Pause",
+        "make no new jobs and hold queued ones back until it is resumed",
+        frozenset(TaskStatus) - _REJECTED - {T.PAUSED, T.FINISHING},
+    ),
+    TaskCommand.RESUME: CommandRule(
+        "Resume", "go on where it stopped", frozenset({T.PAUSED, T.THROTTLED, T.STAGING})
+    ),
+    TaskCommand.AVALANCHE: CommandRule(
+        "Skip scouts", "make all jobs now, without waiting for what scouts find out", frozenset({T.SCOUTING})
+    ),
+    TaskCommand.RETRY: CommandRule(
+        "Retry",
+        "try the files again that were not processed",
+        frozenset({T.FINISHED, T.ABORTED, T.EXHAUSTED}) | MORE_ATTEMPTS_IN,
+    ),
+    TaskCommand.INCEXEC: CommandRule(
+        "Run again",
+        "look its input up again, with changed parameters if some are given, and process what is new or was not processed",
+        frozenset({T.FINISHED, T.FAILED, T.ABORTED, T.DONE, T.EXHAUSTED}),
+    ),
+    TaskCommand.INCREASE_ATTEMPTS: CommandRule(
+        "More attempts",
+        "give files that have no attempt left some more",
+        frozenset({T.READY, T.RUNNING, T.SCOUTING, T.PENDING, T.PAUSED, T.THROTTLED}),
+    ),
+    TaskCommand.RELEASE: CommandRule(
+        "Release",
+        "use files that are still being staged as if they were there",
+        frozenset({T.SCOUTING, T.PENDING, T.RUNNING, T.READY, T.ASSIGNING, T.DEFINED}),
+        Giver.OPERATOR,
+    ),
+    TaskCommand.REASSIGN: CommandRule(
+        "Reassign",
+        "end its jobs and run them at another site, nucleus or cloud",
+        frozenset({T.DEFINED, T.READY, T.RUNNING, T.SCOUTING, T.SCOUTED, T.PENDING, T.ASSIGNING, T.EXHAUSTED}),
+        Giver.OPERATOR,
+        ends_work=True,
+    ),
+    TaskCommand.FINISH: CommandRule(
+        "Finish",
+        "make no more jobs, end the open ones, and keep what is done",
+        frozenset(TaskStatus) - _REJECTED - {T.FINISHING},
+        ends_work=True,
+    ),
+    TaskCommand.KILL: CommandRule(
+        "Kill", "kill its jobs and end", frozenset(TaskStatus) - _REJECTED, ends_work=True
+    ),
+}  # fmt: skip
+"""In the order in which people see them. Failed and broken tasks are hopeless: they refuse a retry, and broken ones
+also to run again."""
+
 COMMAND_ACCEPTED_IN: Mapping[TaskCommand, frozenset[TaskStatus]] = {
-    TaskCommand.KILL: frozenset(TaskStatus) - _REJECTED,
-    TaskCommand.FINISH: frozenset(TaskStatus) - _REJECTED - {T.FINISHING},
-    TaskCommand.RETRY: frozenset({T.FINISHED, T.FAILED, T.ABORTED, T.EXHAUSTED}),
-    TaskCommand.PAUSE: frozenset(TaskStatus) - _REJECTED - {T.PAUSED, T.FINISHING},
-    TaskCommand.RESUME: frozenset({T.PAUSED, T.THROTTLED, T.STAGING}),
+    command: rule.accepted for command, rule in COMMANDS.items()
 }
+
+TASK_DOING: Mapping[TaskStatus, TaskCommand] = {
+    T.ABORTING: TaskCommand.KILL,
+    T.FINISHING: TaskCommand.FINISH,
+    T.TORETRY: TaskCommand.RETRY,
+    T.TOINCEXEC: TaskCommand.INCEXEC,
+    T.TOREASSIGN: TaskCommand.REASSIGN,
+    T.REASSIGNING: TaskCommand.REASSIGN,
+}
+"""States in which a command is being obeyed. A task that stays long in one gets the command again."""
 
 
 class IllegalMoveError(ValueError):

@@ -10,11 +10,22 @@ from django.db import connection, transaction
 
 from jedisite import audit
 from jedisite.identity import Caller, Right
-from tasks_app import moves
-from tasks_app.models import Task
+from tasks_app import amending, moves
+from tasks_app.models import Command, Task
 from tasks_app.params.faults import Faults, shown
+from tasks_app.params.resubmission import (
+    ACTIVE,
+    Code,
+    Decision,
+    Existing,
+    decide,
+    looks_for_duplicates,
+    name_key,
+    too_many,
+)
 from tasks_app.params.schema import TaskParams, parse
 from tasks_app.refining.values import Defaults
+from tasks_app.states import TaskCommand
 
 LABELS_FOR_ALL = ("user", "test")
 HIGHEST_PRIORITY = 1000
@@ -24,8 +35,24 @@ PRODUCTION = Right.COMMAND_ANY
 LONGEST_USER = 128
 
 
-class OpenTaskExistsError(ValueError):
-    """The user has an open task of a name that is to be unique; the sentence names both."""
+class SubmissionRefusedError(ValueError):
+    """The user has a task of a name that is to be unique, or too many; the sentence says which. `decision` has the code."""
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+        super().__init__(decision.sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What became of a submission: the task that it made, or the older one that runs again or was changed."""
+
+    task_id: int
+    decision: Decision
+
+    @property
+    def is_new(self) -> bool:
+        return self.decision.code is Code.NEW
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +105,28 @@ def _check_rights(params: TaskParams, faults: Faults) -> None:
 
 
 @transaction.atomic
-def submit(submission: Submission, *, by: str) -> int:
-    """Register the task and return its id.
+def submit(submission: Submission, *, by: str, allow_active: bool = False, most_active: int | None = None) -> Submitted:
+    """Register the task, or let an older one of the same name run again with what may be changed.
 
-    Raises ParamErrors when its parent is unknown, OpenTaskExistsError when its name is to be unique and is not; both
-    write nothing.
+    With `allow_active` a task of the name that runs is changed in place. A user may have `most_active` active tasks.
+    Raises ParamErrors when its parent is unknown, SubmissionRefusedError when its name is to be unique and is not, or
+    the user has too many tasks; both write nothing.
     """
     params, user = submission.params, submission.user
     parent_id = _parent_of(params, user)
-    if params.flag("uniqueTaskName"):
-        _refuse_second(user, params.task_name)
+    decision = decide(params, _existing(submission, allow_active), allow_active=allow_active)
+    if decision.code is Code.NEW and most_active is not None:
+        label = params.prod_source_label
+        active = Task.objects.filter(user=user, prod_source_label=label, status__in=sorted(ACTIVE)).count()
+        decision = too_many(active, most_active) or decision
+    if not decision.code.is_accepted:
+        raise SubmissionRefusedError(decision)
+    if decision.task_id is not None:
+        if decision.code is Code.AGAIN:
+            amending.run_again(decision.task_id, decision.changes, by=by)
+        else:
+            amending.change_in_place(decision.task_id, decision.changes, by=by)
+        return Submitted(decision.task_id, decision)
     task_id = moves.submit(
         dict(submission.stored),
         name=params.task_name,
@@ -100,7 +139,7 @@ def submit(submission: Submission, *, by: str) -> int:
     )
     if by != user:
         audit.record(by, "submit for", "task", task_id, details={"user": user})
-    return task_id
+    return Submitted(task_id, decision)
 
 
 def _parent_of(params: TaskParams, user: str) -> int | None:
@@ -118,15 +157,33 @@ def _parent_of(params: TaskParams, user: str) -> int | None:
     return by_id or by_name
 
 
-def _refuse_second(user: str, name: str) -> None:
-    """Raise OpenTaskExistsError when the user has an open task of this name. Holds until the transaction ends."""
+def _existing(submission: Submission, allow_active: bool) -> Existing | None:
+    """The newest task of the same name, if names matter. Nobody else submits under the name until the transaction ends."""
+    params = submission.params
+    if not looks_for_duplicates(params, allow_active=allow_active):
+        return None
+    key = name_key(params, submission.user, DEFAULTS.vo)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"task name {user}\n{name}"])
-    found = Task.objects.open().filter(user=user, name=name).order_by("-id").values_list("id", "status").first()
-    if found:
-        raise OpenTaskExistsError(
-            f"{user} has an open task of the name {shown(name)} already: {found[0]}, which is {found[1]}"
-        )
+        text = "\n".join(str(part or "") for part in key)
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"task name {text}"])
+    same = Task.objects.filter(name=key.name, vo=key.vo, prod_source_label=key.label)
+    if key.user is not None:
+        same = same.filter(user=key.user)
+    # Its row is held, so that its state stays what the decision is made on.
+    found = same.order_by("-id").select_for_update().first()
+    if found is None:
+        return None
+    # One that was submitted again, and has not begun to run again, waits as a new one does.
+    waits = Command.objects.open().filter(task=found, name=TaskCommand.INCEXEC).exists()
+    return Existing(found.id, None if waits else found.status, found.prod_source_label or "")
 
 
-__all__ = ["HIGHEST_PRIORITY", "LABELS_FOR_ALL", "OpenTaskExistsError", "Submission", "check", "submit"]
+__all__ = [
+    "HIGHEST_PRIORITY",
+    "LABELS_FOR_ALL",
+    "Submission",
+    "SubmissionRefusedError",
+    "Submitted",
+    "check",
+    "submit",
+]

@@ -316,7 +316,7 @@ def command(client: Client, name: str, *tasks: Task, **more: Any) -> Any:
 
 @pytest.mark.parametrize("name", ["pause", "resume", "kill", "finish", "retry"])
 def test_a_command_asks_for_a_reason_and_is_given_to_tasks_that_accept_it(grace, make_task, name):
-    fits = make_task(status={"resume": "paused", "retry": "failed"}.get(name, "running"))
+    fits = make_task(status={"resume": "paused", "retry": "finished"}.get(name, "running"))
     not_now = make_task(status="broken")
     asked = command(grace, name, fits, not_now)
     assert asked.status_code == 200 and 'name="reason"' in asked.text and str(fits.pk) in asked.text

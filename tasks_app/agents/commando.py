@@ -1,51 +1,79 @@
-"""Task commando: obeys the commands of users."""
+"""Task commando: obeys the commands of users, in the order in which each task got them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from functools import partial
+
 import structlog
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from jedisite.agents import Pass, owner
 from tasks_app import moves
-from tasks_app.accounting.endings import end_jobs
-from tasks_app.ddm import data_management
-from tasks_app.models import Command, Dataset, Task
-from tasks_app.models.dataset import MADE_TYPES
-from tasks_app.states import JOB_OPEN, TaskCommand, TaskStatus
+from tasks_app.commands import actions, again, files
+from tasks_app.commands.actions import Order
+from tasks_app.commands.limits import RetryLimits
+from tasks_app.commands.parameters import HARD
+from tasks_app.models import Command, Task
+from tasks_app.states import JOB_OPEN, JOB_QUEUED, TASK_DOING, JobStatus, TaskCommand, TaskStatus
 
 log = structlog.get_logger(__name__)
 ME = "commando"
 LIMIT = 50
-ATTEMPTS_ADDED = 5
-"""Attempts that a retry gives to each file that has none left."""
-_OPEN = "(" + ", ".join(f"'{status}'" for status in sorted(JOB_OPEN)) + ")"
+STUCK_AFTER = timedelta(minutes=5)
+"""A task that is in the midst of a command for so long gets it again: whoever began it may be gone."""
+NO_LIMITS: Mapping[str, RetryLimits] = {}
+
+ACTIONS: Mapping[TaskCommand, Callable[[Task, Order], str]] = {
+    TaskCommand.KILL: actions.kill,
+    TaskCommand.FINISH: actions.finish,
+    TaskCommand.PAUSE: actions.pause,
+    TaskCommand.RESUME: actions.resume,
+    TaskCommand.AVALANCHE: actions.avalanche,
+    TaskCommand.INCREASE_ATTEMPTS: actions.increase_attempts,
+    TaskCommand.RELEASE: actions.release,
+    TaskCommand.REASSIGN: actions.reassign,
+    TaskCommand.RETRY: again.retry,
+    TaskCommand.INCEXEC: again.incexec,
+}
 
 
-def run(limit: int = LIMIT) -> Pass:
-    """Obey waiting commands, then complete the kills and finishes whose last job has ended."""
+def run(limit: int = LIMIT, now: datetime | None = None, retry_limits: Mapping[str, RetryLimits] = NO_LIMITS) -> Pass:
+    """Obey waiting commands, give stuck tasks theirs again, then complete those whose last job has ended.
+
+    `retry_limits` are those of each prodSourceLabel.
+    """
+    now = now or timezone.now()
     items = 0
-    while items < limit and _obey_one():
+    while items < limit and _obey_one(retry_limits):
         items += 1
-    items += _complete(TaskStatus.ABORTING) + _complete(TaskStatus.FINISHING)
+    _rescue(now, retry_limits)
+    items += _complete(TaskStatus.ABORTING, _NO_JOB_WORKS, _abort) + _complete(TaskStatus.FINISHING, _NO_JOB, _pass)
+    items += _complete(TaskStatus.TOREASSIGN, _JOBS_ENDED, _reassigned)
+    items += _complete(TaskStatus.REASSIGNING, _JOBS_ENDED, _reassigned)
     return Pass(items, more=items >= limit)
 
 
+# Of one task's commands only the first that waits: a second is obeyed after it, even if another process has the first.
+_FIRST = """NOT EXISTS (SELECT 1 FROM task_commands e WHERE e.comm_task = task_commands.comm_task
+                         AND e.comm_status = 'waiting' AND e.id < task_commands.id)"""
+
+
 @transaction.atomic
-def _obey_one() -> bool:
-    command = (
-        Command.objects.select_for_update(skip_locked=True, of=("self",))
-        .filter(status="waiting")
-        .order_by("id")
-        .first()
-    )
+def _obey_one(retry_limits: Mapping[str, RetryLimits]) -> bool:
+    waiting = Command.objects.select_for_update(skip_locked=True, of=("self",)).filter(status="waiting")
+    command = waiting.extra(where=[_FIRST]).order_by("id").first()
     if command is None:
         return False
     task = Task.objects.select_for_update().get(pk=command.task_id)
     try:
         with transaction.atomic():  # a refused command leaves nothing behind
-            moves.check_command(task, command.name)
-            command.answer = _ACTIONS[TaskCommand(command.name)](task, command)
+            order = _order_of(command, task, retry_limits)
+            if not order.parameters.get(again.FOLLOWS):
+                moves.check_command(task, command.name)
+            command.answer = ACTIONS[TaskCommand(command.name)](task, order)
             command.status = "done"
     except moves.CommandRefusedError as exc:
         command.status, command.answer = "refused", str(exc)
@@ -57,176 +85,79 @@ def _obey_one() -> bool:
     return True
 
 
-def _kill(task: Task, command: Command) -> str:
-    moves.move_task(
-        task.id, TaskStatus.ABORTING, by=command.owner, reason=_why(command), remember=True, error_dialog=_why(command)
-    )
-    return end_jobs(task.id, by=command.owner, reason="the task was killed")
+def _order_of(command: Command, task: Task, retry_limits: Mapping[str, RetryLimits]) -> Order:
+    limits = retry_limits.get(task.prod_source_label or "", RetryLimits())
+    return Order(command.name, command.owner, command.comment, command.parameters or {}, limits)
 
 
-def _finish(task: Task, command: Command) -> str:
-    moves.move_task(
-        task.id, TaskStatus.FINISHING, by=command.owner, reason=_why(command), remember=True, error_dialog=_why(command)
-    )
-    soft = bool((command.parameters or {}).get("soft"))
-    return end_jobs(
-        task.id, by=command.owner, reason="the task was told to finish", running_too=not soft, keep_unmerged=True
-    )
+def _last_order(task: Task, name: TaskCommand, retry_limits: Mapping[str, RetryLimits] = NO_LIMITS) -> Order:
+    """The command that a task is in the midst of; one without parameters when it has no command of the kind."""
+    command = Command.objects.filter(task=task, name=name, status="done").order_by("-id").first()
+    return _order_of(command, task, retry_limits) if command else Order(name, ME, "")
 
 
-def _pause(task: Task, command: Command) -> str:
-    # What a pending or throttled task returns to is kept.
-    back = (
-        task.old_status
-        if task.status in (TaskStatus.PENDING, TaskStatus.THROTTLED) and task.old_status
-        else task.status
-    )
-    moves.move_task(task.id, TaskStatus.PAUSED, by=command.owner, reason=_why(command), old_status=back)
-    return f"{_shift(task.id, 'activated', 'throttled', command.owner)} queued jobs are held back"
+def _rescue(now: datetime, retry_limits: Mapping[str, RetryLimits]) -> None:
+    """Give tasks that have been in the midst of a command for long the same command again."""
+    long_ago = (now - STUCK_AFTER).isoformat()
+    condition = f"t.statechangetime < '{long_ago}' AND t.modificationtime < '{long_ago}'"
+    stuck = moves.claim_tasks(owner(), list(TASK_DOING), LIMIT, condition=condition, even_waiting=True)
+    moves.for_each(stuck, partial(_do_again, now=now, retry_limits=retry_limits), by=ME)
 
 
-def _resume(task: Task, command: Command) -> str:
-    if task.status == TaskStatus.STAGING:
-        moves.move_task(task.id, TaskStatus.STAGED, by=command.owner, reason=_why(command), old_status=None)
-        return "goes on"
-    back = task.old_status or TaskStatus.READY
-    moves.move_task(task.id, back, by=command.owner, reason=_why(command), old_status=None)
-    return f"{_shift(task.id, 'throttled', 'activated', command.owner)} jobs are queued again"
+@transaction.atomic
+def _do_again(task_id: int, fence: int, *, now: datetime, retry_limits: Mapping[str, RetryLimits]) -> bool:
+    if not moves.still_holds(task_id, fence):
+        return False
+    task = Task.objects.get(pk=task_id)
+    status = TaskStatus(task.status)
+    name = TASK_DOING[status]
+    try:
+        with transaction.atomic():
+            ACTIONS[name](task, _last_order(task, name, retry_limits))
+    except moves.CommandRefusedError as exc:
+        back = task.old_status or TaskStatus.READY
+        moves.move_task(task_id, back, by=ME, reason=str(exc), old_status=None, error_dialog=str(exc))
+        return True
+    # Not again before the same time has passed.
+    Task.objects.filter(pk=task_id, status=status).update(modification_time=now)
+    moves.release_task(task_id, fence)
+    return True
 
 
-def _retry(task: Task, command: Command) -> str:
-    reopened = _reopen_files(task.id)
-    if not reopened:
-        raise moves.CommandRefusedError(f"task {task.id} has no file to try again: all were processed")
-    outputs = Dataset.objects.filter(task=task, type__in=MADE_TYPES)
-    names = sorted(set(outputs.values_list("name", flat=True)))
-    outputs.update(status="ready", state="open")
-    data_management().create(names, scope=_scope(names), task_id=task.id)
-    moves.move_task(task.id, TaskStatus.TORETRY, by=command.owner, reason=_why(command))
-    moves.move_task(
-        task.id,
-        TaskStatus.READY,
-        by=ME,
-        reason=f"{reopened} files are tried again",
-        attempt=(task.attempt or 0) + 1,
-        start_time=None,
-        end_time=None,
-        frozen_time=None,
-        error_dialog=None,
-        old_status=None,
-        progress=None,
-        current_priority=task.task_priority,
-    )
-    return f"{reopened} files are tried again"
+def _list(statuses: frozenset[str] | frozenset[object]) -> str:
+    return ", ".join(f"'{status}'" for status in sorted(map(str, statuses)))
 
 
-_ACTIONS = {
-    TaskCommand.KILL: _kill,
-    TaskCommand.FINISH: _finish,
-    TaskCommand.PAUSE: _pause,
-    TaskCommand.RESUME: _resume,
-    TaskCommand.RETRY: _retry,
-}
+_JOBS = "SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus IN"
+_NO_JOB = f"NOT EXISTS ({_JOBS} ({_list(JOB_OPEN)}))"
+# A task that is to finish waits for its merge jobs; one that is killed does not.
+_NO_JOB_WORKS = f"NOT EXISTS ({_JOBS} ({_list(JOB_OPEN - {JobStatus.MERGING})}))"
+# A reassignment waits for running jobs only when it ends them.
+_JOBS_ENDED = f"""CASE (SELECT coalesce(c.comm_parameters ->> 'mode', '{HARD}') FROM task_commands c
+                         WHERE c.comm_task = t.jeditaskid AND c.comm_cmd = 'reassign' AND c.comm_status = 'done'
+                         ORDER BY c.id DESC LIMIT 1)
+    WHEN 'nokill' THEN TRUE WHEN 'soft' THEN NOT EXISTS ({_JOBS} ({_list(JOB_QUEUED)}))
+    ELSE {_NO_JOB} END"""  # noqa: S608 - constants
 
 
-def _why(command: Command) -> str:
-    return f"{command.name} by {command.owner}" + (f": {command.comment}" if command.comment else "")
-
-
-def _scope(names: list[str]) -> str:
-    from tasks_app.models import CatalogueDataset
-
-    return CatalogueDataset.objects.filter(name__in=names).values_list("scope", flat=True).first() or "user"
-
-
-def _shift(task_id: int, old: str, new: str, by: str) -> int:
-    """Move all jobs of a task from one queued state to another. Returns how many."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """WITH locked AS (SELECT pandaid FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = %(old)s
-                                ORDER BY pandaid FOR UPDATE),
-                    moved AS (UPDATE jobs SET jobstatus = %(new)s, statechangetime = clock_timestamp(),
-                                     modificationtime = clock_timestamp()
-                               WHERE pandaid IN (SELECT pandaid FROM locked) RETURNING pandaid, computingsite)
-               INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
-               SELECT pandaid, %(new)s, clock_timestamp(), computingsite, %(by)s FROM moved""",
-            {"task": task_id, "old": old, "new": new, "by": by},
-        )
-        return cursor.rowcount
-
-
-def _complete(status: str) -> int:
-    """Tasks that are being killed or finished and have no open job left go on."""
-    # A task that is to finish waits for its merge jobs; one that is killed does not.
-    merging = " AND j.jobstatus <> 'merging'" if status == TaskStatus.ABORTING else ""
-    open_job = f"SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus IN {_OPEN}{merging}"  # noqa: S608
-    free = f"NOT EXISTS ({open_job})"
-    work = _abort if status == TaskStatus.ABORTING else _pass
-    return moves.for_each(moves.claim_tasks(owner(), [status], LIMIT, condition=free), work, by=ME)
+def _complete(status: str, condition: str, work: Callable[[int, int], None]) -> int:
+    """Tasks that are in the midst of a command and have no more job that it waits for go on."""
+    claimed = moves.claim_tasks(owner(), [status], LIMIT, condition=condition, even_waiting=True)
+    return moves.for_each(claimed, work, by=ME)
 
 
 def _abort(task_id: int, fence: int) -> None:
-    moves.move_task(task_id, TaskStatus.TOABORT, by=ME, reason="no job is left", fence=fence)
+    moves.move_task(task_id, TaskStatus.TOABORT, by=ME, reason="no job is left", fence=fence, old_status=None)
 
 
 @transaction.atomic
 def _pass(task_id: int, fence: int) -> None:
-    given_up = _give_up_files(task_id)
+    given_up = files.give_up(task_id)
     reason = f"no job is left; {given_up} files were not processed"
     moves.move_task(task_id, TaskStatus.PASSED, by=ME, reason=reason, fence=fence)
 
 
-def _give_up_files(task_id: int) -> int:
-    """Files that wait for another attempt get none. Returns how many files of master inputs that are."""
-    with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM file_retries WHERE jeditaskid = %s", [task_id])
-        cursor.execute(
-            """
-            WITH given_up AS (
-                UPDATE jedi_dataset_contents SET attemptnr = maxattempt
-                 WHERE jeditaskid = %(task)s AND type IN ('input', 'pseudo_input') AND status = 'ready' AND keeptrack = 1
-                   AND maxattempt IS NOT NULL AND attemptnr < maxattempt
-                   AND (maxfailure IS NULL OR failedattempt < maxfailure)
-                RETURNING datasetid, fileid),
-            counts AS (SELECT datasetid, count(*) AS files, max(fileid) AS last FROM given_up GROUP BY 1),
-            counted AS (
-                UPDATE jedi_datasets d SET nfilesfailed = nfilesfailed + c.files, nfilesused = nfilesused + c.files,
-                       pick_cursor = greatest(d.pick_cursor, c.last),
-                       state = CASE WHEN state = 'mutable' THEN 'closed' ELSE state END
-                  FROM counts c WHERE d.datasetid = c.datasetid RETURNING d.masterid, c.files)
-            SELECT coalesce(sum(files) FILTER (WHERE masterid IS NULL), 0) FROM counted
-            """,
-            {"task": task_id},
-        )
-        return int(cursor.fetchone()[0])
-
-
-def _reopen_files(task_id: int) -> int:
-    """Give files without attempts more of them and queue all that is not finished. Returns how many files."""
-    with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM file_retries WHERE jeditaskid = %s", [task_id])
-        cursor.execute(
-            """
-            WITH reopened AS (
-                UPDATE jedi_dataset_contents c
-                   SET maxattempt = CASE WHEN c.maxattempt <= c.attemptnr OR c.failedattempt >= c.maxfailure
-                                         THEN greatest(c.maxattempt, c.attemptnr) + %(more)s ELSE c.maxattempt END,
-                       maxfailure = CASE WHEN c.failedattempt >= c.maxfailure OR c.maxattempt <= c.attemptnr
-                                         THEN c.maxfailure + %(more)s ELSE c.maxfailure END
-                  FROM jedi_datasets d
-                 WHERE c.jeditaskid = %(task)s AND d.jeditaskid = %(task)s AND d.datasetid = c.datasetid
-                   AND c.type IN ('input', 'pseudo_input') AND c.status = 'ready' AND c.keeptrack = 1
-                RETURNING c.datasetid, c.fileid),
-            queued AS (
-                INSERT INTO file_retries (fileid, jeditaskid, datasetid)
-                SELECT fileid, %(task)s, datasetid FROM reopened ON CONFLICT DO NOTHING),
-            counts AS (SELECT datasetid, count(*) AS files, max(fileid) AS last FROM reopened GROUP BY 1),
-            counted AS (
-                UPDATE jedi_datasets d SET status = 'ready', nfilesfailed = 0, nfilesused = nfilesfinished,
-                       nfilestobeused = nfiles, pick_cursor = greatest(d.pick_cursor, c.last)
-                  FROM counts c WHERE d.datasetid = c.datasetid RETURNING d.masterid, c.files)
-            SELECT coalesce(sum(files) FILTER (WHERE masterid IS NULL), 0) FROM counted
-            """,
-            {"task": task_id, "more": ATTEMPTS_ADDED},
-        )
-        return int(cursor.fetchone()[0])
+@transaction.atomic
+def _reassigned(task_id: int, fence: int) -> None:
+    task = Task.objects.get(pk=task_id)
+    actions.complete_reassign(task, _last_order(task, TaskCommand.REASSIGN), fence)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -13,47 +12,30 @@ from django.utils import timezone
 
 from jedisite.agents import Pass, owner
 from tasks_app import moves
-from tasks_app.accounting.resource_typing import resource_type
 from tasks_app.accounting.unmerged import PROCESSING_TYPE
+from tasks_app.commands import serials
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.generating import prepro
-from tasks_app.models import Dataset, JobParamsTemplate, OutputTemplate, Task, TaskParams
-from tasks_app.models.dataset import MADE_TYPES, OUTPUT_TYPES
+from tasks_app.models import Dataset, Task, TaskParams
+from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.params.schema import ParamErrors, parse
 from tasks_app.params.schema import TaskParams as Params
 from tasks_app.preprocessed import results_of
-from tasks_app.refining.attributes import Attributes
-from tasks_app.refining.base import (
-    CannotRefine,
-    DatasetSpec,
-    NotYet,
-    ParentView,
-    Policy,
-    Refined,
-    containers_of,
-    refine,
-)
+from tasks_app.refining.base import CannotRefine, NotYet, ParentView, Policy, Refined, containers_of, refine
 from tasks_app.refining.preprocessing import with_results
-from tasks_app.scopes import scope_of
-from tasks_app.states import DatasetStatus, TaskStatus
+from tasks_app.states import TaskStatus
+from tasks_app.storing import rerefining, storing
 
 ME = "refiner"
 LIMIT = 50
 POLICY = Policy(output_templates=False)
 """Outputs go straight to the datasets that tasks name: nothing makes datasets from templates yet."""
 
-ATTRIBUTES = {field.column: field.attname for field in Task._meta.concrete_fields}
-"""The attribute of the task model for each column of JEDI's table."""
-
-
-SET_BY_MOVES = frozenset(
-    {"jeditaskid", "status", "creationdate", "modificationtime", "statechangetime", "lockedby", "lockedtime"}
-)
-
 
 def run(limit: int = LIMIT) -> Pass:
-    claimed = moves.claim_tasks(owner(), [TaskStatus.REGISTERED], limit)
+    statuses = [TaskStatus.REGISTERED, TaskStatus.STAGED, TaskStatus.REREFINE]
+    claimed = moves.claim_tasks(owner(), statuses, limit)
     return Pass(moves.for_each(claimed, _refine, by=ME), more=len(claimed) == limit)
 
 
@@ -63,11 +45,20 @@ def _refine(task_id: int, fence: int) -> None:
     try:
         params = parse(TaskParams.objects.get(pk=task_id).params)
         _check_steps(params)
+        namesake = _namesake_of(task, params)
+        if namesake is not None:
+            sentence = f"task {namesake} of {task.user} has the same name, which is to be unique"
+            moves.move_task(task_id, TaskStatus.TOABORT, by=ME, reason=sentence, fence=fence, error_dialog=sentence)
+            return
         found = refine(
             params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent, policy=POLICY,
             constituents=constituents_of(params, parent, found_before), preprocessed=found_before,
         )  # fmt: skip
         refined = _check_names(task_id, found)
+        if task.status == TaskStatus.REREFINE:
+            rerefining.store(task, fence, refined)
+        else:
+            _store(task_id, fence, refined)
     except NotYet as exc:
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
         moves.set_aside(task_id, fence, by=ME, reason=str(exc), wait=wait, frozen=False)
@@ -75,8 +66,14 @@ def _refine(task_id: int, fence: int) -> None:
         moves.break_task(task_id, fence, by=ME, reason="; ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
     except CannotRefine as exc:
         moves.break_task(task_id, fence, by=ME, reason=str(exc))
-    else:
-        _store(task_id, fence, refined)
+
+
+def _namesake_of(task: Task, params: Params) -> int | None:
+    """An older task of the same user and name, when the name is to be unique. Two submissions at once may have missed it."""
+    if task.status != TaskStatus.REGISTERED or not params.flag("uniqueTaskName"):
+        return None
+    older = Task.objects.filter(user=task.user, name=task.name, id__lt=task.id).order_by("-id")
+    return older.values_list("id", flat=True).first()
 
 
 NOT_AVAILABLE = {
@@ -121,18 +118,12 @@ def _check_names(task_id: int, refined: Refined) -> Refined:
     """
     templates = []
     for template in refined.templates:
-        scope = scope_of(refined.datasets[template.dataset].datasetname)
-        same = OutputTemplate.objects.filter(file_name_template=template.filenametemplate).exclude(task_id=task_id)
-        others = [row for row in same.select_related("dataset") if scope_of(row.dataset.name) == scope]
-        if others and "$JEDITASKID" not in template.filenametemplate and "$PANDAID" not in template.filenametemplate:
-            running = Task.objects.open().filter(pk__in=[row.task_id for row in others]).first()
-            if running is not None:
-                raise CannotRefine(
-                    f"task {running.id}, which is {running.status}, makes files of the same names "
-                    f"({template.filenametemplate}); put $JEDITASKID into the name"
-                )
-            template = replace(template, serialnr=max([template.serialnr, *(row.serial for row in others)]))
-        templates.append(template)
+        dataset = refined.datasets[template.dataset].datasetname
+        others = serials.others_with(template.filenametemplate, dataset, task_id)
+        if others.running is not None:
+            taken = serials.taken_by(others.running, template.filenametemplate)
+            raise CannotRefine(f"{taken}; put $JEDITASKID into the name")
+        templates.append(replace(template, serialnr=max(template.serialnr, others.serial)))
     return replace(refined, templates=tuple(templates))
 
 
@@ -146,29 +137,11 @@ def _store(task_id: int, fence: int, refined: Refined) -> None:
     prepro.put_aside(task_id)
     rows: list[Dataset] = []
     for position, spec in enumerate(refined.datasets):
-        rows.append(Dataset.objects.create(task_id=task_id, list_position=position, **_columns_of(spec, rows)))
-    OutputTemplate.objects.bulk_create(
-        [
-            OutputTemplate(
-                task_id=task_id,
-                dataset=rows[template.dataset],
-                file_name_template=template.filenametemplate,
-                serial=template.serialnr,
-                stream_name=template.streamname,
-                out_type=template.outtype,
-            )
-            for template in refined.templates
-        ]
-    )
-    JobParamsTemplate.objects.update_or_create(task_id=task_id, defaults={"template": refined.job_params_template})
-    register_outputs(task_id, rows)
-    parent_id = Task.objects.values_list("parent_id", flat=True).get(pk=task_id)
-    mark_transient(refined, parent_id)
-    columns: dict[str, Any] = {
-        ATTRIBUTES[name]: value for name, value in refined.task.items() if name not in SET_BY_MOVES
-    }
-    task: dict[str, Any] = dict(refined.task)
-    columns["resource_type"] = resource_type(task["corecount"], task["ramcount"], task["ramunit"], task["baseramcount"])
+        rows.append(storing.create_dataset(task_id, position, spec, rows))
+    storing.create_templates(task_id, refined.templates, rows)
+    storing.store_texts(task_id, refined)
+    storing.register_outputs(task_id, rows)
+    columns = storing.task_attributes(refined.task)
     to, reason = TaskStatus.DEFINED, "parameters are refined"
     if prepro.seed(task_id):
         to, reason = (
@@ -203,47 +176,3 @@ def constituents_of(
         if waits and not found[name]:
             raise NotYet(f"the container {name} has no datasets yet; the task waits for them")
     return found
-
-
-def register_outputs(task_id: int, rows: Iterable[Dataset]) -> None:
-    """Register the outputs of a task with data management, in the containers that they belong to."""
-    outputs = [row for row in rows if row.type in MADE_TYPES]
-    if not outputs:
-        return
-    names = list(dict.fromkeys(row.name for row in outputs))
-    data_management().create(names, scope=scope_of(names[0]), task_id=task_id)
-    by_container: dict[str, list[str]] = {}
-    for row in outputs:
-        if row.container_name:
-            by_container.setdefault(row.container_name, []).append(row.name)
-    for container, names in by_container.items():
-        data_management().add_to_container(container, names, task_id=task_id)
-
-
-def mark_transient(refined: Refined, parent_id: int | None) -> None:
-    """Outputs of the parent that this task makes superfluous need not be kept for ever."""
-    if not refined.transient or parent_id is None:
-        return
-    made = Dataset.objects.select_for_update().filter(
-        task_id=parent_id, type__in=OUTPUT_TYPES, name__in=refined.transient
-    )
-    for row in made.order_by("id"):
-        if "tr" not in Attributes.parse(row.attributes):
-            row.attributes = ",".join(filter(None, [row.attributes, "tr=1"]))
-            row.save(update_fields=["attributes"])
-
-
-def _columns_of(spec: DatasetSpec, before: list[Dataset]) -> dict[str, Any]:
-    return {
-        "name": spec.datasetname,
-        "type": spec.type,
-        "status": DatasetStatus.DEFINED,
-        "master_id": before[spec.master].id if spec.master is not None else None,
-        "provenance_id": before[spec.provenance].id if spec.provenance is not None else None,
-        "container_name": spec.containername,
-        "stream_name": spec.streamname,
-        "attributes": spec.attributes,
-        "storage_token": spec.storagetoken,
-        "destination": spec.destination,
-        "state": "open" if spec.type in MADE_TYPES else None,
-    }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
-from rest_framework import mixins, status
+from rest_framework import exceptions, mixins, status
 from rest_framework.response import Response
 
 from brokerage_app.models import Queue
@@ -18,15 +19,17 @@ from jedisite.identity import Right
 from jedisite.models import Agent
 from jedisite.paging import ByName, OldestFirst
 from jedisite.problems import Conflict, InvalidFields
-from tasks_app import moves, submitting
+from tasks_app import amending, moves, submitting
 from tasks_app.api import idempotency
 from tasks_app.api import serializers as s
 from tasks_app.api.base import Resource, check_command_right
+from tasks_app.commands import rights
 from tasks_app.filtersets import FileFilter, JobFilter, TaskFilter
 from tasks_app.models import Command, Dataset, File, Job, JobArchive, Task, TaskParams, TaskStatusLog
 from tasks_app.models.dataset import UNMERGED_TYPES
+from tasks_app.params.resubmission import Code
 from tasks_app.params.schema import ParamErrors, describe
-from tasks_app.submitting import OpenTaskExistsError
+from tasks_app.submitting import SubmissionRefusedError
 
 
 def parameters_schema() -> dict[str, Any]:
@@ -40,12 +43,21 @@ def parameters_schema() -> dict[str, Any]:
     return {"type": "object", "required": [key.name for key in keys if key.required], "properties": properties}
 
 
+ALLOW_ACTIVE = "allow_active"
+_SUBMITTED: dict[int, int] = {
+    Code.NEW: status.HTTP_201_CREATED, Code.AGAIN: status.HTTP_202_ACCEPTED, Code.PATCHED: status.HTTP_200_OK,
+}  # fmt: skip
+
+
 class TaskViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource):
     """Tasks, newest first."""
 
     rights = {"list": Right.READ, "retrieve": Right.READ, "create": Right.SUBMIT}
     queryset = Task.objects.all()
     filterset_class = TaskFilter
+
+    def known_parameters(self) -> set[str]:
+        return {ALLOW_ACTIVE} if self.action == "create" else super().known_parameters()
 
     def get_serializer_class(self) -> Any:
         return s.TaskRowSerializer if self.action == "list" else s.TaskSerializer
@@ -56,10 +68,15 @@ class TaskViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource):
     @extend_schema(
         summary="Submit a task",
         description="The body is the JEDI task-parameter dictionary; /api/v2/task-parameters/ describes every key. "
-        "The same caller and Idempotency-Key get the same task for 24 hours.",
+        "The same caller and Idempotency-Key get the same task for 24 hours. With uniqueTaskName in the body, an analysis "
+        "of a name that a task has already runs that task again if it has ended (202), or is refused (409); with "
+        "allow_active=true a user's task that runs is changed in place (200).",
         request={"application/json": parameters_schema()},
-        responses={201: s.TaskSerializer},
-        parameters=[OpenApiParameter(idempotency.HEADER, OpenApiTypes.STR, OpenApiParameter.HEADER)],
+        responses={200: s.SubmittedSerializer, 201: s.TaskSerializer, 202: s.SubmittedSerializer},
+        parameters=[
+            OpenApiParameter(idempotency.HEADER, OpenApiTypes.STR, OpenApiParameter.HEADER),
+            OpenApiParameter(ALLOW_ACTIVE, OpenApiTypes.BOOL, description="change a task of the name that runs"),
+        ],
     )
     def create(self, request: Any) -> Response:
         by = self.actor()
@@ -70,20 +87,23 @@ class TaskViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource):
                 reply = self._submit(submission, by, key, request.data)
         except ParamErrors as exc:
             raise InvalidFields({"field": e.field, "rule": e.rule, "message": e.message} for e in exc.errors) from exc
-        except OpenTaskExistsError as exc:
+        except (SubmissionRefusedError, moves.CommandRefusedError) as exc:
             raise Conflict(sentence(exc)) from exc
         location = reverse("api-v2:task", kwargs={"pk": reply["id"]})
-        return Response(reply, status=status.HTTP_201_CREATED, headers={"Location": location})
+        return Response(reply, status=_SUBMITTED[reply.get("code", Code.NEW)], headers={"Location": location})
 
     def _submit(self, submission: submitting.Submission, by: str, key: str | None, body: Any) -> dict[str, Any]:
         """The task as JSON: a new one, or the one that was submitted under the same key."""
         taken = idempotency.take(by, key, body) if key else None
         if taken and taken.reply is not None:
             return dict(taken.reply)
-        task_id = submitting.submit(submission, by=by)
-        reply = dict(s.TaskSerializer(Task.objects.get(pk=task_id)).data)
+        done = submitting.submit(
+            submission, by=by, allow_active=self.switch(ALLOW_ACTIVE), most_active=settings.JEDI_MOST_ACTIVE_TASKS
+        )
+        task = Task.objects.get(pk=done.task_id)
+        reply = dict(s.TaskSerializer(task).data if done.is_new else s.SubmittedSerializer(done).data)
         if taken:
-            taken.task_id, taken.reply = task_id, reply
+            taken.task_id, taken.reply = done.task_id, reply
             taken.save(update_fields=["task_id", "reply"])
         return reply
 
@@ -197,19 +217,62 @@ class TaskCommandViewSet(mixins.ListModelMixin, OfTask):
         responses={202: s.CommandSerializer},
     )
     def create(self, request: Any, task_id: int) -> Response:
-        check_command_right(self.caller, self.task())
+        task = self.task()
+        # Who may command nobody's task learns no more.
+        check_command_right(self.caller, task)
         body = s.NewCommandSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = body.validated_data
-        parameters = {"soft": True} if given["soft"] else None
+        refused = rights.refusal(self.caller, given["command"], task, given["parameters"])
+        if refused:
+            raise exceptions.PermissionDenied(refused)
         try:
             command = moves.give_command(
-                task_id, given["command"], by=self.actor(), reason=given["reason"], parameters=parameters
+                task_id, given["command"], by=self.actor(), reason=given["reason"], parameters=given["parameters"]
             )
         except moves.CommandRefusedError as exc:
             raise Conflict(sentence(exc)) from exc
         command.refresh_from_db()
         return Response(s.CommandSerializer(command).data, status=status.HTTP_202_ACCEPTED)
+
+
+class TaskChangeViewSet(OfTask):
+    """Changes to a task at work: priority, share, needs of its jobs, split rule."""
+
+    rights = {"create": Right.STEER}
+    queryset = Task.objects.all()
+    serializer_class = s.TaskChangeSerializer
+
+    @extend_schema(
+        summary="Change a task",
+        description="All of it or, when a field is wrong or the task has ended (409), nothing.",
+        request=s.TaskChangeSerializer,
+        responses={200: s.TaskChangedSerializer},
+    )
+    def create(self, request: Any, task_id: int) -> Response:
+        self.task()
+        body = s.TaskChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        by, given = self.actor(), body.validated_data
+        doors = (
+            ("priority", amending.change_priority), ("gshare", amending.change_share),
+            ("attributes", amending.change_attributes), ("split_rule", amending.change_split_rule),
+        )  # fmt: skip
+        try:
+            with transaction.atomic():
+                done = {
+                    name: door(task_id, given[name], by=by, reason=given["reason"])
+                    for name, door in doors
+                    if name in given
+                }
+        except amending.CannotChangeError as exc:
+            raise Conflict(sentence(exc)) from exc
+        except ParamErrors as exc:
+            where = "attributes" if any(e.field in given.get("attributes", {}) for e in exc.errors) else "split_rule"
+            raise InvalidFields(
+                {"field": f"{where}.{e.field}".rstrip("."), "rule": e.rule, "message": e.message} for e in exc.errors
+            ) from exc
+        return Response({"id": task_id, "done": done})
 
 
 class DatasetFileViewSet(mixins.ListModelMixin, Resource):

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from brokerage_app.models import Queue, VerdictRecord
 from jedisite.models import Agent, ApiToken
 from tasks_app.api.base import StrictSerializer
+from tasks_app.commands import parameters
 from tasks_app.dashboard import progress
 from tasks_app.models import (
     Command,
@@ -27,12 +28,14 @@ from tasks_app.models import (
 )
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.models.job import JobColumns
+from tasks_app.params.faults import ParamErrors
 from tasks_app.states import TaskCommand
 
 MOST_DATASETS = 200
 MOST_JOB_FILES = 1000
 LONGEST_REASON = 1000
 LONGEST_LIFE_DAYS = 365
+HIGHEST_PRIORITY = 100_000
 
 
 class TaskRowSerializer(serializers.ModelSerializer[Task]):
@@ -131,17 +134,71 @@ class CommandSerializer(serializers.ModelSerializer[Command]):
         fields = ["id", "task_id", "name", "owner", "created", "comment", "parameters", "status", "answer", "ended"]
 
 
+def _flag(meaning: str) -> Any:
+    return serializers.BooleanField(required=False, help_text=meaning)
+
+
+def _word(meaning: str) -> Any:
+    return serializers.CharField(required=False, help_text=meaning)
+
+
 class NewCommandSerializer(StrictSerializer):
-    """A command for a task. `soft` is for finish: running jobs may end first."""
+    """A command for a task, with parameters that not every command takes."""
 
     command = serializers.ChoiceField(choices=[c.value for c in TaskCommand])
     reason = serializers.CharField(max_length=LONGEST_REASON, allow_blank=True, default="")
-    soft = serializers.BooleanField(default=False)
+    soft = _flag("finish: running jobs may end first")
+    sole = _flag("retry, incexec: child tasks are left alone")
+    discard = _flag("retry, incexec: ranges of events that finished are processed again")
+    staged = _flag("retry, incexec: files that are still being staged are used")
+    keep = _flag("retry, incexec: share and priority stay as they are")
+    transcend = _flag("retry, incexec: the limits on retries do not count (operators)")
+    changes = serializers.DictField(required=False, help_text="incexec: task parameters to change; null takes one away")
+    attempts = serializers.IntegerField(required=False, help_text="increase_attempts: how many each file gets")
+    site = _word("reassign: the site that is to take the jobs")
+    nucleus = _word("reassign: the nucleus that is to get the outputs")
+    cloud = _word("reassign: the cloud that is to take the task")
+    back = _flag("reassign: the task goes back to the state in which it was")
+    mode = _word("reassign: which jobs are ended: hard (all), soft (queued ones) or nokill")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if attrs["soft"] and attrs["command"] != TaskCommand.FINISH:
-            raise serializers.ValidationError({"soft": "Only finish can be soft."})
+        given = {name: value for name, value in attrs.items() if name in parameters.NAMES}
+        try:
+            checked = parameters.check(
+                TaskCommand(attrs["command"]), {n: v for n, v in given.items() if v is not False}
+            )
+        except ParamErrors as exc:
+            raise serializers.ValidationError({e.field: [e.message] for e in exc.errors}) from exc
+        return {"command": attrs["command"], "reason": attrs["reason"], "parameters": checked}
+
+
+class SubmittedSerializer(serializers.Serializer[Any]):
+    """What became of a submission under a name that a task has already. The code is PanDA's: 3 again, 5 changed."""
+
+    id = serializers.IntegerField(source="task_id")
+    code = serializers.IntegerField(source="decision.code")
+    sentence = serializers.CharField(source="decision.sentence")
+    changes = serializers.DictField(source="decision.changes")
+
+
+class TaskChangeSerializer(StrictSerializer):
+    """Changes to a task at work. Attributes and rules go by the names of task parameters; null takes a rule away."""
+
+    priority = serializers.IntegerField(required=False, min_value=0, max_value=HIGHEST_PRIORITY)
+    gshare = serializers.CharField(required=False, max_length=32)
+    attributes = serializers.DictField(required=False, help_text="such as ramCount, walltime, cpuTime, coreCount")
+    split_rule = serializers.DictField(required=False, help_text="such as nFilesPerJob, nGBPerJob, noAutoPause")
+    reason = serializers.CharField(max_length=LONGEST_REASON)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not any(attrs.get(name) not in (None, {}) for name in ("priority", "gshare", "attributes", "split_rule")):
+            raise serializers.ValidationError("Nothing to change is given.")
         return attrs
+
+
+class TaskChangedSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    done = serializers.DictField(child=serializers.CharField(), help_text="a sentence for each change")
 
 
 class FileSerializer(serializers.ModelSerializer[File]):

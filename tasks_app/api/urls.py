@@ -46,6 +46,9 @@ urlpatterns = [
         "api/v2/tasks/<bigint:task_id>/commands/", r.TaskCommandViewSet.as_view(LIST_AND_CREATE), name="task-commands"
     ),
     path("api/v2/tasks/<bigint:task_id>/lost-files/", LostFilesViewSet.as_view(CREATE), name="task-lost-files"),
+    path(
+        "api/v2/tasks/<bigint:task_id>/changes/", r.TaskChangeViewSet.as_view({"post": "create"}), name="task-changes"
+    ),
     path("api/v2/datasets/<bigint:dataset_id>/files/", r.DatasetFileViewSet.as_view(LIST), name="dataset-files"),
     path("api/v2/jobs/", r.JobViewSet.as_view(LIST), name="jobs"),
     path("api/v2/jobs/<bigint:pk>/", r.JobViewSet.as_view(ONE), name="job"),

@@ -19,7 +19,7 @@ from tasks_app.filtersets import TaskFilter
 from tasks_app.models import Command, Dataset, OutputTemplate, PeriodicTask, Task, TaskParams, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.states import TaskStatus
+from tasks_app.states import JOB_OPEN, TaskStatus
 
 REFRESH_S = 5
 LOG_LINES = 100
@@ -97,7 +97,8 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "schedule": schedule,
         "has_histograms": templates.filter(file_name_template__contains=ENDING).exists(),
         "commands": Command.objects.filter(task_id=task_id).order_by("-id")[:10],
-        "allowed": commands.allowed_in(task.status) if caller.may_command(task.user) else [],
+        "allowed": commands.allowed(task, caller),
+        "working": sum(n for status, n in matrix.by_status.items() if status in JOB_OPEN),
         "seconds": REFRESH_S,
         "now": timezone.now(),
     }
@@ -118,7 +119,7 @@ def give_command(request: HttpRequest, task_id: int) -> HttpResponse:
     """Store a command for a task; task commando obeys it. The answer stands on the task's page."""
     name, reason = request.POST.get("command", ""), request.POST.get("reason", "").strip()
     try:
-        commands.give(task_id, name, caller=caller_of(request), reason=reason)
+        commands.give(task_id, name, caller=caller_of(request), reason=reason, form=request.POST.dict())
     except commands.RefusedCommandError as exc:
         messages.error(request, str(exc))
     else:

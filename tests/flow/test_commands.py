@@ -9,7 +9,7 @@ import pytest
 from tasks_app import moves
 from tasks_app.agents import commando, feeder, job_generator, refiner
 from tasks_app.models import Command, JobStatusLog
-from tasks_app.states import COMMAND_ACCEPTED_IN, TASK_MOVES, TaskCommand, TaskStatus
+from tasks_app.states import COMMAND_ACCEPTED_IN, MORE_ATTEMPTS_IN, TASK_MOVES, TaskCommand, TaskStatus
 from tests.flow.driving import (
     add_dataset,
     dataset,
@@ -262,14 +262,21 @@ def test_a_command_that_comes_too_late_is_refused_when_its_turn_comes() -> None:
 
 FIRST_MOVE = {
     TaskCommand.KILL: TaskStatus.ABORTING, TaskCommand.FINISH: TaskStatus.FINISHING, TaskCommand.PAUSE: TaskStatus.PAUSED,
-    TaskCommand.RETRY: TaskStatus.TORETRY,
+    TaskCommand.RETRY: TaskStatus.TORETRY, TaskCommand.INCEXEC: TaskStatus.TOINCEXEC,
+    TaskCommand.REASSIGN: TaskStatus.TOREASSIGN,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted(FIRST_MOVE))
 def test_every_state_that_accepts_a_command_may_make_its_first_move(name: TaskCommand) -> None:
-    refusing = [state for state in COMMAND_ACCEPTED_IN[name] if FIRST_MOVE[name] not in TASK_MOVES[state]]
+    stays = MORE_ATTEMPTS_IN if name == TaskCommand.RETRY else frozenset()
+    refusing = [s for s in COMMAND_ACCEPTED_IN[name] - stays if FIRST_MOVE[name] not in TASK_MOVES[s]]
     assert not refusing
+
+
+def test_a_state_from_which_a_task_was_reassigned_can_be_gone_back_to() -> None:
+    accepted = COMMAND_ACCEPTED_IN[TaskCommand.REASSIGN]
+    assert not [s for s in accepted if s not in TASK_MOVES[TaskStatus.TOREASSIGN]]
 
 
 def test_every_state_that_can_be_paused_can_be_gone_back_to() -> None:

@@ -22,7 +22,7 @@ from tasks_app.models import Command, Dataset, Job, Task
 pytestmark = pytest.mark.django_db
 
 NOTHING, READ, SUBMIT, OPERATE = Right.NOTHING, Right.READ, Right.SUBMIT, Right.OPERATE
-PILOT, SITE_DATA, COMMAND_ANY, TELL = Right.PILOT, Right.SITE_DATA, Right.COMMAND_ANY, Right.TELL
+PILOT, SITE_DATA, COMMAND_ANY, TELL, STEER = Right.PILOT, Right.SITE_DATA, Right.COMMAND_ANY, Right.TELL, Right.STEER
 
 EXPECTED: dict[str, dict[str, Right]] = {
     "login/": {"GET": NOTHING, "POST": NOTHING},
@@ -56,6 +56,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v2/tasks/<bigint:task_id>/log/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/commands/": {"GET": READ, "POST": SUBMIT},
     "api/v2/tasks/<bigint:task_id>/lost-files/": {"POST": SUBMIT},
+    "api/v2/tasks/<bigint:task_id>/changes/": {"POST": STEER},
     "api/v2/datasets/<bigint:dataset_id>/files/": {"GET": READ},
     "api/v2/jobs/": {"GET": READ},
     "api/v2/jobs/<bigint:pk>/": {"GET": READ},
@@ -83,8 +84,8 @@ CALLERS: dict[str, set[Right]] = {
     "user by session": PEOPLE,
     "other user": PEOPLE,
     "shifter": PEOPLE | {OPERATE},
-    "production": PEOPLE | {COMMAND_ANY, TELL},
-    "administrator": PEOPLE | {COMMAND_ANY, OPERATE, TELL},
+    "production": PEOPLE | {COMMAND_ANY, TELL, STEER},
+    "administrator": PEOPLE | {COMMAND_ANY, OPERATE, TELL, STEER},
     "pilot": {NOTHING, PILOT, SITE_DATA},
     "worker": {NOTHING, SITE_DATA, TELL},
     "expired token": set(),

@@ -27,7 +27,7 @@ from tasks_app.models import (
     Task,
     TaskStatusLog,
 )  # fmt: skip
-from tasks_app.states import COMMAND_ACCEPTED_IN, TaskCommand, TaskStatus
+from tasks_app.states import COMMAND_ACCEPTED_IN, COMMANDS, Giver, TaskCommand, TaskStatus
 
 TASKS = "/api/v2/tasks/"
 pytestmark = pytest.mark.django_db
@@ -155,17 +155,105 @@ def test_a_command_is_queued_and_listed(api: Api, make_task: Make) -> None:
     assert AuditEntry.objects.filter(actor="ada", action="finish", object_id=str(task.id)).exists()
 
 
+NEEDS: dict[str, dict[str, Any]] = {TaskCommand.REASSIGN: {"site": "SITE_B"}}
+
+
 @pytest.mark.parametrize("command", list(TaskCommand))
-def test_a_command_that_the_state_refuses_is_a_conflict(api: Api, make_task: Make, command: TaskCommand) -> None:
-    client = api()
+def test_every_command_is_accepted_or_refused_in_every_state_with_a_sentence(
+    api: Api, make_task: Make, command: TaskCommand
+) -> None:
+    client = api("production")
     for status in TaskStatus:
-        task = make_task(status=status)
-        answer = client.post(f"{TASKS}{task.id}/commands/", {"command": command}, "application/json")
+        task = make_task(status=status, prod_source_label="user")
+        body = {"command": command, **NEEDS.get(command, {})}
+        answer = client.post(f"{TASKS}{task.id}/commands/", body, "application/json")
         if status in COMMAND_ACCEPTED_IN[command]:
             assert answer.status_code == 202
         else:
             assert answer.status_code == 409 and not Command.objects.filter(task=task).exists()
             assert f"is {status}; {command} is accepted in" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("command", list(TaskCommand))
+def test_owners_give_their_commands_and_operators_theirs(api: Api, make_task: Make, command: TaskCommand) -> None:
+    status = sorted(COMMAND_ACCEPTED_IN[command])[0]
+    codes = {}
+    for role in ("user", "shifter", "production", "administrator"):
+        task = make_task(status=status, prod_source_label="user", user="ada")
+        body = {"command": command, **NEEDS.get(command, {})}
+        codes[role] = api(role).post(f"{TASKS}{task.id}/commands/", body, "application/json").status_code
+    owner = 403 if COMMANDS[command].giver is Giver.OPERATOR else 202
+    assert codes == {"user": owner, "shifter": 403, "production": 202, "administrator": 202}
+
+
+def test_limits_on_retries_are_for_operators_to_ignore(api: Api, make_task: Make) -> None:
+    body = {"command": "retry", "transcend": True}
+    for role, code in (("user", 403), ("production", 202)):
+        task = make_task(status="finished", user="ada")
+        assert api(role).post(f"{TASKS}{task.id}/commands/", body, "application/json").status_code == code
+
+
+@pytest.mark.parametrize(
+    ("body", "stored"),
+    [
+        ({"command": "retry", "sole": True, "keep": False}, {"sole": True}),
+        ({"command": "incexec", "changes": {"nFilesPerJob": 5, "site": None}}, {"changes": {"nFilesPerJob": 5, "site": None}}),
+        ({"command": "incexec", "changes": {}}, None),
+        ({"command": "incexec", "changes": {"loopingCheck": False}}, {"changes": {"noLoopingCheck": True}}),
+    ],
+)  # fmt: skip
+def test_parameters_of_a_command_are_stored(api: Api, make_task: Make, body: Any, stored: Any) -> None:
+    task = make_task(status="finished")
+    answer = api().post(f"{TASKS}{task.id}/commands/", body, "application/json")
+    assert answer.status_code == 202 and Command.objects.get().parameters == stored
+
+
+class TestChanges:
+    def test_a_task_at_work_is_changed_and_it_is_on_record(self, api: Api, make_task: Make, make_job: Make) -> None:
+        task = make_task(split_rule="NF=2", task_priority=100, current_priority=100)
+        make_job(task_id=task.id, status="activated", current_priority=100)
+        body = {
+            "priority": 700, "gshare": "Express", "attributes": {"ramCount": 3000, "goal": 95.5},
+            "split_rule": {"nFilesPerJob": 5, "nGBPerJob": 10}, "reason": "they asked",
+        }  # fmt: skip
+        answer = api("production").post(f"{TASKS}{task.id}/changes/", body, "application/json")
+        assert answer.status_code == 200, answer.content
+        assert answer.json()["done"]["priority"] == "the priority is 700, also of 1 queued jobs"
+        task.refresh_from_db()
+        assert (task.current_priority, task.gshare, task.ram_count, task.goal) == (700, "Express", 3000, 955)
+        assert task.split_rule == "NF=5,NG=10"
+        assert AuditEntry.objects.filter(actor="production", reason="they asked").count() == 4
+        assert "change priority: {'priority': 700} (they asked)" in str(
+            list(TaskStatusLog.objects.filter(task_id=task.id).values_list("reason", flat=True))
+        )
+
+    @pytest.mark.parametrize(
+        ("body", "field"),
+        [
+            ({"reason": "x"}, ""), ({"priority": 5}, "reason"), ({"priority": -1, "reason": "x"}, "priority"),
+            ({"priority": "5", "reason": "x"}, "priority"), ({"attributes": {"site": "A"}, "reason": "x"}, "attributes.site"),
+            ({"attributes": {"ramCount": "a"}, "reason": "x"}, "attributes.ramCount"),
+            ({"attributes": {"ramCount": None}, "reason": "x"}, "attributes.ramCount"),
+            ({"split_rule": {"nEventsPerJob": 3}, "reason": "x"}, "split_rule.nEventsPerJob"),
+            ({"split_rule": {"nFilesPerJob": -3}, "reason": "x"}, "split_rule.nFilesPerJob"),
+            ({"priority": 7, "split_rule": {"nFilesPerJob": -3}, "reason": "x"}, "split_rule.nFilesPerJob"),
+            ({"colour": "red", "reason": "x"}, "colour"),
+        ],
+    )  # fmt: skip
+    def test_a_bad_change_names_the_field_and_changes_nothing(
+        self, api: Api, make_task: Make, body: Any, field: str
+    ) -> None:
+        task = make_task(current_priority=100)
+        answer = api("production").post(f"{TASKS}{task.id}/changes/", body, "application/json")
+        assert answer.status_code == 422, answer.content
+        assert field in [e["field"] for e in answer.json()["errors"]]
+        task.refresh_from_db()
+        assert task.current_priority == 100
+
+    def test_an_ended_task_is_not_changed(self, api: Api, make_task: Make) -> None:
+        body = {"priority": 700, "reason": "x"}
+        answer = api("production").post(f"{TASKS}{make_task(status='done').id}/changes/", body, "application/json")
+        assert answer.status_code == 409 and "is done" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(
@@ -189,6 +277,12 @@ def test_another_user_may_not_command_a_task(api: Api, make_task: Make) -> None:
     [
         ({}, "command"), ({"command": "explode"}, "command"), ({"command": 5}, "command"), ({"command": ["kill"]}, "command"),
         ({"command": "kill", "reason": 5}, "reason"), ({"command": "kill", "reason": "x" * 1001}, "reason"),
+        ({"command": "retry", "attempts": 3}, "attempts"), ({"command": "increase_attempts", "attempts": 0}, "attempts"),
+        ({"command": "reassign"}, "site"), ({"command": "reassign", "site": "A", "cloud": "B"}, "cloud"),
+        ({"command": "reassign", "site": "A", "mode": "gently"}, "mode"), ({"command": "reassign", "site": ""}, "site"),
+        ({"command": "incexec", "changes": {"nEventsPerJob": 5}}, "changes.nEventsPerJob"),
+        ({"command": "incexec", "changes": {"nFilesPerJob": "x"}}, "changes.nFilesPerJob"),
+        ({"command": "incexec", "changes": [1]}, "changes"),
         ({"command": "kill", "soft": "yes"}, "soft"), ({"command": "kill", "soft": True}, "soft"),
         ({"command": "kill", "hard": True}, "hard"), ([], ""), ("kill", ""), (None, ""),
     ],

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from jedisite.models import AuditEntry
-from tasks_app.models import SubmissionKey, Task, TaskParams
+from tasks_app.models import Command, SubmissionKey, Task, TaskParams
 
 TASKS = "/api/v2/tasks/"
 pytestmark = pytest.mark.django_db
@@ -115,17 +115,56 @@ def test_an_unknown_parent_is_a_fault(
     assert rows_stored() == before
 
 
-@pytest.mark.parametrize(("status", "code"), [("running", 409), ("pending", 409), ("done", 201), ("broken", 201)])
-def test_a_unique_name_is_refused_while_a_task_of_it_is_open(
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [("running", 409), ("pending", 409), ("registered", 409), ("broken", 409), ("done", 202), ("failed", 202)],
+)
+def test_a_unique_name_runs_an_ended_task_again_and_is_refused_while_one_is_open(
     api: Api, task_params: Params, make_task: Callable[..., Task], status: str, code: int
 ) -> None:
-    old = make_task(name="user.ada.test", status=status)
-    make_task(name="user.ada.test", user="eve")
-    answer = post(api(), task_params(uniqueTaskName=True))
+    old = make_task(name="user.ada.test", status=status, vo="local", prod_source_label="user")
+    make_task(name="user.ada.test", user="eve", vo="local", prod_source_label="user")
+    answer = post(api(), task_params(uniqueTaskName=True, taskType="anal"))
     assert answer.status_code == code
     if code == 409:
-        assert str(old.id) in answer.json()["detail"] and status in answer.json()["detail"]
+        assert str(old.id) in answer.json()["detail"] and not Command.objects.exists()
+        assert status in answer.json()["detail"] or status == "registered"
+    else:
+        assert answer["Location"] == f"{TASKS}{old.id}/"
+        body = answer.json()
+        assert (body["id"], body["code"]) == (old.id, 3) and status in body["sentence"]
+        assert Command.objects.get(task=old).parameters == {"changes": {"nEvents": 10}} == {"changes": body["changes"]}
     assert post(api(), task_params(uniqueTaskName=False)).status_code == 201
+
+
+def test_a_submission_that_runs_a_task_again_can_be_repeated_under_its_key(
+    api: Api, task_params: Params, make_task: Callable[..., Task]
+) -> None:
+    make_task(name="user.ada.test", status="done", vo="local", prod_source_label="user")
+    client, params = api(), task_params(uniqueTaskName=True, taskType="anal")
+    answers = [post(client, params, idempotency_key="one") for _ in range(2)]
+    assert [a.status_code for a in answers] == [202, 202] and answers[0].json() == answers[1].json()
+    assert Command.objects.count() == 1
+
+
+def test_a_running_task_is_changed_in_place_when_that_is_allowed(
+    api: Api, task_params: Params, make_task: Callable[..., Task]
+) -> None:
+    old = make_task(name="user.ada.test", vo="local", prod_source_label="user", split_rule="NF=1")
+    TaskParams.objects.create(task=old, params=task_params(taskType="anal"))
+    client, body = api(), task_params(taskType="anal", nFilesPerJob=4)
+    answer = client.post(f"{TASKS}?allow_active=true", body, content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (200, 5)
+    old.refresh_from_db()
+    assert old.split_rule == "NF=4"
+    assert client.post(f"{TASKS}?allow=1", body, content_type="application/json").status_code == 422
+
+
+def test_a_user_has_so_many_active_tasks(api: Api, task_params: Params, settings: Any) -> None:
+    settings.JEDI_MOST_ACTIVE_TASKS = 1
+    client = api()
+    codes = [post(client, task_params(taskName=f"user.ada.{n}")).status_code for n in range(3)]
+    assert codes == [201, 201, 409]
 
 
 def test_the_same_key_gets_the_same_task(api: Api, task_params: Params) -> None:
@@ -174,7 +213,7 @@ def test_many_at_once_make_one_task(make_token: Callable[..., str], task_params:
             if how == "key":
                 answer = post(client, task_params(), idempotency_key="one")
             else:
-                answer = post(client, task_params(uniqueTaskName=True))
+                answer = post(client, task_params(uniqueTaskName=True, taskType="anal"))
             codes.append(answer.status_code)
         finally:
             connection.close()

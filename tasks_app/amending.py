@@ -1,0 +1,194 @@
+"""Doors through which a task that exists is changed: its parameters, priority, share, resources and split rule.
+
+Each is one transaction, with a line in the task's status log and one in the audit trail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.db import transaction
+
+from jedisite import audit
+from tasks_app import moves
+from tasks_app.commands import files
+from tasks_app.commands.jobs import set_priority
+from tasks_app.models import Task, TaskParams
+from tasks_app.params.faults import Faults, ParamErrors, shown
+from tasks_app.params.keys import KEYS
+from tasks_app.params.kinds import check_value
+from tasks_app.params.resubmission import RULE_KEYS, Changes, apply_changes, changed_rule, check_changes
+from tasks_app.params.schema import parse
+from tasks_app.params.splitrule import SplitRule, SplitRuleError
+from tasks_app.states import TASK_FINAL, TaskCommand
+
+LONGEST_SHARE = 32
+
+ATTRIBUTES: Final[Mapping[str, str]] = {
+    "ramCount": "ram_count",
+    "ramUnit": "ram_unit",
+    "baseRamCount": "base_ram_count",
+    "walltime": "walltime",
+    "walltimeUnit": "walltime_unit",
+    "baseWalltime": "base_walltime",
+    "cpuTime": "cpu_time",
+    "cpuTimeUnit": "cpu_time_unit",
+    "cpuEfficiency": "cpu_efficiency",
+    "coreCount": "core_count",
+    "outDiskCount": "out_disk_count",
+    "outDiskUnit": "out_disk_unit",
+    "workDiskCount": "work_disk_count",
+    "workDiskUnit": "work_disk_unit",
+    "ioIntensity": "io_intensity",
+    "ioIntensityUnit": "io_intensity_unit",
+    "goal": "goal",
+}
+"""Attributes of tasks that operators may change, with their columns."""
+
+
+class CannotChangeError(ValueError):
+    """The task is in no state to be changed; the sentence says which."""
+
+
+def run_again(task_id: int, changes: Changes, *, by: str, reason: str = "submitted again") -> None:
+    """Queue the command that runs an ended task again with these changes."""
+    parameters = {"changes": dict(changes)} if changes else None
+    moves.give_command(task_id, TaskCommand.INCEXEC, by=by, reason=reason, parameters=parameters)
+
+
+@transaction.atomic
+def change_in_place(task_id: int, changes: Changes, *, by: str, reason: str = "submitted again while it runs") -> None:
+    """Change the parameters of a task at work. Files that had used up their attempts get more.
+
+    Raises ParamErrors when the changes do not go with its other parameters.
+    """
+    task = Task.objects.select_for_update().get(pk=task_id)
+    stored = TaskParams.objects.get(pk=task_id)
+    changed = apply_changes(stored.params, changes)
+    parse(changed)
+    stored.params = changed
+    stored.save(update_fields=["params"])
+    columns: dict[str, Any] = {"split_rule": str(_rule(task, changes))}
+    for name, column in (("site", "site"), ("cloud", "cloud"), ("currentPriority", "current_priority")):
+        if name in changes:
+            columns[column] = changes[name]
+    if changes.get("ramCount") is not None:
+        columns["ram_count"] = changes["ramCount"]
+    Task.objects.filter(pk=task_id).update(**columns)
+    if changes.get("ramCount") is not None:
+        files.lower_memory(task_id, changes["ramCount"])
+    files.give_attempts(task_id, files.ATTEMPTS_ADDED)
+    _noted(task_id, by, "change", reason, dict(changes))
+
+
+def _rule(task: Task, changes: Changes) -> SplitRule:
+    try:
+        return changed_rule(SplitRule.parse(task.split_rule), changes)
+    except SplitRuleError as exc:
+        faults = Faults()
+        faults.add("", "split rule", str(exc))
+        faults.raise_if_any()
+        raise
+
+
+@transaction.atomic
+def change_priority(task_id: int, priority: int, *, by: str, reason: str) -> str:
+    """Give a task, and its queued jobs, another priority. Returns what was done. Raises CannotChangeError."""
+    _open_task(task_id)
+    Task.objects.filter(pk=task_id).update(current_priority=priority)
+    jobs = set_priority(task_id, priority)
+    _noted(task_id, by, "change priority", reason, {"priority": priority})
+    return f"the priority is {priority}, also of {jobs} queued jobs"
+
+
+@transaction.atomic
+def change_share(task_id: int, share: str, *, by: str, reason: str) -> str:
+    """Put a task into another global share. Returns what was done. Raises CannotChangeError."""
+    _open_task(task_id)
+    Task.objects.filter(pk=task_id).update(gshare=share)
+    _noted(task_id, by, "change share", reason, {"gshare": share})
+    return f"the share is {share}"
+
+
+@transaction.atomic
+def change_attributes(task_id: int, values: Mapping[str, Any], *, by: str, reason: str) -> str:
+    """Change what jobs of a task need, under the names of task parameters; jobs that exist keep what they have.
+
+    Returns what was done. Raises ParamErrors for a name or value that does not fit, CannotChangeError.
+    """
+    faults = Faults()
+    for name, value in values.items():
+        if name not in ATTRIBUTES:
+            known = ", ".join(ATTRIBUTES)
+            faults.add(
+                name, "changeable", f"{shown(name)} cannot be changed on a task that exists; these can: {known}."
+            )
+        elif value is None:
+            faults.add(name, "not null", "Give the new value.")
+        else:
+            check_value(KEYS[name], value, name, faults)
+    faults.raise_if_any()
+    _open_task(task_id)
+    columns = {ATTRIBUTES[name]: _as_stored(name, value) for name, value in values.items()}
+    Task.objects.filter(pk=task_id).update(**columns)
+    _noted(task_id, by, "change attributes", reason, dict(values))
+    return "; ".join(f"{name} is {value}" for name, value in values.items())
+
+
+def _as_stored(name: str, value: Any) -> Any:
+    if name == "goal":
+        return int(value * 10)
+    return round(value) if isinstance(value, float) else value
+
+
+@transaction.atomic
+def change_split_rule(task_id: int, values: Mapping[str, Any], *, by: str, reason: str) -> str:
+    """Change how the input that is left is split, by keys of task parameters; null takes a rule away.
+
+    Returns what was done. Raises ParamErrors for a key that is no changeable rule or a value that does not fit,
+    CannotChangeError.
+    """
+    faults = Faults()
+    for name in values:
+        if name not in RULE_KEYS:
+            known = ", ".join(sorted(RULE_KEYS))
+            faults.add(name, "changeable", f"{shown(name)} is no rule that can be changed; these can: {known}.")
+    faults.raise_if_any()
+    changes = check_changes(values)
+    task = _open_task(task_id)
+    rule = str(_rule(task, changes))
+    Task.objects.filter(pk=task_id).update(split_rule=rule)
+    stored = TaskParams.objects.filter(pk=task_id).first()
+    if stored is not None:
+        stored.params = apply_changes(stored.params, changes)
+        stored.save(update_fields=["params"])
+    _noted(task_id, by, "change split rule", reason, dict(values))
+    return f"the split rule is {rule}"
+
+
+def _open_task(task_id: int) -> Task:
+    """Lock the task. Raises CannotChangeError when it has ended, Task.DoesNotExist."""
+    task = Task.objects.select_for_update().get(pk=task_id)
+    if task.status in TASK_FINAL:
+        raise CannotChangeError(f"task {task_id} is {task.status}: it makes no more jobs")
+    return task
+
+
+def _noted(task_id: int, by: str, action: str, reason: str, details: dict[str, Any]) -> None:
+    audit.record(by, action, "task", task_id, reason=reason, details=details)
+    moves.note_on_task(task_id, by=by, reason=f"{action}: {details}" + (f" ({reason})" if reason else ""))
+    moves.wake_task(task_id, "job_generator")
+
+
+__all__ = [
+    "ATTRIBUTES",
+    "CannotChangeError",
+    "ParamErrors",
+    "change_attributes",
+    "change_in_place",
+    "change_priority",
+    "change_share",
+    "change_split_rule",
+    "run_again",
+]

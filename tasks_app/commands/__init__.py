@@ -1,0 +1,1 @@
+"""What users command their tasks to do: parameters of commands, hard limits of retries, and the actions themselves."""

@@ -1,0 +1,157 @@
+"""Commands on a task at work: kill, finish, pause, resume, skip scouts, more attempts, release, reassign.
+
+Each action takes the locked task and its command, in one transaction, and returns a sentence on what it did. Actions of
+commands that take time may be called again on a task that is in the midst of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from tasks_app import moves
+from tasks_app.accounting.endings import end_jobs
+from tasks_app.accounting.killcodes import Kill
+from tasks_app.commands import files
+from tasks_app.commands.jobs import shift
+from tasks_app.commands.limits import RetryLimits
+from tasks_app.commands.parameters import ATTEMPTS_ADDED, HARD, NO_KILL, TARGETS
+from tasks_app.models import Dataset, Task
+from tasks_app.models.dataset import OUTPUT_TYPES
+from tasks_app.params.splitrule import SplitRule
+from tasks_app.states import TaskStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A command to be obeyed: what it is called, who gave it and why, its parameters, and the limits on retries."""
+
+    name: str
+    by: str
+    comment: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    limits: RetryLimits = field(default_factory=RetryLimits)
+    now: datetime | None = None
+
+    @property
+    def why(self) -> str:
+        return f"{self.name} by {self.by}" + (f": {self.comment}" if self.comment else "")
+
+    def given(self, name: str) -> bool:
+        return bool(self.parameters.get(name))
+
+
+def kill(task: Task, order: Order) -> str:
+    if task.status != TaskStatus.ABORTING:
+        _enter(task, TaskStatus.ABORTING, order)
+    return end_jobs(task.id, by=order.by, reason="the task was killed", code=Kill.JEDI)
+
+
+def finish(task: Task, order: Order) -> str:
+    if task.status != TaskStatus.FINISHING:
+        # Else the forced end would make a task that misses its goal fail.
+        rule = str(SplitRule.parse(task.split_rule).without("FG")) if task.split_rule else task.split_rule
+        _enter(task, TaskStatus.FINISHING, order, split_rule=rule)
+    return end_jobs(
+        task.id,
+        by=order.by,
+        reason="the task was told to finish",
+        running_too=not order.given("soft"),
+        code=Kill.JEDI_FORCE,
+        keep_unmerged=True,
+    )
+
+
+def _enter(task: Task, status: str, order: Order, **columns: Any) -> None:
+    moves.move_task(task.id, status, by=order.by, reason=order.why, remember=True, error_dialog=order.why, **columns)
+
+
+def pause(task: Task, order: Order) -> str:
+    # What a pending or throttled task returns to is kept.
+    moves.move_task(task.id, TaskStatus.PAUSED, by=order.by, reason=order.why, old_status=_rests_in(task))
+    return f"{shift(task.id, 'activated', 'throttled', order.by)} queued jobs are held back"
+
+
+def _rests_in(task: Task) -> str:
+    """The state to which a task returns: for one that waits, what it did before."""
+    waits = task.status in (TaskStatus.PENDING, TaskStatus.THROTTLED)
+    return task.old_status if waits and task.old_status else task.status
+
+
+def resume(task: Task, order: Order) -> str:
+    if task.status == TaskStatus.STAGING:
+        moves.move_task(task.id, TaskStatus.STAGED, by=order.by, reason=order.why, old_status=None)
+        return "goes on"
+    back = task.old_status or TaskStatus.READY
+    moves.move_task(task.id, back, by=order.by, reason=order.why, old_status=None)
+    return f"{shift(task.id, 'throttled', 'activated', order.by)} jobs are queued again"
+
+
+FORCE_AVALANCHE = "ava"
+"""In the unit of the wall time: scouts are not waited for."""
+
+
+def avalanche(task: Task, order: Order) -> str:
+    """Mark the task: the post-processor passes it on as if its scouts had done well."""
+    Task.objects.filter(pk=task.id).update(walltime_unit=FORCE_AVALANCHE)
+    moves.note_on_task(task.id, by=order.by, reason=order.why)
+    moves.wake_task(task.id, "post_processor")
+    return "its scouts are not waited for"
+
+
+def increase_attempts(task: Task, order: Order) -> str:
+    more = int(order.parameters.get("attempts") or ATTEMPTS_ADDED)
+    opened = files.give_attempts(task.id, more)
+    if not opened:
+        raise moves.CommandRefusedError(f"no file of task {task.id} has used up its attempts")
+    moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {opened} files are tried again")
+    moves.wake_task(task.id, "job_generator")
+    return f"{opened} files are tried again, {more} times at most"
+
+
+def release(task: Task, order: Order) -> str:
+    count = files.release_staging(task.id)
+    if not count:
+        raise moves.CommandRefusedError(f"no file of task {task.id} is being staged")
+    moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {count} files are used")
+    moves.wake_task(task.id, "feeder")
+    return f"{count} files are used as they are"
+
+
+def reassign(task: Task, order: Order) -> str:
+    """End the jobs by the mode. When they have ended, `complete_reassign` gives the task its new place."""
+    if task.status not in (TaskStatus.TOREASSIGN, TaskStatus.REASSIGNING):
+        moves.move_task(
+            task.id, TaskStatus.TOREASSIGN, by=order.by, reason=order.why, old_status=_rests_in(task),
+            error_dialog=order.why,
+        )  # fmt: skip
+    mode = order.parameters.get("mode") or HARD
+    if mode == NO_KILL:
+        return "its jobs go on where they are"
+    return end_jobs(
+        task.id, by=order.by, reason="the task was reassigned", running_too=mode == HARD, code=Kill.REASSIGN
+    )
+
+
+def complete_reassign(task: Task, order: Order, fence: int) -> str:
+    """Give a task whose jobs were ended its new site, nucleus or cloud, and let it go on."""
+    columns: dict[str, Any] = {name: order.parameters[name] for name in TARGETS if order.parameters.get(name)}
+    place = ", ".join(f"{name} {value}" for name, value in columns.items()) or "anywhere"
+    if "cloud" in columns:
+        columns["nucleus"] = None  # chosen anew in the cloud
+    if "nucleus" in columns:
+        Dataset.objects.filter(task=task, type__in=OUTPUT_TYPES).update(destination=None)
+    old = task.old_status or TaskStatus.READY
+    columns |= {"old_status": None, "error_dialog": None}
+    if order.given("back"):
+        moves.move_task(task.id, old, by=order.by, reason=f"back, reassigned to {place}", fence=fence, **columns)
+        return place
+    if task.status != TaskStatus.REASSIGNING:
+        task = moves.move_task(
+            task.id, TaskStatus.REASSIGNING, by=order.by, reason=f"reassigned to {place}", fence=fence
+        )
+    # There is a site for every task that gets jobs; only what had none goes on from where it was.
+    to = old if old in (TaskStatus.DEFINED, TaskStatus.SCOUTING, TaskStatus.RUNNING) else TaskStatus.READY
+    moves.move_task(task.id, to, by=order.by, reason="goes on", fence=task.fence, **columns)
+    return place

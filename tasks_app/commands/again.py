@@ -1,0 +1,203 @@
+"""Running a task again: retry, incremental execution, and the children that follow their parent."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from jedisite.agents import kick
+from tasks_app import moves
+from tasks_app.commands import files, serials
+from tasks_app.commands.actions import Order, increase_attempts
+from tasks_app.commands.limits import RetryFacts, refusal
+from tasks_app.ddm import data_management
+from tasks_app.models import Command, Dataset, Task, TaskParams
+from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES, OUTPUT_TYPES
+from tasks_app.params.resubmission import apply_changes
+from tasks_app.params.schema import ParamErrors, parse
+from tasks_app.scopes import scope_of
+from tasks_app.states import MORE_ATTEMPTS_IN, TASK_FINAL, DatasetStatus, TaskCommand, TaskStatus
+
+FOLLOWS = "follows"
+"""In the parameters of a command that nobody gave: the parent task which runs again."""
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+NOT_FED = (DatasetStatus.REMOVED, DatasetStatus.DEFINED, DatasetStatus.REGISTERED)
+LEFT_ALONE = (TaskStatus.ABORTING, TaskStatus.TOABORT, TaskStatus.TOBROKEN, TaskStatus.FINISHING, TaskStatus.PASSED)
+_HOPELESS = (
+    TaskStatus.ABORTED, TaskStatus.BROKEN, TaskStatus.FAILED, TaskStatus.TOABORT, TaskStatus.TOBROKEN, TaskStatus.ABORTING,
+)  # fmt: skip
+_RESTORED = (TaskStatus.RUNNING, TaskStatus.SCOUTING)
+
+
+def retry(task: Task, order: Order) -> str:
+    """Try again what was not processed. Raises CommandRefusedError when there is nothing of the kind."""
+    if task.status in MORE_ATTEMPTS_IN:
+        return increase_attempts(task, order)
+    if task.status == TaskStatus.EXHAUSTED and task.old_status in _RESTORED:
+        return _restore(task, order)
+    limit = None if order.limits.are_off or order.given("transcend") else refusal(_facts(task), order.limits)
+    if limit is not None and limit.to is None:
+        raise moves.CommandRefusedError(f"task {task.id} is not tried again: {limit.sentence}")
+    if task.status != TaskStatus.TORETRY:
+        moves.move_task(task.id, TaskStatus.TORETRY, by=order.by, reason=order.why, remember=True)
+    if limit is not None:
+        sentence = f"not tried again: {limit.sentence}"
+        moves.move_task(
+            task.id, limit.to or TaskStatus.EXHAUSTED, by=order.by, reason=sentence, old_status=None, error_dialog=sentence
+        )  # fmt: skip
+        return sentence
+    if order.given("staged"):
+        files.release_staging(task.id)
+    left = files.reopen(task.id, incremental=False)
+    if not left.files and not left.growing:
+        raise moves.CommandRefusedError(f"task {task.id} has no file to try again: all were processed")
+    _open_outputs(task.id)
+    sentence = f"{left.files} files are tried again"
+    moves.move_task(task.id, TaskStatus.READY, by=order.by, reason=sentence, **_fresh(task, keep=order.given("keep")))
+    return sentence + _tell_children(task.id, order)
+
+
+def _restore(task: Task, order: Order) -> str:
+    """A task that was exhausted while its jobs ran goes on as it was; no file is touched."""
+    back = task.old_status or TaskStatus.RUNNING
+    if back == TaskStatus.SCOUTING and task.walltime_unit:
+        back = TaskStatus.RUNNING  # what scouts were to measure is known
+    moves.move_task(task.id, back, by=order.by, reason=order.why, old_status=None, frozen_time=None, error_dialog=None)
+    return f"it is {back} again"
+
+
+def incexec(task: Task, order: Order) -> str:
+    """Run a task again with changes, after its input was looked up again."""
+    parent = order.parameters.get(FOLLOWS)
+    if parent and not _starts_again(task, parent):
+        return _grow(task, parent)
+    _change(task, order)
+    if task.status != TaskStatus.TOINCEXEC:
+        moves.move_task(task.id, TaskStatus.TOINCEXEC, by=order.by, reason=order.why)
+    files.reopen(task.id, incremental=True)
+    if parent:
+        _grow_inputs(task, parent)
+    if order.given("staged"):
+        files.release_staging(task.id)
+    _open_outputs(task.id)
+    columns = _fresh(task, keep=order.given("keep"))
+    moves.move_task(task.id, TaskStatus.REREFINE, by=order.by, reason="its parameters are read again", **columns)
+    return "its parameters and its input are looked up again" + _tell_children(task.id, order)
+
+
+def _change(task: Task, order: Order) -> None:
+    """Store the changed parameters. Raises CommandRefusedError when they do not go together."""
+    changes: dict[str, Any] = order.parameters.get("changes") or {}
+    if not changes:
+        return
+    stored = TaskParams.objects.get(pk=task.id)
+    changed = apply_changes(stored.params, changes)
+    try:
+        parse(changed)
+    except ParamErrors as exc:
+        raise moves.CommandRefusedError(f"the changes do not fit task {task.id}: {exc}") from exc
+    stored.params = changed
+    stored.save(update_fields=["params"])
+
+
+def _fresh(task: Task, *, keep: bool) -> dict[str, Any]:
+    """Columns of a task that starts again."""
+    columns: dict[str, Any] = {
+        "attempt": (task.attempt or 0) + 1,
+        "start_time": None,
+        "end_time": None,
+        "frozen_time": None,
+        "error_dialog": None,
+        "old_status": None,
+        "progress": None,
+    }
+    return columns if keep else {**columns, "current_priority": task.task_priority}
+
+
+def _open_outputs(task_id: int) -> None:
+    """Outputs take files again. Raises CommandRefusedError when another task has taken over their names."""
+    try:
+        serials.go_on_after_others(task_id)
+    except serials.NamesTakenError as exc:
+        raise moves.CommandRefusedError(f"task {task_id} cannot run again now: {exc}") from exc
+    outputs = Dataset.objects.filter(task_id=task_id, type__in=MADE_TYPES)
+    names = sorted(set(outputs.values_list("name", flat=True)))
+    outputs.update(status="ready", state="open")
+    if names:
+        data_management().create(names, scope=scope_of(names[0]), task_id=task_id)
+
+
+def _tell_children(task_id: int, order: Order) -> str:
+    """Children run again after their parent, each by a command of its own. Aborted, broken and failed ones are left alone,
+    and so are all with the qualifier `sole`."""
+    if order.given("sole"):
+        return ""
+    children = Task.objects.filter(parent_id=task_id).exclude(pk=task_id).exclude(status__in=_HOPELESS).order_by("id")
+    rows = [
+        Command(
+            task_id=child, name=TaskCommand.INCEXEC, owner=order.by, comment=f"its parent task {task_id} runs again",
+            parameters={FOLLOWS: task_id},
+        )
+        for child in children.values_list("id", flat=True)
+    ]  # fmt: skip
+    Command.objects.bulk_create(rows)
+    kick("commando")
+    return f"; {len(rows)} child tasks follow" if rows else ""
+
+
+def _reads(task: Task, parent_id: int) -> QuerySet[Dataset]:
+    """The inputs of a task that are outputs of another."""
+    outputs = Dataset.objects.filter(task_id=parent_id, type__in=OUTPUT_TYPES).values_list("name", flat=True)
+    return Dataset.objects.filter(task=task, type__in=INPUT_TYPES, name__in=list(outputs)).exclude(status__in=NOT_FED)
+
+
+def _starts_again(task: Task, parent_id: int) -> bool:
+    """Whether a child has come to rest and reads what its parent makes."""
+    rests = task.status in (TaskStatus.DONE, TaskStatus.FINISHED, TaskStatus.EXHAUSTED, TaskStatus.TOINCEXEC)
+    return rests and _reads(task, parent_id).exists()
+
+
+def _grow(task: Task, parent_id: int) -> str:
+    """A child that is at work goes on taking what its parent makes; one that has no input of it is left alone."""
+    if task.status in TASK_FINAL or task.status in LEFT_ALONE:
+        return f"left alone: it is {task.status}"
+    count = _grow_inputs(task, parent_id)
+    return f"{count} inputs grow with the outputs of task {parent_id}" if count else "it looks at its parent anyway"
+
+
+def _grow_inputs(task: Task, parent_id: int) -> int:
+    """Inputs that were fed and are outputs of the parent may get files again. Returns how many those are."""
+    ids = list(_reads(task, parent_id).order_by("id").select_for_update().values_list("id", flat=True))
+    Dataset.objects.filter(pk__in=ids).update(state="mutable", state_check_time=LONG_AGO)
+    kick("feeder")
+    return len(ids)
+
+
+def _facts(task: Task) -> RetryFacts:
+    """What the limits on retries are held against."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT avg((jobstatus = 'failed')::int) FILTER (WHERE jobstatus IN ('finished', 'failed')),
+                      percentile_cont(0.5) WITHIN GROUP (ORDER BY 100.0 * cpuconsumptiontime
+                          / nullif(extract(epoch FROM endtime - starttime)
+                                   * greatest(coalesce(actualcorecount, corecount), 1), 0))
+                          FILTER (WHERE jobstatus = 'finished')
+                 FROM jobs WHERE jeditaskid = %s""",
+            [task.id],
+        )
+        failure_rate, efficiency = cursor.fetchone()
+        cursor.execute(
+            """SELECT max(maxattempt) FROM jedi_dataset_contents
+                WHERE jeditaskid = %s AND type IN ('input', 'pseudo_input')""",
+            [task.id],
+        )
+        (attempts,) = cursor.fetchone()
+    return RetryFacts(
+        task.attempt or 0,
+        job_failure_rate=None if failure_rate is None else float(failure_rate),
+        file_attempts=attempts,
+        cpu_efficiency=None if efficiency is None else float(efficiency),
+    )

@@ -1,0 +1,261 @@
+"""What commands do to the files of a task, in sets: open again, give up, give attempts, release what is being staged.
+
+Locks are taken in the order of everybody: the task's row first (by the caller), files, then datasets by id.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from tasks_app.commands.parameters import ATTEMPTS_ADDED
+
+# ruff: noqa: S608 - every piece is a constant of this module
+_INPUTS = "('input', 'pseudo_input', 'pp_input')"
+_READ = "('input', 'pseudo_input', 'pp_input', 'random_seed')"
+_NONE_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
+_MORE = f"""
+    maxattempt = CASE WHEN {_NONE_LEFT} THEN greatest(c.maxattempt, c.attemptnr) + %(more)s ELSE c.maxattempt END,
+    maxfailure = CASE WHEN {_NONE_LEFT} THEN greatest(c.maxfailure, c.failedattempt) + %(more)s ELSE c.maxfailure END"""
+
+
+class Reopened(NamedTuple):
+    """What is left to process in master inputs: files, and whether more may come."""
+
+    files: int
+    growing: bool
+
+
+def reopen(task_id: int, *, incremental: bool) -> Reopened:
+    """Open a task's input again: files without attempts get more, lost jobs give their files back.
+
+    A retry touches masters that are not processed completely, and what belongs to them; an incremental execution all
+    inputs, which are then looked up again, and also files that were lost or missing.
+    """
+    values: dict[str, Any] = {"task": task_id, "more": ATTEMPTS_ADDED, "all": incremental}
+    with connection.cursor() as cursor:
+        values["datasets"] = _to_open(cursor, values)
+        _open(cursor, values)
+        cursor.execute(
+            f"""SELECT coalesce(sum(nfiles - nfilesused), 0), bool_or(state = 'mutable') FROM jedi_datasets
+                 WHERE jeditaskid = %(task)s AND masterid IS NULL AND type IN {_INPUTS} AND status <> 'removed'""",
+            values,
+        )
+        files, growing = cursor.fetchone()
+    return Reopened(int(files), bool(growing))
+
+
+def open_again(task_id: int, datasets: list[int]) -> None:
+    """Open inputs that a task takes again, by their ids in order; they are looked up anew."""
+    with connection.cursor() as cursor:
+        _open(cursor, {"task": task_id, "more": ATTEMPTS_ADDED, "all": True, "datasets": datasets})
+
+
+def _open(cursor: CursorWrapper, values: dict[str, Any]) -> None:
+    recovered = _recover(cursor, values) if values["all"] else {}
+    opened, given_back = _open_files(cursor, values), _give_back(cursor, values)
+    if values["all"]:
+        cursor.execute(
+            """UPDATE jedi_dataset_contents SET ramcount = 0 WHERE jeditaskid = %(task)s
+                  AND datasetid = ANY(%(datasets)s) AND status = 'ready' AND ramcount <> 0""",
+            values,
+        )
+    _queue(cursor, values)
+    _count(cursor, values, opened, given_back, recovered)
+
+
+def _to_open(cursor: CursorWrapper, values: dict[str, Any]) -> list[int]:
+    """Ids of the datasets that are opened, in their order; on a retry without those that are processed completely."""
+    cursor.execute(
+        f"""SELECT d.datasetid FROM jedi_datasets d LEFT JOIN jedi_datasets m ON m.datasetid = d.masterid
+             WHERE d.jeditaskid = %(task)s AND d.type IN {_READ} AND d.status IS DISTINCT FROM 'removed'
+               AND (%(all)s OR d.type = 'random_seed' OR d.state = 'mutable'
+                    OR coalesce(m.nfiles > m.nfilesfinished, d.nfiles > d.nfilesfinished))
+             ORDER BY d.datasetid""",
+        values,
+    )
+    return [row[0] for row in cursor.fetchall()]
+
+
+def _recover(cursor: CursorWrapper, values: dict[str, Any]) -> dict[int, int]:
+    """Files that were lost or missing are ready again. Returns their number by dataset."""
+    cursor.execute(
+        f"""WITH back AS (
+                UPDATE jedi_dataset_contents SET status = 'ready', attemptnr = coalesce(attemptnr, 0) + 1,
+                       maxattempt = CASE WHEN attemptnr + 1 >= maxattempt THEN attemptnr + 1 + %(more)s ELSE maxattempt END,
+                       maxfailure = CASE WHEN failedattempt >= maxfailure THEN failedattempt + %(more)s ELSE maxfailure END
+                 WHERE jeditaskid = %(task)s AND datasetid = ANY(%(datasets)s) AND type IN {_INPUTS}
+                   AND status IN ('lost', 'missing') RETURNING datasetid)
+            SELECT datasetid, count(*) FROM back GROUP BY 1""",
+        values,
+    )
+    return dict(cursor.fetchall())
+
+
+def _open_files(cursor: CursorWrapper, values: dict[str, Any]) -> dict[int, int]:
+    """Files without attempts get more. Returns their number by dataset."""
+    cursor.execute(
+        f"""WITH opened AS (
+                UPDATE jedi_dataset_contents c SET {_MORE}
+                 WHERE c.jeditaskid = %(task)s AND c.datasetid = ANY(%(datasets)s) AND c.type IN {_INPUTS}
+                   AND c.status = 'ready' AND c.keeptrack = 1 AND {_NONE_LEFT}
+                RETURNING c.datasetid)
+            SELECT datasetid, count(*) FROM opened GROUP BY 1""",
+        values,
+    )
+    return dict(cursor.fetchall())
+
+
+def _give_back(cursor: CursorWrapper, values: dict[str, Any]) -> dict[int, int]:
+    """Files that are in use, though no job that is open has them, are ready again. Returns their number by dataset."""
+    cursor.execute(
+        f"""WITH back AS (
+                UPDATE jedi_dataset_contents c SET status = 'ready', attemptnr = coalesce(c.attemptnr, 0) + 1,
+                       maxattempt = c.maxattempt + %(more)s
+                 WHERE c.jeditaskid = %(task)s AND c.datasetid = ANY(%(datasets)s) AND c.type IN {_READ}
+                   AND c.status IN ('picked', 'running') AND c.keeptrack = 1
+                   AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.pandaid = c.pandaid
+                                      AND j.jobstatus NOT IN ('finished', 'failed', 'cancelled', 'closed'))
+                RETURNING c.datasetid)
+            SELECT datasetid, count(*) FROM back GROUP BY 1""",
+        values,
+    )
+    return dict(cursor.fetchall())
+
+
+def _queue(cursor: CursorWrapper, values: dict[str, Any]) -> None:
+    """Ready files that were handed out before wait to be handed out again; those behind the cursor come by themselves."""
+    cursor.execute(
+        f"""INSERT INTO file_retries (fileid, jeditaskid, datasetid)
+            SELECT c.fileid, c.jeditaskid, c.datasetid FROM jedi_datasets d
+              JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid
+             WHERE d.datasetid = ANY(%(datasets)s) AND c.jeditaskid = %(task)s AND c.status = 'ready' AND c.keeptrack = 1
+               AND (c.fileid <= d.pick_cursor OR c.type = 'random_seed') AND NOT coalesce({_NONE_LEFT}, false)
+            ON CONFLICT DO NOTHING""",
+        values,
+    )
+
+
+def _count(
+    cursor: CursorWrapper,
+    values: dict[str, Any],
+    opened: dict[int, int],
+    given_back: dict[int, int],
+    recovered: dict[int, int],
+) -> None:
+    ids: list[int] = values["datasets"]
+    cursor.execute("SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [ids])
+    cursor.execute(
+        """UPDATE jedi_datasets d
+              SET nfilesfailed = greatest(0, d.nfilesfailed - n.opened),
+                  nfilesused = greatest(0, d.nfilesused - n.opened - n.back),
+                  nfiles = d.nfiles + n.recovered, nfilestobeused = d.nfilestobeused + n.recovered,
+                  nfilesmissing = greatest(0, d.nfilesmissing - n.recovered),
+                  status = CASE WHEN %(all)s AND d.type IN ('input', 'pseudo_input') THEN 'toupdate' ELSE 'ready' END,
+                  modificationtime = clock_timestamp()
+             FROM unnest(%(ids)s::bigint[], %(opened)s::bigint[], %(back)s::bigint[], %(recovered)s::bigint[])
+                  n (id, opened, back, recovered)
+            WHERE d.datasetid = n.id""",
+        {
+            "all": values["all"],
+            "ids": ids,
+            "opened": [opened.get(i, 0) for i in ids],
+            "back": [given_back.get(i, 0) for i in ids],
+            "recovered": [recovered.get(i, 0) for i in ids],
+        },
+    )
+    # A dataset that was left out since all of its files are done may have been called failed with its task.
+    cursor.execute(
+        f"""UPDATE jedi_datasets SET status = 'done' WHERE jeditaskid = %(task)s AND type IN {_INPUTS}
+               AND status = 'failed' AND nfiles > 0 AND nfilesfinished >= nfiles AND NOT datasetid = ANY(%(datasets)s)""",
+        values,
+    )
+
+
+def give_attempts(task_id: int, more: int) -> int:
+    """Files of a task at work that have no attempt left get `more` and are tried again. Returns how many of masters."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            WITH opened AS (
+                UPDATE jedi_dataset_contents c SET {_MORE}
+                 WHERE c.jeditaskid = %(task)s AND c.type IN {_INPUTS} AND c.status = 'ready' AND c.keeptrack = 1
+                   AND {_NONE_LEFT} RETURNING c.fileid, c.datasetid),
+            queued AS (
+                INSERT INTO file_retries (fileid, jeditaskid, datasetid)
+                SELECT fileid, %(task)s, datasetid FROM opened ON CONFLICT DO NOTHING)
+            SELECT datasetid, count(*), max(fileid) FROM opened GROUP BY 1 ORDER BY 1""",
+            {"task": task_id, "more": more},
+        )
+        rows = cursor.fetchall()
+        if not rows:
+            return 0
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        cursor.execute(
+            "SELECT 1 FROM jedi_datasets WHERE datasetid = ANY(%s) ORDER BY datasetid FOR UPDATE", [columns[0]]
+        )
+        cursor.execute(
+            """WITH counted AS (
+                   UPDATE jedi_datasets d SET nfilesfailed = greatest(0, d.nfilesfailed - n.files),
+                          nfilesused = greatest(0, d.nfilesused - n.files), pick_cursor = greatest(d.pick_cursor, n.last)
+                     FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) n (id, files, last)
+                    WHERE d.datasetid = n.id RETURNING d.masterid, n.files)
+               SELECT coalesce(sum(files) FILTER (WHERE masterid IS NULL), 0) FROM counted""",
+            columns,
+        )
+        return int(cursor.fetchone()[0])
+
+
+def give_up(task_id: int) -> int:
+    """Files that wait for another attempt get none. Returns how many files of master inputs that are."""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM file_retries WHERE jeditaskid = %s", [task_id])
+        cursor.execute(
+            f"""
+            WITH given_up AS (
+                UPDATE jedi_dataset_contents SET attemptnr = maxattempt
+                 WHERE jeditaskid = %(task)s AND type IN {_INPUTS} AND status = 'ready' AND keeptrack = 1
+                   AND maxattempt IS NOT NULL AND attemptnr < maxattempt
+                   AND (maxfailure IS NULL OR failedattempt < maxfailure)
+                RETURNING datasetid, fileid),
+            counts AS (SELECT datasetid, count(*) AS files, max(fileid) AS last FROM given_up GROUP BY 1),
+            counted AS (
+                UPDATE jedi_datasets d SET nfilesfailed = nfilesfailed + c.files, nfilesused = nfilesused + c.files,
+                       pick_cursor = greatest(d.pick_cursor, c.last),
+                       state = CASE WHEN state = 'mutable' THEN 'closed' ELSE state END
+                  FROM counts c WHERE d.datasetid = c.datasetid RETURNING d.masterid, c.files)
+            SELECT coalesce(sum(files) FILTER (WHERE masterid IS NULL), 0) FROM counted
+            """,
+            {"task": task_id},
+        )
+        return int(cursor.fetchone()[0])
+
+
+def release_staging(task_id: int) -> int:
+    """Files that are being staged count as there: they wait to be used. Returns how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""UPDATE jedi_dataset_contents SET status = 'pending'
+                 WHERE jeditaskid = %s AND type IN {_INPUTS} AND status = 'staging'""",
+            [task_id],
+        )
+        count: int = cursor.rowcount
+        if count:
+            # The feeder looks at once.
+            cursor.execute(
+                f"UPDATE jedi_datasets SET statecehcktime = 'epoch' WHERE jeditaskid = %s AND type IN {_INPUTS}",
+                [task_id],
+            )
+        return count
+
+
+def lower_memory(task_id: int, memory_mb: int) -> None:
+    """A smaller memory holds at once, for files that had been given more."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""UPDATE jedi_dataset_contents SET ramcount = %(ram)s
+                 WHERE jeditaskid = %(task)s AND type IN {_INPUTS} AND status = 'ready' AND ramcount > %(ram)s""",
+            {"task": task_id, "ram": memory_mb},
+        )

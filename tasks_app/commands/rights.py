@@ -1,0 +1,21 @@
+"""Who may give which command, from the table of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jedisite.identity import Caller, Right
+from tasks_app.models import Task
+from tasks_app.states import COMMANDS, Giver, TaskCommand
+
+
+def refusal(caller: Caller, command: str, task: Task, parameters: Mapping[str, Any] | None = None) -> str | None:
+    """Why the caller may not give this command to this task; None when they may."""
+    if not caller.may_command(task.user):
+        return f"Task {task.id} belongs to {task.user}; you may not command it."
+    if COMMANDS[TaskCommand(command)].giver is Giver.OPERATOR and not caller.may(Right.STEER):
+        return f"{command} needs the right to {Right.STEER.value}."
+    if (parameters or {}).get("transcend") and not caller.may(Right.STEER):
+        return f"transcend needs the right to {Right.STEER.value}."
+    return None

@@ -1,0 +1,450 @@
+"""Tasks that run again: retry with its qualifiers and limits, incremental execution, resubmission, children."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from jedisite.identity import Caller, Role
+from tasks_app import moves, submitting
+from tasks_app.agents import commando, refiner
+from tasks_app.commands.limits import RetryLimits
+from tasks_app.models import Command, Dataset, OutputTemplate, Task, TaskParams
+from tasks_app.params.splitrule import SplitRule
+from tests.flow.driving import (
+    add_dataset,
+    add_files,
+    agents_turn,
+    dataset,
+    files,
+    inputs,
+    jobs,
+    parameters,
+    reads,
+    settle,
+    status,
+    submit,
+    task,
+    template,
+)
+from tests.flow.pilot import Pilot, drive, failing_on, inputs_of
+from tests.flow.test_commands import command, running_task
+
+pytestmark = pytest.mark.usefixtures("books")
+ADA = Caller("ada", frozenset({Role.USER}))
+
+
+def finished_task(*failing: str, name: str = "lab.t", number: int = 4, **more: Any) -> int:
+    """A task with one file a job, of which those named failed for good."""
+    add_dataset(f"{name}.in", number)
+    made = submit(parameters(name, reads(f"{name}.in"), **{"nFilesPerJob": 1, "maxAttempt": 1, **more}))
+    drive(Pilot(failing_on(*failing)))
+    return made
+
+
+def run_again(task_id: int, pilot: Pilot | None = None, **changes: Any) -> Command:
+    given = command(task_id, "incexec", parameters={"changes": changes} if changes else None)
+    assert given.status == "done", given.answer
+    drive(pilot or Pilot())
+    return given
+
+
+def used(task_id: int, after: int = 0) -> Counter[str]:
+    return Counter(name for job in jobs(task_id) if job.id > after for name in inputs(job.id))
+
+
+def last_job(task_id: int) -> int:
+    return max((job.id for job in jobs(task_id)), default=0)
+
+
+# --- retry ---
+
+
+def test_a_retry_gives_five_attempts_and_five_failures_more() -> None:
+    made = finished_task("lab.t.in.00001", maxAttempt=3, maxFailure=1)
+    assert status(made) == "finished"
+    command(made, "retry")
+    limits = {f.lfn: (f.max_attempt, f.max_failure) for f in files(made)}
+    assert limits["lab.t.in.00001"] == (8, 6)
+    assert limits["lab.t.in.00000"] == (3, 1)
+
+
+def test_failed_and_broken_tasks_are_hopeless_but_a_failed_one_may_run_again() -> None:
+    made = finished_task(*(f"lab.t.in.{n:05d}" for n in range(4)))
+    assert status(made) == "failed"
+    with pytest.raises(moves.CommandRefusedError, match="is failed; retry is accepted in"):
+        moves.give_command(made, "retry", by="ada")
+    run_again(made)
+    assert status(made) == "done"
+
+
+def test_a_retry_leaves_masters_alone_that_are_done() -> None:
+    add_dataset("lab.a", 2)
+    add_dataset("lab.b", 2)
+    made = submit(parameters("lab.t", reads("lab.a,lab.b", expand=True), nFilesPerJob=1, maxAttempt=1))
+    drive(Pilot(failing_on("lab.b.00001")))
+    before = last_job(made)
+    command(made, "retry")
+    assert (dataset(made, name="lab.a").status, dataset(made, name="lab.b").status) == ("done", "ready")
+    drive(Pilot())
+    assert (status(made), used(made, before)) == ("done", Counter(["lab.b.00001"]))
+
+
+def test_priority_is_reset_unless_it_is_kept() -> None:
+    made = finished_task("lab.t.in.00001")
+    Task.objects.filter(pk=made).update(current_priority=900)
+    command(made, "retry", parameters={"keep": True})
+    assert task(made).current_priority == 900
+    drive(Pilot(failing_on("lab.t.in.00001")))
+    drive(Pilot(failing_on("lab.t.in.00001")))
+    assert status(made) == "finished"
+    command(made, "retry")
+    assert task(made).current_priority == 500
+    drive(Pilot())
+
+
+@pytest.mark.parametrize(("limits", "sentence"), [
+    (RetryLimits(task_attempts=1), "it was tried 1 times"), (RetryLimits(job_failure_rate=0.2), "of the jobs failed"),
+])  # fmt: skip
+def test_a_task_at_a_hard_limit_is_exhausted(limits: RetryLimits, sentence: str) -> None:
+    made = finished_task("lab.t.in.00001")
+    command(made, "retry")
+    drive(*[Pilot(failing_on("lab.t.in.00001"))])
+    moves.give_command(made, "retry", by="ada")
+    commando.run(retry_limits={"user": limits})
+    assert status(made) == "exhausted"
+    assert sentence in (task(made).error_dialog or "")
+    command(made, "retry", parameters={"transcend": True})
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_a_task_with_files_tried_too_often_stays_where_it_is() -> None:
+    made = finished_task("lab.t.in.00001")
+    given = moves.give_command(made, "retry", by="ada")
+    commando.run(retry_limits={"user": RetryLimits(file_attempts=1)})
+    given.refresh_from_db()
+    assert (given.status, status(made)) == ("refused", "finished")
+    assert "1 attempts already" in given.answer
+
+
+def test_an_exhausted_task_that_ran_goes_on_as_it_was_and_no_file_is_touched() -> None:
+    made, pilot = running_task()
+    pilot.end(pilot.ran[0], "finished")
+    settle()
+    moves.move_task(made, "exhausted", by="test", remember=True, error_dialog="nothing moved for days")
+    before = list(Dataset.objects.filter(task_id=made).order_by("id").values())
+    assert command(made, "retry").answer == "it is running again"
+    now = task(made)
+    assert (now.status, now.old_status, now.frozen_time, now.error_dialog, now.attempt) == (
+        "running",
+        None,
+        None,
+        None,
+        0,
+    )
+    assert list(Dataset.objects.filter(task_id=made).order_by("id").values()) == before
+    pilot.end(pilot.ran[1], "finished")
+    drive(pilot)
+    assert status(made) == "done"
+
+
+@pytest.mark.parametrize(("unit", "back"), [(None, "scouting"), ("kSI2kseconds", "running")])
+def test_an_exhausted_task_of_known_wall_time_scouts_no_more(unit: str | None, back: str) -> None:
+    made, pilot = running_task(at_pilot=0)
+    moves.move_task(made, "exhausted", by="test", old_status="scouting", walltime_unit=unit)
+    command(made, "retry")
+    assert status(made) == back
+    moves.move_task(made, "running", by="test") if back == "scouting" else None
+    drive(pilot)
+
+
+def test_a_retry_of_a_running_task_gives_its_failed_files_more_attempts() -> None:
+    made, pilot = running_task(maxAttempt=1)
+    pilot.end(pilot.ran[0], "failed")
+    settle()
+    assert (status(made), dataset(made).files_failed) == ("running", 1)
+    assert command(made, "retry").answer == "1 files are tried again, 5 times at most"
+    assert (status(made), dataset(made).files_failed) == ("running", 0)
+    pilot.end(pilot.ran[1], "finished")
+    drive(pilot)
+    assert status(made) == "done"
+
+
+def test_more_attempts_are_refused_where_no_file_lacks_them() -> None:
+    made, pilot = running_task()
+    given = command(made, "increase_attempts", parameters={"attempts": 2})
+    assert given.status == "refused" and "has used up its attempts" in given.answer
+    Task.objects.filter(pk=made).update(prod_source_label="managed")
+    with pytest.raises(moves.CommandRefusedError, match="only tasks with the label user"):
+        moves.give_command(made, "retry", by="ada")
+    command(made, "kill")
+    for job in pilot.ran:
+        pilot.end(job, "failed")
+    settle()
+
+
+def test_a_task_that_runs_again_numbers_its_files_behind_those_of_others() -> None:
+    first = finished_task("lab.t.in.00001", name="lab.t")
+    second = submit(parameters("lab.t", reads("lab.t.in"), nFilesPerJob=1))
+    drive(Pilot())
+    assert status(second) == "done"
+    command(first, "retry")
+    drive(Pilot())
+    assert status(first) == "done"
+    names = [name for t in (first, second) for job in jobs(t) for name in inputs(job.id, "output")]
+    assert len(set(names)) == len(names)
+    assert OutputTemplate.objects.filter(task_id=first).first() is not None
+
+
+# --- incremental execution ---
+
+
+def test_a_dataset_that_is_added_is_processed_and_the_old_one_is_not_again() -> None:
+    made = finished_task()
+    add_dataset("lab.more", 3)
+    before = last_job(made)
+    run_again(made, dsForIN="lab.more")
+    assert (status(made), task(made).attempt) == ("done", 1)
+    assert used(made, before) == Counter(f"lab.more.{n:05d}" for n in range(3))
+    assert TaskParams.objects.get(pk=made).params["dsForIN"] == "lab.more"
+
+
+def test_files_that_came_to_the_dataset_are_processed() -> None:
+    made = finished_task()
+    add_files("lab.t.in", range(4, 7))
+    before = last_job(made)
+    run_again(made)
+    assert used(made, before) == Counter(f"lab.t.in.{n:05d}" for n in (4, 5, 6))
+    assert (dataset(made).files, dataset(made).files_finished) == (7, 7)
+
+
+def test_a_dataset_that_is_taken_away_is_left_alone_and_one_that_comes_back_goes_on() -> None:
+    add_dataset("lab.a", 2)
+    add_dataset("lab.b", 2)
+    made = submit(parameters("lab.t", reads("lab.a", expand=True), dsForIN="lab.b", nFilesPerJob=1, maxAttempt=1))
+    drive(Pilot(failing_on("lab.b.00001", "lab.a.00001")))
+    assert status(made) == "finished"
+    before = last_job(made)
+    run_again(made, dsForIN=None)
+    assert (dataset(made, name="lab.b").status, status(made)) == ("removed", "done")
+    assert used(made, before) == Counter(["lab.a.00001"])
+    before = last_job(made)
+    run_again(made, dsForIN="lab.b")
+    assert used(made, before) == Counter(["lab.b.00001"])
+    assert status(made) == "done"
+
+
+def test_fewer_files_a_job_hold_from_now_on() -> None:
+    made = finished_task("lab.t.in.00001", number=12, nFilesPerJob=4)
+    before = last_job(made)
+    run_again(made, nFilesPerJob=2)
+    assert SplitRule.parse(task(made).split_rule).get_int("NF") == 2
+    assert [len(inputs(job.id)) for job in jobs(made) if job.id > before] == [2, 2]
+    assert status(made) == "done"
+
+
+def test_what_was_measured_stays_and_memory_follows_the_change() -> None:
+    made = finished_task("lab.t.in.00001")
+    Task.objects.filter(pk=made).update(ram_count=1700, walltime=77, walltime_unit="kSI2kseconds")
+    command(made, "incexec")
+    settle()
+    assert (task(made).ram_count, task(made).walltime) == (1700, 77)
+    drive(Pilot(failing_on("lab.t.in.00001")))
+    drive(Pilot(failing_on("lab.t.in.00001")))
+    assert status(made) == "finished"
+    run_again(made, ramCount=900)
+    assert (task(made).ram_count, task(made).walltime) == (900, 77)
+
+
+def test_more_files_of_the_same_dataset() -> None:
+    add_dataset("lab.t.in", 6)
+    made = submit(parameters("lab.t", reads("lab.t.in"), nFilesPerJob=1, nFiles=2))
+    drive(Pilot())
+    assert (status(made), dataset(made).files) == ("done", 2)
+    run_again(made, nFiles=5)
+    assert (status(made), dataset(made).files, dataset(made).files_finished) == ("done", 5, 5)
+
+
+def test_lost_files_are_taken_again_by_an_incremental_execution_only() -> None:
+    made = finished_task("lab.t.in.00001")
+    lose(made, "lab.t.in.00001")
+    assert command(made, "retry").status == "refused"
+    run_again(made)
+    assert (status(made), dataset(made).files_finished) == ("done", 4)
+
+
+def lose(task_id: int, lfn: str) -> None:
+    """What the feeder does with a file that has vanished."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE jedi_dataset_contents SET status = 'lost' WHERE jeditaskid = %s AND lfn = %s", [task_id, lfn]
+        )
+        cursor.execute(
+            """UPDATE jedi_datasets SET nfiles = nfiles - 1, nfilestobeused = nfilestobeused - 1, nfilesmissing = 1,
+                      nfilesused = nfilesused - 1, nfilesfailed = nfilesfailed - 1 WHERE jeditaskid = %s AND type = 'input'""",
+            [task_id],
+        )
+
+
+def test_events_that_were_asked_for_in_addition_are_made() -> None:
+    made = submit(
+        parameters("lab.t", template("number", "--seed ${RNDMSEED}"), noInput=True, nEvents=40, nEventsPerJob=10)
+    )
+    drive(Pilot())
+    assert len(jobs(made)) == 4
+    run_again(made, nEvents=60)
+    assert (status(made), len(jobs(made))) == ("done", 6)
+    seeds = [inputs(job.id, "random_seed") for job in jobs(made)]
+    assert len({name for names in seeds for name in names}) == 6
+
+
+def test_changes_that_do_not_go_together_change_nothing() -> None:
+    made = finished_task("lab.t.in.00001")
+    before = TaskParams.objects.get(pk=made).params
+    given = command(made, "incexec", parameters={"changes": {"nFilesPerJob": -1}})
+    assert (given.status, status(made)) == ("refused", "finished")
+    assert "nFilesPerJob" in given.answer
+    assert TaskParams.objects.get(pk=made).params == before
+
+
+def test_a_task_that_was_killed_before_it_was_refined_runs_whole() -> None:
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
+    command(made, "kill")
+    settle()
+    assert status(made) == "aborted"
+    add_dataset("lab.in", 2)
+    run_again(made)
+    assert (status(made), dataset(made).files_finished) == ("done", 2)
+
+
+# --- by submitting again ---
+
+
+def again(**changes: Any) -> submitting.Submitted:
+    params = parameters(
+        "user.ada.t", reads("lab.t.in"), **{"nFilesPerJob": 1, "maxAttempt": 1, "uniqueTaskName": True, **changes}
+    )
+    return submitting.submit(submitting.check(params, ADA), by="ada")
+
+
+def test_a_task_submitted_again_runs_again_with_what_may_be_changed() -> None:
+    add_dataset("lab.t.in", 4)
+    first = again()
+    drive(Pilot(failing_on("lab.t.in.00001")))
+    assert (first.is_new, status(first.task_id)) == (True, "finished")
+    second = again(nFilesPerJob=3, cliParams="prun again", processingType="other")
+    assert (second.task_id, second.decision.code) == (first.task_id, 3)
+    with pytest.raises(submitting.SubmissionRefusedError, match="was submitted already and waits"):
+        again()
+    drive(Pilot())
+    assert status(first.task_id) == "done"
+    stored = TaskParams.objects.get(pk=first.task_id).params
+    assert (stored["nFilesPerJob"], stored["cliParams"], stored["processingType"]) == (3, "prun again", "test")
+    assert Task.objects.count() == 1
+
+
+def test_a_task_that_runs_is_changed_in_place_where_that_is_allowed() -> None:
+    add_dataset("lab.t.in", 4)
+    first = again()
+    settle()
+    with pytest.raises(submitting.SubmissionRefusedError, match=r"is running\. jediTaskID"):
+        again(nFilesPerJob=2)
+    params = parameters("user.ada.t", reads("lab.t.in"), nFilesPerJob=2, nGBPerJob=7, ramCount=700, uniqueTaskName=True)
+    done = submitting.submit(submitting.check(params, ADA), by="ada", allow_active=True)
+    now = task(first.task_id)
+    assert (done.task_id, done.decision.code, now.ram_count) == (now.id, 5, 700)
+    assert SplitRule.parse(now.split_rule).get_int("NG") == 7
+    drive(Pilot())
+    assert status(now.id) == "done"
+
+
+def test_a_user_has_so_many_active_tasks() -> None:
+    for number in range(3):
+        submit(parameters(f"lab.{number}", reads("lab.none")))
+    params = submitting.check(parameters("lab.x", reads("lab.none")), ADA)
+    with pytest.raises(submitting.SubmissionRefusedError, match="You have 3 active tasks, and at most 2 are allowed"):
+        submitting.submit(params, by="ada", most_active=2)
+    assert submitting.submit(params, by="ada", most_active=3).is_new
+
+
+def test_two_tasks_that_came_at_once_under_a_name_that_is_unique() -> None:
+    first = submit(parameters("lab.t", reads("lab.none"), uniqueTaskName=True))
+    second = submit(parameters("lab.t", reads("lab.none"), uniqueTaskName=True))
+    refiner.run()
+    assert (status(first), status(second)) == ("defined", "toabort")
+    assert f"task {first} of ada has the same name" in (task(second).error_dialog or "")
+    settle()
+
+
+# --- children ---
+
+
+def chain(**more: Any) -> list[int]:
+    add_dataset("lab.in", 4)
+    first = submit(parameters("lab.a", reads("lab.in"), nFilesPerJob=1, maxAttempt=1))
+    second = submit(parameters("lab.b", reads("lab.a.out"), nFilesPerJob=1, **more), parent=first)
+    third = submit(parameters("lab.c", reads("lab.b.out"), nFilesPerJob=1, **more), parent=second)
+    return [first, second, third]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_children_follow_a_parent_that_is_tried_again(waits: bool) -> None:
+    tasks = chain(noWaitParent=not waits)
+    drive(Pilot(failing_on("lab.in.00002")))
+    assert [status(t) for t in tasks] == ["finished", "finished", "finished"]
+    assert command(tasks[0], "retry").answer == "1 files are tried again; 1 child tasks follow"
+    drive(Pilot())
+    assert [status(t) for t in tasks] == ["done", "done", "done"]
+    assert [dataset(t).files_finished for t in tasks] == [4, 4, 4]
+    assert [len(jobs(t)) for t in tasks] == [5, 4, 4]
+
+
+def test_a_sole_retry_leaves_the_children_alone() -> None:
+    tasks = chain()
+    drive(Pilot(failing_on("lab.in.00002")))
+    assert command(tasks[0], "retry", parameters={"sole": True}).answer == "1 files are tried again"
+    drive(Pilot())
+    assert [status(t) for t in tasks] == ["done", "finished", "finished"]
+    assert [len(jobs(t)) for t in tasks] == [5, 3, 3]
+
+
+def test_children_that_are_hopeless_or_read_nothing_of_the_parent_are_left_alone() -> None:
+    tasks = chain()
+    add_dataset("lab.other", 1)
+    beside = submit(parameters("lab.d", reads("lab.other"), nFilesPerJob=1), parent=tasks[0])
+    drive(Pilot(failing_on("lab.in.00002")))
+    moves.move_task(tasks[1], "toincexec", by="test")
+    moves.move_task(tasks[1], "toabort", by="test")
+    settle()
+    assert status(tasks[1]) == "aborted"
+    command(tasks[0], "retry")
+    drive(Pilot())
+    assert [status(t) for t in tasks] == ["done", "aborted", "finished"]
+    assert Command.objects.get(task_id=beside).answer == "left alone: it is finished"
+    assert not Command.objects.filter(task_id=tasks[1]).exists()
+
+
+def test_a_child_at_work_takes_what_its_parent_makes_in_addition() -> None:
+    tasks = chain(noWaitParent=True)[:2]
+    pilot, held = Pilot(failing_on("lab.in.00002")), []
+    while status(tasks[0]) != "finished":
+        agents_turn()
+        for job in pilot.fetch(10):
+            pilot.start(job)
+            if inputs_of(job)[0].startswith("lab.in"):
+                pilot.end(job)
+            else:
+                held.append(job)
+    command(tasks[0], "retry")
+    settle()
+    follows = Command.objects.get(task_id=tasks[1])
+    assert follows.answer == f"1 inputs grow with the outputs of task {tasks[0]}"
+    for job in held:
+        pilot.end(job)
+    drive(Pilot())
+    assert [status(t) for t in tasks] == ["done", "done"]
+    assert (dataset(tasks[1]).files_finished, task(tasks[1]).attempt) == (4, 0)
