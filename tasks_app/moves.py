@@ -265,7 +265,9 @@ def note_task(task_id: int, fence: int, *, by: str, reason: str, **columns: Any)
     task.save(update_fields=[*columns, "locked_by", "locked_time"])
 
 
-def command_of_ours(task_id: int, command: str, *, by: str, reason: str, parameters: dict[str, Any] | None = None) -> bool:
+def command_of_ours(
+    task_id: int, command: str, *, by: str, reason: str, parameters: dict[str, Any] | None = None
+) -> bool:
     """A watch dog gives a command, as a user would; it is obeyed by task commando. False when it is not accepted now."""
     try:
         give_command(task_id, command, by=by, reason=reason, parameters=parameters)
@@ -361,8 +363,8 @@ __all__ = [
     "go_on",
     "move_task",
     "next_task_id",
-    "note_task",
     "note_on_task",
+    "note_task",
     "release_task",
     "set_aside",
     "still_holds",

@@ -100,12 +100,14 @@ class JobStatus(StrEnum):
 
 T, J = TaskStatus, JobStatus
 
-_STOPPABLE = frozenset({T.TOABORT, T.ABORTING, T.FINISHING, T.PASSED, T.TOBROKEN, T.PAUSED, T.PENDING})
+ASKED_OF_ANY = frozenset({T.TOABORT, T.ABORTING, T.FINISHING, T.PASSED, T.TOBROKEN, T.PAUSED, T.PENDING})
+
+"""What a command or a watch dog can ask of every active task."""
 
 
 def _task(*nexts: TaskStatus) -> frozenset[TaskStatus]:
     """What an active task may become: the given states, and those that a command or a watch dog can ask of any."""
-    return frozenset(nexts) | _STOPPABLE
+    return frozenset(nexts) | ASKED_OF_ANY
 
 
 TASK_MOVES: Mapping[TaskStatus, frozenset[TaskStatus]] = {
@@ -115,7 +117,9 @@ TASK_MOVES: Mapping[TaskStatus, frozenset[TaskStatus]] = {
     T.REREFINE: _task(T.DEFINED, T.READY, T.PREPARED),
     T.DEFINED: _task(T.ASSIGNING, T.READY, T.EXHAUSTED, T.TOREASSIGN),
     T.ASSIGNING: _task(T.READY, T.EXHAUSTED, T.TOREASSIGN),
-    T.READY: _task(T.DEFINED, T.PREPROCESSING, T.SCOUTING, T.RUNNING, T.PREPARED, T.EXHAUSTED, T.THROTTLED, T.TOREASSIGN),
+    T.READY: _task(
+        T.DEFINED, T.PREPROCESSING, T.SCOUTING, T.RUNNING, T.PREPARED, T.EXHAUSTED, T.THROTTLED, T.TOREASSIGN
+    ),
     T.SCOUTING: _task(T.SCOUTED, T.RUNNING, T.EXHAUSTED, T.PREPARED, T.THROTTLED, T.DEFINED, T.TOREASSIGN),
     T.SCOUTED: _task(T.RUNNING, T.TOREASSIGN),
     T.RUNNING: _task(T.PREPARED, T.DEFINED, T.THROTTLED, T.EXHAUSTED, T.READY, T.TOREASSIGN),
@@ -212,6 +216,64 @@ JOB_QUEUED = frozenset({J.PENDING, J.WAITING, J.DEFINED, J.ASSIGNED, J.ACTIVATED
 """Not handed to any pilot yet: can be ended at once."""
 JOB_AT_PILOT = frozenset({J.SENT, J.STARTING, J.RUNNING})
 """A pilot holds it and owes heartbeats."""
+
+
+D, F = DatasetStatus, FileStatus
+_LOOKED_UP = frozenset({D.READY, D.PENDING, D.DONE, D.FINISHED, D.FAILED, D.BROKEN, D.REMOVED})
+_DATASET_ENDS = frozenset({D.DONE, D.FINISHED, D.FAILED})
+
+DATASET_MOVES: Mapping[str, Mapping[DatasetStatus, frozenset[DatasetStatus]]] = {
+    "input": {
+        D.REGISTERED: frozenset({D.DEFINED}),
+        D.DEFINED: _LOOKED_UP | {D.TOUPDATE},
+        D.TOUPDATE: _LOOKED_UP,
+        D.PENDING: _LOOKED_UP - {D.PENDING} | {D.TOUPDATE},
+        D.READY: _DATASET_ENDS | {D.TOUPDATE, D.DEFINED, D.REMOVED},
+        D.DONE: frozenset({D.READY, D.TOUPDATE, D.REMOVED}),
+        D.FINISHED: frozenset({D.READY, D.TOUPDATE, D.REMOVED}),
+        D.FAILED: frozenset({D.READY, D.TOUPDATE, D.REMOVED, D.DONE}),
+        D.REMOVED: frozenset({D.DEFINED, D.TOUPDATE}),
+        D.BROKEN: frozenset({D.TOUPDATE, D.REMOVED}),
+    },
+    "output": {
+        D.REGISTERED: frozenset({D.DEFINED}),
+        D.DEFINED: _DATASET_ENDS | {D.READY},
+        D.READY: _DATASET_ENDS | {D.PREPARED, D.RUNNING},
+        D.RUNNING: _DATASET_ENDS | {D.PREPARED},
+        D.PREPARED: _DATASET_ENDS,
+        D.DONE: frozenset({D.READY}),
+        D.FINISHED: frozenset({D.READY}),
+        D.FAILED: frozenset({D.READY}),
+    },
+}
+"""Of datasets that a task reads, and of those that it makes."""
+
+FILE_MOVES: Mapping[str, Mapping[FileStatus, frozenset[FileStatus]]] = {
+    "input": {
+        F.STAGING: frozenset({F.PENDING, F.LOST, F.MISSING}),
+        F.PENDING: frozenset({F.READY, F.LOST, F.MISSING}),
+        F.READY: frozenset({F.PICKED, F.RUNNING, F.LOST, F.MISSING}),
+        F.PICKED: frozenset({F.RUNNING, F.READY}),
+        F.RUNNING: frozenset({F.FINISHED, F.READY}),
+        F.FINISHED: frozenset({F.READY}),
+        F.LOST: frozenset({F.READY}),
+        F.MISSING: frozenset({F.READY}),
+    },
+    "output": {
+        F.DEFINED: frozenset({F.FINISHED, F.FAILED, F.CANCELLED, F.NOOUTPUT, F.READY, F.RUNNING}),
+        F.READY: frozenset({F.PICKED, F.RUNNING, F.NOTMERGED, F.CANCELLED}),
+        F.PICKED: frozenset({F.RUNNING, F.READY}),
+        F.RUNNING: frozenset({F.FINISHED, F.READY, F.NOTMERGED, F.FAILED, F.CANCELLED}),
+        F.FINISHED: frozenset({F.LOST}),
+        F.FAILED: frozenset(),
+        F.CANCELLED: frozenset(),
+        F.NOOUTPUT: frozenset(),
+        F.NOTMERGED: frozenset(),
+        F.LOST: frozenset({F.FINISHED}),
+    },
+}
+"""Of files that a task reads: one that has used up its attempts is ready still, and counted as failed. Of files that it
+makes: those that are to be merged become ready, and are inputs of merge jobs."""
 
 
 class TaskCommand(StrEnum):

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from django.urls import path
 
-from tasks_app.api import panda_v1, site_data
+from tasks_app.api import panda_commands, panda_v1, site_data
 
 urlpatterns = [
+    *(path(f"api/v1/task/{name}", panda_commands.view_of(name), name=f"task_{name}") for name in panda_commands.NAMES),
     path("api/v1/system/is_alive", panda_v1.is_alive, name="is_alive"),
     path("api/v1/pilot/acquire_jobs", panda_v1.acquire_jobs, name="acquire_jobs"),
     path("api/v1/pilot/update_job", panda_v1.update_one_job, name="update_job"),

@@ -4,15 +4,29 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('tasks_app', '0007_periodic_tasks'),
+        ("tasks_app", "0007_periodic_tasks"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='command',
-            name='name',
-            field=models.CharField(choices=[('kill', 'kill'), ('finish', 'finish'), ('retry', 'retry'), ('incexec', 'incexec'), ('pause', 'pause'), ('resume', 'resume'), ('avalanche', 'avalanche'), ('increase_attempts', 'increase_attempts'), ('release', 'release'), ('reassign', 'reassign')], db_column='comm_cmd', max_length=32),
+            model_name="command",
+            name="name",
+            field=models.CharField(
+                choices=[
+                    ("kill", "kill"),
+                    ("finish", "finish"),
+                    ("retry", "retry"),
+                    ("incexec", "incexec"),
+                    ("pause", "pause"),
+                    ("resume", "resume"),
+                    ("avalanche", "avalanche"),
+                    ("increase_attempts", "increase_attempts"),
+                    ("release", "release"),
+                    ("reassign", "reassign"),
+                ],
+                db_column="comm_cmd",
+                max_length=32,
+            ),
         ),
     ]

@@ -37,11 +37,26 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "jobs/": {"GET": READ},
     "jobs/<int:job_id>/": {"GET": READ},
     "jobs/<int:job_id>/log/": {"GET": READ},
+    "help/states/": {"GET": READ},
     "sites/": {"GET": READ},
     "agents/": {"GET": READ},
     "timeouts/": {"GET": READ},
     "agents/<slug:name>/": {"POST": OPERATE},
     "api/v1/system/is_alive": {"GET": NOTHING},
+    **{
+        f"api/v1/task/{name}": {"POST": SUBMIT}
+        for name in (
+            "kill",
+            "finish",
+            "retry",
+            "reload_input",
+            "pause",
+            "resume",
+            "avalanche",
+            "release",
+            "increase_attempts",
+        )
+    },
     "api/v1/pilot/acquire_jobs": {"POST": PILOT},
     "api/v1/pilot/update_job": {"POST": PILOT},
     "cache/schedconfig/<str:name>.all.json": {"GET": SITE_DATA},

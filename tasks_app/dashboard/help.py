@@ -1,0 +1,41 @@
+"""Help pages that are drawn from the tables of the code."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.safestring import mark_safe
+from django.views.decorators.http import require_safe
+
+from jedisite.identity import Right, needs
+from tasks_app.commands.parameters import PARAMETERS
+from tasks_app.dashboard.diagrams import draw
+from tasks_app.dashboard.machines import CHAPTERS, Chapter
+from tasks_app.states import COMMANDS
+
+
+def _chapter(chapter: Chapter) -> dict[str, object]:
+    rows = [(str(s), chapter.meaning[str(s)], sorted(map(str, nexts))) for s, nexts in chapter.machine.moves.items()]
+    return {
+        "slug": chapter.slug,
+        "title": chapter.machine.title,
+        "picture": mark_safe(draw(chapter.machine)),
+        "rows": rows,
+        "kind": chapter.kind,
+    }
+
+
+_CHAPTERS = [_chapter(chapter) for chapter in CHAPTERS]
+
+
+@needs(Right.READ)
+@require_safe
+def states(request: HttpRequest) -> HttpResponse:
+    """The states of tasks, jobs, datasets and files with their moves, and the commands."""
+    commands = [
+        (command.value, rule, sorted(map(str, rule.accepted)), PARAMETERS.get(command, ()))
+        for command, rule in COMMANDS.items()
+    ]
+    return render(
+        request, "tasks_app/help_states.html", {"section": "help", "chapters": _CHAPTERS, "commands": commands}
+    )

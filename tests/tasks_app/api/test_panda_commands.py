@@ -1,0 +1,75 @@
+"""PanDA's calls with which users command their tasks, and the answers that its clients read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tasks_app.api.panda_commands import NAMES
+from tasks_app.models import Command, Task
+from tasks_app.states import COMMANDS, MORE_ATTEMPTS_IN, Giver
+
+pytestmark = pytest.mark.django_db
+Api = Callable[..., Client]
+Make = Callable[..., Task]
+
+
+def call(client: Client, name: str, **body: Any) -> Any:
+    return client.post(f"/api/v1/task/{name}", body, content_type="application/json")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_command_is_taken_or_refused_with_its_code(api: Api, make_task: Make, name: str) -> None:
+    rule = COMMANDS[NAMES[name]]
+    states = sorted(rule.accepted - MORE_ATTEMPTS_IN or rule.accepted)
+    fits = make_task(status=states[0])
+    broken = make_task(status="broken")
+    client = api("production") if rule.giver is Giver.OPERATOR else api()
+    taken = call(client, name, task_id=fits.id)
+    assert (taken.status_code, taken.json()["success"], taken.json()["data"]) == (200, True, 0)
+    assert Command.objects.get().name == NAMES[name]
+    no = call(client, name, task_id=broken.id).json()
+    assert (no["success"], no["data"]) == (name == "retry", 4) and "is broken" in no["message"]
+    assert call(client, name, task_id=7).json()["data"] == 2
+    others = call(api("user", name="eve"), name, task_id=fits.id).json()
+    assert (others["success"], others["data"]) == (False, None) and "belongs to ada" in others["message"]
+    assert Command.objects.count() == 1
+
+
+def test_a_retry_with_options_runs_the_task_again_with_changes(api: Api, make_task: Make) -> None:
+    task = make_task(status="finished")
+    answer = call(api(), "retry", task_id=task.id, new_parameters={"nFilesPerJob": 3, "excludedSite": "A,B"}).json()
+    assert (answer["success"], answer["data"]) == (True, 3)
+    command = Command.objects.get()
+    assert (command.name, command.parameters) == ("incexec", {"changes": {"nFilesPerJob": 3, "excludedSite": "A,B"}})
+
+
+def test_a_retry_of_a_running_task_of_a_user_gives_attempts(api: Api, make_task: Make) -> None:
+    task = make_task(status="running", prod_source_label="user")
+    answer = call(api(), "retry", task_id=task.id).json()
+    assert (answer["success"], answer["data"], Command.objects.get().name) == (True, 5, "retry")
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("kill", {}), ("kill", {"task_id": "x"}), ("finish", {"task_id": 1, "soft": "yes"}),
+        ("retry", {"task_id": 1, "new_parameters": [1]}), ("increase_attempts", {"task_id": 1, "increase": 0}),
+    ],
+)  # fmt: skip
+def test_a_bad_call_is_refused_with_a_sentence(api: Api, make_task: Make, name: str, body: dict[str, Any]) -> None:
+    answer = call(api(), name, **body)
+    assert answer.status_code == 400 and answer.json()["message"] and not Command.objects.exists()
+
+
+def test_parameters_reach_the_command(api: Api, make_task: Make) -> None:
+    task = make_task()
+    call(api(), "finish", task_id=task.id, soft=True)
+    call(api(), "increase_attempts", task_id=task.id, increase=7)
+    assert list(Command.objects.order_by("id").values_list("parameters", flat=True)) == [
+        {"soft": True},
+        {"attempts": 7},
+    ]
