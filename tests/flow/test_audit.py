@@ -76,6 +76,8 @@ BREAKS: dict[str, str] = {
         pseudo AS (INSERT INTO jedi_datasets (jeditaskid, datasetname, type) SELECT task, 'x', 'pseudo_input' FROM one)
         INSERT INTO periodic_tasks (jeditaskid, every_s, cron, jobs, next_due, records, ended)
         SELECT task, 60, '', 1, now(), 1, now() FROM one""",
+    "task_moves_are_allowed": """INSERT INTO tasks_statuslog (jeditaskid, oldstatus, status, actor)
+        SELECT jeditaskid, 'broken', status, 'test' FROM jedi_tasks LIMIT 1""",
     "job_state_is_logged": f"DELETE FROM jobs_statuslog WHERE pandaid = {_ENDED_JOB} AND jobstatus = 'finished'",
     "no_stale_claim": """
         UPDATE jedi_tasks SET lockedby = 'nobody', lockedtime = clock_timestamp() - interval '11 minutes'

@@ -8,12 +8,26 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from brokerage_app.models import Queue
 from tasks_app import moves
-from tasks_app.agents import commando
-from tasks_app.models import Command, Dataset, Task, TaskStatusLog
+from tasks_app.agents import commando, feeder, refiner
+from tasks_app.models import Command, Dataset, TaskStatusLog
 from tasks_app.params.splitrule import SplitRule
-from tests.flow.driving import SITE, add_queue, dataset, jobs, parameters, reads, settle, states, status, submit, task
-from tests.flow.pilot import Pilot, drive
+from tests.flow.driving import (
+    SITE,
+    add_dataset,
+    add_queue,
+    dataset,
+    jobs,
+    parameters,
+    reads,
+    settle,
+    states,
+    status,
+    submit,
+    task,
+)
+from tests.flow.pilot import Pilot, drive, failing_on
 from tests.flow.test_commands import command, running_task
 
 pytestmark = pytest.mark.usefixtures("books")
@@ -102,8 +116,6 @@ def settle_commando() -> None:
 def test_a_reassigned_task_gets_its_jobs_at_the_other_site() -> None:
     add_queue("SITE_B", status="offline")
     made, pilot = running_task()
-    from brokerage_app.models import Queue
-
     Queue.objects.update(status="online")
     given = command(made, "reassign", parameters={"site": "SITE_B"})
     assert given.answer == "4 queued jobs were closed, 2 running ones were told to stop"
@@ -144,9 +156,6 @@ def test_a_reassignment_may_leave_all_jobs_and_the_state() -> None:
 
 def test_a_task_reassigned_before_it_was_fed_is_fed() -> None:
     made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
-    from tasks_app.agents import refiner
-    from tests.flow.driving import add_dataset
-
     add_dataset("lab.in", 2)
     refiner.run()
     assert status(made) == "defined"
@@ -160,15 +169,16 @@ def test_a_task_reassigned_before_it_was_fed_is_fed() -> None:
 
 
 def test_an_avalanche_marks_a_scouting_task_and_leaves_its_state() -> None:
-    made, pilot = running_task(at_pilot=0)
-    Task.objects.filter(pk=made).update(status="scouting")
-    TaskStatusLog.objects.create(task_id=made, status="scouting", by="test")
+    add_dataset("lab.in", 2)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
+    refiner.run()
+    feeder.run()
+    moves.move_task(made, "scouting", by="test")
     command(made, "avalanche")
     assert (status(made), task(made).walltime_unit) == ("scouting", "ava")
     assert told(made)[-1] == "avalanche by ada: because"
-    Task.objects.filter(pk=made).update(walltime_unit=None)
-    moves.move_task(made, "running", by="test")
-    drive(pilot)
+    command(made, "kill")
+    settle()
 
 
 def test_a_release_uses_files_that_are_being_staged() -> None:
@@ -236,10 +246,11 @@ def test_a_retry_that_was_cut_off_is_carried_out_or_taken_back() -> None:
 
 
 def test_a_cut_off_retry_of_a_task_with_nothing_left_returns_to_where_it_was() -> None:
-    made, pilot = running_task(files=2, at_pilot=0)
-    drive(pilot)
-    Task.objects.filter(pk=made).update(status="finished")
-    TaskStatusLog.objects.create(task_id=made, status="finished", by="test")
+    add_dataset("lab.p.in", 2)
+    parent = submit(parameters("lab.p", reads("lab.p.in"), nFilesPerJob=1, maxAttempt=1))
+    made = submit(parameters("lab.c", reads("lab.p.out"), nFilesPerJob=1, noWaitParent=True), parent=parent)
+    drive(Pilot(failing_on("lab.p.in.00001")))
+    assert status(made) == "finished"
     moves.move_task(made, "toretry", by="somebody that died", remember=True)
     commando.run(now=timezone.now() + LATER)
     assert status(made) == "finished"
