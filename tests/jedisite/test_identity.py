@@ -224,8 +224,8 @@ def expected_outcomes(caller: str, where: str, method: str, right: Right) -> set
             if right is NOTHING and not where.startswith("api/v2/") and where != "api/docs/"
             else {"unknown"}
         )
-    if right is PILOT and caller == "user by session":
-        return {"unknown"}  # pilots come with tokens only
+    if (right is PILOT or where.startswith("api/v1/task/")) and caller == "user by session":
+        return {"unknown"}  # pilots, and PanDA's clients, come with tokens only
     if right not in CALLERS[caller]:
         return {"unknown"} if caller == "anonymous" else {"refused"}
     if (where, method) in BY_TASK and caller not in MAY_COMMAND:
