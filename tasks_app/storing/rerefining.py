@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import F
 
-from tasks_app import moves
+from tasks_app import moves, preprocessed
 from tasks_app.commands import files
 from tasks_app.models import Command, Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
@@ -97,6 +98,9 @@ def _take_back(task_id: int, datasets: list[int]) -> None:
 
 
 def _next(task_id: int, found: Comparison) -> tuple[TaskStatus, str]:
+    step = Dataset.objects.filter(task_id=task_id, type=preprocessed.INPUT, files_to_be_used__gt=F("files_used"))
+    if step.exists():
+        return TaskStatus.TOPREPROCESS, "its preprocessing step is tried again"
     inputs = Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES).exclude(status=DatasetStatus.REMOVED)
     to_look_up = [DatasetStatus.TOUPDATE, DatasetStatus.DEFINED, DatasetStatus.REGISTERED]
     if not found.is_empty or inputs.filter(status__in=to_look_up).exists():

@@ -141,7 +141,7 @@ def test_a_failed_step_can_be_retried() -> None:
     made = two_steps()
     drive(Pilot(lambda job: "failed"))
     assert status(made) == "failed"
-    moves.give_command(made, "retry", by="ada")
+    moves.give_command(made, "incexec", by="ada")
     pilot = Pilot()
     got = first_job(pilot)
     assert status(made) == "preprocessing"
