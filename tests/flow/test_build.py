@@ -283,13 +283,13 @@ def test_a_library_that_is_too_old_or_of_other_sources_is_built_anew() -> None:
     made = build_task(files=3, maxAttempt=1)
     drive(Pilot(lambda job: "finished" if is_build(job) else "failed"))
     Dataset.objects.filter(task_id=made, type="lib").update(creation_time=timezone.now() - timedelta(days=7, minutes=1))
-    give(made, "retry")
+    give(made, "incexec")
     drive(Pilot(lambda job: "finished" if is_build(job) else "failed"))
     assert len(builds(made)) == 2
     params = TaskParams.objects.get(task_id=made)
     params.params["fixedSandbox"] = "sources.5678.tar.gz"
     params.save()
-    give(made, "retry")
+    give(made, "incexec")
     drive(Pilot())
     assert status(made) == "done"
     newest = builds(made)[-1]
