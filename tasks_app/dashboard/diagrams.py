@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 WIDTH, HEIGHT = 104, 26
 GAP_X, GAP_Y, EDGE = 20, 46, 14
+ARCH = 16
+"""Room above the first row, for arrows that pass over neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def draw(machine: Machine) -> str:
     labels = {f"box {n}": box.label for n, box in enumerate(machine.gathered)}
     nodes = [_node(name, labels.get(name), place) for name, place in places.items()]
     width = columns * (WIDTH + GAP_X) - GAP_X + 2 * EDGE
-    height = len(rows) * (HEIGHT + GAP_Y) - GAP_Y + 2 * EDGE
+    height = len(rows) * (HEIGHT + GAP_Y) - GAP_Y + 2 * EDGE + ARCH
     return (
         f'<svg class="machine" role="img" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'xmlns="http://www.w3.org/2000/svg"><title>{escape(machine.title)}</title>'
@@ -101,7 +103,7 @@ def _places(rows: Sequence[Sequence[str]], columns: int) -> dict[str, Place]:
         left = EDGE + (columns - len(row)) * (WIDTH + GAP_X) / 2
         for index, name in enumerate(row):
             x = left + index * (WIDTH + GAP_X) + WIDTH / 2
-            found[name] = Place(number, x, EDGE + number * (HEIGHT + GAP_Y) + HEIGHT / 2)
+            found[name] = Place(number, x, EDGE + ARCH + number * (HEIGHT + GAP_Y) + HEIGHT / 2)
     return found
 
 

@@ -198,7 +198,7 @@ class Task(models.Model):
 
 
 class TaskParams(models.Model):
-    """The dictionary that was submitted, as it came."""
+    """The dictionary that was submitted, with what the refiner completed and what was changed since."""
 
     task = models.OneToOneField(Task, models.CASCADE, primary_key=True, db_column="jeditaskid", related_name="params")
     params = models.JSONField(db_column="taskparams")

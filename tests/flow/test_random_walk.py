@@ -37,7 +37,7 @@ from tests.flow.pilot import Pilot, final_report, report
 pytestmark = pytest.mark.usefixtures("books")
 STEPS = 300
 AUDIT_EVERY = 60
-COMMANDS = ("kill", "finish", "pause", "resume", "retry")
+COMMANDS = ("kill", "finish", "pause", "resume", "retry", "incexec", "increase_attempts", "reassign")
 
 
 class Walk:
@@ -139,10 +139,16 @@ class Walk:
             stale_locks.run()
 
     def command(self) -> None:
-        name = self.chance.choices(COMMANDS, (1, 1, 3, 5, 3))[0]
-        soft = {"soft": True} if name == "finish" and self.chance.random() < 0.5 else None
+        name = self.chance.choices(COMMANDS, (1, 1, 3, 5, 3, 3, 1, 1))[0]
+        more: dict[str, Any] | None = None
+        if name == "finish" and self.chance.random() < 0.5:
+            more = {"soft": True}
+        elif name == "reassign":
+            more = {"nucleus": "N", "back": True, "mode": self.chance.choice(("hard", "soft", "nokill"))}
+        elif name == "incexec" and self.chance.random() < 0.5:
+            more = {"changes": {"nFilesPerJob": self.chance.randint(1, 4)}}
         with suppress(moves.CommandRefusedError):
-            moves.give_command(self.chance.choice(self.tasks), TaskCommand(name), by="ada", parameters=soft)
+            moves.give_command(self.chance.choice(self.tasks), TaskCommand(name), by="ada", parameters=more)
 
     def grow(self) -> None:
         start = 100 + self.chance.randrange(10_000) * 10
