@@ -44,6 +44,8 @@ _TASK_ENDS = _list(TASK_FINAL)
 _MOVES = ", ".join(f"('{old}', '{new}')" for old, nexts in TASK_MOVES.items() for new in sorted(nexts))
 _INPUTS = "'input', 'pseudo_input', 'random_seed'"
 _JOBS = "(SELECT pandaid, jeditaskid, jobstatus FROM jobs UNION ALL SELECT pandaid, jeditaskid, jobstatus FROM jobs_archive)"
+_SHARE_MAY_BE_OUT = """(d.masterid IS NULL AND EXISTS (
+                    SELECT 1 FROM jedi_tasks s WHERE s.jeditaskid = d.jeditaskid AND s.splitrule ~ '(^|,)US=2(,|$)'))"""
 _NO_ATTEMPT_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
 _GONE = "('lost', 'missing')"
 _NOT_YET = "('pending', 'staging')"
@@ -68,8 +70,18 @@ INVARIANTS: tuple[Invariant, ...] = (
                                          AND (c.status <> 'ready' OR {_NO_ATTEMPT_LEFT})) AS used
                  FROM jedi_dataset_contents c WHERE c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid) r
          WHERE d.type IN ({_INPUTS}, 'pp_input')
-           AND (d.nfiles, d.nfilestobeused, d.nfilesused, d.nfilesfinished, d.nfilesfailed, d.nfilesmissing)
+           AND (d.nfiles, CASE WHEN {_SHARE_MAY_BE_OUT} THEN r.to_be_used ELSE d.nfilestobeused END, d.nfilesused,
+                d.nfilesfinished, d.nfilesfailed, d.nfilesmissing)
                IS DISTINCT FROM (r.files, r.to_be_used, r.used, r.finished, r.failed, r.gone)""",
+    ),
+    Invariant(
+        "scouts_have_their_share",
+        "A task that scouts says so in its split rule, and its jobs take no more than the share that was released.",
+        f"""
+        SELECT d.jeditaskid, d.datasetid, t.status, t.splitrule, d.nfiles, d.nfilestobeused, d.nfilesused
+          FROM jedi_datasets d JOIN jedi_tasks t USING (jeditaskid)
+         WHERE t.status IN ('scouting', 'scouted') AND d.type IN ({_INPUTS}) AND d.masterid IS NULL
+           AND (t.status = 'scouted' OR NOT {_SHARE_MAY_BE_OUT} OR d.nfilestobeused NOT BETWEEN d.nfilesused AND d.nfiles)""",
     ),
     Invariant(
         "output_counters",

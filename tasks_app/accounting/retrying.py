@@ -15,7 +15,6 @@ import psycopg
 import structlog
 from psycopg.types.json import Json
 
-from brokerage_app.memory import COMPENSATION_PERCENT
 from jedisite.agents import kick
 from jedisite.sql import numbers, texts
 from tasks_app import codes
@@ -246,8 +245,7 @@ def _raised(cursor: psycopg.Cursor[Any], task_id: int, ram: int) -> RaisedFiles:
 
 
 def _job_of(row: FailedRow, files: Sequence[_FileRow]) -> FailedJob:
-    # Jobs carry the memory that their task declares; the rules take a value that was lowered to nine tenths.
-    memory = JobMemory((row.memory_mb or 0) * COMPENSATION_PERCENT // 100, row.cores, row.max_pss_kb)
+    memory = JobMemory(row.memory_mb or 0, row.cores, row.max_pss_kb)
     return FailedJob(
         tuple(JobError(source, code, diag) for source, code, diag in row.errors), tuple(f.file for f in files),
         Circumstances(row.architecture, row.release, row.work_queue_id), memory, row.walltime_s, row.core_power or 10.0,

@@ -14,6 +14,7 @@ from typing import Final
 from brokerage_app.memory import is_per_core
 from tasks_app.accounting.units import MOST, SAFETY, event_cpu_time, percentile
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.splitting.limits import DEFAULT_MAX_FILES
 
 SAMPLE_LIMIT: Final = 1000
 """The most jobs that a sample holds; the caller draws them."""
@@ -343,12 +344,17 @@ def expected_jobs(size: TaskSize, rule: SplitRule, samples: Sequence[JobSample])
     """Extrapolate from finished jobs: files × jobs / finished files, and the same for events.
 
     When nothing sets the size of jobs, later ones read more than scouts: the first estimate is scaled by the mean input
-    over what a job may read (500 GB), the second by what a scout may read of that (a tenth).
+    over what a job may read (500 GB), the second by what a scout may read of that (a tenth). When only NG or MF do, scouts
+    read one file each and later jobs as many as those allow: the first estimate is scaled by the larger of what a scout
+    had over NG, and of one file over MF.
     """
     free = not any(rule.get_int(code) for code in SIZE_RULES)
     mean_mb = sum(s.input_mb for s in samples) / len(samples) if samples else 0.0
     by_files = size.files * size.finished_jobs / size.finished_files if size.finished_files else 0.0
-    by_files *= min(mean_mb / FULL_INPUT_MB, 1) if free and mean_mb > 0 else 1
+    if free and mean_mb > 0:
+        by_files *= min(mean_mb / FULL_INPUT_MB, 1)
+    elif not free and not rule.get_int("NF") and not rule.get_int("NE"):
+        by_files *= _share_of_a_job(rule, samples, mean_mb)
     by_events = None
     if size.events and size.finished_events:
         by_events = _capped(
@@ -356,6 +362,14 @@ def expected_jobs(size: TaskSize, rule: SplitRule, samples: Sequence[JobSample])
         )
     unused = max(size.files - size.used_files, 0)
     return ExpectedJobs(_capped(by_files), by_events, _capped(by_files * unused / size.files) if size.files else 0)
+
+
+def _share_of_a_job(rule: SplitRule, samples: Sequence[JobSample], mean_mb: float) -> float:
+    """How much of what a job may hold by NG and MF a scout with one file had, 0 to 1."""
+    group_gb, written = rule.get_int("NG"), sum(s.output_bytes for s in samples) / 2**20
+    mean_all_mb = mean_mb + written / max(len(samples), 1)
+    by_size = mean_all_mb / (group_gb * 1024) if group_gb else 0.0
+    return min(max(by_size, 1 / (rule.get_int("MF") or DEFAULT_MAX_FILES)), 1)
 
 
 def group_size_gb(

@@ -54,6 +54,7 @@ class ScoutLimits:
                             `inefficient_expected_jobs` (SCOUT_THR_CPU_INEFFICIENT_), unless the task reads or writes
                             more than `max_io_intensity_kb_s` (SCOUT_MAX_IO_INTENSITY_FOR_EXHAUSTED_)
     overuse_factor          CPU seconds over cores × exec of the same job
+    overuse_min_exec_s      … that ran for this long: times are reported in whole seconds
     min_ok_rate             success rate (0 to 1) below which a task breaks although it asks for more
                             (SCOUT_MIN_OK_RATE_EXHAUSTED_); between the two it is exhausted
     """
@@ -73,6 +74,7 @@ class ScoutLimits:
     inefficient_expected_jobs: int = 0
     max_io_intensity_kb_s: float | None = None
     overuse_factor: float | None = 2.0
+    overuse_min_exec_s: float = 60.0
     min_ok_rate: float | None = None
 
 
@@ -312,7 +314,7 @@ def _low_efficiency(view: ScoutView, limits: ScoutLimits) -> Reason | None:
 
 
 def _overuse(view: ScoutView, limits: ScoutLimits) -> Reason | None:
-    known = [s for s in view.samples if s.cpu_s is not None]
+    known = [s for s in view.samples if s.cpu_s is not None and s.exec_s >= limits.overuse_min_exec_s]
     if limits.overuse_factor is None or not known:
         return None
     worst = max(known, key=lambda s: (s.cpu_s or 0, s.job_id))

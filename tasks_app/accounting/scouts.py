@@ -17,6 +17,8 @@ CHUNKS: Final = 10
 """A task scouts with this many jobs."""
 SCOUT_PRIORITY: Final = 901
 """Scout jobs have at least this priority."""
+TAG: Final = "sj"
+"""Stands in the special handling of a scout job."""
 SUB_CHUNKS_PER_SITE: Final = 2
 CHECK_EVERY: Final = timedelta(minutes=10)
 EARLY_PERCENT: Final = 50
@@ -119,7 +121,10 @@ class Due(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ScoutProgress:
-    """Released master files with those finished and exhausted; distinct jobs of those files with those finished."""
+    """Released master files with those finished and exhausted; distinct jobs of those files with those finished.
+
+    `awaits_more`: none has finished, and scouts will get more files, since their share is not full and the input grows.
+    """
 
     files: int
     finished: int
@@ -128,13 +133,14 @@ class ScoutProgress:
     jobs_finished: int = 0
     avalanche: bool = False
     checked_at: datetime | None = None
+    awaits_more: bool = False
 
 
 def judged_when(progress: ScoutProgress, now: datetime) -> Due | None:
     """Why the scouts are judged now, or None: not yet. The early check is made every ten minutes."""
     if progress.avalanche:
         return Due.COMMAND
-    if progress.finished + progress.exhausted >= progress.files:
+    if not progress.awaits_more and progress.finished + progress.exhausted >= progress.files:
         return Due.COMPLETE
     if progress.checked_at is not None and now - progress.checked_at < CHECK_EVERY:
         return None

@@ -26,6 +26,7 @@ def register() -> None:
         lost_jobs,
         old_messages,
         pending,
+        second_look,
         stale_locks,
         waiting_for_lib,
     )
@@ -56,6 +57,7 @@ def register() -> None:
     agents.register(
         "waiting_for_lib", waiting_for_lib.run, period_s=300, title="Finds jobs that wait for a build that has ended"
     )
+    agents.register("second_look", second_look.run, period_s=30, title="Measures running tasks anew from finished jobs")
     agents.register("archive", archive.run, period_s=300, title="Moves old jobs to the archive")
     agents.register(
         "expired_datasets",

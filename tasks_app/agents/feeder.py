@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from jedisite.agents import Pass, kick, owner
 from tasks_app import moves, timeouts
+from tasks_app.accounting import scouting
 from tasks_app.agents import periodic
 from tasks_app.contents import changes, wishes
 from tasks_app.contents.feed import (
@@ -75,6 +76,8 @@ def _feed_task(task_id: int, fence: int, *, now: datetime | None = None) -> bool
             if needs_feeding(task, dataset):
                 feed_dataset(task, dataset, now or timezone.now())
         _keep_consistent(task)
+        # A task that is made of the same job again and again learns nothing from scouts.
+        scouting.release_scouts(task_id, fence, skip=bool(task.raw.get("periodic")))
         if task.status == TaskStatus.DEFINED:
             return _begin_schedule(task, now or timezone.now()) if task.raw.get("periodic") else _conclude(task)
     except NotThereYetError as exc:

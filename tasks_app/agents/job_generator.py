@@ -72,9 +72,10 @@ def _conclude(task: Task, fence: int, turn: Turn) -> None:
     """Free the task, in the state and with the sentence that fit what came of its turn."""
     unplaced = _unplaced(turn)
     if turn.jobs:
-        if task.status != TaskStatus.RUNNING:
+        now_at, what = (TaskStatus.SCOUTING, "scout jobs") if turn.scouting else (TaskStatus.RUNNING, "jobs")
+        if task.status != now_at:
             moves.move_task(
-                task.id, TaskStatus.RUNNING, by=ME, reason=f"{turn.jobs} jobs were made", fence=fence,
+                task.id, now_at, by=ME, reason=f"{turn.jobs} {what} were made", fence=fence,
                 error_dialog=unplaced or None, start_time=task.start_time or timezone.now(),
             )  # fmt: skip
         else:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import connection, transaction
 from django.db.models import Sum
@@ -11,6 +12,7 @@ from django.utils import timezone
 
 from jedisite.agents import Pass, owner
 from tasks_app import codes, moves
+from tasks_app.accounting import scouting
 from tasks_app.accounting.books import books_of
 from tasks_app.accounting.children import settle_children
 from tasks_app.accounting.dataset_endings import end_datasets, must_pause
@@ -44,18 +46,34 @@ AND NOT EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid 
 """
 
 
-def run(limit: int = LIMIT) -> Pass:
-    """Move complete tasks to prepared, and prepared, broken or aborted ones to their final status."""
-    working = (TaskStatus.RUNNING, TaskStatus.READY, TaskStatus.THROTTLED, TaskStatus.SCOUTING)
-    complete = moves.claim_tasks(owner(), working, limit, condition=_COMPLETE)
-    items = moves.for_each(complete, _prepare, by=ME) + prepro.conclude(limit, by=ME)
-    awaiting = moves.claim_tasks(owner(), (TaskStatus.RUNNING, TaskStatus.READY), limit, condition=_AWAITS_MORE)
+# While scouts are out, only a part of the input is released; when that is done, the scouts are judged instead.
+_NOT_SCOUTING = f"NOT {scouting.SHARE_IS_OUT} AND NOT (t.status = 'throttled' AND t.oldstatus = 'scouting')"
+
+
+def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
+    """Judge scouts; move complete tasks to prepared, and prepared, broken or aborted ones to their final status."""
+    now = now or timezone.now()
+    scouts = moves.claim_tasks(owner(), [TaskStatus.SCOUTING], limit, condition=scouting.due(now), even_waiting=True)
+    items = moves.for_each(scouts, partial(scouting.look_at_scouts, by=ME, now=now), by=ME)
+    working = (TaskStatus.RUNNING, TaskStatus.READY, TaskStatus.THROTTLED)
+    complete = moves.claim_tasks(owner(), working, limit, condition=f"{_COMPLETE} AND {_NOT_SCOUTING}")
+    items += moves.for_each(complete, _prepare, by=ME) + prepro.conclude(limit, by=ME)
+    awaiting = moves.claim_tasks(
+        owner(), (TaskStatus.RUNNING, TaskStatus.READY), limit, condition=f"{_AWAITS_MORE} AND {_NOT_SCOUTING}"
+    )
     items += moves.for_each(awaiting, _await_more, by=ME)
+    back = moves.claim_tasks(owner(), [TaskStatus.READY], limit, condition=f"{_COMPLETE} AND {scouting.SHARE_IS_OUT}")
+    items += moves.for_each(back, _go_on_scouting, by=ME)
     ending = (TaskStatus.PREPARED, TaskStatus.PASSED, TaskStatus.TOBROKEN, TaskStatus.TOABORT)
     claimed = moves.claim_tasks(owner(), ending, limit)
     items += moves.for_each(claimed, finish, by=ME)
     _book_progress()
     return Pass(items, more=len(claimed) == limit)
+
+
+def _go_on_scouting(task_id: int, fence: int) -> None:
+    """A command made the task ready while scouts were out; they have ended since."""
+    moves.move_task(task_id, TaskStatus.SCOUTING, by=ME, reason="the scouts have ended", fence=fence)
 
 
 def _prepare(task_id: int, fence: int) -> None:

@@ -122,8 +122,8 @@ def tasks(user: str, run: str, sources: int, whole_records: int, sandbox: str, u
                     _input("--inputs ${IN/L}", f"{base}.PY"),
                     _output(f"--output={code}.${{SN}}.json", f"{code}.JSON"),
                 ],
-                # The sources are small; what is declared for outputs makes the size of a job count.
-                nGBPerJob=1, nMaxFilesPerJob=1000, outDiskCount=900, outDiskUnit="MB",
+                # The sources are small; what is declared for outputs makes the size of a job count. Scouts leave it.
+                nGBPerJob=1, nMaxFilesPerJob=1000, outDiskCount=900, outDiskUnit="MBFixed",
             ),
             f"{code}.JSON", Expectation("done", None, None, check_sources(sources)),
         ),

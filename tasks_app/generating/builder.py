@@ -65,6 +65,7 @@ JOB_COLUMNS = (
     "cmtconfig",
     "container_name",
     "transfertype",
+    "specialhandling",
     "fence",
 )
 OUTPUT_CONTENT_COLUMNS = (
@@ -128,6 +129,8 @@ class TaskFacts:
     transfer_type: str = "direct"
     """How inputs are read at sites that do not copy them."""
     cpu_limit_s_per_mb: int = 0
+    special_handling: str = ""
+    """Tags of the jobs, with commas; `sj` is a scout."""
     name_fields: tuple[int, ...] = ()
     """Fields of an input's name, counted from 1, that go into the names of outputs; of the dataset's name, or of the
     file's with `names_of_files`."""
@@ -239,6 +242,7 @@ class Builder:
             task.cmt_config,
             task.container,
             task.transfer_type if self.limits.direct_io else None,
+            task.special_handling,
             0,
         ]
         return "\t".join(map(_field, values)) + "\n"

@@ -9,6 +9,7 @@ from typing import Any
 
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import SiteView
+from tasks_app.accounting import scouts
 from tasks_app.accounting.resource_typing import resource_table
 from tasks_app.generating import buildstep
 from tasks_app.generating.builder import OutputStream, TaskFacts
@@ -23,7 +24,7 @@ from tasks_app.scopes import scope_of
 from tasks_app.splitting.limits import MB, SiteNumbers, SplitLimits, TaskNumbers, limits_for, reads_directly
 from tasks_app.splitting.naming import NameTemplate
 from tasks_app.splitting.pairing import keeps_numbers
-from tasks_app.states import DatasetStatus
+from tasks_app.states import DatasetStatus, TaskStatus
 
 UNREAD = (DatasetStatus.REGISTERED, DatasetStatus.DEFINED, DatasetStatus.TOUPDATE, DatasetStatus.PENDING)
 """An input in one of these states is about to get files: a job that is made without it would lack them."""
@@ -37,7 +38,6 @@ class TaskWork:
 
     def __init__(self, task: Task, fence: int) -> None:
         self.task, self.fence = task, fence
-        self.scouting = False
         self.rule = SplitRule.parse(task.split_rule)
         self.raw: dict[str, Any] = params_of(task.id)
         text = buildstep.with_sandbox(task.job_params_template.template, self.raw.get("fixedSandbox"))
@@ -55,6 +55,11 @@ class TaskWork:
         datasets = list(found.exclude(status=DatasetStatus.REMOVED).order_by("list_position", "id"))
         self.inputs = [dataset for dataset in datasets if dataset.type in INPUT_TYPES]
         self.has_seeds = len(self.inputs) < len(datasets)
+        self.scouting = _is_scouting(task, self.rule, [d for d in self.inputs if d.master_id is None])
+        if self.scouting:
+            self.facts = replace(
+                self.facts, priority=scouts.scout_priority(self.facts.priority), special_handling=scouts.TAG
+            )
 
     @property
     def scope(self) -> str:
@@ -121,6 +126,15 @@ def written_first(templates: Iterable[OutputTemplate], rule: SplitRule) -> list[
     """The outputs that jobs write: with merging, those that are to be merged; never what merge jobs alone write."""
     merging = rule.flag("MO")
     return [t for t in templates if (t.dataset.type in UNMERGED_TYPES) is merging and t.stream_name != "LOG_MERGE"]
+
+
+def _is_scouting(task: Task, rule: SplitRule, masters: list[Dataset]) -> bool:
+    """Whether jobs made now are scouts. A task that scouts goes on so until its scouts are judged."""
+    unreleased = sum(max(master.files - master.files_to_be_used, 0) for master in masters)
+    mutable = any(master.state == "mutable" for master in masters)
+    if task.status == TaskStatus.SCOUTING:
+        return scouts.will_scout(rule)
+    return scouts.chunk_is_scout(rule, unreleased=unreleased, mutable=mutable)
 
 
 def row_of(dataset: Dataset, *, in_order: bool = False) -> DatasetRow:

@@ -53,6 +53,8 @@ class Turn:
     waits_for: str = ""
     unplaced: dict[int, Verdict] = field(default_factory=dict)
     unread: str = ""
+    scouting: bool = False
+    """Whether the jobs are scouts."""
 
 
 def masters_with_work(task_id: int) -> list[Dataset]:
@@ -83,7 +85,8 @@ def generate(
             if master.files_used >= master.files_to_be_used:
                 break
     verdict = making.verdict(work.needs.memory_mb)
-    return Turn(making.jobs, bool(masters_with_work(task.id)), verdict, making.waits_for, making.unplaced)
+    left = bool(masters_with_work(task.id))
+    return Turn(making.jobs, left, verdict, making.waits_for, making.unplaced, scouting=work.scouting)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,17 @@ from brokerage_app.models import Queue
 from jedisite.agents import Pass
 from tasks_app import moves
 from tasks_app.agents import adder, commando, feeder, job_generator, libraries, merger, post_processor, refiner
-from tasks_app.agents.watchdogs import archive, boost, goals, job_timeouts, lost_jobs, pending, stale_locks, throttle
+from tasks_app.agents.watchdogs import (
+    archive,
+    boost,
+    goals,
+    job_timeouts,
+    lost_jobs,
+    pending,
+    second_look,
+    stale_locks,
+    throttle,
+)
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, File, Job, JobFile, Task
 
 SITE = "SITE_A"
@@ -32,6 +42,7 @@ AGENTS: tuple[Callable[[], Pass], ...] = (
     boost.run,
     goals.run,
     stale_locks.run,
+    second_look.run,
     archive.run,
 )
 ROUNDS = 60
@@ -43,10 +54,11 @@ def template(kind: str, value: str, dataset: str = "", **more: Any) -> dict[str,
 
 
 def parameters(name: str, *items: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A task with one output and a log a job, and the given items in its command line."""
+    """A task without scouts, with one output and a log a job, and the given items in its command line."""
     return {
         "taskName": name, "userName": USER, "vo": "lab", "prodSourceLabel": "user", "taskType": "anal", "processingType": "test",
-        "taskPriority": 500, "transPath": "work", "coreCount": 1, "ramCount": 1000, "ramUnit": "MB",
+        "official": True, "skipScout": True, "taskPriority": 500, "transPath": "work", "coreCount": 1, "ramCount": 1000,
+        "ramUnit": "MB",
         "log": template("log", f"{name}.${{SN}}.log.tgz", f"{name}.log"),
         "jobParameters": [*items, template("output", f"{name}.${{SN}}.root", f"{name}.out")],
         **more,

@@ -37,6 +37,7 @@ BREAKS: dict[str, str] = {
         SELECT {_ENDED_JOB} + 1, jeditaskid, datasetid, fileid, lfn, type FROM job_files WHERE pandaid = {_ENDED_JOB}
            AND type = 'input'""",
     "attempts_in_bounds": f"UPDATE jedi_dataset_contents SET attemptnr = 0 WHERE fileid = {_A_FINISHED}",
+    "scouts_have_their_share": "UPDATE jedi_tasks SET status = 'scouting' WHERE status = 'running'",
     "retry_is_ready": f"""
         INSERT INTO file_retries (fileid, jeditaskid, datasetid)
         SELECT fileid, jeditaskid, datasetid FROM jedi_dataset_contents WHERE fileid = {_A_FINISHED}""",

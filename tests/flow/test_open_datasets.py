@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("books")
 
 def growing(files: int = 0, **more: object) -> int:
     add_dataset("lab.grow", files, open=True)
-    wishes = {"nFilesPerJob": 1, "runUntilClosed": True, **more}
+    wishes = {"nFilesPerJob": 1, "runUntilClosed": True, "official": False, "skipScout": False, **more}
     return submit(parameters("lab.t", reads("lab.grow"), **wishes))
 
 
@@ -78,7 +78,11 @@ def test_files_of_a_growing_dataset_wait_until_there_are_enough_for_a_bunch_of_j
     assert [len(inputs(job.id)) for job in jobs(made)] == [2] * 5
 
 
-@pytest.mark.parametrize(("wish", "released"), [({}, 10), ({"nChunksToWait": 2}, 18), ({"skipScout": True}, 0)])
+@pytest.mark.parametrize(
+    ("wish", "released"),
+    [({}, 10), ({"nChunksToWait": 2}, 10), ({"nChunksToWait": 2, "skipScout": True, "official": True}, 18),
+     ({"skipScout": True, "official": True}, 0)],
+)  # fmt: skip
 def test_how_many_files_make_a_bunch(wish: dict[str, object], released: int) -> None:
     made = growing(19, **wish)
     refiner.run()
@@ -94,7 +98,8 @@ def test_a_task_goes_back_to_defined_when_all_that_came_is_done_and_is_done_when
     drive(Pilot())
     assert status(made) == "done"
     log = list(TaskStatusLog.objects.filter(task_id=made).order_by("id").values_list("status", flat=True))
-    assert log == ["registered", "defined", "ready", "running", "defined", "ready", "prepared", "done"]
+    scouts = ["scouting", "scouted", "running"]
+    assert log == ["registered", "defined", "ready", *scouts, "defined", "ready", "prepared", "done"]
 
 
 def test_ranges_of_events_are_released_when_their_events_fill_jobs() -> None:

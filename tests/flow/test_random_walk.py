@@ -38,6 +38,7 @@ pytestmark = pytest.mark.usefixtures("books")
 STEPS = 300
 AUDIT_EVERY = 60
 COMMANDS = ("kill", "finish", "pause", "resume", "retry", "incexec", "increase_attempts", "reassign")
+SCOUTS = {"official": False, "skipScout": False}
 
 
 class Walk:
@@ -60,7 +61,7 @@ class Walk:
         add_dataset("lab.in", 25)
         add_dataset("lab.pile", 60)
         add_dataset("lab.growing", 4, open=True)
-        plain = submit(parameters("lab.a", reads("lab.in"), nFilesPerJob=2, maxAttempt=3))
+        plain = submit(parameters("lab.a", reads("lab.in"), nFilesPerJob=2, maxAttempt=3, **SCOUTS))
         pairs = submit(
             parameters("lab.b", reads("lab.in"), reads("lab.pile", "IN2", ratio=1), nFilesPerJob=3, maxAttempt=4)
         )
@@ -70,7 +71,7 @@ class Walk:
         child = submit(parameters("lab.d", reads("lab.a.out"), nFilesPerJob=2, noWaitParent=True), parent=plain)
         waiting = submit(parameters("lab.e", reads("lab.c.out"), nFilesPerJob=5), parent=made)
         growing = submit(
-            parameters("lab.f", reads("lab.growing"), nFilesPerJob=1, nChunksToWait=1, runUntilClosed=True)
+            parameters("lab.f", reads("lab.growing"), nFilesPerJob=1, nChunksToWait=1, runUntilClosed=True, **SCOUTS)
         )
         built = submit(
             parameters(

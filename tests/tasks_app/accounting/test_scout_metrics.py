@@ -252,6 +252,9 @@ def test_core_power(benchmarks: dict[str, float], queue: float | None, wanted: f
         (TaskSize(100_000, 0, 10, 10, 1000, 10), "", ExpectedJobs(10_000, 100, 10_000)),
         (TaskSize(1000, 0, 0, 0), "NF=1", ExpectedJobs(0, None, 0)),
         (TaskSize(0, 0, 0, 0), "", ExpectedJobs(0, None, 0)),
+        (TaskSize(1000, 10, 10, 10), "MF=100", ExpectedJobs(10, None, 10)),  # scouts read one file of a hundred
+        (TaskSize(1000, 10, 10, 10), "NG=50,MF=100", ExpectedJobs(977, None, 967)),  # 50 000 MB of 51 200
+        (TaskSize(1000, 10, 10, 10), "NG=10,MF=100", ExpectedJobs(1000, None, 990)),
     ],
 )
 def test_expected_jobs(size: TaskSize, rule: str, wanted: ExpectedJobs) -> None:

@@ -222,6 +222,11 @@ def test_half_of_the_scouts_may_be_inefficient() -> None:
     assert verdict(view(samples=slow[:5] + quick[:5]), LOW)[1] == "scouts_low_efficiency"
 
 
+def test_short_jobs_say_nothing_about_cores() -> None:
+    assert verdict(view(samples=jobs(59.0, cpu_s=8000, cores=4))) == PASSED
+    assert verdict(view(samples=jobs(60.0, cpu_s=8000, cores=4)))[1] == "scouts_cpu_overuse"
+
+
 @pytest.mark.parametrize(("cpu_s", "hit"), [(8000, False), (8001, True)])
 def test_more_cpu_than_the_cores_give(cpu_s: float, hit: bool) -> None:
     seen = view(samples=jobs(1000.0, cpu_s=cpu_s, cores=4))
@@ -234,7 +239,7 @@ def test_the_first_test_that_objects_gives_the_reason() -> None:
         presets=Presets(cpu_time=100, ram=2000),
     )  # fmt: skip
     everything = replace(everything, measured=replace(everything.measured, ram_mb=9000))
-    limits = replace(PRODUCTION, short_minutes=4)
+    limits = replace(PRODUCTION, short_minutes=4, overuse_min_exec_s=0)
     order = []
     for off in ({}, {"wrong_cpu_factor": None}, {"ram_threshold_mb": None}, {"short_minutes": None}):
         limits = replace(limits, **off)  # type: ignore[arg-type]

@@ -115,6 +115,8 @@ def test_scouts_go_first() -> None:
         (ScoutProgress(10, 5, 0, 20, 10, checked_at=NOW - timedelta(minutes=10)), Due.EARLY),
         (ScoutProgress(10, 0, 0), None),
         (ScoutProgress(10, 0, 0, avalanche=True), Due.COMMAND),
+        (ScoutProgress(4, 4, 0, 4, 1, awaits_more=True), None),
+        (ScoutProgress(4, 4, 0, 4, 4, awaits_more=True), Due.EARLY),
     ],
 )
 def test_when_scouts_are_judged(progress: ScoutProgress, due: Due | None) -> None:
