@@ -378,9 +378,27 @@ def _reopen(task: Task, found: Recovery, *, by: str, reason: str) -> None:
     data_management().create(names, scope=scope or "", task_id=task.id)
     if not found.reopens:
         return
+    _queue_what_is_left(task.id)
     moves.move_task(task.id, TaskStatus.TOINCEXEC, by=by, reason=reason)
     moves.move_task(task.id, TaskStatus.REREFINE, by=by, reason="its parameters stay as they are")
     moves.move_task(
         task.id, TaskStatus.READY, by=by, reason=f"{len(found.inputs)} inputs are processed again",
         attempt=(task.attempt or 0) + 1, end_time=None, frozen_time=None, error_dialog=None, old_status=None, progress=None,
     )  # fmt: skip
+
+
+def _queue_what_is_left(task_id: int) -> None:
+    """A task that was aborted has files with attempts left: now that it runs again, they are tried again too."""
+    with hot_cursor() as cursor:
+        cursor.execute(
+            """INSERT INTO file_retries (fileid, jeditaskid, datasetid)
+               SELECT c.fileid, c.jeditaskid, c.datasetid FROM jedi_datasets d
+                 JOIN jedi_dataset_contents c ON c.jeditaskid = d.jeditaskid AND c.datasetid = d.datasetid
+                WHERE d.jeditaskid = %(task)s AND c.jeditaskid = %(task)s
+                  AND d.type IN ('input', 'pseudo_input', 'random_seed') AND d.status IS DISTINCT FROM 'removed'
+                  AND c.fileid <= d.pick_cursor AND c.status = 'ready' AND c.keeptrack = 1
+                  AND (c.maxattempt IS NULL OR c.attemptnr < c.maxattempt)
+                  AND (c.maxfailure IS NULL OR c.failedattempt < c.maxfailure)
+               ON CONFLICT DO NOTHING""",
+            {"task": task_id},
+        )

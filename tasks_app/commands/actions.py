@@ -20,7 +20,7 @@ from tasks_app.commands.parameters import ATTEMPTS_ADDED, HARD, NO_KILL, TARGETS
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.states import TaskStatus
+from tasks_app.states import TASK_MOVES, TaskStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +122,14 @@ def release(task: Task, order: Order) -> str:
 def reassign(task: Task, order: Order) -> str:
     """End the jobs by the mode. When they have ended, `complete_reassign` gives the task its new place."""
     if task.status not in (TaskStatus.TOREASSIGN, TaskStatus.REASSIGNING):
+        rests = _rests_in(task)
+        if rests not in TASK_MOVES[TaskStatus.TOREASSIGN]:
+            raise moves.CommandRefusedError(
+                f"task {task.id} waits and will be {rests} again: it can be reassigned once it makes jobs"
+            )
         moves.move_task(
-            task.id, TaskStatus.TOREASSIGN, by=order.by, reason=order.why, old_status=_rests_in(task),
-            error_dialog=order.why,
-        )  # fmt: skip
+            task.id, TaskStatus.TOREASSIGN, by=order.by, reason=order.why, old_status=rests, error_dialog=order.why
+        )
     mode = order.parameters.get("mode") or HARD
     if mode == NO_KILL:
         return "its jobs go on where they are"
