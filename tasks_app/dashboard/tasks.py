@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from brokerage_app.models import VerdictRecord
 from jedisite.identity import Right, caller_of, needs
 from tasks_app.accounting.ranges import MOST_RANGES, RangedFiles, files_of_ranges
-from tasks_app.dashboard import commands, pages, progress, queries, sentences
+from tasks_app.dashboard import commands, pages, progress, queries, scouting, sentences
 from tasks_app.dashboard.histograms import ENDING
 from tasks_app.filtersets import TaskFilter
 from tasks_app.models import Command, Dataset, OutputTemplate, PeriodicTask, Task, TaskParams, TaskStatusLog
@@ -92,6 +92,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "matrix": matrix,
         "errors": queries.error_groups(task_id),
         "verdict": verdict,
+        "scouting": scouting.of_task(task),
         "log": log,
         "params": TaskParams.objects.filter(task_id=task_id).values_list("params", flat=True).first(),
         "schedule": schedule,

@@ -13,7 +13,18 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.models import Queue, VerdictRecord
-from tasks_app.models import Dataset, Job, JobFile, JobRetryHistory, JobStatusLog, Task, TaskParams, TaskStatusLog
+from tasks_app.models import (
+    Dataset,
+    Job,
+    JobFile,
+    JobRetryHistory,
+    JobStatusLog,
+    RetryNote,
+    ScoutReport,
+    Task,
+    TaskParams,
+    TaskStatusLog,
+)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -56,6 +67,16 @@ def busy_task(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> T
     skipped = [["SITE_D", "low_memory", "needs 4000 MB, the site gives 2000 MB"]]
     VerdictRecord.objects.create(task_id=task.id, chosen=[["SITE_A", 1.0]], skipped=skipped, sentence="1 of 2 sites.")
     TaskStatusLog.objects.create(task_id=task.id, old_status="ready", status="running", by="job_generator")
+    ScoutReport.objects.create(
+        task_id=task.id, scouts=True, outcome="passed", sample=10, finished_jobs=10,
+        detail="9 of 10 input files of scouts succeeded, 1 failed for good (all files of the scouts are finished or have no "
+        "attempt left); 9 jobs were measured; 190 more files are released",
+        presets={"ram_count": 1000, "cpu_time": None, "cpu_time_unit": None, "out_disk_count": 0, "out_disk_unit": "kB"},
+        measured={
+            "ram_count": 1650, "cpu_time": 162, "cpu_time_unit": "HS06sPerEvent", "out_disk_count": 1024, "out_disk_unit": "kB",
+            "cpu_efficiency_percent": 83.5,
+        },
+    )  # fmt: skip
     return task
 
 
@@ -75,6 +96,11 @@ def failed_job(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> 
         JobFile.objects.create(job_id=job.id, type="input" if number else "log", lfn=f"file.{number}", scope="user.ada")
     for status in ("activated", "sent", "running", "failed"):
         JobStatusLog.objects.create(job_id=job.id, status=status, by="pilot")
+    for code, detail, applied in (
+        ("retry_more_memory", "the job had 2000 MB and used 1954 MB, its inputs get 3000 MB", True),
+        ("retry_not_applicable", "retry rule 7 (no_retry) fits exe error 3 but is not active", False),
+    ):
+        RetryNote.objects.create(job_id=job.id, task_id=task.id, code=code, detail=detail, applied=applied)
     return job
 
 

@@ -69,6 +69,14 @@ def test_a_busy_task_costs_few_queries(reader: Client, busy_task: Task, django_a
     assert "payload:1" in text and "SITE_C" in text and "needs 4000 MB" in text
     assert f"/jobs/?task={busy_task.id}&amp;site=SITE_A&amp;status=failed" in text
     assert "80 of 200 files finished, 10 failed, 30 in jobs" in text
+    assert "9 of 10 input files of scouts succeeded" in text
+    for declared, measured in (
+        ("1 000 MB", "1 650 MB"),
+        ("–", "162 HS06 s an event"),
+        ("0 kB", "1 024 kB"),
+        ("–", "83.5 %"),
+    ):
+        assert f'class="num">{declared}</td><td data-label="Measured" class="num">{measured}</td>' in text.replace("\u202f", " ")
 
 
 def test_a_job_costs_few_queries(reader: Client, failed_job: Job, django_assert_max_num_queries: Any) -> None:
@@ -76,6 +84,7 @@ def test_a_job_costs_few_queries(reader: Client, failed_job: Job, django_assert_
         text = reader.get(f"/jobs/{failed_job.id}/").content.decode()
     assert "payload:3" in text and "exit code 3" in text and "(50 %)" in text
     assert str(failed_job.id + 1) in text  # the next attempt
+    assert "its inputs get 3000 MB" in text and "only noted: the rule is not active" in text
 
 
 def test_texts_of_users_and_jobs_are_escaped(reader: Client, busy_task: Task, failed_job: Job) -> None:

@@ -1,0 +1,89 @@
+"""What finished jobs said about a task, for its page: the verdict on its scouts, and declared and measured numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from tasks_app.dashboard import words
+from tasks_app.models import ScoutReport, Task
+
+ANSWERS: Final = {
+    "passed": "They passed:",
+    "exhausted": "The task stops until somebody has looked at it:",
+    "failed": "The task is broken:",
+}
+USUAL_UNITS: Final = {"ram_count": "MB", "cpu_time": "HS06sPerEvent", "out_disk_count": "kB", "work_disk_count": "MB"}
+UNITS_IN_WORDS: Final = {
+    "MBPerCore": "MB a core",
+    "HS06sPerEvent": "HS06 s an event",
+    "mHS06sPerEvent": "mHS06 s an event",
+}
+# Attribute of the task, its words, and the attribute that holds the unit or the unit itself.
+QUANTITIES: Final = (
+    ("ram_count", "Memory", "ram_unit"),
+    ("cpu_time", "CPU time", "cpu_time_unit"),
+    ("walltime", "CPU time for each MB of input", "=s"),
+    ("out_disk_count", "Output, for each MB of input or event", "out_disk_unit"),
+    ("work_disk_count", "Work folder", "work_disk_unit"),
+    ("io_intensity", "Input and output", "=kB/s"),
+    ("disk_io", "Use of the local disk", "=kB/s"),
+    ("memory_leak_core", "Memory leak a core", "=kB/s"),
+    ("cpu_efficiency_percent", "CPU efficiency", "=%"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    title: str
+    declared: str
+    measured: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """`verdict` is None while no scouts were judged; `measured_at` and `sample` are of the latest measurement."""
+
+    verdict: ScoutReport | None
+    answer: str
+    rows: list[Row]
+    measured_at: datetime
+    sample: int
+    looks: int
+
+
+def of_task(task: Task) -> Section | None:
+    """The section for a task's page; None when nothing was measured yet."""
+    reports = list(ScoutReport.objects.filter(task_id=task.id).order_by("-id")[:50])
+    if not reports:
+        return None
+    verdict = next((r for r in reports if r.scouts), None) or next(
+        (r for r in reports if r.outcome == "exhausted"), None
+    )
+    measured: dict[str, Any] = {}
+    declared: dict[str, Any] = {}
+    for report in reversed(reports):
+        measured |= report.measured
+        declared = report.presets | declared
+    answer = ANSWERS.get(verdict.outcome, "") if verdict is not None else ""
+    rows = [
+        Row(title, _value(declared, name, unit, task), _value(measured, name, unit, task))
+        for name, title, unit in QUANTITIES
+        if measured.get(name) is not None
+    ]
+    return Section(verdict, answer, rows, reports[0].at, reports[0].sample, len(reports))
+
+
+def _value(values: dict[str, Any], name: str, unit: str, task: Task) -> str:
+    value = values.get(name)
+    if value is None:
+        return "–"
+    number = words.count(value) if isinstance(value, int) else f"{value:g}"
+    return f"{number} {unit[1:] if unit.startswith('=') else _unit(values, name, unit, task)}"
+
+
+def _unit(values: dict[str, Any], name: str, unit: str, task: Task) -> str:
+    known = values.get(unit) or (task.ram_unit if unit == "ram_unit" else None) or USUAL_UNITS[name]
+    plain = str(known).removesuffix("Fixed")
+    return UNITS_IN_WORDS.get(plain, plain.replace("PerEvent", " an event"))
