@@ -16,8 +16,7 @@ from tasks_app.agents.watchdogs import exhausted, job_timeouts, pending
 from tasks_app.models import File, Job, Task
 from tasks_app.states import COMMANDS, TASK_FINAL, TaskCommand
 from tests.flow.driving import add_dataset, parameters, reads, submit, template
-from tests.flow.test_random_walk import Walk
-SCOUTS = {"official": False, "skipScout": False}
+from tests.flow.test_random_walk import SCOUTS, Walk
 
 pytestmark = pytest.mark.usefixtures("books")
 STEPS = 4000
@@ -30,7 +29,13 @@ class LongWalk(Walk):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.steps += [(2, self.time_passes), (1, self.lose_outputs), (3, self.any_command), (20, self.fetch), (25, self.end)]
+        self.steps += [
+            (2, self.time_passes),
+            (1, self.lose_outputs),
+            (3, self.any_command),
+            (20, self.fetch),
+            (25, self.end),
+        ]
 
     def _tasks(self) -> list[int]:
         first = super()._tasks()
@@ -72,11 +77,16 @@ class LongWalk(Walk):
     def any_command(self) -> None:
         name = self.chance.choice(sorted(COMMANDS))
         with suppress(moves.CommandRefusedError):
-            moves.give_command(self.chance.choice(self.tasks), TaskCommand(name), by="ada", parameters=self._options(name))
+            moves.give_command(
+                self.chance.choice(self.tasks), TaskCommand(name), by="ada", parameters=self._options(name)
+            )
 
     def _options(self, name: str) -> dict[str, Any] | None:
         if name == "reassign":
-            return {"site": self.chance.choice(("SITE_A", "SITE_B")), "mode": self.chance.choice(("hard", "soft", "nokill"))}
+            return {
+                "site": self.chance.choice(("SITE_A", "SITE_B")),
+                "mode": self.chance.choice(("hard", "soft", "nokill")),
+            }
         return {"soft": True} if name == "finish" and self.chance.random() < 0.5 else None
 
 

@@ -9,6 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from tasks_app import moves
 from tasks_app.accounting.recovery import CannotRecoverError, Recovery, recover
 from tasks_app.ddm import data_management
 from tasks_app.models import CatalogueDataset, File, JobRetryHistory, TaskStatusLog
@@ -199,6 +200,23 @@ def test_inputs_that_are_gone_as_well_are_named() -> None:
     with pytest.raises(CannotRecoverError, match=r"lab\.in\.00001 of lab\.in are gone as well"):
         recover(made, ["lab.t.000001.root"], by="olga")
     assert status(made) == "done"
+
+
+def test_an_aborted_task_that_runs_again_for_a_lost_file_processes_what_was_left() -> None:
+    add_dataset("lab.in", 6)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=2))
+    settle()
+    pilot = Pilot()
+    for job in pilot.fetch(1):
+        pilot.start(job)
+        pilot.end(job)
+    settle()
+    moves.give_command(made, "kill", by="ada")
+    settle()
+    assert (status(made), counters(made)) == ("aborted", (6, 2, 2, 0))
+    recover(made, outputs(), by="olga")
+    drive(Pilot())
+    assert (status(made), counters(made)) == ("done", (6, 6, 6, 0))
 
 
 def test_a_killed_task_in_its_last_moments_is_refused() -> None:

@@ -165,6 +165,17 @@ def test_a_task_reassigned_before_it_was_fed_is_fed() -> None:
     assert status(made) == "done"
 
 
+def test_a_task_whose_parameters_wait_to_be_refined_is_not_reassigned() -> None:
+    parent = submit(parameters("lab.p", reads("lab.in")))
+    made = submit(parameters("lab.t", reads("lab.p.out")), parent=parent)
+    refiner.run()
+    assert (status(made), task(made).old_status) == ("pending", "registered")
+    given = command(made, "reassign", parameters={"site": SITE})
+    assert given.status == "refused"
+    assert "will be registered again: it can be reassigned once it makes jobs" in given.answer
+    assert status(made) == "pending"
+
+
 # --- avalanche, release ---
 
 
