@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
@@ -9,7 +11,11 @@ class JedisiteConfig(AppConfig):
     verbose_name = "Installation"
 
     def ready(self) -> None:
-        from jedisite import agents, housekeeping
+        from jedisite import agents, children, housekeeping
+
+        if sys.argv[1:2] == ["qcluster"]:
+            # The workers of a cluster that is killed would wait for work for ever.
+            children.forks_die_with_parent()
 
         housekeeping.register()
         post_migrate.connect(agents.synchronise_after_migrate, sender=self)

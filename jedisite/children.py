@@ -31,6 +31,12 @@ def die_with_parent(death_signal: signal.Signals) -> Callable[[], None]:
     return arm
 
 
+def forks_die_with_parent() -> None:
+    """From now on each process that this one forks, and those that they fork, is killed when its own parent dies."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    os.register_at_fork(after_in_child=lambda: prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0))
+
+
 def open_private(path: Path) -> BinaryIO:
     """Open a file for appending; a new one can be read by its owner only."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab")
