@@ -20,7 +20,7 @@ WHAT = [
     "tests/tasks_app/test_generating.py",
     "tests/flow",
 ]
-LEFT_OUT = ["tests/flow/test_demo.py", "tests/flow/test_random_walk.py"]
+LEFT_OUT = ["tests/flow/test_demo.py", "tests/flow/test_random_walk.py", "tests/flow/test_long_walk.py"]
 
 
 def distribution_bin() -> Path | None:
@@ -38,7 +38,7 @@ def test_the_flow_runs_on_the_postgresql_of_the_distribution() -> None:
     environment["JEDI_POSTGRES_BIN"] = str(binaries)
     ignored = [f"--ignore={path}" for path in LEFT_OUT]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *WHAT, *ignored],
+        [sys.executable, "-m", "pytest", "-q", "-n", "2", *WHAT, *ignored],
         cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
