@@ -12,8 +12,8 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from tasks_app import audit_merging
-from tasks_app.states import JOB_FINAL, TASK_FINAL, TASK_MOVES
+from tasks_app import audit_merging, audit_states
+from tasks_app.states import JOB_FINAL, TASK_FINAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,6 @@ def _list(statuses: Iterable[str]) -> str:
 
 _JOB_ENDS = _list(JOB_FINAL)
 _TASK_ENDS = _list(TASK_FINAL)
-_MOVES = ", ".join(f"('{old}', '{new}')" for old, nexts in TASK_MOVES.items() for new in sorted(nexts))
 _INPUTS = "'input', 'pseudo_input', 'random_seed'"
 _JOBS = "(SELECT pandaid, jeditaskid, jobstatus FROM jobs UNION ALL SELECT pandaid, jeditaskid, jobstatus FROM jobs_archive)"
 _SHARE_MAY_BE_OUT = """(d.masterid IS NULL AND EXISTS (
@@ -366,14 +365,6 @@ INVARIANTS: tuple[Invariant, ...] = (
          WHERE p.records <> d.nfiles OR (p.ended IS NULL AND d.state <> 'mutable' AND t.status NOT IN ({_TASK_ENDS}))""",
     ),
     Invariant(
-        "task_moves_are_allowed",
-        "Every change of a task's state in the log of the last day is one that the table of moves allows.",
-        f"""
-        SELECT l.jeditaskid, l.oldstatus, l.status, l.actor FROM tasks_statuslog l
-         WHERE l.modificationtime > clock_timestamp() - interval '1 day' AND l.oldstatus <> l.status
-           AND (l.oldstatus, l.status) NOT IN (VALUES {_MOVES})""",
-    ),
-    Invariant(
         "job_state_is_logged",
         "The log of a job names its state, the final one once.",
         f"""
@@ -389,7 +380,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         SELECT jeditaskid, status, lockedby, lockedtime FROM jedi_tasks
          WHERE lockedby IS NOT NULL AND (lockedtime IS NULL OR lockedtime < clock_timestamp() - interval '{STALE_AFTER}')""",
     ),
-    *(Invariant(*row) for row in audit_merging.ROWS),
+    *(Invariant(*row) for row in (*audit_states.ROWS, *audit_merging.ROWS)),
 )
 
 

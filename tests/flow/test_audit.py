@@ -79,6 +79,9 @@ BREAKS: dict[str, str] = {
         SELECT task, 60, '', 1, now(), 1, now() FROM one""",
     "task_moves_are_allowed": """INSERT INTO tasks_statuslog (jeditaskid, oldstatus, status, actor)
         SELECT jeditaskid, 'broken', status, 'test' FROM jedi_tasks LIMIT 1""",
+    "job_moves_are_allowed": f"""
+        INSERT INTO jobs_statuslog (pandaid, jobstatus, actor) VALUES ({_ENDED_JOB}, 'running', 'test')""",
+    "waiting_task_says_why": f"UPDATE jedi_tasks SET status = 'exhausted', errordialog = NULL WHERE jeditaskid = {_DONE_TASK}",
     "job_state_is_logged": f"DELETE FROM jobs_statuslog WHERE pandaid = {_ENDED_JOB} AND jobstatus = 'finished'",
     "no_stale_claim": """
         UPDATE jedi_tasks SET lockedby = 'nobody', lockedtime = clock_timestamp() - interval '11 minutes'
