@@ -79,6 +79,12 @@ def put(job_id: int, since: datetime, **columns: Any) -> None:
     names = ", ".join(f"{name} = %({name})s" for name in values)
     with connection.cursor() as cursor:
         cursor.execute(f"UPDATE jobs SET {names} WHERE pandaid = %(id)s", {**values, "id": job_id})  # noqa: S608
+        # The state that it has now is where its log begins.
+        cursor.execute(
+            """DELETE FROM jobs_statuslog l USING jobs j
+                WHERE j.pandaid = %s AND l.pandaid = j.pandaid AND l.jobstatus <> j.jobstatus""",
+            [job_id],
+        )
         cursor.execute(
             """INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, actor)
                SELECT pandaid, jobstatus, clock_timestamp(), 'test' FROM jobs j WHERE pandaid = %s AND NOT EXISTS (

@@ -111,7 +111,7 @@ def exhausted_task(**more: Any) -> tuple[int, datetime]:
     pilot = Pilot(failing_on("lab.t.in.00001"))
     pilot.work(2)
     settle()
-    moves.move_task(made, "exhausted", by="test", remember=True)
+    moves.move_task(made, "exhausted", by="test", remember=True, error_dialog="its scouts failed")
     since = task(made).state_change_time
     assert since
     return made, since
