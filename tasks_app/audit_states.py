@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from tasks_app.states import JOB_MOVES, TASK_MOVES
 
 # ruff: noqa: S608 - every piece is a constant of this module
 
 
-def _pairs(moves: Mapping[str, Iterable[str]]) -> str:
+def _pairs(moves: Mapping[Any, Iterable[str]]) -> str:
     return ", ".join(f"('{old}', '{new}')" for old, nexts in moves.items() for new in sorted(nexts))
 
 

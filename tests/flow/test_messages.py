@@ -110,7 +110,7 @@ def test_a_message_that_is_committed_late_comes_behind_what_was_read_before_it()
     with connection.cursor() as cursor:
         cursor.execute("SELECT nextval(pg_get_serial_sequence('messages_out', 'id'))")
         early = cursor.fetchone()[0]
-    moves.move_task(second, "pending", by="test")
+    moves.move_task(second, "pending", by="test", error_dialog="it waits")
     messages.run(now=NOW)
     read = OutMessage.objects.order_by("position").last()
     assert read is not None and read.task_id == second
