@@ -289,11 +289,6 @@ def limit_of(rule: TimeoutRule, job: JobView, settings: TimeoutSettings) -> time
     return rule.vary(job, settings, limit) if rule.vary else limit
 
 
-def moment_of(rule: TimeoutRule, job: JobView) -> datetime:
-    """The time from which a rule counts for one job."""
-    return _moment(rule.since, job)
-
-
 def _concerns(rule: TimeoutRule, job: JobView) -> bool:
     if job.status not in rule.statuses:
         return False

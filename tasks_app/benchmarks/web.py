@@ -69,10 +69,6 @@ def pilot_token() -> str:
     return issue_token("bench", "pilot", lifetime=timedelta(hours=1))
 
 
-def user_token(user: Any) -> str:
-    return issue_token("bench", "user", user=user, lifetime=timedelta(hours=1))
-
-
 def post(path: str, token: str, body: dict[str, Any]) -> bytes:
     """A request as bytes, ready to be sent many times."""
     data = json.dumps(body).encode()

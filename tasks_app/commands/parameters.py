@@ -91,31 +91,3 @@ def _check_changes(raw: Mapping[str, Any]) -> dict[str, Any]:
             faults.add(f"changes.{error.field}" if error.field else "changes", error.rule, error.message)
         faults.raise_if_any()
         raise
-
-
-def reassign_of_comment(comment: str) -> dict[str, Any]:
-    """The parameters in the comment of PanDA's reassign command: `cloud|nucleus|site:<value>:y|n[:soft reassign]`.
-
-    Raises ParamErrors when the comment has another form.
-    """
-    faults = Faults()
-    pieces = comment.split(":")
-    modes = {"soft reassign": SOFT, "nokill reassign": NO_KILL}
-    fits = len(pieces) in (3, 4) and pieces[0] in TARGETS and pieces[2] in ("y", "n")
-    if not fits or (len(pieces) == 4 and pieces[3] not in modes):
-        form = "cloud|nucleus|site:<value>:y|n[:soft reassign|nokill reassign]"
-        faults.add("comment", "pattern", f"{shown(comment)} does not have the form {form}.")
-    faults.raise_if_any()
-    found: dict[str, Any] = {pieces[0]: pieces[1], "back": pieces[2] == "y"}
-    if len(pieces) == 4:
-        found["mode"] = modes[pieces[3]]
-    return found
-
-
-QUALIFIERS: Final = tuple(key.name for key in _AGAIN)
-
-
-def qualifiers_of_comment(comment: str) -> dict[str, bool]:
-    """The qualifiers of a retry that stand as words in PanDA's comment."""
-    words = comment.split()
-    return {name: True for name in QUALIFIERS if name in words}
