@@ -1,31 +1,112 @@
-"""What a site (a PanDA queue) offers at one moment, as values."""
+"""What the grid offers at one moment, as values: queues, storage, nuclei, links.
+
+A snapshot is loaded once for a pass of an agent and is never changed: jobs that the pass makes are counted on a copy of
+the one queue (`SiteView.with_jobs`). Names of JSON keys and units of the source are in the JEDI brokerage documents.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Final
 
 ONLINE: Final = "online"
+STANDBY: Final = "standby"
 OFFLINE: Final = "offline"
 TEST: Final = "test"
 BROKEROFF: Final = "brokeroff"
+PAUSED: Final = "paused"
 
 CUT_TO_SIZE: Final = "ucore"
 """The capability of queues that cut their slots to the size of each job."""
 
+DOWN: Final = frozenset({"OFF", "TEST"})
+BLOCKED: Final = -1
+"""Closeness of a link that is not to be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Jobs by state. `starting` includes those that were sent to a pilot; `waiting`: pending, waiting, throttled, holding."""
+
+    running: int = 0
+    starting: int = 0
+    activated: int = 0
+    assigned: int = 0
+    defined: int = 0
+    transferring: int = 0
+    waiting: int = 0
+    running_cores: int = 0
+
+    @property
+    def queued(self) -> int:
+        """defined + assigned + activated + starting."""
+        return self.defined + self.assigned + self.activated + self.starting
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.running + other.running, self.starting + other.starting, self.activated + other.activated,
+            self.assigned + other.assigned, self.defined + other.defined, self.transferring + other.transferring,
+            self.waiting + other.waiting, self.running_cores + other.running_cores,
+        )  # fmt: skip
+
+
+NO_JOBS: Final = Counts()
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The number of slots that a queue is told to have for a share and a resource type; None is any of them."""
+
+    share: str | None
+    resource_type: str | None
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserJobs:
+    """Jobs of one user at a queue, of one share."""
+
+    queued: int = 0
+    running: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class SiteView:
-    """One queue. A limit of 0 is no limit.
+    """One queue. A limit of 0 is no limit; None is not known or not set.
 
+    site            the place that the queue belongs to: key of nuclei and links
+    parent          the queue whose slots a pseudo queue of one resource type is part of; `is_parent` marks such a queue
+    type            production, analysis or unified (both)
     cores           of one job slot; 0 or -1 is any number; the largest number when capability is `ucore`
     *_memory_mb     for the whole slot
     work_dir_mb     scratch space of a slot
     running, queued, defined
-                    counts of jobs; `queued` is activated + sent + starting
+                    counts of jobs of all shares; `queued` is assigned + activated + sent + starting
+    jobs            counts by share and then by resource type; the share is "" for jobs without one
     core_power      HS06 per core; 0 is not known
     portion         jobs that the site takes at a time; 0 is any number
     direct_io       whether jobs may read their inputs over the local network; `direct_io_only`: they must
+    direct_io_wan   whether they may read them from other sites
+    pledged_cores   -1 marks an opportunistic queue; above 0 its pledge
+    releases        names of releases; ANY accepts all, AUTO uses what `software` publishes
+    software        the published JSON on software and hardware of the queue, parsed by whoever asks
+    gpus, cpu_levels
+                    rows of monitoring of worker nodes
+    policy          zero-share rules (`fairsharepolicy`)
+    connectivity    `network#stack` of the worker nodes
+    switches        further switches of the queue: catchall and params, values as text; a flag has ""
+    inputs, outputs names of storage endpoints by order; the first is the default; `analysis_*` for analysis jobs where
+                    they differ
+    last_start_s    seconds since a job started there; None when that is not known
+    pilots_3h       calls of pilots in the last 3 hours; None where it is not counted
+    batch_jobs      workers that run or are submitted to the batch system
+    disk_io_kbps    mean over running jobs, per core
+    transferring_to transferring jobs by nucleus
+    started_per_h   jobs that got from queued to running in an hour
+    users           jobs by share and then by user
     """
 
     name: str
@@ -44,8 +125,197 @@ class SiteView:
     portion: int = 0
     direct_io: bool = False
     direct_io_only: bool = False
+    direct_io_wan: bool = False
+    site: str = ""
+    parent: str = ""
+    is_parent: bool = False
+    type: str = "unified"
+    cloud: str = ""
+    tier: str = ""
+    grid_type: str = "GRID"
+    max_input_mb: int = 0
+    pledged_cores: int = 0
+    transferring_limit: int = 0
+    max_disk_io_kbps: float = 0.0
+    max_io_intensity: float = 0.0
+    releases: tuple[str, ...] = ()
+    software: Any = None
+    gpus: tuple[Any, ...] = ()
+    cpu_levels: tuple[Any, ...] = ()
+    policy: str = ""
+    connectivity: str = ""
+    job_seed: str = ""
+    workflow: str = ""
+    bare_nucleus: str = ""
+    secondary_nucleus: str = ""
+    only_local_data: bool = False
+    jumbo: bool = False
+    switches: Mapping[str, str] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    analysis_inputs: tuple[str, ...] = ()
+    analysis_outputs: tuple[str, ...] = ()
+    jobs: Mapping[str, Mapping[str, Counts]] = field(default_factory=dict)
+    slots: tuple[Slots, ...] = ()
+    transferring_to: Mapping[str, int] = field(default_factory=dict)
+    users: Mapping[str, Mapping[str, UserJobs]] = field(default_factory=dict)
+    last_start_s: float | None = None
+    pilots_3h: int | None = None
+    batch_jobs: int = 0
+    disk_io_kbps: float | None = None
+    started_per_h: float = 0.0
 
     @property
     def any_size(self) -> bool:
         """Whether jobs of any number of cores (up to `cores`, when that is set) are taken."""
         return self.cores <= 0 or self.capability == CUT_TO_SIZE
+
+    @property
+    def queue(self) -> str:
+        """The queue as pilots and statistics know it: that of a pseudo queue is its parent."""
+        return self.parent or self.name
+
+    def counts(self, share: str | None = None, resource_type: str | None = None) -> Counts:
+        """Jobs of a share and a resource type; None is all of them."""
+        shares = self.jobs.values() if share is None else (self.jobs.get(share) or {},)
+        total = NO_JOBS
+        for by_type in shares:
+            if resource_type is not None:
+                total += by_type.get(resource_type, NO_JOBS)
+            else:
+                for some in by_type.values():
+                    total += some
+        return total
+
+    def slots_for(self, share: str, resource_type: str | None = None) -> int | None:
+        """How many slots the queue is told to have: the share's own, else those for any share; None when not told."""
+        found = [row for row in self.slots if row.share == share] or [row for row in self.slots if row.share is None]
+        if not found:
+            return None
+        if resource_type is None:
+            return sum(row.slots for row in found)
+        own = [row.slots for row in found if row.resource_type == resource_type]
+        return next(iter(own or [row.slots for row in found if row.resource_type is None]), None)
+
+    def with_jobs(self, count: int, *, share: str = "", resource_type: str = "", activated: bool = True) -> SiteView:
+        """The same queue with so many more jobs, which wait for a pilot, or are defined unless `activated`."""
+        more = Counts(activated=count) if activated else Counts(defined=count)
+        by_type = dict(self.jobs.get(share) or {})
+        by_type[resource_type] = by_type.get(resource_type, NO_JOBS) + more
+        return replace(
+            self,
+            jobs={**self.jobs, share: by_type},
+            queued=self.queued + more.activated,
+            defined=self.defined + more.defined,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A storage endpoint. Space in GB, None where it is not known.
+
+    states: ON, OFF, TEST by activity (read_lan, write_lan, read_wan, write_wan, delete); a missing one is usable
+    """
+
+    name: str
+    site: str = ""
+    type: str = "DATADISK"
+    is_tape: bool = False
+    space_total_gb: float | None = None
+    space_free_gb: float | None = None
+    space_expired_gb: float = 0.0
+    space_min_free_gb: float = 0.0
+    space_unavailable_gb: float = 0.0
+    states: Mapping[str, str] = field(default_factory=dict)
+    over_quota: bool = False
+
+    @property
+    def usable_gb(self) -> float | None:
+        """free + expired - what must stay free - what cannot be used; None when the free space is not known."""
+        if self.space_free_gb is None:
+            return None
+        return self.space_free_gb + self.space_expired_gb - self.space_min_free_gb - self.space_unavailable_gb
+
+    def is_up(self, activity: str) -> bool:
+        return self.states.get(activity) not in DOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Nucleus:
+    """A site at which outputs are gathered.
+
+    queues            names of its queues, pseudo queues included
+    outputs, inputs   names of its endpoints; `outputs` are local ones
+    default_output    where its first queue writes
+    bare              "only" or "allow" when whole chains of tasks may stay there
+    secondary         the nucleus to which outputs of whole chains go
+    """
+
+    name: str
+    state: str = "ACTIVE"
+    queues: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    default_output: str = ""
+    bare: str = ""
+    secondary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The network from one site to another. Throughput in MB/s: the mean of the last hour, day, week; None is not measured.
+
+    closeness   0 (best) to 11, -1 is blocked, None is not known
+    queued      files that wait for transfer, by activity
+    """
+
+    closeness: int | None = None
+    queued: Mapping[str, int] = field(default_factory=dict)
+    mbps_1h: float | None = None
+    mbps_1d: float | None = None
+    mbps_1w: float | None = None
+
+
+NO_LINK: Final = Link()
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All that brokers read of the grid at one moment.
+
+    links      by source site, then by destination site
+    to_nucleus files that wait for transfer to a site, from everywhere, by activity
+    all_tags   the global list of software tags, by which logical names of containers are resolved
+    """
+
+    sites: Mapping[str, SiteView] = field(default_factory=dict)
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+    nuclei: Mapping[str, Nucleus] = field(default_factory=dict)
+    links: Mapping[str, Mapping[str, Link]] = field(default_factory=dict)
+    to_nucleus: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    all_tags: tuple[Any, ...] = ()
+    taken_at: datetime = datetime(2000, 1, 1, tzinfo=UTC)
+
+    def link(self, source: str, destination: str) -> Link:
+        return self.links.get(source, {}).get(destination, NO_LINK)
+
+    def storage_site(self, site: SiteView) -> str:
+        """The site of the endpoint to which a queue writes; its own where it has none."""
+        endpoint = self.endpoints.get(site.outputs[0]) if site.outputs else None
+        return (endpoint.site if endpoint is not None else "") or site.site
+
+    @cached_property
+    def _sharing(self) -> dict[str, frozenset[str]]:
+        found = {}
+        for nucleus in self.nuclei.values():
+            own, first = set(nucleus.queues), next((self.sites[q] for q in nucleus.queues if q in self.sites), None)
+            readable = set(first.inputs) if first is not None else set()
+            sharing = {
+                s.name for s in self.sites.values() if s.status == ONLINE and s.outputs and s.outputs[0] in readable
+            }
+            found[nucleus.name] = frozenset(own | sharing)
+        return found
+
+    def belongs_to(self, site: SiteView, nucleus: str) -> bool:
+        """Whether a queue is one of the nucleus, or writes to a storage that the nucleus's first queue reads."""
+        return site.name in self._sharing.get(nucleus, ()) or site.queue in self._sharing.get(nucleus, ())

@@ -2,49 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from brokerage_app.codes import NO_SITE_KNOWN
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.snapshot import SiteView
 from jedisite import refusals
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Why one site was left out: `code` is stable and counted, `detail` is for people and has the numbers.
+    """Why one site was left out.
 
-    Raises UnknownRefusalError when the code is not registered.
+    `code` is stable and counted. `says` is the sentence for people with `{}` where `values` belong, so that it is only
+    put together when somebody reads it. Where a rule compares, the first two values are what is needed and what the site
+    offers. Raises UnknownRefusalError when the code is not registered.
     """
 
     site: str
     code: str
-    detail: str
+    says: str
+    values: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         refusals.checked(self.code)
 
+    @property
+    def detail(self) -> str:
+        return self.says.format(*self.values) if self.values else self.says
+
+    @property
+    def gap(self) -> float | None:
+        """By which part of what is needed the site falls short or goes beyond; None where nothing is compared.
+
+        0.1 is "a tenth is missing": the smaller, the nearer was the site to be chosen.
+        """
+        if len(self.values) < 2:
+            return None
+        need, offer = self.values[:2]
+        if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in (need, offer)):
+            return None
+        return float(abs(need - offer) / max(abs(need), abs(offer), 1))
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A site that may get jobs. `factors` are the (name, value) pairs whose product is the weight."""
+    """A site that may get jobs. `factors` are the (name, value) pairs whose product is the weight.
+
+    bootstrap   nothing is known of the site yet: it gets a first few jobs whatever the weights
+    queued, cap jobs that wait there now, and how many may; None where the broker does not say
+    platform    what a regular expression for the platform stands for at this site
+    work_dir_mb scratch space for one job, when it differs from the site's
+    """
 
     site: str
     weight: float
     factors: tuple[tuple[str, float], ...] = ()
+    bootstrap: bool = False
+    queued: int = 0
+    cap: int | None = None
+    platform: str = ""
+    work_dir_mb: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Chosen sites, best first, and skipped sites in the order in which they were asked."""
+    """Chosen sites, best first, and skipped sites in the order in which they were asked.
+
+    `stopped`: what ended the decision before any site was asked, or for all of them at once; its site is "".
+    """
 
     chosen: tuple[Choice, ...] = ()
     skipped: tuple[Skip, ...] = ()
+    stopped: Skip | None = None
 
     @property
     def code(self) -> str:
         """The code that blocks the task: empty when a site was chosen, else the most frequent one (ties by name)."""
+        if self.stopped is not None:
+            return self.stopped.code
         if self.chosen:
             return ""
         if not self.skipped:
@@ -64,12 +100,9 @@ class Verdict:
 
     def sentence(self) -> str:
         """One sentence for people, for instance "All 3 sites were skipped: 2 low memory, 1 site offline."."""
+        if self.stopped is not None:
+            return f"{refusals.get(self.stopped.code).title}: {self.stopped.detail}."
         return sentence_of(len(self.chosen), self.counts(), best=self.chosen[0].site if self.chosen else "")
-
-
-Filter = Callable[[TaskNeeds, SiteView], Skip | None]
-"""One rule: None when the site may have the job, else why not."""
-Weigh = Callable[[TaskNeeds, SiteView], Choice]
 
 
 def sentence_of(chosen: int, skipped: Mapping[str, int], *, best: str = "") -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from brokerage_app.case import Case, grid_of
 from brokerage_app.filters import capacity, policy, resources, state
 from brokerage_app.needs import TaskNeeds
-from brokerage_app.snapshot import SiteView
-from brokerage_app.verdict import Choice, Filter, Skip, Verdict, Weigh
+from brokerage_app.rules import Filter, Rule, Weigh, sift
+from brokerage_app.snapshot import Grid, SiteView
+from brokerage_app.verdict import Choice, Verdict
 
 RULES: Final[tuple[Filter, ...]] = (
     policy.preassigned,
@@ -28,7 +30,7 @@ def filters(min_queue: int) -> tuple[Filter, ...]:
     return (*RULES, capacity.queue_not_full(min_queue))
 
 
-def weigh(needs: TaskNeeds, site: SiteView) -> Choice:
+def weigh(case: Case, site: SiteView) -> Choice:
     """Weight (running + 1) / (queued + defined + 1) / (defined + 1): busy sites with short queues first."""
     factors = (
         ("running + 1", float(site.running + 1)),
@@ -36,12 +38,12 @@ def weigh(needs: TaskNeeds, site: SiteView) -> Choice:
         ("1 / (defined + 1)", 1 / (site.defined + 1)),
     )
     weight = (site.running + 1) / (site.queued + site.defined + 1) / (site.defined + 1)
-    return Choice(site.name, weight, factors)
+    return Choice(site.name, weight, factors, queued=site.queued + site.defined)
 
 
 def broker(
     needs: TaskNeeds,
-    sites: Iterable[SiteView],
+    sites: Iterable[SiteView] | Grid,
     filters: Iterable[Filter] = FILTERS,
     weigh: Weigh = weigh,
 ) -> Verdict:
@@ -50,14 +52,9 @@ def broker(
     Each site is skipped by the first filter that objects, so a verdict has one reason a site. Ties go by name and
     sites are asked by name: the same input gives the same answer whatever its order.
     """
-    rules = tuple(filters)
-    chosen: list[Choice] = []
-    skipped: list[Skip] = []
-    for site in sorted(sites, key=lambda s: s.name):
-        skip = next((s for rule in rules if (s := rule(needs, site)) is not None), None)
-        if skip is None:
-            chosen.append(weigh(needs, site))
-        else:
-            skipped.append(skip)
+    case = Case(needs, sites if isinstance(sites, Grid) else grid_of(sites))
+    in_order = sorted(case.grid.sites.values(), key=lambda site: site.name)
+    found = sift(case, in_order, [Rule(one) for one in filters])
+    chosen = [weigh(case, site) for site in found.kept]
     chosen.sort(key=lambda choice: (-choice.weight, choice.site))
-    return Verdict(tuple(chosen), tuple(skipped))
+    return Verdict(tuple(chosen), tuple(found.out))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from brokerage_app import codes
-from brokerage_app.needs import TaskNeeds
+from brokerage_app.case import Case
+from brokerage_app.rules import Filter
 from brokerage_app.snapshot import SiteView
-from brokerage_app.verdict import Filter, Skip
+from brokerage_app.verdict import Skip
 
 MIN_QUEUE: Final = 20
 QUEUED_TO_RUNNING: Final = 2
@@ -26,10 +27,12 @@ def room_at(site: SiteView, min_queue: int = MIN_QUEUE) -> int:
 def queue_not_full(min_queue: int = MIN_QUEUE) -> Filter:
     """The rule that a site with enough queued jobs (defined ones included) gets no more."""
 
-    def not_full(needs: TaskNeeds, site: SiteView) -> Skip | None:
+    def queue_full(case: Case, site: SiteView) -> Skip | None:
         cap, queued = queue_cap(site.running, min_queue), site.queued + site.defined
         if queued < cap:
             return None
-        return Skip(site.name, codes.QUEUE_FULL, f"{queued} jobs are queued, {cap} may be with {site.running} running")
+        return Skip(
+            site.name, codes.QUEUE_FULL, "{} jobs are queued, {} may be with {} running", (queued, cap, site.running)
+        )
 
-    return not_full
+    return queue_full

@@ -3,58 +3,73 @@
 from __future__ import annotations
 
 from brokerage_app import codes
-from brokerage_app.needs import TaskNeeds
+from brokerage_app.case import Case
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip
 
 
-def cores(needs: TaskNeeds, site: SiteView) -> Skip | None:
+def cores(case: Case, site: SiteView) -> Skip | None:
     """A job fits in the slot, and a single-core job does not take a slot of many cores.
 
     Not asked for work that is bound to the site, nor when the task states no number or takes any.
     """
+    needs = case.needs
     if not needs.cores or needs.is_bound_to(site) or site.cores <= 0:
         return None
     if needs.cores > site.cores:
-        return Skip(site.name, codes.TOO_FEW_CORES, f"needs {_cores(needs.cores)}, the site gives {site.cores}")
+        return Skip(site.name, codes.TOO_FEW_CORES, "needs {} cores, the site gives {}", (needs.cores, site.cores))
     if needs.cores == 1 and site.cores > 1 and not site.any_size:
-        return Skip(site.name, codes.MULTI_CORE_ONLY, f"needs 1 core, the site's slots have {site.cores}")
+        return Skip(site.name, codes.MULTI_CORE_ONLY, "needs {} core, the site's slots have {}", (1, site.cores))
     return None
 
 
-def memory(needs: TaskNeeds, site: SiteView) -> Skip | None:
+def memory(case: Case, site: SiteView) -> Skip | None:
     """The whole job's memory lies within the site's limits, both inclusive."""
+    needs = case.needs
     need = needs.memory_at(site)
     if need <= 0 or needs.is_bound_to(site):
         return None
-    how = f"needs {need} MB"
-    if needs.memory_per_core:
-        how += f" ({needs.memory_mb} MB x {_cores(needs.cores_at(site))} + {needs.base_memory_mb} MB)"
     if site.max_memory_mb and need > site.max_memory_mb:
-        return Skip(site.name, codes.LOW_MEMORY, f"{how}, the site gives {site.max_memory_mb} MB")
+        how, values = _memory_in_words(case, site)
+        return Skip(
+            site.name,
+            codes.LOW_MEMORY,
+            f"needs {{}} MB, the site gives {{}} MB{how}",
+            (need, site.max_memory_mb, *values),
+        )
     if site.min_memory_mb and need < site.min_memory_mb:
-        return Skip(site.name, codes.HIGH_MEMORY, f"{how}, the site wants at least {site.min_memory_mb} MB")
+        how, values = _memory_in_words(case, site)
+        return Skip(
+            site.name, codes.HIGH_MEMORY, f"needs {{}} MB, the site wants at least {{}} MB{how}",
+            (need, site.min_memory_mb, *values),
+        )  # fmt: skip
     return None
 
 
-def walltime(needs: TaskNeeds, site: SiteView) -> Skip | None:
+def _memory_in_words(case: Case, site: SiteView) -> tuple[str, tuple[int, ...]]:
+    needs = case.needs
+    if not needs.memory_per_core:
+        return "", ()
+    return " ({} MB x {} cores + {} MB)", (needs.memory_mb, needs.cores_at(site), needs.base_memory_mb)
+
+
+def walltime(case: Case, site: SiteView) -> Skip | None:
     """The expected walltime lies within the site's limits, both inclusive; not asked when it is not known."""
-    need = needs.walltime_at(site)
+    need = case.needs.walltime_at(site)
     if need <= 0:
         return None
     if site.max_walltime_s and need > site.max_walltime_s:
-        return Skip(site.name, codes.SHORT_WALLTIME, f"needs {need} s, the site allows {site.max_walltime_s} s")
+        return Skip(site.name, codes.SHORT_WALLTIME, "needs {} s, the site allows {} s", (need, site.max_walltime_s))
     if site.min_walltime_s and need < site.min_walltime_s:
-        return Skip(site.name, codes.LONG_WALLTIME, f"needs {need} s, the site wants at least {site.min_walltime_s} s")
+        return Skip(
+            site.name, codes.LONG_WALLTIME, "needs {} s, the site wants at least {} s", (need, site.min_walltime_s)
+        )
     return None
 
 
-def scratch_disk(needs: TaskNeeds, site: SiteView) -> Skip | None:
+def scratch_disk(case: Case, site: SiteView) -> Skip | None:
     """The job's scratch space fits in the slot's work folder."""
-    if not site.work_dir_mb or needs.disk_mb <= site.work_dir_mb:
+    need = case.needs.disk_mb
+    if not site.work_dir_mb or need <= site.work_dir_mb:
         return None
-    return Skip(site.name, codes.SCRATCH_DISK, f"needs {needs.disk_mb} MB, the site gives {site.work_dir_mb} MB")
-
-
-def _cores(count: int) -> str:
-    return f"{count} core" if count == 1 else f"{count} cores"
+    return Skip(site.name, codes.SCRATCH_DISK, "needs {} MB, the site gives {} MB", (need, site.work_dir_mb))

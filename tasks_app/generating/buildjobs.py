@@ -14,11 +14,12 @@ from typing import Any
 
 import psycopg
 
+from brokerage_app.case import Case
 from brokerage_app.models import Queue
-from brokerage_app.needs import TaskNeeds
 from brokerage_app.resource_types import type_of_job
+from brokerage_app.rules import Filter
 from brokerage_app.snapshot import SiteView
-from brokerage_app.verdict import Filter, Skip
+from brokerage_app.verdict import Skip
 from jedisite.sql import hot_cursor, numbers, take_ids
 from tasks_app import codes
 from tasks_app.ddm import data_management
@@ -94,12 +95,12 @@ def failing_sites(task: Task, step: BuildStep) -> dict[str, int]:
 def builds_here(failing: Mapping[str, int]) -> Filter:
     """A rule of the broker: no more jobs for sites at which the task's sources cannot be built."""
 
-    def rule(needs: TaskNeeds, site: SiteView) -> Skip | None:
+    def build_fails(case: Case, site: SiteView) -> Skip | None:
         if site.name not in failing:
             return None
-        return Skip(site.name, codes.BUILD_FAILS_THERE, f"{failing[site.name]} builds of the task failed there")
+        return Skip(site.name, codes.BUILD_FAILS_THERE, "{} builds of the task failed there", (failing[site.name],))
 
-    return rule
+    return build_fails
 
 
 def _make(

@@ -160,7 +160,11 @@ def test_rules(needs: TaskNeeds, site: SiteView, code: str) -> None:
 def test_the_detail_has_the_numbers() -> None:
     needs = TaskNeeds(cores=0, memory_mb=3900, memory_per_core=True, base_memory_mb=100)
     (skip,) = generic.broker(needs, [replace(SITE, cores=2, max_memory_mb=4000)]).skipped
-    assert skip == Skip("SITE_A", "low_memory", "needs 7900 MB (3900 MB x 2 cores + 100 MB), the site gives 4000 MB")
+    assert (skip.code, skip.detail) == (
+        "low_memory",
+        "needs 7900 MB, the site gives 4000 MB (3900 MB x 2 cores + 100 MB)",
+    )
+    assert skip.gap == pytest.approx(3900 / 7900)
 
 
 def test_the_floor_of_the_queue_can_be_changed() -> None:
