@@ -77,9 +77,21 @@ QUEUE_FULL: Final = _code(
     "Wait: jobs are made as the site starts those that are queued.", severity="info",
 )  # fmt: skip
 
+THROTTLED_NONE_RUNNING: Final = _code(
+    "throttled_none_running", "Throttled: none runs and enough are queued", "throttle", "shifter",
+    "See why no site starts jobs of this work queue; more jobs are made as queued ones start to run.",
+)  # fmt: skip
 THROTTLED_QUEUED: Final = _code(
     "throttled_queued", "Throttled: enough jobs are queued", "throttle", "nobody",
     "Wait: more jobs are made as queued ones start to run.", severity="info",
+)  # fmt: skip
+THROTTLED_DEFINED: Final = _code(
+    "throttled_defined", "Throttled: too many jobs are defined", "throttle", "expert",
+    "See what keeps defined jobs from being activated: builds, transfers of input, or data management.",
+)  # fmt: skip
+THROTTLED_WAITING: Final = _code(
+    "throttled_waiting", "Throttled: too many jobs wait for input", "throttle", "expert",
+    "See what keeps the inputs of waiting jobs from arriving.",
 )  # fmt: skip
 THROTTLED_RUNNING_CAP: Final = _code(
     "throttled_running_cap", "Throttled: cap on running jobs", "throttle", "expert",
@@ -88,4 +100,12 @@ THROTTLED_RUNNING_CAP: Final = _code(
 THROTTLED_QUEUE_CAP: Final = _code(
     "throttled_queue_cap", "Throttled: cap on queued jobs", "throttle", "expert",
     "Wait, or raise the cap on queued jobs of this work queue.", severity="info",
+)  # fmt: skip
+THROTTLED_PRIORITY: Final = _code(
+    "throttled_priority", "Throttled: more urgent tasks go first", "throttle", "nobody",
+    "Wait: jobs of other tasks are made as queued ones start to run.", severity="info",
+)  # fmt: skip
+GENERATION_OFF: Final = _code(
+    "generation_off", "Making of jobs is switched off", "throttle", "expert",
+    "Wait until JOB_SUBMISSION is set to true again for the organisation.",
 )  # fmt: skip
