@@ -1,0 +1,346 @@
+"""The language of work queues' criteria: parsed once, asked of a task's attributes, or turned into a filter.
+
+Criteria read like the condition of an SQL statement and mean the same (JEDI wiki, table JEDI_Work_Queue), but no text
+of them ever reaches the database. A comparison with an attribute that is null is never met, nor is its negation.
+NOT is moved down to the comparisons while parsing: what is left to say of each is whether it is met.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import eq, ge, gt, le, lt, ne
+from typing import Final, Literal
+
+Value = str | int
+Operator = Literal["=", "<>", "<", "<=", ">", ">=", "IN", "NOT IN", "LIKE", "NOT LIKE", "IS NULL", "IS NOT NULL"]
+
+TEXTS: Final = ("prodSourceLabel", "workingGroup", "processingType", "site", "splitRule", "campaign")
+NUMBERS: Final = ("coreCount", "eventService")
+ATTRIBUTES: Final[Mapping[str, str]] = {name.lower(): name for name in (*TEXTS, *NUMBERS)}
+"""What criteria may ask about, by the name in lower case, which is also the column of jedi_tasks."""
+
+OPPOSITE: Final[Mapping[str, Operator]] = {
+    "=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "IN": "NOT IN", "NOT IN": "IN",
+    "LIKE": "NOT LIKE", "NOT LIKE": "LIKE", "IS NULL": "IS NOT NULL", "IS NOT NULL": "IS NULL",
+}  # fmt: skip
+LONGEST: Final = 4000
+"""Characters of criteria."""
+DEEPEST: Final = 50
+"""Parentheses and NOTs within one another."""
+MOST_DIGITS: Final = 18
+
+_COMPARE: Final[Mapping[str, Callable[[Value, Value], bool]]] = {
+    "=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge,
+}  # fmt: skip
+_FOLD: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_TOKEN: Final = re.compile(
+    r"""\s*(?:(?P<word>[A-Za-z_]\w*)|(?P<name>:\w+)|(?P<number>-?\d+(?!\w))|(?P<text>'(?:[^']|'')*')|(?P<mark><=|>=|<>|!=|[=<>(),]))""",
+    re.ASCII,
+)
+_WORDS: Final = frozenset({"AND", "OR", "NOT", "IN", "LIKE", "IS", "NULL"})
+
+
+class ParseError(ValueError):
+    """Criteria that cannot be read. `position` counts characters from 1; the sentence says what was expected there."""
+
+    def __init__(self, sentence: str, position: int) -> None:
+        super().__init__(f"{sentence} (at character {position})")
+        self.position = position
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One comparison of an attribute with values. Only IS NULL is met by an attribute that is null."""
+
+    attribute: str
+    operator: Operator
+    values: tuple[Value, ...] = ()
+
+    @property
+    def column(self) -> str:
+        return self.attribute.lower()
+
+    def __str__(self) -> str:
+        shown = ", ".join(_shown(value) for value in self.values)
+        if self.operator.endswith("IN"):
+            shown = f"({shown})"
+        return f"{self.attribute} {self.operator} {shown}".rstrip()
+
+    def holds(self, value: Value | None) -> bool:
+        if self.operator == "IS NULL":
+            return value is None
+        if value is None:
+            return False
+        match self.operator:
+            case "IS NOT NULL":
+                return True
+            case "IN":
+                return value in self.values
+            case "NOT IN":
+                return value not in self.values
+            case "LIKE":
+                return like(str(self.values[0]), str(value))
+            case "NOT LIKE":
+                return not like(str(self.values[0]), str(value))
+        return _COMPARE[self.operator](value, self.values[0])
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every part is met; without parts, always."""
+
+    parts: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """At least one part is met."""
+
+    parts: tuple[Node, ...]
+
+
+Node = Condition | All | Either
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """Parsed criteria. `values` are a task's attributes under the names of `ATTRIBUTES`; a missing one is null."""
+
+    root: Node
+
+    def matches(self, values: Mapping[str, Value | None]) -> bool:
+        return _holds(self.root, values)
+
+    def unmet(self, values: Mapping[str, Value | None]) -> tuple[Condition, ...]:
+        """The comparisons that keep the criteria from being met, in the order of the text; none when they are met."""
+        return _unmet(self.root, values)
+
+
+ALWAYS: Final = Criteria(All())
+
+
+def parse(criteria: str | None, variables: str | None = None) -> Criteria:
+    """Read criteria and put the values of the variables in. Null or empty criteria are always met.
+
+    Raises ParseError, also for a variable without a value, and for a value that does not go with its attribute.
+    """
+    if criteria is None or not criteria.strip():
+        return ALWAYS
+    return _Parser(criteria, bindings(variables)).criteria()
+
+
+def bindings(variables: str | None) -> dict[str, str]:
+    """`p1:evgen,p2:simul` as a dictionary. Items without exactly one colon are ignored, as JEDI does."""
+    pairs = (item.split(":") for item in (variables or "").split(","))
+    return {pair[0].strip(): pair[1].strip() for pair in pairs if len(pair) == 2}
+
+
+def like(pattern: str, value: str) -> bool:
+    """Whether a text fits: `%` is any run of characters, all else stands for itself. A to Z in either case."""
+    first, *middle = folded(pattern).split("%")
+    value = folded(value)
+    if not middle:
+        return value == first
+    last = middle.pop()
+    place, end = len(first), len(value) - len(last)
+    if place > end or not value.startswith(first) or not value.endswith(last):
+        return False
+    for piece in middle:
+        found = value.find(piece, place, end)
+        if found < 0:
+            return False
+        place = found + len(piece)
+    return True
+
+
+def sentence(unmet: tuple[Condition, ...], values: Mapping[str, Value | None]) -> str:
+    """Why criteria were not met, for people."""
+    return "; ".join(f"{condition} is false: {_has(condition.attribute, values)}" for condition in unmet)
+
+
+def folded(text: str) -> str:
+    """A to Z in lower case, all else as it is."""
+    return text.lower() if text.isascii() else text.translate(_FOLD)
+
+
+def _holds(node: Node, values: Mapping[str, Value | None]) -> bool:
+    if isinstance(node, Condition):
+        return node.holds(values.get(node.attribute))
+    if isinstance(node, All):
+        return all(_holds(part, values) for part in node.parts)
+    return any(_holds(part, values) for part in node.parts)
+
+
+def _unmet(node: Node, values: Mapping[str, Value | None]) -> tuple[Condition, ...]:
+    if isinstance(node, Condition):
+        return () if node.holds(values.get(node.attribute)) else (node,)
+    found = [_unmet(part, values) for part in node.parts]
+    if isinstance(node, Either) and not all(found):
+        return ()
+    return tuple(condition for part in found for condition in part)
+
+
+def _shown(value: Value) -> str:
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
+
+
+def _has(attribute: str, values: Mapping[str, Value | None]) -> str:
+    value = values.get(attribute)
+    return f"{attribute} is {'null' if value is None else _shown(value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    position: int
+
+
+_END: Final = "the end"
+
+
+class _Parser:
+    """One pass over the tokens. Expressions take `negated`: whether an odd number of NOTs stands before them."""
+
+    def __init__(self, text: str, variables: Mapping[str, str]) -> None:
+        if len(text) > LONGEST:
+            raise ParseError(f"Criteria have {len(text)} characters, the most is {LONGEST}", LONGEST)
+        self._tokens = _tokens(text)
+        self._variables = variables
+        self._place = 0
+        self._depth = 0
+
+    def criteria(self) -> Criteria:
+        root = self._either(negated=False)
+        if self._next.kind != "end":
+            raise self._expected("AND, OR or the end")
+        return Criteria(root)
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._place]
+
+    def _take(self) -> _Token:
+        token = self._next
+        self._place += token.kind != "end"
+        return token
+
+    def _is(self, *texts: str) -> bool:
+        return self._next.kind in ("word", "mark") and self._next.text.upper() in texts
+
+    def _skip(self, text: str) -> bool:
+        if not self._is(text):
+            return False
+        self._take()
+        return True
+
+    def _need(self, text: str) -> None:
+        if not self._skip(text):
+            raise self._expected(text)
+
+    def _expected(self, what: str) -> ParseError:
+        found = _END if self._next.kind == "end" else repr(self._next.text)
+        return ParseError(f"Expected {what}, found {found}", self._next.position)
+
+    def _either(self, *, negated: bool) -> Node:
+        parts = [self._both(negated=negated)]
+        while self._skip("OR"):
+            parts.append(self._both(negated=negated))
+        return parts[0] if len(parts) == 1 else (All if negated else Either)(tuple(parts))
+
+    def _both(self, *, negated: bool) -> Node:
+        parts = [self._one(negated=negated)]
+        while self._skip("AND"):
+            parts.append(self._one(negated=negated))
+        return parts[0] if len(parts) == 1 else (Either if negated else All)(tuple(parts))
+
+    def _one(self, *, negated: bool) -> Node:
+        if not self._is("NOT", "("):
+            return self._condition(negated=negated)
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise ParseError(f"More than {DEEPEST} parentheses and NOTs within one another", self._next.position)
+        if self._skip("NOT"):
+            node = self._one(negated=not negated)
+        else:
+            self._take()
+            node = self._either(negated=negated)
+            self._need(")")
+        self._depth -= 1
+        return node
+
+    def _condition(self, *, negated: bool) -> Condition:
+        token = self._next
+        if token.kind != "word" or token.text.upper() in _WORDS:
+            raise self._expected("the name of an attribute, NOT or (")
+        attribute = ATTRIBUTES.get(token.text.lower())
+        if attribute is None:
+            known = ", ".join(ATTRIBUTES.values())
+            raise ParseError(f"There is no attribute {token.text}; these can be used: {known}", token.position)
+        self._take()
+        operator, values = self._comparison(attribute)
+        return Condition(attribute, OPPOSITE[operator] if negated else operator, values)
+
+    def _comparison(self, attribute: str) -> tuple[Operator, tuple[Value, ...]]:
+        if self._skip("IS"):
+            negated = self._skip("NOT")
+            self._need("NULL")
+            return ("IS NOT NULL" if negated else "IS NULL"), ()
+        negated = self._skip("NOT")
+        if self._skip("IN"):
+            self._need("(")
+            values = [self._value(attribute)]
+            while self._skip(","):
+                values.append(self._value(attribute))
+            self._need(")")
+            return ("NOT IN" if negated else "IN"), tuple(values)
+        if self._is("LIKE"):
+            if attribute in NUMBERS:
+                raise ParseError(f"{attribute} is a number, which LIKE cannot be asked of", self._next.position)
+            self._take()
+            return ("NOT LIKE" if negated else "LIKE"), (self._value(attribute),)
+        if negated:
+            raise self._expected("IN or LIKE")
+        operator = "<>" if self._is("!=") else self._next.text
+        if self._next.kind != "mark" or operator not in OPPOSITE:
+            raise self._expected("=, <>, <, <=, >, >=, IN, LIKE or IS")
+        self._take()
+        return operator, (self._value(attribute),)  # type: ignore[return-value]
+
+    def _value(self, attribute: str) -> Value:
+        token = self._next
+        if token.kind not in ("name", "number", "text"):
+            raise self._expected("a :variable, a number or a 'text'")
+        self._take()
+        if token.kind == "name":
+            if token.text[1:] not in self._variables:
+                raise ParseError(f"The variable {token.text} has no value", token.position)
+            text = self._variables[token.text[1:]]
+        else:
+            text = token.text[1:-1].replace("''", "'") if token.kind == "text" else token.text
+        if attribute in NUMBERS:
+            if not re.fullmatch(rf"-?[0-9]{{1,{MOST_DIGITS}}}", text):
+                raise ParseError(f"{attribute} is a whole number, {text!r} is not", token.position)
+            return int(text)
+        if token.kind == "number":
+            raise ParseError(f"{attribute} is a text: write '{text}'", token.position)
+        if "\0" in text:
+            raise ParseError("A text cannot have the character of code 0", token.position)
+        return text
+
+
+def _tokens(text: str) -> list[_Token]:
+    found: list[_Token] = []
+    place = 0
+    while match := _TOKEN.match(text, place):
+        kind = match.lastgroup or ""
+        found.append(_Token(kind, match[kind], match.start(kind) + 1))
+        place = match.end()
+    rest = text[place:].lstrip()
+    if rest:
+        position = len(text) - len(rest) + 1
+        what = "the ' that ends a text" if rest[0] == "'" else "a name, a value or an operator"
+        raise ParseError(f"Expected {what}, found {rest[:10]!r}", position)
+    return [*found, _Token("end", "", len(text.rstrip()) + 1)]
