@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 
+from brokerage_app import admin_configuration  # noqa: F401 - it registers the configuration
 from brokerage_app.models import Queue, ResourceType, StorageEndpoint, VerdictRecord, WorkQueue
 from jedisite.admin_base import AuditedAdmin, LargeTableAdmin
 from jedisite.admin_filters import days, exact

@@ -1,8 +1,16 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.db.models.signals import post_delete, post_save
 
 
 class BrokerageConfig(AppConfig):
     name = "brokerage_app"
     verbose_name = "Brokerage"
+
+    def ready(self) -> None:
+        from brokerage_app.configuring import forget_after_change
+        from brokerage_app.models import GdpConfig
+
+        for signal in (post_save, post_delete):
+            signal.connect(forget_after_change, sender=GdpConfig)

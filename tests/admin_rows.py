@@ -75,6 +75,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     brokerage.WorkQueue: lambda n: brokerage.WorkQueue.objects.create(
         name=f"queue{n}", type="user", vo="test", order=n
     ),
+    brokerage.GdpConfig: lambda n: brokerage.GdpConfig.objects.create(
+        app="jedi", component="jobbroker", key=f"MIN_WEIGHT_{n}", value="1", type="float"
+    ),
     brokerage.VerdictRecord: lambda n: brokerage.VerdictRecord.objects.create(
         task_id=FIRST + n, chosen=[["S", 1.0]], skipped=[["T", "low_memory", "needs more"]], sentence="1 of 2 sites."
     ),

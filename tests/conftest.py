@@ -15,6 +15,7 @@ from django.db import connection
 from django.test import Client
 from psycopg import sql
 
+from brokerage_app import configured
 from jedisite import identity
 from tasks_app.models import Dataset, Job, Task
 
@@ -35,6 +36,14 @@ def forgotten_tokens() -> Iterator[None]:
     identity._known.clear()
     yield
     identity._known.clear()
+
+
+@pytest.fixture(autouse=True)
+def forgotten_configuration() -> Iterator[None]:
+    """No test works under the configuration of another one."""
+    configured.forget()
+    yield
+    configured.forget()
 
 
 @pytest.fixture

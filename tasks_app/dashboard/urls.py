@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from tasks_app.dashboard import agents, help, histograms, jobs, overview, sites, tasks, timeouts
+from tasks_app.dashboard import agents, configuration, help, histograms, jobs, overview, sites, tasks, timeouts
 
 app_name = "dashboard"
 urlpatterns = [
@@ -17,6 +17,7 @@ urlpatterns = [
     path("jobs/<int:job_id>/", jobs.job_page, name="job"),
     path("jobs/<int:job_id>/log/", jobs.job_log, name="job-log"),
     path("help/states/", help.states, name="help-states"),
+    path("help/configuration/", configuration.configuration_page, name="help-configuration"),
     path("sites/", sites.site_list, name="sites"),
     path("agents/", agents.agent_list, name="agents"),
     path("timeouts/", timeouts.timeout_list, name="timeouts"),

@@ -37,6 +37,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "jobs/": {"GET": READ},
     "jobs/<int:job_id>/": {"GET": READ},
     "jobs/<int:job_id>/log/": {"GET": READ},
+    "help/configuration/": {"GET": READ},
     "help/states/": {"GET": READ},
     "sites/": {"GET": READ},
     "agents/": {"GET": READ},

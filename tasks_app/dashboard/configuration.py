@@ -1,0 +1,96 @@
+"""The page of the configuration: every parameter with its default, what is set here, and rows that are not in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from brokerage_app import configured
+from brokerage_app.configuration import Configuration, Row
+from brokerage_app.parameters import PARAMETERS, Parameter, parse_key
+from jedisite.identity import Right, needs
+
+TITLES: Final[Mapping[str, str]] = {
+    "taskbrokerage": "Choice of a nucleus",
+    "jobbroker": "Choice of sites, production",
+    "core": "The whole system",
+    "anal_jobbroker": "Choice of sites, analysis",
+    "prio_mgr": "Caps of users and groups",
+    "analy_eval": "Classes of users",
+    "prod_job_throttler": "Throttling of production",
+    "anal_job_throttler": "Throttling of analysis",
+    "base_job_throttler": "Throttling of others",
+    "rebroker": "Brokering again",
+    "job_timeout": "Time-outs of jobs",
+    "watcher": "Heartbeats",
+    "watchdog": "Watch dogs of tasks",
+    "anal_watchdog": "Volumes on the way",
+    "user_output": "Outputs of users",
+    "task_withholder": "Holding tasks back",
+    "queue_filler": "Filling empty queues",
+    "jumbo_dog": "Jumbo jobs",
+    "jobgen": "Making jobs",
+    "dbproxy": "Scouts, tasks and priorities",
+    "jobdispatch": "Handing out jobs",
+    "taskrefiner": "Refining",
+    "task_setup": "Outputs",
+    "retry_task": "Retries",
+}
+"""Headings of the components, in the order of the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A parameter with the rows that set it."""
+
+    parameter: Parameter
+    rows: tuple[Row, ...]
+
+    @property
+    def default(self) -> str:
+        parameter = self.parameter
+        words = parameter.default_words or shown(parameter.default)
+        special = "".join(f", {shown(value)} for {suffix}" for suffix, value in parameter.special)
+        return words + special
+
+
+def shown(value: object) -> str:
+    """A value as people write it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) and abs(value) < 10**6 else str(value)
+
+
+def lines(found: Configuration) -> Iterator[Line]:
+    """All parameters with what sets them; rows that are not in force are left out."""
+    bad = {row for row, _ in found.faults()}
+    by_parameter: dict[tuple[str, str], list[Row]] = {}
+    for row in found.rows:
+        parsed = parse_key(row.component, row.key) if row not in bad else None
+        if parsed is not None:
+            by_parameter.setdefault((parsed[0].component, parsed[0].key), []).append(row)
+    for parameter in PARAMETERS:
+        yield Line(parameter, tuple(by_parameter.get((parameter.component, parameter.key), ())))
+
+
+@needs(Right.READ)
+@require_safe
+def configuration_page(request: HttpRequest) -> HttpResponse:
+    found = configured.read()
+    all_lines = list(lines(found))
+    groups = [(title, name, [x for x in all_lines if x.parameter.component == name]) for name, title in TITLES.items()]
+    context = {
+        "section": "help",
+        "groups": groups,
+        "faults": list(found.faults()),
+        "set_here": sum(len(line.rows) for line in all_lines),
+        "cache_s": int(configured.CACHE_S),
+    }
+    return render(request, "tasks_app/configuration.html", context)

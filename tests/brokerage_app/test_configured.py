@@ -1,0 +1,191 @@
+"""Where the configuration comes from, and how people change it: by the admin and by a command, with a trail."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError
+from django.test import Client
+from django.urls import reverse
+
+from brokerage_app import configured, configuring
+from brokerage_app.configured import configuration
+from brokerage_app.models import GdpConfig
+from jedisite.models import AuditEntry
+
+pytestmark = pytest.mark.django_db
+
+
+def make(key: str = "MIN_WEIGHT", value: str = "2", **changes: Any) -> GdpConfig:
+    values = {"app": "jedi", "component": "jobbroker", "type": "float", **changes}
+    return GdpConfig.objects.create(key=key, value=value, **values)
+
+
+def test_the_table_is_read_once_in_a_while(django_assert_num_queries: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("brokerage_app.configured.time.monotonic", lambda: now[0])
+    with django_assert_num_queries(1):
+        for _ in range(5):
+            assert configuration().get("jobbroker", "MIN_WEIGHT") == 0.0
+    GdpConfig.objects.bulk_create(
+        [GdpConfig(app="jedi", component="jobbroker", key="MIN_WEIGHT", value="2", type="float")]
+    )  # as another process does
+    assert configuration().get("jobbroker", "MIN_WEIGHT") == 0.0
+    now[0] += configured.CACHE_S
+    assert configuration().get("jobbroker", "MIN_WEIGHT") == 2.0
+
+
+def test_a_change_by_this_process_is_seen_at_once() -> None:
+    assert configuration().get("jobbroker", "MIN_WEIGHT") == 0.0
+    row = make()
+    assert configuration().get("jobbroker", "MIN_WEIGHT") == 2.0
+    row.delete()
+    assert configuration().get("jobbroker", "MIN_WEIGHT") == 0.0
+
+
+def test_json_and_vos_come_from_their_columns() -> None:
+    make(
+        "USER_JOB_PRIO_BOOST_DICTS",
+        None,
+        app="pandaserver",
+        component="dbproxy",
+        type="json",
+        vo="atlas",
+        value_json=[{"n": 1}],
+    )  # type: ignore[arg-type]
+    assert configuration().get("dbproxy", "USER_JOB_PRIO_BOOST_DICTS", vo="atlas") == [{"n": 1}]
+    assert configuration().get("dbproxy", "USER_JOB_PRIO_BOOST_DICTS") is None
+
+
+@pytest.mark.parametrize("vo", [None, "atlas"])
+def test_there_is_one_row_of_a_name_for_a_vo_and_for_all(vo: str | None) -> None:
+    make(vo=vo)
+    with pytest.raises(IntegrityError):
+        make(vo=vo)
+
+
+def test_a_value_is_set_changed_and_unset_with_a_trail() -> None:
+    configuring.set_value("jobbroker", "MIN_WEIGHT_managed", "2", by="ada", reason="too many")
+    configuring.set_value("jobbroker", "MIN_WEIGHT_managed", "3", by="ada")
+    configuring.set_value("jobbroker", "MIN_WEIGHT_managed", "4", vo="atlas", by="ada")
+    assert configuration().get("jobbroker", "MIN_WEIGHT", "managed") == 3.0
+    assert configuration().get("jobbroker", "MIN_WEIGHT", "managed", vo="atlas") == 4.0
+    assert configuring.unset_value("jobbroker", "MIN_WEIGHT_managed", by="ada")
+    assert not configuring.unset_value("jobbroker", "MIN_WEIGHT_managed", by="ada")
+    entries = AuditEntry.objects.order_by("id")
+    assert [(e.actor, e.action, e.details["changed"]) for e in entries] == [
+        ("ada", "config.set", [None, "2"]),
+        ("ada", "config.set", ["2", "3"]),
+        ("ada", "config.set", [None, "4"]),
+        ("ada", "config.unset", ["3", None]),
+    ]
+    assert entries[0].reason == "too many"
+
+
+@pytest.mark.parametrize(
+    ("names", "value", "sentence"),
+    [
+        (("jobbroker", "MIN_WAIGHT"), "1", "nearest name is MIN_WEIGHT"),
+        (("jobbroker", "MIN_WEIGHT"), "heavy", "'heavy' as float"),
+        (("jobbroker", "MIN_INPUT_COMPLETENESS"), "110", "at most 100 %"),
+        (("dbproxy", "USER_JOB_PRIO_BOOST_DICTS"), "[", "not of the type json"),
+    ],
+)
+def test_a_value_that_means_nothing_is_not_stored(names: tuple[str, str], value: str, sentence: str) -> None:
+    with pytest.raises((LookupError, ValueError), match=sentence):
+        configuring.set_value(*names, value, by="ada")
+    with pytest.raises(CommandError, match=sentence):
+        call_command("config", "set", *names, value)
+    assert not GdpConfig.objects.exists() and not AuditEntry.objects.exists()
+
+
+def test_the_command_sets_lists_and_unsets(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("config", "set", "jobbroker", "NW_ACTIVE", "false", "--vo", "atlas", "--reason", "test")
+    make("MIN_WEIGHT_managed", "none")
+    capsys.readouterr()
+    call_command("config", "list")
+    out, err = capsys.readouterr()
+    assert "    NW_ACTIVE for atlas = false" in out
+    assert "jobbroker.MIN_WEIGHT[_label[_share]]: least weight of a queue; 0 is any (default 0.0)" in out
+    assert "JUMBO_MAX_TASKS × JUMBO_MIN_EVENTS_ENABLE / 2" in out
+    assert "not in force: jobbroker.MIN_WEIGHT_managed: 'none' as float" in err
+    call_command("config", "list", "jobbroker", "--set")
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    call_command("config", "unset", "jobbroker", "NW_ACTIVE", "--vo", "atlas")
+    assert configuration().get("jobbroker", "NW_ACTIVE", vo="atlas") is True
+    with pytest.raises(CommandError, match="is not set"):
+        call_command("config", "unset", "jobbroker", "NW_ACTIVE")
+    with pytest.raises(CommandError, match="no component"):
+        call_command("config", "list", "jobbrokers")
+
+
+@pytest.fixture
+def grace(client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("grace"))
+    return client
+
+
+ADD = "admin:brokerage_app_gdpconfig_add"
+
+
+def form(**changes: str) -> dict[str, str]:
+    values = {"component": "jobbroker", "key": "MIN_WEIGHT_managed", "value": "2", "vo": "", "value_json": "null"}
+    return {**values, "description": "", "app": "", "type": "", **changes}
+
+
+def test_the_admin_adds_and_changes_a_value_with_a_trail(grace: Client) -> None:
+    assert grace.post(reverse(ADD), form()).status_code == 302
+    row = GdpConfig.objects.get()
+    assert (row.app, row.type, row.vo) == ("jedi", "float", None)
+    page = reverse("admin:brokerage_app_gdpconfig_change", args=[row.pk])
+    text = grace.get(page).content.decode()
+    assert "least weight of a queue" in text
+    assert grace.post(page, form(value="3")).status_code == 302
+    assert configuration().get("jobbroker", "MIN_WEIGHT", "managed") == 3.0
+    added, changed = AuditEntry.objects.order_by("id")
+    assert added.details["values"]["key"] == "MIN_WEIGHT_managed"
+    assert changed.details == {"changed": {"value": ["2", "3"]}}
+
+
+def test_the_admin_takes_a_row_for_each_vo_but_not_two_for_one(grace: Client) -> None:
+    assert grace.post(reverse(ADD), form()).status_code == 302
+    assert grace.post(reverse(ADD), form(vo="atlas")).status_code == 302
+    for vo in ("", "atlas"):
+        assert grace.post(reverse(ADD), form(vo=vo)).status_code == 200
+    assert GdpConfig.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "sentence"),
+    [
+        ({"key": "MIN_WEIGHT_"}, "key", "there is no parameter MIN_WEIGHT_"),
+        ({"key": "MIN_WAIGHT"}, "key", "nearest name is MIN_WEIGHT"),
+        ({"component": "jobroker"}, "component", "MIN_WEIGHT_managed is a parameter of jobbroker"),
+        ({"value": "2,5"}, "value", "&#x27;2,5&#x27; as float"),
+        ({"value": ""}, "value", "not of the type float"),
+        ({"value": "-2"}, "value", "at least 0"),
+        ({"app": "pandaserver"}, "app", "belongs to jedi"),
+        ({"type": "bool", "value": "true"}, "value", "not of the type float"),
+        ({"component": "dbproxy", "key": "USER_JOB_PRIO_BOOST_DICTS"}, "value_json", "not of the type json"),
+        ({"component": "dbproxy", "key": "USER_JOB_PRIO_BOOST_DICTS", "value_json": "["}, "value_json", "valid JSON"),
+    ],
+)
+def test_the_admin_refuses_what_means_nothing_and_names_the_field(
+    grace: Client, changes: dict[str, str], field: str, sentence: str
+) -> None:
+    answer = grace.post(reverse(ADD), form(**changes))
+    assert answer.status_code == 200
+    assert field in answer.context["adminform"].errors
+    assert sentence in answer.content.decode()
+    assert not GdpConfig.objects.exists()
+
+
+def test_the_admin_takes_json(grace: Client) -> None:
+    boosts = [{"name": "ada", "type": "user", "prio": 100, "expire": None}]
+    values = form(component="dbproxy", key="USER_JOB_PRIO_BOOST_DICTS", value="", value_json=json.dumps(boosts))
+    assert grace.post(reverse(ADD), values).status_code == 302
+    assert configuration().get("dbproxy", "USER_JOB_PRIO_BOOST_DICTS") == boosts
