@@ -105,6 +105,46 @@ THROTTLED_PRIORITY: Final = _code(
     "throttled_priority", "Throttled: more urgent tasks go first", "throttle", "nobody",
     "Wait: jobs of other tasks are made as queued ones start to run.", severity="info",
 )  # fmt: skip
+USER_RUNNING_JOBS: Final = _code(
+    "user_running_jobs", "Throttled: too many running jobs", "throttle", "nobody",
+    "Wait: more jobs are made as running ones of the user or the working group end.", severity="info",
+)  # fmt: skip
+USER_QUEUED_JOBS: Final = _code(
+    "user_queued_jobs", "Throttled: too many queued jobs", "throttle", "nobody",
+    "Wait: more jobs are made as queued ones of the user or the working group start.", severity="info",
+)  # fmt: skip
+USER_RUNNING_CORES: Final = _code(
+    "user_running_cores", "Throttled: too many running cores", "throttle", "nobody",
+    "Wait: more jobs are made as running ones of the user or the working group end.", severity="info",
+)  # fmt: skip
+USER_QUEUED_CORES: Final = _code(
+    "user_queued_cores", "Throttled: too many queued cores", "throttle", "nobody",
+    "Wait: more jobs are made as queued ones of the user or the working group start.", severity="info",
+)  # fmt: skip
+CLASS_C_WAITS: Final = _code(
+    "class_c_waits", "Throttled: the share is nearly used up and the task is of class C", "throttle", "nobody",
+    "Wait: users who run less go first; more jobs are made as the user's own running jobs end.", severity="info",
+)  # fmt: skip
+CLASS_B_WAITS: Final = _code(
+    "class_b_waits", "Throttled: the share is nearly used up and the task is of class B", "throttle", "nobody",
+    "Wait: users who run less go first; more jobs are made as the user's own running jobs end.", severity="info",
+)  # fmt: skip
+CLASS_A_WAITS: Final = _code(
+    "class_a_waits", "Throttled: the share is used up and the task is of class A", "throttle", "nobody",
+    "Wait until the share is used less; users with very few running jobs go on.", severity="info",
+)  # fmt: skip
+OVER_QUOTA: Final = _code(
+    "over_quota", "Disk quota exceeded", "throttle", "user",
+    "Delete datasets that are not needed any more, or ask for a larger quota.", severity="error",
+)  # fmt: skip
+NEAR_QUOTA: Final = _code(
+    "near_quota", "Close to the disk quota", "throttle", "user",
+    "Only merging goes on: delete datasets that are not needed any more, or ask for a larger quota.",
+)  # fmt: skip
+QUOTA_UNKNOWN: Final = _code(
+    "quota_unknown", "Disk quota could not be checked", "throttle", "expert",
+    "See whether data management answers; the task is tried again by itself.",
+)  # fmt: skip
 GENERATION_OFF: Final = _code(
     "generation_off", "Making of jobs is switched off", "throttle", "expert",
     "Wait until JOB_SUBMISSION is set to true again for the organisation.",
