@@ -77,6 +77,205 @@ QUEUE_FULL: Final = _code(
     "Wait: jobs are made as the site starts those that are queued.", severity="info",
 )  # fmt: skip
 
+# Candidates, before any rule is asked.
+TEST_QUEUE: Final = _code(
+    "test_queue", "Queue for tests", "policy", "nobody",
+    "Queues with test in their name get no production; name the queue as the task's only site to use it.", severity="info",
+)  # fmt: skip
+OTHER_KIND: Final = _code(
+    "other_kind", "Takes another kind of jobs", "policy", "expert",
+    "The queue takes either production or analysis; set its type to unified for both.", severity="info",
+)  # fmt: skip
+OTHER_CLOUD: Final = _code(
+    "other_cloud", "In another cloud", "policy", "user",
+    "Take the cloud out of the task to let it run everywhere.",
+)  # fmt: skip
+TAKEN_BACK: Final = _code(
+    "taken_back", "Work was taken back from there", "policy", "nobody",
+    "Jobs of this work waited too long at the queue; other queues are tried first.", severity="info",
+)  # fmt: skip
+
+NUCLEUS_NOT_WRITABLE: Final = _code(
+    "nucleus_not_writable", "The nucleus takes no files", "network", "site",
+    "Wait until the storage of the nucleus can be written from outside again, or choose another nucleus.",
+)  # fmt: skip
+LINKS_FULL: Final = _code(
+    "links_full", "Too many files wait for the nucleus", "network", "nobody",
+    "Wait: outputs are on their way to the nucleus; NQUEUED_NUC_CAP_FOR_JOBS says how many may.", severity="info",
+)  # fmt: skip
+LINK_BLOCKED: Final = _code(
+    "link_blocked", "The link to the nucleus is blocked", "network", "expert",
+    "See why the link is closed in the network's table; its closeness is -1.",
+)  # fmt: skip
+LINK_FULL: Final = _code(
+    "link_full", "Too many files wait on the link", "network", "nobody",
+    "Wait: outputs are on their way; NQUEUED_SAT_CAP says how many may wait on a link.", severity="info",
+)  # fmt: skip
+SLOW_NETWORK: Final = _code(
+    "slow_network", "Network too slow for express work", "network", "nobody",
+    "Express tasks use only queues with a good link; wait, or lower NW_THRESHOLD.", severity="info",
+)  # fmt: skip
+NO_CONNECTIVITY: Final = _code(
+    "no_connectivity", "Worker nodes lack the connectivity", "network", "user",
+    "Ask for less outbound connectivity, or allow sites whose worker nodes have it.", severity="error",
+)  # fmt: skip
+
+OPPORTUNISTIC: Final = _code(
+    "opportunistic", "Opportunistic queue", "policy", "nobody",
+    "Urgent tasks and scouts do not use queues that may take their slots back; lower the priority to use them.", severity="info",
+)  # fmt: skip
+INACTIVE: Final = _code(
+    "inactive", "Has started nothing for hours", "state", "site",
+    "See why the site starts no jobs although some wait there.",
+)  # fmt: skip
+NO_PILOTS: Final = _code(
+    "no_pilots", "No pilot has called", "state", "site",
+    "See why no pilots of the queue reach the server: the batch system, the factory, or the token.",
+)  # fmt: skip
+ZERO_SHARE: Final = _code(
+    "zero_share", "The queue gives this kind of work no share", "policy", "site",
+    "The queue's fair-share policy leaves this work out; allow other sites, or have the policy changed.",
+)  # fmt: skip
+JUMBO_QUEUE: Final = _code(
+    "jumbo_queue", "Takes jumbo jobs only", "events", "nobody",
+    "The queue is kept for jumbo jobs.", severity="info",
+)  # fmt: skip
+FEW_EVENTS: Final = _code(
+    "few_events", "Too few events are ready for a jumbo job", "events", "nobody",
+    "Wait until more events are ready, or let other queues have them.", severity="info",
+)  # fmt: skip
+NO_EVENT_SERVICE: Final = _code(
+    "no_event_service", "Takes no event service", "events", "site",
+    "Allow sites whose queues take event-service jobs (jobseed es, eshigh or all).",
+)  # fmt: skip
+EVENT_SERVICE_HIGH_ONLY: Final = _code(
+    "event_service_high_only", "Takes urgent event service only", "events", "user",
+    "Raise the priority to 900, or allow other sites.",
+)  # fmt: skip
+EVENT_SERVICE_NEEDS_CORES: Final = _code(
+    "event_service_needs_cores", "Single-core slots take no event service here", "events", "nobody",
+    "Event service runs in slots of several cores of this queue.", severity="info",
+)  # fmt: skip
+EVENT_SERVICE_ONLY: Final = _code(
+    "event_service_only", "Takes event service only", "events", "nobody",
+    "The queue is kept for event service.", severity="info",
+)  # fmt: skip
+
+DISK_IO_BUSY: Final = _code(
+    "disk_io_busy", "The site's disks are busy", "resources", "nobody",
+    "Wait until its running jobs read and write less; maxdiskio of the queue is the limit.", severity="info",
+)  # fmt: skip
+IO_INTENSITY: Final = _code(
+    "io_intensity", "Reads too much for the site", "resources", "site",
+    "Allow other sites, or have max_io_intensity of the queue raised.",
+)  # fmt: skip
+TOO_MANY_CORES: Final = _code(
+    "too_many_cores", "Slots have too many cores", "resources", "user",
+    "Raise maxCoreCount of the task, or allow sites with smaller slots.",
+)  # fmt: skip
+NO_DIRECT_ACCESS: Final = _code(
+    "no_direct_access", "Input cannot be read directly", "data", "user",
+    "Let the task copy its input, or allow sites where it is read from the storage.", severity="error",
+)  # fmt: skip
+STORAGE_FULL: Final = _code(
+    "storage_full", "The site's storage is full", "data", "site",
+    "Wait until space is freed; STORAGE_MIN_FREE_SIZE says how much must be left.",
+)  # fmt: skip
+INPUT_NOT_READABLE: Final = _code(
+    "input_not_readable", "Storage cannot be read locally", "data", "site",
+    "Wait until an input endpoint of the queue can be read again.",
+)  # fmt: skip
+OUTPUT_NOT_WRITABLE: Final = _code(
+    "output_not_writable", "Storage cannot be written locally", "data", "site",
+    "Wait until an output endpoint of the queue can be written again.",
+)  # fmt: skip
+STORAGE_NOT_RECEIVING: Final = _code(
+    "storage_not_receiving", "Storage takes no files from outside", "data", "site",
+    "Wait until an input endpoint of the queue can be written from outside again.",
+)  # fmt: skip
+STORAGE_NOT_SENDING: Final = _code(
+    "storage_not_sending", "Storage sends no files", "data", "site",
+    "Wait until an output endpoint of the queue can be read from outside again.",
+)  # fmt: skip
+SOURCE_NOT_SENDING: Final = _code(
+    "source_not_sending", "No source can send the input", "data", "site",
+    "Wait until a storage with the whole input can be read from outside again.",
+)  # fmt: skip
+TOO_MUCH_INPUT_MISSING: Final = _code(
+    "too_much_input_missing", "Too much input is missing there", "data", "nobody",
+    "Tasks that read much run near their input; SIZE_CUTOFF_TO_MOVE_INPUT and NUM_CUTOFF_TO_MOVE_INPUT limit what is moved.",
+)  # fmt: skip
+INPUT_NOT_LOCAL: Final = _code(
+    "input_not_local", "Uses local input only", "data", "nobody",
+    "The queue never gets input from elsewhere; replicate the input there to use it.", severity="info",
+)  # fmt: skip
+INPUT_IN_DOWNTIME: Final = _code(
+    "input_in_downtime", "The input cannot be reached", "data", "site",
+    "Wait until a storage with the whole input is up again, or replicate the input elsewhere.",
+)  # fmt: skip
+INPUT_INCOMPLETE: Final = _code(
+    "input_incomplete", "The input is complete nowhere", "data", "user",
+    "Replicate the input to one storage, or use a dataset whose files exist.", severity="error",
+)  # fmt: skip
+
+SHORT_FOR_SCOUTS: Final = _code(
+    "short_for_scouts", "Time limit too short for first jobs", "time", "nobody",
+    "Until the first jobs are measured only sites with a day or more are used.", severity="info",
+)  # fmt: skip
+SHORT_FOR_UNKNOWN: Final = _code(
+    "short_for_unknown", "Time limit too short for work of unknown length", "time", "user",
+    "State cpuTime or walltime of the task, or let scouts measure it; until then only sites with a day or more are used.",
+)  # fmt: skip
+TOO_MANY_TRANSFERRING: Final = _code(
+    "too_many_transferring", "Too many outputs are being transferred", "capacity", "nobody",
+    "Wait until outputs of finished jobs have left the site.", severity="info",
+)  # fmt: skip
+NON_PLEDGED: Final = _code(
+    "non_pledged", "Unpledged queue while work is short", "policy", "expert",
+    "WORK_SHORTAGE is set: pledged queues get the work first.", severity="info",
+)  # fmt: skip
+OVER_PLEDGED: Final = _code(
+    "over_pledged", "Runs more than its pledge while work is short", "policy", "expert",
+    "WORK_SHORTAGE is set: queues below their pledge get the work first.", severity="info",
+)  # fmt: skip
+OUTSIDE_NUCLEUS: Final = _code(
+    "outside_nucleus", "Not a queue of the nucleus", "policy", "user",
+    "The task asks to stay at its nucleus (t1Weight -1); take that out to use other sites.",
+)  # fmt: skip
+NOT_BUSIEST_OF_NUCLEUS: Final = _code(
+    "not_busiest_of_nucleus", "Not the first choice at the nucleus", "policy", "nobody",
+    "With t1Weight -1 only the queue that runs most is used.", severity="info",
+)  # fmt: skip
+OUTSIDE_FULL_CHAIN: Final = _code(
+    "outside_full_chain", "The chain of tasks stays at its nucleus", "policy", "user",
+    "Take fullChain out of the task to use other sites.",
+)  # fmt: skip
+FULL_CHAIN_ONLY: Final = _code(
+    "full_chain_only", "Takes whole chains of tasks only", "policy", "nobody",
+    "The queue is kept for chains of tasks that stay there.", severity="info",
+)  # fmt: skip
+
+LOCKED: Final = _code(
+    "locked", "Another broker is looking at the queue", "capacity", "nobody",
+    "Wait: the queue is looked at again in the next pass.", severity="info",
+)  # fmt: skip
+QUEUE_FULL_OF_TYPE: Final = _code(
+    "queue_full_of_type", "Enough jobs of this resource type are queued", "capacity", "nobody",
+    "Wait: jobs are made as the site starts those that are queued.", severity="info",
+)  # fmt: skip
+BOOTSTRAP_ELSEWHERE: Final = _code(
+    "bootstrap_elsewhere", "First jobs go to another part of the queue", "weight", "nobody",
+    "The queue is empty: one kind of its slots gets the first jobs.", severity="info",
+)  # fmt: skip
+BELOW_MIN_WEIGHT: Final = _code(
+    "below_min_weight", "Weight below the least", "weight", "expert",
+    "MIN_WEIGHT says what a queue must weigh to be used.", severity="info",
+)  # fmt: skip
+LOW_WEIGHT: Final = _code(
+    "low_weight", "Others fit better", "weight", "nobody",
+    "Only the best queues get jobs in one round; this one gets its turn when it is among them.", severity="info",
+)  # fmt: skip
+
 THROTTLED_NONE_RUNNING: Final = _code(
     "throttled_none_running", "Throttled: none runs and enough are queued", "throttle", "shifter",
     "See why no site starts jobs of this work queue; more jobs are made as queued ones start to run.",

@@ -76,6 +76,8 @@ class TaskNeeds:
     nucleus          where outputs are gathered; "" is nowhere in particular
     t1_weight        splitRule TW; None is not set
     full_chain       "", only, require, capable
+    ready_events     events of the task that wait to be handed out; asked for jumbo jobs only
+    frozen_s         seconds since the task was put aside; `unchanged_s`: since its primary dataset changed. None: never
     inputs           the input datasets and where they are
     jobs_wanted      how many jobs the work would make now, roughly
     used_sites       sites that have had jobs of the task
@@ -140,7 +142,9 @@ class TaskNeeds:
     prestaging: bool = False
     event_service: bool = False
     jumbo: bool = False
+    ready_events: int = 0
     frozen_s: float | None = None
+    unchanged_s: float | None = None
     inputs: tuple[InputData, ...] = ()
     jobs_wanted: int = 0
     used_sites: tuple[str, ...] = ()

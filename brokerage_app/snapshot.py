@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any, Final
 
 ONLINE: Final = "online"
@@ -167,8 +166,8 @@ class SiteView:
 
     @property
     def any_size(self) -> bool:
-        """Whether jobs of any number of cores (up to `cores`, when that is set) are taken."""
-        return self.cores <= 0 or self.capability == CUT_TO_SIZE
+        """Whether jobs of any number of cores (up to `cores`, when that is set) are taken; pseudo queues have one size."""
+        return self.cores <= 0 or (self.capability == CUT_TO_SIZE and not self.parent)
 
     @property
     def queue(self) -> str:
@@ -178,14 +177,26 @@ class SiteView:
     def counts(self, share: str | None = None, resource_type: str | None = None) -> Counts:
         """Jobs of a share and a resource type; None is all of them."""
         shares = self.jobs.values() if share is None else (self.jobs.get(share) or {},)
-        total = NO_JOBS
-        for by_type in shares:
-            if resource_type is not None:
-                total += by_type.get(resource_type, NO_JOBS)
-            else:
-                for some in by_type.values():
-                    total += some
-        return total
+        found = [
+            one
+            for by_type in shares
+            for type_, one in by_type.items()
+            if resource_type is None or type_ == resource_type
+        ]
+        if len(found) == 1:
+            return found[0]
+        # Written out: this is asked for each queue, and adding pairs of frozen values is four times slower.
+        running = starting = activated = assigned = defined = transferring = waiting = cores = 0
+        for one in found:
+            running += one.running
+            starting += one.starting
+            activated += one.activated
+            assigned += one.assigned
+            defined += one.defined
+            transferring += one.transferring
+            waiting += one.waiting
+            cores += one.running_cores
+        return Counts(running, starting, activated, assigned, defined, transferring, waiting, cores)
 
     def slots_for(self, share: str, resource_type: str | None = None) -> int | None:
         """How many slots the queue is told to have: the share's own, else those for any share; None when not told."""
@@ -279,13 +290,32 @@ class Link:
 NO_LINK: Final = Link()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """The queues of a nucleus, and the storage that others may share with it."""
+
+    queues: frozenset[str]
+    readable: frozenset[str]
+
+    def owns(self, site: SiteView) -> bool:
+        return site.name in self.queues or site.parent in self.queues
+
+    def has(self, site: SiteView) -> bool:
+        """Whether it is one of the queues, or an online one that writes to the storage."""
+        if site.name in self.queues or site.parent in self.queues:
+            return True
+        return site.status == ONLINE and bool(site.outputs) and site.outputs[0] in self.readable
+
+
+@dataclass(frozen=True, slots=True)
 class Grid:
     """All that brokers read of the grid at one moment.
 
     links      by source site, then by destination site
     to_nucleus files that wait for transfer to a site, from everywhere, by activity
     all_tags   the global list of software tags, by which logical names of containers are resolved
+    derived    what was worked out of descriptions of queues and endpoints, kept for the next decision; copies that differ
+               in counts of jobs go on using it
     """
 
     sites: Mapping[str, SiteView] = field(default_factory=dict)
@@ -295,6 +325,7 @@ class Grid:
     to_nucleus: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     all_tags: tuple[Any, ...] = ()
     taken_at: datetime = datetime(2000, 1, 1, tzinfo=UTC)
+    derived: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def link(self, source: str, destination: str) -> Link:
         return self.links.get(source, {}).get(destination, NO_LINK)
@@ -304,18 +335,37 @@ class Grid:
         endpoint = self.endpoints.get(site.outputs[0]) if site.outputs else None
         return (endpoint.site if endpoint is not None else "") or site.site
 
-    @cached_property
-    def _sharing(self) -> dict[str, frozenset[str]]:
-        found = {}
-        for nucleus in self.nuclei.values():
-            own, first = set(nucleus.queues), next((self.sites[q] for q in nucleus.queues if q in self.sites), None)
-            readable = set(first.inputs) if first is not None else set()
-            sharing = {
-                s.name for s in self.sites.values() if s.status == ONLINE and s.outputs and s.outputs[0] in readable
-            }
-            found[nucleus.name] = frozenset(own | sharing)
-        return found
+    def with_jobs(
+        self, name: str, count: int, *, share: str = "", resource_type: str = "", activated: bool = True
+    ) -> Grid:
+        """The same grid with so many more jobs at a queue. The pseudo queues of one parent have its counts, so all change.
+
+        Raises KeyError for a queue that is not there.
+        """
+        sites = dict(self.sites)
+        for one in self._one_queue(sites[name].queue):
+            sites[one] = sites[one].with_jobs(count, share=share, resource_type=resource_type, activated=activated)
+        return replace(self, sites=sites)
+
+    def _one_queue(self, queue: str) -> list[str]:
+        """Names of the views that show one queue's jobs."""
+        known: dict[str, list[str]] | None = self.derived.get("queues")
+        if known is None:
+            known = {}
+            for site in self.sites.values():
+                known.setdefault(site.queue, []).append(site.name)
+            self.derived["queues"] = known
+        return known[queue]
 
     def belongs_to(self, site: SiteView, nucleus: str) -> bool:
         """Whether a queue is one of the nucleus, or writes to a storage that the nucleus's first queue reads."""
-        return site.name in self._sharing.get(nucleus, ()) or site.queue in self._sharing.get(nucleus, ())
+        return self.nucleus_sharing(nucleus).has(site)
+
+    def nucleus_sharing(self, nucleus: str) -> Sharing:
+        """The queues of a nucleus, worked out once; none of one that is not known."""
+        known: dict[str, Sharing] = self.derived.setdefault("sharing", {})
+        if nucleus not in known:
+            queues = self.nuclei[nucleus].queues if nucleus in self.nuclei else ()
+            first = next((self.sites[queue] for queue in queues if queue in self.sites), None)
+            known[nucleus] = Sharing(frozenset(queues), frozenset(first.inputs if first is not None else ()))
+        return known[nucleus]

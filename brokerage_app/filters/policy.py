@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from brokerage_app import codes
-from brokerage_app.case import Case
+from brokerage_app.case import Case, GridCase
 from brokerage_app.needs import names
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip
+
+OPPORTUNISTIC: Final = -1
+"""What stands for the pledge of a queue that has none."""
 
 
 def preassigned(case: Case, site: SiteView) -> Skip | None:
@@ -31,6 +36,46 @@ def included(case: Case, site: SiteView) -> Skip | None:
     if not needs.included_sites or needs.is_bound_to(site) or names(needs.included_sites, site.name):
         return None
     return Skip(site.name, codes.NOT_INCLUDED, "the task wants only {}", (_listed(needs.included_sites),))
+
+
+def not_taken_back(case: Case, site: SiteView) -> Skip | None:
+    """Work that was taken back from a queue is tried elsewhere first."""
+    avoided = case.needs.avoided_sites
+    if not avoided or (site.name not in avoided and site.queue not in avoided):
+        return None
+    return Skip(site.name, codes.TAKEN_BACK, "jobs of the work were taken back from {}", (site.queue,))
+
+
+def not_opportunistic(case: GridCase, site: SiteView) -> Skip | None:
+    """Urgent work goes to no queue that may take its slots back."""
+    if site.pledged_cores != OPPORTUNISTIC:
+        return None
+    return Skip(
+        site.name, codes.OPPORTUNISTIC, "the queue is opportunistic, the priority is {}{}",
+        (case.needs.priority, ", first jobs of the task" if case.needs.scouting else ""),
+    )  # fmt: skip
+
+
+def within_pledge(case: GridCase, site: SiteView) -> Skip | None:
+    """While work is short: only queues with a pledge that they do not exceed."""
+    pledge = site.pledged_cores
+    if not pledge:
+        return None
+    if pledge == OPPORTUNISTIC:
+        return Skip(site.name, codes.NON_PLEDGED, "the queue has no pledge while work is short")
+    cores = case.totals(site).running_cores
+    if cores <= pledge:
+        return None
+    return Skip(site.name, codes.OVER_PLEDGED, "{} cores are pledged, {} run", (pledge, cores))
+
+
+def at_nucleus(case: GridCase, site: SiteView) -> Skip | None:
+    """A task that stays at its nucleus uses its queues, and those that share its storage."""
+    if case.is_of_nucleus(site):
+        return None
+    return Skip(
+        site.name, codes.OUTSIDE_NUCLEUS, "the task stays at {}, the queue is of {}", (case.needs.nucleus, site.site)
+    )
 
 
 def _listed(patterns: tuple[str, ...], most: int = 5) -> str:

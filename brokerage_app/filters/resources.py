@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from brokerage_app import codes
-from brokerage_app.case import Case
+from brokerage_app.case import Case, GridCase
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip
+
+SEVERAL: Final = 2
 
 
 def cores(case: Case, site: SiteView) -> Skip | None:
@@ -73,3 +77,38 @@ def scratch_disk(case: Case, site: SiteView) -> Skip | None:
     if not site.work_dir_mb or need <= site.work_dir_mb:
         return None
     return Skip(site.name, codes.SCRATCH_DISK, "needs {} MB, the site gives {} MB", (need, site.work_dir_mb))
+
+
+def core_mode(case: GridCase, site: SiteView) -> Skip | None:
+    """Jobs of several cores run in slots of several, of whatever number; jobs of one in slots of one.
+
+    How many cores a job gets is then the site's choice. Queues that state no number, or cut slots to size, take both.
+    """
+    if case.several:
+        if site.cores > 1 or site.cores <= 0:
+            return None
+        needs = case.needs.cores or SEVERAL
+        return Skip(site.name, codes.TOO_FEW_CORES, "needs {} cores, the site gives {}", (needs, site.cores))
+    if site.cores <= 1 or site.any_size:
+        return None
+    return Skip(site.name, codes.MULTI_CORE_ONLY, "needs {} core, the site's slots have {}", (1, site.cores))
+
+
+def max_cores(case: Case, site: SiteView) -> Skip | None:
+    """Slots have no more cores than the task can use."""
+    most = case.needs.max_cores
+    if site.cores <= most or site.any_size:
+        return None
+    return Skip(
+        site.name, codes.TOO_MANY_CORES, "at most {} cores are wanted, the site's slots have {}", (most, site.cores)
+    )
+
+
+def io_intensity(case: Case, site: SiteView) -> Skip | None:
+    """A task reads and writes no more than the queue bears."""
+    need = case.needs.io_intensity
+    if not site.max_io_intensity or need is None or need <= site.max_io_intensity:
+        return None
+    return Skip(
+        site.name, codes.IO_INTENSITY, "reads and writes {} kB/s, the site takes {}", (need, site.max_io_intensity)
+    )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from brokerage_app import codes
-from brokerage_app.case import Case
-from brokerage_app.snapshot import BROKEROFF, ONLINE, TEST, SiteView
+from brokerage_app.case import Case, GridCase
+from brokerage_app.snapshot import BROKEROFF, ONLINE, STANDBY, TEST, SiteView
 from brokerage_app.verdict import Skip
+
+HOUR_S: Final = 3600
+INACTIVE_AFTER_S: Final = 2 * HOUR_S
 
 
 def online(case: Case, site: SiteView) -> Skip | None:
@@ -21,3 +26,32 @@ def online(case: Case, site: SiteView) -> Skip | None:
         return Skip(site.name, codes.SITE_TEST_ONLY, "the site takes label test only, the task has {}", (needs.label,))
     code = codes.SITE_BROKEROFF if site.status == BROKEROFF else codes.SITE_OFFLINE
     return Skip(site.name, code, "the site's status is {}", (site.status,))
+
+
+def online_or_standby(case: Case, site: SiteView) -> Skip | None:
+    """As `online`, and queues that stand by for more work."""
+    return None if site.status == STANDBY else online(case, site)
+
+
+def active(case: GridCase, site: SiteView) -> Skip | None:
+    """A queue that has started nothing for two hours while jobs wait there gets no work that is urgent."""
+    since = site.last_start_s
+    if since is None or since <= INACTIVE_AFTER_S:
+        return None
+    counts = case.totals(site)
+    waiting = counts.activated + counts.starting
+    if not waiting:
+        return None
+    return Skip(
+        site.name, codes.INACTIVE, "a start within {:.0f} h is asked, the last was {:.1f} h ago; {} jobs wait",
+        (INACTIVE_AFTER_S / HOUR_S, since / HOUR_S, waiting),
+    )  # fmt: skip
+
+
+def has_pilots(case: GridCase, site: SiteView) -> Skip | None:
+    """Pilots have called in the last three hours, or the queue is told how many slots it has."""
+    if site.pilots_3h != 0 or site.slots_for(case.share) is not None:
+        return None
+    if case.needs.jumbo and site.jumbo:
+        return None
+    return Skip(site.name, codes.NO_PILOTS, "needs {} call of a pilot, there were {} in 3 h", (1, 0))

@@ -1,0 +1,67 @@
+"""Rules on storage and on where the input lies."""
+
+from __future__ import annotations
+
+from brokerage_app import codes
+from brokerage_app.case import GridCase
+from brokerage_app.snapshot import SiteView
+from brokerage_app.verdict import Skip
+
+
+def storage_space(case: GridCase, site: SiteView) -> Skip | None:
+    """The default output endpoint has space left; not asked where that is not known."""
+    storage = case.storage(site)
+    if storage.output_gb is None or storage.output_gb >= case.min_free_gb:
+        return None
+    return Skip(
+        site.name, codes.STORAGE_FULL, "{:.0f} GB must be free, {:.0f} GB are at {}",
+        (case.min_free_gb, storage.output_gb, storage.output),
+    )  # fmt: skip
+
+
+def direct_access(case: GridCase, site: SiteView) -> Skip | None:
+    """A task that only reads directly needs a queue that does."""
+    if site.direct_io or site.direct_io_only:
+        return None
+    return Skip(site.name, codes.NO_DIRECT_ACCESS, "the task reads directly only, the site copies its input")
+
+
+def storage_up(case: GridCase, site: SiteView) -> Skip | None:
+    """The activities that jobs need are up at one endpoint at least.
+
+    Reading and writing from within are needed everywhere; to take input from outside where the queue is a satellite
+    or lacks input; to send outputs from satellites.
+    """
+    storage = case.storage(site)
+    if not storage.read_lan:
+        return Skip(site.name, codes.INPUT_NOT_READABLE, "read_lan is down at {}", (_named(storage.inputs),))
+    if not storage.write_lan:
+        return Skip(site.name, codes.OUTPUT_NOT_WRITABLE, "write_lan is down at {}", (_named(site.outputs),))
+    satellite = case.is_satellite(site)
+    if not storage.write_wan and (satellite or _lacks_input(case, site)):
+        return Skip(site.name, codes.STORAGE_NOT_RECEIVING, "write_wan is down at {}", (_named(storage.inputs),))
+    if satellite and not storage.read_wan:
+        return Skip(site.name, codes.STORAGE_NOT_SENDING, "read_wan is down at {}", (_named(site.outputs),))
+    return None
+
+
+def _lacks_input(case: GridCase, site: SiteView) -> bool:
+    return case.inputs.files > 0 and case.inputs.at(case.storage(site).inputs).any_files < case.inputs.files
+
+
+def local_data_only(case: GridCase, site: SiteView) -> Skip | None:
+    """A queue that never gets input from elsewhere has all of it."""
+    if not site.only_local_data:
+        return None
+    here, inputs = case.inputs.at(case.storage(site).inputs), case.inputs
+    if here.disk_files >= inputs.files and here.disk_mb >= inputs.size_mb:
+        return None
+    return Skip(
+        site.name, codes.INPUT_NOT_LOCAL, "{} files are read, {} are there ({:.0f} of {:.0f} MB)",
+        (inputs.files, here.disk_files, here.disk_mb, inputs.size_mb),
+    )  # fmt: skip
+
+
+def _named(endpoints: tuple[str, ...], most: int = 5) -> str:
+    shown = ", ".join(endpoints[:most])
+    return f"{shown} and {len(endpoints) - most} more" if len(endpoints) > most else shown
