@@ -8,7 +8,15 @@ from django import forms
 from django.contrib import admin
 
 from brokerage_app import admin_configuration  # noqa: F401 - it registers the configuration
-from brokerage_app.models import Queue, ResourceType, StorageEndpoint, VerdictRecord, WorkQueue
+from brokerage_app.models import (
+    GridSnapshot,
+    Queue,
+    ResourceType,
+    StorageEndpoint,
+    VerdictCount,
+    VerdictRecord,
+    WorkQueue,
+)
 from jedisite.admin_base import AuditedAdmin, LargeTableAdmin
 from jedisite.admin_filters import days, exact
 
@@ -153,9 +161,28 @@ class WorkQueueAdmin(AuditedAdmin):
 
 @admin.register(VerdictRecord)
 class VerdictAdmin(LargeTableAdmin):
-    long_columns = ("chosen", "skipped")
-    list_display = ["id", "task_id", "at", "kind", "sentence"]
+    long_columns = ("chosen", "skipped", "reasons", "needs", "facts")
+    list_display = ["id", "task_id", "at", "repeats", "kind", "broker", "share", "code", "sentence"]
     list_filter = [exact("task_id", "task")]
     search_fields = ["task_id__exact", "id__exact"]
     search_help_text = "Number of a task, or of a verdict."
+    ordering = ["-id"]
+
+
+@admin.register(VerdictCount)
+class VerdictCountAdmin(LargeTableAdmin):
+    list_display = ["id", "day", "site", "share", "kind", "code", "decisions"]
+    list_filter = [exact("site", "site")]
+    search_fields = ["site__exact", "id__exact"]
+    search_help_text = "Name of a site, or number of a count."
+    ordering = ["-id"]
+
+
+@admin.register(GridSnapshot)
+class GridSnapshotAdmin(LargeTableAdmin):
+    exclude = ["body"]
+    list_display = ["id", "at", "sites"]
+    list_filter = [days("at")]
+    search_fields = ["id__exact"]
+    search_help_text = "Number of a snapshot."
     ordering = ["-id"]

@@ -14,3 +14,6 @@ class BrokerageConfig(AppConfig):
 
         for signal in (post_save, post_delete):
             signal.connect(forget_after_change, sender=GdpConfig)
+        from brokerage_app import verdict_agent
+
+        verdict_agent.register()

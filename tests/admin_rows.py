@@ -77,6 +77,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     ),
     brokerage.GdpConfig: lambda n: brokerage.GdpConfig.objects.create(
         app="jedi", component="jobbroker", key=f"MIN_WEIGHT_{n}", value="1", type="float"
+    brokerage.GridSnapshot: lambda n: brokerage.GridSnapshot.objects.create(sites=n, body=b"x"),
+    brokerage.VerdictCount: lambda n: brokerage.VerdictCount.objects.create(
+        day="2026-01-01", kind="job", share="X", site=f"S{n}", code="low_memory", decisions=n
     ),
     brokerage.VerdictRecord: lambda n: brokerage.VerdictRecord.objects.create(
         task_id=FIRST + n, chosen=[["S", 1.0]], skipped=[["T", "low_memory", "needs more"]], sentence="1 of 2 sites."

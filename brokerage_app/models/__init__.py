@@ -1,6 +1,15 @@
 from brokerage_app.models.config import GdpConfig
 from brokerage_app.models.queue import WorkQueue
 from brokerage_app.models.site import Queue, ResourceType, StorageEndpoint
-from brokerage_app.models.verdict import VerdictRecord
+from brokerage_app.models.verdict import GridSnapshot, VerdictCount, VerdictRecord
 
-__all__ = ["GdpConfig", "Queue", "ResourceType", "StorageEndpoint", "VerdictRecord", "WorkQueue"]
+__all__ = [
+    "GdpConfig",
+    "GridSnapshot",
+    "Queue",
+    "ResourceType",
+    "StorageEndpoint",
+    "VerdictCount",
+    "VerdictRecord",
+    "WorkQueue",
+]

@@ -7,6 +7,8 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
+from brokerage_app import records
+from brokerage_app.case import grid_of
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Verdict
 from jedisite import refusals
@@ -15,7 +17,7 @@ from tasks_app import moves
 from tasks_app.generating import prepro
 from tasks_app.generating.buildstep import BadBuildError
 from tasks_app.generating.sites import load_sites
-from tasks_app.generating.work import Turn, generate, keep_verdict
+from tasks_app.generating.work import Turn, generate
 from tasks_app.models import Task
 from tasks_app.params.placeholders import UnresolvedPlaceholder
 from tasks_app.states import TASK_GENERATING, TaskStatus
@@ -41,11 +43,12 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     if not claimed and not first:
         return Pass()
     sites = {site.name: site for site in load_sites()}
+    snapshots = records.Snapshots(grid_of(sites))
     made, more = prepro.generate(first, sites, timezone.now()), len(claimed) == tasks
 
     def work(task_id: int, fence: int) -> None:
         nonlocal made, more
-        turn = _turn(task_id, fence, sites, jobs_a_task)
+        turn = _turn(task_id, fence, sites, jobs_a_task, snapshots)
         if turn is not None:
             made += turn.jobs
             more = more or (turn.jobs > 0 and turn.input_left and bool(turn.verdict.chosen))
@@ -54,7 +57,9 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     return Pass(made, f"{made} jobs of {len(claimed)} tasks", more)
 
 
-def _turn(task_id: int, fence: int, sites: dict[str, SiteView], jobs_a_task: int) -> Turn | None:
+def _turn(
+    task_id: int, fence: int, sites: dict[str, SiteView], jobs_a_task: int, snapshots: records.Snapshots
+) -> Turn | None:
     task = Task.objects.select_related("job_params_template").get(pk=task_id)
     try:
         turn = generate(task, fence, sites, timezone.now(), max_jobs=jobs_a_task)
@@ -64,8 +69,17 @@ def _turn(task_id: int, fence: int, sites: dict[str, SiteView], jobs_a_task: int
     except UnresolvedPlaceholder as exc:
         moves.break_task(task_id, fence, by=ME, reason=f"the parameters of a job cannot be made: {exc}")
         return None
+    _keep(task_id, turn, snapshots)
     _conclude(task, fence, turn)
     return turn
+
+
+def _keep(task_id: int, turn: Turn, snapshots: records.Snapshots) -> None:
+    """Keep what was decided: that no site takes files of more memory, or where jobs could go."""
+    unplaced = next(iter(turn.unplaced.values()), None) if not turn.jobs else None
+    decided = unplaced or turn.first
+    if decided is not None:
+        records.keep(records.Decided(task_id, decided, turn.needs, snapshots=snapshots))
 
 
 def _conclude(task: Task, fence: int, turn: Turn) -> None:
@@ -91,7 +105,6 @@ def _conclude(task: Task, fence: int, turn: Turn) -> None:
         moves.set_aside(task.id, fence, by=ME, reason=turn.waits_for, wait=wait)
         return
     if unplaced:
-        keep_verdict(task.id, next(iter(turn.unplaced.values())))
         if all(map(_only_full, turn.unplaced.values())):
             moves.release_task(task.id, fence, wait=FULL_WAIT, note=unplaced)
         else:
@@ -101,7 +114,6 @@ def _conclude(task: Task, fence: int, turn: Turn) -> None:
         # Sites would take jobs, but what is left does not fill one yet: more files are to come.
         moves.release_task(task.id, fence, wait=FULL_WAIT)
         return
-    keep_verdict(task.id, turn.verdict)
     if _only_full(turn.verdict):
         note = turn.verdict.sentence()
         moves.release_task(task.id, fence, wait=FULL_WAIT, note=note if note != task.error_dialog else None)

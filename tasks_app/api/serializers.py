@@ -71,7 +71,8 @@ class ProgressSerializer(serializers.Serializer[Any]):
 
 
 class VerdictSerializer(serializers.ModelSerializer[VerdictRecord]):
-    """What the broker last said of the task; `skipped` has [site, code, sentence] of each site that was left out."""
+    """What the broker last said of the task; `skipped` has [site, code, sentence, numbers] of each site that was left out,
+    `chosen` [site, weight, factors] of those that may get jobs."""
 
     class Meta:
         model = VerdictRecord

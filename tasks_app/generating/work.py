@@ -10,11 +10,10 @@ from typing import Any
 import psycopg
 from django.conf import settings
 from django.db import transaction
-from django.db.models.functions import Now
 
 from brokerage_app.brokers import generic
 from brokerage_app.filters.capacity import room_at
-from brokerage_app.models import VerdictRecord
+from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Verdict
 from jedisite.sql import hot_cursor
@@ -55,6 +54,9 @@ class Turn:
     unread: str = ""
     scouting: bool = False
     """Whether the jobs are scouts."""
+    needs: TaskNeeds | None = None
+    first: Verdict | None = None
+    """What the broker said before jobs were made, and of what needs; None when it was not asked."""
 
 
 def masters_with_work(task_id: int) -> list[Dataset]:
@@ -86,7 +88,10 @@ def generate(
                 break
     verdict = making.verdict(work.needs.memory_mb)
     left = bool(masters_with_work(task.id))
-    return Turn(making.jobs, left, verdict, making.waits_for, making.unplaced, scouting=work.scouting)
+    return Turn(
+        making.jobs, left, verdict, making.waits_for, making.unplaced, scouting=work.scouting, needs=work.needs,
+        first=making.first or verdict,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,7 @@ class Making:
     jobs: int = 0
     waits_for: str = ""
     unplaced: dict[int, Verdict] = field(default_factory=dict)
+    first: Verdict | None = None
 
     def verdict(self, memory_mb: int) -> Verdict:
         """The broker's word on jobs that want that memory, as the sites are filled now."""
@@ -148,6 +154,8 @@ class Making:
     def _level(self, memory_mb: int) -> _Level | None:
         """The sites for jobs of that memory; None, and noted unless it is the task's own, when there is none."""
         verdict = self.verdict(memory_mb)
+        if self.first is None:
+            self.first = verdict
         if verdict.chosen:
             # By name, so that ties go by name.
             sites = [self.sites[name] for name in sorted(choice.site for choice in verdict.chosen)]
@@ -265,22 +273,3 @@ def _of_level(files: Sequence[InputFile], memory_mb: int, least: int) -> Sequenc
     if memory_mb == least and not any(file.memory > least for file in files):
         return files
     return [file for file in files if max(file.memory, least) == memory_mb]
-
-
-KEPT_VERDICTS = 3
-
-
-def keep_verdict(task_id: int, verdict: Verdict) -> None:
-    """Keep a verdict for people to read, if it says something new; of each task the last few."""
-    latest = VerdictRecord.objects.filter(task_id=task_id).order_by("-id").first()
-    if latest is not None and latest.sentence == verdict.sentence():
-        VerdictRecord.objects.filter(pk=latest.id).update(at=Now())
-        return
-    record = VerdictRecord.objects.create(
-        task_id=task_id,
-        chosen=[[c.site, c.weight] for c in verdict.chosen],
-        skipped=[[s.site, s.code, s.detail] for s in verdict.skipped],
-        sentence=verdict.sentence(),
-    )
-    old = VerdictRecord.objects.filter(task_id=task_id, id__lt=record.id).order_by("-id").values_list("id", flat=True)
-    VerdictRecord.objects.filter(id__in=list(old[KEPT_VERDICTS - 1 :])).delete()

@@ -124,7 +124,7 @@ def test_a_task_that_no_site_can_take_waits_with_a_sentence_and_a_verdict_and_is
     made = until_generated(ramCount=16_000)
     assert status(made) == "pending"
     verdict = VerdictRecord.objects.get(task_id=made)
-    assert [(site, code) for site, code, _ in verdict.skipped] == [(SITE, "low_memory")]
+    assert [(site, code) for site, code, *_ in verdict.skipped] == [(SITE, "low_memory")]
     assert task(made).error_dialog == verdict.sentence
     assert task(made).frozen_time is not None
     Queue.objects.update(max_memory_mb=32_000)
