@@ -77,6 +77,7 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     ),
     brokerage.GdpConfig: lambda n: brokerage.GdpConfig.objects.create(
         app="jedi", component="jobbroker", key=f"MIN_WEIGHT_{n}", value="1", type="float"
+    ),
     brokerage.GridSnapshot: lambda n: brokerage.GridSnapshot.objects.create(sites=n, body=b"x"),
     brokerage.VerdictCount: lambda n: brokerage.VerdictCount.objects.create(
         day="2026-01-01", kind="job", share="X", site=f"S{n}", code="low_memory", decisions=n
