@@ -72,6 +72,35 @@ LONG_WALLTIME: Final = _code(
     "Make longer jobs, or allow sites without a lower limit on time.",
 )  # fmt: skip
 
+BAD_ARCHITECTURE: Final = _code(
+    "bad_architecture", "The architecture cannot be understood", "software", "user",
+    "Mend the task's architecture as the sentence says, and submit it again.", severity="error",
+)  # fmt: skip
+NO_RELEASE: Final = _code(
+    "no_release", "Release or cache is not installed", "software", "site",
+    "Use a release or a container that more sites have, or ask the site to publish it.",
+)  # fmt: skip
+NO_PLATFORM: Final = _code(
+    "no_platform", "No platform matches", "software", "user",
+    "Widen the expression that stands for the software platform, or name one that the site publishes.",
+)  # fmt: skip
+NO_CONTAINER: Final = _code(
+    "no_container", "Container is not available", "software", "user",
+    "Use an image under a path that the site allows, or one that is published as a tag.",
+)  # fmt: skip
+NO_CPU: Final = _code(
+    "no_cpu", "No such CPU", "software", "user",
+    "Ask for a CPU that more sites have, or ask the site to publish its CPUs.",
+)  # fmt: skip
+NO_GPU: Final = _code(
+    "no_gpu", "No such GPU", "software", "user",
+    "Ask for less of the GPU (vendor, model, memory, versions), or allow sites that have it.",
+)  # fmt: skip
+HARDWARE_RESERVED: Final = _code(
+    "hardware_reserved", "Site is kept for other hardware requests", "software", "nobody",
+    "The site takes only tasks that ask for its special hardware; nothing needs to be done.", severity="info",
+)  # fmt: skip
+
 QUEUE_FULL: Final = _code(
     "queue_full", "Enough jobs are queued already", "capacity", "nobody",
     "Wait: jobs are made as the site starts those that are queued.", severity="info",

@@ -1,0 +1,22 @@
+"""What a formula answers when a site will not do: a code, a sentence with room for values, and the values.
+
+The formulas of this room know nothing of sites and tasks; whoever asks them (a filter of a broker) knows the names.
+The sentence is put together only when somebody reads it, since most refusals are only counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """`says` has one `{}` for each of `values`; the code is registered in `brokerage_app/codes.py`."""
+
+    code: str
+    says: str
+    values: tuple[object, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        return self.says.format(*self.values)
