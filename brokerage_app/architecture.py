@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from brokerage_app import versions
@@ -50,9 +50,13 @@ class Condition:
 
     operator: Operator
     text: str
+    _version: versions.Version = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_version", versions.parse(self.text))
 
     def holds(self, version: versions.Version) -> bool:
-        return versions.compare(version, self.operator, versions.parse(self.text))
+        return versions.compare(version, self.operator, self._version)
 
     def __str__(self) -> str:
         return f"{self.operator}{self.text}"
@@ -67,6 +71,7 @@ class GpuSpec:
     version            of the CUDA toolkit
     driver_version     of the kernel driver
     microarchitectures names of generations, one of which must be there; empty asks nothing
+    conditions         those of vram, version and driver_version that are asked, by name
     """
 
     vendor: str = ANY
@@ -76,15 +81,20 @@ class GpuSpec:
     version: Condition | None = None
     driver_version: Condition | None = None
     microarchitectures: tuple[str, ...] = ()
+    conditions: tuple[tuple[str, Condition], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found = ((name, getattr(self, name)) for name in _CONDITIONS)
+        object.__setattr__(self, "conditions", tuple((name, value) for name, value in found if value is not None))
 
     @property
     def asks_attributes(self) -> bool:
         """Whether anything is asked beyond "some GPU"."""
-        return self != GpuSpec()
+        return bool(self.vendor != ANY or self.model != ANY or self.conditions or self.microarchitectures)
 
     def __str__(self) -> str:
         parts = [f"vendor {self.vendor}", f"model {'other than ' if self.excludes_model else ''}{self.model}"]
-        parts += [f"{name} {value}" for name in _CONDITIONS if (value := getattr(self, name)) is not None]
+        parts += [f"{name} {value}" for name, value in self.conditions]
         if self.microarchitectures:
             parts.append(f"microarchitecture {' or '.join(self.microarchitectures)}")
         return ", ".join(part for part in parts if not part.endswith(f" {ANY}")) or "any"
@@ -165,7 +175,7 @@ def _alternatives(text: str) -> tuple[CpuSpec, ...]:
 
 
 def _cpu_from_text(text: str) -> CpuSpec:
-    arch, vendor, instr = (_split_outside(text, "-", 2) + [ANY, ANY])[:3]
+    arch, vendor, instr = [*_split_outside(text, "-", 2), ANY, ANY][:3]
     return CpuSpec(arch or ANY, vendor or ANY, instr or ANY)
 
 
@@ -181,7 +191,8 @@ def _closes(text: str) -> int:
 
 def _split_outside(text: str, sign: str, most: int = -1) -> list[str]:
     """The text cut at `sign`, at most `most` times, but not inside brackets."""
-    parts, start, depth = [], 0, 0
+    parts: list[str] = []
+    start = depth = 0
     for at, char in enumerate(text):
         depth += (char == "(") - (char == ")")
         if char == sign and depth <= 0 and len(parts) != most:
@@ -258,7 +269,9 @@ def _gpu_from_json(spec: object) -> GpuSpec:
 def _condition_of_text(key: str, value: object) -> Condition:
     match = _CONDITION.match(value.strip()) if isinstance(value, str) else None
     if match is None:
-        raise ArchitectureError(f"gpu_spec.{key}: expected an operator and a number such as >=12.0, got {_shown(value)}")
+        raise ArchitectureError(
+            f"gpu_spec.{key}: expected an operator and a number such as >=12.0, got {_shown(value)}"
+        )
     return _condition(f"gpu_spec.{key}", *match.groups())
 
 

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from brokerage_app import codes, versions
-from brokerage_app.architecture import ANY, Condition, CpuSpec, GpuSpec
+from brokerage_app import codes
+from brokerage_app.architecture import ANY, CpuSpec, GpuSpec
 from brokerage_app.patterns import PatternError, fully_matches, starts_with
-from brokerage_app.refused import Refused
+from brokerage_app.refused import Listed, Refused
+from brokerage_app.versions import Version, parse
 
 EXCLUSIVE: Final = "excl"
 _WILDCARDS: Final = frozenset({"any", ""})
@@ -37,7 +38,10 @@ class CpuPart:
 
 @dataclass(frozen=True, slots=True)
 class GpuRow:
-    """GPUs of one kind that pilots saw on nodes of a queue. `version` is of the CUDA toolkit; None: not known."""
+    """GPUs of one kind that pilots saw on nodes of a queue. `version` is of the CUDA toolkit; None: not known.
+
+    `versions` are vram, version and driver_version made ready for comparison.
+    """
 
     vendor: str = ""
     model: str = ""
@@ -45,7 +49,7 @@ class GpuRow:
     microarchitecture: str = ""
     version: str | None = None
     driver_version: str | None = None
-    _versions: Mapping[str, versions.Version] = field(init=False, repr=False, compare=False)
+    versions: Mapping[str, Version] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         texts = {
@@ -53,12 +57,7 @@ class GpuRow:
             "version": self.version,
             "driver_version": self.driver_version,
         }
-        parsed = {name: None if text is None else versions.parse(text) for name, text in texts.items()}
-        object.__setattr__(self, "_versions", parsed)
-
-    def satisfies(self, name: str, condition: Condition) -> bool:
-        """Whether a condition on `vram`, `version` or `driver_version` holds; not for a value that is not known."""
-        return condition.holds(self._versions[name])
+        object.__setattr__(self, "versions", {name: text and parse(text) for name, text in texts.items()})
 
     def value(self, name: str) -> object:
         value = self.vram_mb if name == "vram" else getattr(self, name)
@@ -122,7 +121,9 @@ def accepts(
     they are not: a task that says nothing of hardware runs at sites that say nothing of it.
     """
     if hardware.cpu_exclusive and not cpu_specs:
-        return Refused(codes.HARDWARE_RESERVED, "asks for no CPU; the site is kept for tasks that ask for {}", (hardware.cpu,))
+        return Refused(
+            codes.HARDWARE_RESERVED, "asks for no CPU; the site is kept for tasks that ask for {}", (hardware.cpu,)
+        )
     if hardware.gpu_exclusive and gpu_spec is None:
         says = "asks for no GPU; the site is kept for tasks that ask for one of its {} kinds of GPU"
         return Refused(codes.HARDWARE_RESERVED, says, (len(hardware.gpu_rows),))
@@ -136,13 +137,14 @@ def accepts(
 def cpu_accepts(specs: tuple[CpuSpec, ...], part: CpuPart | None) -> Refused | None:
     """None when one of the alternatives will do at a queue that publishes `part`."""
     if part is None:
-        return Refused(codes.NO_CPU, "asks for CPU {}; the site publishes no CPU", (_alternatives(specs),))
+        return Refused(codes.NO_CPU, "asks for CPU {}; the site publishes no CPU", (_Alternatives(specs),))
     try:
-        if any(_cpu_fits(spec, part) for spec in specs):
-            return None
+        for spec in specs:
+            if _cpu_fits(spec, part):
+                return None
     except PatternError as exc:
-        return Refused(codes.BAD_ARCHITECTURE, "{}", (exc,))
-    return Refused(codes.NO_CPU, "asks for CPU {}; the site has {}", (_alternatives(specs), part))
+        return Refused(codes.BAD_ARCHITECTURE, "{}", (str(exc),))
+    return Refused(codes.NO_CPU, "asks for CPU {}; the site has {}", (_Alternatives(specs), part))
 
 
 def _cpu_fits(spec: CpuSpec, part: CpuPart) -> bool:
@@ -181,33 +183,30 @@ def gpu_accepts(spec: GpuSpec, hardware: Hardware) -> Refused | None:
     try:
         return _gpu_refused(spec, rows)
     except PatternError as exc:
-        return Refused(codes.BAD_ARCHITECTURE, "{}", (exc,))
+        return Refused(codes.BAD_ARCHITECTURE, "{}", (str(exc),))
 
 
 def _gpu_refused(spec: GpuSpec, rows: tuple[GpuRow, ...]) -> Refused | None:
-    if spec.vendor != ANY and not any(starts_with(spec.vendor, row.vendor) for row in rows):
+    if spec.vendor != ANY and not any([starts_with(spec.vendor, row.vendor) for row in rows]):
         return _no_gpu("vendor", spec.vendor, [row.vendor for row in rows])
     if spec.model != ANY:
-        found = any(starts_with(spec.model, row.model) for row in rows)
+        found = any([starts_with(spec.model, row.model) for row in rows])
         if found == spec.excludes_model:
             asked = f"other than {spec.model}" if spec.excludes_model else spec.model
             return _no_gpu("model", asked, [row.model for row in rows])
     generations = spec.microarchitectures
-    if generations and not any(row.microarchitecture in generations for row in rows):
+    if generations and not any([row.microarchitecture in generations for row in rows]):
         return _no_gpu("microarchitecture", " or ".join(generations), [row.microarchitecture for row in rows])
-    conditions = (("vram", spec.vram), ("version", spec.version), ("driver_version", spec.driver_version))
-    for name, condition in conditions:
-        if condition is not None and not all(row.satisfies(name, condition) for row in rows):
+    for name, condition in spec.conditions:
+        if not all([condition.holds(row.versions[name]) for row in rows]):
             return _no_gpu(name, condition, [row.value(name) for row in rows])
     return None
 
 
 def _no_gpu(what: str, asked: object, published: list[object] | list[str]) -> Refused:
-    """Rows are named in alphabetical order, so that the sentence does not depend on theirs."""
     what = {"vram": "memory (MB)", "version": "CUDA version", "driver_version": "driver version"}.get(what, what)
-    here = ", ".join(sorted({str(value) for value in published}))
     says = "asks for GPUs of {} {}; the {} kinds at the site have {}"
-    return Refused(codes.NO_GPU, says, (what, asked, len(published), here))
+    return Refused(codes.NO_GPU, says, (what, asked, len(published), Listed(frozenset(map(str, published)))))
 
 
 def platform_preference(level: str, cpu_levels: Iterable[tuple[str, float]]) -> float:
@@ -221,9 +220,13 @@ def _keeps(part: Mapping[str, object]) -> bool:
     return any(isinstance(value, list | tuple) and EXCLUSIVE in value for value in part.values())
 
 
-def _alternatives(specs: tuple[CpuSpec, ...]) -> str:
-    return " or ".join(map(str, specs))
+@dataclass(frozen=True, slots=True)
+class _Alternatives:
+    specs: tuple[CpuSpec, ...]
+
+    def __str__(self) -> str:
+        return " or ".join(map(str, self.specs))
 
 
 def _listed(values: frozenset[str] | None) -> str:
-    return "-" if values is None else " or ".join(sorted(repr(v) if not v else v for v in values)) or "-"
+    return "-" if values is None else " or ".join(sorted(name or "''" for name in values)) or "-"

@@ -2,20 +2,21 @@
 
 A pattern of a task is matched against what hundreds of sites publish, in the middle of a pass. Python's engine goes
 back over its steps, so a short pattern such as `(a+)+b` can take hours on a short text. Such patterns are refused
-by their form: they may not repeat what repeats already, and repeat only a few times in all.
+by their form: they may not repeat what may match in several ways, and all their choices together are bounded.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from functools import lru_cache
 from typing import Final
 
 LONGEST: Final = 256
-MOST_REPEATS: Final = 4
-"""How many of `*`, `+` and `{…}` a pattern may have: the steps of a match grow with this power of the text's length."""
-MOST_OPTIONS: Final = 8
-LONGEST_TEXT: Final = 256
+LONGEST_TEXT: Final = 128
+"""Characters of a published name that are looked at."""
+MOST_WAYS: Final = 1_000_000
+"""In how many ways a pattern may be laid over 64 characters; names of platforms and of GPUs are shorter."""
 _MOST_COUNTED: Final = 100
 _COUNTED: Final = re.compile(r"\{(\d*)(?:,(\d*))?\}")
 
@@ -61,13 +62,14 @@ def starts_with(pattern: str, text: str) -> bool:
 
 def _too_costly(pattern: str) -> str:
     """Why a valid pattern could take too long; empty when it could not."""
-    repeats = options = 0
-    inside = [False]  # for each open group: whether it holds something that may match in several ways
-    group_varies = False  # whether the item just read is a group of that kind
+    repeats, choices = 0, 1
+    bars = [0]  # of each open group
+    varies = [False]  # whether an open group holds something that may match in several ways
+    group_varies = False  # whether the item just read is such a group
     at = 0
     while at < len(pattern):
-        char = pattern[at]
-        step, varies = 1, False
+        char, step, closed_varies = pattern[at], 1, False
+        counted = _COUNTED.match(pattern, at)
         if char == "\\":
             step = 2
             if pattern[at + 1] in "123456789":
@@ -75,35 +77,31 @@ def _too_costly(pattern: str) -> str:
         elif char == "[":
             step = _end_of_set(pattern, at) - at
         elif char == "(":
-            if pattern.startswith("(?", at) and not pattern.startswith("(?:", at):
-                return f"{pattern!r} has a group of the kind '{pattern[at:at + 3]}', and only (…) and (?:…) are allowed"
             step = 3 if pattern.startswith("(?:", at) else 1
-            inside.append(False)
+            if pattern.startswith("(?", at) and step == 1:
+                return f"{pattern!r} has a group {pattern[at : at + 3]!r}, and only (...) and (?:...) are allowed"
+            bars.append(0)
+            varies.append(False)
         elif char == ")":
-            varies = inside.pop()
-            inside[-1] = inside[-1] or varies
+            choices *= 1 + bars.pop()
+            closed_varies = varies.pop()
+            varies[-1] |= closed_varies
         elif char == "|":
-            inside[-1] = True
-        elif char in "*+?" or (counted := _COUNTED.match(pattern, at)) is not None:
-            inside[-1] = True
-            if char == "?":
-                options += 1
-            else:
-                repeats += 1
-                if group_varies:
-                    return f"{pattern!r} repeats what has several ways to match already, which could take too long"
-            if char == "{":
-                assert counted is not None
-                if max(int(n or 0) for n in counted.groups("")) > _MOST_COUNTED:
-                    return f"{pattern!r} counts to more than {_MOST_COUNTED}"
-                step = len(counted[0])
-            if pattern[at + step : at + step + 1] in ("?", "+"):
-                step += 1
-        group_varies = varies
+            bars[-1] += 1
+            varies[-1] = True
+        elif char in "*+?" or counted is not None:
+            if group_varies and char != "?":
+                return f"{pattern!r} repeats what may match in several ways, which could take too long"
+            if counted is not None and max(int(number or 0) for number in counted.groups()) > _MOST_COUNTED:
+                return f"{pattern!r} counts to more than {_MOST_COUNTED}"
+            varies[-1] = True
+            repeats, choices = (repeats, choices * 2) if char == "?" else (repeats + 1, choices)
+            step = len(counted[0]) if counted is not None else 1
+            step += pattern[at + step : at + step + 1] in ("?", "+")
+        group_varies = closed_varies
         at += step
-    if repeats > MOST_REPEATS or options > MOST_OPTIONS:
-        return f"{pattern!r} repeats {repeats} times and has {options} options; {MOST_REPEATS} and {MOST_OPTIONS} are allowed"
-    return ""
+    ways = choices * (1 + bars[0]) * math.comb(64 + repeats, repeats)
+    return f"{pattern!r} could match in {ways} ways, and {MOST_WAYS} are allowed" if ways > MOST_WAYS else ""
 
 
 def _end_of_set(pattern: str, start: int) -> int:

@@ -6,6 +6,7 @@ The sentence is put together only when somebody reads it, since most refusals ar
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -20,3 +21,16 @@ class Refused:
     @property
     def sentence(self) -> str:
         return self.says.format(*self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Names as people read them: in alphabetical order, the first few of many."""
+
+    names: Iterable[str]
+    most: int = 5
+
+    def __str__(self) -> str:
+        found = sorted(set(self.names))
+        more = [f"{len(found) - self.most} more"] if len(found) > self.most else []
+        return ", ".join(found[: self.most] + more) or "none"

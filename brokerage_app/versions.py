@@ -12,7 +12,7 @@ Version = tuple[int, ...] | None
 """None: not a version, or not known; it satisfies no comparison."""
 
 _NUMBERS: Final = re.compile(r"\s*v?(\d{1,18}(?:\.\d{1,18})*)", re.ASCII | re.IGNORECASE)
-_COMPARE: Final[dict[str, Callable[[object, object], bool]]] = {
+_COMPARE: Final[dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]]] = {
     "==": operator.eq, "!=": operator.ne, ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
 }  # fmt: skip
 
