@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django import forms
 from django.contrib import admin
 
-from brokerage_app import admin_configuration  # noqa: F401 - it registers the configuration
+from brokerage_app import (
+    admin_configuration,  # noqa: F401 - it registers the configuration
+    policy,
+)
+from brokerage_app.criteria import ParseError, parse
 from brokerage_app.models import (
+    GlobalShare,
     GridSnapshot,
     Queue,
     ResourceType,
@@ -17,6 +23,8 @@ from brokerage_app.models import (
     VerdictRecord,
     WorkQueue,
 )
+from brokerage_app.shares import Share, faults
+from brokerage_app.workqueues import IS_PARTITION
 from jedisite.admin_base import AuditedAdmin, LargeTableAdmin
 from jedisite.admin_filters import days, exact
 
@@ -140,6 +148,31 @@ class WorkQueueForm(BoundsForm):
             raise forms.ValidationError(f"1 or 0 or empty; this is {value}.")
         return value
 
+    def clean(self) -> dict[str, Any]:
+        values = super().clean()
+        partition, criteria = values.get("partition_id"), values.get("criteria")
+        if partition == IS_PARTITION and criteria:
+            self.add_error("criteria", "A partition has no criteria: give them to its sub queues.")
+        elif criteria:
+            try:
+                parse(criteria, values.get("variables"))
+            except ParseError as exc:
+                self.add_error("criteria", f"{exc}.")
+        if partition not in (None, IS_PARTITION):
+            self._check_partition(partition, values)
+        if partition != IS_PARTITION and self.instance.pk:
+            subs = WorkQueue.objects.filter(partition_id=self.instance.pk).count()
+            if subs:
+                self.add_error("partition_id", f"This is the partition of {subs} queues; it has to stay one (-1).")
+        return values
+
+    def _check_partition(self, partition: int, values: dict[str, Any]) -> None:
+        found = WorkQueue.objects.filter(pk=partition, partition_id=IS_PARTITION).first()
+        if found is None:
+            self.add_error("partition_id", f"No partition has the id {partition}.")
+        elif (found.vo, found.type) != (values.get("vo"), values.get("type")):
+            self.add_error("partition_id", f"{found.name} is a partition of type {found.type} of vo {found.vo}.")
+
 
 @admin.register(WorkQueue)
 class WorkQueueAdmin(AuditedAdmin):
@@ -156,6 +189,58 @@ class WorkQueueAdmin(AuditedAdmin):
         "stretchable": "1: is served first when other queues leave their share unused",
         "criteria": "which tasks belong here, for example: processingType IN (:p1,:p2)",
         "variables": "values for the criteria, for example: p1:evgen,p2:simul",
+    }
+
+
+class GlobalShareForm(BoundsForm):
+    never_negative = ("value",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in GlobalShare.PATTERNS:
+            self.fields[name].strip = False  # type: ignore[attr-defined] # one blank is the group of tasks without one
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean()
+        for name in GlobalShare.PATTERNS:
+            try:
+                re.compile(values.get(name) or "")
+            except re.error as exc:
+                self.add_error(name, f"This is no regular expression: {exc}.")
+        name = values.get("name") or self.instance.pk
+        if name and values.get("parent"):
+            rows = {row.name: row for row in policy.share_rows()}
+            rows[name] = Share(name, 0, values["parent"].pk)
+            fault = faults(list(rows.values())).get(name)
+            if fault:
+                self.add_error("parent", fault)
+        return values
+
+
+@admin.register(GlobalShare)
+class GlobalShareAdmin(AuditedAdmin):
+    form = GlobalShareForm
+    list_display = ["name", "parent", "value", "vo", "prod_source_label", "processing_type", "working_group", "throttled"]
+    list_filter = ["vo", "throttled"]
+    list_select_related = ["parent"]
+    search_fields = ["name", "prod_source_label", "processing_type", "working_group"]
+    ordering = ["queue_id", "name"]
+    fieldsets = [
+        (None, {"fields": ["name", "parent", "value", "vo", "queue_id", "throttled"]}),
+        ("Tasks that belong here", {"fields": list(GlobalShare.PATTERNS)}),
+    ]
+    help_texts = {
+        "name": "name that tasks and jobs refer to; it cannot be changed later",
+        "parent": "share that it is a part of; empty is the first level. Only shares without children have tasks",
+        "value": "weight among the children of its parent",
+        "vo": "virtual organisation whose tasks it takes; empty is every one",
+        "queue_id": "siblings are asked in this order whether a task belongs to them",
+        "throttled": "N: jobs are made without limits; Y or empty: as the throttle says",
+        **dict.fromkeys(
+            GlobalShare.PATTERNS, "regular expression for the beginning of the task's value; empty takes every task"
+        ),
+        "working_group": "regular expression for the beginning of the task's value; a task without a group has one blank",
+        "rtype": "regular expression for the resource type of the first site that the task is bound to",
     }
 
 

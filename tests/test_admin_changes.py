@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from brokerage_app.models import Queue, ResourceType, StorageEndpoint, WorkQueue
+from brokerage_app.models import GlobalShare, Queue, ResourceType, StorageEndpoint, WorkQueue
 from jedisite import identity
 from jedisite.models import Agent, ApiToken, AuditEntry
 from tasks_app.models import Command, RetryRule, Task
@@ -402,3 +402,58 @@ def test_a_retry_rule_with_a_wrong_value_names_its_field(grace, wrong, field):
     answer = grace.post(reverse("admin:tasks_app_retryrule_add"), rule_form(**wrong))
     assert answer.status_code == 200 and list(answer.context["adminform"].form.errors) == [field]
     assert RetryRule.objects.count() == before
+
+
+def errors_of(answer: Any) -> dict[str, list[str]]:
+    assert answer.status_code == 200
+    return dict(answer.context["adminform"].errors)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "says"),
+    [
+        ({"criteria": "processType = :p1", "variables": "p1:x"}, "criteria", "There is no attribute processType"),
+        ({"criteria": "site = :p2", "variables": "p1:x"}, "criteria", "The variable :p2 has no value (at character 8)."),
+        ({"criteria": "campaign = 'a'", "partition_id": -1}, "criteria", "A partition has no criteria"),
+        ({"partition_id": 4711}, "partition_id", "No partition has the id 4711."),
+        ({"partition_id": 1}, "partition_id", "P is a partition of type user of vo test."),
+        ({"share": -1}, "share", "This cannot be negative; it is -1."),
+        ({"stretchable": 2}, "stretchable", "1 or 0 or empty; this is 2."),
+    ],
+)
+def test_a_work_queue_that_could_not_work_is_not_stored(grace, wrong, field, says):
+    WorkQueue.objects.create(id=1, name="P", type="user", vo="test", partition_id=-1)
+    values = {"name": "group", "type": "managed", "vo": "test", "order": 3, **wrong}
+    found = errors_of(grace.post(reverse("admin:brokerage_app_workqueue_add"), values))
+    assert list(found) == [field] and says in found[field][0]
+    assert WorkQueue.objects.count() == 1
+
+
+def test_a_partition_with_sub_queues_stays_a_partition(grace):
+    partition = WorkQueue.objects.create(name="P", type="user", vo="test", partition_id=-1)
+    values = {"name": "sub", "type": "user", "vo": "test", "partition_id": partition.id, "criteria": "campaign IS NULL"}
+    assert grace.post(reverse("admin:brokerage_app_workqueue_add"), values).status_code == 302
+    page = reverse("admin:brokerage_app_workqueue_change", args=[partition.pk])
+    found = errors_of(grace.post(page, {"name": "P", "type": "user", "vo": "test"}))
+    assert found == {"partition_id": ["This is the partition of 1 queues; it has to stay one (-1)."]}
+
+
+def test_global_shares_are_edited_and_one_that_could_not_work_is_not_stored(grace):
+    add, values = reverse("admin:brokerage_app_globalshare_add"), {"name": "Analysis", "value": 20}
+    assert grace.post(add, values).status_code == 302
+    below = {"name": "User", "value": 9, "parent": "Analysis", "prod_source_label": "user|test", "working_group": " "}
+    assert grace.post(add, below).status_code == 302
+    share = GlobalShare.objects.get(pk="User")
+    assert (share.parent_id, share.working_group, share.campaign) == ("Analysis", " ", None)
+    for wrong, field, says in (
+        ({"value": -1}, "value", "This cannot be negative; it is -1."),
+        ({"parent": "nowhere"}, "parent", "Select a valid choice"),
+        ({"campaign": "(mc"}, "campaign", "This is no regular expression: missing )"),
+        ({"throttled": "x"}, "throttled", "Select a valid choice"),
+    ):
+        found = errors_of(grace.post(add, {"name": "X", "value": 1, **wrong}))
+        assert list(found) == [field] and says in found[field][0]
+    page = reverse("admin:brokerage_app_globalshare_change", args=["Analysis"])
+    found = errors_of(grace.post(page, {"value": 1, "parent": "User"}))
+    assert list(found) == ["parent"] and "'Analysis' is below 'User'" in found["parent"][0]
+    assert sorted(GlobalShare.objects.values_list("name", flat=True)) == ["Analysis", "User"]

@@ -1,0 +1,91 @@
+"""Where a task is counted: its work queue and its global share. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from brokerage_app.attributes import TaskAttributes
+from brokerage_app.shares import ShareTree
+from brokerage_app.workqueues import Tried, WorkQueues
+
+NO_SHARE: Final = "task definition does not match any global share"
+
+
+class NoPlaceError(ValueError):
+    """A task belongs to no work queue or to no share. `field` is the task parameter at fault, empty when it is no single one."""
+
+    def __init__(self, sentence: str, field: str = "") -> None:
+        super().__init__(sentence)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The work queue and the share that a task asks for by name."""
+
+    queue: str | None = None
+    share: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """None where nothing is configured; the share is then the one that the task asks for."""
+
+    queue_id: int | None
+    share: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What `place` says, with every queue and share that was tried in order. `faults` are sentences."""
+
+    queue: str | None
+    partition: str | None
+    share: str | None
+    queues_tried: tuple[Tried, ...]
+    shares_tried: tuple[Tried, ...]
+    faults: tuple[str, ...]
+
+
+def place(task: TaskAttributes, wish: Wish, queues: WorkQueues, tree: ShareTree) -> Placement:
+    """The queue and share of a task. Raises NoPlaceError when queues or shares are configured and none takes it."""
+    queue_id, share = None, wish.share
+    if queues:
+        mapped = queues.choose(task, wish.queue)
+        if mapped.queue is None:
+            raise NoPlaceError(mapped.error)
+        queue_id = mapped.queue.id
+    if tree:
+        if wish.share is not None:
+            check_leaf(wish.share, tree)
+        leaf = tree.choose(task, wish.share)
+        if leaf is None:
+            raise NoPlaceError(NO_SHARE)
+        share = leaf.name
+    return Placement(queue_id, share)
+
+
+def check_leaf(share: str, tree: ShareTree) -> None:
+    """Raises NoPlaceError when shares are configured and this is not one that tasks can have."""
+    if tree and not tree.is_leaf(share):
+        what = "has shares below it" if share in tree.shares else "is no global share"
+        leaves = ", ".join(leaf.name for leaf in tree.leaves)
+        raise NoPlaceError(f"{share!r} {what}; a task can have one of {leaves}", "gshare")
+
+
+def explain(task: TaskAttributes, wish: Wish, queues: WorkQueues, tree: ShareTree) -> Explained:
+    """Why a task belongs where it does, by the queues and shares that are configured now."""
+    mapped, queues_tried = queues.explain(task, wish.queue)
+    leaf, shares_tried = tree.explain(task, wish.share)
+    faults = []
+    if queues and mapped.queue is None:
+        faults.append(mapped.error)
+    if tree and leaf is None:
+        faults.append(NO_SHARE)
+    elif leaf is not None and wish.share not in (None, leaf.name):
+        faults.append(f"{wish.share!r} is not a share that tasks can have")
+    return Explained(
+        mapped.queue.name if mapped.queue else None, mapped.partition.name if mapped.partition else None,
+        leaf.name if leaf else None, queues_tried if queues else (), shares_tried if tree else (), tuple(faults),
+    )  # fmt: skip
