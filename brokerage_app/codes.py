@@ -305,6 +305,56 @@ LOW_WEIGHT: Final = _code(
     "Only the best queues get jobs in one round; this one gets its turn when it is among them.", severity="info",
 )  # fmt: skip
 
+# The choice of a nucleus.
+NO_NUCLEUS_KNOWN: Final = _code(
+    "no_nucleus_known", "No nucleus is known", "state", "expert",
+    "Give at least one site the role nucleus, or import the descriptions of sites.", severity="error",
+)  # fmt: skip
+NUCLEUS_UNKNOWN: Final = _code(
+    "nucleus_unknown", "The task's nucleus is not known", "policy", "user",
+    "Reassign the task to a nucleus that exists, or describe the site.", severity="error",
+)  # fmt: skip
+NUCLEUS_INACTIVE: Final = _code(
+    "nucleus_inactive", "Nucleus is not active", "state", "shifter",
+    "Wait until the nucleus is active again.",
+)  # fmt: skip
+NUCLEUS_BACKLOG: Final = _code(
+    "nucleus_backlog", "Too many outputs are on their way to the nucleus", "network", "expert",
+    "Wait until the files have arrived, or raise NQUEUED_NUC_CAP.",
+)  # fmt: skip
+NUCLEUS_NO_STORAGE: Final = _code(
+    "nucleus_no_storage", "Nucleus has no storage for the outputs", "data", "user",
+    "Ask for a storage token that more nuclei have, or for none.", severity="error",
+)  # fmt: skip
+NUCLEUS_READ_DOWN: Final = _code(
+    "nucleus_read_down", "The nucleus's storage cannot be read from outside", "data", "shifter",
+    "Wait until read_wan of the storage is on again.",
+)  # fmt: skip
+NUCLEUS_WRITE_DOWN: Final = _code(
+    "nucleus_write_down", "The nucleus's storage cannot be written from outside", "data", "shifter",
+    "Wait until write_wan of the storage is on again.",
+)  # fmt: skip
+NUCLEUS_SPACE: Final = _code(
+    "nucleus_space", "Not enough space at the nucleus", "data", "expert",
+    "Delete data at the nucleus, or lower DISK_THRESHOLD for the task's share.",
+)  # fmt: skip
+NUCLEUS_NO_QUEUE: Final = _code(
+    "nucleus_no_queue", "No queue of the nucleus can run the jobs", "resources", "user",
+    "Look at what each queue of the nucleus lacks, and ask for less.",
+)  # fmt: skip
+NUCLEUS_INPUT_SIZE: Final = _code(
+    "nucleus_input_size", "Too small a part of the input's size is at the nucleus", "data", "expert",
+    "Copy the input to a nucleus, raise the task's priority, or wait: after DATA_LOCATION_CHECK_PERIOD any nucleus will do.",
+)  # fmt: skip
+NUCLEUS_INPUT_FILES: Final = _code(
+    "nucleus_input_files", "Too few files of the input are at the nucleus", "data", "expert",
+    "Copy the input to a nucleus, raise the task's priority, or wait: after DATA_LOCATION_CHECK_PERIOD any nucleus will do.",
+)  # fmt: skip
+NUCLEUS_FULL_CHAIN: Final = _code(
+    "nucleus_full_chain", "Whole chains of tasks: nucleus and task do not fit", "policy", "user",
+    "Change the task's fullChain, or the nucleus's bareNucleus.",
+)  # fmt: skip
+
 THROTTLED_NONE_RUNNING: Final = _code(
     "throttled_none_running", "Throttled: none runs and enough are queued", "throttle", "shifter",
     "See why no site starts jobs of this work queue; more jobs are made as queued ones start to run.",

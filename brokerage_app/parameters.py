@@ -123,6 +123,8 @@ _TASK_BROKERAGE = (
     _nucleus("DATA_LOCATION_CHECK_PERIOD", FLOAT, 7.0, "days",
         "a task that waited so long may go where its input is not"),
     _nucleus("NQUEUED_NUC_CAP", INT, 2000, "files", "most files that may be on their way to a nucleus"),
+    _nucleus("LEGACY_RW", BOOL, False, "",
+        "remaining work below 50 HS06 s counts as 1 in the weight of a nucleus, as in today's system, and not as 50"),
 )  # fmt: skip
 
 _JOB_BROKERAGE = (

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from brokerage_app.case import Case
-from brokerage_app.snapshot import SiteView
+from brokerage_app.snapshot import Nucleus, SiteView
 from brokerage_app.verdict import Choice, Skip
 
-Filter = Callable[[Any, SiteView], Skip | None]
-"""One rule of a broker, called with its Case: None when the site may have the job, else why not."""
+Place = TypeVar("Place")
+"""What is chosen: a queue, or a nucleus."""
+Filter = Callable[[Any, Any], Skip | None]
+"""One rule of a broker, called with its Case and a queue or nucleus: None when it may have the work, else why not."""
 Weigh = Callable[[Any, SiteView], Choice]
 
 
@@ -43,18 +45,18 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Sifted:
+class Sifted(Generic[Place]):
     """Sites that no rule objected to, those that were marked for the time being, and those that are out."""
 
-    kept: list[SiteView] = field(default_factory=list)
-    marked: list[tuple[SiteView, Skip]] = field(default_factory=list)
+    kept: list[Place] = field(default_factory=list)
+    marked: list[tuple[Place, Skip]] = field(default_factory=list)
     out: list[Skip] = field(default_factory=list)
 
 
-def sift(case: Case, sites: Iterable[SiteView], rules: Sequence[Rule]) -> Sifted:
+def sift(case: Case, sites: Iterable[Place], rules: Sequence[Rule]) -> Sifted[Place]:
     """Ask the rules of each site in order."""
     asked = [(rule.filter, rule.temporary) for rule in rules if rule.asked(case)]
-    found = Sifted()
+    found: Sifted[Place] = Sifted()
     for site in sites:
         mark: Skip | None = None
         for ask, temporary in asked:
@@ -85,7 +87,7 @@ class Gate:
     skip: Skip | None = None
 
 
-def examine(case: Case, site: SiteView, rules: Sequence[Rule]) -> tuple[Gate, ...]:
+def examine(case: Case, site: SiteView | Nucleus, rules: Sequence[Rule]) -> tuple[Gate, ...]:
     """The answers of all rules, in order, also behind the first objection."""
     return tuple(
         Gate(rule.name, asked, rule.temporary, rule.filter(case, site) if asked else None)

@@ -260,6 +260,7 @@ class Nucleus:
     default_output    where its first queue writes
     bare              "only" or "allow" when whole chains of tasks may stay there
     secondary         the nucleus to which outputs of whole chains go
+    is_satellite      it gathers outputs of whole chains only
     """
 
     name: str
@@ -270,6 +271,7 @@ class Nucleus:
     default_output: str = ""
     bare: str = ""
     secondary: str = ""
+    is_satellite: bool = False
 
 
 @dataclass(frozen=True, slots=True)

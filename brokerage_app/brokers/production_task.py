@@ -1,0 +1,293 @@
+"""The task broker of production: at which nucleus the outputs of a task are gathered.
+
+The JEDI brokerage document, "ATLAS Production Task Brokerage" and "Special Brokerage for ATLAS Full-chain": nuclei are
+skipped by rules, those that remain get a weight, and one is drawn with a chance in proportion to it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from brokerage_app import codes
+from brokerage_app.filters import nucleus as rules
+from brokerage_app.gathering import DESTINATION, NO_WORK, NUCLEUS, Gathering, Output, RemainingWork
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.nucleus_case import (
+    GB_A_TB,
+    RW_OFFSET,
+    NucleusCase,
+    TaskBrokerSettings,
+    default_storage,
+    gathers_at,
+    nowhere_complete,
+    site_as_nucleus,
+    storage_for,
+)
+from brokerage_app.rules import Rule, sift
+from brokerage_app.snapshot import Grid, Nucleus, SiteView
+from brokerage_app.verdict import Choice, Skip, Verdict
+
+JobCheck = Callable[[Sequence[SiteView]], Verdict]
+"""The job broker's word on some queues, without a nucleus and without changing anything: the "hint" of the document."""
+
+TAPE_WEIGHT: Final = 0.001
+DEFAULT_SETTINGS: Final = TaskBrokerSettings()
+WORLD: Final = "WORLD"
+
+
+def _asks_for_backlog(case: NucleusCase) -> bool:
+    return case.needs.t1_weight is None or case.needs.t1_weight >= 0
+
+
+def _asks_for_queues(case: NucleusCase) -> bool:
+    return case.able is not None
+
+
+def _asks_for_input(case: NucleusCase) -> bool:
+    return case.locality
+
+
+_FIRST: Final[tuple[Rule, ...]] = (
+    Rule(rules.active, title="nucleus is active"),
+    Rule(rules.no_backlog, _asks_for_backlog, title="no backlog of transfers"),
+    Rule(rules.has_storage, title="storage for the outputs"),
+    Rule(rules.can_be_read, title="storage can be read"),
+    Rule(rules.can_be_written, title="storage can be written"),
+    Rule(rules.has_space, title="space for the outputs"),
+)
+_QUEUES: Final = Rule(rules.can_run, _asks_for_queues, title="a queue takes the jobs")
+_INPUT: Final = Rule(rules.has_input, _asks_for_input, title="input is there")
+RULES: Final[tuple[Rule, ...]] = (*_FIRST, _QUEUES, _INPUT, Rule(rules.fits_chain, title="whole chains"))
+"""In the order of the document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where one output goes: the endpoint, and the dataset's columns `destination` and `storagetoken`."""
+
+    output: Output
+    endpoint: str
+    site: str
+
+    @property
+    def destination(self) -> str:
+        return f"{NUCLEUS}{self.site}"
+
+    @property
+    def token(self) -> str:
+        plain = self.output.plain_token
+        return f"{DESTINATION}{self.endpoint}/{plain}" if plain else f"{DESTINATION}{self.endpoint}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The nucleus that the task gets, and where its outputs go there. `chance`: the part of all weights that it had."""
+
+    choice: Choice
+    chance: float
+    destinations: tuple[Destination, ...]
+
+    @property
+    def nucleus(self) -> str:
+        return self.choice.site
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What came of one choice: `verdict` on all nuclei, and the one that was drawn; None when none can have the task.
+
+    `note` is a sentence on what was done without; "" when nothing was.
+    """
+
+    verdict: Verdict
+    drawn: Drawn | None = None
+    note: str = ""
+
+    def sentence(self) -> str:
+        """For people, for instance "CERN was drawn of 3 nuclei, with a chance of 61 %; skipped: 2 nucleus space."."""
+        note = f" {self.note}" if self.note else ""
+        if self.verdict.stopped is not None:
+            return self.verdict.sentence() + note
+        reasons = ", ".join(f"{count} {code.replace('_', ' ')}" for code, count in self.verdict.counts().items())
+        if self.drawn is None:
+            total = len(self.verdict.skipped)
+            all_of = "The only nucleus was skipped" if total == 1 else f"All {total} nuclei were skipped"
+            return f"{all_of}: {reasons}.{note}"
+        chosen = len(self.verdict.chosen)
+        chance = f" with a chance of {self.drawn.chance:.0%}" if chosen > 1 else ""
+        of = f" of {chosen} nuclei" if chosen > 1 else ""
+        skipped = f"; skipped: {reasons}" if reasons else ""
+        how = "drawn" if chosen > 1 else "chosen"
+        return f"{self.drawn.nucleus} was {how}{of}{chance}{skipped}.{note}"
+
+
+def needs_nucleus(cloud: str | None, nucleus: str | None, destinations: Iterable[str | None]) -> bool:
+    """Whether a task of production has to be given a nucleus, or its outputs a place there, before jobs are made."""
+    return (not cloud or cloud == WORLD) and (not nucleus or not all(destinations))
+
+
+def broker(
+    needs: TaskNeeds,
+    grid: Grid,
+    gathering: Gathering,
+    settings: TaskBrokerSettings = DEFAULT_SETTINGS,
+    *,
+    job_check: JobCheck,
+    draw: float,
+    work: RemainingWork = NO_WORK,
+) -> Decision:
+    """Choose the nucleus of a task. `draw` is a number from 0 up to 1, by chance; all else is decided by the rest.
+
+    A nucleus that the task names already is taken without any test.
+    """
+    if needs.nucleus:
+        return _named(needs, grid, gathering)
+    case = NucleusCase(needs, grid, gathering, settings, work)
+    if not case.candidates:
+        return _stopped(
+            Skip("", codes.NO_NUCLEUS_KNOWN, "{} sites are known, none gathers outputs", (len(grid.sites),))
+        )
+    lacking = nowhere_complete(case) if case.locality else None
+    if lacking is not None:
+        says = "{} copies of {} are known, none is complete on a storage that can be read from outside"
+        return _stopped(Skip("", codes.INPUT_INCOMPLETE, says, (len(lacking.replicas), lacking.name)))
+    case, note = _asked_of_all(case, job_check)
+    found = sift(case, case.candidates, RULES)
+    chosen = sorted((weigh(case, nucleus) for nucleus in found.kept), key=lambda choice: (-choice.weight, choice.site))
+    verdict = Verdict(tuple(chosen), tuple(found.out))
+    if not chosen:
+        return Decision(verdict, None, note)
+    choice, chance = pick(chosen, draw)
+    return Decision(verdict, Drawn(choice, chance, _destinations(case, grid.nuclei[choice.site])), note)
+
+
+def _asked_of_all(case: NucleusCase, job_check: JobCheck) -> tuple[NucleusCase, str]:
+    """The case after the two steps that depend on which nuclei are left: can jobs run there, and must the input be there."""
+    left = sift(case, case.candidates, _FIRST).kept
+    if not left:
+        return case, ""
+    grid = case.grid
+    queues = {name: grid.sites[name] for nucleus in left for name in nucleus.queues if name in grid.sites}
+    verdict = job_check(tuple(queues[name] for name in sorted(queues)))
+    taken = {choice.site for choice in verdict.chosen}
+    why = {skip.site: skip.code for skip in verdict.skipped}
+    case = case.with_able(
+        (nucleus.name for nucleus in left if taken.intersection(nucleus.queues)),
+        {nucleus.name: _reasons(nucleus, why) for nucleus in left},
+    )
+    able = sift(case, left, (_QUEUES,)).kept
+    if not case.locality or not able or sift(case, able, (_INPUT,)).kept or not case.locality_may_be_dropped:
+        return case, ""
+    note = (
+        f"No nucleus has enough of the input ({case.inputs.files} files, {case.input_gb:.1f} GB); it need not be there "
+        f"with an I/O intensity of {_shown(case.needs.io_intensity)} and priority {case.needs.priority}."
+    )
+    return case.without_locality(), note
+
+
+def _reasons(nucleus: Nucleus, why: dict[str, str]) -> str:
+    counts = Counter(why[name] for name in nucleus.queues if name in why)
+    return ", ".join(
+        f"{count} {code.replace('_', ' ')}" for code, count in sorted(counts.items(), key=lambda x: (-x[1], x[0]))
+    )
+
+
+def _shown(intensity: float | None) -> str:
+    return "unknown size" if intensity is None else f"{intensity:g} kB/s"
+
+
+def weigh(case: NucleusCase, nucleus: Nucleus) -> Choice:
+    """The weight of a nucleus: much free space, little work ahead, and much of the input of tasks that read much.
+
+    Spaces are those of the storage of the outputs that has least left.
+    """
+    settings, endpoint = case.settings, case.tightest(nucleus)
+    free_gb = max(endpoint.space_free_gb or 0.0, 0.0) if endpoint else 0.0
+    expired_gb = max(endpoint.space_expired_gb, 0.0) if endpoint else 0.0
+    total_gb = (endpoint.space_total_gb or 0.0) if endpoint else 0.0
+    ahead = case.work.ahead_of(nucleus.name, case.gathering.group, case.needs.priority)
+    local, tape = 1.0, 1.0
+    if case.locality:
+        here = case.local[nucleus.name]
+        if case.is_io_heavy and case.inputs.size_mb > 0:
+            local = here.any_mb / case.inputs.size_mb
+        if here.any_mb > here.disk_mb:
+            tape = TAPE_WEIGHT
+    factors = (
+        ("local part of the input", local),
+        ("on tape", tape),
+        ("(free + expired) / total space", (free_gb + expired_gb) / total_gb if total_gb > 0 else 0.0),
+        (f"free TB, {settings.free_disk_cutoff_tb:g} at most", min(settings.free_disk_cutoff_tb, free_gb / GB_A_TB)),
+        ("1 / remaining work", 1 / _counted(ahead, legacy=settings.legacy_rw)),
+    )
+    weight = 1.0
+    for _, value in factors:
+        weight *= value
+    return Choice(nucleus.name, weight, factors)
+
+
+def _counted(hs06s: float, *, legacy: bool) -> float:
+    if legacy:
+        return hs06s if hs06s >= RW_OFFSET else 1.0
+    return max(RW_OFFSET, hs06s)
+
+
+def pick(chosen: Sequence[Choice], draw: float) -> tuple[Choice, float]:
+    """One of several with a chance in proportion to its weight, and that chance; evenly when all weigh nothing.
+
+    `draw` times the sum of the weights is used up along the list: with 0 it is the first, near 1 the last.
+    """
+    total = sum(choice.weight for choice in chosen)
+    if total <= 0:
+        return chosen[min(int(draw * len(chosen)), len(chosen) - 1)], 1 / len(chosen)
+    rest = draw * total
+    for choice in chosen:
+        rest -= choice.weight
+        if rest <= 0:
+            return choice, choice.weight / total
+    last = [choice for choice in chosen if choice.weight > 0][-1]  # the sum was rounded
+    return last, last.weight / total
+
+
+def _named(needs: TaskNeeds, grid: Grid, gathering: Gathering) -> Decision:
+    nucleus = site_as_nucleus(needs.nucleus, grid)
+    if nucleus is None:
+        says = "the task names {}, which is neither a nucleus nor another site"
+        return _stopped(Skip("", codes.NUCLEUS_UNKNOWN, says, (needs.nucleus,)))
+    destinations = destinations_at(nucleus, gathering.outputs, grid, full_chain=bool(needs.full_chain))
+    if destinations is None:
+        skip = Skip(nucleus.name, codes.NUCLEUS_NO_STORAGE, "the task names {}, which has no storage", (nucleus.name,))
+        return _stopped(skip)
+    choice = Choice(nucleus.name, 1.0, (("named by the task", 1.0),))
+    return Decision(Verdict((choice,)), Drawn(choice, 1.0, destinations))
+
+
+def _destinations(case: NucleusCase, nucleus: Nucleus) -> tuple[Destination, ...]:
+    found = destinations_at(nucleus, case.gathering.outputs, case.grid, full_chain=bool(case.needs.full_chain))
+    return found or ()
+
+
+def destinations_at(
+    nucleus: Nucleus, outputs: Iterable[Output], grid: Grid, *, full_chain: bool
+) -> tuple[Destination, ...] | None:
+    """Where each output goes: one whose token fits nothing to the default, one that is distributed nowhere in particular.
+
+    None when there is no storage at all.
+    """
+    where = gathers_at(nucleus, grid, full_chain=full_chain)
+    found = []
+    for output in outputs:
+        if output.is_distributed:
+            continue
+        endpoint = storage_for(output.wants, where, grid) or default_storage(where, grid)
+        if endpoint is None:
+            return None
+        found.append(Destination(output, endpoint.name, where.name))
+    return tuple(found)
+
+
+def _stopped(skip: Skip) -> Decision:
+    return Decision(Verdict(stopped=skip))

@@ -1,0 +1,108 @@
+"""What a task asks of the nucleus that gathers its outputs, and how much work each nucleus has already. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+CPU_TIME_HS06S: Final = 300.0
+"""CPU time of an event where a task states none (JEDI brokerage document, remaining work)."""
+DISTRIBUTED: Final = "ddd:"
+"""Begins the storage token of a dataset whose files stay where they are made."""
+DESTINATION: Final = "dst:"
+NUCLEUS: Final = "nucleus:"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A dataset of outputs or logs. `token`: the storage that it wants, a name or a type of endpoints; "" is any."""
+
+    id: int
+    name: str = ""
+    token: str = ""
+
+    @property
+    def wants(self) -> str:
+        """The part of the token that names the storage."""
+        return self.token.rsplit("/", 1)[-1].removeprefix(DESTINATION)
+
+    @property
+    def is_distributed(self) -> bool:
+        return self.token.startswith(DISTRIBUTED)
+
+    @property
+    def plain_token(self) -> str:
+        """The token as it was before a nucleus was chosen."""
+        return self.token.partition("/")[2] if self.token.startswith(DESTINATION) else self.token
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """What the choice of a nucleus depends on besides the needs of jobs.
+
+    outputs           the datasets that are gathered
+    on_master         only the primary input has to be at the nucleus (`taskBrokerOnMaster`)
+    parent_nucleus, parent_full_chain
+                      of the task whose outputs this one reads; "" without one
+    group             by which work is compared: the task's share or work queue, see `group_of`
+    """
+
+    outputs: tuple[Output, ...] = ()
+    on_master: bool = False
+    parent_nucleus: str = ""
+    parent_full_chain: str = ""
+    group: str = ""
+
+
+def group_of(share: str, work_queue: str, *, is_resource: bool = False) -> str:
+    """Tasks of one share compete with each other; those of a resource queue, or of no share, with those of their queue."""
+    return f"share {share}" if share and not is_resource else f"queue {work_queue}"
+
+
+class Portion(NamedTuple):
+    """Work of tasks of one group and priority, in HS06 seconds."""
+
+    group: str
+    priority: int
+    hs06s: float
+
+
+@dataclass(frozen=True)
+class RemainingWork:
+    """RW of the JEDI documents: what is left to be done of the tasks of each nucleus, in HS06 seconds."""
+
+    portions: Mapping[str, tuple[Portion, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, str, int, float]]) -> RemainingWork:
+        """From rows (nucleus, group, priority, HS06 seconds)."""
+        found: dict[str, list[Portion]] = {}
+        for nucleus, group, priority, hs06s in rows:
+            found.setdefault(nucleus, []).append(Portion(group, priority, hs06s))
+        return cls({nucleus: tuple(some) for nucleus, some in found.items()})
+
+    def full(self, nucleus: str) -> float:
+        """Of all tasks: by it the space is reckoned that outputs will take."""
+        return sum(portion.hs06s for portion in self.portions.get(nucleus, ()))
+
+    def ahead_of(self, nucleus: str, group: str, priority: int) -> float:
+        """Of the tasks of a group that are as urgent or more so: what a new task would have to wait for."""
+        some = self.portions.get(nucleus, ())
+        return sum(portion.hs06s for portion in some if portion.group == group and portion.priority >= priority)
+
+    def plus(self, nucleus: str, group: str, priority: int, hs06s: float) -> RemainingWork:
+        """With one more task at a nucleus."""
+        grown = (*self.portions.get(nucleus, ()), Portion(group, priority, hs06s))
+        return replace(self, portions={**self.portions, nucleus: grown})
+
+
+NO_WORK: Final = RemainingWork()
+
+
+def remaining_hs06s(events: int, events_used: int, cpu_time: float | None, unit: str | None = None) -> float:
+    """RW of one task: (events - events used) x CPU time an event. Units that begin with m are thousandths."""
+    each = CPU_TIME_HS06S if cpu_time is None else float(cpu_time)
+    if unit and unit.startswith("m"):
+        each /= 1000
+    return max(events - events_used, 0) * max(each, 0.0)
