@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from brokerage_app import codes
+from brokerage_app.refused import Refused
+
 UNITS: Final = ("MB", "MBPerCore", "MBPerCoreFixed")
 COMPENSATION_PERCENT: Final = 90
 """Sites allow a little more than they state, so production asks for nine tenths of the declared memory."""
 CORES_OF_ANY: Final = 8
 """`coreCount` 0 means "any number of cores"; for memory and resource types it counts as eight."""
+
+MERGE_AT_LEAST_MB: Final = 2000
 
 
 def is_per_core(unit: str) -> bool:
@@ -32,10 +37,46 @@ def job_memory_mb(ram: int, unit: str, *, base_mb: int = 0, cores: int = 1) -> i
     return ram
 
 
-def compensated_job_memory_mb(ram: int, unit: str, *, base_mb: int = 0, cores: int = 1) -> int:
-    """Memory (MB) of one job with the compensation of production brokerage, base included for both kinds of unit."""
-    total = ram * max(cores, 1) if is_per_core(unit) else ram
-    return (total + base_mb) * COMPENSATION_PERCENT // 100
+def production_need_mb(ram: int, unit: str, *, base_mb: int = 0, cores: int = 1, merging: bool = False) -> int:
+    """Memory (MB) that a production job asks of a slot with `cores` cores (fewer than one count as one).
+
+    0.9 x (base + ram x cores), and 0.9 x ram for a plain unit. Merge jobs have one core and no base.
+    """
+    if merging or not is_per_core(unit):
+        return _compensated(ram)
+    return _compensated(base_mb + ram * max(cores, 1))
+
+
+def analysis_need_mb(ram: int, unit: str, *, base_mb: int = 0, cores: int = 1, merging: bool = False) -> int:
+    """The same for an analysis job, for which the base counts with a plain unit too."""
+    if merging:
+        return _compensated(ram)
+    return _compensated(base_mb + (ram * max(cores, 1) if is_per_core(unit) else ram))
+
+
+def _compensated(mb: int) -> int:
+    return mb * COMPENSATION_PERCENT // 100
+
+
+def asked_ram(task: int | None, chunk: int | None = None, *, merging: bool = False, merge: int | None = None) -> int:
+    """The `ram` of the formulas: the larger of what the task and the files at hand ask for; None counts as 0.
+
+    Merge jobs of a task that states their memory take that (MB), and MERGE_AT_LEAST_MB at least.
+    """
+    if merging and merge:
+        return max(merge, chunk or 0, MERGE_AT_LEAST_MB)
+    return max(task or 0, chunk or 0)
+
+
+def outside(need_mb: int, least_mb: int, most_mb: int) -> Refused | None:
+    """None when a need lies within the limits of a slot, both inclusive; a limit of 0 is none, a need of 0 fits."""
+    if need_mb <= 0:
+        return None
+    if most_mb and need_mb > most_mb:
+        return Refused(codes.LOW_MEMORY, "needs {} MB, the site gives {} MB", (need_mb, most_mb))
+    if least_mb and need_mb < least_mb:
+        return Refused(codes.HIGH_MEMORY, "needs {} MB, the site wants at least {} MB", (need_mb, least_mb))
+    return None
 
 
 def memory_per_core_mb(ram: int, unit: str, *, base_mb: int = 0, cores: int | None = 1) -> int:

@@ -20,10 +20,48 @@ def test_job_memory(ram: int, unit: str, base: int, cores: int, total: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("ram", "unit", "base", "cores", "total"), [(2000, "MBPerCore", 1000, 8, 15300), (4000, "MB", 500, 1, 4050)]
+    ("ram", "unit", "base", "cores", "production", "analysis"),
+    [
+        (2000, "MBPerCore", 1000, 8, 15300, 15300),
+        (2000, "MBPerCore", 1000, 0, 2700, 2700),
+        (4000, "MB", 500, 1, 3600, 4050),
+        (4000, "MB", 500, 8, 3600, 4050),
+        (2001, "MB", 0, 1, 1800, 1800),
+    ],
 )
-def test_compensated_job_memory(ram: int, unit: str, base: int, cores: int, total: int) -> None:
-    assert memory.compensated_job_memory_mb(ram, unit, base_mb=base, cores=cores) == total
+def test_memory_that_jobs_ask_of_a_slot(
+    ram: int, unit: str, base: int, cores: int, production: int, analysis: int
+) -> None:
+    assert memory.production_need_mb(ram, unit, base_mb=base, cores=cores) == production
+    assert memory.analysis_need_mb(ram, unit, base_mb=base, cores=cores) == analysis
+
+
+def test_merge_jobs_have_one_core_and_no_base() -> None:
+    for need in (memory.production_need_mb, memory.analysis_need_mb):
+        assert need(4000, "MBPerCore", base_mb=500, cores=8, merging=True) == 3600
+    assert memory.asked_ram(1500, 1800) == 1800
+    assert memory.asked_ram(None, None) == 0
+    assert memory.asked_ram(3000, 500, merging=True, merge=1000) == 2000
+    assert memory.asked_ram(3000, 500, merging=True, merge=2500) == 2500
+    assert memory.asked_ram(3000, 500, merging=True) == 3000
+
+
+@pytest.mark.parametrize(
+    ("need", "least", "most", "code"),
+    [
+        (15300, 0, 16000, None),
+        (15300, 0, 15300, None),
+        (15300, 15300, 0, None),
+        (15300, 0, 12000, "low_memory"),
+        (15300, 16001, 32000, "high_memory"),
+        (4050, 0, 4000, "low_memory"),
+        (0, 2001, 4000, None),
+        (10**6, 0, 0, None),
+    ],
+)
+def test_limits_of_memory_are_inclusive(need: int, least: int, most: int, code: str | None) -> None:
+    refused = memory.outside(need, least, most)
+    assert (refused.code if refused else None) == code
 
 
 def test_an_unknown_memory_unit_raises() -> None:
@@ -110,3 +148,116 @@ def test_cpu_time_units(unit: str, value: float) -> None:
 def test_an_unknown_cpu_time_unit_raises() -> None:
     with pytest.raises(ValueError, match="fortnights"):
         walltime.hs06s_per_event(1.0, "fortnights")
+
+
+F4 = walltime.WalltimeNeed(5000.0 * 1000, base_s=600, efficiency_percent=90)
+
+
+@pytest.mark.parametrize(
+    ("max_s", "min_s", "code"),
+    [
+        (86400, 0, None),
+        (70000, 0, "short_walltime"),
+        (0, 72000, "long_walltime"),
+        (0, 70044, None),
+        (0, 70045, "long_walltime"),
+        (70044, 0, "short_walltime"),
+        (70045, 0, None),
+        (0, 0, None),
+    ],
+)
+def test_time_limits(max_s: int, min_s: int, code: str | None) -> None:
+    refused = walltime.too_long(F4, max_s, cores=8, core_power=10) or walltime.too_short(
+        F4, min_s, cores=8, core_power=10
+    )
+    assert (refused.code if refused else None) == code
+
+
+def test_the_capacity_of_a_time_limit() -> None:
+    assert walltime.expected_walltime_s(5_000_000, cores=8, core_power=10, base_s=600) == 70045
+    capacity = [
+        walltime.capacity_hs06s(s, cores=8, core_power=10, efficiency_percent=90, base_s=600) for s in (86400, 70000)
+    ]
+    assert capacity == [6177600, 4996800]
+    exact = walltime.WalltimeNeed(6177600.0, base_s=600)
+    assert walltime.too_long(exact, 86400, cores=8, core_power=10) is None
+    assert walltime.too_short(exact, 86400, cores=8, core_power=10) is None
+    refused = walltime.too_long(F4, 70000, cores=8, core_power=10)
+    assert refused is not None and refused.sentence == "needs 5000000, the site gives 4996800 HS06 s in 70000 s"
+
+
+def test_without_efficiency_only_the_base_counts() -> None:
+    need = walltime.WalltimeNeed(5e6, base_s=600, efficiency_percent=0)
+    assert walltime.too_long(need, 600, cores=8, core_power=10) is None
+    assert walltime.too_long(need, 599, cores=8, core_power=10) is not None
+    assert walltime.too_short(need, 600, cores=8, core_power=10) is None
+    assert walltime.too_short(need, 601, cores=8, core_power=10) is not None
+
+
+def test_without_a_unit_of_cpu_time_walltime_is_compared_with_core_seconds() -> None:
+    need = walltime.WalltimeNeed(wall_s=3.0 * 1000)
+    assert walltime.too_long(need, 1500, cores=2, core_power=10) is None
+    assert walltime.too_long(need, 1499, cores=2, core_power=10) is not None
+    assert walltime.too_short(need, 1500, cores=2, core_power=10) is None
+    assert walltime.too_short(need, 1501, cores=2, core_power=10) is not None
+
+
+def test_a_time_that_is_not_known_is_never_too_long_and_always_too_short() -> None:
+    need = walltime.WalltimeNeed()
+    assert not need.is_known
+    assert walltime.too_long(need, 60, cores=1, core_power=10) is None
+    refused = walltime.too_short(need, 60, cores=1, core_power=10)
+    assert refused is not None and refused.sentence == "its time is not known, the site wants at least 60 s"
+
+
+def test_jobs_that_take_as_many_events_as_fit() -> None:
+    need = walltime.WalltimeNeed(1000.0, efficiency_percent=100, least_cpu_hs06s=100.0, most_cpu_hs06s=5000.0)
+    ask = {"cores": 1, "core_power": 10.0}
+    assert walltime.too_long(need, 50, **ask) is not None  # without a shortest time the atom counts
+    assert walltime.too_long(need, 50, min_s=1, **ask) is None
+    assert walltime.too_long(need, 9, min_s=1, **ask) is not None
+    assert walltime.too_short(need, 500, **ask) is None
+    assert walltime.too_short(need, 501, **ask) is not None
+
+
+@pytest.mark.parametrize(("max_s", "refused"), [(86399, True), (86400, False), (0, False)])
+def test_jobs_that_are_not_measured_need_a_day(max_s: int, refused: bool) -> None:
+    assert (walltime.less_than_a_day(max_s) is not None) is refused
+
+
+@pytest.mark.parametrize(
+    ("values", "undefined"),
+    [
+        ((None, None, None, None), True),
+        ((None, None, None, "HS06sPerEvent"), True),
+        ((None, None, 10.0, "HS06sPerEvent"), False),
+        ((None, None, 0, "HS06sPerEvent"), False),
+        ((5, None, None, None), False),
+        ((0, "kSI2kseconds", None, None), False),
+        ((5, "s", None, "HS06sPerEvent"), True),
+    ],
+)
+def test_when_walltime_is_undefined(
+    values: tuple[float | None, str | None, float | None, str | None], undefined: bool
+) -> None:
+    assert walltime.is_undefined(*values) is undefined
+
+
+def test_consumers_and_attempts_share_the_work_of_event_service() -> None:
+    assert walltime.share_of_consumer(1200) == 400
+    assert walltime.share_of_consumer(1200, consumers=2, max_attempts=1) == 300
+
+
+@given(
+    cpu=st.floats(1, 1e9), limit=st.integers(1, 10**7), cores=st.integers(1, 128), power=st.floats(1, 50),
+    efficiency=st.integers(1, 100), base=st.integers(0, 10**4),
+)  # fmt: skip
+def test_the_test_of_a_limit_agrees_with_the_walltime(
+    cpu: float, limit: int, cores: int, power: float, efficiency: int, base: int
+) -> None:
+    need = walltime.WalltimeNeed(cpu, base_s=base, efficiency_percent=efficiency)
+    seconds = cpu / (cores * power * efficiency / 100) + base
+    refused = walltime.too_long(need, limit, cores=cores, core_power=power) is not None
+    slack = 1 / (cores * power * efficiency / 100) + 1e-6  # the capacity is cut to whole HS06 seconds
+    if abs(seconds - limit) > slack:
+        assert refused == (seconds > limit)
