@@ -13,7 +13,7 @@ from django.db import transaction
 from jedisite import audit
 from tasks_app import moves
 from tasks_app.commands import files
-from tasks_app.commands.jobs import set_priority
+from tasks_app.commands.jobs import set_priority, set_share
 from tasks_app.models import Task, TaskParams
 from tasks_app.params.faults import Faults, ParamErrors, shown
 from tasks_app.params.keys import KEYS
@@ -21,6 +21,7 @@ from tasks_app.params.kinds import check_value
 from tasks_app.params.resubmission import RULE_KEYS, Changes, apply_changes, changed_rule, check_changes
 from tasks_app.params.schema import parse
 from tasks_app.params.splitrule import SplitRule, SplitRuleError
+from tasks_app.placing import check_share
 from tasks_app.states import TASK_FINAL, TaskCommand
 
 LONGEST_SHARE = 32
@@ -104,11 +105,16 @@ def change_priority(task_id: int, priority: int, *, by: str, reason: str) -> str
 
 @transaction.atomic
 def change_share(task_id: int, share: str, *, by: str, reason: str) -> str:
-    """Put a task into another global share. Returns what was done. Raises CannotChangeError."""
+    """Put a task, and its queued jobs, into another global share. Returns what was done.
+
+    Raises ParamErrors for a share that tasks cannot have, CannotChangeError.
+    """
+    check_share(share)
     _open_task(task_id)
     Task.objects.filter(pk=task_id).update(gshare=share)
+    jobs = set_share(task_id, share)
     _noted(task_id, by, "change share", reason, {"gshare": share})
-    return f"the share is {share}"
+    return f"the share is {share}, also of {jobs} queued jobs"
 
 
 @transaction.atomic

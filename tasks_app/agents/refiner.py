@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
 from jedisite.agents import Pass, owner
-from tasks_app import moves
+from tasks_app import moves, placing
 from tasks_app.accounting.unmerged import PROCESSING_TYPE
 from tasks_app.commands import serials
 from tasks_app.ddm import data_management
@@ -36,10 +37,13 @@ POLICY = Policy(output_templates=False)
 def run(limit: int = LIMIT) -> Pass:
     statuses = [TaskStatus.REGISTERED, TaskStatus.STAGED, TaskStatus.REREFINE]
     claimed = moves.claim_tasks(owner(), statuses, limit)
-    return Pass(moves.for_each(claimed, _refine, by=ME), more=len(claimed) == limit)
+    if not claimed:
+        return Pass()
+    refine_one = partial(_refine, queues_and_shares=placing.Policy.read())
+    return Pass(moves.for_each(claimed, refine_one, by=ME), more=len(claimed) == limit)
 
 
-def _refine(task_id: int, fence: int) -> None:
+def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> None:
     task = Task.objects.get(pk=task_id)
     parent, found_before = _parent_of(task), results_of(task_id)
     try:
@@ -54,7 +58,7 @@ def _refine(task_id: int, fence: int) -> None:
             params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent, policy=POLICY,
             constituents=constituents_of(params, parent, found_before), preprocessed=found_before,
         )  # fmt: skip
-        refined = _check_names(task_id, found)
+        refined = placing.placed(_check_names(task_id, found), params, queues_and_shares)
         if task.status == TaskStatus.REREFINE:
             rerefining.store(task, fence, refined)
         else:

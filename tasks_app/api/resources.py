@@ -19,7 +19,7 @@ from jedisite.identity import Right
 from jedisite.models import Agent
 from jedisite.paging import ByName, OldestFirst
 from jedisite.problems import Conflict, InvalidFields
-from tasks_app import amending, moves, submitting
+from tasks_app import amending, moves, placing, submitting
 from tasks_app.api import idempotency
 from tasks_app.api import serializers as s
 from tasks_app.api.base import Resource, check_command_right
@@ -268,11 +268,35 @@ class TaskChangeViewSet(OfTask):
         except amending.CannotChangeError as exc:
             raise Conflict(sentence(exc)) from exc
         except ParamErrors as exc:
-            where = "attributes" if any(e.field in given.get("attributes", {}) for e in exc.errors) else "split_rule"
             raise InvalidFields(
-                {"field": f"{where}.{e.field}".rstrip("."), "rule": e.rule, "message": e.message} for e in exc.errors
+                {"field": _place_in(given, e.field), "rule": e.rule, "message": e.message} for e in exc.errors
             ) from exc
         return Response({"id": task_id, "done": done})
+
+
+def _place_in(given: dict[str, Any], name: str) -> str:
+    """Where in the body of a change a fault lies that names a task parameter."""
+    if name == "gshare":
+        return name
+    where = "attributes" if name in given.get("attributes", {}) else "split_rule"
+    return f"{where}.{name}".rstrip(".")
+
+
+class TaskQueueViewSet(OfTask):
+    """The work queue and the global share of a task, and why: every one that was tried, in order."""
+
+    rights = {"retrieve": Right.READ}
+    queryset = Task.objects.select_related("work_queue")
+    serializer_class = s.TaskQueueSerializer
+
+    @extend_schema(
+        summary="Work queue and share of a task",
+        description="queue and share are the task's. The rest is what the queues and shares that are configured now say.",
+        responses=s.TaskQueueSerializer,
+    )
+    def retrieve(self, request: Any, task_id: int) -> Response:
+        task = self.task()
+        return Response(s.TaskQueueSerializer({"task": task, "now": placing.explained(task)}).data)
 
 
 class DatasetFileViewSet(mixins.ListModelMixin, Resource):

@@ -202,6 +202,27 @@ class TaskChangedSerializer(serializers.Serializer[Any]):
     done = serializers.DictField(child=serializers.CharField(), help_text="a sentence for each change")
 
 
+class TriedSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    partition = serializers.CharField(allow_null=True)
+    matched = serializers.BooleanField()
+    why = serializers.CharField()
+
+
+class TaskQueueSerializer(serializers.Serializer[Any]):
+    """Where a task is counted, and why."""
+
+    id = serializers.IntegerField(source="task.id")
+    queue = serializers.CharField(source="task.work_queue", allow_null=True)
+    share = serializers.CharField(source="task.gshare", allow_null=True)
+    queue_now = serializers.CharField(source="now.queue", allow_null=True)
+    partition_now = serializers.CharField(source="now.partition", allow_null=True)
+    share_now = serializers.CharField(source="now.share", allow_null=True)
+    queues_tried = TriedSerializer(source="now.queues_tried", many=True)
+    shares_tried = TriedSerializer(source="now.shares_tried", many=True)
+    faults = serializers.ListField(source="now.faults", child=serializers.CharField())
+
+
 class FileSerializer(serializers.ModelSerializer[File]):
     class Meta:
         model = File

@@ -39,6 +39,7 @@ urlpatterns = [
     path("api/v2/tasks/", r.TaskViewSet.as_view(LIST_AND_CREATE), name="tasks"),
     path("api/v2/tasks/<bigint:pk>/", r.TaskViewSet.as_view(ONE), name="task"),
     path("api/v2/tasks/<bigint:task_id>/params/", r.TaskParamsViewSet.as_view(ONE), name="task-params"),
+    path("api/v2/tasks/<bigint:task_id>/queue/", r.TaskQueueViewSet.as_view(ONE), name="task-queue"),
     path("api/v2/tasks/<bigint:task_id>/datasets/", r.TaskDatasetViewSet.as_view(LIST), name="task-datasets"),
     path("api/v2/tasks/<bigint:task_id>/jobs/", r.TaskJobViewSet.as_view(LIST), name="task-jobs"),
     path("api/v2/tasks/<bigint:task_id>/log/", r.TaskLogViewSet.as_view(LIST), name="task-log"),

@@ -22,18 +22,26 @@ def shift(task_id: int, old: str, new: str, by: str) -> int:
         return count
 
 
+_QUEUED = ("pending", "waiting", "defined", "assigned", "activated", "throttled")
+
+
 def set_priority(task_id: int, priority: int) -> int:
     """Queued jobs of a task get another priority. Returns how many."""
+    return _set(task_id, "currentpriority", priority)
+
+
+def set_share(task_id: int, share: str) -> int:
+    """Queued jobs of a task go into another global share. Returns how many."""
+    return _set(task_id, "gshare", share)
+
+
+def _set(task_id: int, column: str, value: int | str) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
-            """UPDATE jobs SET currentpriority = %(priority)s WHERE pandaid IN (
-                   SELECT pandaid FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = ANY(%(queued)s)
-                    ORDER BY pandaid FOR UPDATE)""",
-            {
-                "task": task_id,
-                "priority": priority,
-                "queued": ["pending", "waiting", "defined", "assigned", "activated", "throttled"],
-            },
+            f"""UPDATE jobs SET {column} = %(value)s WHERE pandaid IN (
+                    SELECT pandaid FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = ANY(%(queued)s)
+                     ORDER BY pandaid FOR UPDATE)""",  # noqa: S608 - a name of ours
+            {"task": task_id, "value": value, "queued": list(_QUEUED)},
         )
         count: int = cursor.rowcount
         return count

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from brokerage_app.models import Queue
+from brokerage_app.models import GlobalShare, Queue
 from jedisite.agents import REGISTRY
 from tasks_app import moves, timeouts
 from tasks_app.agents import adder, feeder, job_generator, refiner
@@ -369,6 +369,17 @@ def test_the_last_jobs_of_a_nearly_complete_task_are_hurried_once() -> None:
     assert boost.run().items == 0
     drive(Pilot())
     assert status(made) == "done"
+
+
+def test_without_a_share_express_among_the_shares_only_the_priority_is_raised() -> None:
+    GlobalShare.objects.create(name="All", value=1)
+    made = nearly_done(**PRODUCTION)
+    assert boost.run().items == 1
+    assert (task(made).current_priority, task(made).gshare) == (900, "All")
+    assert boost.run().items == 0
+    GlobalShare.objects.create(name="Express", value=1, processing_type="urgent")
+    assert boost.run().items == 1
+    assert task(made).gshare == "Express"
 
 
 def test_analysis_keeps_its_share() -> None:

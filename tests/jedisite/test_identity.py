@@ -67,6 +67,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v2/tasks/": {"GET": READ, "POST": SUBMIT},
     "api/v2/tasks/<bigint:pk>/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/params/": {"GET": READ},
+    "api/v2/tasks/<bigint:task_id>/queue/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/datasets/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/jobs/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/log/": {"GET": READ},

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from django.db import connection, transaction
 
+from brokerage_app import policy
 from jedisite.agents import Pass, owner
 from tasks_app import limits, moves
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
@@ -19,7 +21,7 @@ _OPEN = ", ".join(f"'{status}'" for status in sorted(JOB_OPEN))
 _ENDS = ", ".join(f"'{status}'" for status in sorted(TASK_FINAL))
 _MASTERS = """FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL
     AND d.type IN ('input', 'pseudo_input') AND d.status NOT IN ('removed', 'broken')"""
-_CANDIDATE = f"""(t.currentpriority < {BOOST_PRIORITY} OR (t.gshare IS DISTINCT FROM '{BOOST_SHARE}'
+_CANDIDATE = f"""(t.currentpriority < {BOOST_PRIORITY} OR ({{with_share}} AND t.gshare IS DISTINCT FROM '{BOOST_SHARE}'
                     AND coalesce(t.prodsourcelabel, '') NOT IN ('panda', 'user')))
     AND (SELECT sum(d.nfilesfinished + d.nfilesfailed) * 100 >= {{percent}} * sum(d.nfiles) AND sum(d.nfiles) > 0
                 AND bool_and(d.state IS DISTINCT FROM 'mutable') {_MASTERS})
@@ -41,16 +43,24 @@ SELECT f.files, f.done, j.open + ceil(f.unused * j.jobs / greatest(f.used, 1)::n
 def run(limit: int = LIMIT) -> Pass:
     """Hurry running tasks that are nearly complete, and their queued jobs. Each task once."""
     given = BoostLimits(limits.number("BOOST_DONE_PERCENT") or 95, int(limits.number("BOOST_JOBS_BELOW") or 100))
-    condition = _CANDIDATE.format(percent=float(given.done_percent))
+    if not _has_express():
+        given = replace(given, share=None)
+    condition = _CANDIDATE.format(percent=float(given.done_percent), with_share=given.share is not None)
     claimed = moves.claim_tasks(owner(), [TaskStatus.RUNNING], limit, condition=condition, even_waiting=True)
     return Pass(moves.for_each(claimed, partial(_boost, given=given), by=ME))
+
+
+def _has_express() -> bool:
+    """Where shares are configured, the share for hurried tasks has to be one of those that tasks can have."""
+    tree = policy.share_tree()
+    return not tree or tree.is_leaf(BOOST_SHARE)
 
 
 @transaction.atomic
 def _boost(task_id: int, fence: int, *, given: BoostLimits) -> bool:
     task = Task.objects.get(pk=task_id)
     if task.prod_source_label in ANALYSIS_LABELS:
-        given = BoostLimits(given.done_percent, given.jobs_below, share=None)  # Express is a share of production
+        given = replace(given, share=None)  # Express is a share of production
     with connection.cursor() as cursor:
         cursor.execute(_VIEW, [task_id])
         files, done, to_do = map(int, cursor.fetchone())
