@@ -120,11 +120,10 @@ def refined(
     for one in candidates:
         groups.setdefault(None if of_class is None else one.site_class, []).append(one.site)
     total = {key: sum(rooms[site] for site in sites) for key, sites in groups.items()}
-    jobs_of: Mapping[SiteClass | None, float] = (
-        {None: float(jobs)}
-        if of_class is None
-        else dict(_jobs_by_class(of_class, {c: total.get(c, 0.0) for c in SiteClass}, jobs))
-    )
+    jobs_of: dict[SiteClass | None, float] = {None: float(jobs)}
+    if of_class is not None:
+        by_class = _jobs_by_class(of_class, {one: total.get(one, 0.0) for one in SiteClass}, jobs)
+        jobs_of = {one: by_class[one] for one in by_class}
     found: dict[str, Factors] = {}
     for key, sites in groups.items():
         given = max(jobs_of[key], 0.0)

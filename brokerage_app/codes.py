@@ -290,6 +290,57 @@ FULL_CHAIN_ONLY: Final = _code(
     "The queue is kept for chains of tasks that stay there.", severity="info",
 )  # fmt: skip
 
+# Analysis.
+NO_DATA_THERE: Final = _code(
+    "no_data_there", "The input is not there", "data", "nobody",
+    "Analysis goes to its input first; replicate the input there, or wait until every queue with it is refused.",
+)  # fmt: skip
+FILES_NOT_THERE: Final = _code(
+    "files_not_there", "Files of the input are missing there", "data", "nobody",
+    "Only queues with all files of the input are used; replicate the rest there.",
+)  # fmt: skip
+VIRTUAL_STORAGE: Final = _code(
+    "virtual_storage", "Storage is virtual", "data", "user",
+    "Take avoidVP out of the task to let queues be used that fetch their input as they read it.", severity="info",
+)  # fmt: skip
+NO_OUTPUT_STORAGE: Final = _code(
+    "no_output_storage", "No storage for outputs", "data", "site",
+    "Give the queue an endpoint to which analysis jobs may write.",
+)  # fmt: skip
+LOCAL_QUOTA: Final = _code(
+    "local_quota", "No quota left at the storage", "data", "user",
+    "Delete datasets of yours there, or ask for a larger quota.",
+)  # fmt: skip
+GPU_QUEUE: Final = _code(
+    "gpu_queue", "Queue with GPUs", "resources", "user",
+    "The queue takes only tasks that ask for a GPU in their architecture.",
+)  # fmt: skip
+CLOSED_THERE: Final = _code(
+    "closed_there", "Jobs of the task were closed there", "capacity", "nobody",
+    "Jobs waited there too long and were taken back; the queue is looked at again when some hours have passed.",
+    severity="info",
+)  # fmt: skip
+FAILING_THERE: Final = _code(
+    "failing_there", "Too many jobs of the task failed there", "capacity", "user",
+    "See why the jobs fail; the queue is looked at again when some hours have passed.",
+)  # fmt: skip
+USER_QUEUE_LONG: Final = _code(
+    "user_queue_long", "The user has enough jobs waiting there", "capacity", "nobody",
+    "Wait: more jobs are made as those that wait there start.", severity="info",
+)  # fmt: skip
+OVERLOADED: Final = _code(
+    "overloaded", "Busier than other queues", "capacity", "nobody",
+    "Wait, or let it pass: queues with shorter waits are used first.", severity="info",
+)  # fmt: skip
+OVERLOADED_VIRTUAL: Final = _code(
+    "overloaded_virtual", "Busier than other queues, and its storage is virtual", "capacity", "nobody",
+    "Wait: a queue that has to fetch the input is used only while it is not busy.", severity="info",
+)  # fmt: skip
+HOSPITAL: Final = _code(
+    "hospital", "Queue for difficult jobs", "policy", "nobody",
+    "Queues whose names end in _HOSPITAL are used when no other is left.", severity="info",
+)  # fmt: skip
+
 LOCKED: Final = _code(
     "locked", "Another broker is looking at the queue", "capacity", "nobody",
     "Wait: the queue is looked at again in the next pass.", severity="info",

@@ -48,7 +48,8 @@ class Near:
     datasets    number of datasets with files
     on_disk     how many of them a queue has on disk; `on_tape`: how many on tape only
     real        queues that have some of it at endpoints that are not virtual
-    whole       for each dataset that is whole somewhere and not distributed: its name, and the queues that have it whole
+    whole       for each dataset that is whole at an endpoint which is not virtual, and not distributed: its name, and the
+                queues that have it whole
     """
 
     with_data: frozenset[str] = frozenset()
@@ -116,9 +117,8 @@ def _of_dataset(data: InputData, readers: Mapping[str, Sequence[str]], *, virtua
         if not is_virtual(name):
             real.update(queues)
     have_all = frozenset(queue for name in whole for queue in readers.get(name, ()))
-    return _Place(
-        frozenset(disk), frozenset(tape), frozenset(real), have_all if whole and not data.distributed else None
-    )
+    asks_all = not data.distributed and not all(map(is_virtual, whole))
+    return _Place(frozenset(disk), frozenset(tape), frozenset(real), have_all if asks_all else None)
 
 
 def _counted(sets: Iterable[frozenset[str]]) -> dict[str, int]:

@@ -1,0 +1,175 @@
+"""One decision on where jobs of analysis go, with all that is the same for every queue worked out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from brokerage_app import codes
+from brokerage_app.analysis_weights import SHARES_WITH_CLASSES
+from brokerage_app.brokers.analysis_settings import NONE_ENDED, AnalysisFacts, AnalysisSettings, Ended
+from brokerage_app.case import GridCase
+from brokerage_app.classes import SiteClass, TaskClass
+from brokerage_app.locality import Inputs, reach
+from brokerage_app.near import is_virtual, near, without_virtual
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.snapshot import Counts, Grid, SiteView
+from brokerage_app.stabiliser import UserRoom, share_rate, user_room
+from brokerage_app.verdict import Skip
+
+ANY_DATA_PRIORITY: Final = 2000
+"""From this priority on input may be moved."""
+HOUR_S: Final = 3600
+AUTO: Final = "AUTO"
+"""In a task's list of sites: others may be used when none of the listed is left."""
+
+
+class AnalysisCase(GridCase):
+    """
+    by_data         the pass that keeps to queues near the input; the other one may move it
+    near            where the input is
+    may_move        the task need not stay near its input when the queues there have problems of the moment
+    has_source      every dataset can be fetched from somewhere
+    bound           the queue to which the work is bound, "" is none; `listed`: queues among which it is to stay
+    share_ratio     queued for each running job of the share on the whole grid; infinite where none runs
+    task_class      of the task in shares that have classes
+    """
+
+    __slots__ = (
+        "_rooms", "bound", "by_data", "facts", "has_source", "listed", "may_move", "missing", "near", "settings",
+        "share_ratio", "task_class", "wanted",
+    )  # fmt: skip
+
+    def __init__(
+        self, needs: TaskNeeds, grid: Grid, settings: AnalysisSettings, facts: AnalysisFacts, *, by_data: bool = True
+    ) -> None:
+        bound, listed = _bound(needs, grid)
+        super().__init__(
+            needs, grid, is_single=bool(bound), is_bound=bool(bound or listed), min_free_gb=settings.min_output_gb,
+            disk_io_limit=settings.disk_io_limit, analysis=True,
+        )  # fmt: skip
+        self.settings, self.facts, self.by_data = settings, facts, by_data
+        self.bound, self.listed = bound, listed
+        self.wanted = tuple(name for name in needs.included_sites if name != AUTO)
+        self.near = near(needs.inputs, _readers(grid), virtual=_may_use_virtual(needs))
+        self.missing, self.has_source = self._reach()
+        self.may_move = _may_move(needs, settings)
+        self.share_ratio = self._share_ratio()
+        self.task_class = _class(needs.share, facts)
+        self._rooms: dict[str, UserRoom] = {}
+
+    def _reach(self) -> tuple[Skip | None, bool]:
+        """What stops the task because of its input, and whether all of it can be fetched from elsewhere."""
+        settings, has_source = self.settings, True
+        inputs = Inputs(without_virtual(self.needs.inputs))
+        for one in reach(
+            inputs, self.grid.endpoints.get, most_missing=settings.most_missing, least_percent=settings.least_percent
+        ):
+            data = one.data
+            if not one.complete:
+                most = max((replica.files for replica in data.replicas.values()), default=0)
+                says = "{} files are read, at most {} of them are at one place: the dataset {}"
+                return Skip("", codes.INPUT_INCOMPLETE, says, (data.files, most, data.name)), False
+            if not one.readable:
+                says = "the dataset {} is complete only at {}, which cannot be read now"
+                return Skip("", codes.INPUT_IN_DOWNTIME, says, (data.name, ", ".join(one.complete[:5]))), False
+            has_source = has_source and bool(one.sending)
+        return None, has_source
+
+    def _share_ratio(self) -> float:
+        queued = running = 0
+        seen: set[str] = set()
+        for site in self.grid.sites.values():
+            if site.queue in seen:
+                continue
+            seen.add(site.queue)
+            counts = self.counts(site)
+            queued, running = queued + counts.queued, running + counts.running
+        return queued / running if running else float("inf")
+
+    @property
+    def is_union(self) -> bool:
+        """Whether no queue has all datasets."""
+        return self.near.union
+
+    def is_preassigned(self, site: SiteView) -> bool:
+        """Whether the work is bound to this queue, or to the queue of which it is a part."""
+        return bool(self.bound) and self.bound in (site.name, site.parent)
+
+    def is_satellite(self, site: SiteView) -> bool:
+        """Whether input has to be brought to a queue: what counts for analysis is where the data are."""
+        return self.near.datasets > 0 and site.name not in self.near.with_data
+
+    def ended(self, site: SiteView) -> Ended:
+        return self.facts.ended.get(site.queue, NONE_ENDED)
+
+    def site_class(self, site: SiteView) -> SiteClass:
+        return self.facts.site_classes.get(site.queue, SiteClass.MID)
+
+    def of_type(self, site: SiteView) -> Counts:
+        """Jobs of the share and the task's resource type at a queue."""
+        kind = self.needs.resource_type
+        return site.counts(self.share, kind) if kind else self.counts(site)
+
+    def room(self, site: SiteView) -> UserRoom:
+        """What the user may have waiting at a queue."""
+        found = self._rooms.get(site.name)
+        if found is None:
+            counts, everybody = self.counts(site), site.users.get(self.share, {})
+            own = everybody.get(self.needs.user)
+            found = self._rooms[site.name] = user_room(
+                queued=counts.queued,
+                running=counts.running,
+                started_per_h=share_rate(site.started_per_h, counts.running, self.totals(site).running),
+                users=len(everybody),
+                user_queued=own.queued if own is not None else 0,
+                user_running=own.running if own is not None else 0,
+                limits=self.settings.stabiliser,
+            )
+        return found
+
+    def has_virtual(self, site: SiteView) -> bool:
+        return any(map(is_virtual, self.storage(site).inputs))
+
+
+def _bound(needs: TaskNeeds, grid: Grid) -> tuple[str, frozenset[str]]:
+    """The queue that the task names, or the queues that it lists; a name that is an endpoint stands for its readers."""
+    known = {site.queue for site in grid.sites.values()} | set(grid.sites)
+    if needs.preassigned_site in known:
+        return needs.preassigned_site, frozenset()
+    listed: set[str] = set()
+    for name in (needs.preassigned_site, *needs.listed_sites):
+        listed.update((name,) if name in known else _readers(grid).get(name, ()))
+    return "", frozenset(listed)
+
+
+def _readers(grid: Grid) -> Mapping[str, tuple[str, ...]]:
+    """Names of the queues whose analysis jobs read from an endpoint, by endpoint."""
+    found: dict[str, tuple[str, ...]] | None = grid.derived.get("analysis readers")
+    if found is None:
+        lists: dict[str, list[str]] = {}
+        for site in grid.sites.values():
+            for endpoint in site.analysis_inputs or site.inputs:
+                lists.setdefault(endpoint, []).append(site.name)
+        found = {endpoint: tuple(sorted(names)) for endpoint, names in lists.items()}
+        grid.derived["analysis readers"] = found
+    return found
+
+
+def _may_use_virtual(needs: TaskNeeds) -> bool:
+    return not (needs.merging or needs.scouting or needs.avoid_vp or needs.local_io)
+
+
+def _may_move(needs: TaskNeeds, settings: AnalysisSettings) -> bool:
+    if needs.priority >= ANY_DATA_PRIORITY:
+        return True
+    if settings.io_cutoff is not None and needs.io_intensity is not None and needs.io_intensity <= settings.io_cutoff:
+        return True
+    timeout = settings.check_timeout_h
+    return timeout is not None and needs.frozen_s is not None and needs.frozen_s > timeout * HOUR_S
+
+
+def _class(share: str, facts: AnalysisFacts) -> TaskClass | None:
+    if share not in SHARES_WITH_CLASSES:
+        return None
+    return facts.task_class if facts.task_class is not None else TaskClass.A

@@ -1,0 +1,320 @@
+"""Where the jobs of analysis tasks go (JEDI brokerage document, ATLAS Analysis Job Brokerage).
+
+First whether the user gets jobs at all; then queues near the input, and where none of those will do, queues to which the
+input can be brought; of these the best by weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from brokerage_app import analysis_weights as weights
+from brokerage_app import codes, userthrottle
+from brokerage_app.analysis_weights import Factors
+from brokerage_app.brokers.analysis_case import AUTO, AnalysisCase
+from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
+from brokerage_app.filters import analysis, policy, resources, state
+from brokerage_app.filters.capacity import MIN_QUEUE
+from brokerage_app.filters.data import direct_access, storage_up
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.rules import Rule, sift
+from brokerage_app.snapshot import Grid, SiteView
+from brokerage_app.verdict import Choice, Skip, Verdict
+
+KINDS: Final = frozenset({"analysis", "unified"})
+HOSPITAL: Final = "_HOSPITAL"
+DEFAULT_SETTINGS: Final = AnalysisSettings()
+
+
+def _by_data(case: AnalysisCase) -> bool:
+    return case.by_data and case.near.datasets > 0
+
+
+def _not_bound(case: AnalysisCase) -> bool:
+    return not case.is_single
+
+
+def _avoids_virtual(case: AnalysisCase) -> bool:
+    needs = case.needs
+    if needs.avoid_vp or needs.merging or not case.by_data or case.is_union:
+        return True
+    return any(data.distributed for data in needs.inputs)
+
+
+def _not_bound_nor_merging(case: AnalysisCase) -> bool:
+    return not case.is_single and not case.needs.merging
+
+
+def _not_merging(case: AnalysisCase) -> bool:
+    return not case.needs.merging
+
+
+def _direct_only(case: AnalysisCase) -> bool:
+    return case.needs.direct_io == DIRECT_ONLY and not case.needs.merging
+
+
+def _several_or_one(case: AnalysisCase) -> bool:
+    return case.several is not None and not case.is_single
+
+
+def _limits_cores(case: AnalysisCase) -> bool:
+    return case.needs.max_cores > 0 and not case.is_single
+
+
+def _knows_intensity(case: AnalysisCase) -> bool:
+    return case.needs.io_intensity is not None and not case.needs.merging
+
+
+def _no_source(case: AnalysisCase) -> bool:
+    return case.near.datasets > 0 and not case.has_source
+
+
+def _excludes(case: AnalysisCase) -> bool:
+    return bool(case.needs.excluded_sites)
+
+
+def _lists(case: AnalysisCase) -> bool:
+    return bool(case.wanted) and AUTO not in case.needs.included_sites
+
+
+def _has_cloud(case: AnalysisCase) -> bool:
+    return case.needs.cloud not in ("", "any", "WORLD")
+
+
+def _is_bound(case: AnalysisCase) -> bool:
+    return case.is_bound
+
+
+def _needs_pilots(case: AnalysisCase) -> bool:
+    return "test" not in case.needs.label
+
+
+DIRECT_ONLY: Final = 2
+
+RULES: Final[tuple[Rule, ...]] = (
+    Rule(analysis.has_data, _by_data),
+    Rule(analysis.online, title="status"),
+    Rule(resources.io_intensity, _knows_intensity),
+    Rule(analysis.not_virtual, _avoids_virtual),
+    Rule(resources.core_mode, _several_or_one),
+    Rule(resources.max_cores, _limits_cores),
+    Rule(analysis.gpu_asked),
+    Rule(analysis.none_closed, _not_bound_nor_merging),
+    Rule(direct_access, _direct_only),
+    Rule(analysis.output_storage),
+    Rule(storage_up),
+    Rule(analysis.source, _no_source),
+    Rule(analysis.quota_there),
+    Rule(state.has_pilots, _needs_pilots),
+    Rule(analysis.not_excluded, _excludes),
+    Rule(analysis.wanted, _lists),
+    Rule(analysis.cloud, _has_cloud),
+    Rule(policy.not_taken_back),
+    Rule(analysis.preassigned, _is_bound),
+    Rule(analysis.files_there),
+    Rule(analysis.queue_not_full, temporary=True),
+    Rule(analysis.user_queue, _not_merging, temporary=True),
+    Rule(analysis.few_bad_jobs, _not_merging, temporary=True),
+)
+"""In the order of the documents. Whether a queue is busier than others is asked at the end: it depends on what is left."""
+
+
+@dataclass(slots=True)
+class _Left:
+    """What is left of the queues after one pass."""
+
+    case: AnalysisCase
+    kept: list[SiteView]
+    marked: list[tuple[SiteView, Skip]]
+    out: list[Skip]
+
+    def drop(self, objection: Callable[[SiteView], Skip | None], *, temporary: bool = False) -> None:
+        """Take out the queues that there is an objection to; for the time being only those that are still in."""
+        kept = []
+        for site in self.kept:
+            skip = objection(site)
+            if skip is None:
+                kept.append(site)
+            elif temporary:
+                self.marked.append((site, skip))
+            else:
+                self.out.append(skip)
+        self.kept = kept
+        if not temporary:
+            skips = [(site, mark, objection(site)) for site, mark in self.marked]
+            self.marked = [(site, mark) for site, mark, skip in skips if skip is None]
+            self.out += [skip for _, _, skip in skips if skip is not None]
+
+    @property
+    def survivors(self) -> list[SiteView]:
+        """Queues that no rule objected to for good."""
+        return [*self.kept, *(site for site, _ in self.marked)]
+
+
+def gate(needs: TaskNeeds, settings: AnalysisSettings, facts: AnalysisFacts) -> Skip | None:
+    """Why the user's task gets no jobs now, whatever the queues."""
+    return userthrottle.refusal(
+        who=facts.who,
+        usage=facts.usage,
+        caps=settings.group_caps if facts.is_group else settings.user_caps,
+        share=needs.share,
+        state=facts.share,
+        of_class=facts.task_class,
+        slots_a=settings.slots_a,
+        quotas=facts.quotas,
+        merging=needs.merging,
+    )
+
+
+def broker(
+    needs: TaskNeeds,
+    grid: Grid,
+    settings: AnalysisSettings = DEFAULT_SETTINGS,
+    facts: AnalysisFacts = NO_FACTS,
+    *,
+    draw: Callable[[], float] | None = None,
+) -> Verdict:
+    """Choose queues for jobs of an analysis task, best first, and say of every other queue why not.
+
+    Parents of pseudo queues stand for these and are not named. Where no queue near the input is left for good reasons,
+    every queue is asked again without regard to input (if all of it can be fetched), and those answers count.
+    `draw` gives random numbers by which queues of equal weight are ordered; without it they are ordered by name. The order
+    of the queues in the grid never matters.
+    """
+    stopped = gate(needs, settings, facts)
+    if stopped is not None:
+        return Verdict(stopped=stopped)
+    case = AnalysisCase(needs, grid, settings, facts)
+    if case.missing is not None:
+        return Verdict(stopped=case.missing)
+    sites = sorted((site for site in grid.sites.values() if not site.is_parent), key=lambda site: site.name)
+    left = _ask(case, sites)
+    if _goes_on_without_data(case, left):
+        left = _ask(AnalysisCase(needs, grid, settings, facts, by_data=False), sites)
+    return _select(left, draw)
+
+
+def _goes_on_without_data(case: AnalysisCase, left: _Left) -> bool:
+    if case.near.datasets == 0 or not case.has_source:
+        return False
+    return not left.survivors or (case.may_move and not left.kept)
+
+
+def _ask(case: AnalysisCase, sites: Sequence[SiteView]) -> _Left:
+    out, asked = [], []
+    for site in sites:
+        if site.type in KINDS or case.is_preassigned(site):
+            asked.append(site)
+        else:
+            says = "the queue takes {} only"
+            out.append(Skip(site.name, codes.OTHER_KIND, says, (site.type,)))
+    found = sift(case, asked, RULES)
+    left = _Left(case, found.kept, found.marked, [*out, *found.out])
+    _only_listed(left)
+    _no_hospital(left)
+    _release_preassigned(left)
+    _not_overloaded(left)
+    return left
+
+
+def _only_listed(left: _Left) -> None:
+    """With AUTO in the task's list others are used only when none of the listed queues is left."""
+    case = left.case
+    if AUTO in case.needs.included_sites and any(analysis.is_wanted(case, site) for site in left.survivors):
+        left.drop(lambda site: analysis.wanted(case, site))
+
+
+def _no_hospital(left: _Left) -> None:
+    if all(site.name.endswith(HOSPITAL) for site in left.survivors):
+        return
+    says = "the queue is for difficult jobs, {} other queues are left"
+    others = sum(not site.name.endswith(HOSPITAL) for site in left.survivors)
+    left.drop(
+        lambda site: Skip(site.name, codes.HOSPITAL, says, (others,)) if site.name.endswith(HOSPITAL) else None
+    )  # fmt: skip
+
+
+def _release_preassigned(left: _Left) -> None:
+    """Problems of the moment do not keep work from the queue to which it is bound."""
+    bound = [site for site, _ in left.marked if left.case.is_preassigned(site)]
+    left.kept += bound
+    left.marked = [(site, mark) for site, mark in left.marked if not left.case.is_preassigned(site)]
+
+
+def _not_overloaded(left: _Left) -> None:
+    """Leave busy queues to others while there are any; when all are busy those with real input stay."""
+    case = left.case
+    if case.needs.merging:
+        return
+    busy = {site.name for site in left.kept if analysis.is_overloaded(case, site) and not case.is_preassigned(site)}
+    if len(busy) == len(left.kept):
+        busy = {name for name in busy if case.near.datasets > 0 and name not in case.near.real}
+    left.drop(lambda site: analysis.overloaded(case, site) if site.name in busy else None, temporary=True)
+
+
+def _select(left: _Left, draw: Callable[[], float] | None) -> Verdict:
+    """Weigh what is left and take the best."""
+    case, settings = left.case, left.case.settings
+    out = [*left.out, *(skip for _, skip in left.marked)]
+    factors = _factors(case, left.kept)
+    choices, order = [], {}
+    for site in sorted(left.kept, key=lambda site: site.name):
+        choice = _choice(case, site, factors[site.name])
+        chance = draw() if draw is not None else 0.0
+        if settings.min_weight and choice.weight < settings.min_weight:
+            says = "the least weight is {:g}, the queue has {:.6g}"
+            out.append(Skip(site.name, codes.BELOW_MIN_WEIGHT, says, (settings.min_weight, choice.weight)))
+            continue
+        far = case.near.datasets > 0 and site.name not in case.near.with_data
+        unused = site.name not in case.needs.used_sites and site.queue not in case.needs.used_sites
+        order[site.name] = (far, unused, -choice.weight, chance, site.name)
+        choices.append(choice)
+    choices.sort(key=lambda choice: order[choice.site])
+    most = len(choices) if any(data.distributed for data in case.needs.inputs) else settings.most_chosen
+    least = choices[most - 1].weight if len(choices) > most else 0.0
+    for choice in choices[most:]:
+        says = "the last of the best {} has the weight {:.6g}, this one {:.6g}"
+        out.append(Skip(choice.site, codes.LOW_WEIGHT, says, (most, least, choice.weight)))
+    return Verdict(tuple(choices[:most]), tuple(out))
+
+
+def _factors(case: AnalysisCase, sites: Sequence[SiteView]) -> dict[str, Factors]:
+    """The base weight of each queue, in factors."""
+    needs = case.needs
+    if case.settings.base_weight == "original" or not sites:
+        return {site.name: weights.original(_running(case, site), case.counts(site).queued) for site in sites}
+    candidates = [weights.Candidate(site.name, case.room(site).left, case.site_class(site)) for site in sites]
+    if case.settings.base_weight == "new":
+        return weights.new(candidates, jobs=needs.jobs_wanted, of_class=case.task_class)
+    return weights.refined(candidates, jobs=needs.jobs_wanted, of_class=case.task_class, merging=needs.merging)
+
+
+def _running(case: AnalysisCase, site: SiteView) -> int:
+    counts = case.counts(site)
+    return weights.running_number(
+        counts.running,
+        batch_jobs=site.batch_jobs,
+        has_pilots=site.pilots_3h != 0,
+        slots=site.slots_for(case.share, case.needs.resource_type or None),
+        cores=case.needs.cores_at(site),
+        starting=counts.starting,
+    )
+
+
+def _choice(case: AnalysisCase, site: SiteView, base: Factors) -> Choice:
+    """The queue with its weight, and how many jobs may wait there."""
+    factors, near = base, case.near
+    if near.datasets > 0:
+        if case.by_data and not case.is_union:
+            there = weights.data_weight(near.on_disk.get(site.name, 0), near.on_tape.get(site.name, 0))
+            factors += (("input datasets there", there),)
+        else:
+            here = case.inputs.at(case.storage(site).inputs)
+            factors += (("input there", weights.size_factor(here.disk_mb, here.any_mb)),)
+    counts, room = case.of_type(site), case.room(site)
+    cap = 2 * max(MIN_QUEUE, counts.running)
+    if room.full and not case.needs.merging:
+        cap = min(cap, counts.queued + max(int(room.left) + 1, 0))
+    return Choice(site.name, weights.product(factors), factors, queued=counts.queued, cap=cap)

@@ -1,0 +1,205 @@
+"""Rules that only the broker of analysis has."""
+
+from __future__ import annotations
+
+from brokerage_app import codes
+from brokerage_app.brokers.analysis_case import AnalysisCase
+from brokerage_app.filters import state
+from brokerage_app.filters.capacity import MIN_QUEUE
+from brokerage_app.needs import names
+from brokerage_app.snapshot import OFFLINE, SiteView
+from brokerage_app.verdict import Skip
+
+
+def has_data(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """The queue has all input datasets, or, where no queue has, some of them."""
+    near = case.near
+    if site.name in near.with_data:
+        return None
+    here = near.on_disk.get(site.name, 0) + near.on_tape.get(site.name, 0)
+    return Skip(
+        site.name, codes.NO_DATA_THERE, "{} input datasets are read, {} are there{}",
+        (near.datasets, here, " on disk or tape that counts" if here == near.datasets else ""),
+    )  # fmt: skip
+
+
+def online(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """Only online queues, with exceptions for test jobs and for those whom the task names unless they are offline."""
+    if site.status == OFFLINE:
+        return Skip(site.name, codes.SITE_OFFLINE, "the site's status is {}", (site.status,))
+    if case.is_preassigned(site) or site.name in case.listed:
+        return None
+    return state.online(case, site)
+
+
+def not_virtual(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """No queue that fetches its input as it is read."""
+    if not case.has_virtual(site):
+        return None
+    return Skip(site.name, codes.VIRTUAL_STORAGE, "the storage {} is virtual", (case.storage(site).inputs[0],))
+
+
+def gpu_asked(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """A queue that is for GPUs takes only tasks that say what they need."""
+    if "gpu" not in site.switches or case.needs.architecture:
+        return None
+    return Skip(site.name, codes.GPU_QUEUE, "the queue is for GPUs, the task has no architecture")
+
+
+def none_closed(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """No job of the task was closed there lately."""
+    closed = case.ended(site).closed
+    if not closed:
+        return None
+    return Skip(
+        site.name, codes.CLOSED_THERE, "at most {} jobs may have been closed in {:g} h, {} were",
+        (0, case.settings.window_h, closed),
+    )  # fmt: skip
+
+
+def output_storage(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """There is a storage for outputs, and space in it; also for input where that is to be moved there."""
+    storage = case.storage(site)
+    if not storage.has_output:
+        return Skip(site.name, codes.NO_OUTPUT_STORAGE, "the queue has no endpoint for outputs")
+    least = case.settings.min_output_gb
+    if storage.output_gb is not None and storage.output_gb < least:
+        return _full(site, least, storage.output_gb, storage.output)
+    least = case.settings.min_input_gb
+    moved = not case.by_data and storage.input != storage.output
+    if moved and storage.input_gb is not None and storage.input_gb < least:
+        return _full(site, least, storage.input_gb, storage.input)
+    return None
+
+
+def _full(site: SiteView, least: float, free: float, endpoint: str) -> Skip:
+    return Skip(
+        site.name, codes.STORAGE_FULL, "{:.0f} GB must be free, {:.0f} GB are at {}", (least, free, endpoint)
+    )  # fmt: skip
+
+
+def source(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """Input that a queue lacks can be fetched."""
+    if site.name in case.near.with_data and not case.is_union:
+        return None
+    return Skip(site.name, codes.SOURCE_NOT_SENDING, "some input is not there, and no storage that has it sends files")
+
+
+def quota_there(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """The user has quota left at the storage of outputs."""
+    output = case.storage(site).output
+    endpoint = case.grid.endpoints.get(output)
+    if output not in case.facts.full_endpoints and not (endpoint is not None and endpoint.over_quota):
+        return None
+    return Skip(site.name, codes.LOCAL_QUOTA, "the quota of {} at {} is used up", (case.facts.who, output))
+
+
+def not_excluded(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """A queue on the task's list of excluded ones is left out; names with `*` stand for all that fit."""
+    excluded = case.needs.excluded_sites
+    if not names(excluded, site.name) and not (site.parent and names(excluded, site.parent)):
+        return None
+    return Skip(site.name, codes.EXCLUDED, "the task excludes {}", (", ".join(excluded[:5]),))
+
+
+def wanted(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """When the task lists queues, only those; with AUTO among them, others when none of them is left."""
+    if is_wanted(case, site):
+        return None
+    return Skip(site.name, codes.NOT_INCLUDED, "the task wants only {}", (", ".join(case.wanted[:5]),))
+
+
+def is_wanted(case: AnalysisCase, site: SiteView) -> bool:
+    return (
+        names(case.wanted, site.name)
+        or bool(site.parent and names(case.wanted, site.parent))
+        or case.is_preassigned(site)
+    )
+
+
+def cloud(case: AnalysisCase, site: SiteView) -> Skip | None:
+    if site.cloud == case.needs.cloud:
+        return None
+    return Skip(
+        site.name, codes.OTHER_CLOUD, "the task is for the cloud {}, the queue is in {}",
+        (case.needs.cloud, site.cloud or "none"),
+    )  # fmt: skip
+
+
+def preassigned(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """Work that is bound to one queue, or to some, goes nowhere else."""
+    if case.bound:
+        if case.is_preassigned(site):
+            return None
+        return Skip(site.name, codes.NOT_PREASSIGNED, "the work is bound to {}", (case.bound,))
+    if site.name in case.listed or site.parent in case.listed:
+        return None
+    return Skip(
+        site.name, codes.NOT_PREASSIGNED, "the work is bound to {} queues: {}",
+        (len(case.listed), ", ".join(sorted(case.listed)[:5])),
+    )  # fmt: skip
+
+
+def files_there(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """A queue near the input, or one that never gets input from elsewhere, has all files of it."""
+    lacking = case.near.lacks(site.name)
+    if not lacking or not ((case.by_data and not case.is_union) or site.only_local_data):
+        return None
+    return Skip(site.name, codes.FILES_NOT_THERE, "not all files of {} are there", (lacking,))
+
+
+def queue_not_full(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """No more jobs of the share (and resource type) wait than twice what runs, 40 at least."""
+    counts = case.of_type(site)
+    cap = 2 * max(MIN_QUEUE, counts.running)
+    if counts.queued <= cap:
+        return None
+    code = codes.QUEUE_FULL_OF_TYPE if case.needs.resource_type else codes.QUEUE_FULL
+    return Skip(
+        site.name, code, "{} jobs are queued, {} may be with {} running", (counts.queued, cap, counts.running)
+    )  # fmt: skip
+
+
+def user_queue(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """The user has no more jobs waiting there than the user's part of what the queue can take."""
+    room = case.room(site)
+    if not room.exceeded:
+        return None
+    return Skip(
+        site.name, codes.USER_QUEUE_LONG, "{} jobs of the user are queued, {:.1f} may be: {:.1f} % of {:.0f}",
+        (room.queued, room.most, 100 * room.part, room.queue_most),
+    )  # fmt: skip
+
+
+def few_bad_jobs(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """Not too many jobs of the task failed there or were closed lately."""
+    ended = case.ended(site)
+    bad, most = ended.failed + ended.closed, max(2 * ended.finished, case.settings.min_bad)
+    if not bad or bad < most:
+        return None
+    return Skip(
+        site.name, codes.FAILING_THERE, "{} jobs failed or were closed in {:g} h, fewer than {} may with {} finished",
+        (bad, case.settings.window_h, most, ended.finished),
+    )  # fmt: skip
+
+
+def is_overloaded(case: AnalysisCase, site: SiteView) -> bool:
+    """Whether more jobs of the share wait for each running one than on the grid as a whole, by a good deal."""
+    counts = case.counts(site)
+    if counts.queued <= case.settings.overload_min_queued:
+        return False
+    if not counts.running:
+        return True
+    return counts.queued / counts.running > case.share_ratio * case.settings.overload_offset
+
+
+def overloaded(case: AnalysisCase, site: SiteView) -> Skip:
+    """The objection to a queue that is busier than others, where others are left."""
+    counts = case.counts(site)
+    virtual = case.near.datasets > 0 and site.name not in case.near.real
+    return Skip(
+        site.name, codes.OVERLOADED_VIRTUAL if virtual else codes.OVERLOADED,
+        "{:.2f} jobs wait for each running one, {:.2f} may: {} queued, {} running",
+        (counts.queued / max(counts.running, 1), case.share_ratio * case.settings.overload_offset, counts.queued,
+         counts.running),
+    )  # fmt: skip

@@ -1,0 +1,466 @@
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brokerage_app.brokers.analysis_job import DEFAULT_SETTINGS, broker
+from brokerage_app.brokers.analysis_settings import AnalysisFacts, AnalysisSettings, Ended
+from brokerage_app.classes import SiteClass, TaskClass
+from brokerage_app.configuration import DEFAULTS, Row
+from brokerage_app.needs import InputData, Replica, TaskNeeds
+from brokerage_app.snapshot import Counts, Endpoint, Grid, SiteView, Slots, UserJobs
+from brokerage_app.userthrottle import Caps, Quota, ShareState, Usage
+from brokerage_app.verdict import Choice, Verdict
+from jedisite import refusals
+
+SHARE = "User Analysis"
+ALL = Replica(10, 10_240.0)
+DATA = InputData("data", 10, 10_240.0, True, replicas={"SE_A": ALL})
+
+
+def site(name: str = "A", **more: Any) -> SiteView:
+    """A single-core queue that reads from and writes to SE_{name}."""
+    return SiteView(name, **{"cores": 1, "site": name, "inputs": (f"SE_{name}",), "outputs": (f"SE_{name}",), **more})
+
+
+def busy(name: str = "A", counts: Counts | None = None, **more: Any) -> SiteView:
+    return site(name, jobs={SHARE: {"SCORE": counts or Counts(running=10)}}, **more)
+
+
+def grid(*sites: SiteView, **endpoints: dict[str, Any]) -> Grid:
+    names = {name for one in sites for name in (*one.inputs, *one.outputs)} | set(endpoints)
+    made = {name: Endpoint(name, **{"space_free_gb": 5000.0, **endpoints.get(name, {})}) for name in sorted(names)}
+    return Grid(sites={one.name: one for one in sites}, endpoints=made)
+
+
+def needs(**more: Any) -> TaskNeeds:
+    return TaskNeeds(
+        **{"share": SHARE, "resource_type": "SCORE", "user": "ada", "vo": "atlas", "jobs_wanted": 10, **more}
+    )
+
+
+def names(verdict: Verdict) -> list[str]:
+    return [choice.site for choice in verdict.chosen]
+
+
+def reasons(verdict: Verdict) -> dict[str, str]:
+    return {skip.site: skip.code for skip in verdict.skipped}
+
+
+def the(verdict: Verdict, name: str = "A") -> Choice:
+    return next(choice for choice in verdict.chosen if choice.site == name)
+
+
+def test_a_task_without_input_goes_anywhere() -> None:
+    verdict = broker(needs(), grid(site("B"), site("A")))
+    assert names(verdict) == ["A", "B"] and not verdict.skipped
+
+
+def test_analysis_goes_to_its_input() -> None:
+    verdict = broker(needs(inputs=(DATA,)), grid(site("A"), site("B")))
+    assert names(verdict) == ["A"] and reasons(verdict) == {"B": "no_data_there"}
+    assert verdict.skipped[0].values[:2] == (1, 0)
+
+
+def test_where_no_queue_near_the_input_will_do_others_are_asked() -> None:
+    verdict = broker(needs(inputs=(DATA,)), grid(site("A", status="offline"), site("B")))
+    assert names(verdict) == ["B"] and reasons(verdict) == {"A": "site_offline"}
+
+
+def test_input_that_cannot_be_sent_is_not_moved() -> None:
+    stuck = grid(site("A", status="offline"), site("B"), SE_A={"states": {"read_wan": "OFF"}})
+    verdict = broker(needs(inputs=(DATA,)), stuck)
+    assert not verdict.chosen and reasons(verdict) == {"A": "no_data_there", "B": "no_data_there"} | {
+        "A": "site_offline"
+    }
+
+
+FULL = {SHARE: {"SCORE": Counts(running=10, activated=41)}}
+
+
+def test_queues_near_the_input_that_are_full_are_waited_for() -> None:
+    verdict = broker(needs(inputs=(DATA,)), grid(site("A", jobs=FULL), site("B")))
+    assert not verdict.chosen and reasons(verdict) == {"A": "queue_full_of_type", "B": "no_data_there"}
+
+
+@pytest.mark.parametrize(
+    ("more", "chosen"),
+    [
+        ({"priority": 2000}, ["B"]), ({"priority": 1999}, []),
+        ({"io_intensity": 50.0}, ["B"]), ({"io_intensity": 51.0}, []), ({"io_intensity": None}, []),
+        ({"frozen_s": 7201.0}, ["B"]), ({"frozen_s": 7200.0}, []),
+    ],
+)  # fmt: skip
+def test_some_tasks_need_not_wait_for_full_queues_near_their_input(more: dict[str, Any], chosen: list[str]) -> None:
+    told = replace(DEFAULT_SETTINGS, io_cutoff=50.0, check_timeout_h=2.0)
+    verdict = broker(needs(inputs=(DATA,), **more), grid(site("A", jobs=FULL), site("B")), told)
+    assert names(verdict) == chosen
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (InputData("d", 100, 1.0, replicas={"SE_A": Replica(89, 1.0, False)}), "input_incomplete"),
+        (InputData("d", 100, 1.0, replicas={"SE_A": Replica(90, 1.0, False)}), ""),
+        (InputData("d", 20, 1.0, replicas={"SE_A": Replica(10, 1.0, False)}), ""),
+        (InputData("d", 100, 1.0), "input_incomplete"),
+        (InputData("d", 100, 1.0, distributed=True, replicas={"SE_A": Replica(5, 1.0, False)}), ""),
+        (InputData("d", 100, 1.0, replicas={"SE_A_VP_DISK": Replica(100, 1.0)}), "input_incomplete"),
+        (InputData("d", 100, 1.0, replicas={"SE_OFF": Replica(100, 1.0)}), "input_in_downtime"),
+    ],
+)
+def test_a_task_whose_input_is_complete_nowhere_waits(data: InputData, code: str) -> None:
+    off = {"states": {"read_lan": "OFF", "read_wan": "TEST"}}
+    verdict = broker(needs(inputs=(data,)), grid(site("A"), SE_OFF=off))
+    assert (verdict.stopped.code if verdict.stopped else "") == code
+    assert verdict.sentence().endswith(".")
+
+
+RULES: list[tuple[str, TaskNeeds, SiteView, dict[str, Any], str]] = [
+    ("all well", needs(), site(), {}, ""),
+    ("production queue", needs(), site(type="production"), {}, "other_kind"),
+    ("analysis queue", needs(), site(type="analysis"), {}, ""),
+    ("production queue, bound to it", needs(preassigned_site="A"), site(type="production"), {}, ""),
+    ("offline, bound", needs(preassigned_site="A"), site(status="offline"), {}, "site_offline"),
+    ("brokeroff", needs(), site(status="brokeroff"), {}, "site_brokeroff"),
+    ("brokeroff, bound", needs(preassigned_site="A"), site(status="brokeroff"), {}, ""),
+    ("brokeroff, listed", needs(listed_sites=("A", "B")), site(status="brokeroff"), {}, ""),
+    ("test", needs(), site(status="test"), {}, "site_test_only"),
+    ("test, test", needs(label="test"), site(status="test"), {}, ""),
+    ("too intense", needs(io_intensity=101.0), site(max_io_intensity=100.0), {}, "io_intensity"),
+    ("intense enough", needs(io_intensity=100.0), site(max_io_intensity=100.0), {}, ""),
+    ("virtual", needs(avoid_vp=True), site(inputs=("X_VP_DISK",)), {}, "virtual_storage"),
+    ("virtual, allowed", needs(), site(inputs=("X_VP_DISK",)), {}, ""),
+    ("8 cores on 1", needs(cores=8), site(), {}, "too_few_cores"),
+    ("8 cores on 4", needs(cores=8), site(cores=4), {}, ""),
+    ("1 core on 8", needs(), site(cores=8), {}, "multi_core_only"),
+    ("any cores on 8", needs(cores=0), site(cores=8), {}, ""),
+    ("1 core on 8, bound", needs(preassigned_site="A"), site(cores=8), {}, ""),
+    ("more cores than wanted", needs(cores=0, max_cores=4), site(cores=8), {}, "too_many_cores"),
+    ("GPU queue", needs(), site(switches={"gpu": ""}), {}, "gpu_queue"),
+    ("direct only", needs(direct_io=2), site(), {}, "no_direct_access"),
+    ("direct only, possible", needs(direct_io=2), site(direct_io=True), {}, ""),
+    ("no output storage", needs(), site(outputs=()), {}, "no_output_storage"),
+    ("output storage full", needs(), site(), {"SE_A": {"space_free_gb": 199.9}}, "storage_full"),
+    ("output storage has room", needs(), site(), {"SE_A": {"space_free_gb": 200.0}}, ""),
+    ("output storage unknown", needs(), site(), {"SE_A": {"space_free_gb": None}}, ""),
+    ("cannot be read", needs(), site(), {"SE_A": {"states": {"read_lan": "OFF"}}}, "input_not_readable"),
+    ("cannot be written", needs(), site(), {"SE_A": {"states": {"write_lan": "TEST"}}}, "output_not_writable"),
+    ("takes nothing, nothing is moved", needs(), site(), {"SE_A": {"states": {"write_wan": "OFF"}}}, ""),
+    ("quota there", needs(), site(), {"SE_A": {"over_quota": True}}, "local_quota"),
+    ("no pilots", needs(), site(pilots_3h=0), {}, "no_pilots"),
+    ("no pilots, test", needs(label="rc_test"), site(pilots_3h=0), {}, ""),
+    ("pilots not counted", needs(), site(pilots_3h=None), {}, ""),
+    ("told slots", needs(), site(pilots_3h=0, slots=(Slots(None, None, 5),)), {}, ""),
+    ("excluded", needs(excluded_sites=("A",)), site(), {}, "excluded"),
+    ("excluded by pattern", needs(excluded_sites=("*",)), site(), {}, "excluded"),
+    ("parent excluded", needs(excluded_sites=("P",)), site("P/SCORE", parent="P"), {}, "excluded"),
+    ("not included", needs(included_sites=("B", "C*")), site(), {}, "not_included"),
+    ("included", needs(included_sites=("B", "A")), site(), {}, ""),
+    ("not included, AUTO", needs(included_sites=("B", "AUTO")), site(), {}, ""),
+    ("cloud", needs(cloud="DE"), site(cloud="FR"), {}, "other_cloud"),
+    ("any cloud", needs(cloud="any"), site(cloud="FR"), {}, ""),
+    ("taken back", needs(avoided_sites=("A",)), site(), {}, "taken_back"),
+
+    ("40 queued", needs(), busy(counts=Counts(running=5, activated=40)), {}, ""),
+    ("41 queued", needs(), busy(counts=Counts(running=5, activated=30, defined=11)), {}, "queue_full_of_type"),
+    ("61 queued, 30 run", needs(), busy(counts=Counts(running=30, activated=61)), {}, "queue_full_of_type"),
+    ("41 of another type", needs(resource_type="MCORE"), busy(counts=Counts(activated=41)), {}, ""),
+    ("41 queued, bound", needs(preassigned_site="A"), busy(counts=Counts(activated=41)), {}, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "view", "more", "code"), [row[1:] for row in RULES], ids=[row[0] for row in RULES])
+def test_rules(task: TaskNeeds, view: SiteView, more: dict[str, Any], code: str) -> None:
+    verdict = broker(task, grid(view, **more))
+    assert reasons(verdict) == ({view.name: code} if code else {})
+    assert all(skip.detail for skip in verdict.skipped)
+
+
+def test_a_site_that_is_known_binds_the_work() -> None:
+    verdict = broker(needs(preassigned_site="B"), grid(site("A"), site("B"), site("P/SCORE", parent="P")))
+    assert names(verdict) == ["B"] and set(reasons(verdict).values()) == {"not_preassigned"}
+    parts = broker(needs(preassigned_site="P"), grid(site("A"), site("P/SCORE", parent="P"), site("P", is_parent=True)))
+    assert names(parts) == ["P/SCORE"] and reasons(parts) == {"A": "not_preassigned"}
+
+
+def test_an_endpoint_in_the_place_of_a_site_stands_for_its_readers() -> None:
+    verdict = broker(needs(preassigned_site="SE_B"), grid(site("A"), site("B")))
+    assert names(verdict) == ["B"]
+    assert broker(needs(preassigned_site="SE_B"), grid(site("A"), site("B"))).skipped[0].values == (1, "B")
+
+
+def test_auto_lets_others_in_when_no_listed_queue_is_left() -> None:
+    task = needs(included_sites=("AUTO", "A"))
+    assert reasons(broker(task, grid(site("A"), site("B")))) == {"B": "not_included"}
+    assert names(broker(task, grid(site("A", status="offline"), site("B")))) == ["B"]
+
+
+def test_hospitals_are_for_what_no_other_queue_takes() -> None:
+    verdict = broker(needs(), grid(site("A"), site("B_HOSPITAL")))
+    assert names(verdict) == ["A"] and reasons(verdict) == {"B_HOSPITAL": "hospital"}
+    assert names(broker(needs(), grid(site("B_HOSPITAL")))) == ["B_HOSPITAL"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "code"),
+    [
+        (Ended(3, 4, 2), "closed_there"), (Ended(3, 6), "failing_there"), (Ended(3, 5), ""), (Ended(0, 4), ""),
+        (Ended(0, 5), "failing_there"), (Ended(100, 0), ""),
+    ],
+)  # fmt: skip
+def test_queues_where_the_task_fares_badly(ended: Ended, code: str) -> None:
+    facts = AnalysisFacts(ended={"A": ended})
+    assert reasons(broker(needs(), grid(site()), facts=facts)) == ({"A": code} if code else {})
+    assert not reasons(broker(needs(merging=True), grid(site()), facts=facts))
+    bound = broker(needs(preassigned_site="A"), grid(site()), facts=facts)
+    assert names(bound) == ["A"]
+
+
+def test_failed_and_closed_jobs_count_together_for_work_that_is_bound() -> None:
+    told = replace(DEFAULT_SETTINGS, min_bad=5)
+    verdict = broker(needs(merging=False), grid(site()), told, AnalysisFacts(ended={"A": Ended(3, 4, 0)}))
+    assert names(verdict) == ["A"]
+
+
+def test_a_user_with_many_waiting_jobs_waits() -> None:
+    jobs = {SHARE: {"MCORE": Counts(running=100, activated=260)}}
+    crowd = {f"user{number}": UserJobs(50, 10) for number in range(4)}
+    for queued, chosen in ((60, ["A"]), (61, [])):
+        users = {SHARE: {**crowd, "ada": UserJobs(queued, 30)}}
+        view = site(jobs=jobs, users=users, started_per_h=12.0)
+        assert names(broker(needs(), grid(view))) == chosen
+    assert names(broker(needs(merging=True), grid(view))) == ["A"]
+
+
+def test_queues_busier_than_others_are_left_out_while_there_are_others() -> None:
+    # The share's ratio is 1.5: queues above 1.8 are too busy when more than 20 wait there.
+    calm = busy("C", Counts(running=90, activated=125))
+    for queued, code in ((25, {"A": "overloaded"}), (20, {})):
+        verdict = broker(needs(), grid(busy("A", Counts(running=10, activated=queued)), calm))
+        assert reasons(verdict) == code
+    alone = broker(needs(), grid(busy("A", Counts(running=10, activated=25)), replace(calm, status="offline")))
+    assert names(alone) == ["A"]
+
+
+def test_busy_queues_with_virtual_input_go_first() -> None:
+    data = InputData("d", 10, 1.0, replicas={"X_VP_DISK": Replica(10, 1.0), "SE_A": Replica(9, 1.0, False)})
+    virtual = busy("V", Counts(running=10, activated=30), inputs=("X_VP_DISK",))
+    real = busy("A", Counts(running=10, activated=30))
+    calm = busy("C", Counts(running=100))
+    verdict = broker(needs(inputs=(data,)), grid(virtual, real, calm))
+    assert names(verdict) == ["A"]
+    assert reasons(verdict) == {"V": "overloaded_virtual", "C": "no_data_there"}
+
+
+def test_the_original_weight() -> None:
+    counts = Counts(running=50, activated=30, assigned=5, starting=3, defined=2)
+    assert the(broker(needs(), grid(busy(counts=counts)))).weight == pytest.approx(51 / 41)
+
+
+def test_input_on_disk_and_on_tape_in_the_weight() -> None:
+    tape = Replica(10, 1.0, is_tape=True)
+    both = InputData("d", 10, 1.0, replicas={"SE_A": Replica(10, 1.0)})
+    more = InputData("e", 10, 1.0, replicas={"SE_A": tape})
+    verdict = broker(needs(inputs=(both, more)), grid(site("A")))
+    assert the(verdict).weight == pytest.approx(1.001)
+
+
+def test_input_in_the_weight_of_queues_to_which_it_is_moved() -> None:
+    data = InputData("d", 10, 51_200.0, replicas={"SE_A": Replica(10, 51_200.0), "SE_B": Replica(5, 10_240.0, False)})
+    verdict = broker(needs(inputs=(data,)), grid(site("A", cores=8), site("B"), site("C")))
+    assert [(c.site, c.weight) for c in verdict.chosen] == [("B", pytest.approx(2)), ("C", pytest.approx(1))]
+
+
+@pytest.mark.parametrize(("weight", "best"), [("original", "L"), ("new", "H"), ("refined", "H")])
+def test_the_new_weights_send_tasks_to_queues_of_their_class(weight: Any, best: str) -> None:
+    facts = AnalysisFacts(task_class=TaskClass.A, site_classes={"H": SiteClass.HI, "L": SiteClass.LO})
+    slow = busy("L", Counts(running=30))
+    verdict = broker(needs(), grid(busy("H"), slow), replace(DEFAULT_SETTINGS, base_weight=weight), facts)
+    assert names(verdict)[0] == best and len(verdict.chosen) == 2
+
+
+def test_the_best_ten() -> None:
+    sites = [busy(f"S{number:02}", Counts(running=number)) for number in range(12)]
+    verdict = broker(needs(), grid(*sites))
+    assert names(verdict) == [f"S{number:02}" for number in range(11, 1, -1)]
+    assert reasons(verdict) == {"S00": "low_weight", "S01": "low_weight"}
+    spread = tuple(
+        InputData("d", 10, 1.0, distributed=True, replicas={f"SE_{s.name}": Replica(1, 1.0, False) for s in sites})
+        for _ in "x"
+    )
+    assert len(broker(needs(inputs=spread), grid(*sites)).chosen) == 12
+
+
+def test_queues_that_the_task_uses_already_come_first() -> None:
+    sites = [busy(f"S{number}", Counts(running=number)) for number in range(4)]
+    assert names(broker(needs(used_sites=("S1",)), grid(*sites))) == ["S1", "S3", "S2", "S0"]
+
+
+def test_a_least_weight() -> None:
+    verdict = broker(needs(), grid(site("A"), busy("B")), replace(DEFAULT_SETTINGS, min_weight=2))
+    assert names(verdict) == ["B"] and reasons(verdict) == {"A": "below_min_weight"}
+
+
+def test_chance_decides_between_equals() -> None:
+    draws = iter([0.9, 0.1])
+    assert names(broker(needs(), grid(site("A"), site("B")), draw=lambda: next(draws))) == ["B", "A"]
+
+
+def test_room_for_more_jobs() -> None:
+    choice = the(broker(needs(), grid(busy(counts=Counts(running=30, activated=12)))))
+    assert (choice.queued, choice.cap) == (12, 60)
+
+
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [
+        (AnalysisFacts(usage=Usage(running_jobs=1001)), "user_running_jobs"),
+        (AnalysisFacts(usage=Usage(running_jobs=1001), is_group=True), ""),
+        (AnalysisFacts(usage=Usage(running_jobs=2001), is_group=True), "user_running_jobs"),
+        (AnalysisFacts(share=ShareState(91.0), task_class=TaskClass.C), "class_c_waits"),
+        (AnalysisFacts(quotas=(Quota(11, 10),)), "over_quota"),
+    ],
+)
+def test_a_user_who_has_enough_is_stopped_before_any_queue_is_asked(facts: AnalysisFacts, code: str) -> None:
+    told = replace(DEFAULT_SETTINGS, user_caps=Caps(1000), group_caps=Caps(2000))
+    verdict = broker(needs(), grid(site()), told, facts)
+    assert verdict.code == code and bool(verdict.chosen) is not bool(code)
+
+
+def test_parameters_come_from_the_configuration() -> None:
+    assert AnalysisSettings.from_configuration(DEFAULTS, vo="atlas", label="user", share=SHARE) == AnalysisSettings()
+    rows = [
+        Row("jedi", "anal_jobbroker", "BASE_WEIGHT", "refined"),
+        Row("jedi", "anal_jobbroker", "IO_INTENSITY_CUTOFF_USER", "40", "int", "atlas"),
+        Row("jedi", "jobbroker", f"MIN_WEIGHT_user_{SHARE}", "0.5", "float"),
+    ]
+    told = AnalysisSettings.from_configuration(DEFAULTS.having(*rows), vo="atlas", label="user", share=SHARE)
+    assert (told.base_weight, told.io_cutoff, told.min_weight) == ("refined", 40.0, 0.5)
+    mistyped = DEFAULTS.having(Row("jedi", "anal_jobbroker", "BASE_WEIGHT", "newest"))
+    assert AnalysisSettings.from_configuration(mistyped).base_weight == "original"
+
+
+NAMES = [f"S{number}" for number in range(6)] + ["S6_HOSPITAL"]
+small = st.integers(0, 100)
+counts = st.builds(Counts, small, small, small, small, small)
+site_views = st.builds(
+    lambda name, **more: site(name, **more),
+    st.sampled_from(NAMES),
+    status=st.sampled_from(["online"] * 4 + ["offline", "test", "brokeroff"]),
+    type=st.sampled_from(["analysis", "unified", "production"]),
+    cores=st.sampled_from([0, 1, 1, 8]),
+    pilots_3h=st.sampled_from([None, 0, 5]),
+    jobs=st.dictionaries(
+        st.sampled_from([SHARE, "Other"]), st.dictionaries(st.sampled_from(["SCORE", "MCORE"]), counts)
+    ),
+    users=st.dictionaries(
+        st.just(SHARE), st.dictionaries(st.sampled_from(["ada", "bob"]), st.builds(UserJobs, small, small))
+    ),
+    started_per_h=st.floats(0, 50),
+    max_io_intensity=st.sampled_from([0.0, 100.0]),
+    batch_jobs=small,
+)
+grids = st.lists(site_views, unique_by=lambda one: one.name, max_size=7).map(lambda sites: grid(*sites))
+replicas = st.dictionaries(
+    st.sampled_from([*(f"SE_{name}" for name in NAMES), "X_VP_DISK"]),
+    st.builds(Replica, st.integers(0, 10), st.floats(0, 1e6), st.booleans(), st.booleans()),
+)
+data_sets = st.builds(
+    InputData,
+    st.sampled_from(["d", "e"]),
+    st.integers(0, 10),
+    st.floats(0, 1e6),
+    st.booleans(),
+    st.booleans(),
+    replicas,
+)
+tasks = st.builds(
+    needs,
+    cores=st.sampled_from([None, 0, 1, 8]),
+    inputs=st.lists(data_sets, max_size=2).map(tuple),
+    priority=st.sampled_from([0, 1000, 2000]),
+    preassigned_site=st.sampled_from(["", "", "", "S1", "SE_S2", "NOWHERE"]),
+    included_sites=st.sampled_from([(), (), ("S*",), ("S1", "AUTO"), ("S2",)]),
+    excluded_sites=st.sampled_from([(), ("S3",)]),
+    used_sites=st.sampled_from([(), ("S4",)]),
+    merging=st.booleans(),
+    avoid_vp=st.booleans(),
+    io_intensity=st.none() | st.floats(0, 500),
+    resource_type=st.sampled_from(["", "SCORE"]),
+    jobs_wanted=st.integers(0, 5000),
+)
+told = st.builds(
+    AnalysisSettings,
+    base_weight=st.sampled_from(["original", "new", "refined"]),
+    io_cutoff=st.none() | st.just(100.0),
+    min_weight=st.sampled_from([0.0, 0.5]),
+    most_chosen=st.sampled_from([2, 10]),
+    user_caps=st.builds(Caps, st.none() | small),
+)
+known = st.builds(
+    AnalysisFacts,
+    usage=st.builds(Usage, small, small),
+    task_class=st.none() | st.sampled_from(TaskClass),
+    site_classes=st.dictionaries(st.sampled_from(NAMES), st.sampled_from(SiteClass)),
+    ended=st.dictionaries(st.sampled_from(NAMES), st.builds(Ended, small, small, st.integers(0, 1))),
+)
+
+
+@settings(max_examples=300)
+@given(task=tasks, some=grids, setting=told, facts=known, seed=st.integers())
+def test_every_queue_is_chosen_or_explained_once_whatever_the_order(
+    task: TaskNeeds, some: Grid, setting: AnalysisSettings, facts: AnalysisFacts, seed: int
+) -> None:
+    verdict = broker(task, some, setting, facts)
+    if verdict.stopped is None:
+        assert sorted([*names(verdict), *(skip.site for skip in verdict.skipped)]) == sorted(some.sites)
+    for skip in verdict.skipped:
+        assert refusals.get(skip.code) and skip.detail
+    for choice in verdict.chosen:
+        assert math.isfinite(choice.weight) and choice.weight >= 0
+        assert choice.weight == pytest.approx(math.prod(value for _, value in choice.factors))
+    shuffled = list(some.sites.values())
+    random.Random(seed).shuffle(shuffled)
+    assert broker(task, Grid({one.name: one for one in shuffled}, some.endpoints), setting, facts) == verdict
+
+
+def candidates(verdict: Verdict) -> set[str]:
+    """Queues that no rule objected to before the best were taken."""
+    beaten = {skip.site for skip in verdict.skipped if skip.code == "low_weight"}
+    return set(names(verdict)) | beaten
+
+
+EASED = [
+    {"io_intensity": None}, {"excluded_sites": ()}, {"avoided_sites": ()}, {"direct_io": 0}, {"max_cores": 0}, {"cloud": ""},
+]  # fmt: skip
+
+
+@settings(max_examples=200)
+@given(
+    task=st.builds(
+        needs, io_intensity=st.none() | st.floats(0, 500), excluded_sites=st.sampled_from([(), ("S3", "S1")]),
+        avoided_sites=st.sampled_from([(), ("S2",)]), direct_io=st.sampled_from([0, 2]),
+        max_cores=st.sampled_from([0, 4]), cores=st.sampled_from([0, 1, 8]), cloud=st.sampled_from(["", "DE"]),
+    ),
+    some=st.lists(site_views, unique_by=lambda one: one.name, max_size=6).map(
+        lambda sites: grid(*(one for one in sites if not one.name.endswith("HOSPITAL")))
+    ),
+    eased=st.sampled_from(EASED), facts=known,
+)  # fmt: skip
+def test_a_task_that_asks_for_less_loses_no_queue(
+    task: TaskNeeds, some: Grid, eased: dict[str, Any], facts: AnalysisFacts
+) -> None:
+    """Of tasks without input: what is near it decides for the others, so that one more queue there ends the search.
+
+    For the same reason hospitals, lists with AUTO and the comparison of busy queues with others are left out: each asks
+    what else is left.
+    """
+    setting = replace(DEFAULT_SETTINGS, overload_min_queued=10_000)
+    before = broker(task, some, setting, facts)
+    after = broker(replace(task, **eased), some, setting, facts)
+    assert candidates(before) <= candidates(after)
