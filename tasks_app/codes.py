@@ -238,3 +238,51 @@ JOB_NO_PARENT: Final = _code(
     "job_no_parent", "Merge job has nothing to merge", "state", "nobody",
     "Nothing needs to be done: the merge job is ended.", severity="info",
 )  # fmt: skip
+TASK_ENDED: Final = _code(
+    "task_ended", "Task has ended", "state", "user",
+    "Retry the task if more is wanted of it.", severity="info",
+)  # fmt: skip
+TASK_STOPPED_BY_ITSELF: Final = _code(
+    "task_stopped_by_itself", "Task waits for somebody to decide", "state", "user",
+    "Look at what its jobs said, then retry, finish or kill the task.", severity="error",
+)  # fmt: skip
+TASK_ENDING: Final = _code(
+    "task_ending", "Task makes no more jobs", "state", "nobody",
+    "Wait until its open jobs have ended.", severity="info",
+)  # fmt: skip
+TASK_WAITS_TO_RETRY: Final = _code(
+    "task_waits_to_retry", "Task waits to be tried again", "state", "nobody",
+    "Wait until the time is over; the sentence says what was lacking.", severity="info",
+)  # fmt: skip
+TASK_NOT_REFINED: Final = _code(
+    "task_not_refined", "Task is not read yet", "input", "nobody",
+    "Wait for the refiner.", severity="info",
+)  # fmt: skip
+INPUT_NOT_READ: Final = _code(
+    "input_not_read", "Files of the input are not known yet", "input", "nobody",
+    "Wait for the feeder; if it stays so, look at the dataset in data management.", severity="info",
+)  # fmt: skip
+AGENT_LATE: Final = _code(
+    "agent_late", "Agent is late", "state", "expert",
+    "Look at the page of agents: it is paused, fails, or no worker of the site runs.", severity="error",
+)  # fmt: skip
+NO_NUCLEUS_YET: Final = _code(
+    "no_nucleus_yet", "No nucleus is chosen", "data", "nobody",
+    "Wait for the task broker; its verdict says what the nuclei lack.",
+)  # fmt: skip
+NO_JOB_MADE: Final = _code(
+    "no_job_made", "No job has been made", "state", "nobody",
+    "Wait for the job generator.", severity="info",
+)  # fmt: skip
+JOBS_NOT_ACTIVATED: Final = _code(
+    "jobs_not_activated", "Jobs are not ready to run", "state", "nobody",
+    "They wait for a library to be built or for their input; look at the build job.", severity="info",
+)  # fmt: skip
+NO_PILOT_CAME: Final = _code(
+    "no_pilot_came", "No pilot asks for the jobs", "capacity", "site",
+    "Look at the workers of the sites: none has asked for a job lately.",
+)  # fmt: skip
+NO_JOB_RUNS: Final = _code(
+    "no_job_runs", "Jobs wait for a free slot", "capacity", "nobody",
+    "Wait: pilots come, and take jobs of more urgent shares and priorities first.", severity="info",
+)  # fmt: skip

@@ -14,6 +14,7 @@ from tasks_app.api import resources as r
 from tasks_app.api.lost_files import LostFilesViewSet
 from tasks_app.api.messages import MessageViewSet
 from tasks_app.api.tokens import TokenViewSet
+from tasks_app.api.why import ShareWhyViewSet, SiteWhyViewSet, TaskWhyViewSet
 
 register_converter(IdConverter, "bigint")
 
@@ -50,6 +51,9 @@ urlpatterns = [
     path(
         "api/v2/tasks/<bigint:task_id>/changes/", r.TaskChangeViewSet.as_view({"post": "create"}), name="task-changes"
     ),
+    path("api/v2/tasks/<bigint:task_id>/why/", TaskWhyViewSet.as_view(ONE), name="task-why"),
+    path("api/v2/sites/<path:name>/why/", SiteWhyViewSet.as_view(ONE), name="site-why"),
+    path("api/v2/shares/<path:name>/why/", ShareWhyViewSet.as_view(ONE), name="share-why"),
     path("api/v2/datasets/<bigint:dataset_id>/files/", r.DatasetFileViewSet.as_view(LIST), name="dataset-files"),
     path("api/v2/jobs/", r.JobViewSet.as_view(LIST), name="jobs"),
     path("api/v2/jobs/<bigint:pk>/", r.JobViewSet.as_view(ONE), name="job"),

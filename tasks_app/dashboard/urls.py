@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from tasks_app.dashboard import agents, configuration, help, histograms, jobs, overview, sites, tasks, timeouts
+from tasks_app.dashboard import agents, configuration, help, histograms, jobs, overview, sites, tasks, timeouts, why
 
 app_name = "dashboard"
 urlpatterns = [
@@ -10,6 +10,7 @@ urlpatterns = [
     path("search/", overview.search, name="search"),
     path("tasks/", tasks.task_list, name="tasks"),
     path("tasks/<int:task_id>/", tasks.task_page, name="task"),
+    path("tasks/<int:task_id>/why/", why.task_why, name="task-why"),
     path("tasks/<int:task_id>/command/", tasks.give_command, name="task-command"),
     path("tasks/<int:task_id>/histograms/", histograms.task_histograms, name="task-histograms"),
     path("tasks/<int:task_id>/histograms/<int:file_id>/", histograms.histogram_page, name="histogram"),
@@ -19,6 +20,8 @@ urlpatterns = [
     path("help/states/", help.states, name="help-states"),
     path("help/configuration/", configuration.configuration_page, name="help-configuration"),
     path("sites/", sites.site_list, name="sites"),
+    path("sites/<path:name>/why/", why.site_why, name="site-why"),
+    path("shares/<path:name>/why/", why.share_why, name="share-why"),
     path("agents/", agents.agent_list, name="agents"),
     path("timeouts/", timeouts.timeout_list, name="timeouts"),
     path("agents/<slug:name>/", agents.agent_action, name="agent-action"),

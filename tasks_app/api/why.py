@@ -1,0 +1,61 @@
+"""Why: the explanations of a task, a site and a share as resources, for scripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from brokerage_app.models import Queue
+from jedisite.identity import Right
+from tasks_app.api.base import Resource
+from tasks_app.explaining import places, tasks
+from tasks_app.models import Task
+
+
+class WhyViewSet(Resource):
+    rights = {"retrieve": Right.READ}
+    queryset = Task.objects.all()
+    serializer_class = serializers.Serializer
+    pagination_class = None
+    filter_backends = []
+
+
+class TaskWhyViewSet(WhyViewSet):
+    @extend_schema(
+        summary="Why a task waits",
+        description="The gates that a task passes, in order: the first whose answer is no is what it waits for. With them "
+        "the last verdict of each broker (every skipped site with code, sentence and advice, and the sites that came near), "
+        "the verdicts of the last 48 hours, and how many tasks of the same share and work queue come before.",
+        responses=OpenApiTypes.OBJECT,
+    )
+    def retrieve(self, request: Any, task_id: int) -> Response:
+        return Response(tasks.why(get_object_or_404(Task.objects.select_related("work_queue"), pk=task_id)))
+
+
+class SiteWhyViewSet(WhyViewSet):
+    @extend_schema(
+        summary="Why a site gets no work",
+        description="What the brokers said of a queue for the tasks that are open: by code with examples, which tasks came "
+        "near, and decisions by day.",
+        responses=OpenApiTypes.OBJECT,
+    )
+    def retrieve(self, request: Any, name: str) -> Response:
+        return Response(places.why_site(get_object_or_404(Queue, pk=name)))
+
+
+class ShareWhyViewSet(WhyViewSet):
+    @extend_schema(
+        summary="Why the tasks of a share wait",
+        description="What holds up the open tasks of a global share: by code with examples, and decisions by day.",
+        responses=OpenApiTypes.OBJECT,
+    )
+    def retrieve(self, request: Any, name: str) -> Response:
+        if not places.share_is_known(name):
+            raise Http404
+        return Response(places.why_share(name))

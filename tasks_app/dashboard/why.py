@@ -1,0 +1,42 @@
+"""Pages that say why: a task waits, a site gets no work, the tasks of a share wait."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from brokerage_app.models import Queue
+from jedisite.identity import Right, needs
+from tasks_app.explaining import places, tasks
+from tasks_app.models import Task
+
+REFRESH_S = 10
+
+
+@needs(Right.READ)
+@require_safe
+def task_why(request: HttpRequest, task_id: int) -> HttpResponse:
+    task = get_object_or_404(Task.objects.select_related("work_queue"), pk=task_id)
+    now = timezone.now()
+    context = {"section": "tasks", "task": task, "why": tasks.why(task, now), "seconds": REFRESH_S, "now": now}
+    return render(request, "tasks_app/task_why.html", context)
+
+
+@needs(Right.READ)
+@require_safe
+def site_why(request: HttpRequest, name: str) -> HttpResponse:
+    queue, now = get_object_or_404(Queue, pk=name), timezone.now()
+    context = {"section": "sites", "queue": queue, "why": places.why_site(queue, now), "seconds": REFRESH_S, "now": now}
+    return render(request, "tasks_app/site_why.html", context)
+
+
+@needs(Right.READ)
+@require_safe
+def share_why(request: HttpRequest, name: str) -> HttpResponse:
+    if not places.share_is_known(name):
+        raise Http404
+    now = timezone.now()
+    context = {"section": "sites", "share": name, "why": places.why_share(name, now), "seconds": REFRESH_S, "now": now}
+    return render(request, "tasks_app/share_why.html", context)

@@ -1,0 +1,121 @@
+"""Why a site or a share gets no work: what the brokers said of it for all the tasks that wait."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models import Count, Sum
+from django.utils import timezone
+
+from brokerage_app.models import Queue, VerdictCount
+from tasks_app.explaining.tasks import explained, nearly
+from tasks_app.models import Job, Task
+from tasks_app.states import JOB_OPEN, TASK_FINAL
+
+RECENT = timedelta(hours=24)
+DAYS = 30
+TASKS = 20
+
+_OPEN = "t.status <> ALL(%(final)s)"
+# The latest verdict of each open task about queues: what it says of one site.
+_OF_SITE = f"""
+SELECT l.jeditaskid, t.taskname, l.share, l.at, s.skip
+  FROM jedi_tasks t
+ CROSS JOIN LATERAL (SELECT v.* FROM verdicts v WHERE v.jeditaskid = t.jeditaskid AND v.kind = 'job' ORDER BY v.id DESC LIMIT 1) l
+ CROSS JOIN LATERAL (SELECT e AS skip FROM jsonb_array_elements(l.skipped) e WHERE e ->> 0 = %(site)s) s
+ WHERE {_OPEN} AND l.at > %(since)s
+ ORDER BY coalesce(t.currentpriority, 0) DESC, t.jeditaskid
+"""  # noqa: S608 - constants of this module
+_CHOSEN = f"""
+SELECT count(*) FROM jedi_tasks t
+ CROSS JOIN LATERAL (SELECT v.chosen, v.at FROM verdicts v WHERE v.jeditaskid = t.jeditaskid AND v.kind = 'job' ORDER BY v.id DESC
+                      LIMIT 1) l
+ WHERE {_OPEN} AND l.at > %(since)s AND EXISTS (SELECT 1 FROM jsonb_array_elements(l.chosen) c WHERE c ->> 0 = %(site)s)
+"""  # noqa: S608 - constants of this module
+_OF_SHARE = f"""
+SELECT l.jeditaskid, t.taskname, l.code, l.sentence, l.at, l.kind, coalesce(t.currentpriority, 0)
+  FROM jedi_tasks t
+ CROSS JOIN LATERAL (SELECT v.* FROM verdicts v WHERE v.jeditaskid = t.jeditaskid ORDER BY v.id DESC LIMIT 1) l
+ WHERE {_OPEN} AND t.gshare = %(share)s AND l.code <> '' AND l.at > %(since)s
+ ORDER BY coalesce(t.currentpriority, 0) DESC, t.jeditaskid
+"""  # noqa: S608
+
+
+def _jobs(**of: Any) -> dict[str, int]:
+    found = (
+        Job.objects.filter(status__in=JOB_OPEN, **of).values_list("status").annotate(n=Count("id")).order_by("status")
+    )
+    return {status: n for status, n in found}
+
+
+def _days(now: datetime, **of: Any) -> list[dict[str, Any]]:
+    """Decisions by day and code, the last days only. Code "" is: chosen."""
+    rows = VerdictCount.objects.filter(day__gt=now - timedelta(days=DAYS), **of)
+    found = rows.values("day", "code").annotate(n=Sum("decisions")).order_by("-day", "-n")
+    return [{"day": row["day"], "code": row["code"], "decisions": row["n"]} for row in found]
+
+
+def why_site(queue: Queue, now: datetime | None = None) -> dict[str, Any]:
+    """What brokers say of a queue for the tasks that are open: by code with examples, and which came near."""
+    now = now or timezone.now()
+    values: dict[str, Any] = {"site": queue.name, "since": now - RECENT, "final": sorted(TASK_FINAL)}
+    with connection.cursor() as cursor:
+        cursor.execute(_OF_SITE, values)
+        rows = [(*row[:4], _loaded(row[4])) for row in cursor.fetchall()]
+        cursor.execute(_CHOSEN, values)
+        chosen = cursor.fetchone()[0]
+    by_code: dict[str, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        by_code.setdefault(row[4][1], []).append(row)
+    reasons = [
+        {
+            **explained(code), "tasks": len(found),
+            "examples": [{"task": r[0], "name": r[1], "share": r[2], "sentence": r[4][2]} for r in found[:TASKS]],
+        }
+        for code, found in sorted(by_code.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    ]  # fmt: skip
+    near = nearly([[row[0], *row[4][1:]] for row in rows])
+    return {
+        "site": queue.name, "status": queue.status, "status_reason": queue.status_reason, "jobs": _jobs(site=queue.name),
+        "chosen_for": chosen, "skipped_for": len(rows), "reasons": reasons,
+        "nearly": [{**one, "task": one.pop("site")} for one in near], "days": _days(now, site=queue.name, kind="job"),
+    }  # fmt: skip
+
+
+def why_share(share: str, now: datetime | None = None) -> dict[str, Any]:
+    """What holds up the tasks of a share: by code, with examples, the most urgent first."""
+    now = now or timezone.now()
+    values: dict[str, Any] = {"share": share, "since": now - RECENT, "final": sorted(TASK_FINAL)}
+    with connection.cursor() as cursor:
+        cursor.execute(_OF_SHARE, values)
+        rows = cursor.fetchall()
+    by_code: dict[str, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        by_code.setdefault(row[2], []).append(row)
+    tasks = Task.objects.filter(gshare=share).exclude(status__in=TASK_FINAL)
+    return {
+        "share": share,
+        "tasks": {status: n for status, n in tasks.values_list("status").annotate(n=Count("id")).order_by("status")},
+        "jobs": _jobs(gshare=share),
+        "waiting": len(rows),
+        "reasons": [
+            {
+                **explained(code), "tasks": len(found),
+                "examples": [{"task": r[0], "name": r[1], "sentence": r[3], "kind": r[5]} for r in found[:TASKS]],
+            }
+            for code, found in sorted(by_code.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+        ],
+        "days": _days(now, share=share),
+    }  # fmt: skip
+
+
+def share_is_known(share: str) -> bool:
+    """Whether any task, or any decision of the last days, is of the share."""
+    return Task.objects.filter(gshare=share).exists() or VerdictCount.objects.filter(share=share).exists()
+
+
+def _loaded(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value

@@ -1,0 +1,75 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from jedisite import refusals
+from tasks_app.explaining.gates import GATES, AgentFact, InputFact, VerdictFact, WhyFacts, first_no, walk
+from tasks_app.states import TaskStatus
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+INPUT = InputFact("data", "ready", files=10, files_left=4)
+AGENT = AgentFact("job_generator", period_s=2, silent_s=1.0)
+CHOSEN = VerdictFact("", "2 of 3 sites were chosen.", 2, AT)
+REFUSED = VerdictFact("low_memory", "All 3 sites were skipped: 3 low memory.", 0, AT)
+HELD = VerdictFact("throttled_queued", "Throttled: 90 jobs are queued, 80 are wanted.", 0, AT, stopped=True)
+GOOD = WhyFacts(
+    "running", inputs=(INPUT,), agent=AGENT, verdict=CHOSEN, jobs={"running": 3, "activated": 1}, pilots={"A": 5.0}
+)
+
+CASES = [
+    ("all is well", GOOD, "", ""),
+    ("done", replace(GOOD, status="done"), "state", "task_ended"),
+    ("paused", replace(GOOD, status="paused"), "state", "task_paused"),
+    ("exhausted", replace(GOOD, status="exhausted"), "state", "task_stopped_by_itself"),
+    ("finishing", replace(GOOD, status="finishing"), "state", "task_ending"),
+    ("not refined", replace(GOOD, status="registered"), "inputs", "task_not_refined"),
+    ("not read", replace(GOOD, inputs=(INPUT, replace(INPUT, status="defined"))), "inputs", "input_not_read"),
+    ("used up", replace(GOOD, inputs=(replace(INPUT, files_left=0),)), "inputs", "input_used_up"),
+    ("no inputs at all", replace(GOOD, inputs=()), "", ""),
+    ("throttled state", replace(GOOD, status="throttled"), "throttle", "task_throttled"),
+    ("throttled by the throttler", replace(GOOD, verdict=HELD), "throttle", "throttled_queued"),
+    ("agent paused", replace(GOOD, agent=replace(AGENT, paused=True)), "agent", "agent_late"),
+    ("agent fails", replace(GOOD, agent=replace(AGENT, errors_in_a_row=2, last_error="boom")), "agent", "agent_late"),
+    ("agent never ran", replace(GOOD, agent=replace(AGENT, silent_s=None)), "agent", "agent_late"),
+    ("agent silent for a minute", replace(GOOD, agent=replace(AGENT, silent_s=60)), "", ""),
+    ("agent silent for longer", replace(GOOD, agent=replace(AGENT, silent_s=60.1)), "agent", "agent_late"),
+    ("slow agent", replace(GOOD, agent=replace(AGENT, period_s=30, silent_s=300)), "", ""),
+    ("no agent for the state", replace(GOOD, agent=None), "", ""),
+    ("assigning, not decided", replace(GOOD, status="assigning"), "nucleus", "no_nucleus_yet"),
+    ("assigning, refused", replace(GOOD, status="assigning", task_verdict=REFUSED), "nucleus", "low_memory"),
+    ("no site", replace(GOOD, verdict=REFUSED), "sites", "low_memory"),
+    ("pending without verdict", replace(GOOD, status="pending", verdict=None), "sites", "task_waits_to_retry"),
+    ("pending although chosen", replace(GOOD, status="pending"), "sites", "task_waits_to_retry"),
+    ("no job yet", replace(GOOD, jobs={}, pilots={}), "activated", "no_job_made"),
+    ("jobs wait for a library", replace(GOOD, jobs={"defined": 2}, pilots={}), "activated", "jobs_not_activated"),
+    ("no pilot ever", replace(GOOD, jobs={"activated": 1}, pilots={"A": None}), "pilots", "no_pilot_came"),
+    ("pilots silent", replace(GOOD, jobs={"activated": 1}, pilots={"A": 3 * 3600.1}), "pilots", "no_pilot_came"),
+    ("none runs yet", replace(GOOD, jobs={"activated": 1}), "running", "no_job_runs"),
+]
+
+
+@pytest.mark.parametrize(("facts", "name", "code"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
+def test_the_first_no_is_what_the_task_waits_for(facts: WhyFacts, name: str, code: str) -> None:
+    blocked = first_no(walk(facts))
+    assert (blocked.name if blocked else "", blocked.code if blocked else "") == (name, code)
+    if blocked:
+        assert blocked.sentence or facts.status in ("throttled", "pending", "assigning")
+        assert blocked.advice
+
+
+def test_behind_the_first_no_nothing_is_reached() -> None:
+    gates = walk(replace(GOOD, status="paused", verdict=REFUSED))
+    assert [gate.answer for gate in gates if gate.name in ("state", "sites")] == ["no", "not reached"]
+    assert len(gates) == len(GATES)
+
+
+def test_all_gates_of_all_states_carry_registered_codes_and_say_something() -> None:
+    for status in TaskStatus:
+        for _, facts, _, _ in CASES:
+            for ask in GATES:
+                gate = ask(replace(facts, status=status))
+                assert gate.answer in ("yes", "no", "not asked")
+                assert bool(gate.code) is (gate.answer == "no"), (status, gate)
+                if gate.code:
+                    assert refusals.get(gate.code).advice

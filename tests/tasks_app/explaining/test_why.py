@@ -1,0 +1,130 @@
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from brokerage_app import records
+from brokerage_app.models import Queue, VerdictRecord
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.records import Decided, keep
+from brokerage_app.verdict import Choice, Skip, Verdict
+from jedisite.models import Agent
+
+pytestmark = pytest.mark.django_db
+Make = Callable[..., Any]
+Api = Callable[..., Client]
+LOW = Skip("B", "low_memory", "needs {} MB, the site gives {} MB", (4000, 3000))
+LOWER = Skip("D", "low_memory", "needs {} MB, the site gives {} MB", (4000, 1000))
+OFF = Skip("C", "site_offline", "the site's status is {}", ("offline",))
+BAD = Verdict((), (LOWER, LOW, OFF))
+
+
+@pytest.fixture
+def waiting(make_task: Make, make_dataset: Make) -> Any:
+    task = make_task(status="pending", gshare="Express", error_dialog="no site", current_priority=500)
+    make_dataset(task, status="ready", files=10, files_to_be_used=10, files_used=0)
+    for name in ("B", "C", "D"):
+        Queue.objects.create(name=name, site_name=name)
+    Agent.objects.update_or_create(
+        name="pending", defaults={"period_s": 5, "last_ended_at": timezone.now(), "errors_in_a_row": 0, "paused": False}
+    )
+    keep(Decided(task.id, BAD, TaskNeeds(memory_mb=4000, share="Express")))
+    return task
+
+
+def test_a_task_says_what_it_waits_for_and_which_sites_came_near(api: Api, waiting: Any, make_task: Make) -> None:
+    make_task(status="ready", gshare="Express", current_priority=900)
+    make_task(status="ready", gshare="Other", current_priority=900)
+    found = api().get(f"/api/v2/tasks/{waiting.id}/why/").json()
+    assert found["blocked_by"]["name"] == "sites"
+    assert found["blocked_by"]["code"] == "low_memory"
+    assert "All 3 sites were skipped: 2 low memory, 1 site offline." in found["blocked_by"]["sentence"]
+    assert found["blocked_by"]["advice"] and found["blocked_by"]["who_can_fix"] == "user"
+    (verdict,) = found["verdicts"]
+    assert [(one["site"], one["gap"]) for one in verdict["nearly"]] == [("B", 0.25), ("D", 0.75)]
+    assert [(one["code"], one["sites"]) for one in verdict["reasons"]] == [("low_memory", 2), ("site_offline", 1)]
+    assert verdict["skipped"][1]["sentence"] == "needs 4000 MB, the site gives 3000 MB"
+    assert found["position"] == {"share": "Express", "work_queue": "", "priority": 500, "ahead": 1}
+
+
+def test_reasons_over_time_are_intervals(api: Api, waiting: Any) -> None:
+    keep(Decided(waiting.id, BAD, TaskNeeds(memory_mb=4000, share="Express")))
+    keep(Decided(waiting.id, Verdict((Choice("B", 1.0),), (OFF,)), TaskNeeds(share="Express")))
+    history = api().get(f"/api/v2/tasks/{waiting.id}/why/").json()["history"]
+    assert [(one["code"], one["times"], one["chosen"]) for one in history] == [("", 1, 1), ("low_memory", 2, 0)]
+    assert history[1]["counts"] == {"low_memory": 2, "site_offline": 1}
+    VerdictRecord.objects.update(at=timezone.now() - timedelta(hours=48, seconds=1))
+    assert api().get(f"/api/v2/tasks/{waiting.id}/why/").json()["history"] == []
+
+
+def test_a_site_says_which_tasks_skipped_it_and_which_came_near(api: Api, waiting: Any, make_task: Make) -> None:
+    other = make_task(status="running")
+    keep(Decided(other.id, Verdict((Choice("B", 1.0),), (OFF,))))
+    ended = make_task(status="done")
+    keep(Decided(ended.id, BAD))
+    records.fold()
+    found = api().get("/api/v2/sites/B/why/").json()
+    assert (found["chosen_for"], found["skipped_for"]) == (1, 1)
+    (reason,) = found["reasons"]
+    assert (reason["code"], reason["tasks"], reason["examples"][0]["task"]) == ("low_memory", 1, waiting.id)
+    assert [(one["task"], one["gap"]) for one in found["nearly"]] == [(waiting.id, 0.25)]
+    assert {(day["code"], day["decisions"]) for day in found["days"]} == {("", 1), ("low_memory", 2)}
+    off = api().get("/api/v2/sites/C/why/").json()
+    assert off["reasons"][0]["tasks"] == 2 and off["nearly"] == []
+    assert api().get("/api/v2/sites/NOWHERE/why/").status_code == 404
+
+
+def test_a_share_says_what_holds_up_its_tasks(api: Api, waiting: Any, make_job: Make) -> None:
+    make_job(task_id=waiting.id, status="activated", gshare="Express")
+    records.fold()
+    found = api().get("/api/v2/shares/Express/why/").json()
+    assert found["tasks"] == {"pending": 1} and found["jobs"] == {"activated": 1} and found["waiting"] == 1
+    assert [(one["code"], one["tasks"]) for one in found["reasons"]] == [("low_memory", 1)]
+    assert {(day["code"], day["decisions"]) for day in found["days"]} == {("low_memory", 2), ("site_offline", 1)}
+    assert api().get("/api/v2/shares/Nobody/why/").status_code == 404
+
+
+def test_a_code_of_a_former_version_is_shown_as_it_is(api: Api, waiting: Any) -> None:
+    VerdictRecord.objects.update(code="gone_code", reasons={"gone_code": ["B"]}, skipped=[["B", "gone_code", "x", []]])
+    found = api().get(f"/api/v2/tasks/{waiting.id}/why/").json()
+    assert found["verdicts"][0]["reasons"][0]["title"] == "gone code"
+
+
+NUMBERS = "needs 4000 MB, the site gives 3000 MB"
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("/tasks/{}/why/", NUMBERS),
+        ("/sites/B/why/", NUMBERS),
+        ("/shares/Express/why/", "All 3 sites were skipped: 2 low memory, 1 site offline."),
+    ],
+)
+def test_pages_say_the_same(client: Client, make_user: Make, waiting: Any, address: str, says: str) -> None:
+    records.fold()
+    client.force_login(make_user())
+    page = client.get(address.format(waiting.id))
+    assert page.status_code == 200
+    text = page.content.decode()
+    assert "low_memory" in text and says in text
+
+
+def test_the_pages_ask_a_bounded_number_of_times(
+    client: Client, make_user: Make, waiting: Any, make_task: Make, django_assert_max_num_queries: Any
+) -> None:
+    for _ in range(20):
+        keep(Decided(make_task(status="pending", gshare="Express").id, BAD, TaskNeeds(share="Express")))
+    client.force_login(make_user())
+    for address in (f"/tasks/{waiting.id}/why/", "/sites/B/why/", "/shares/Express/why/"):
+        with django_assert_max_num_queries(12):
+            assert client.get(address).status_code == 200
+
+
+def test_a_task_that_was_never_brokered_says_so(api: Api, make_task: Make) -> None:
+    task = make_task(status="registered")
+    found = api().get(f"/api/v2/tasks/{task.id}/why/").json()
+    assert found["verdicts"] == [] and found["blocked_by"]["code"] == "task_not_refined"
