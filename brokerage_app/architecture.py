@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from brokerage_app import versions
+from brokerage_app.patterns import fault_of
 
 ANY: Final = "*"
 Operator = Literal["==", "!=", ">=", "<=", ">", "<"]
@@ -26,6 +27,9 @@ _ITEM: Final = re.compile(r"(\w+)(>=|<=|!=|==|>|<|=)(.*)", re.DOTALL)
 _CONDITION: Final = re.compile(r"(>=|<=|!=|==|>|<|=)(.*)", re.DOTALL)
 _GPU_KEYS: Final = {"vram": "vram", "cuda": "version", "driver": "driver_version"}
 _CONDITIONS: Final = ("vram", "version", "driver_version")
+
+
+QUOTED: Final = "the architecture begins with a quote, so it is no JSON: leave out the quotes around it"
 
 
 class ArchitectureError(ValueError):
@@ -139,6 +143,22 @@ def parse(text: str | None) -> Platform:
     except (ValueError, RecursionError):
         found = None
     return _from_json(found) if isinstance(found, dict) else _from_text(text)
+
+
+def faults_of(text: str | None) -> list[str]:
+    """Why no site could ever take a task with this architecture, as sentences; empty when some could.
+
+    For whoever submits: a pattern that is no regular expression matches nothing, and neither does JSON in quotes.
+    """
+    try:
+        platform = parse(text)
+    except ArchitectureError as exc:
+        return [str(exc)]
+    if platform.looks_quoted:
+        return [QUOTED]
+    gpu = platform.gpu_spec or GpuSpec()
+    patterns = [platform.sw_platform, *(spec.arch for spec in platform.cpu_specs), gpu.vendor, gpu.model]
+    return list(dict.fromkeys(fault for pattern in patterns if pattern != ANY and (fault := fault_of(pattern))))
 
 
 def _from_text(text: str) -> Platform:

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from brokerage_app import architecture, codes, hardware
 from brokerage_app.architecture import ArchitectureError, Platform
 from brokerage_app.hardware import GpuRow, Hardware
-from brokerage_app.patterns import compiled, fault_of, fully_matches
+from brokerage_app.patterns import fault_of, fully_matches
 from brokerage_app.refused import Listed, Refused
 
 Kind = Literal["release", "nightly", "standalone"]
@@ -26,7 +26,7 @@ _TWO_NUMBERS: Final = re.compile(r"-\d+\.\d+$")
 _NIGHTLY: Final = re.compile(r"rel_\d+(?:\n|$)|\d{4}-\d{2}-\d{2}T\d{4}$")
 _NIGHTLY_WITH_DASHES: Final = re.compile(r"rel[-_]\d+(?:\n|$)|\d{4}-\d{2}-\d{2}T\d{4}$")
 _SIGNS: Final = frozenset("*?[](){}|^$\\")
-"""A name of a platform has none of them. An expression may match itself, as `x86.*` does, and is one all the same."""
+"""A name of a platform has none of them, but it may have dots and pluses (gcc13+cuda, an image after the plus)."""
 _ALL_CVMFS: Final = "/cvmfs"
 _ANY: Final = "any"
 _NO_PLATFORM: Final = Platform()
@@ -61,8 +61,8 @@ class SoftwareNeeds:
         fault = fault_of(name)
         only_hardware = self.kind == "standalone" and not name and not self.container
         object.__setattr__(self, "_pattern_fault", fault)
-        is_pattern = not fault and (not _SIGNS.isdisjoint(name) or compiled(name).match(name) is None)
-        object.__setattr__(self, "_is_pattern", is_pattern)
+        is_pattern = ".+" in name or not _SIGNS.isdisjoint(name)
+        object.__setattr__(self, "_is_pattern", is_pattern and not fault)
         object.__setattr__(self, "_only_hardware", only_hardware)
 
     @property
@@ -149,7 +149,7 @@ def _needs(
     except ArchitectureError as exc:
         platform, fault = Platform(), str(exc)
     if platform.looks_quoted:
-        fault = f"the architecture begins with {(text or '')[0]}, so it is no JSON: leave out the quotes around it"
+        fault = architecture.QUOTED
     return SoftwareNeeds(kind, releases, platform, container or "", only_tags, fault)
 
 
@@ -222,6 +222,21 @@ def accepts(
         says = "no platform matches {}; the site publishes {}: {}"
         return Refused(codes.NO_PLATFORM, says, (name, len(site.platforms), Listed(site.platforms)))
     return refused
+
+
+def accepts_on_gpu_queue(
+    needs: SoftwareNeeds, site: SiteSoftware, sources: Mapping[str, tuple[str, ...]] | None = None
+) -> Refused | None:
+    """The stricter question of queues of GPUs in analysis: only tasks that name a platform, and what is published fits.
+
+    `releases` ANY does not help there. Not asked for searches of hyperparameters.
+    """
+    if not needs.platform.sw_platform and not needs.fault:
+        says = "the site is a queue of GPUs, and the task names no software platform (needs {})"
+        return Refused(codes.HARDWARE_RESERVED, says, (needs.release,))
+    if not site.published and not needs.fault:
+        return Refused(codes.NO_GPU, "the site is a queue of GPUs that publishes {} kinds of hardware", (0,))
+    return accepts(needs, site, sources)
 
 
 def resolved_platform(needs: SoftwareNeeds, site: SiteSoftware) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from brokerage_app.architecture import faults_of
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.items import PREPROCESSED, SERIAL, Item
 from tasks_app.params.schedule import is_cron, moment
@@ -129,13 +131,17 @@ def segments(params: TaskParams, faults: Faults) -> None:
 
 
 def architecture(params: TaskParams, faults: Faults) -> None:
+    """An architecture that no site could ever satisfy is refused here, rather than by each site for ever."""
     value: Any = params.raw.get("architecture")
-    if value is None or isinstance(value, Mapping):
+    if value is None:
         return
-    if not isinstance(value, str):
+    if not isinstance(value, str | Mapping):
         faults.add("architecture", "type", f"Expected a text or an object, got {shown(value)}.")
-    elif len(value) > 256:
+    elif isinstance(value, str) and len(value) > 256:
         faults.add("architecture", "length", f"At most 256 characters are allowed, and this has {len(value)}.")
+    else:
+        for fault in faults_of(value if isinstance(value, str) else json.dumps(dict(value), default=str)):
+            faults.add("architecture", "form", f"{fault[0].upper()}{fault[1:]}.")
 
 
 _RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (

@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerage_app import versions
-from brokerage_app.architecture import ArchitectureError, Condition, CpuSpec, GpuSpec, Platform, parse
+from brokerage_app.architecture import (
+    QUOTED,
+    ArchitectureError,
+    Condition,
+    CpuSpec,
+    GpuSpec,
+    Platform,
+    faults_of,
+    parse,
+)
 
 NVIDIA = GpuSpec("nvidia")
 
@@ -142,6 +151,23 @@ def test_json_that_is_no_object_is_read_as_the_old_form(text: str) -> None:
 def test_what_cannot_be_understood_names_the_key(text: str, says: str) -> None:
     with pytest.raises(ArchitectureError, match=says):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, []),
+        ("x86_64-el9-gcc13+cuda-opt@base+docker://a/b:1#(x86_64|aarch64)&nvidia:model!=.*(P100|V100).*", []),
+        ("#&nvidia:vram>=lots", ["vram: 'lots' is not a number"]),
+        ("""'{"gpu_spec": {}}'""", [QUOTED]),
+        ("x86_64-(", ["'x86_64-(' is not a regular expression"]),
+        ("#(a+)+b&nvidia:model=[", ["'(a+)+b' repeats", "'[' is not a regular expression"]),
+    ],
+)
+def test_what_no_site_could_ever_satisfy_is_known_beforehand(text: str | None, says: list[str]) -> None:
+    found = faults_of(text)
+    assert len(found) == len(says)
+    assert all(part in fault for part, fault in zip(says, found, strict=True))
 
 
 signs = st.text(alphabet="@#&^:|()-*=<>!x86_64vram. {}\"'", max_size=40)

@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brokerage_app.hardware import GpuRow
 from brokerage_app.software import (
     SoftwareNeeds,
     accepts,
+    accepts_on_gpu_queue,
     needs_of_analysis,
     needs_of_production,
     parse_published,
@@ -281,3 +283,56 @@ def test_a_resolved_expression_counts_as_an_installed_platform() -> None:
 def test_a_name_with_a_plus_is_found_where_it_is_listed() -> None:
     name = "x86_64-el9-gcc13+cuda-opt"
     assert taken(needs_of_production(HOME, name), cmtconfigs=[name], cvmfs=["atlas"])
+
+
+def test_an_image_behind_a_plus_does_not_make_an_expression_of_a_platform() -> None:
+    needs = needs_of_analysis(None, None, f"{PLATFORM}+docker://a/b:1", container="docker://a/b:1")
+    assert taken(needs, containers=["docker://"])
+
+
+EXAMPLE = {
+    "cmtconfigs": ["x86_64-centos7-gcc62-opt", "x86_64-centos7-gcc8-opt", "x86_64-slc6-gcc62-opt"],
+    "containers": ["any", "/cvmfs"],
+    "cvmfs": ["atlas", "nightlies"],
+    "architectures": [
+        {"arch": ["x86_64"], "instr": ["avx2"], "type": "cpu", "vendor": ["intel", "excl"]},
+        {"type": "gpu", "vendor": ["nvidia", "excl"], "model": ["kt100"], "version": "11.0.3"},
+    ],
+    "tags": [TAG],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (f"{PLATFORM}@base+img#x86_64-intel-avx2&nvidia", None),
+        (f"{PLATFORM}#x86_64-intel-avx2&nvidia-kt100", None),
+        (f"{PLATFORM}#x86_64-intel&nvidia", None),
+        (f"{PLATFORM}#x86_64&nvidia", "no_cpu"),
+        (f"{PLATFORM}#x86_64-intel-avx512&nvidia", "no_cpu"),
+        (f"{PLATFORM}#x86_64-intel", "hardware_reserved"),
+        (f"{PLATFORM}#x86_64-intel&amd", "no_gpu"),
+    ],
+)
+def test_the_example_of_the_document(text: str, code: str | None) -> None:
+    queue = parse_published(EXAMPLE, gpu_rows=[GpuRow("NVIDIA", "kt100")])
+    refused = accepts(needs_of_production(HOME, text), queue)
+    assert (refused.code if refused else None) == code
+
+
+def test_queues_of_gpus_take_only_who_names_a_platform() -> None:
+    gpu = parse_published({"architectures": [{"type": "gpu"}]})
+    named = needs_of_analysis(None, None, "x86_64-el9-gcc13-opt&nvidia", container=None)
+    assert accepts_on_gpu_queue(needs_of_analysis(None, None, f"{PLATFORM}&*"), gpu) is None
+    found = [
+        accepts_on_gpu_queue(needs_of_analysis(None, None, "#&*"), gpu),
+        accepts_on_gpu_queue(named, parse_published(None, releases=["ANY"])),
+        accepts_on_gpu_queue(named, gpu),
+        accepts_on_gpu_queue(needs_of_analysis(None, None, "#&*:vram>=x"), gpu),
+    ]
+    assert [refused and refused.code for refused in found] == [
+        "hardware_reserved",
+        "no_gpu",
+        "no_gpu",
+        "bad_architecture",
+    ]
