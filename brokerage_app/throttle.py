@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from brokerage_app import codes
+from brokerage_app.configuration import Configuration, Level
 from jedisite import refusals
-
-Level = Literal["resource type", "core class", "whole queue"]
 
 LEAST_BUNCH: Final = 500
 MOST_BUNCH: Final = 600
@@ -69,18 +68,17 @@ class Levels:
     whole_queue: JobCounts = JobCounts()
 
     def at(self, level: Level) -> JobCounts:
-        if level == "resource type":
+        if level == Level.RESOURCE:
             return self.resource_type
-        return self.core_class if level == "core class" else self.whole_queue
+        return self.core_class if level == Level.CORES else self.whole_queue
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A configured number of jobs, the level whose jobs are compared with it, and the name under which it was found."""
+    """A configured number of jobs, and the level whose jobs are compared with it."""
 
     value: int
-    level: Level = "resource type"
-    key: str = ""
+    level: Level = Level.RESOURCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +158,21 @@ class Allowance:
         return not self.passed or (self.min_priority is not None and priority < self.min_priority)
 
 
+def limits_of(configuration: Configuration, label: str, queue: str, resource_type: str, vo: str) -> ThrottleLimits:
+    """The limits that are configured for a queue or share and a resource type."""
+    component = "anal_job_throttler" if label in NEVER_URGENT else "prod_job_throttler"
+    shortage = configuration.get("core", "WORK_SHORTAGE", vo=vo)
+    threshold = "THROTTLE_THRESHOLD_FOR_WORK_SHORTAGE" if shortage else "THROTTLE_THRESHOLD"
+
+    def limit(key: str) -> Limit | None:
+        found = configuration.leveled(component, key, queue, resource_type, vo=vo)
+        return None if found.value is None else Limit(found.value, found.level)
+
+    return ThrottleLimits(
+        configuration.get(component, threshold, vo=vo), limit("NQUEUELIMIT"), limit("NQUEUECAP"), limit("NRUNNINGCAP")
+    )
+
+
 UNLIMITED: Final = Allowance(passed=True, max_jobs=None)
 
 
@@ -209,14 +222,14 @@ def bunch_and_limit(seen: Situation, limits: ThrottleLimits) -> tuple[int, Limit
     """Jobs of one bunch, and how many may be queued: as configured, or four bunches."""
     jobs = _own(seen)
     bunch = min(max(LEAST_BUNCH, int(jobs.running * limits.threshold - jobs.not_running)), MOST_BUNCH)
-    limit = limits.queue_limit or Limit(bunch * BUNCHES_QUEUED, _level(seen), f"{BUNCHES_QUEUED} x {bunch}")
+    limit = limits.queue_limit or Limit(bunch * BUNCHES_QUEUED, _level(seen))
     if seen.queue in PRESTAGED:
         bunch = max(bunch, min(limit.value - seen.jobs.at(limit.level).queued, MOST_BUNCH))
     return bunch, limit
 
 
 def _level(seen: Situation) -> Level:
-    return "whole queue" if seen.queue in WHOLE_QUEUES else "resource type"
+    return Level.QUEUE if seen.queue in WHOLE_QUEUES else Level.RESOURCE
 
 
 def _own(seen: Situation) -> JobCounts:
@@ -263,9 +276,7 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
 
 
 def _of(limit: Limit) -> str:
-    return {"resource type": "", "core class": " (all of the core class)", "whole queue": " (all of the queue)"}[
-        limit.level
-    ]
+    return "" if limit.level == Level.RESOURCE else f" ({limit.level})"
 
 
 def _work(seen: Situation) -> str:

@@ -1,19 +1,28 @@
-"""Queues that hold more jobs of a share than they can start soon: the excess is brokered again. Pure."""
+"""Queues that hold more jobs of a share than they can start soon: the excess is brokered again. Pure.
+
+Fast rebrokerage of the JEDI brokerage document. Jobs of work queues that keep their own counts (Resource) are left out by
+who counts.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Final
 
 from tasks_app import codes
 from tasks_app.accounting.killcodes import Kill
 from tasks_app.accounting.reasons import Reason
+
+_HAIR: Final = 1e-6
+"""What products of limits may be off by rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShareAtQueue:
     """Jobs of one global share at one queue, and those of the share queued at all queues.
 
-    slots_set   the queue has a fixed number of slots, so that it is meant to hold many queued jobs
+    slots_set   the queue is told how many slots to have, so that it is meant to hold many queued jobs
     """
 
     share: str
@@ -35,7 +44,7 @@ class FastLimits:
 
 @dataclass(frozen=True, slots=True)
 class FastRebrokerage:
-    """So many queued jobs, the latest first, are to be brokered again."""
+    """So many queued jobs, the oldest first, are to be brokered again."""
 
     share: str
     queue: str
@@ -45,23 +54,21 @@ class FastRebrokerage:
 
 
 def fast_rebrokerage(seen: ShareAtQueue, limits: FastLimits) -> FastRebrokerage | None:
-    """Take back the jobs that a queue holds in excess: those beyond the largest of the three limits.
+    """Take back the jobs that a queue holds in excess of all three limits, if it is over all of them.
 
-    Only for shares that define their own limit on queued jobs, and not at queues with a fixed number of slots.
+    Only for shares that define their own limit on queued jobs, and not at queues that are told their number of slots.
     """
     if limits.most_queued is None or seen.slots_set:
         return None
-    kept = int(
-        max(
-            limits.most_queued,
-            limits.queued_to_running * seen.running,
-            limits.part_of_share * seen.queued_everywhere,
-        )
-    )
-    excess = seen.queued - kept
-    if excess <= 0:
+    by_running = limits.queued_to_running * seen.running
+    by_share = limits.part_of_share * seen.queued_everywhere
+    over = seen.queued - max(by_running, limits.most_queued, by_share)
+    if over <= _HAIR:
         return None
+    excess = math.ceil(over - _HAIR)
     detail = (
-        f"{seen.queued} jobs of {seen.share} are queued at {seen.queue} with {seen.running} running; {kept} may stay"
+        f"{seen.queued} jobs of {seen.share} are queued at {seen.queue} with {seen.running} running; "
+        f"{limits.queued_to_running:g} x {seen.running}, {limits.most_queued} and {limits.part_of_share:g} x "
+        f"{seen.queued_everywhere} are the limits, so that {excess} are made anew"
     )
     return FastRebrokerage(seen.share, seen.queue, excess, Reason(codes.JOB_QUEUE_OVERLOADED, detail))

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brokerage_app.configuration import DEFAULTS, Configuration, Level, Row
 from brokerage_app.throttle import (
     Allowance,
     JobCounts,
-    Level,
     Levels,
     Limit,
     Situation,
@@ -17,6 +17,7 @@ from brokerage_app.throttle import (
     bunch_and_limit,
     core_class,
     explain,
+    limits_of,
     parse_standby,
     throttle,
     total_walltime_s,
@@ -142,7 +143,7 @@ def levels(resource_type: JobCounts, core_class: JobCounts, whole_queue: JobCoun
 
 
 @pytest.mark.parametrize(
-    ("level", "code"), [("resource type", ""), ("core class", ""), ("whole queue", "throttled_queued")]
+    ("level", "code"), [(Level.RESOURCE, ""), (Level.CORES, ""), (Level.QUEUE, "throttled_queued")]
 )
 def test_a_limit_is_compared_with_the_jobs_of_the_level_at_which_it_was_found(level: Level, code: str) -> None:
     jobs = levels(JobCounts(100, 300), JobCounts(200, 900), JobCounts(1000, 1001))
@@ -150,7 +151,7 @@ def test_a_limit_is_compared_with_the_jobs_of_the_level_at_which_it_was_found(le
     assert answer.code == code
 
 
-@pytest.mark.parametrize(("level", "stopped"), [("resource type", False), ("core class", True), ("whole queue", True)])
+@pytest.mark.parametrize(("level", "stopped"), [(Level.RESOURCE, False), (Level.CORES, True), (Level.QUEUE, True)])
 def test_caps_count_the_jobs_of_their_level(level: Level, stopped: bool) -> None:
     jobs = levels(JobCounts(10, 5), JobCounts(60, 60), JobCounts(70, 70))
     situation = Situation("MC", jobs=jobs)
@@ -180,16 +181,35 @@ def test_the_threshold_of_a_shortage_of_work_lets_more_jobs_be_made() -> None:
 
 
 def test_an_explanation_has_every_rule_with_its_numbers() -> None:
-    limits = ThrottleLimits(queue_cap=Limit(3000, "whole queue"), running_cap=Limit(5000, "core class"))
+    limits = ThrottleLimits(queue_cap=Limit(3000, Level.QUEUE), running_cap=Limit(5000, Level.CORES))
     lines = explain(throttle(seen(1000, 1900, 300), limits))
     assert lines[0] == (
         "Throttled: enough jobs are queued: 2200 jobs are queued for 1000 that run (2.20 times as many), 2 times as many"
         " may be; 2200 jobs are queued, 2000 may be. Only merge jobs are made."
     )
     assert [line.split(":")[0] for line in lines[1:]] == ["passes", "stops", "passes", "passes", "passes", "passes"]
-    assert "2200 jobs are queued (all of the queue), 3000 are the cap" in lines[6]
-    assert "1000 jobs run (all of the core class), 5000 may run" in lines[5]
+    assert "2200 jobs are queued (whole queue), 3000 are the cap" in lines[6]
+    assert "1000 jobs run (core class), 5000 may run" in lines[5]
     assert explain(throttle(seen(1000, 700, 100)))[0] == "300 jobs may be made, and soon more."
+
+
+def test_limits_come_from_the_configuration_of_the_label() -> None:
+    assert limits_of(DEFAULTS, "managed", "MC", "SCORE", "atlas") == ThrottleLimits()
+    rows = [
+        Row("jedi", "prod_job_throttler", "NQUEUELIMIT_MC_MCORE*", "100", "int"),
+        Row("jedi", "prod_job_throttler", "NQUEUELIMIT_MC", "900", "int"),
+        Row("jedi", "prod_job_throttler", "NRUNNINGCAP_MC_MCORE_HIMEM", "7", "int", "atlas"),
+        Row("jedi", "prod_job_throttler", "THROTTLE_THRESHOLD_FOR_WORK_SHORTAGE", "4", "float"),
+        Row("jedi", "anal_job_throttler", "NQUEUECAP_MC", "50", "int"),
+    ]
+    some = Configuration(tuple(rows))
+    assert limits_of(some, "managed", "MC", "MCORE_HIMEM", "atlas") == ThrottleLimits(
+        2.0, Limit(100, Level.CORES), None, Limit(7)
+    )
+    assert limits_of(some, "managed", "MC", "SCORE", "atlas") == ThrottleLimits(2.0, Limit(900, Level.QUEUE))
+    assert limits_of(some, "user", "MC", "SCORE", "atlas") == ThrottleLimits(2.0, None, Limit(50, Level.QUEUE))
+    short = some.having(Row("jedi", "core", "WORK_SHORTAGE", "true", "bool"))
+    assert limits_of(short, "managed", "x", "SCORE", "lab").threshold == 4.0
 
 
 @pytest.mark.parametrize(
@@ -214,9 +234,7 @@ def test_standby_slots_count_as_running() -> None:
 
 
 counts = st.builds(JobCounts, *[st.integers(0, 100_000)] * 4)
-caps = st.none() | st.builds(
-    Limit, st.integers(0, 100_000), st.sampled_from(["resource type", "core class", "whole queue"])
-)
+caps = st.none() | st.builds(Limit, st.integers(0, 100_000), st.sampled_from(Level))
 situations = st.builds(
     Situation,
     st.sampled_from(["MC", "Heavy Ion", "eventservice"]),
