@@ -19,6 +19,7 @@ from brokerage_app.models import (
     Queue,
     ResourceType,
     StorageEndpoint,
+    ThrottleRecord,
     VerdictCount,
     VerdictRecord,
     WorkQueue,
@@ -79,8 +80,8 @@ class QueueAdmin(AuditedAdmin):
     help_texts = {
         "name": "name that pilots ask with; it cannot be changed later, since jobs refer to it",
         "cloud": "group of sites that the queue is counted to",
-        "status": "online: takes jobs; test: only those sent to it by name; brokeroff: runs what it has, gets nothing "
-        "new; paused: runs nothing for now; offline: out of use",
+        "status": "online: takes jobs; standby: takes jobs of production, with slots kept in reserve; test: only those sent "
+        "to it by name; brokeroff: runs what it has, gets nothing new; paused: runs nothing for now; offline: out of use",
         "status_reason": "a sentence for those who wonder why it is in this state",
         "min_memory_mb": "MB; jobs that need less go elsewhere",
         "min_walltime_s": "seconds; shorter jobs go elsewhere",
@@ -220,7 +221,16 @@ class GlobalShareForm(BoundsForm):
 @admin.register(GlobalShare)
 class GlobalShareAdmin(AuditedAdmin):
     form = GlobalShareForm
-    list_display = ["name", "parent", "value", "vo", "prod_source_label", "processing_type", "working_group", "throttled"]
+    list_display = [
+        "name",
+        "parent",
+        "value",
+        "vo",
+        "prod_source_label",
+        "processing_type",
+        "working_group",
+        "throttled",
+    ]
     list_filter = ["vo", "throttled"]
     list_select_related = ["parent"]
     search_fields = ["name", "prod_source_label", "processing_type", "working_group"]
@@ -242,6 +252,17 @@ class GlobalShareAdmin(AuditedAdmin):
         "working_group": "regular expression for the beginning of the task's value; a task without a group has one blank",
         "rtype": "regular expression for the resource type of the first site that the task is bound to",
     }
+
+
+@admin.register(ThrottleRecord)
+class ThrottleAdmin(LargeTableAdmin):
+    long_columns = ("lines",)
+    list_display = [
+        "id", "vo", "label", "queue", "resource_type", "passed", "max_jobs", "min_priority", "code", "since", "at",
+    ]  # fmt: skip
+    list_filter = ["passed", "code", "label"]
+    search_fields = ["queue"]
+    ordering = ["id"]
 
 
 @admin.register(VerdictRecord)

@@ -481,6 +481,6 @@ QUOTA_UNKNOWN: Final = _code(
     "See whether data management answers; the task is tried again by itself.",
 )  # fmt: skip
 GENERATION_OFF: Final = _code(
-    "generation_off", "Making of jobs is switched off", "throttle", "expert",
+    "generation_off", "Throttled: the making of jobs is switched off", "throttle", "expert",
     "Wait until JOB_SUBMISSION is set to true again for the organisation.",
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -277,12 +277,19 @@ def command_of_ours(
 
 
 def claim_tasks(
-    by: str, statuses: Iterable[str], limit: int, *, condition: str = "TRUE", even_waiting: bool = False
+    by: str,
+    statuses: Iterable[str],
+    limit: int,
+    *,
+    condition: str = "TRUE",
+    values: Mapping[str, Any] | None = None,
+    even_waiting: bool = False,
 ) -> list[tuple[int, int]]:
     """Lock up to `limit` tasks of these states for a process and return (task id, fence) of each, most urgent first.
 
     Tasks that another holds are skipped, and those that wait for their time unless `even_waiting`. `condition` is SQL
-    of ours on the row `t`. The lock is freed by a move or by `release_task`; the watch dog frees what its holder left.
+    of ours on the row `t`, with `values`. The lock is freed by a move or by `release_task`; the watch dog frees what its
+    holder left.
     """
     due = "TRUE" if even_waiting else "t.next_check_at <= clock_timestamp()"
     with connection.cursor() as cursor:
@@ -290,13 +297,13 @@ def claim_tasks(
             f"""
             WITH chosen AS (
                 SELECT t.jeditaskid FROM jedi_tasks t
-                 WHERE t.status = ANY(%s) AND t.lockedby IS NULL AND {due} AND {condition}
-                 ORDER BY t.currentpriority DESC NULLS LAST, t.jeditaskid LIMIT %s FOR UPDATE SKIP LOCKED)
-            UPDATE jedi_tasks t SET lockedby = %s, lockedtime = clock_timestamp(), fence = fence + 1
+                 WHERE t.status = ANY(%(statuses)s) AND t.lockedby IS NULL AND {due} AND {condition}
+                 ORDER BY t.currentpriority DESC NULLS LAST, t.jeditaskid LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+            UPDATE jedi_tasks t SET lockedby = %(by)s, lockedtime = clock_timestamp(), fence = fence + 1
               FROM chosen WHERE t.jeditaskid = chosen.jeditaskid
             RETURNING t.jeditaskid, t.fence, t.currentpriority
             """,  # noqa: S608 - the conditions are ours, never a user's
-            [list(statuses), limit, by],
+            {**(values or {}), "statuses": list(statuses), "limit": limit, "by": by},
         )
         rows = cursor.fetchall()
     return [(task, fence) for task, fence, _ in sorted(rows, key=lambda r: (-(r[2] or 0), r[0]))]

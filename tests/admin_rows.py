@@ -83,6 +83,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
         day="2026-01-01", kind="job", share="X", site=f"S{n}", code="low_memory", decisions=n
     ),
     brokerage.GlobalShare: lambda n: brokerage.GlobalShare.objects.create(name=f"share {n}", value=n, queue_id=n),
+    brokerage.ThrottleRecord: lambda n: brokerage.ThrottleRecord.objects.create(
+        label="managed", queue=f"share:MC {n}", passed=False, code="throttled_queued", detail="2200 jobs", lines=["<b>"]
+    ),
     brokerage.VerdictRecord: lambda n: brokerage.VerdictRecord.objects.create(
         task_id=FIRST + n, chosen=[["S", 1.0]], skipped=[["T", "low_memory", "needs more"]], sentence="1 of 2 sites."
     ),

@@ -1,6 +1,7 @@
 from brokerage_app.models.config import GdpConfig
 from brokerage_app.models.queue import GlobalShare, WorkQueue
 from brokerage_app.models.site import Queue, ResourceType, StorageEndpoint
+from brokerage_app.models.throttle import ThrottleRecord
 from brokerage_app.models.verdict import GridSnapshot, VerdictCount, VerdictRecord
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "Queue",
     "ResourceType",
     "StorageEndpoint",
+    "ThrottleRecord",
     "VerdictCount",
     "VerdictRecord",
     "WorkQueue",

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 class Queue(models.Model):
     """A computing queue (PanDA queue): one kind of slot at one site. Sizes in MB, times in seconds."""
 
-    STATUSES = ("online", "offline", "test", "brokeroff", "paused")
+    STATUSES = ("online", "standby", "offline", "test", "brokeroff", "paused")
 
     name = models.CharField(max_length=128, primary_key=True)
     site_name = models.CharField(max_length=60, help_text="the site that the queue belongs to")
@@ -36,7 +36,8 @@ class Queue(models.Model):
         db_table = "queues"
         constraints = [
             models.CheckConstraint(
-                condition=Q(status__in=("online", "offline", "test", "brokeroff", "paused")), name="queues_status_known"
+                condition=Q(status__in=("online", "standby", "offline", "test", "brokeroff", "paused")),
+                name="queues_status_known",
             ),
             models.CheckConstraint(condition=Q(core_count__gte=0, min_memory_mb__gte=0), name="queues_sizes"),
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from django.conf import settings
@@ -16,7 +17,10 @@ from jedisite.agents import Pass, owner
 from tasks_app import moves
 from tasks_app.generating import prepro
 from tasks_app.generating.buildstep import BadBuildError
+from tasks_app.generating.crowd import UserJobs
+from tasks_app.generating.groups import Throttle
 from tasks_app.generating.sites import load_sites
+from tasks_app.generating.throttle import look
 from tasks_app.generating.work import Turn, generate
 from tasks_app.models import Task
 from tasks_app.params.placeholders import UnresolvedPlaceholder
@@ -38,38 +42,59 @@ EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.ma
 
 def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     """One pass over the most urgent tasks that have input left."""
-    claimed = moves.claim_tasks(owner(), sorted(TASK_GENERATING), tasks, condition=_HAS_WORK)
-    first = prepro.claim(tasks)
+    throttle = look(timezone.now(), _HAS_WORK)
+    allowed, values = throttle.condition()
+    claimed = moves.claim_tasks(
+        owner(), sorted(TASK_GENERATING), tasks, condition=f"{_HAS_WORK} AND {allowed}", values=values
+    )
+    first = prepro.claim(tasks, throttle.off)
     if not claimed and not first:
         return Pass()
     sites = {site.name: site for site in load_sites()}
-    snapshots = records.Snapshots(grid_of(sites))
-    made, more = prepro.generate(first, sites, timezone.now()), len(claimed) == tasks
+    around = Surroundings(sites, records.Snapshots(grid_of(sites)), throttle)
+    made = prepro.generate(first, sites, timezone.now())
+    eager, more = False, False
 
     def work(task_id: int, fence: int) -> None:
-        nonlocal made, more
-        turn = _turn(task_id, fence, sites, jobs_a_task, snapshots)
+        nonlocal made, eager, more
+        task = Task.objects.select_related("job_params_template").get(pk=task_id)
+        turn = _turn(task, fence, around, jobs_a_task)
+        waits = throttle.waits(task)
+        eager = eager or not waits
         if turn is not None:
             made += turn.jobs
-            more = more or (turn.jobs > 0 and turn.input_left and bool(turn.verdict.chosen))
+            more = more or (not waits and turn.jobs > 0 and turn.input_left and bool(turn.verdict.chosen))
 
     moves.for_each(claimed, work, by=ME)
-    return Pass(made, f"{made} jobs of {len(claimed)} tasks", more)
+    return Pass(made, f"{made} jobs of {len(claimed)} tasks", more or (eager and len(claimed) == tasks))
 
 
-def _turn(
-    task_id: int, fence: int, sites: dict[str, SiteView], jobs_a_task: int, snapshots: records.Snapshots
-) -> Turn | None:
-    task = Task.objects.select_related("job_params_template").get(pk=task_id)
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What one pass knows: the grid, with the copies of it that verdicts keep, what may be made, and the jobs of users."""
+
+    sites: dict[str, SiteView]
+    snapshots: records.Snapshots
+    throttle: Throttle
+    crowd: UserJobs = field(default_factory=UserJobs)
+
+
+def _turn(task: Task, fence: int, around: Surroundings, jobs_a_task: int) -> Turn | None:
+    task_id, room = task.id, around.throttle.room(task)
+    if room == 0:
+        moves.release_task(task_id, fence)
+        return None
+    most = jobs_a_task if room is None else min(room, jobs_a_task)
     try:
-        turn = generate(task, fence, sites, timezone.now(), max_jobs=jobs_a_task)
+        turn = generate(task, fence, around.sites, timezone.now(), max_jobs=most, crowd=around.crowd)
+        around.throttle.made(task, turn.jobs)
     except BadBuildError as exc:
         moves.break_task(task_id, fence, by=ME, reason=f"its sources cannot be built: {exc}")
         return None
     except UnresolvedPlaceholder as exc:
         moves.break_task(task_id, fence, by=ME, reason=f"the parameters of a job cannot be made: {exc}")
         return None
-    _keep(task_id, turn, snapshots)
+    _keep(task_id, turn, around.snapshots)
     _conclude(task, fence, turn)
     return turn
 

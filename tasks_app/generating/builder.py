@@ -13,6 +13,7 @@ from brokerage_app.needs import TaskNeeds
 from brokerage_app.resource_types import DEFAULT_TABLE, ResourceType, type_of_job
 from brokerage_app.snapshot import SiteView
 from jedisite.sql import copy_text
+from tasks_app.accounting.priorities import SerialPriority
 from tasks_app.generating.buildstep import Library
 from tasks_app.params.placeholders import JobParamsTemplate
 from tasks_app.splitting.chunk import Group, InputFile
@@ -35,6 +36,7 @@ JOB_COLUMNS = (
     "maxdiskcount",
     "maxwalltime",
     "maxcpucount",
+    "currentpriority",
     # the same for all jobs of one task at one site
     "jeditaskid",
     "jobstatus",
@@ -53,7 +55,6 @@ JOB_COLUMNS = (
     "reqid",
     "jobsetid",
     "assignedpriority",
-    "currentpriority",
     "workqueue_id",
     "gshare",
     "resource_type",
@@ -183,10 +184,14 @@ class Builder:
         template: JobParamsTemplate,
         inputs: Sequence[tuple[str, str]],
         now: datetime,
+        priorities: SerialPriority | None = None,
     ) -> None:
-        """`inputs`: dataset name and stream of the master's files, then those of the secondaries in order."""
+        """`inputs`: dataset name and stream of the master's files, then those of the secondaries in order.
+
+        `priorities` are those of jobs whose number counts; without, all have the task's.
+        """
         self.task, self.needs, self.site, self.limits = task, needs, site, limits
-        self.streams, self.template = streams, template
+        self.streams, self.template, self.priorities = streams, template, priorities
         self.input_streams = [stream for _, stream in inputs]
         self.moment = now.isoformat()
         self._middle = middle_name(inputs[0][0], task.name_fields) if inputs and not task.names_of_files else ""
@@ -230,7 +235,6 @@ class Builder:
             task.req_id,
             task.req_id,
             task.priority,
-            task.priority,
             task.work_queue_id,
             task.gshare,
             type_of_job(cores, memory_mb, task.resource_types) if self.needs.memory_mb else task.resource_type,
@@ -259,7 +263,8 @@ class Builder:
     def jobs(self, groups: Sequence[Group], numbers: Numbers, failures: Mapping[int, int]) -> Iterator[str]:
         head = copy_text(self.task.name)
         limits, per_mb = self.limits, self.task.cpu_limit_s_per_mb
-        for group, job_id in zip(groups, numbers.jobs, strict=True):
+        priority, serial = self.task.priority, self.priorities
+        for index, (group, job_id) in enumerate(zip(groups, numbers.jobs, strict=True)):
             files = group.files
             attempt = 1 + (files[0].attempt if len(files) == 1 else max(f.attempt for f in files))
             failed = max((failures.get(f.file_id, 0) for f in files), default=0) if failures else 0
@@ -269,9 +274,12 @@ class Builder:
                 disk_mb = min(disk_mb, self.site.work_dir_mb)
             walltime = self.max_walltime(group)
             cpu_s = per_mb * (group.input_bytes // MB + 1) if per_mb else NULL
+            if serial is not None:
+                priority = serial.at(index)
             yield (
                 f"{job_id}\t{head}.{job_id}\t{attempt}\t{attempt}\t{failed}\t{len(files)}\t{group.input_bytes}\t"
-                f"{group.events or NULL}\t{disk_mb}\t{NULL if walltime is None else walltime}\t{cpu_s}\t{self._tail}"
+                f"{group.events or NULL}\t{disk_mb}\t{NULL if walltime is None else walltime}\t{cpu_s}\t{priority}\t"
+                f"{self._tail}"
             )
 
     def log(self, numbers: Numbers, by: str) -> Iterator[str]:

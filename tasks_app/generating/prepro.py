@@ -7,7 +7,7 @@ the task is refined for the second time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -73,10 +73,14 @@ def put_aside(task_id: int) -> None:
     OutputTemplate.objects.filter(task_id=task_id, dataset__type=LOG).delete()
 
 
-def claim(limit: int) -> list[tuple[int, int]]:
-    """Claim tasks whose preprocessing step waits for a job, the first time or again. A retried task is ready then."""
+def claim(limit: int, off: Collection[str] = ()) -> list[tuple[int, int]]:
+    """Claim tasks whose preprocessing step waits for a job, the first time or again. A retried task is ready then.
+
+    `off` are VOs for which no jobs are made.
+    """
     waiting = (TaskStatus.TOPREPROCESS, TaskStatus.PREPROCESSING, TaskStatus.READY)
-    return moves.claim_tasks(owner(), waiting, limit, condition=_HAS_WORK)
+    condition = f"{_HAS_WORK} AND coalesce(t.vo, '') <> ALL(%(off)s)"
+    return moves.claim_tasks(owner(), waiting, limit, condition=condition, values={"off": list(off)})
 
 
 def generate(claimed: Iterable[tuple[int, int]], sites: Mapping[str, SiteView], now: datetime) -> int:

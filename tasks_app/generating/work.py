@@ -18,11 +18,13 @@ from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Verdict
 from jedisite.sql import hot_cursor
 from tasks_app import sandboxes
+from tasks_app.accounting.priorities import SerialPriority
 from tasks_app.feeding import hold
 from tasks_app.generating import companions
 from tasks_app.generating.builder import Builder
 from tasks_app.generating.buildjobs import builds_here, library_for
 from tasks_app.generating.companions import Companion
+from tasks_app.generating.crowd import UserJobs
 from tasks_app.generating.facts import TaskWork
 from tasks_app.generating.picker import Picked, chunk_of, pick
 from tasks_app.generating.store import Part, Source, free_seeds, leave_out, store
@@ -65,11 +67,19 @@ def masters_with_work(task_id: int) -> list[Dataset]:
 
 
 def generate(
-    task: Task, fence: int, sites: dict[str, SiteView], now: datetime, *, max_jobs: int, min_queue: int | None = None
+    task: Task,
+    fence: int,
+    sites: dict[str, SiteView],
+    now: datetime,
+    *,
+    max_jobs: int,
+    min_queue: int | None = None,
+    crowd: UserJobs | None = None,
 ) -> Turn:
     """Make jobs of a claimed task until its input, the sites' room or `max_jobs` is used up.
 
-    `sites` is the pass's snapshot; the jobs made are added to it. Raises LostClaimError when the claim is gone.
+    `sites` is the pass's snapshot, `crowd` are the jobs of each user; the jobs made are added to them. Raises
+    LostClaimError when the claim is gone.
     """
     work = TaskWork(task, fence)
     unread = work.unread()
@@ -81,11 +91,15 @@ def generate(
         return Turn(0, True, Verdict(), no_sandbox)
     floor = settings.JEDI_QUEUE_FLOOR if min_queue is None else min_queue
     making = Making(work, sites, now, floor, max_jobs)
+    if crowd is not None and not work.scouting:
+        making.priorities = crowd.priorities(work.facts, now)
     for master in masters_with_work(task.id):
         while making.jobs < max_jobs and making.step(master):
             master.refresh_from_db(fields=["pick_cursor", "files_used", "files_to_be_used", "files"])
             if master.files_used >= master.files_to_be_used:
                 break
+    if crowd is not None:
+        crowd.add(work.facts, making.jobs)
     verdict = making.verdict(work.needs.memory_mb)
     left = bool(masters_with_work(task.id))
     return Turn(
@@ -116,6 +130,7 @@ class Making:
     waits_for: str = ""
     unplaced: dict[int, Verdict] = field(default_factory=dict)
     first: Verdict | None = None
+    priorities: SerialPriority | None = None
 
     def verdict(self, memory_mb: int) -> Verdict:
         """The broker's word on jobs that want that memory, as the sites are filled now."""
@@ -224,16 +239,15 @@ class Making:
         """Store the jobs of all sites, and count them on the snapshot of the sites."""
         work, streams = self.work, self.work.streams()
         inputs = [(source.dataset.name, source.dataset.stream) for source in sources]
-        parts = [
-            Part(
-                Builder(
-                    work.facts, work.needs_with(level.memory_mb), self.sites[name], limits[name], streams, work.template,
-                    inputs, self.now,
-                ),
-                groups,
-            )
-            for name, groups in cut.by_site().items()
-        ]  # fmt: skip
+        parts = []
+        for name, groups in cut.by_site().items():
+            build = Builder(
+                work.facts, work.needs_with(level.memory_mb), self.sites[name], limits[name], streams, work.template,
+                inputs, self.now, self.priorities,
+            )  # fmt: skip
+            parts.append(Part(build, groups))
+            if self.priorities is not None:
+                self.priorities = self.priorities.after(len(groups))
         if work.build is not None:
             for part in parts:
                 part.build.use_library(

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,5 +39,5 @@ def test_what_stays_is_within_the_largest_limit(queued: int, running: int, more:
     found = fast_rebrokerage(ShareAtQueue("S", "Q", queued, running, queued + more), FastLimits(most_queued=limit))
     largest = max(3 * running, limit, 0.3 * (queued + more))
     stays = queued - (found.excess if found else 0)
-    assert stays <= math.ceil(largest) or stays <= largest
+    assert stays <= largest + 1e-5
     assert found is None or 0 < found.excess <= queued

@@ -42,6 +42,7 @@ def ago(**more: float) -> datetime:
         (5, 0, 120, 1),
         (6, 0, 120, 1),  # a pass that came late
         (6, 1, None, None),  # throttled for 5 already
+        (9, 0, 120, 1),
         (9, 1, None, None),
         (10, 1, 480, 2),
         (15, 2, 1080, 3),
@@ -90,6 +91,8 @@ NEAR_END = BoostView("running", 100, 95, 99, 500, "Simulation")
     [
         ({}, True),
         ({"files_done": 94}, False),
+        ({"files": 1000, "files_done": 960, "jobs_to_do": 80}, True),  # H12: 40 files of two jobs each
+        ({"files": 1000, "files_done": 940, "jobs_to_do": 80}, False),
         ({"jobs_to_do": 100}, False),
         ({"jobs_to_do": 0}, False),
         ({"status": "scouting"}, False),

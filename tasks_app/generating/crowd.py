@@ -1,0 +1,56 @@
+"""How many jobs each user has, for the priorities of the next ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+
+from brokerage_app.configured import configuration
+from jedisite.sql import hot_cursor
+from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
+from tasks_app.accounting.priorities import Boost, SerialPriority, Who, boost_of, read_boosts
+from tasks_app.accounting.unmerged import PROCESSING_TYPE
+from tasks_app.generating.builder import TaskFacts
+from tasks_app.states import JOB_OPEN
+
+_COUNTS = """
+SELECT CASE WHEN coalesce(workinggroup, '') = '' THEN coalesce(produsername, '') ELSE '' END, coalesce(workinggroup, ''),
+       count(*) FROM jobs
+ WHERE jobstatus = ANY(%s) AND prodsourcelabel = ANY(%s) AND processingtype IS DISTINCT FROM %s GROUP BY 1, 2
+"""
+
+
+class UserJobs:
+    """Jobs that have not ended, by user or working group, and who is boosted (USER_JOB_PRIO_BOOST_DICTS).
+
+    For one pass: read once, at the first task of analysis, and counted on as jobs are made.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[Who] | None = None
+        self._boosts: tuple[Boost, ...] = ()
+
+    def priorities(self, task: TaskFacts, now: datetime) -> SerialPriority | None:
+        """The priorities of the next jobs of a task; None when their number does not count: not of analysis."""
+        if task.label not in ANALYSIS_LABELS:
+            return None
+        if self._counts is None:
+            self._counts = _read()
+            self._boosts = read_boosts(configuration().get("dbproxy", "USER_JOB_PRIO_BOOST_DICTS"))
+        boost = boost_of(self._boosts, task.user, task.working_group or "", now)
+        return SerialPriority(task.priority, self._counts[_who(task)], boost)
+
+    def add(self, task: TaskFacts, jobs: int) -> None:
+        """So many jobs were made."""
+        if self._counts is not None:
+            self._counts[_who(task)] += jobs
+
+
+def _who(task: TaskFacts) -> Who:
+    return ("", task.working_group) if task.working_group else (task.user, "")
+
+
+def _read() -> Counter[Who]:
+    with hot_cursor() as cursor:
+        cursor.execute(_COUNTS, [sorted(JOB_OPEN), sorted(ANALYSIS_LABELS), PROCESSING_TYPE])
+        return Counter({(user, group): count for user, group, count in cursor})
