@@ -6,10 +6,12 @@ the one queue (`SiteView.with_jobs`). Names of JSON keys and units of the source
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from brokerage_app.hardware import GpuRow
 
 ONLINE: Final = "online"
 STANDBY: Final = "standby"
@@ -85,7 +87,10 @@ class SiteView:
     running, queued, defined
                     counts of jobs of all shares; `queued` is assigned + activated + sent + starting
     jobs            counts by share and then by resource type; the share is "" for jobs without one
+    resource_queue_jobs
+                    those of them that belong to work queues of function Resource, by name of the work queue
     core_power      HS06 per core; 0 is not known
+    space_gb        free space for outputs; None is not known
     portion         jobs that the site takes at a time; 0 is any number
     direct_io       whether jobs may read their inputs over the local network; `direct_io_only`: they must
     direct_io_wan   whether they may read them from other sites
@@ -93,7 +98,7 @@ class SiteView:
     releases        names of releases; ANY accepts all, AUTO uses what `software` publishes
     software        the published JSON on software and hardware of the queue, parsed by whoever asks
     gpus, cpu_levels
-                    rows of monitoring of worker nodes
+                    rows of monitoring of worker nodes; CPU levels as (level, percentage of the cores)
     policy          zero-share rules (`fairsharepolicy`)
     connectivity    `network#stack` of the worker nodes
     switches        further switches of the queue: catchall and params, values as text; a flag has ""
@@ -139,8 +144,8 @@ class SiteView:
     max_io_intensity: float = 0.0
     releases: tuple[str, ...] = ()
     software: Any = None
-    gpus: tuple[Any, ...] = ()
-    cpu_levels: tuple[Any, ...] = ()
+    gpus: tuple[GpuRow, ...] = ()
+    cpu_levels: tuple[tuple[str, float], ...] = ()
     policy: str = ""
     connectivity: str = ""
     job_seed: str = ""
@@ -163,6 +168,8 @@ class SiteView:
     batch_jobs: int = 0
     disk_io_kbps: float | None = None
     started_per_h: float = 0.0
+    space_gb: float | None = None
+    resource_queue_jobs: Mapping[str, Mapping[str, Counts]] = field(default_factory=dict)
 
     @property
     def any_size(self) -> bool:
@@ -176,27 +183,11 @@ class SiteView:
 
     def counts(self, share: str | None = None, resource_type: str | None = None) -> Counts:
         """Jobs of a share and a resource type; None is all of them."""
-        shares = self.jobs.values() if share is None else (self.jobs.get(share) or {},)
-        found = [
-            one
-            for by_type in shares
-            for type_, one in by_type.items()
-            if resource_type is None or type_ == resource_type
-        ]
-        if len(found) == 1:
-            return found[0]
-        # Written out: this is asked for each queue, and adding pairs of frozen values is four times slower.
-        running = starting = activated = assigned = defined = transferring = waiting = cores = 0
-        for one in found:
-            running += one.running
-            starting += one.starting
-            activated += one.activated
-            assigned += one.assigned
-            defined += one.defined
-            transferring += one.transferring
-            waiting += one.waiting
-            cores += one.running_cores
-        return Counts(running, starting, activated, assigned, defined, transferring, waiting, cores)
+        return _total(self.jobs.values() if share is None else (self.jobs.get(share, {}),), resource_type)
+
+    def queue_counts(self, work_queue: str) -> Counts:
+        """Jobs of a work queue of function Resource."""
+        return _total((self.resource_queue_jobs.get(work_queue, {}),), None)
 
     def slots_for(self, share: str, resource_type: str | None = None) -> int | None:
         """How many slots the queue is told to have: the share's own, else those for any share; None when not told."""
@@ -219,6 +210,26 @@ class SiteView:
             queued=self.queued + more.activated,
             defined=self.defined + more.defined,
         )
+
+
+def _total(groups: Iterable[Mapping[str, Counts]], resource_type: str | None) -> Counts:
+    found = [
+        one for by_type in groups for type_, one in by_type.items() if resource_type is None or type_ == resource_type
+    ]
+    if len(found) == 1:
+        return found[0]
+    # Written out: this is asked for each queue, and adding pairs of frozen values is four times slower.
+    running = starting = activated = assigned = defined = transferring = waiting = cores = 0
+    for one in found:
+        running += one.running
+        starting += one.starting
+        activated += one.activated
+        assigned += one.assigned
+        defined += one.defined
+        transferring += one.transferring
+        waiting += one.waiting
+        cores += one.running_cores
+    return Counts(running, starting, activated, assigned, defined, transferring, waiting, cores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +338,7 @@ class Grid:
     to_nucleus: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     all_tags: tuple[Any, ...] = ()
     taken_at: datetime = datetime(2000, 1, 1, tzinfo=UTC)
-    derived: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    derived: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def link(self, source: str, destination: str) -> Link:
         return self.links.get(source, {}).get(destination, NO_LINK)
@@ -347,7 +358,12 @@ class Grid:
         sites = dict(self.sites)
         for one in self._one_queue(sites[name].queue):
             sites[one] = sites[one].with_jobs(count, share=share, resource_type=resource_type, activated=activated)
-        return replace(self, sites=sites)
+        return replace(self, sites=sites).deriving_from(self)
+
+    def deriving_from(self, other: Grid) -> Grid:
+        """This grid with what was worked out for another of the same queues, endpoints and nuclei."""
+        object.__setattr__(self, "derived", other.derived)
+        return self
 
     def _one_queue(self, queue: str) -> list[str]:
         """Names of the views that show one queue's jobs."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from brokerage_app import codes
-from brokerage_app.case import Case
+from brokerage_app.case import Case, GridCase
 from brokerage_app.rules import Filter
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip
+
+if TYPE_CHECKING:
+    from brokerage_app.brokers.production_case import ProductionCase
 
 MIN_QUEUE: Final = 20
 QUEUED_TO_RUNNING: Final = 2
@@ -36,3 +39,67 @@ def queue_not_full(min_queue: int = MIN_QUEUE) -> Filter:
         )
 
     return queue_full
+
+
+TRANSFERRING: Final = 2000
+
+
+def not_too_many_transferring(case: GridCase, site: SiteView) -> Skip | None:
+    """Not too many outputs are being transferred, without those that wait for nuclei which take no files.
+
+    At most the queue's own limit (2000 where it states none), or twice the running jobs.
+    """
+    counts = case.totals(site)
+    limit = site.transferring_limit or TRANSFERRING
+    if counts.transferring <= limit or case.is_of_nucleus(site):
+        return None
+    stuck = sum(jobs for nucleus, jobs in site.transferring_to.items() if nucleus in case.nuclei_down)
+    most, found = max(limit, QUEUED_TO_RUNNING * counts.running), counts.transferring - stuck
+    if found <= most:
+        return None
+    return Skip(
+        site.name, codes.TOO_MANY_TRANSFERRING, "at most {} jobs may be transferring, {} are with {} running",
+        (most, found, counts.running),
+    )  # fmt: skip
+
+
+def not_locked(case: ProductionCase, site: SiteView) -> Skip | None:
+    if site.name not in case.locked and site.queue not in case.locked:
+        return None
+    return Skip(site.name, codes.LOCKED, "another broker has locked {}", (site.queue,))
+
+
+def under_cap(case: ProductionCase, site: SiteView) -> Skip | None:
+    """Not more than twice as many jobs wait as run, with the defined and assigned ones and without.
+
+    Where the input is there, jobs that are only assigned do not count: they wait for transfers that the new ones do not need.
+    """
+    found = case.weighed(site)
+    waiting, cap = found.queued + found.defined, found.cap
+    if waiting <= cap:
+        return None
+    return Skip(
+        site.name, codes.QUEUE_FULL, "at most {} may be queued, {} are with {} running",
+        (cap, waiting, found.running),
+    )  # fmt: skip
+
+
+def under_cap_of_type(case: ProductionCase, site: SiteView) -> Skip | None:
+    """The same for the jobs of the resource type."""
+    kind = case.type_at(site)
+    if kind is None:
+        return None
+    weighed, counts = case.weighed(site), case.counts_of_type(site, kind)
+    waiting = counts.defined + counts.activated + counts.starting + (0 if weighed.is_local else counts.assigned)
+    floor = case.settings.queue_floor
+    if waiting <= floor:
+        return None
+    # Slots and workers that stand for running jobs are not divided by type.
+    running = counts.running if weighed.running == case.counts(site).running else max(counts.running, weighed.running)
+    cap = queue_cap(running, floor)
+    if waiting <= cap:
+        return None
+    return Skip(
+        site.name, codes.QUEUE_FULL_OF_TYPE, "at most {} may be queued, {} are, of type {} with {} running",
+        (cap, waiting, kind, running),
+    )  # fmt: skip

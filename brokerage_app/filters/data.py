@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 from brokerage_app import codes
 from brokerage_app.case import GridCase
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip
+
+if TYPE_CHECKING:
+    from brokerage_app.brokers.production_case import ProductionCase
+
+MB_IN_GB: Final = 1024
 
 
 def storage_space(case: GridCase, site: SiteView) -> Skip | None:
@@ -45,6 +52,46 @@ def storage_up(case: GridCase, site: SiteView) -> Skip | None:
     return None
 
 
+def source_sends(case: ProductionCase, site: SiteView) -> Skip | None:
+    """A satellite that lacks input needs a storage that can send it."""
+    unsent = case.unsent
+    if unsent is None or not case.is_satellite(site) or not _lacks_input(case, site):
+        return None
+    return Skip(
+        site.name, codes.SOURCE_NOT_SENDING, "{} is complete at {} endpoints, none of which sends it to satellites",
+        (unsent.data.name, len(unsent.complete)),
+    )  # fmt: skip
+
+
+def little_input_missing(case: ProductionCase, site: SiteView) -> Skip | None:
+    """Not too much input would have to be moved, where what is on tape counts as there."""
+    return _too_much_missing(case, site, with_tape=True)
+
+
+def missing_but_for_tape(case: ProductionCase, site: SiteView) -> Skip | None:
+    """The same, where only what is on disk counts."""
+    return _too_much_missing(case, site, with_tape=False)
+
+
+def _too_much_missing(case: ProductionCase, site: SiteView, *, with_tape: bool) -> Skip | None:
+    inputs, settings = case.inputs, case.settings
+    here = inputs.at(case.storage(site).inputs)
+    size_mb = int(inputs.size_mb - (here.any_mb if with_tape else here.disk_mb))
+    files = inputs.files - (here.any_files if with_tape else here.disk_files)
+    most_mb = settings.size_cutoff_to_move_input * MB_IN_GB
+    if size_mb > most_mb:
+        return Skip(
+            site.name, codes.TOO_MUCH_INPUT_MISSING, "at most {:.0f} MB may be missing, {} are ({} files)",
+            (most_mb, size_mb, files),
+        )  # fmt: skip
+    if files > settings.num_cutoff_to_move_input:
+        return Skip(
+            site.name, codes.TOO_MUCH_INPUT_MISSING, "at most {} files may be missing, {} are ({} MB)",
+            (settings.num_cutoff_to_move_input, files, size_mb),
+        )  # fmt: skip
+    return None
+
+
 def _lacks_input(case: GridCase, site: SiteView) -> bool:
     return case.inputs.files > 0 and case.inputs.at(case.storage(site).inputs).any_files < case.inputs.files
 
@@ -53,7 +100,8 @@ def local_data_only(case: GridCase, site: SiteView) -> Skip | None:
     """A queue that never gets input from elsewhere has all of it."""
     if not site.only_local_data:
         return None
-    here, inputs = case.inputs.at(case.storage(site).inputs), case.inputs
+    inputs = case.inputs
+    here = inputs.at(case.storage(site).inputs)
     if here.disk_files >= inputs.files and here.disk_mb >= inputs.size_mb:
         return None
     return Skip(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from brokerage_app import codes
+from brokerage_app import codes, zeroshare
 from brokerage_app.case import Case, GridCase
+from brokerage_app.filters.refusing import refusal
 from brokerage_app.needs import names
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip
 
+if TYPE_CHECKING:
+    from brokerage_app.brokers.production_case import ProductionCase
+
+ONLY: Final = "only"
 OPPORTUNISTIC: Final = -1
 """What stands for the pledge of a queue that has none."""
 
@@ -69,6 +74,16 @@ def within_pledge(case: GridCase, site: SiteView) -> Skip | None:
     return Skip(site.name, codes.OVER_PLEDGED, "{} cores are pledged, {} run", (pledge, cores))
 
 
+def has_share(case: GridCase, site: SiteView) -> Skip | None:
+    """The queue's policy gives this kind of work a share."""
+    policy = site.policy
+    if not policy:
+        return None
+    if policy not in case.policies:
+        case.policies[policy] = zeroshare.refuses(zeroshare.parse(policy), case.work)
+    return refusal(site, case.policies[policy])
+
+
 def at_nucleus(case: GridCase, site: SiteView) -> Skip | None:
     """A task that stays at its nucleus uses its queues, and those that share its storage."""
     if case.is_of_nucleus(site):
@@ -76,6 +91,18 @@ def at_nucleus(case: GridCase, site: SiteView) -> Skip | None:
     return Skip(
         site.name, codes.OUTSIDE_NUCLEUS, "the task stays at {}, the queue is of {}", (case.needs.nucleus, site.site)
     )
+
+
+def full_chain(case: ProductionCase, site: SiteView) -> Skip | None:
+    """Chains of tasks that stay at a nucleus use its queues; queues that are kept for such chains take nothing else."""
+    if case.stays_in_chain:
+        if case.sharing is None or case.sharing.owns(site):
+            return None
+        says = "the chain of tasks stays at {}, the queue is of {}"
+        return Skip(site.name, codes.OUTSIDE_FULL_CHAIN, says, (case.needs.nucleus, site.site))
+    if site.bare_nucleus != ONLY:
+        return None
+    return Skip(site.name, codes.FULL_CHAIN_ONLY, "the queue takes chains of tasks only (bareNucleus={})", (ONLY,))
 
 
 def _listed(patterns: tuple[str, ...], most: int = 5) -> str:

@@ -1,0 +1,42 @@
+"""Rules on event service and jumbo jobs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from brokerage_app import codes
+from brokerage_app.brokers.production_case import ProductionCase
+from brokerage_app.snapshot import SiteView
+from brokerage_app.verdict import Skip
+from brokerage_app.weights import URGENT_AT_NUCLEUS as URGENT
+
+STANDARD: Final = ("", "std")
+LEAST_EVENTS: Final = "minEventsForJumbo"
+
+
+def jumbo(case: ProductionCase, site: SiteView) -> Skip | None:
+    """Queues for jumbo jobs take nothing else; jumbo jobs need enough events."""
+    needs = case.needs
+    if not needs.jumbo:
+        return Skip(site.name, codes.JUMBO_QUEUE, "the queue takes jumbo jobs only") if site.jumbo else None
+    least = site.switches.get(LEAST_EVENTS, "")
+    if not least.isdecimal() or int(least) <= needs.ready_events:
+        return None
+    return Skip(site.name, codes.FEW_EVENTS, "wants {} ready events, {} are", (int(least), needs.ready_events))
+
+
+def event_service(case: ProductionCase, site: SiteView) -> Skip | None:
+    """The queue takes event service, or only that, or only urgent one; single-core slots of a divided queue take none."""
+    seed = site.job_seed
+    if not case.needs.event_service:
+        return Skip(site.name, codes.EVENT_SERVICE_ONLY, "jobseed of the queue is es") if seed == "es" else None
+    if seed in STANDARD:
+        return Skip(site.name, codes.NO_EVENT_SERVICE, "jobseed of the queue is std")
+    if seed == "eshigh" and not case.is_high:
+        priority = case.needs.priority
+        return Skip(site.name, codes.EVENT_SERVICE_HIGH_ONLY, "needs priority {}, the task has {}", (URGENT, priority))
+    if site.parent and site.cores <= 1:
+        return Skip(
+            site.name, codes.EVENT_SERVICE_NEEDS_CORES, "needs {} cores, these slots have {}", (2, max(site.cores, 1))
+        )
+    return None

@@ -1,0 +1,11 @@
+"""From the answer of a formula to a reason for leaving a site out."""
+
+from __future__ import annotations
+
+from brokerage_app.refused import Refused
+from brokerage_app.snapshot import SiteView
+from brokerage_app.verdict import Skip
+
+
+def refusal(site: SiteView, refused: Refused | None) -> Skip | None:
+    return None if refused is None else Skip(site.name, refused.code, refused.says, refused.values)

@@ -1,0 +1,20 @@
+"""Rules on what worker nodes have: software, hardware, connectivity."""
+
+from __future__ import annotations
+
+from brokerage_app import connectivity, software
+from brokerage_app.case import GridCase
+from brokerage_app.filters.refusing import refusal
+from brokerage_app.snapshot import SiteView
+from brokerage_app.verdict import Skip
+
+
+def has_software(case: GridCase, site: SiteView) -> Skip | None:
+    """The release, platform, container and hardware that the task asks for."""
+    return refusal(site, software.accepts(case.platform, case.software(site), case.sources()))
+
+
+def has_connectivity(case: GridCase, site: SiteView) -> Skip | None:
+    """The connectivity of worker nodes that the task asks for."""
+    needs = case.needs
+    return refusal(site, connectivity.refuses(site.connectivity, needs.network, needs.ip_stack))
