@@ -10,7 +10,7 @@ from brokerage_app.filters import capacity, policy, resources, state
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.rules import Filter, Rule, Weigh, sift
 from brokerage_app.snapshot import Grid, SiteView
-from brokerage_app.verdict import Choice, Verdict
+from brokerage_app.verdict import Choice, Skip, Verdict
 
 RULES: Final[tuple[Filter, ...]] = (
     policy.preassigned,
@@ -55,6 +55,16 @@ def broker(
     case = Case(needs, sites if isinstance(sites, Grid) else grid_of(sites))
     in_order = sorted(case.grid.sites.values(), key=lambda site: site.name)
     found = sift(case, in_order, [Rule(one) for one in filters])
-    chosen = [weigh(case, site) for site in found.kept]
+    kept, left = _elsewhere_first(case, found.kept)
+    chosen = [weigh(case, site) for site in kept]
     chosen.sort(key=lambda choice: (-choice.weight, choice.site))
-    return Verdict(tuple(chosen), tuple(found.out))
+    return Verdict(tuple(chosen), tuple([*found.out, *left]))
+
+
+def _elsewhere_first(case: Case, sites: list[SiteView]) -> tuple[list[SiteView], list[Skip]]:
+    """Leave out the sites from which jobs of the work were taken back, if there is another one."""
+    if not case.needs.avoided_sites:
+        return sites, []
+    skips = [policy.not_taken_back(case, site) for site in sites]
+    others = [site for site, skip in zip(sites, skips, strict=True) if skip is None]
+    return (others, [skip for skip in skips if skip is not None]) if others else (sites, [])

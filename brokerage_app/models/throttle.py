@@ -34,3 +34,7 @@ class ThrottleRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.queue} {self.resource_type} {self.label}"
+
+    def refuses(self, priority: int) -> bool:
+        """Whether tasks of a priority get no jobs."""
+        return not self.passed or (self.min_priority is not None and priority < self.min_priority)

@@ -162,7 +162,7 @@ _ORPHAN = f"""({MERGE} AND NOT EXISTS (
     SELECT 1 FROM jedi_job_retry_history h JOIN jobs p ON p.pandaid = h.oldpandaid AND p.jobstatus = 'merging'
      WHERE h.newpandaid = j.pandaid AND h.relationtype = 'merge'))"""
 _REPORT = "EXISTS (SELECT 1 FROM job_output_report r WHERE r.pandaid = j.pandaid)"
-_STAYS = "EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND t.splitrule ~ '(^|,)DI=')"
+STAYS = "EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND t.splitrule ~ '(^|,)DI=')"
 # What `also` of a rule says, as SQL. It may let through too much: the decision has the last word.
 _ALSO = {
     "orphan_merge": _ORPHAN,
@@ -250,7 +250,7 @@ def _end(cursor: psycopg.Cursor[Any], ids: list[int], around: Surroundings, now:
     cursor.execute(
         f"""SELECT j.pandaid, j.jeditaskid, j.jobstatus, j.creationtime, coalesce(j.statechangetime, j.creationtime),
                    j.heartbeat_at, coalesce(j.prodsourcelabel, ''), j.currentpriority, coalesce(j.computingsite, ''),
-                   {BUILD}, {MERGE}, {_EVENTS}, {_ORPHAN}, {_REPORT}, j.jobsubstatus IS NOT NULL, {_STAYS},
+                   {BUILD}, {MERGE}, {_EVENTS}, {_ORPHAN}, {_REPORT}, j.jobsubstatus IS NOT NULL, {STAYS},
                    j.commandtopilot IS NOT DISTINCT FROM 'tobekilled'
               FROM jobs j WHERE j.pandaid = ANY(%(ids)s) ORDER BY j.pandaid FOR UPDATE OF j SKIP LOCKED""",
         {"ids": ids},

@@ -100,6 +100,7 @@ class WhyFacts:
     agent: AgentFact | None = None
     claimed_by: str = ""
     nucleus: str = ""
+    throttle: VerdictFact | None = None
     task_verdict: VerdictFact | None = None
     verdict: VerdictFact | None = None
     jobs: Mapping[str, int] = field(default_factory=dict)
@@ -148,8 +149,9 @@ def _throttle(facts: WhyFacts) -> Gate:
     title = "Nothing throttles it"
     if facts.status == T.THROTTLED:
         return Gate("throttle", title, "no", codes.TASK_THROTTLED, facts.error_dialog, facts.state_since)
-    verdict = facts.verdict
-    if verdict is not None and verdict.is_throttle:
+    for verdict in (facts.throttle, facts.verdict):
+        if verdict is None or not verdict.is_throttle:
+            continue
         return Gate("throttle", title, "no", verdict.code, verdict.sentence, verdict.at)
     return Gate("throttle", title, "yes")
 

@@ -10,11 +10,14 @@ from django.db import connection
 from django.db.models import Count
 from django.utils import timezone
 
-from brokerage_app.models import VerdictRecord
+from brokerage_app.codes import GENERATION_OFF
+from brokerage_app.configured import configuration
+from brokerage_app.models import ThrottleRecord, VerdictRecord
 from jedisite import refusals
 from jedisite.models import Agent
 from tasks_app import codes
 from tasks_app.explaining.gates import AGENT_OF, AgentFact, Gate, InputFact, VerdictFact, WhyFacts, first_no, walk
+from tasks_app.generating.groups import record_of
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.models.dataset import INPUT_TYPES
 
@@ -39,10 +42,8 @@ SELECT count(*) FROM jedi_tasks t
 """
 
 
-def facts_of(task: Task, now: datetime | None = None) -> WhyFacts:
-    """What the gates look at, in about seven statements."""
-    now = now or timezone.now()
-    latest = _latest(task.id)
+def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], throttled: ThrottleRecord | None) -> WhyFacts:
+    """What the gates look at, from the latest verdicts and the throttle's decision, and about five statements."""
     counted = Job.objects.filter(task_id=task.id).values_list("status").annotate(n=Count("id")).order_by()
     jobs = {status: n for status, n in counted}
     masters = Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES, master_id=None).exclude(status="removed")
@@ -58,6 +59,7 @@ def facts_of(task: Task, now: datetime | None = None) -> WhyFacts:
         agent=_agent(task.status, now),
         claimed_by=task.locked_by or "",
         nucleus=task.nucleus or "",
+        throttle=_throttle(task, now, throttled),
         task_verdict=_said(latest.get("task")),
         verdict=_said(latest.get("job")),
         jobs=jobs,
@@ -79,6 +81,15 @@ def _said(record: VerdictRecord | None) -> VerdictFact | None:
     return VerdictFact(code, record.sentence, len(record.chosen), record.at, record.stopped is not None)
 
 
+def _throttle(task: Task, now: datetime, record: ThrottleRecord | None) -> VerdictFact | None:
+    """What the throttle of the job generator says of the task now; None when it lets it pass."""
+    if configuration().get("jobgen", "JOB_SUBMISSION", vo=task.vo) is False:
+        return VerdictFact(GENERATION_OFF, f"JOB_SUBMISSION is false for {task.vo or 'all'}", 0, now, stopped=True)
+    if record is None or not record.refuses(task.current_priority or 0):
+        return None
+    return VerdictFact(record.code, record.detail, 0, record.since, stopped=True)
+
+
 def _agent(status: str, now: datetime) -> AgentFact | None:
     name = AGENT_OF.get(status)
     row = Agent.objects.filter(name=name).first() if name else None
@@ -96,16 +107,18 @@ def _pilots(task_id: int, now: datetime) -> dict[str, float | None]:
 
 def why(task: Task, now: datetime | None = None) -> dict[str, Any]:
     """The whole answer as plain values; the page shows the same."""
-    gates = walk(facts_of(task, now))
+    now = now or timezone.now()
+    records, throttled = _latest(task.id), record_of(task, now)
+    gates = walk(facts_of(task, now, records, throttled))
     blocked = first_no(gates)
-    records = _latest(task.id)
     return {
         "task": task.id,
         "status": task.status,
         "blocked_by": _gate(blocked) if blocked else None,
         "gates": [_gate(gate) for gate in gates],
         "verdicts": [_verdict(records[kind]) for kind in ("task", "job", "merge") if kind in records],
-        "history": _history(task.id, now or timezone.now()),
+        "throttle": throttled.lines if throttled else [],
+        "history": _history(task.id, now),
         "position": _position(task),
     }
 

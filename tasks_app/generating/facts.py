@@ -15,6 +15,7 @@ from tasks_app.generating import buildstep
 from tasks_app.generating.builder import OutputStream, TaskFacts
 from tasks_app.generating.buildjobs import failing_sites
 from tasks_app.generating.picker import DatasetRow
+from tasks_app.generating.takenback import taken_back
 from tasks_app.models import Dataset, OutputTemplate, Task
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
@@ -45,7 +46,7 @@ class TaskWork:
         self.build = buildstep.build_step(self.raw)
         self.failing_builds = failing_sites(task, self.build) if self.build is not None else {}
         self.numbers = numbers_of(task)
-        self.needs = needs_of(task, self.raw)
+        self.needs = replace(needs_of(task, self.raw), avoided_sites=taken_back(task.id))
         self.facts = _facts_of(task, self.rule, self.raw)
         self.keeps_numbers = keeps_numbers(self.rule)
         self.skip_short = bool(self.raw.get("skipShortOutput"))

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from brokerage_app.models import GlobalShare, WorkQueue
+from brokerage_app.models import GlobalShare, ThrottleRecord, WorkQueue
 from brokerage_app.throttle import Allowance
 from jedisite import refusals
 from jedisite.sql import numbers as as_array
@@ -20,6 +21,8 @@ from tasks_app.models import Task
 # ruff: noqa: S608 - every piece is a constant of this module
 RESOURCE: Final = "Resource"
 """The function of work queues that keep their own counts of jobs."""
+OUTDATED: Final = timedelta(minutes=5)
+"""Decisions are written anew each minute while tasks wait: an older one is of the past."""
 
 
 class Group(NamedTuple):
@@ -60,6 +63,26 @@ def known_queues() -> Queues:
     names |= {f"share:{name}": name for name, throttled in leaves if throttled != "N"}
     resource = sorted(id for id, _, _, function in rows if function == RESOURCE)
     return Queues(tuple(resource), tuple(sorted(name for name, _ in leaves)), names)
+
+
+def group_of(task: Task, queues: Queues) -> Group | None:
+    """The group of a task; None for tasks that are never throttled."""
+    key = f"queue:{task.work_queue_id}"
+    if task.work_queue_id not in queues.resource and task.gshare in queues.shares:
+        key = f"share:{task.gshare}"
+    if key not in queues.names:
+        return None
+    return Group(task.vo or "", task.prod_source_label or "", key, task.resource_type or "")
+
+
+def record_of(task: Task, now: datetime) -> ThrottleRecord | None:
+    """The decision that holds for a task; None for tasks that are not throttled, and when none was made lately."""
+    if not task.gshare and not task.work_queue_id:
+        return None
+    group = group_of(task, known_queues())
+    if group is None:
+        return None
+    return ThrottleRecord.objects.filter(**group._asdict(), at__gt=now - OUTDATED).first()
 
 
 @dataclass(slots=True)
@@ -104,15 +127,7 @@ class Throttle:
         return allowance is not None and allowance.max_jobs is not None and not allowance.lack_of_jobs
 
     def _group(self, task: Task) -> Group | None:
-        key = self._key(task)
-        if key not in self.queues.names:
-            return None
-        return Group(task.vo or "", task.prod_source_label or "", key, task.resource_type or "")
-
-    def _key(self, task: Task) -> str:
-        if task.work_queue_id not in self.queues.resource and task.gshare in self.queues.shares:
-            return f"share:{task.gshare}"
-        return f"queue:{task.work_queue_id}"
+        return group_of(task, self.queues)
 
     def refused(self) -> list[tuple[Group, Allowance]]:
         """Groups of which some or all tasks get no jobs."""

@@ -189,3 +189,12 @@ def test_best_first_and_ties_by_name() -> None:
 def test_a_skip_with_an_unregistered_code_raises() -> None:
     with pytest.raises(refusals.UnknownRefusalError):
         Skip("SITE_A", "just_because", "no reason")
+
+
+def test_work_that_was_taken_back_goes_elsewhere_if_it_can() -> None:
+    sites = [SiteView("A", running=9), SiteView("B"), SiteView("C", status="offline")]
+    verdict = generic.broker(TaskNeeds(avoided_sites=("A",)), sites)
+    assert [choice.site for choice in verdict.chosen] == ["B"]
+    assert {skip.site: skip.code for skip in verdict.skipped} == {"A": "taken_back", "C": "site_offline"}
+    alone = generic.broker(TaskNeeds(avoided_sites=("A", "B")), sites)
+    assert [choice.site for choice in alone.chosen] == ["A", "B"]

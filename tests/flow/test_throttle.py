@@ -11,6 +11,7 @@ from django.utils import timezone
 from brokerage_app import configured
 from brokerage_app.models import GdpConfig, GlobalShare, ThrottleRecord, WorkQueue
 from tasks_app.agents import feeder, job_generator, refiner
+from tasks_app.explaining.tasks import why
 from tasks_app.models import Job, Task
 from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, status, submit, task, wake
 
@@ -84,6 +85,12 @@ def test_a_queue_with_too_many_waiting_jobs_gets_no_more_and_its_tasks_say_so() 
     record = ThrottleRecord.objects.get()
     assert (record.queue, record.code, record.passed) == (f"queue:{queue.id}", "throttled_none_running", False)
     assert record.lines[0].endswith("Only merge jobs are made.") and len(record.lines) == 5
+
+    answer = why(task(made))
+    assert answer["blocked_by"]["name"] == "throttle"
+    assert answer["blocked_by"]["code"] == "throttled_none_running"
+    assert answer["throttle"] == record.lines
+    assert why(task(made), timezone.now() + timedelta(minutes=6))["throttle"] == [], "a decision of the past says nothing"
 
     crowd(queue, 1)
     assert generate() == 0
@@ -167,6 +174,7 @@ def test_nothing_is_made_for_an_organisation_that_is_switched_off() -> None:
     Task.objects.filter(pk=other).update(vo="another")
     assert generate() == 3
     assert (len(jobs(held)), len(jobs(other))) == (0, 3)
+    assert why(task(held))["blocked_by"]["code"] == "generation_off"
     assert task(held).error_dialog == "Throttled: the making of jobs is switched off: JOB_SUBMISSION is false"
     GdpConfig.objects.update(value="true")
     configured.forget()

@@ -14,9 +14,11 @@ def register() -> None:
         goals,
         job_timeouts,
         paused_tasks,
+        rebrokerage,
         restart_contents,
         throttle,
         user_caps,
+        user_priorities,
     )
 
     agents.register("job_timeouts", job_timeouts.run, period_s=60, title="Ends jobs that stay in a state for too long")
@@ -29,6 +31,11 @@ def register() -> None:
         title="Finishes tasks that have reached their goal",
     )  # fmt: skip
     agents.register("paused_tasks", paused_tasks.run, period_s=60, title="Keeps the jobs of paused tasks quiet")
+    agents.register("rebrokerage", rebrokerage.run, period_s=600, title="Takes jobs back from queues that hold too many")
+    agents.register(
+        "user_priorities", user_priorities.run, period_s=timeouts.limit("task.crowding").total_seconds(),
+        title="Moves up jobs of users who have had few",
+    )  # fmt: skip
     agents.register("restart_contents", restart_contents.run, period_s=300, title="Feeds inputs that were forgotten")
     agents.register(
         "user_caps", user_caps.run, period_s=timeouts.limit("task.crowding").total_seconds(),

@@ -1,0 +1,82 @@
+"""Watch dog: jobs of users who have had less than the others are moved up, where others have had more (priority massage).
+
+Jobs of analysis only, merging left out. What counts are running jobs and those that ended within a day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db import transaction
+
+from jedisite.agents import Pass
+from jedisite.sql import hot_cursor, texts, the_time
+from jedisite.sql import numbers as as_array
+from tasks_app.accounting.expiring import MERGE
+from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
+from tasks_app.accounting.priorities import Raise, SiteUsage, massage
+
+# ruff: noqa: S608 - every piece is a constant of this module
+LATELY: Final = timedelta(days=1)
+_LABELS = ", ".join(f"'{label}'" for label in sorted(ANALYSIS_LABELS))
+_MINE = f"j.prodsourcelabel IN ({_LABELS}) AND NOT {MERGE} AND j.computingsite IS NOT NULL"
+_USER = "CASE WHEN coalesce(j.workinggroup, '') = '' THEN coalesce(j.produsername, '') ELSE '' END"
+_GROUP = "coalesce(j.workinggroup, '')"
+_WAITS = f"SELECT EXISTS (SELECT 1 FROM jobs j WHERE j.jobstatus = 'activated' AND {_MINE})"
+_USAGE = f"""
+SELECT {_USER}, {_GROUP}, j.computingsite, count(*) FILTER (WHERE j.jobstatus <> 'activated'),
+       count(*) FILTER (WHERE j.jobstatus = 'activated'),
+       coalesce(max(j.currentpriority) FILTER (WHERE j.jobstatus = 'activated'), 0)
+  FROM jobs j WHERE {_MINE}
+   AND (j.jobstatus IN ('running', 'activated') OR (j.jobstatus IN ('finished', 'failed') AND j.endtime > %s))
+ GROUP BY 1, 2, 3
+"""
+_RAISE = f"""
+WITH best AS (
+    SELECT found.pandaid, r.higher
+      FROM unnest(%s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::int[]) r (usr, grp, site, jobs, least, higher)
+     CROSS JOIN LATERAL (
+           SELECT j.pandaid FROM jobs j
+            WHERE j.computingsite = r.site AND j.jobstatus = 'activated' AND {_MINE} AND {_USER} = r.usr AND {_GROUP} = r.grp
+              AND j.currentpriority >= r.least
+            ORDER BY j.currentpriority DESC, j.pandaid LIMIT r.jobs FOR UPDATE SKIP LOCKED) found)
+UPDATE jobs j SET currentpriority = j.currentpriority + best.higher, modificationtime = clock_timestamp()
+  FROM best WHERE j.pandaid = best.pandaid
+"""
+
+
+def run(now: datetime | None = None) -> Pass:
+    """Compare all users once, and raise the jobs of those who lack."""
+    now = the_time(now)
+    with hot_cursor() as cursor:
+        cursor.execute(_WAITS)
+        row = cursor.fetchone()
+        if not (row and row[0]):
+            return Pass()
+        cursor.execute(_USAGE, [now - LATELY])
+        usages = [
+            SiteUsage((user, group), site, used, activated, highest)
+            for user, group, site, used, activated, highest in cursor.fetchall()
+        ]
+    steps = massage(usages)
+    done = _raise(steps) if steps else 0
+    return Pass(done, f"{done} jobs of {len({step.who for step in steps})} users")
+
+
+@transaction.atomic
+def _raise(steps: Sequence[Raise]) -> int:
+    with hot_cursor() as cursor:
+        cursor.execute(
+            _RAISE,
+            [
+                texts(step.who[0] for step in steps),
+                texts(step.who[1] for step in steps),
+                texts(step.site for step in steps),
+                as_array(step.jobs for step in steps),
+                as_array(step.least for step in steps),
+                as_array(step.by for step in steps),
+            ],
+        )
+        return cursor.rowcount
