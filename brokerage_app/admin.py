@@ -10,6 +10,7 @@ from django.contrib import admin
 
 from brokerage_app import (
     admin_configuration,  # noqa: F401 - it registers the configuration
+    admin_grid,  # noqa: F401 - it registers what brokers read beside queues
     policy,
 )
 from brokerage_app.criteria import ParseError, parse
@@ -59,34 +60,65 @@ class QueueForm(BoundsForm):
         "max_walltime_s",
         "work_dir_mb",
         "core_power",
+        "transferring_limit",
+        "max_disk_io_kbps",
+        "transfer_days_high",
+        "transfer_days_low",
+        "space_gb",
     )
+
+    def clean_params(self) -> Any:
+        value = self.cleaned_data["params"]
+        if not isinstance(value, dict):
+            raise forms.ValidationError(f"A map of switches, for example {{}}; this is {type(value).__name__}.")
+        return value
+
+    def clean_releases(self) -> Any:
+        value = self.cleaned_data["releases"]
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise forms.ValidationError('A list of names, for example ["AUTO"].')
+        return value
 
 
 @admin.register(Queue)
 class QueueAdmin(AuditedAdmin):
     form = QueueForm
     list_display = ["name", "site_name", "status", "core_count", "max_memory_mb", "max_walltime_s", "storage"]
-    list_filter = ["status", "capability", "cloud", days("last_update")]
+    list_filter = ["status", "type", "capability", "cloud", days("last_update")]
     list_select_related = ["storage"]
     search_fields = ["name", "site_name"]
     ordering = ["name"]
     readonly_fields = ["last_update"]
     fieldsets = [
-        (None, {"fields": ["name", "site_name", "cloud", "status", "status_reason", "storage"]}),
+        (
+            None,
+            {"fields": ["name", "site_name", "type", "cloud", "grid_type", "status", "status_reason", "storage"]},
+        ),
         ("One slot", {"fields": ["core_count", "core_power", "work_dir_mb", "capability"]}),
         ("Limits", {"fields": ["min_memory_mb", "max_memory_mb", "min_walltime_s", "max_walltime_s"]}),
-        ("Description", {"fields": ["catchall", "data", "last_update"]}),
-    ]
+        (
+            "Data",
+            {
+                "fields": [
+                    "max_input_mb", "direct_access_lan", "direct_access_wan", "max_disk_io_kbps", "space_gb",
+                    "transferring_limit", "transfer_days_high", "transfer_days_low",
+                ]
+            },
+        ),
+        ("What it takes", {"fields": ["releases", "policy", "connectivity", "job_seed", "workflow", "pledged_cores"]}),
+        ("Description", {"fields": ["catchall", "params", "data", "last_update"]}),
+    ]  # fmt: skip
     help_texts = {
         "name": "name that pilots ask with; it cannot be changed later, since jobs refer to it",
         "cloud": "group of sites that the queue is counted to",
+        "policy": "zero shares, for example priority<600:0,type=evgen:0",
         "status": "online: takes jobs; standby: takes jobs of production, with slots kept in reserve; test: only those sent "
         "to it by name; brokeroff: runs what it has, gets nothing new; paused: runs nothing for now; offline: out of use",
         "status_reason": "a sentence for those who wonder why it is in this state",
         "min_memory_mb": "MB; jobs that need less go elsewhere",
         "min_walltime_s": "seconds; shorter jobs go elsewhere",
         "max_walltime_s": "seconds a job may run; empty is no limit",
-        "capability": "score: one core a job; mcore: several; ucore: either",
+        "capability": "score: one core a job; mcore: several; ucore: either, slots are cut to the size of each job",
         "catchall": "further switches, separated by commas, as the information system gives them",
     }
 
@@ -113,6 +145,10 @@ class StorageEndpointAdmin(AuditedAdmin):
         "is_tape": "files must be staged to disk before they can be read",
         "space_free_gb": "GB; empty is unknown",
         "space_total_gb": "GB; empty is unknown",
+        "space_expired_gb": "GB of data that may be deleted when space is needed",
+        "space_min_free_gb": "GB that have to stay free",
+        "space_unavailable_gb": "GB that are free but cannot be used",
+        "over_quota": "nothing more is written to it",
         "blacklisted_read": "no job reads from it until this is unticked",
         "blacklisted_write": "no output goes to it until this is unticked",
     }

@@ -98,7 +98,7 @@ class SiteView:
     releases        names of releases; ANY accepts all, AUTO uses what `software` publishes
     software        the published JSON on software and hardware of the queue, parsed by whoever asks
     gpus, cpu_levels
-                    rows of monitoring of worker nodes; CPU levels as (level, percentage of the cores)
+                    what monitoring saw on worker nodes: GPUs, and pairs of CPU level and percentage of the queue's cores
     policy          zero-share rules (`fairsharepolicy`)
     connectivity    `network#stack` of the worker nodes
     switches        further switches of the queue: catchall and params, values as text; a flag has ""
@@ -339,6 +339,10 @@ class Grid:
     all_tags: tuple[Any, ...] = ()
     taken_at: datetime = datetime(2000, 1, 1, tzinfo=UTC)
     derived: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def queues(self) -> dict[str, SiteView]:
+        """The queues as pilots know them, without pseudo queues: for whoever asks nothing of resource types."""
+        return {name: site for name, site in self.sites.items() if not site.parent}
 
     def link(self, source: str, destination: str) -> Link:
         return self.links.get(source, {}).get(destination, NO_LINK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -31,6 +32,14 @@ def _dataset(number: int) -> tasks.Dataset:
 
 def _catalogue(number: int) -> tasks.CatalogueDataset:
     return tasks.CatalogueDataset.objects.get_or_create(name=f"data.{number // 10}", defaults={"scope": "test"})[0]
+
+
+def _queue(number: int) -> brokerage.Queue:
+    return brokerage.Queue.objects.get_or_create(name=f"QUEUE_{number}", defaults={"site_name": "S"})[0]
+
+
+def _endpoint(number: int) -> brokerage.StorageEndpoint:
+    return brokerage.StorageEndpoint.objects.get_or_create(name=f"SE_{number}", defaults={"site_name": "S"})[0]
 
 
 def _token(number: int) -> frame.ApiToken:
@@ -89,6 +98,34 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     brokerage.VerdictRecord: lambda n: brokerage.VerdictRecord.objects.create(
         task_id=FIRST + n, chosen=[["S", 1.0]], skipped=[["T", "low_memory", "needs more"]], sentence="1 of 2 sites."
     ),
+    brokerage.Site: lambda n: brokerage.Site.objects.create(name=f"SITE {n}"),
+    brokerage.QueueEndpoint: lambda n: brokerage.QueueEndpoint.objects.create(
+        queue=_queue(n), endpoint=_endpoint(n), order_read=1
+    ),
+    brokerage.LinkValue: lambda n: brokerage.LinkValue.objects.create(
+        source="A", destination=f"B{n}", key="AGIS_closeness", value=n
+    ),
+    brokerage.HarvesterSlots: lambda n: brokerage.HarvesterSlots.objects.create(queue=f"Q{n}", slots=n),
+    brokerage.SoftwareTags: lambda n: brokerage.SoftwareTags.objects.create(queue=f"Q{n}", data={"tags": []}),
+    brokerage.JobCount: lambda n: brokerage.JobCount.objects.create(
+        site=f"Q{n}", share="", work_queue_id=0, resource_type="", label="", status="running", jobs=n, cores=n
+    ),
+    brokerage.UserCount: lambda n: brokerage.UserCount.objects.create(
+        site="Q", share="", user=f"u{n}", queued=n, running=n
+    ),
+    brokerage.QueueActivity: lambda n: brokerage.QueueActivity.objects.create(site=f"Q{n}", last_start=NOW),
+    brokerage.PilotCalls: lambda n: brokerage.PilotCalls.objects.create(site=f"Q{n}", hour=NOW),
+    brokerage.WorkerStats: lambda n: brokerage.WorkerStats.objects.create(
+        harvester="h", queue=f"Q{n}", resource_type="SCORE", status="running", workers=n
+    ),
+    brokerage.WorkerNodeGpus: lambda n: brokerage.WorkerNodeGpus.objects.create(queue=f"Q{n}", vendor="x", model="y"),
+    brokerage.WorkerNodeCpus: lambda n: brokerage.WorkerNodeCpus.objects.create(queue=f"Q{n}", level="x", percentage=9),
+    brokerage.DatasetReplica: lambda n: brokerage.DatasetReplica.objects.create(
+        dataset=f"d{n}", endpoint="SE", files=n, bytes=n, complete=True
+    ),
+    brokerage.ReplicaLookup: lambda n: brokerage.ReplicaLookup.objects.create(dataset=f"d{n}"),
+    brokerage.Refreshed: lambda n: brokerage.Refreshed.objects.create(name=f"count {n}", at=NOW),
+    brokerage.GridVersion: lambda n: brokerage.GridVersion.objects.create(part=f"part {n}", token=uuid.uuid4(), at=NOW),
     Event: lambda n: Event.objects.create(
         task_id=FIRST + n, dataset_id=1, job_id=n + 1, file_id=n + 1, process_id=0, min_event=0, max_event=9
     ),

@@ -47,7 +47,8 @@ def trail(action: str) -> list[AuditEntry]:
 def queue_form(**changes: Any) -> dict[str, Any]:
     values = {"site_name": "A", "cloud": "", "status": "online", "status_reason": "", "core_count": 1, "core_power": 10}
     more = {"capability": "ucore", "min_memory_mb": 0, "min_walltime_s": 0, "catchall": "", "data": "{}", "storage": ""}
-    return {**values, **more, **changes}
+    others = {"type": "unified", "grid_type": "GRID", "max_input_mb": 0, "pledged_cores": 0, "transferring_limit": 0}
+    return {**values, **more, **others, "params": "{}", "releases": "[]", **changes}
 
 
 def test_a_queue_is_made_changed_and_deleted_with_a_trail(grace):

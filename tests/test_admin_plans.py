@@ -9,7 +9,7 @@ from django.db import connection, models
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from brokerage_app.models import VerdictRecord
+from brokerage_app.models import DatasetReplica, ReplicaLookup, VerdictRecord
 from events_app.models import Event
 from jedisite import admin_paging
 from jedisite.admin_base import LargeTableAdmin
@@ -56,6 +56,8 @@ TABLES: dict[type[models.Model], dict[str, str]] = {
     tasks.CatalogueFile: {"dataset_id": "1 + i / 10"},
     tasks.FileRetry: {"fileid": "i", "jeditaskid": SPREAD, "datasetid": "i / 10"},
     VerdictRecord: {"jeditaskid": SPREAD},
+    ReplicaLookup: {"datasetname": "'d' || i"},
+    DatasetReplica: {"datasetname": "'d' || i / 5", "endpoint": "'SE' || i"},
     tasks.SubmissionKey: {"caller": "'u' || i / 5", "created": "now() - i * interval '1 second'"},
 }
 PARENTS: dict[type[models.Model], tuple[str, dict[str, str]]] = {

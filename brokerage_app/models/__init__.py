@@ -1,18 +1,25 @@
 from brokerage_app.models.config import GdpConfig
+from brokerage_app.models.network import DatasetReplica, LinkValue, ReplicaLookup
 from brokerage_app.models.queue import GlobalShare, WorkQueue
-from brokerage_app.models.site import Queue, ResourceType, StorageEndpoint
+from brokerage_app.models.site import Queue, QueueEndpoint, ResourceType, Site, SoftwareTags, StorageEndpoint
+from brokerage_app.models.statistics import (
+    GridVersion,
+    HarvesterSlots,
+    JobCount,
+    PilotCalls,
+    QueueActivity,
+    Refreshed,
+    UserCount,
+    WorkerNodeCpus,
+    WorkerNodeGpus,
+    WorkerStats,
+)
 from brokerage_app.models.throttle import ThrottleRecord
 from brokerage_app.models.verdict import GridSnapshot, VerdictCount, VerdictRecord
 
 __all__ = [
-    "GdpConfig",
-    "GlobalShare",
-    "GridSnapshot",
-    "Queue",
-    "ResourceType",
-    "StorageEndpoint",
-    "ThrottleRecord",
-    "VerdictCount",
-    "VerdictRecord",
-    "WorkQueue",
-]
+    "DatasetReplica", "GdpConfig", "GlobalShare", "GridSnapshot", "GridVersion", "HarvesterSlots", "JobCount", "LinkValue",
+    "PilotCalls", "Queue", "QueueActivity", "QueueEndpoint", "Refreshed", "ReplicaLookup", "ResourceType", "Site",
+    "SoftwareTags", "StorageEndpoint", "ThrottleRecord", "UserCount", "VerdictCount", "VerdictRecord", "WorkQueue",
+    "WorkerNodeCpus", "WorkerNodeGpus", "WorkerStats",
+]  # fmt: skip

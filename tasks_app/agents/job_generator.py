@@ -14,12 +14,11 @@ from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Verdict
 from jedisite import refusals
 from jedisite.agents import Pass, owner
-from tasks_app import moves
+from tasks_app import moves, statistics
 from tasks_app.generating import prepro
 from tasks_app.generating.buildstep import BadBuildError
 from tasks_app.generating.crowd import UserJobs
 from tasks_app.generating.groups import Throttle
-from tasks_app.generating.sites import load_sites
 from tasks_app.generating.throttle import look
 from tasks_app.generating.work import Turn, generate
 from tasks_app.models import Task
@@ -50,7 +49,7 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     first = prepro.claim(tasks, throttle.off)
     if not claimed and not first:
         return Pass()
-    sites = {site.name: site for site in load_sites()}
+    sites = statistics.current_grid(timezone.now()).queues()
     around = Surroundings(sites, records.Snapshots(grid_of(sites)), throttle)
     made = prepro.generate(first, sites, timezone.now())
     eager, more = False, False

@@ -11,10 +11,9 @@ from django.utils import timezone
 
 from brokerage_app.snapshot import SiteView
 from jedisite.agents import Pass, renew_lease
-from tasks_app import moves
+from tasks_app import moves, statistics
 from tasks_app.generating.buildstep import BadBuildError
 from tasks_app.generating.mergejobs import Made, load_heaps, make_merge_jobs
-from tasks_app.generating.sites import load_sites
 from tasks_app.models import Task
 from tasks_app.params.placeholders import UnresolvedPlaceholder
 from tasks_app.params.splitrule import SplitRule
@@ -36,7 +35,7 @@ def run(tasks: int = TASKS, now: datetime | None = None) -> Pass:
     heaps = load_heaps()
     if not heaps:
         return Pass()
-    sites = {site.name: site for site in load_sites()}
+    sites = statistics.current_grid(now).queues()
     rules = dict(Task.objects.filter(pk__in=heaps).values_list("id", "split_rule"))
     due = [task_id for task_id, some in heaps.items() if _is_due(some, rules.get(task_id) or "", sites, now)]
     made = 0

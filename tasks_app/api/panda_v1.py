@@ -17,6 +17,7 @@ from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
+from brokerage_app import pilotcalls
 from jedisite.identity import Caller, Right, bearer, caller_of_token
 from jedisite.problems import strict_json
 from tasks_app.pilots.dispatch import Request, get_jobs
@@ -133,6 +134,7 @@ def acquire_jobs(caller: Caller, body: dict[str, Any]) -> JsonResponse:
         caller.name,
     )
     jobs = get_jobs(request)
+    pilotcalls.count(site, got=1)
     if not jobs:
         return refused("no jobs in PanDA")
     return envelope({"StatusCode": 0, "jobs": jobs})
@@ -220,4 +222,6 @@ def update_one_job(caller: Caller, body: dict[str, Any]) -> JsonResponse:
     except (NotYoursError, UnknownJobError):
         # One answer for both, so that nobody learns which jobs exist.
         return refused("the job is not yours", 403)
+    if caller.site:
+        pilotcalls.count(caller.site, updated=1)
     return envelope({"StatusCode": 0, "command": command})

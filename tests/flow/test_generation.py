@@ -73,7 +73,7 @@ def test_one_step_divides_the_files_over_all_sites_each_within_its_own_limits() 
 
 
 def test_a_site_that_takes_portions_gets_whole_ones_or_nothing() -> None:
-    add_queue("SITE_B", data={"params": {"job_chunk_size": 10}})
+    add_queue("SITE_B", params={"jobChunkSize": 10})
     add_dataset("lab.in", 47)
     made = ready(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
     generate()
@@ -91,7 +91,7 @@ def test_queues_are_filled_as_evenly_as_slabs_allow() -> None:
 
 
 def test_jobs_read_directly_where_queue_and_task_allow_it() -> None:
-    add_queue("SITE_B", data={"direct_access_lan": True}, work_dir_mb=1000)
+    add_queue("SITE_B", direct_access_lan=True, work_dir_mb=1000)
     Queue.objects.filter(pk=SITE).update(status="offline")
     add_dataset("lab.in", 2, size=5 * GB)
     made = ready(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, allowInputLAN="use"))

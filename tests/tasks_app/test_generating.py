@@ -7,11 +7,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from jedisite.sql import hot_cursor
-from tasks_app import moves
+from tasks_app import moves, statistics
 from tasks_app.agents import adder, feeder, job_generator, refiner
 from tasks_app.generating.facts import row_of
 from tasks_app.generating.picker import pick
-from tasks_app.generating.sites import load_sites
 from tasks_app.generating.store import FilesTakenError, Source, _use
 from tasks_app.generating.work import generate
 from tasks_app.models import File, FileRetry, Job, JobFile, OutputTemplate, Task, TaskParams
@@ -74,7 +73,7 @@ def test_a_lost_claim_makes_no_job() -> None:
     ((_, fence),) = moves.claim_tasks("a slow generator", ["ready"], 1)
     moves.release_task(made, fence)
     moves.claim_tasks("another one", ["ready"], 1)
-    sites = {site.name: site for site in load_sites()}
+    sites = statistics.current_grid(timezone.now()).queues()
     with pytest.raises(moves.LostClaimError):
         generate(
             Task.objects.select_related("job_params_template").get(pk=made), fence, sites, timezone.now(), max_jobs=9
@@ -89,7 +88,7 @@ def test_a_bunch_that_fails_leaves_nothing_behind() -> None:
     ((_, fence),) = moves.claim_tasks("test", ["ready"], 1)
     with hot_cursor() as cursor:
         cursor.execute("ALTER TABLE job_files ADD CONSTRAINT no_more CHECK (type <> 'input') NOT VALID")
-    sites = {site.name: site for site in load_sites()}
+    sites = statistics.current_grid(timezone.now()).queues()
     row = Task.objects.select_related("job_params_template").get(pk=made)
     try:
         with pytest.raises(Exception, match="no_more"):

@@ -16,6 +16,7 @@ def register() -> None:
         paused_tasks,
         rebrokerage,
         restart_contents,
+        site_statistics,
         throttle,
         user_caps,
         user_priorities,
@@ -26,6 +27,9 @@ def register() -> None:
     agents.register("exhausted", exhausted.run, period_s=300, title="Finishes exhausted tasks nobody decides about")
     agents.register("boost", boost.run, period_s=60, title="Hurries the last jobs of nearly complete tasks")
     agents.register("auto_pause", auto_pause.run, period_s=300, title="Pauses tasks too many of whose jobs fail")
+    agents.register(
+        "site_statistics", site_statistics.run, period_s=60, title="Counts for the brokers what queues and users do"
+    )
     agents.register(
         "goals", goals.run, period_s=timeouts.limit("task.goal").total_seconds(),
         title="Finishes tasks that have reached their goal",

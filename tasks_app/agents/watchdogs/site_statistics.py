@@ -1,0 +1,18 @@
+"""Watch dog: numbers of queues that brokers read. Jobs and users, starts, pilots, workers, disk I/O, transfers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from jedisite.agents import Pass
+from jedisite.sql import the_time
+from tasks_app import statistics
+
+COUNTS_AGE_S = 30.0
+
+
+def run(now: datetime | None = None) -> Pass:
+    """One pass: a few statements over open jobs and the last hours of the log, whatever the number of queues."""
+    statistics.refresh(COUNTS_AGE_S)
+    queues = statistics.refresh_activity(the_time(now))
+    return Pass(queues, f"numbers of {queues} queues")

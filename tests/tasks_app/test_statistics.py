@@ -1,0 +1,166 @@
+"""Numbers on jobs that brokers read: counts of what is there now, and what queues have done lately."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from brokerage_app import pilotcalls, repository
+from brokerage_app.models import JobCount, PilotCalls, Queue, QueueActivity, Refreshed, UserCount, WorkerStats
+from brokerage_app.snapshot import UserJobs
+from tasks_app import statistics
+from tasks_app.agents.watchdogs import site_statistics
+from tasks_app.models import Job, JobStatusLog, Task
+from tests.flow.threads import together
+
+NOW = timezone.now()
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> None:
+    repository.forget()
+    pilotcalls._counts.clear()
+    pilotcalls._next_write = 0.0
+
+
+@pytest.fixture
+def queues(db: None) -> None:
+    for name in ("SITE_A", "SITE_B"):
+        Queue.objects.create(name=name, site_name=name)
+
+
+def counted() -> dict[tuple[Any, ...], tuple[int, int]]:
+    rows = JobCount.objects.values_list("site", "share", "resource_type", "label", "status", "jobs", "cores")
+    return {row[:5]: row[5:] for row in rows}
+
+
+def test_open_jobs_are_counted_and_what_is_gone_disappears(make_job: Callable[..., Job]) -> None:
+    for cores in (8, 8, None):
+        make_job(gshare="X", resource_type="MCORE", prod_source_label="managed", core_count=cores)
+    gone = make_job(status="activated")
+    make_job(status="finished")
+    assert statistics.refresh()
+    assert counted() == {
+        ("SITE_A", "X", "MCORE", "managed", "running"): (3, 17),
+        ("SITE_A", "", "", "", "activated"): (1, 1),
+    }
+    gone.status = "failed"
+    gone.save()
+    make_job(gshare="X", resource_type="MCORE", prod_source_label="managed", core_count=1)
+    statistics.refresh()
+    assert counted() == {("SITE_A", "X", "MCORE", "managed", "running"): (4, 18)}
+
+
+def test_counts_that_are_young_enough_are_not_counted_again(make_job: Callable[..., Job]) -> None:
+    assert statistics.refresh()
+    make_job()
+    assert not statistics.refresh(3600)
+    assert counted() == {}
+    assert statistics.refresh()
+    assert sum(jobs for jobs, _ in counted().values()) == 1
+    assert Refreshed.objects.get(name="job_counts").rows == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_several_that_count_at_once_agree(make_job: Callable[..., Job]) -> None:
+    for _ in range(5):
+        make_job()
+    done = []
+    together(*([lambda: done.append(statistics.refresh())] * 4))
+    assert len(done) == 4 and any(done)
+    assert [jobs for jobs, _ in counted().values()] == [5]
+
+
+def test_the_watch_dog_writes_users_starts_transfers_and_disk_use(
+    queues: None, make_task: Callable[..., Task], make_job: Callable[..., Job]
+) -> None:
+    task = make_task(disk_io=800)
+    started = [make_job(task_id=task.id, core_count=8, gshare="U"), make_job(task_id=task.id, core_count=1, gshare="U")]
+    started.append(make_job(status="finished"))
+    started.append(make_job(status="failed"))
+    for job, minutes in zip(started, (10, 300, 6, 20), strict=True):
+        JobStatusLog.objects.create(
+            job_id=job.id, status="running", by="pilot", site="SITE_A", at=NOW - timedelta(minutes=minutes)
+        )
+    late = make_job(site="SITE_B")
+    JobStatusLog.objects.create(
+        job_id=late.id, status="running", by="pilot", site="SITE_B", at=NOW - timedelta(hours=9)
+    )
+    make_job(status="transferring", nucleus="CERN")
+    make_job(status="activated", gshare="U")
+    make_job(status="activated", gshare="U", processing_type="pmerge")
+    site_statistics.run(NOW)
+    found = QueueActivity.objects.get(site="SITE_A")
+    assert (found.started_per_h, found.last_start) == (3 / 6, NOW - timedelta(minutes=6))
+    assert (found.disk_io_kbps, found.transferring_to) == ((800 / 8 + 800) / 2, {"CERN": 1})
+    other = QueueActivity.objects.get(site="SITE_B")
+    assert (other.started_per_h, other.last_start) == (0, NOW - timedelta(hours=9))
+    grid = repository.load_grid(NOW)
+    assert grid.sites["SITE_A"].users["U"] == {"ada": UserJobs(queued=1, running=2)}
+    assert grid.sites["SITE_A"].last_start_s == 360
+
+
+def test_a_start_is_remembered_when_it_is_no_longer_in_the_log(queues: None, make_job: Callable[..., Job]) -> None:
+    log = JobStatusLog.objects.create(job_id=make_job().id, status="running", by="p", site="SITE_A", at=NOW)
+    site_statistics.run(NOW)
+    log.delete()
+    Job.objects.all().delete()
+    site_statistics.run(NOW + timedelta(hours=8))
+    assert QueueActivity.objects.get(site="SITE_A").last_start == NOW
+    assert not UserCount.objects.exists()
+
+
+@pytest.mark.parametrize(("hours_ago", "pilots"), [((1,), None), ((1, 4), 12), ((4,), 0)])
+def test_pilots_are_known_once_they_were_counted_for_three_hours(
+    queues: None, hours_ago: tuple[int, ...], pilots: int | None
+) -> None:
+    for hours in hours_ago:
+        PilotCalls.objects.create(
+            site="SITE_A" if hours < 4 else "SITE_B", hour=NOW - timedelta(hours=hours), get_job=2, update_job=10
+        )
+    PilotCalls.objects.create(site="SITE_A", hour=NOW - timedelta(days=8), get_job=2)
+    site_statistics.run(NOW)
+    assert QueueActivity.objects.get(site="SITE_A").pilots_3h == pilots
+    assert not PilotCalls.objects.filter(hour__lt=NOW - timedelta(days=7)).exists()
+
+
+def test_workers_of_the_last_hour_that_run_or_wait_are_counted(queues: None) -> None:
+    for status, workers, minutes in (("running", 5, 1), ("submitted", 7, 59), ("finished", 9, 1), ("ready", 11, 1)):
+        WorkerStats.objects.create(
+            harvester="h", queue="SITE_A", resource_type="SCORE", status=status, workers=workers,
+            at=NOW - timedelta(minutes=minutes),
+        )  # fmt: skip
+    WorkerStats.objects.create(
+        harvester="old",
+        queue="SITE_A",
+        resource_type="SCORE",
+        status="running",
+        workers=90,
+        at=NOW - timedelta(hours=2),
+    )
+    site_statistics.run(NOW)
+    assert QueueActivity.objects.get(site="SITE_A").batch_jobs == 12
+
+
+def test_calls_of_pilots_are_written_together(queues: None, django_assert_num_queries: Any) -> None:
+    pilotcalls.count("SITE_A", got=1)
+    row = PilotCalls.objects.get()
+    assert (row.site, row.get_job, row.update_job) == ("SITE_A", 1, 0)
+    threads = [
+        threading.Thread(target=lambda: [pilotcalls.count("SITE_A", got=1, updated=2) for _ in range(50)])
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    pilotcalls.count("no queue", got=5)
+    assert PilotCalls.objects.get().get_job == 1
+    pilotcalls.write()
+    row = PilotCalls.objects.get()
+    assert (row.get_job, row.update_job) == (201, 400)
