@@ -11,7 +11,7 @@ from brokerage_app.needs import TaskNeeds
 from brokerage_app.refused import Refused
 from brokerage_app.snapshot import NO_JOBS, Counts, Grid, Sharing, SiteView
 from brokerage_app.software import SiteSoftware, SoftwareNeeds, needs_of_production, parse_published, parse_sources
-from brokerage_app.storage import Storage, storage_of
+from brokerage_app.storage import Storage, storage_of, storages
 from brokerage_app.walltime import WalltimeNeed
 
 URGENT: Final = 800
@@ -56,7 +56,7 @@ class GridCase(Case):
 
     # fmt: off
     __slots__ = (
-        "_counts", "_memory", "_software", "_totals", "analysis", "cores", "disk_io_limit", "inputs", "is_bound", "is_express",
+        "_counts", "_memory", "_software", "_storage", "_totals", "analysis", "cores", "disk_io_limit", "inputs", "is_bound", "is_express",
         "is_single", "is_urgent", "min_free_gb", "nuclei_down", "platform", "policies", "scratch_direct_mb", "scratch_mb",
         "several", "share", "sharing", "time", "work",
     )
@@ -90,6 +90,7 @@ class GridCase(Case):
             ("counts", self.share, needs.resource_queue), {}
         )
         self._software: dict[str, tuple[object, object, SiteSoftware]] = grid.derived.setdefault("software", {})
+        self._storage = storages(grid, analysis=analysis)
         self._totals: dict[str, tuple[object, Counts]] = grid.derived.setdefault("totals", {})
 
     def counts(self, site: SiteView) -> Counts:
@@ -117,6 +118,9 @@ class GridCase(Case):
         return site.jobs.get(self.share, {}).get(kind, NO_JOBS)
 
     def storage(self, site: SiteView) -> Storage:
+        known = self._storage.get(site.name)
+        if known is not None and known[0] is site:
+            return known[1]
         return storage_of(self.grid, site, analysis=self.analysis)
 
     def memory_mb(self, site: SiteView) -> int:

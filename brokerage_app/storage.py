@@ -38,13 +38,20 @@ class Storage:
 
 def storage_of(grid: Grid, site: SiteView, *, analysis: bool = False) -> Storage:
     """The storage of a queue for production jobs, or for analysis jobs, which may have endpoints of their own."""
-    known: dict[str, tuple[SiteView, Storage]] = grid.derived.setdefault(("storage", analysis), {})
+    known = storages(grid, analysis=analysis)
     found = known.get(site.name)
-    if found is not None and (found[0] is site or _same(found[0], site)):
-        return found[1]
-    storage = _analysis_storage(grid, site) if analysis else _production_storage(grid, site)
+    if found is not None and _same(found[0], site):
+        storage = found[1]
+    else:
+        storage = _analysis_storage(grid, site) if analysis else _production_storage(grid, site)
     known[site.name] = (site, storage)
     return storage
+
+
+def storages(grid: Grid, *, analysis: bool = False) -> dict[str, tuple[SiteView, Storage]]:
+    """What is known already: storage by the name of the queue, with the view of the queue for which it was worked out."""
+    found: dict[str, tuple[SiteView, Storage]] = grid.derived.setdefault(("storage", analysis), {})
+    return found
 
 
 def _same(one: SiteView, other: SiteView) -> bool:

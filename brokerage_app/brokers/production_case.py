@@ -103,6 +103,7 @@ class ProductionCase(GridCase):
 
     # fmt: off
     __slots__ = (
+        "_links",
         "_weighed", "activity", "is_high", "locked", "made", "nucleus_down", "nucleus_factor",
         "queued_to_nucleus", "reach", "settings", "stays_in_chain", "unsent",
     )
@@ -144,13 +145,13 @@ class ProductionCase(GridCase):
             self.inputs, grid.endpoints.get, most_missing=settings.max_missing_input_files,
             least_percent=settings.min_input_completeness,
         )  # fmt: skip
-        self.unsent = next((one for one in self.reach if not one.sending), None)
+        self.unsent = next((one for one in self.reach if one.complete and not one.sending), None)
+        self._links = _links_to(needs.nucleus, grid)
         self._weighed: dict[str, Weighed] = {}
 
     def link(self, site: SiteView) -> Link:
         """The network from the storage of a queue to the nucleus; nothing is known of it within the nucleus."""
-        source, nucleus = self.storage(site).site, self.needs.nucleus
-        return NO_LINK if source == nucleus else self.grid.link(source, nucleus)
+        return self._links.get(self.storage(site).site, NO_LINK)
 
     def weighed(self, site: SiteView) -> Weighed:
         """The numbers of a queue, worked out when they are asked for the first time."""
@@ -201,7 +202,7 @@ class ProductionCase(GridCase):
         source = self.storage(site).site
         if source == nucleus:
             return network.SAME_STORAGE.total
-        link = self.grid.link(source, nucleus)
+        link = self._links.get(source, NO_LINK)
         return network.network_weight(
             queued_files=link.queued.get(self.activity, 0), cap=settings.nqueued_sat_cap, closeness=link.closeness,
             mbps=network.most_recent(link.mbps_1h, link.mbps_1d, link.mbps_1w), importance=settings.nw_queue_importance,
@@ -212,3 +213,14 @@ class ProductionCase(GridCase):
         if site.parent:
             return site.name[len(site.parent) + 1 :]
         return self.needs.resource_type or None
+
+
+def _links_to(nucleus: str, grid: Grid) -> dict[str, Link]:
+    """Links to a nucleus from other places."""
+    known = grid.derived.get(("links", nucleus))
+    if known is None or known[0] is not grid.links:
+        found = ((place, links.get(nucleus)) for place, links in grid.links.items() if place != nucleus)
+        known = (grid.links, {place: link for place, link in found if link is not None})
+        grid.derived[("links", nucleus)] = known
+    links_to: dict[str, Link] = known[1]
+    return links_to
