@@ -13,10 +13,12 @@ from typing import Any, Final
 
 import psycopg
 from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
 
 from brokerage_app.configuration import Configuration
 from brokerage_app.configured import configuration
-from brokerage_app.models import WorkQueue
+from brokerage_app.models import HarvesterSlots, WorkQueue
 from jedisite.agents import Pass, renew_lease
 from jedisite.sql import hot_cursor, texts
 from jedisite.sql import numbers as as_array
@@ -25,7 +27,6 @@ from tasks_app.accounting.expiring import BUILD, MERGE, STAYS, surroundings
 from tasks_app.accounting.killcodes import KilledJob
 from tasks_app.accounting.overload import FastLimits, FastRebrokerage, ShareAtQueue, fast_rebrokerage
 from tasks_app.generating.groups import RESOURCE
-from tasks_app.generating.sites import load_sites
 from tasks_app.states import JobStatus
 
 # ruff: noqa: S608 - every piece is a constant of this module
@@ -75,7 +76,8 @@ def run(limit: int = LIMIT) -> Pass:
 
 
 def _overloads(config: Configuration, resource: Sequence[int]) -> list[FastRebrokerage]:
-    slots = {site.name for site in load_sites() if site.slots}
+    found = HarvesterSlots.objects.filter(slots__gte=0).filter(Q(expires=None) | Q(expires__gt=Now()))
+    slots = set(found.values_list("queue", flat=True))
     exempt = set(surroundings().exempt)
     with hot_cursor() as cursor:
         cursor.execute(_COUNTS, [as_array(resource)])
