@@ -56,7 +56,8 @@ class GridCase(Case):
 
     # fmt: off
     __slots__ = (
-        "_counts", "_memory", "_software", "_storage", "_totals", "analysis", "cores", "disk_io_limit", "inputs", "is_bound", "is_express",
+        "_counts", "_memory", "_software", "_storage", "_totals", "analysis", "cores", "disk_io_limit", "inputs",
+        "is_bound", "is_express",
         "is_single", "is_urgent", "min_free_gb", "nuclei_down", "platform", "policies", "scratch_direct_mb", "scratch_mb",
         "several", "share", "sharing", "time", "work",
     )

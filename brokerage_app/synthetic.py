@@ -14,8 +14,16 @@ from brokerage_app.snapshot import CUT_TO_SIZE, Counts, Endpoint, Grid, Link, Nu
 Thing = TypeVar("Thing")
 
 SHARES: Final = (
-    "MC 16 simul", "MC 16", "Derivations", "Reprocessing", "Heavy Ion", "Upgrade", "Group production", "Express", "User Analysis",
-)  # fmt: skip
+    "MC 16 simul",
+    "MC 16",
+    "Derivations",
+    "Reprocessing",
+    "Heavy Ion",
+    "Upgrade",
+    "Group production",
+    "Express",
+    "User Analysis",
+)
 CLOUDS: Final = ("CA", "CERN", "DE", "ES", "FR", "IT", "ND", "NL", "UK", "US")
 PLATFORMS: Final = tuple(
     f"{arch}-{system}-{compiler}-opt"
@@ -86,15 +94,33 @@ def synthetic_needs(chance: Chance, grid: Grid) -> TaskNeeds:
     project, release = chance.choice(RELEASES)
     events = 1_000
     return TaskNeeds(
-        cores=8 if several else 1, memory_mb=1_000 + chance.randrange(1_200), memory_per_core=True, base_memory_mb=500,
-        cpu_hs06s=float(events * (200 + chance.randrange(2_000)) * (4 if several else 1)), base_walltime_s=600, label="managed", vo="atlas",
-        resource_type=TYPES[2 if several else 0], priority=100 + chance.randrange(800), share=share, task_id=1 + chance.randrange(10**6),
-        processing_type=chance.choice(("simul", "evgen", "reco", "deriv")), atom_mb=2_000.0, effective_mb=2_000.0, atom_events=events,
-        out_disk=300, work_disk=500, architecture=chance.choice(PLATFORMS[:9]), trans_home=f"{project}-{release}",
-        trans_uses=f"Atlas-{release}", io_intensity=float(chance.randrange(400)), disk_io_kbps=float(chance.randrange(8_000)),
+        cores=8 if several else 1,
+        memory_mb=1_000 + chance.randrange(1_200),
+        memory_per_core=True,
+        base_memory_mb=500,
+        cpu_hs06s=float(events * (200 + chance.randrange(2_000)) * (4 if several else 1)),
+        base_walltime_s=600,
+        label="managed",
+        vo="atlas",
+        resource_type=TYPES[2 if several else 0],
+        priority=100 + chance.randrange(800),
+        share=share,
+        task_id=1 + chance.randrange(10**6),
+        processing_type=chance.choice(("simul", "evgen", "reco", "deriv")),
+        atom_mb=2_000.0,
+        effective_mb=2_000.0,
+        atom_events=events,
+        out_disk=300,
+        work_disk=500,
+        architecture=chance.choice(PLATFORMS[:9]),
+        trans_home=f"{project}-{release}",
+        trans_uses=f"Atlas-{release}",
+        io_intensity=float(chance.randrange(400)),
+        disk_io_kbps=float(chance.randrange(8_000)),
         nucleus=chance.choice(sorted(grid.nuclei)) if grid.nuclei else "",
-        inputs=(_dataset(chance, places, files),), jobs_wanted=files,
-    )  # fmt: skip
+        inputs=(_dataset(chance, places, files),),
+        jobs_wanted=files,
+    )
 
 
 def _dataset(chance: Chance, places: Sequence[str], files: int) -> InputData:
@@ -112,21 +138,50 @@ def _queue(chance: Chance, name: str, place: str, published: Mapping[str, Any]) 
     running = chance.randrange(3_000)
     jobs = {share: _counts(chance, running // len(SHARES), several=several) for share in SHARES}
     return SiteView(
-        name=name, site=place, status=_mostly(chance, "online", "offline", "test", "brokeroff"), type="unified",
-        cloud=chance.choice(CLOUDS), cores=cores, core_power=8 + 10 * chance.random(),
-        max_memory_mb=cores * (2_000 + chance.randrange(2_000)), min_memory_mb=0 if chance.random() < 0.9 else 1_000 * cores,
-        max_walltime_s=HOUR_S * (12 + chance.randrange(84)), min_walltime_s=0, work_dir_mb=cores * (8_000 + chance.randrange(12_000)),
+        name=name,
+        site=place,
+        status=_mostly(chance, "online", "offline", "test", "brokeroff"),
+        type="unified",
+        cloud=chance.choice(CLOUDS),
+        cores=cores,
+        core_power=8 + 10 * chance.random(),
+        max_memory_mb=cores * (2_000 + chance.randrange(2_000)),
+        min_memory_mb=0 if chance.random() < 0.9 else 1_000 * cores,
+        max_walltime_s=HOUR_S * (12 + chance.randrange(84)),
+        min_walltime_s=0,
+        work_dir_mb=cores * (8_000 + chance.randrange(12_000)),
         running=sum(one.running for by_type in jobs.values() for one in by_type.values()),
-        queued=sum(one.activated + one.starting + one.assigned for by_type in jobs.values() for one in by_type.values()),
-        jobs=jobs, releases=("AUTO",) if chance.random() < 0.8 else ("ANY",), software=dict(published),
-        gpus=(GpuRow("NVIDIA", "NVIDIA A100-SXM4-40GB", 40_960, "Ampere", "12.2", "575.57.08"),) if chance.random() < 0.1 else (),
-        cpu_levels=(("x86_64-v2", 30.0), ("x86_64-v3", 70.0)), pledged_cores=_mostly(chance, 5_000, -1), transferring_limit=2_000,
-        policy=_mostly(chance, "", "", "", "type=evgen:100%,type=simul:100%,type=any:0%", "priority>500:0,type=simul:100%,type=any:0%"),
-        connectivity=_mostly(chance, "full#IPv4", "http#IPv4"), direct_io=chance.random() < 0.5, max_disk_io_kbps=800.0,
-        disk_io_kbps=1_200 * chance.random(), inputs=(f"{place}_DATADISK", f"{place}_SCRATCHDISK"), outputs=(f"{place}_DATADISK",),
-        last_start_s=float(chance.randrange(4 * HOUR_S)), pilots_3h=0 if chance.random() < 0.05 else chance.randrange(5_000) + 1,
-        batch_jobs=chance.randrange(200), started_per_h=50 * chance.random(),
-    )  # fmt: skip
+        queued=sum(
+            one.activated + one.starting + one.assigned for by_type in jobs.values() for one in by_type.values()
+        ),
+        jobs=jobs,
+        releases=("AUTO",) if chance.random() < 0.8 else ("ANY",),
+        software=dict(published),
+        gpus=(GpuRow("NVIDIA", "NVIDIA A100-SXM4-40GB", 40_960, "Ampere", "12.2", "575.57.08"),)
+        if chance.random() < 0.1
+        else (),
+        cpu_levels=(("x86_64-v2", 30.0), ("x86_64-v3", 70.0)),
+        pledged_cores=_mostly(chance, 5_000, -1),
+        transferring_limit=2_000,
+        policy=_mostly(
+            chance,
+            "",
+            "",
+            "",
+            "type=evgen:100%,type=simul:100%,type=any:0%",
+            "priority>500:0,type=simul:100%,type=any:0%",
+        ),
+        connectivity=_mostly(chance, "full#IPv4", "http#IPv4"),
+        direct_io=chance.random() < 0.5,
+        max_disk_io_kbps=800.0,
+        disk_io_kbps=1_200 * chance.random(),
+        inputs=(f"{place}_DATADISK", f"{place}_SCRATCHDISK"),
+        outputs=(f"{place}_DATADISK",),
+        last_start_s=float(chance.randrange(4 * HOUR_S)),
+        pilots_3h=0 if chance.random() < 0.05 else chance.randrange(5_000) + 1,
+        batch_jobs=chance.randrange(200),
+        started_per_h=50 * chance.random(),
+    )
 
 
 def _mostly(chance: Chance, usual: Thing, *others: Thing) -> Thing:
@@ -138,9 +193,14 @@ def _counts(chance: Chance, running: int, *, several: bool) -> dict[str, Counts]
     for kind in TYPES[2:] if several else TYPES[:2]:
         now = chance.randrange(running + 1)
         found[kind] = Counts(
-            running=now, starting=chance.randrange(10), activated=chance.randrange(2 * now + 20), assigned=chance.randrange(40),
-            defined=chance.randrange(5), transferring=chance.randrange(60), running_cores=now * (8 if several else 1),
-        )  # fmt: skip
+            running=now,
+            starting=chance.randrange(10),
+            activated=chance.randrange(2 * now + 20),
+            assigned=chance.randrange(40),
+            defined=chance.randrange(5),
+            transferring=chance.randrange(60),
+            running_cores=now * (8 if several else 1),
+        )
     return found
 
 
@@ -151,11 +211,16 @@ def _parts(whole: SiteView) -> list[SiteView]:
         cores = 1 if kind.is_single_core else 8
         found.append(
             replace(
-                whole, name=f"{whole.name}/{kind.name}", parent=whole.name, capability=CUT_TO_SIZE, cores=cores,
+                whole,
+                name=f"{whole.name}/{kind.name}",
+                parent=whole.name,
+                capability=CUT_TO_SIZE,
+                cores=cores,
                 min_memory_mb=cores * 2_000 + 1 if kind.is_high_memory else 0,
-                max_memory_mb=cores * (4_000 if kind.is_high_memory else 2_000), work_dir_mb=cores * 12_000,
+                max_memory_mb=cores * (4_000 if kind.is_high_memory else 2_000),
+                work_dir_mb=cores * 12_000,
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -195,8 +260,15 @@ def _software(chance: Chance) -> dict[str, Any]:
         "cvmfs": ["atlas", "nightlies"],
         "architectures": [{"type": "cpu", "arch": ["x86_64"], "vendor": ["intel", "amd"], "instr": ["avx2"]}],
         "tags": [
-            {"cmtconfig": platform, "project": project, "release": release, "container_name": "", "sources": [], "tag": f"VO-{release}"}
+            {
+                "cmtconfig": platform,
+                "project": project,
+                "release": release,
+                "container_name": "",
+                "sources": [],
+                "tag": f"VO-{release}",
+            }
             for platform in PLATFORMS[:3]
             for project, release in chance.sample(RELEASES, 20)
         ],
-    }  # fmt: skip
+    }
