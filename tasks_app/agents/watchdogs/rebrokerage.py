@@ -76,8 +76,8 @@ def run(limit: int = LIMIT) -> Pass:
 
 
 def _overloads(config: Configuration, resource: Sequence[int]) -> list[FastRebrokerage]:
-    found = HarvesterSlots.objects.filter(slots__gte=0).filter(Q(expires=None) | Q(expires__gt=Now()))
-    slots = set(found.values_list("queue", flat=True))
+    told = HarvesterSlots.objects.filter(slots__gte=0).filter(Q(expires=None) | Q(expires__gt=Now()))
+    slots = set(told.values_list("queue", flat=True))
     exempt = set(surroundings().exempt)
     with hot_cursor() as cursor:
         cursor.execute(_COUNTS, [as_array(resource)])
