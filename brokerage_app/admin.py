@@ -9,6 +9,7 @@ from django import forms
 from django.contrib import admin
 
 from brokerage_app import (
+    admin_classes,  # noqa: F401 - it registers the classes of analysis
     admin_configuration,  # noqa: F401 - it registers the configuration
     admin_grid,  # noqa: F401 - it registers what brokers read beside queues
     policy,

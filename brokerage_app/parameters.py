@@ -175,6 +175,7 @@ _ANALYSIS_BROKERAGE = (
     _analysis("OVERLOAD_MIN_QUEUE", INT, 20, "jobs", "queued jobs up to which no queue is overloaded"),
     _analysis("OVERLOAD_RATIO_OFFSET", FLOAT, 1.2, "",
         "queued for each running job above the mean from which a queue is overloaded"),
+    _analysis("USER_DISK_QUOTA", FLOAT, None, "GB", "size of all datasets of one user; none is any"),
     _analysis("BASE_WEIGHT", STR, "original", "",
         "weight of a queue: original (jobs that run and wait), new or refined (the user's room and classes)"),
     _caps("CAP_RUNNING_USER_JOBS", INT, None, "jobs",

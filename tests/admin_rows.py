@@ -88,6 +88,15 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
         app="jedi", component="jobbroker", key=f"MIN_WEIGHT_{n}", value="1", type="float"
     ),
     brokerage.GridSnapshot: lambda n: brokerage.GridSnapshot.objects.create(sites=n, body=b"x"),
+    brokerage.SiteClassRecord: lambda n: brokerage.SiteClassRecord.objects.create(
+        queue=f"QUEUE_{n}", site_class=n % 3 - 1, mean_s=60, upper_s=600, long_queued=1, long_mean_s=90, active=True, updated=NOW
+    ),
+    brokerage.AnalysisUser: lambda n: brokerage.AnalysisUser.objects.create(
+        user=f"user {n}", slots_hi=1, slots_mid=2, disk_gb=3, updated=NOW
+    ),
+    brokerage.TaskClassRecord: lambda n: brokerage.TaskClassRecord.objects.create(
+        task_id=FIRST + n, task_class=n % 4 - 1, updated=NOW
+    ),
     brokerage.VerdictCount: lambda n: brokerage.VerdictCount.objects.create(
         day="2026-01-01", kind="job", share="X", site=f"S{n}", code="low_memory", decisions=n
     ),

@@ -1,3 +1,4 @@
+from brokerage_app.models.classes import AnalysisUser, SiteClassRecord, TaskClassRecord
 from brokerage_app.models.config import GdpConfig
 from brokerage_app.models.network import DatasetReplica, LinkValue, ReplicaLookup
 from brokerage_app.models.queue import GlobalShare, WorkQueue
@@ -18,8 +19,8 @@ from brokerage_app.models.throttle import ThrottleRecord
 from brokerage_app.models.verdict import GridSnapshot, VerdictCount, VerdictRecord
 
 __all__ = [
-    "DatasetReplica", "GdpConfig", "GlobalShare", "GridSnapshot", "GridVersion", "HarvesterSlots", "JobCount", "LinkValue",
-    "PilotCalls", "Queue", "QueueActivity", "QueueEndpoint", "Refreshed", "ReplicaLookup", "ResourceType", "Site",
-    "SoftwareTags", "StorageEndpoint", "ThrottleRecord", "UserCount", "VerdictCount", "VerdictRecord", "WorkQueue",
-    "WorkerNodeCpus", "WorkerNodeGpus", "WorkerStats",
+    "AnalysisUser", "DatasetReplica", "GdpConfig", "GlobalShare", "GridSnapshot", "GridVersion", "HarvesterSlots", "JobCount",
+    "LinkValue", "PilotCalls", "Queue", "QueueActivity", "QueueEndpoint", "Refreshed", "ReplicaLookup", "ResourceType", "Site",
+    "SiteClassRecord", "SoftwareTags", "StorageEndpoint", "TaskClassRecord", "ThrottleRecord", "UserCount", "VerdictCount",
+    "VerdictRecord", "WorkQueue", "WorkerNodeCpus", "WorkerNodeGpus", "WorkerStats",
 ]  # fmt: skip

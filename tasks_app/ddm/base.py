@@ -101,3 +101,7 @@ class DataManagement(Protocol):
     def keep_until(self, datasets: Iterable[str], end: datetime | None) -> None:
         """From `end` on the datasets may be deleted; None: never by themselves."""
         ...
+
+    def disk_usage(self, scopes: Iterable[str]) -> dict[str, int]:
+        """Bytes that the files of each scope take, all datasets together. Scopes without files are left out."""
+        ...

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Sum
 
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app.ddm.base import DatasetInfo, FileInfo, NewFile, UnknownDatasetError
@@ -133,6 +133,10 @@ class LocalCatalogue:
 
     def keep_until(self, datasets: Iterable[str], end: datetime | None) -> None:
         CatalogueDataset.objects.filter(name__in=list(datasets)).update(expires=end)
+
+    def disk_usage(self, scopes: Iterable[str]) -> dict[str, int]:
+        found = CatalogueFile.objects.filter(scope__in=list(scopes)).values_list("scope").annotate(Sum("size"))
+        return dict(found.order_by("scope"))
 
 
 catalogue = LocalCatalogue()

@@ -10,6 +10,7 @@ def register() -> None:
     from tasks_app.agents.watchdogs import (
         auto_pause,
         boost,
+        classes,
         exhausted,
         goals,
         job_timeouts,
@@ -44,4 +45,8 @@ def register() -> None:
     agents.register(
         "user_caps", user_caps.run, period_s=timeouts.limit("task.crowding").total_seconds(),
         title="Keeps users below their caps on jobs and data",
+    )  # fmt: skip
+    agents.register(
+        "classes", classes.run, period_s=classes.PERIOD.total_seconds(),
+        title="Classifies queues and tasks of analysis by waits and users",
     )  # fmt: skip
