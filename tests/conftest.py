@@ -18,6 +18,7 @@ from psycopg import sql
 from brokerage_app import configured
 from jedisite import identity
 from tasks_app.models import Dataset, Job, Task
+from tasks_app.pilots import share_order
 
 FIRST_TASK = 20_000_000
 FIRST_JOB = 6_000_000_000
@@ -44,6 +45,14 @@ def forgotten_configuration() -> Iterator[None]:
     configured.forget()
     yield
     configured.forget()
+
+
+@pytest.fixture(autouse=True)
+def forgotten_shares() -> Iterator[None]:
+    """No test hands out jobs in the order of another one's shares."""
+    share_order.forget()
+    yield
+    share_order.forget()
 
 
 @pytest.fixture

@@ -9,21 +9,23 @@ from contextlib import contextmanager
 import psycopg
 from django.db import connection
 
+from brokerage_app.models import GlobalShare
 from jedisite.sql import hot_cursor
 from tasks_app.benchmarks import scene, web
 from tasks_app.benchmarks.crowd import Done, Step, crowd
 from tasks_app.benchmarks.database import Place, empty, settle
 from tasks_app.benchmarks.measuring import Result, Target, in_turn
-from tasks_app.pilots import dispatch
+from tasks_app.pilots import dispatch, share_order
 from tasks_app.pilots.dispatch import Request, get_jobs
 
 PATH = "/api/v1/pilot/acquire_jobs"
 PROCESSES = 8
 LAST_S = 3.0
-RAW, KEPT, MANY, ONE, HTTP = (
+RAW, KEPT, MANY, SHARED, ONE, HTTP = (
     "UPDATE by key",
     "UPDATE by key, one cursor kept",
     "get job, 20 sites",
+    "get job, 20 sites, 20 shares",
     "get job, one site",
     "get job over HTTP",
 )
@@ -67,6 +69,7 @@ def by_asking(sites: list[str]) -> Callable[[int], Step]:
 
     def make(index: int) -> Step:
         dispatch._hints.clear()
+        share_order.forget()
         names = itertools.cycle(sites[index % len(sites) :] + sites[: index % len(sites)])
         empty_in_a_row = 0
 
@@ -86,11 +89,24 @@ def by_asking(sites: list[str]) -> Callable[[int], Step]:
     return make
 
 
-def fresh(number: int, sites: list[str]) -> range:
+def fresh(number: int, sites: list[str], shares: Sequence[str | None] = (None,)) -> range:
     empty(*scene.JOB_TABLES)
-    jobs = scene.add_jobs(number, sites, "activated")
+    jobs = scene.add_jobs(number, sites, "activated", shares=shares)
     settle("jobs", "job_files", "job_params")
     return jobs
+
+
+@contextmanager
+def shares_configured(number: int) -> Iterator[list[str]]:
+    """A tree of that many leaves under four branches, for as long as the block lasts. Names of the leaves."""
+    top = [GlobalShare.objects.create(name=f"Branch {place}", value=10 + place) for place in range(4)]
+    leaves = [
+        GlobalShare.objects.create(name=f"Share {place}", value=1 + place, parent=top[place % 4]).name
+        for place in range(number)
+    ]
+    yield leaves
+    GlobalShare.objects.filter(parent__isnull=False).delete()
+    GlobalShare.objects.all().delete()
 
 
 @contextmanager
@@ -116,6 +132,11 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
         fresh(number, sites)
         return crowd(PROCESSES, by_asking(sites), seconds).rate
 
+    def shared() -> float:
+        with shares_configured(20) as shares:
+            fresh(number, sites, shares)
+            return crowd(PROCESSES, by_asking(sites), seconds).rate
+
     def one() -> float:
         fresh(number, sites[:1])
         return crowd(PROCESSES, by_asking(sites[:1]), seconds).rate
@@ -132,7 +153,7 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
                 raise RuntimeError(f"no job came over HTTP: {loads[-1].example!r}")
             return loads[-1].rate
 
-        rates = in_turn({RAW: raw, KEPT: kept, MANY: many, ONE: one, HTTP: http}, rounds, say)
+        rates = in_turn({RAW: raw, KEPT: kept, MANY: many, SHARED: shared, ONE: one, HTTP: http}, rounds, say)
     free, held = _with_snapshot(place, number, sites[0], held_ms / 1000, max(1, rounds // 2), say)
     p99 = sorted(seen.percentile_ms(99) for seen in loads)[len(loads) // 2]
     result = Result(
@@ -145,6 +166,7 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
     }
     result.targets += [
         Target("get job, 20 sites / UPDATE by key", rates.ratio(MANY, RAW), 0.6, 0.75),
+        Target("get job, 20 sites, 20 shares / 20 sites", rates.ratio(SHARED, MANY), 0.7, 0.9),
         Target("get job, one site / UPDATE by key", rates.ratio(ONE, RAW), 0.45, 0.6),
         Target("get job over HTTP / directly", rates.ratio(HTTP, MANY), 0.15, 0.25),
         Target("99 % of the answers over HTTP within ms", p99, 100, 50, at_most=True),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db import connection
 
 from brokerage_app.snapshot import SiteView
-from jedisite.sql import hot_cursor
+from jedisite.sql import hot_cursor, texts
 from tasks_app import moves
 from tasks_app.agents import refiner
 from tasks_app.ddm.base import FileInfo
@@ -99,8 +99,15 @@ def fill(task: Task, dataset: Dataset, files: int) -> None:
     )
 
 
-def add_jobs(number: int, at: list[str], status: str, task_id: int = 10_000_000, inputs: int = 3) -> range:
-    """Jobs of one state spread over sites, each with inputs, an output, a log and parameters. Returns their ids.
+def add_jobs(
+    number: int,
+    at: list[str],
+    status: str,
+    task_id: int = 10_000_000,
+    inputs: int = 3,
+    shares: Sequence[str | None] = (None,),
+) -> range:
+    """Jobs of one state spread over sites and shares, each with inputs, an output, a log and parameters. Returns their ids.
 
     Jobs past `activated` carry fence 1 and `SECRET`.
     """
@@ -111,6 +118,7 @@ def add_jobs(number: int, at: list[str], status: str, task_id: int = 10_000_000,
     handed_out = status not in ("activated", "defined")
     values = {
         "first": first, "last": first + number - 1, "status": status, "task": task_id, "sites": at, "inputs": inputs,
+        "shares": texts(shares),
         "fence": int(handed_out), "digest": DIGEST if handed_out else None,
     }  # fmt: skip
     with hot_cursor() as cursor:
@@ -123,11 +131,12 @@ _JOBS = """
 INSERT INTO jobs (pandaid, jeditaskid, jobname, jobstatus, creationtime, modificationtime, statechangetime, transformation,
        processingtype, prodsourcelabel, produsername, vo, computingsite, reqid, jobsetid, assignedpriority, currentpriority,
        corecount, minramcount, noutputdatafiles, attemptnr, maxattempt, failedattempt, ninputdatafiles, inputfilebytes,
-       nevents, maxdiskcount, destinationdblock, fence, secret_hash)
+       nevents, maxdiskcount, destinationdblock, fence, secret_hash, gshare)
 SELECT n, %(task)s, 'user.bench.analysis.' || n, %(status)s, clock_timestamp(), clock_timestamp(), clock_timestamp(), 'analyse',
        'bench', 'user', 'bench', 'lab', (%(sites)s::text[])[1 + n %% cardinality(%(sites)s::text[])], %(task)s, %(task)s,
        500, 500,
-       1, 1000, 2, 1, 1, 0, %(inputs)s::int, 3000000000, 30000, 3162, 'user.bench.out', %(fence)s, %(digest)s::bytea
+       1, 1000, 2, 1, 1, 0, %(inputs)s::int, 3000000000, 30000, 3162, 'user.bench.out', %(fence)s, %(digest)s::bytea,
+       (%(shares)s::text[])[1 + (n / cardinality(%(sites)s::text[])) %% cardinality(%(shares)s::text[])]
   FROM generate_series(%(first)s::bigint, %(last)s::bigint) n
 """
 _PARAMS = """

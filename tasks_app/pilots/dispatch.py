@@ -12,11 +12,14 @@ import threading
 import time
 from dataclasses import dataclass
 from functools import cache
+from random import randrange
 from typing import Any
 
 from psycopg.types.numeric import Int8
 
+from brokerage_app.configured import configuration
 from jedisite.sql import hot_cursor
+from tasks_app.pilots.share_order import ShareOrder, share_order
 
 FULL_SCAN_EVERY_S = 0.5
 """How often a process looks from the top of a queue. Between, it goes on behind the last job it handed out: when an old
@@ -27,30 +30,33 @@ BUILDS_OF = {"user": "panda"}
 """Pilots that ask for jobs of one label run the builds of its tasks, too."""
 
 
+Place = tuple[int, int, int]
+"""Where a job stands in a walk: place of its share, priority (negative), number. Parts that a walk does not ask are 0."""
+FIRST: Place = (0, -(2**31), 0)
+
+
 @dataclass(slots=True)
 class _Hint:
-    priority: int
-    job_id: int
+    """The place of the last job handed out, and the order of shares that it belongs to."""
+
+    place: Place
+    order: ShareOrder | None
     full_scan_at: float
 
 
-_hints: dict[tuple[str, str], _Hint] = {}
+_hints: dict[tuple[str, str, bool], _Hint] = {}
 _guard = threading.Lock()
 
+# ruff: noqa: S608 - every piece is a constant of this module
 _CLAIM = """
 WITH claimed AS (
     UPDATE jobs SET jobstatus = 'sent', fence = fence + 1, secret_hash = %(secret)s, modificationhost = %(node)s,
            workerid = %(worker)s, modificationtime = clock_timestamp(), statechangetime = clock_timestamp(),
            heartbeat_at = clock_timestamp()
-     WHERE pandaid = ANY(ARRAY(
-    SELECT pandaid FROM jobs
-     WHERE computingsite = %(site)s AND jobstatus = 'activated'
-       AND ((currentpriority * -1), pandaid) > (%(priority)s, %(job)s)
-       AND (%(label)s = '' OR prodsourcelabel = %(label)s OR prodsourcelabel = %(also)s)
-     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED))
+     WHERE pandaid = ANY(ARRAY({chosen}))
     RETURNING pandaid, jeditaskid, attemptnr, fence, transformation, processingtype, prodsourcelabel, corecount, minramcount,
               maxwalltime, maxdiskcount, jobname, currentpriority, produsername, jobsetid, reqid, atlasrelease,
-              homepackage, cmtconfig, container_name, resource_type),
+              homepackage, cmtconfig, container_name, resource_type, gshare),
 logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
     SELECT pandaid, 'sent', clock_timestamp(), %(site)s, %(by)s FROM claimed)
@@ -60,20 +66,59 @@ SELECT c.*, (SELECT p.jobparameters FROM job_params p WHERE p.pandaid = c.pandai
           FROM job_files f WHERE f.pandaid = c.pandaid)
   FROM claimed c
 """
+_ACTIVATED = """
+    SELECT pandaid FROM jobs
+     WHERE computingsite = %(site)s AND jobstatus = 'activated'
+       AND (%(label)s = '' OR prodsourcelabel = %(label)s OR prodsourcelabel = %(also)s)"""
+_BY_PRIORITY = (
+    _ACTIVATED
+    + """
+       AND ((currentpriority * -1), pandaid) > (%(priority)s, %(job)s)
+     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED"""
+)
+_BY_NUMBER = (
+    _ACTIVATED
+    + """
+       AND pandaid > %(job)s
+     ORDER BY pandaid LIMIT {count} FOR UPDATE SKIP LOCKED"""
+)
+# Share after share until there are enough: a nested loop takes them in the order of the array, and nothing sorts after it.
+# The first is gone on with behind the last job handed out.
+_BY_SHARE = (
+    """
+    SELECT pandaid FROM (
+    SELECT of_share.pandaid FROM unnest(%(shares)s::text[]) WITH ORDINALITY share (name, number) CROSS JOIN LATERAL ("""
+    + _ACTIVATED
+    + """
+       AND gshare = share.name
+       AND ((currentpriority * -1), pandaid) > (CASE WHEN share.number = 1 THEN %(priority)s ELSE -2147483648 END,
+                                                CASE WHEN share.number = 1 THEN %(job)s ELSE 0 END)
+     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED) of_share
+    UNION ALL
+    SELECT other.pandaid FROM ("""
+    + _ACTIVATED
+    + """
+       AND (gshare IS NULL OR gshare <> ALL(%(known)s::text[]))
+       AND ((currentpriority * -1), pandaid) > (%(other_priority)s, %(other_job)s)
+     ORDER BY (currentpriority * -1), pandaid LIMIT {count} FOR UPDATE SKIP LOCKED) other) jobs LIMIT {count}"""
+)
 
 
+Row = tuple[Any, ...]
+_NUMBER, _PRIORITY, _SHARE = 0, 12, 21
+"""Places of columns in a row."""
 _ROLES = {"lib": "input", "trn_output": "output", "trn_log": "log"}
 """What files of special types are to a pilot."""
 
 
 @cache
-def _claim_of(count: int) -> str:
-    """The statement for a number of jobs.
+def _claim_of(chosen: str, count: int) -> str:
+    """The statement for a way to choose and a number of jobs.
 
     The number stands in the text: with a LIMIT that it does not know, the server expects many rows, finds its general
     plan too dear, and plans anew at every call, which takes longer than the statement itself.
     """
-    return _CLAIM.format(count=int(count))
+    return _CLAIM.format(chosen=chosen.format(count=int(count)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,58 +133,82 @@ class Request:
     by: str = "pilot"
 
 
-def get_jobs(request: Request) -> list[dict[str, Any]]:
-    """Claim up to `count` activated jobs of a queue, the most urgent first, and describe each as PanDA's pilots read it.
+def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
+    """Claim up to `count` activated jobs of a queue and describe each as PanDA's pilots read it.
+
+    Without global shares the most urgent go first. With them, those of the most under-used share do, in it the most
+    urgent; but when `draw`, a chance number of 0 to 99, is not above SLOPPY_DISPATCH_RATIO, those that are oldest.
 
     The same secret holds for all jobs of one call.
     """
     secret = secrets.token_urlsafe(32)
     digest = hashlib.sha256(secret.encode()).digest()
-    rows = _claim(request, digest)
+    order = share_order()
+    sloppy = order is not None and is_sloppy(randrange(100) if draw is None else draw)
+    rows = _claim(request, digest, None if sloppy else order, sloppy)
     return [_describe(row, secret) for row in rows]
 
 
-def _claim(request: Request, digest: bytes) -> list[tuple[Any, ...]]:
-    key = (request.site, request.label)
+def is_sloppy(draw: int) -> bool:
+    """Whether this call is one of the few that ignore shares, so that old jobs of an over-used share are not left for ever."""
+    return draw <= float(configuration().get("jobdispatch", "SLOPPY_DISPATCH_RATIO"))
+
+
+def _claim(request: Request, digest: bytes, order: ShareOrder | None, sloppy: bool) -> list[Row]:
+    key = (request.site, request.label, sloppy)
     now = time.monotonic()
     with _guard:
         hint = _hints.get(key)
-    if hint is not None and now < hint.full_scan_at:
-        rows = _run(request, digest, hint.priority, hint.job_id)
+    if hint is not None and now < hint.full_scan_at and hint.order is order:
+        rows = _run(request, digest, order, sloppy, hint.place)
         if rows:
-            _remember(key, rows, hint.full_scan_at)
+            _remember(key, rows, order, hint.full_scan_at)
             return rows
-    rows = _run(request, digest, -(2**31), 0)
-    _remember(key, rows, now + FULL_SCAN_EVERY_S)
+    rows = _run(request, digest, order, sloppy, FIRST)
+    _remember(key, rows, order, now + FULL_SCAN_EVERY_S)
     return rows
 
 
-def _remember(key: tuple[str, str], rows: list[tuple[Any, ...]], full_scan_at: float) -> None:
+def _remember(key: tuple[str, str, bool], rows: list[Row], order: ShareOrder | None, full_scan_at: float) -> None:
     with _guard:
         if rows:
-            _hints[key] = _Hint(-rows[-1][12], rows[-1][0], full_scan_at)
+            _hints[key] = _Hint(_place(rows[-1], order, key[2]), order, full_scan_at)
         else:
             _hints.pop(key, None)
 
 
-def _run(request: Request, digest: bytes, priority: int, job_id: int) -> list[tuple[Any, ...]]:
+def _place(row: Row, order: ShareOrder | None, sloppy: bool) -> Place:
+    if sloppy:
+        return 0, 0, row[_NUMBER]
+    return order.place_of(row[_SHARE]) if order else 0, -row[_PRIORITY], row[_NUMBER]
+
+
+def _run(request: Request, digest: bytes, order: ShareOrder | None, sloppy: bool, after: Place) -> list[Row]:
+    share, priority, job_id = after
+    values: dict[str, Any] = {
+        "site": request.site,
+        "label": request.label,
+        "also": BUILDS_OF.get(request.label, request.label),
+        "node": request.node[:128],
+        "worker": request.worker[:80],
+        "by": request.by[:128],
+        "secret": digest,
+        "priority": Int8(priority),
+        "job": Int8(job_id),
+    }
+    if order is not None:
+        past_shares = share >= len(order.names)
+        values |= {
+            "shares": order.text_from(share),
+            "known": order.text,
+            "other_priority": Int8(priority if past_shares else FIRST[1]),
+            "other_job": Int8(job_id if past_shares else FIRST[2]),
+        }
+    chosen = _BY_NUMBER if sloppy else _BY_PRIORITY if order is None else _BY_SHARE
     with hot_cursor() as cursor:
-        cursor.execute(
-            _claim_of(request.count),
-            {
-                "site": request.site,
-                "label": request.label,
-                "also": BUILDS_OF.get(request.label, request.label),
-                "node": request.node[:128],
-                "worker": request.worker[:80],
-                "by": request.by[:128],
-                "secret": digest,
-                "priority": Int8(priority),
-                "job": Int8(job_id),
-            },
-        )
+        cursor.execute(_claim_of(chosen, request.count), values)
         # The server returns them in any order.
-        return sorted(cursor.fetchall(), key=lambda row: (-row[12], row[0]))
+        return sorted(cursor.fetchall(), key=lambda row: _place(row, order, sloppy))
 
 
 def _describe(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
@@ -165,6 +234,7 @@ def _describe(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
         cmt_config,
         container,
         resource_type,
+        _,
         params,
         files_text,
     ) = row
