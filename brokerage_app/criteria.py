@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from operator import eq, ge, gt, le, lt, ne
-from typing import Final, Literal
+from operator import ge, gt, le, lt
+from typing import Any, Final, Literal
 
 Value = str | int
 Operator = Literal["=", "<>", "<", "<=", ">", ">=", "IN", "NOT IN", "LIKE", "NOT LIKE", "IS NULL", "IS NOT NULL"]
@@ -31,8 +31,8 @@ DEEPEST: Final = 50
 """Parentheses and NOTs within one another."""
 MOST_DIGITS: Final = 18
 
-_COMPARE: Final[Mapping[str, Callable[[Value, Value], bool]]] = {
-    "=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge,
+_COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "<": lt, "<=": le, ">": gt, ">=": ge,
 }  # fmt: skip
 _FOLD: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _TOKEN: Final = re.compile(
@@ -68,24 +68,6 @@ class Condition:
             shown = f"({shown})"
         return f"{self.attribute} {self.operator} {shown}".rstrip()
 
-    def holds(self, value: Value | None) -> bool:
-        if self.operator == "IS NULL":
-            return value is None
-        if value is None:
-            return False
-        match self.operator:
-            case "IS NOT NULL":
-                return True
-            case "IN":
-                return value in self.values
-            case "NOT IN":
-                return value not in self.values
-            case "LIKE":
-                return like(str(self.values[0]), str(value))
-            case "NOT LIKE":
-                return not like(str(self.values[0]), str(value))
-        return _COMPARE[self.operator](value, self.values[0])
-
 
 @dataclass(frozen=True, slots=True)
 class All:
@@ -104,21 +86,25 @@ class Either:
 Node = Condition | All | Either
 
 
-@dataclass(frozen=True, slots=True)
+Values = Mapping[str, Value | None]
+"""A task's attributes under the names of `ATTRIBUTES`; a missing one is null."""
+
+
 class Criteria:
-    """Parsed criteria. `values` are a task's attributes under the names of `ATTRIBUTES`; a missing one is null."""
+    """Parsed criteria."""
 
-    root: Node
+    __slots__ = ("matches", "root")
 
-    def matches(self, values: Mapping[str, Value | None]) -> bool:
-        return _holds(self.root, values)
+    matches: Callable[[Values], bool]
+    """Whether a task meets them."""
 
-    def unmet(self, values: Mapping[str, Value | None]) -> tuple[Condition, ...]:
+    def __init__(self, root: Node) -> None:
+        self.root = root
+        self.matches = _predicate(root)
+
+    def unmet(self, values: Values) -> tuple[Condition, ...]:
         """The comparisons that keep the criteria from being met, in the order of the text; none when they are met."""
         return _unmet(self.root, values)
-
-
-ALWAYS: Final = Criteria(All())
 
 
 def parse(criteria: str | None, variables: str | None = None) -> Criteria:
@@ -127,7 +113,7 @@ def parse(criteria: str | None, variables: str | None = None) -> Criteria:
     Raises ParseError, also for a variable without a value, and for a value that does not go with its attribute.
     """
     if criteria is None or not criteria.strip():
-        return ALWAYS
+        return Criteria(All())
     return _Parser(criteria, bindings(variables)).criteria()
 
 
@@ -139,23 +125,31 @@ def bindings(variables: str | None) -> dict[str, str]:
 
 def like(pattern: str, value: str) -> bool:
     """Whether a text fits: `%` is any run of characters, all else stands for itself. A to Z in either case."""
+    return _like(pattern)(value)
+
+
+def _like(pattern: str) -> Callable[[str], bool]:
     first, *middle = folded(pattern).split("%")
-    value = folded(value)
     if not middle:
-        return value == first
+        return lambda value: folded(value) == first
     last = middle.pop()
-    place, end = len(first), len(value) - len(last)
-    if place > end or not value.startswith(first) or not value.endswith(last):
-        return False
-    for piece in middle:
-        found = value.find(piece, place, end)
-        if found < 0:
+
+    def fits(value: str) -> bool:
+        text = folded(value)
+        place, end = len(first), len(text) - len(last)
+        if place > end or not text.startswith(first) or not text.endswith(last):
             return False
-        place = found + len(piece)
-    return True
+        for piece in middle:
+            found = text.find(piece, place, end)
+            if found < 0:
+                return False
+            place = found + len(piece)
+        return True
+
+    return fits
 
 
-def sentence(unmet: tuple[Condition, ...], values: Mapping[str, Value | None]) -> str:
+def sentence(unmet: tuple[Condition, ...], values: Values) -> str:
     """Why criteria were not met, for people."""
     return "; ".join(f"{condition} is false: {_has(condition.attribute, values)}" for condition in unmet)
 
@@ -165,17 +159,48 @@ def folded(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_FOLD)
 
 
-def _holds(node: Node, values: Mapping[str, Value | None]) -> bool:
+def _predicate(node: Node) -> Callable[[Values], bool]:
+    """Functions within functions: a task is asked of some hundred criteria, and walking the tree takes ten times longer."""
     if isinstance(node, Condition):
-        return node.holds(values.get(node.attribute))
+        return _comparison(node)
+    parts = [_predicate(part) for part in node.parts]
     if isinstance(node, All):
-        return all(_holds(part, values) for part in node.parts)
-    return any(_holds(part, values) for part in node.parts)
+        match parts:
+            case []:
+                return lambda values: True
+            case [one, other]:
+                return lambda values: one(values) and other(values)
+        return lambda values: all(part(values) for part in parts)
+    return lambda values: any(part(values) for part in parts)
 
 
-def _unmet(node: Node, values: Mapping[str, Value | None]) -> tuple[Condition, ...]:
+def _comparison(condition: Condition) -> Callable[[Values], bool]:
+    name, operator = condition.attribute, condition.operator
+    if operator == "IS NULL":
+        return lambda values: values.get(name) is None
+    if operator == "IS NOT NULL":
+        return lambda values: values.get(name) is not None
+    # None is no value of a condition: it is in none and equals none.
+    among = frozenset(condition.values)
+    if operator in ("=", "IN"):
+        return lambda values: values.get(name) in among
+    if operator in ("<>", "NOT IN"):
+        without = among | {None}
+        return lambda values: values.get(name) not in without
+    wanted = condition.values[0]
+    test: Callable[[Any], bool]
+    if operator in ("LIKE", "NOT LIKE"):
+        fits, expected = _like(str(wanted)), operator == "LIKE"
+        test = lambda value: fits(value) is expected  # noqa: E731
+    else:
+        compare = _COMPARE[operator]
+        test = lambda value: compare(value, wanted)  # noqa: E731
+    return lambda values: (value := values.get(name)) is not None and test(value)
+
+
+def _unmet(node: Node, values: Values) -> tuple[Condition, ...]:
     if isinstance(node, Condition):
-        return () if node.holds(values.get(node.attribute)) else (node,)
+        return () if _comparison(node)(values) else (node,)
     found = [_unmet(part, values) for part in node.parts]
     if isinstance(node, Either) and not all(found):
         return ()
@@ -186,7 +211,7 @@ def _shown(value: Value) -> str:
     return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
-def _has(attribute: str, values: Mapping[str, Value | None]) -> str:
+def _has(attribute: str, values: Values) -> str:
     value = values.get(attribute)
     return f"{attribute} is {'null' if value is None else _shown(value)}"
 

@@ -21,7 +21,13 @@ NO_RATIO: Final = 999_999.0
 """A metric whose divisor is 0."""
 FIRST_SHARE: Final = "Test"
 """Jobs of this share are sent before all others."""
-UNDEFINED: Final = "Undefined"
+_PLACES: Final = {
+    what: place
+    for place, what in enumerate(
+        ("prodSourceLabel", "workingGroup", "campaign", "processingType", "transPath", "rtype")
+    )
+}
+"""What the patterns of a share are asked of."""
 IDLE_BELOW: Final = 0.85
 """A branch that uses less of its target than this, and has too little queued to use more, is idle."""
 
@@ -140,6 +146,14 @@ class ShareTree:
         self.shares: Mapping[str, Share] = {share.name: share for share in self._below(None)}
         self.leaves: tuple[Share, ...] = tuple(s for s in self.shares.values() if s.name not in self._children)
         self._patterns = {leaf.name: _patterns(leaf) for leaf in self.leaves}
+        self._tests = [
+            (
+                leaf,
+                leaf.vo,
+                [(_PLACES[what], pattern and pattern.match) for what, pattern, _ in self._patterns[leaf.name]],
+            )
+            for leaf in self.leaves
+        ]
 
     def __bool__(self) -> bool:
         return bool(self.leaves)
@@ -161,7 +175,17 @@ class ShareTree:
         named = self.leaf(name)
         if named is not None:
             return named
-        return next((leaf for leaf in self.leaves if not _objection(leaf, self._patterns[leaf.name], task)), None)
+        values = _values(task)
+        for leaf, vo, tests in self._tests:
+            if vo is not None and vo != task.vo:
+                continue
+            for place, match in tests:
+                value = values[place]
+                if value is not None and (match is None or not match(value)):
+                    break
+            else:
+                return leaf
+        return None
 
     def explain(self, task: TaskAttributes, name: str | None = None) -> tuple[Share | None, tuple[Tried, ...]]:
         """The same as `choose`, with every leaf that was tried, in order, the one that matched last."""
@@ -296,10 +320,9 @@ def _compiled(pattern: str | None) -> re.Pattern[str] | None:
 
 def _patterns(share: Share) -> _Patterns:
     given = (
-        ("prodSourceLabel", share.prod_source_label), ("workingGroup", share.working_group), ("campaign", share.campaign),
-        ("processingType", share.processing_type), ("transPath", share.trans_path), ("rtype", share.rtype),
+        share.prod_source_label, share.working_group, share.campaign, share.processing_type, share.trans_path, share.rtype,
     )  # fmt: skip
-    return tuple((what, _compiled(text), text) for what, text in given if text is not None)
+    return tuple((what, _compiled(text), text) for what, text in zip(_PLACES, given, strict=True) if text is not None)
 
 
 def _objection(share: Share, patterns: _Patterns, task: TaskAttributes) -> str:
@@ -310,8 +333,9 @@ def _objection(share: Share, patterns: _Patterns, task: TaskAttributes) -> str:
     """
     if share.vo is not None and share.vo != task.vo:
         return f"it is for vo={share.vo}: the task is of vo={task.vo}"
+    values = _values(task)
     for what, pattern, text in patterns:
-        value = _value_of(task, what)
+        value = values[_PLACES[what]]
         if value is None:
             continue
         if pattern is None:
@@ -321,22 +345,12 @@ def _objection(share: Share, patterns: _Patterns, task: TaskAttributes) -> str:
     return ""
 
 
-def _value_of(task: TaskAttributes, what: str) -> str | None:
-    """None where the pattern is passed over."""
-    match what:
-        case "prodSourceLabel":
-            value = task.prod_source_label
-        case "workingGroup":
-            value = task.working_group or " "
-        case "campaign":
-            value = task.campaign
-        case "processingType":
-            value = task.processing_type
-        case "transPath":
-            value = task.trans_path
-        case _:
-            return (task.site_resource_type or "") if task.site else None
-    return value or None
+def _values(task: TaskAttributes) -> tuple[str | None, ...]:
+    """What patterns are asked of, by _PLACES; None where a pattern is passed over."""
+    return (
+        task.prod_source_label or None, task.working_group or " ", task.campaign or None, task.processing_type or None,
+        task.trans_path or None, (task.site_resource_type or "") if task.site else None,
+    )  # fmt: skip
 
 
 def _fits(pattern: re.Pattern[str] | None, value: str | None) -> bool:

@@ -130,6 +130,10 @@ class WorkQueues:
             tried.append(Tried(rule.queue.name, False, why, rule.partition.name if rule.partition else None))
         return mapped, tuple(tried)
 
+    def in_order(self, vo: str, label: str) -> tuple[QueueRow, ...]:
+        """The queues that tasks of a VO and label can belong to, in the order in which they are asked."""
+        return tuple(rule.queue for rule in self._rules.get((vo, label), ()))
+
     def resource(self, queue_id: int | None) -> QueueRow | None:
         """The queue of that id if it keeps its own statistics: its tasks are outside the global shares."""
         return next((row for row in self.rows if row.id == queue_id and row.is_resource), None)

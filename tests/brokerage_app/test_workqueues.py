@@ -97,6 +97,7 @@ def test_sub_queues_are_tried_where_their_partition_stands(campaign, cores, queu
 def test_a_queue_without_an_order_comes_last_and_one_without_its_partition_never():
     _, tried = NESTED.explain(task(campaign="c", cores=8))
     assert [one.name for one in tried] == ["early", "sub a", "sub b", "late"]
+    assert [one.name for one in NESTED.in_order("atlas", "managed")] == ["early", "sub a", "sub b", "late", "last"]
     assert WorkQueues([row(1, "last", None), row(2, "first", 500)]).choose(task()).queue.name == "first"
 
 

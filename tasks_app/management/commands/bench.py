@@ -21,6 +21,7 @@ BENCHMARKS = {
     "report": "pilots report, the adder books; sizes: jobs (24000), milliseconds of a case (2000), jobs to book (5000)",
     "million": "one large task is fed and cut; sizes: files (1000000)",
     "latency": "from submission to the first job; sizes: tasks (7)",
+    "shares": "tasks to work queues and shares; sizes: tasks (20000), work queues (50), leaves (200), running jobs (50000)",
     "split": "the splitter alone, no database; sizes: files (1000000), files of a large task (10000000), files a job (10)",
 }
 WITHOUT_DATABASE = frozenset({"split"})
@@ -67,5 +68,6 @@ MODULES = {
     "report": "reporting",
     "million": "million",
     "latency": "latency",
+    "shares": "sharing",
     "split": "splitting",
 }
