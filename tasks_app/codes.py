@@ -180,6 +180,11 @@ TASK_EXHAUSTED_TOO_LONG: Final = _code(
     "The task is finished with what it has; retry it to go on.",
 )  # fmt: skip
 
+TASK_WITHHELD: Final = _code(
+    "task_withheld", "Withheld from busy storage", "throttle", "nobody",
+    "Wait until a queue near the input has room, or raise the priority of the task.", severity="info",
+)  # fmt: skip
+
 JOB_WAITED_TOO_LONG: Final = _code(
     "job_waited_too_long", "Job was not started in time", "time", "nobody",
     "Nothing needs to be done: its inputs go into a new job, possibly elsewhere.",
