@@ -52,11 +52,11 @@ def is_busy(seen: Occupancy) -> bool:
     return seen.queued > max(max(FLOOR, QUEUED_TO_RUNNING * seen.running) * BUSY_PART, seen.jobs_in_slots)
 
 
-def may_be_filled(seen: Occupancy, empty_since: datetime | None, now: datetime) -> bool:
-    """Whether a queue is to get tasks: it has been empty for half an hour, or is empty and told how many slots it has."""
+def may_be_filled(seen: Occupancy, empty_since: datetime | None, now: datetime, wait: timedelta = EMPTY_FOR) -> bool:
+    """Whether a queue is to get tasks: it has been empty for long enough, or is empty and told how many slots it has."""
     if not is_empty(seen):
         return False
-    return seen.jobs_in_slots > 0 or (empty_since is not None and now - empty_since >= EMPTY_FOR)
+    return seen.jobs_in_slots > 0 or (empty_since is not None and now - empty_since >= wait)
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,6 +346,20 @@ class OutputTemplateAdmin(LargeTableAdmin):
     list_select_related = ["dataset"]
 
 
+@admin.register(models.EmptyQueue)
+class EmptyQueueAdmin(ReadOnlyAdmin):
+    list_display = ["queue", "since"]
+    search_fields = ["queue"]
+    ordering = ["queue"]
+
+
+@admin.register(models.Preassignment)
+class PreassignmentAdmin(ReadOnlyAdmin):
+    list_display = ["task_id", "queue", "resource_type", "since"]
+    search_fields = ["task_id__exact", "queue"]
+    ordering = ["task_id"]
+
+
 @admin.register(models.ProcessLock)
 class ProcessLockAdmin(ReadOnlyAdmin):
     list_display = [

@@ -16,6 +16,7 @@ from typing import Final, Literal
 from django.conf import settings
 from django.core.checks import Error
 
+from brokerage_app import filling
 from tasks_app import limits
 from tasks_app.accounting import jobtimeouts, throttling
 from tasks_app.accounting.jobtimeouts import TIMEOUTS, Do, Labels, Priority, TimeoutRule, TimeoutSettings
@@ -157,6 +158,11 @@ _TASK_ROWS: Final = (
     Timeout(
         "task.paused_jobs", "task", ("paused",), "since it was paused", 10 * MINUTE,
         "activated jobs are held back, jobs before activation are killed with code 51", "S 6.5", "paused_tasks",
+    ),
+    Timeout(
+        "task.empty_queue", "task", ("ready", "running", "scouting", "pending"),
+        "since a queue of production has been empty; at once at queues that are told their number of slots",
+        filling.EMPTY_FOR, "some large tasks go to that queue alone, until it is busy", "B 8.2", "queue_filler",
     ),
     Timeout(
         "task.crowding", "task", ("running",), "each user's jobs are counted so often", 6 * MINUTE,

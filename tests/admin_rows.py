@@ -184,6 +184,8 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     tasks.OutputTemplate: lambda n: tasks.OutputTemplate.objects.create(
         task_id=FIRST + n, dataset=_dataset(n), file_name_template="out._${SN}"
     ),
+    tasks.EmptyQueue: lambda n: tasks.EmptyQueue.objects.create(queue=f"SITE/{n}", since=NOW),
+    tasks.Preassignment: lambda n: tasks.Preassignment.objects.create(task_id=FIRST + n, queue="SITE_A", since=NOW),
     tasks.ProcessLock: lambda n: tasks.ProcessLock.objects.create(vo="test", prod_source_label="user", work_queue_id=n),
     tasks.OutMessage: lambda n: tasks.OutMessage.objects.create(
         topic="jedi.tasks", kind="task_status", task_id=FIRST + n, owner="ada", payload={"status": "<b>"}, position=n

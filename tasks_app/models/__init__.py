@@ -2,6 +2,7 @@ from tasks_app.models.catalogue import CatalogueDataset, CatalogueFile
 from tasks_app.models.command import Command
 from tasks_app.models.dataset import Dataset
 from tasks_app.models.file import File, FileRetry
+from tasks_app.models.filling import EmptyQueue, Preassignment
 from tasks_app.models.history import JobRetryHistory, JobStatusLog, TaskStatusLog
 from tasks_app.models.job import Job, JobArchive, JobFile, JobMetadata, JobOutputReport, JobParams
 from tasks_app.models.lock import ProcessLock
@@ -18,6 +19,7 @@ __all__ = [
     "CatalogueFile",
     "Command",
     "Dataset",
+    "EmptyQueue",
     "ErrorClass",
     "File",
     "FileRetry",
@@ -35,6 +37,7 @@ __all__ = [
     "OutMessage",
     "OutputTemplate",
     "PeriodicTask",
+    "Preassignment",
     "ProcessLock",
     "RetryNote",
     "RetryRule",

@@ -11,7 +11,7 @@ from django.db import connection
 from django.utils import timezone
 
 from brokerage_app import configured
-from brokerage_app.models import GdpConfig, Queue, WorkQueue
+from brokerage_app.models import GdpConfig, HarvesterSlots, Queue, WorkQueue
 from jedisite.agents import REGISTRY
 from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import rebrokerage, user_priorities
@@ -84,7 +84,8 @@ def test_jobs_go_back_to_the_only_site() -> None:
 
 
 @pytest.mark.parametrize(
-    "spared", ["no limit", "running", "paused queue", "no reassignment", "resource queue", "forbidden by the task"]
+    "spared",
+    ["no limit", "running", "paused queue", "no reassignment", "resource queue", "forbidden by the task", "slots"],
 )
 def test_jobs_stay_where_one_limit_is_not_passed(spared: str) -> None:
     made = task_with_jobs(12, **({"disableReassign": True} if spared == "forbidden by the task" else {}))
@@ -99,6 +100,8 @@ def test_jobs_stay_where_one_limit_is_not_passed(spared: str) -> None:
         Queue.objects.update(status="paused")
     elif spared == "no reassignment":
         Queue.objects.update(catchall="disableReassign")
+    elif spared == "slots":
+        HarvesterSlots.objects.create(queue=SITE, slots=100)
     elif spared == "resource queue":
         own = WorkQueue.objects.create(name="ES", type="managed", vo="lab", function="Resource")
         Job.objects.filter(task_id=made).update(work_queue_id=own.id)

@@ -23,6 +23,7 @@ from tasks_app.agents.watchdogs import (
     goals,
     paused_tasks,
     pending,
+    queue_filler,
     restart_contents,
     stale_locks,
     throttle,
@@ -204,6 +205,17 @@ def _growing() -> Case:
     return Case(since, act, lambda: dataset(made).files == 2)
 
 
+def _empty_queue() -> Case:
+    add_dataset("lab.large.in", 150)
+    made = submit(parameters("lab.large", reads("lab.large.in"), nFilesPerJob=1, **PRODUCTION))
+    for run in (refiner.run, feeder.run):
+        wake()
+        run()
+    since = timezone.now()
+    queue_filler.run(now=since)
+    return Case(since, lambda now: queue_filler.run(now=now).items, lambda: task(made).site == "SITE_A")
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "task.quick_retry": _rests,
     "task.pending": lambda: _rests(**PRODUCTION),
@@ -216,6 +228,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "task.throttled_attempts": _throttled,
     "task.throttled_user": _throttled_user,
     "task.paused_jobs": _paused,
+    "task.empty_queue": _empty_queue,
     "dataset.growing": _growing,
     "dataset.forgotten": _forgotten,
     "lock.task": _claimed,

@@ -15,6 +15,7 @@ def register() -> None:
         goals,
         job_timeouts,
         paused_tasks,
+        queue_filler,
         rebrokerage,
         restart_contents,
         site_statistics,
@@ -36,6 +37,7 @@ def register() -> None:
         title="Finishes tasks that have reached their goal",
     )  # fmt: skip
     agents.register("paused_tasks", paused_tasks.run, period_s=60, title="Keeps the jobs of paused tasks quiet")
+    agents.register("queue_filler", queue_filler.run, period_s=600, title="Sends tasks to queues that are empty")
     agents.register("rebrokerage", rebrokerage.run, period_s=600, title="Takes jobs back from queues that hold too many")
     agents.register(
         "user_priorities", user_priorities.run, period_s=timeouts.limit("task.crowding").total_seconds(),
