@@ -311,10 +311,6 @@ LOCAL_QUOTA: Final = _code(
     "local_quota", "No quota left at the storage", "data", "user",
     "Delete datasets of yours there, or ask for a larger quota.",
 )  # fmt: skip
-GPU_QUEUE: Final = _code(
-    "gpu_queue", "Queue with GPUs", "resources", "user",
-    "The queue takes only tasks that ask for a GPU in their architecture.",
-)  # fmt: skip
 CLOSED_THERE: Final = _code(
     "closed_there", "Jobs of the task were closed there", "capacity", "nobody",
     "Jobs waited there too long and were taken back; the queue is looked at again when some hours have passed.",

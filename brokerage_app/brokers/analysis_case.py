@@ -14,6 +14,7 @@ from brokerage_app.locality import Inputs, reach
 from brokerage_app.near import is_virtual, near, without_virtual
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import Counts, Grid, SiteView
+from brokerage_app.software import needs_of_analysis
 from brokerage_app.stabiliser import UserRoom, share_rate, user_room
 from brokerage_app.verdict import Skip
 
@@ -47,6 +48,10 @@ class AnalysisCase(GridCase):
         super().__init__(
             needs, grid, is_single=bool(bound), is_bound=bool(bound or listed), min_free_gb=settings.min_output_gb,
             disk_io_limit=settings.disk_io_limit, analysis=True,
+            platform=needs_of_analysis(
+                needs.trans_home, needs.trans_uses, needs.architecture, container=needs.container,
+                only_tags=needs.container_tags_only,
+            ),
         )  # fmt: skip
         self.settings, self.facts, self.by_data = settings, facts, by_data
         self.bound, self.listed = bound, listed
@@ -106,10 +111,14 @@ class AnalysisCase(GridCase):
     def site_class(self, site: SiteView) -> SiteClass:
         return self.facts.site_classes.get(site.queue, SiteClass.MID)
 
+    def type_at(self, site: SiteView) -> str:
+        """The resource type of the jobs at a queue: that of the pseudo queue, else the task's; "" is not known."""
+        return site.name[len(site.parent) + 1 :] if site.parent else self.needs.resource_type
+
     def of_type(self, site: SiteView) -> Counts:
-        """Jobs of the share and the task's resource type at a queue."""
-        kind = self.needs.resource_type
-        return site.counts(self.share, kind) if kind else self.counts(site)
+        """Jobs of the share and of that resource type at a queue."""
+        kind = self.type_at(site)
+        return self.counts_of_type(site, kind) if kind else self.counts(site)
 
     def room(self, site: SiteView) -> UserRoom:
         """What the user may have waiting at a queue."""

@@ -6,25 +6,42 @@ input can be brought; of these the best by weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from brokerage_app import analysis_weights as weights
 from brokerage_app import codes, userthrottle
 from brokerage_app.analysis_weights import Factors
+from brokerage_app.brokers import production_job
 from brokerage_app.brokers.analysis_case import AUTO, AnalysisCase
 from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
-from brokerage_app.filters import analysis, policy, resources, state
+from brokerage_app.disk import work_dir_for_job_mb
+from brokerage_app.filters import analysis, policy, resources, slots, software, state
 from brokerage_app.filters.capacity import MIN_QUEUE
 from brokerage_app.filters.data import direct_access, storage_up
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.rules import Rule, sift
 from brokerage_app.snapshot import Grid, SiteView
+from brokerage_app.software import resolved_platform
 from brokerage_app.verdict import Choice, Skip, Verdict
 
+UNIFIED_SWITCH: Final = "grandly_unified"
 KINDS: Final = frozenset({"analysis", "unified"})
 HOSPITAL: Final = "_HOSPITAL"
+LABELS: Final[Mapping[str, str]] = MappingProxyType({
+    **production_job.LABELS,
+    codes.NO_DATA_THERE: "input data check", codes.VIRTUAL_STORAGE: "avoid VP", codes.CLOSED_THERE: "-closed",
+    codes.NO_OUTPUT_STORAGE: "-disk", codes.LOCAL_QUOTA: "-local_quota", codes.EXCLUDED: "-excluded",
+    codes.NOT_INCLUDED: "-notincluded", codes.OTHER_CLOUD: "-cloudmismatch", codes.NOT_PREASSIGNED: "-nonpreassigned",
+    codes.HOSPITAL: "-hospital", codes.QUEUE_FULL: "-cap_rt", codes.OVERLOADED: "-overloaded",
+    codes.OVERLOADED_VIRTUAL: "-overloaded_vp", codes.USER_QUEUE_LONG: "-badsite", codes.FAILING_THERE: "-badsite",
+    codes.FILES_NOT_THERE: "-fileunavailable",
+    **dict.fromkeys((codes.INPUT_NOT_READABLE, codes.OUTPUT_NOT_WRITABLE, codes.STORAGE_NOT_RECEIVING,
+                     codes.STORAGE_NOT_SENDING, codes.SOURCE_NOT_SENDING), "-blacklist"),
+})  # fmt: skip
+"""What PanDA's logs of the broker of analysis call each reason."""
 DEFAULT_SETTINGS: Final = AnalysisSettings()
 
 
@@ -36,23 +53,19 @@ def _not_bound(case: AnalysisCase) -> bool:
     return not case.is_single
 
 
+def _reads_and_writes(case: AnalysisCase) -> bool:
+    return case.needs.disk_io_kbps is not None
+
+
+def _knows_intensity(case: AnalysisCase) -> bool:
+    return case.needs.io_intensity is not None and not case.needs.merging
+
+
 def _avoids_virtual(case: AnalysisCase) -> bool:
     needs = case.needs
     if needs.avoid_vp or needs.merging or not case.by_data or case.is_union:
         return True
     return any(data.distributed for data in needs.inputs)
-
-
-def _not_bound_nor_merging(case: AnalysisCase) -> bool:
-    return not case.is_single and not case.needs.merging
-
-
-def _not_merging(case: AnalysisCase) -> bool:
-    return not case.needs.merging
-
-
-def _direct_only(case: AnalysisCase) -> bool:
-    return case.needs.direct_io == DIRECT_ONLY and not case.needs.merging
 
 
 def _several_or_one(case: AnalysisCase) -> bool:
@@ -63,12 +76,43 @@ def _limits_cores(case: AnalysisCase) -> bool:
     return case.needs.max_cores > 0 and not case.is_single
 
 
-def _knows_intensity(case: AnalysisCase) -> bool:
-    return case.needs.io_intensity is not None and not case.needs.merging
+def _not_bound_nor_merging(case: AnalysisCase) -> bool:
+    return not case.is_single and not case.needs.merging
+
+
+def _asks_software(case: AnalysisCase) -> bool:
+    """Work that brings its own software and names neither platform, container nor hardware leaves nothing to ask."""
+    if case.is_single:
+        return False
+    asked = case.platform
+    if asked.kind != "standalone" or asked.fault or asked.container:
+        return True
+    platform = asked.platform
+    return bool(platform.sw_platform or platform.base_platform or platform.asks_hardware)
+
+
+def _asks_memory(case: AnalysisCase) -> bool:
+    return case.needs.memory_mb > 0
+
+
+def _direct_only(case: AnalysisCase) -> bool:
+    return case.needs.direct_io == DIRECT_ONLY and not case.needs.merging
 
 
 def _no_source(case: AnalysisCase) -> bool:
     return case.near.datasets > 0 and not case.has_source
+
+
+def _not_merging(case: AnalysisCase) -> bool:
+    return not case.needs.merging
+
+
+def _is_not_measured(case: AnalysisCase) -> bool:
+    return (case.needs.scouting and not case.is_single) or case.needs.merging or not case.time.is_known
+
+
+def _needs_pilots(case: AnalysisCase) -> bool:
+    return "test" not in case.needs.label
 
 
 def _excludes(case: AnalysisCase) -> bool:
@@ -83,40 +127,52 @@ def _has_cloud(case: AnalysisCase) -> bool:
     return case.needs.cloud not in ("", "any", "WORLD")
 
 
+def _was_taken_back(case: AnalysisCase) -> bool:
+    return bool(case.needs.avoided_sites)
+
+
 def _is_bound(case: AnalysisCase) -> bool:
     return case.is_bound
 
 
-def _needs_pilots(case: AnalysisCase) -> bool:
-    return "test" not in case.needs.label
+def _wants_files(case: AnalysisCase) -> bool:
+    return bool(case.near.whole)
 
 
 DIRECT_ONLY: Final = 2
 
 RULES: Final[tuple[Rule, ...]] = (
-    Rule(analysis.has_data, _by_data),
+    Rule(analysis.has_data, _by_data, title="input there"),
     Rule(analysis.online, title="status"),
+    Rule(policy.has_share, _not_bound),
+    Rule(slots.disks_not_busy, _reads_and_writes),
     Rule(resources.io_intensity, _knows_intensity),
     Rule(analysis.not_virtual, _avoids_virtual),
-    Rule(resources.core_mode, _several_or_one),
+    Rule(resources.core_mode, _several_or_one, title="cores"),
     Rule(resources.max_cores, _limits_cores),
-    Rule(analysis.gpu_asked),
-    Rule(analysis.none_closed, _not_bound_nor_merging),
+    Rule(analysis.fits_gpu_queue, title="queue of GPUs"),
+    Rule(analysis.none_closed, _not_bound_nor_merging, title="closed jobs"),
+    Rule(software.has_software, _asks_software),
+    Rule(slots.enough_memory, _asks_memory, title="memory"),
     Rule(direct_access, _direct_only),
+    Rule(slots.enough_scratch, title="scratch disk"),
     Rule(analysis.output_storage),
     Rule(storage_up),
     Rule(analysis.source, _no_source),
-    Rule(analysis.quota_there),
-    Rule(state.has_pilots, _needs_pilots),
+    Rule(analysis.quota_there, title="quota"),
+    Rule(slots.long_enough, _not_merging, title="walltime"),
+    Rule(slots.not_too_short, _not_merging, title="least walltime"),
+    Rule(slots.long_enough_for_unmeasured, _is_not_measured, title="walltime of unmeasured jobs"),
+    Rule(state.has_pilots, _needs_pilots, title="pilots"),
     Rule(analysis.not_excluded, _excludes),
     Rule(analysis.wanted, _lists),
     Rule(analysis.cloud, _has_cloud),
-    Rule(policy.not_taken_back),
+    Rule(policy.not_taken_back, _was_taken_back),
     Rule(analysis.preassigned, _is_bound),
-    Rule(analysis.files_there),
-    Rule(analysis.queue_not_full, temporary=True),
-    Rule(analysis.user_queue, _not_merging, temporary=True),
-    Rule(analysis.few_bad_jobs, _not_merging, temporary=True),
+    Rule(analysis.files_there, _wants_files),
+    Rule(analysis.queue_not_full, temporary=True, title="queued jobs"),
+    Rule(analysis.user_queue, _not_merging, temporary=True, title="queued jobs of the user"),
+    Rule(analysis.few_bad_jobs, _not_merging, temporary=True, title="failed jobs"),
 )
 """In the order of the documents. Whether a queue is busier than others is asked at the end: it depends on what is left."""
 
@@ -168,31 +224,39 @@ def gate(needs: TaskNeeds, settings: AnalysisSettings, facts: AnalysisFacts) -> 
     )
 
 
+def case_of(
+    needs: TaskNeeds, grid: Grid, settings: AnalysisSettings = DEFAULT_SETTINGS, facts: AnalysisFacts = NO_FACTS
+) -> AnalysisCase:
+    """What the rules are asked with, in the pass that keeps to the input (see `rules.examine`)."""
+    return AnalysisCase(needs, grid, settings, facts)
+
+
 def broker(
     needs: TaskNeeds,
     grid: Grid,
     settings: AnalysisSettings = DEFAULT_SETTINGS,
     facts: AnalysisFacts = NO_FACTS,
     *,
+    first: Sequence[Rule] = (),
     draw: Callable[[], float] | None = None,
 ) -> Verdict:
     """Choose queues for jobs of an analysis task, best first, and say of every other queue why not.
 
     Parents of pseudo queues stand for these and are not named. Where no queue near the input is left for good reasons,
     every queue is asked again without regard to input (if all of it can be fetched), and those answers count.
-    `draw` gives random numbers by which queues of equal weight are ordered; without it they are ordered by name. The order
-    of the queues in the grid never matters.
+    `first` are rules of the caller that are asked before all others. `draw` gives random numbers by which queues of
+    equal weight are ordered; without it they are ordered by name. The order of the queues in the grid never matters.
     """
     stopped = gate(needs, settings, facts)
     if stopped is not None:
         return Verdict(stopped=stopped)
-    case = AnalysisCase(needs, grid, settings, facts)
-    if case.missing is not None:
+    case = case_of(needs, grid, settings, facts)
+    if case.missing is not None and not needs.merging and not needs.prestaging:
         return Verdict(stopped=case.missing)
     sites = sorted((site for site in grid.sites.values() if not site.is_parent), key=lambda site: site.name)
-    left = _ask(case, sites)
+    left = _ask(case, sites, first)
     if _goes_on_without_data(case, left):
-        left = _ask(AnalysisCase(needs, grid, settings, facts, by_data=False), sites)
+        left = _ask(AnalysisCase(needs, grid, settings, facts, by_data=False), sites, first)
     return _select(left, draw)
 
 
@@ -202,15 +266,15 @@ def _goes_on_without_data(case: AnalysisCase, left: _Left) -> bool:
     return not left.survivors or (case.may_move and not left.kept)
 
 
-def _ask(case: AnalysisCase, sites: Sequence[SiteView]) -> _Left:
+def _ask(case: AnalysisCase, sites: Sequence[SiteView], first: Sequence[Rule]) -> _Left:
     out, asked = [], []
     for site in sites:
-        if site.type in KINDS or case.is_preassigned(site):
+        if site.type in KINDS or UNIFIED_SWITCH in site.switches or case.is_preassigned(site):
             asked.append(site)
         else:
             says = "the queue takes {} only"
             out.append(Skip(site.name, codes.OTHER_KIND, says, (site.type,)))
-    found = sift(case, asked, RULES)
+    found = sift(case, asked, (*first, *RULES))
     left = _Left(case, found.kept, found.marked, [*out, *found.out])
     _only_listed(left)
     _no_hospital(left)
@@ -297,7 +361,7 @@ def _running(case: AnalysisCase, site: SiteView) -> int:
         counts.running,
         batch_jobs=site.batch_jobs,
         has_pilots=site.pilots_3h != 0,
-        slots=site.slots_for(case.share, case.needs.resource_type or None),
+        slots=site.slots_for(case.share, case.type_at(site) or None) if site.slots else None,
         cores=case.needs.cores_at(site),
         starting=counts.starting,
     )
@@ -317,4 +381,9 @@ def _choice(case: AnalysisCase, site: SiteView, base: Factors) -> Choice:
     cap = 2 * max(MIN_QUEUE, counts.running)
     if room.full and not case.needs.merging:
         cap = min(cap, counts.queued + max(int(room.left) + 1, 0))
-    return Choice(site.name, weights.product(factors), factors, queued=counts.queued, cap=cap)
+    part = work_dir_for_job_mb(site.work_dir_mb, site.cores, case.cores)
+    return Choice(
+        site.name, weights.product(factors), factors, queued=counts.queued, cap=cap,
+        platform=resolved_platform(case.platform, case.software(site)) if _asks_software(case) else "",
+        work_dir_mb=int(part) if part != site.work_dir_mb else None,
+    )  # fmt: skip

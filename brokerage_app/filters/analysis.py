@@ -6,8 +6,10 @@ from brokerage_app import codes
 from brokerage_app.brokers.analysis_case import AnalysisCase
 from brokerage_app.filters import state
 from brokerage_app.filters.capacity import MIN_QUEUE
+from brokerage_app.filters.refusing import refusal
 from brokerage_app.needs import names
 from brokerage_app.snapshot import OFFLINE, SiteView
+from brokerage_app.software import accepts_on_gpu_queue
 from brokerage_app.verdict import Skip
 
 
@@ -39,11 +41,11 @@ def not_virtual(case: AnalysisCase, site: SiteView) -> Skip | None:
     return Skip(site.name, codes.VIRTUAL_STORAGE, "the storage {} is virtual", (case.storage(site).inputs[0],))
 
 
-def gpu_asked(case: AnalysisCase, site: SiteView) -> Skip | None:
-    """A queue that is for GPUs takes only tasks that say what they need."""
-    if "gpu" not in site.switches or case.needs.architecture:
+def fits_gpu_queue(case: AnalysisCase, site: SiteView) -> Skip | None:
+    """A queue that is for GPUs takes only tasks that name a platform, and that fit what it publishes."""
+    if "gpu" not in site.switches:
         return None
-    return Skip(site.name, codes.GPU_QUEUE, "the queue is for GPUs, the task has no architecture")
+    return refusal(site, accepts_on_gpu_queue(case.platform, case.software(site), case.sources()))
 
 
 def none_closed(case: AnalysisCase, site: SiteView) -> Skip | None:
@@ -154,7 +156,7 @@ def queue_not_full(case: AnalysisCase, site: SiteView) -> Skip | None:
     cap = 2 * max(MIN_QUEUE, counts.running)
     if counts.queued <= cap:
         return None
-    code = codes.QUEUE_FULL_OF_TYPE if case.needs.resource_type else codes.QUEUE_FULL
+    code = codes.QUEUE_FULL_OF_TYPE if case.type_at(site) else codes.QUEUE_FULL
     return Skip(
         site.name, code, "{} jobs are queued, {} may be with {} running", (counts.queued, cap, counts.running)
     )  # fmt: skip

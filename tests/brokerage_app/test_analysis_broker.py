@@ -120,6 +120,10 @@ def test_a_task_whose_input_is_complete_nowhere_waits(data: InputData, code: str
     assert verdict.sentence().endswith(".")
 
 
+SCRATCH: dict[str, Any] = {
+    "atom_mb": 4096.0, "effective_mb": 4096.0, "out_disk": 300, "out_disk_unit": "kB", "work_disk": 500, "work_disk_unit": "MB",
+}  # fmt: skip
+
 RULES: list[tuple[str, TaskNeeds, SiteView, dict[str, Any], str]] = [
     ("all well", needs(), site(), {}, ""),
     ("production queue", needs(), site(type="production"), {}, "other_kind"),
@@ -141,7 +145,37 @@ RULES: list[tuple[str, TaskNeeds, SiteView, dict[str, Any], str]] = [
     ("any cores on 8", needs(cores=0), site(cores=8), {}, ""),
     ("1 core on 8, bound", needs(preassigned_site="A"), site(cores=8), {}, ""),
     ("more cores than wanted", needs(cores=0, max_cores=4), site(cores=8), {}, "too_many_cores"),
-    ("GPU queue", needs(), site(switches={"gpu": ""}), {}, "gpu_queue"),
+    ("GPU queue", needs(), site(switches={"gpu": ""}), {}, "hardware_reserved"),
+    ("no share", needs(processing_type="simul"), site(policy="type=simul:0%"), {}, "zero_share"),
+    ("no share, bound", needs(processing_type="simul", preassigned_site="A"), site(policy="type=simul:0%"), {}, ""),
+    ("busy disks", needs(disk_io_kbps=101.0), site(max_disk_io_kbps=100.0, disk_io_kbps=150.0), {}, "disk_io_busy"),
+    (
+        "busy disks, not to a whole number",
+        needs(disk_io_kbps=801.0, cores=8), site(cores=8, max_disk_io_kbps=100.0, disk_io_kbps=150.0), {}, "disk_io_busy",
+    ),
+    ("memory equal", needs(memory_mb=2000, base_memory_mb=200), site(max_memory_mb=1980), {}, ""),
+    ("memory", needs(memory_mb=2000, base_memory_mb=202), site(max_memory_mb=1980), {}, "low_memory"),
+    ("memory too low", needs(memory_mb=2000), site(min_memory_mb=1801), {}, "high_memory"),
+    (
+        "memory per core", needs(memory_mb=2000, memory_per_core=True, base_memory_mb=500, cores=8),
+        site(cores=8, max_memory_mb=14_849), {}, "low_memory",
+    ),
+    ("scratch equal", needs(**SCRATCH), site(work_dir_mb=5796), {}, ""),
+    ("scratch", needs(**SCRATCH), site(work_dir_mb=5795), {}, "scratch_disk"),
+    ("scratch, read directly", needs(**SCRATCH, direct_io=1), site(work_dir_mb=1700, direct_io=True), {}, ""),
+    ("time", needs(walltime_s=3601), site(max_walltime_s=3600), {}, "short_walltime"),
+    ("time equal", needs(walltime_s=3600), site(max_walltime_s=3600), {}, ""),
+    ("too short", needs(walltime_s=59), site(min_walltime_s=60), {}, "long_walltime"),
+    ("scouts", needs(walltime_s=60, scouting=True), site(max_walltime_s=86_399), {}, "short_for_scouts"),
+    ("scouts, a day", needs(walltime_s=60, scouting=True), site(max_walltime_s=86_400), {}, ""),
+    ("scouts, bound", needs(walltime_s=60, scouting=True, preassigned_site="A"), site(max_walltime_s=3600), {}, ""),
+    ("unknown time", needs(walltime_known=False), site(max_walltime_s=86_399), {}, "short_for_unknown"),
+    ("merge jobs", needs(merging=True, walltime_s=60), site(max_walltime_s=86_399), {}, "short_for_unknown"),
+    ("no release", needs(trans_home="AnalysisTransforms-Athena_21.0.38"), site(), {}, "no_release"),
+    ("any release", needs(trans_home="AnalysisTransforms-Athena_21.0.38"), site(releases=("ANY",)), {}, ""),
+    ("no release, bound", needs(trans_home="AnalysisTransforms-Athena_21.0.38", preassigned_site="A"), site(), {}, ""),
+    ("a part of a queue has its own type", needs(), busy("P/MCORE", Counts(activated=41), parent="P"), {}, ""),
+    ("switch for both kinds", needs(), site(type="production", switches={"grandly_unified": ""}), {}, ""),
     ("direct only", needs(direct_io=2), site(), {}, "no_direct_access"),
     ("direct only, possible", needs(direct_io=2), site(direct_io=True), {}, ""),
     ("no output storage", needs(), site(outputs=()), {}, "no_output_storage"),
@@ -363,6 +397,10 @@ site_views = st.builds(
     ),
     started_per_h=st.floats(0, 50),
     max_io_intensity=st.sampled_from([0.0, 100.0]),
+    max_memory_mb=st.sampled_from([0, 2000, 16_000]),
+    max_walltime_s=st.sampled_from([0, 3600, 86_400]),
+    work_dir_mb=st.sampled_from([0, 1000, 20_000]),
+    releases=st.sampled_from([(), ("ANY",)]),
     batch_jobs=small,
 )
 grids = st.lists(site_views, unique_by=lambda one: one.name, max_size=7).map(lambda sites: grid(*sites))
@@ -436,14 +474,16 @@ def candidates(verdict: Verdict) -> set[str]:
 
 
 EASED = [
-    {"io_intensity": None}, {"excluded_sites": ()}, {"avoided_sites": ()}, {"direct_io": 0}, {"max_cores": 0}, {"cloud": ""},
+    {"memory_mb": 0}, {"walltime_s": 60}, {"out_disk": 0}, {"trans_home": ""}, {"io_intensity": None}, {"excluded_sites": ()}, {"avoided_sites": ()}, {"direct_io": 0}, {"max_cores": 0}, {"cloud": ""},
 ]  # fmt: skip
 
 
 @settings(max_examples=200)
 @given(
     task=st.builds(
-        needs, io_intensity=st.none() | st.floats(0, 500), excluded_sites=st.sampled_from([(), ("S3", "S1")]),
+        needs, memory_mb=st.sampled_from([0, 1900, 4000]), walltime_s=st.sampled_from([60, 4000, 90_000]),
+        out_disk=st.sampled_from([0, 1000]), atom_mb=st.just(900.0), effective_mb=st.just(900.0),
+        trans_home=st.sampled_from(["", "AnalysisTransforms-Athena_21.0.38"]), io_intensity=st.none() | st.floats(0, 500), excluded_sites=st.sampled_from([(), ("S3", "S1")]),
         avoided_sites=st.sampled_from([(), ("S2",)]), direct_io=st.sampled_from([0, 2]),
         max_cores=st.sampled_from([0, 4]), cores=st.sampled_from([0, 1, 8]), cloud=st.sampled_from(["", "DE"]),
     ),
@@ -457,7 +497,7 @@ def test_a_task_that_asks_for_less_loses_no_queue(
 ) -> None:
     """Of tasks without input: what is near it decides for the others, so that one more queue there ends the search.
 
-    For the same reason hospitals, lists with AUTO and the comparison of busy queues with others are left out: each asks
+    A limit from below, on memory or time, refuses who asks for less: there are none here. Hospitals, lists with AUTO and the comparison of busy queues with others are left out: each asks
     what else is left.
     """
     setting = replace(DEFAULT_SETTINGS, overload_min_queued=10_000)
