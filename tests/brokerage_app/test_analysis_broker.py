@@ -473,8 +473,9 @@ def candidates(verdict: Verdict) -> set[str]:
     return set(names(verdict)) | beaten
 
 
-EASED = [
-    {"memory_mb": 0}, {"walltime_s": 60}, {"out_disk": 0}, {"trans_home": ""}, {"io_intensity": None}, {"excluded_sites": ()}, {"avoided_sites": ()}, {"direct_io": 0}, {"max_cores": 0}, {"cloud": ""},
+EASED: list[dict[str, Any]] = [
+    {"memory_mb": 0}, {"walltime_s": 60}, {"out_disk": 0}, {"trans_home": ""}, {"io_intensity": None}, {"excluded_sites": ()},
+    {"avoided_sites": ()}, {"direct_io": 0}, {"max_cores": 0}, {"cloud": ""},
 ]  # fmt: skip
 
 
@@ -483,7 +484,8 @@ EASED = [
     task=st.builds(
         needs, memory_mb=st.sampled_from([0, 1900, 4000]), walltime_s=st.sampled_from([60, 4000, 90_000]),
         out_disk=st.sampled_from([0, 1000]), atom_mb=st.just(900.0), effective_mb=st.just(900.0),
-        trans_home=st.sampled_from(["", "AnalysisTransforms-Athena_21.0.38"]), io_intensity=st.none() | st.floats(0, 500), excluded_sites=st.sampled_from([(), ("S3", "S1")]),
+        trans_home=st.sampled_from(["", "AnalysisTransforms-Athena_21.0.38"]), io_intensity=st.none() | st.floats(0, 500),
+        excluded_sites=st.sampled_from([(), ("S3", "S1")]),
         avoided_sites=st.sampled_from([(), ("S2",)]), direct_io=st.sampled_from([0, 2]),
         max_cores=st.sampled_from([0, 4]), cores=st.sampled_from([0, 1, 8]), cloud=st.sampled_from(["", "DE"]),
     ),
@@ -497,8 +499,8 @@ def test_a_task_that_asks_for_less_loses_no_queue(
 ) -> None:
     """Of tasks without input: what is near it decides for the others, so that one more queue there ends the search.
 
-    A limit from below, on memory or time, refuses who asks for less: there are none here. Hospitals, lists with AUTO and the comparison of busy queues with others are left out: each asks
-    what else is left.
+    A limit from below, on memory or time, refuses who asks for less: there are none here. Hospitals, lists with AUTO and
+    the comparison of busy queues with others are left out: each asks what else is left.
     """
     setting = replace(DEFAULT_SETTINGS, overload_min_queued=10_000)
     before = broker(task, some, setting, facts)
