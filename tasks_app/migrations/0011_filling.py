@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tasks_app', '0009_starts_by_time'),
+        ('tasks_app', '0010_dispatch_by_shares'),
     ]
 
     operations = [
