@@ -16,11 +16,16 @@ NUCLEUS: Final = "nucleus:"
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A dataset of outputs or logs. `token`: the storage that it wants, a name or a type of endpoints; "" is any."""
+    """A dataset of outputs or logs. `token`: the storage that its task asked for, by name or type; "" is any."""
 
     id: int
     name: str = ""
     token: str = ""
+
+    @classmethod
+    def of(cls, id: int, name: str, token: str | None, destination: str | None) -> Output:
+        """From the columns of a dataset. One that has a place at a nucleus has what was asked for behind that place."""
+        return cls(id, name, asked_token(token, destination))
 
     @property
     def wants(self) -> str:
@@ -31,10 +36,22 @@ class Output:
     def is_distributed(self) -> bool:
         return self.token.startswith(DISTRIBUTED)
 
-    @property
-    def plain_token(self) -> str:
-        """The token as it was before a nucleus was chosen."""
-        return self.token.partition("/")[2] if self.token.startswith(DESTINATION) else self.token
+
+def is_gathered(destination: str | None) -> bool:
+    """Whether a dataset's destination is a nucleus, and not an endpoint that the task named, or nothing."""
+    return bool(destination) and str(destination).startswith(NUCLEUS)
+
+
+def asked_token(token: str | None, destination: str | None) -> str:
+    """The storage token as it was before a nucleus was chosen."""
+    return (token or "").partition("/")[2] if is_gathered(destination) else token or ""
+
+
+def endpoint_of(destination: str | None, token: str | None) -> str:
+    """The endpoint to which files of a dataset go; "" when it has no destination."""
+    if not is_gathered(destination):
+        return destination or ""
+    return (token or "").partition("/")[0].removeprefix(DESTINATION)
 
 
 @dataclass(frozen=True, slots=True)

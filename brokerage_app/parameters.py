@@ -86,6 +86,7 @@ JEDI, PANDA = "jedi", "pandaserver"
 # Each component belongs to one application.
 _nucleus = partial(Parameter, JEDI, "taskbrokerage")
 _broker = partial(Parameter, JEDI, "jobbroker")
+_choice = partial(Parameter, JEDI, "brokerage")
 _core = partial(Parameter, JEDI, "core")
 _analysis = partial(Parameter, JEDI, "anal_jobbroker")
 _caps = partial(Parameter, PANDA, "prio_mgr")
@@ -125,6 +126,11 @@ _TASK_BROKERAGE = (
     _nucleus("NQUEUED_NUC_CAP", INT, 2000, "files", "most files that may be on their way to a nucleus"),
     _nucleus("LEGACY_RW", BOOL, False, "",
         "remaining work below 50 HS06 s counts as 1 in the weight of a nucleus, as in today's system, and not as 50"),
+)  # fmt: skip
+
+_CHOICE_OF_BROKERS = (
+    _choice("TASK_BROKER", STR, None, "", "production: tasks of this label get a nucleus before jobs are made; none: they do not",
+        ("label",), default_words="production for managed and test of atlas, none for others"),
 )  # fmt: skip
 
 _JOB_BROKERAGE = (
@@ -342,7 +348,8 @@ _RETRIES = (
 )  # fmt: skip
 
 PARAMETERS: Final[tuple[Parameter, ...]] = (
-    *_TASK_BROKERAGE, *_JOB_BROKERAGE, *_ANALYSIS_BROKERAGE, *_THROTTLERS, *_WATCHDOGS, *_GENERATION, *_SCOUTS, *_RETRIES,
+    *_TASK_BROKERAGE, *_CHOICE_OF_BROKERS,
+    *_JOB_BROKERAGE, *_ANALYSIS_BROKERAGE, *_THROTTLERS, *_WATCHDOGS, *_GENERATION, *_SCOUTS, *_RETRIES,
 )  # fmt: skip
 """All parameters, in the order in which they are shown."""
 

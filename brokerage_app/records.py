@@ -52,6 +52,7 @@ class Decided:
     kind     `job` for queues, `task` for nuclei, `merge` for merge jobs
     broker   name of the broker
     facts    what the broker knew besides needs and grid, as JSON
+    sentence what people read, when it is not the verdict's own
     """
 
     task_id: int
@@ -61,6 +62,7 @@ class Decided:
     broker: str = "generic"
     facts: Any = None
     snapshots: Snapshots | None = field(default=None, compare=False)
+    sentence: str = ""
 
 
 def keep(decided: Decided) -> int:
@@ -115,7 +117,7 @@ def _values(decided: Decided) -> dict[str, Any]:
         "skipped": [[s.site, s.code, s.detail, list(s.values)] for s in verdict.skipped],
         "reasons": verdict.compact(),
         "stopped": [stopped.code, stopped.detail] if stopped is not None else None,
-        "sentence": verdict.sentence(),
+        "sentence": decided.sentence or verdict.sentence(),
         "needs": as_json(needs) if needs is not None else None,
         "facts": decided.facts,
         "snapshot_id": decided.snapshots.id if decided.snapshots is not None else None,

@@ -32,6 +32,7 @@ HOST = socket.gethostname()[:128]
 NEXT_AGENT: dict[str, tuple[str, ...]] = {
     TaskStatus.REGISTERED: ("refiner",),
     TaskStatus.DEFINED: ("feeder",),
+    TaskStatus.ASSIGNING: ("task_broker",),
     TaskStatus.TOPREPROCESS: ("job_generator",),
     TaskStatus.READY: ("job_generator", "post_processor"),
     TaskStatus.RUNNING: ("job_generator",),
@@ -106,10 +107,8 @@ def move_task(
     if remember:
         # Pending over pending keeps the state from before the first.
         changed["old_status"] = task.old_status if task.status == to and task.old_status else task.status
-    if to == TaskStatus.PENDING:
-        changed.setdefault("frozen_time", task.frozen_time or now)
-    elif to not in (TaskStatus.ASSIGNING,):
-        changed.setdefault("frozen_time", None)
+    stuck = to in (TaskStatus.PENDING, TaskStatus.ASSIGNING)
+    changed.setdefault("frozen_time", (task.frozen_time or now) if stuck else None)
     for name, value in changed.items():
         setattr(task, name, value)
     task.save(update_fields=list(changed))

@@ -122,6 +122,10 @@ _TASK_ROWS: Final = (
         "returns to what it did before", "B 8.5", "pending",
     ),
     Timeout(
+        "task.assigning", "task", ("assigning",), "no nucleus can have it", 30 * MINUTE,
+        "a nucleus is looked for again", "B 4.1", "task_broker",
+    ),
+    Timeout(
         "task.pending_analysis", "task", ("pending",), "user and panda", 20 * MINUTE,
         "returns to what it did before", "B 8.5", "pending",
     ),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from brokerage_app import codes
+from brokerage_app.configuration import Configuration
 from brokerage_app.filters import nucleus as rules
 from brokerage_app.gathering import DESTINATION, NO_WORK, NUCLEUS, Gathering, Output, RemainingWork
 from brokerage_app.needs import TaskNeeds
@@ -36,6 +37,8 @@ JobCheck = Callable[[Sequence[SiteView]], Verdict]
 TAPE_WEIGHT: Final = 0.001
 DEFAULT_SETTINGS: Final = TaskBrokerSettings()
 WORLD: Final = "WORLD"
+PRODUCTION: Final = "production"
+BROKERED: Final = frozenset({("atlas", "managed"), ("atlas", "test")})
 
 
 def _asks_for_backlog(case: NucleusCase) -> bool:
@@ -78,8 +81,8 @@ class Destination:
 
     @property
     def token(self) -> str:
-        plain = self.output.plain_token
-        return f"{DESTINATION}{self.endpoint}/{plain}" if plain else f"{DESTINATION}{self.endpoint}"
+        asked = self.output.token
+        return f"{DESTINATION}{self.endpoint}/{asked}" if asked else f"{DESTINATION}{self.endpoint}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,12 @@ class Decision:
         skipped = f"; skipped: {reasons}" if reasons else ""
         how = "drawn" if chosen > 1 else "chosen"
         return f"{self.drawn.nucleus} was {how}{of}{chance}{skipped}.{note}"
+
+
+def is_responsible(configuration: Configuration, vo: str, label: str) -> bool:
+    """Whether tasks of this kind get a nucleus: the parameter TASK_BROKER_{label} says it, else those of ATLAS do."""
+    asked = configuration.get("brokerage", "TASK_BROKER", label, vo=vo)
+    return asked == PRODUCTION if asked is not None else (vo, label) in BROKERED
 
 
 def needs_nucleus(cloud: str | None, nucleus: str | None, destinations: Iterable[str | None]) -> bool:

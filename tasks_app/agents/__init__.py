@@ -18,6 +18,7 @@ def register() -> None:
         periodic,
         post_processor,
         refiner,
+        task_broker,
         watchdogs,
     )
     from tasks_app.agents.watchdogs import (
@@ -42,6 +43,7 @@ def register() -> None:
         partitions.MONTHLY.append(partitions.Monthly(table, months))
     agents.register("refiner", refiner.run, period_s=5, title="Turns submitted parameters into a task with datasets")
     agents.register("feeder", feeder.run, period_s=5, title="Finds the files of the inputs")
+    agents.register("task_broker", task_broker.run, period_s=5, title="Chooses where the outputs of tasks are gathered")
     agents.register("job_generator", job_generator.run, period_s=2, title="Cuts input into jobs for the sites")
     agents.register("merger", merger.run, period_s=3, title="Makes the jobs that merge what other jobs have written")
     agents.register("adder", adder.run, period_s=1, title="Books the outcomes of jobs on files and datasets")

@@ -26,6 +26,7 @@ from tasks_app.contents.feed import (
 from tasks_app.contents.wishes import Feeding
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.nuclei import waits_for_nucleus
 from tasks_app.refining.attributes import Attributes
 from tasks_app.states import DatasetStatus, TaskStatus
 
@@ -114,7 +115,8 @@ def _conclude(task: Feeding) -> bool:
     growing = [d for d in masters if d.state == "mutable"]
     if any(d.files_to_be_used > d.files_used for d in masters) or (known and not growing):
         reason = f"{known} input files are known"
-        moves.move_task(task.id, TaskStatus.READY, by=ME, reason=reason, fence=task.fence, error_dialog=None)
+        to = TaskStatus.ASSIGNING if waits_for_nucleus(Task.objects.get(pk=task.id)) else TaskStatus.READY
+        moves.move_task(task.id, to, by=ME, reason=reason, fence=task.fence, error_dialog=None)
         return True
     if growing:
         moves.release_task(task.id, task.fence, note=_what_is_awaited(growing))

@@ -10,15 +10,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from tasks_app import moves
+from tasks_app import moves, nuclei
 from tasks_app.accounting.endings import end_jobs
 from tasks_app.accounting.killcodes import Kill
 from tasks_app.commands import files
 from tasks_app.commands.jobs import shift
 from tasks_app.commands.limits import RetryLimits
 from tasks_app.commands.parameters import ATTEMPTS_ADDED, HARD, NO_KILL, TARGETS
-from tasks_app.models import Dataset, Task
-from tasks_app.models.dataset import OUTPUT_TYPES
+from tasks_app.models import Task
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.states import TASK_MOVES, TaskStatus
 
@@ -145,17 +144,28 @@ def complete_reassign(task: Task, order: Order, fence: int) -> str:
     if "cloud" in columns:
         columns["nucleus"] = None  # chosen anew in the cloud
     if "nucleus" in columns:
-        Dataset.objects.filter(task=task, type__in=OUTPUT_TYPES).update(destination=None)
+        nuclei.forget_places(task.id)
     old = task.old_status or TaskStatus.READY
-    columns |= {"old_status": None, "error_dialog": None}
-    if order.given("back"):
-        moves.move_task(task.id, old, by=order.by, reason=f"back, reassigned to {place}", fence=fence, **columns)
-        return place
-    if task.status != TaskStatus.REASSIGNING:
+    more: dict[str, Any] = {"old_status": None, "error_dialog": None}
+    if not order.given("back") and task.status != TaskStatus.REASSIGNING:
         task = moves.move_task(
             task.id, TaskStatus.REASSIGNING, by=order.by, reason=f"reassigned to {place}", fence=fence
         )
-    # There is a site for every task that gets jobs; only what had none goes on from where it was.
-    to = old if old in (TaskStatus.DEFINED, TaskStatus.SCOUTING, TaskStatus.RUNNING) else TaskStatus.READY
-    moves.move_task(task.id, to, by=order.by, reason="goes on", fence=task.fence, **columns)
+        fence = task.fence
+    for name, value in columns.items():
+        setattr(task, name, value)
+    to, reason = _next_of(old), "goes on"
+    if order.given("back"):
+        to, reason = old, f"back, reassigned to {place}"
+    if to in _AFTER_ASSIGNING and nuclei.waits_for_nucleus(task):
+        to, more["old_status"] = TaskStatus.ASSIGNING, to
+    moves.move_task(task.id, to, by=order.by, reason=reason, fence=fence, **(columns | more))
     return place
+
+
+_AFTER_ASSIGNING = (TaskStatus.ASSIGNING, TaskStatus.READY, *nuclei.AT_WORK)
+
+
+def _next_of(old: str) -> str:
+    """What a reassigned task does next: what had no jobs yet, or works, goes on from where it was."""
+    return old if old in (TaskStatus.DEFINED, *nuclei.AT_WORK) else TaskStatus.READY

@@ -51,6 +51,7 @@ JOB_COLUMNS = (
     "vo",
     "computingsite",
     "cloud",
+    "nucleus",
     "destinationdblock",
     "reqid",
     "jobsetid",
@@ -139,6 +140,8 @@ class TaskFacts:
     resource_types: tuple[ResourceType, ...] = DEFAULT_TABLE
     push: bool = False
     """Whether each change of a job is told (PC of the split rule)."""
+    nucleus: str | None = None
+    """Where outputs are gathered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +234,7 @@ class Builder:
             task.vo,
             site.name,
             None,
+            task.nucleus,
             destination,
             task.req_id,
             task.req_id,

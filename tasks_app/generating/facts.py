@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from brokerage_app.gathering import endpoint_of
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import SiteView
 from tasks_app.accounting import scouts
@@ -92,7 +93,7 @@ class TaskWork:
         return [
             OutputStream(
                 row.id, row.dataset_id, row.dataset.name, row.dataset.type, row.stream_name or "",
-                scope_of(row.dataset.name), row.dataset.destination or "LOCAL_SE",
+                scope_of(row.dataset.name), endpoint_of(row.dataset.destination, row.dataset.storage_token) or "LOCAL_SE",
                 NameTemplate(row.file_name_template, task_id=self.task.id, jobset_id=self.task.req_id),
             )
             for row in self.outputs
@@ -189,5 +190,5 @@ def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
         transfer_type=str(raw.get("transferType") or "direct"),
         cpu_limit_s_per_mb=_walltime_per_mb(task), name_fields=rule.name_fields, names_of_files=rule.flag("UF"),
         resource_types=resource_table(),
-        push=rule.flag("PC"),
+        push=rule.flag("PC"), nucleus=task.nucleus,
     )  # fmt: skip

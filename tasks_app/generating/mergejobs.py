@@ -15,6 +15,7 @@ from django.db import transaction
 
 from brokerage_app import codes
 from brokerage_app.brokers import generic
+from brokerage_app.gathering import endpoint_of
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip
@@ -183,7 +184,7 @@ def _row_of(dataset: Dataset) -> DatasetRow:
 def _stream(row: OutputTemplate, task: Task) -> OutputStream:
     return OutputStream(
         row.id, row.dataset_id, row.dataset.name, row.dataset.type, row.stream_name or "", scope_of(row.dataset.name),
-        row.dataset.destination or "LOCAL_SE",
+        endpoint_of(row.dataset.destination, row.dataset.storage_token) or "LOCAL_SE",
         NameTemplate(row.file_name_template, task_id=task.id, jobset_id=task.req_id),
     )  # fmt: skip
 

@@ -16,13 +16,14 @@ from brokerage_app.brokers.production_task import (
     RULES,
     Decision,
     broker,
+    is_responsible,
     needs_nucleus,
     pick,
     weigh,
 )
 from brokerage_app.configuration import DEFAULTS
 from brokerage_app.filters.nucleus import LABELS
-from brokerage_app.gathering import NO_WORK, Gathering, Output, RemainingWork, group_of, remaining_hs06s
+from brokerage_app.gathering import NO_WORK, Gathering, Output, RemainingWork, endpoint_of, group_of, remaining_hs06s
 from brokerage_app.needs import InputData, Replica, TaskNeeds
 from brokerage_app.nucleus_case import NucleusCase, TaskBrokerSettings, settings_of, storage_for
 from brokerage_app.rules import examine
@@ -366,16 +367,41 @@ def test_storage_that_a_token_asks_for(wants: str, found: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("token", "new"),
+    ("token", "old", "new"),
     [
-        ("", "dst:A_DATADISK"),
-        ("ATLASDATADISK", "dst:A_DATADISK/ATLASDATADISK"),
-        ("dst:OLD_DATADISK/ATLASDATADISK", "dst:A_DATADISK/ATLASDATADISK"),
+        ("", None, "dst:A_DATADISK"),
+        (None, None, "dst:A_DATADISK"),
+        ("ATLASDATADISK", None, "dst:A_DATADISK/ATLASDATADISK"),
+        ("dst:A_", None, "dst:A_DATADISK/dst:A_"),
+        ("dst:OLD_DISK/ATLASDATADISK", "nucleus:OLD", "dst:A_DATADISK/ATLASDATADISK"),
+        ("dst:OLD_DISK", "nucleus:OLD", "dst:A_DATADISK"),
     ],
 )
-def test_the_token_of_an_output_names_the_storage_before_what_was_asked_for(token: str, new: str) -> None:
-    drawn = decide(gathering=Gathering((Output(1, "out", token),))).drawn
+def test_the_token_of_an_output_names_the_storage_before_what_was_asked_for(
+    token: str | None, old: str | None, new: str
+) -> None:
+    output = Output.of(1, "out", token, old)
+    drawn = decide(gathering=Gathering((output,))).drawn
     assert drawn is not None and [d.token for d in drawn.destinations] == [new]
+    found = drawn.destinations[0]
+    assert endpoint_of(found.destination, found.token) == "A_DATADISK"
+    assert Output.of(1, "out", found.token, found.destination) == output
+
+
+def test_a_dataset_with_an_endpoint_of_its_own_keeps_it() -> None:
+    assert endpoint_of("LAB_DISK", "dst:OTHER/TOKEN") == "LAB_DISK" and endpoint_of(None, "dst:OTHER") == ""
+
+
+@pytest.mark.parametrize(
+    ("vo", "label", "expected"),
+    [("atlas", "managed", True), ("atlas", "test", False), ("atlas", "user", False), ("lab", "managed", True)],
+)
+def test_who_gets_a_nucleus_is_configured(vo: str, label: str, expected: bool) -> None:
+    changed = DEFAULTS.with_value("brokerage", "TASK_BROKER_test", "none", vo="atlas").with_value(
+        "brokerage", "TASK_BROKER_managed", "production", vo="lab"
+    )
+    assert is_responsible(changed, vo, label) is expected
+    assert is_responsible(DEFAULTS, "atlas", "test") and not is_responsible(DEFAULTS, "lab", "managed")
 
 
 def test_outputs_that_stay_where_they_are_made_are_not_gathered() -> None:

@@ -1,0 +1,111 @@
+"""The task broker: gives tasks of production the nucleus at which their outputs are gathered."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.utils import timezone
+
+from brokerage_app import records
+from brokerage_app.brokers import generic, production_task
+from brokerage_app.brokers.production_task import Decision, JobCheck
+from brokerage_app.configured import configuration
+from brokerage_app.gathering import RemainingWork
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.nucleus_case import settings_of
+from brokerage_app.snapshot import Grid, SiteView
+from brokerage_app.verdict import Verdict
+from jedisite.agents import Pass, owner
+from tasks_app import moves, nuclei, timeouts
+from tasks_app.models import Task
+from tasks_app.nuclei import Asked
+from tasks_app.states import TaskStatus
+from tasks_app.statistics import current_grid
+
+ME = "task_broker"
+LIMIT = 50
+COUNTS_AGE_S = 60.0
+"""Job counts may be so old: they decide where jobs run now, and only whether some could at the nucleus at all."""
+
+Draw = Callable[[], float]
+"""A number from 0 up to 1, by chance."""
+
+
+def run(limit: int = LIMIT, now: datetime | None = None, draw: Draw = random.random) -> Pass:
+    """Look for a nucleus for tasks that wait for one, the most urgent first. One that finds none says why, and waits."""
+    claimed = moves.claim_tasks(owner(), [TaskStatus.ASSIGNING], limit)
+    if not claimed:
+        return Pass()
+    now = now or timezone.now()
+    this = Round(current_grid(now, COUNTS_AGE_S), now, draw)
+    moves.for_each(claimed, this.turn, by=ME)
+    return Pass(this.assigned, f"{this.assigned} of {len(claimed)} tasks got a nucleus", more=len(claimed) == limit)
+
+
+@dataclass(slots=True)
+class Round:
+    """One pass: a snapshot of the grid, and by VO and label the work that nuclei have, with what the pass itself assigns."""
+
+    grid: Grid
+    now: datetime
+    draw: Draw
+    assigned: int = 0
+    work: dict[tuple[str, str], RemainingWork] = field(default_factory=dict)
+    snapshots: records.Snapshots = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.snapshots = records.Snapshots(self.grid)
+
+    def turn(self, task_id: int, fence: int) -> bool:
+        """Decide for one claimed task. Returns whether it got a nucleus."""
+        asked = nuclei.asked_of(Task.objects.select_related("work_queue").get(pk=task_id), self.now)
+        work, draw = self._work(asked), self.draw()
+        vo, share = asked.task.vo or "", asked.task.gshare or ""
+        settings = settings_of(configuration(), vo=vo, share=share)
+        decision = production_task.broker(
+            asked.needs, self.grid, asked.gathering, settings, job_check=_job_check(asked.needs, self.grid), draw=draw, work=work,
+        )  # fmt: skip
+        self._keep(asked, decision, draw)
+        if decision.drawn is None:
+            note = decision.sentence()
+            moves.release_task(task_id, fence, wait=timeouts.limit("task.assigning"), note=note)
+            return False
+        nuclei.assign(asked, fence, decision, by=ME)
+        self._add(asked, decision.drawn.nucleus)
+        self.assigned += 1
+        return True
+
+    def _kind(self, asked: Asked) -> tuple[str, str]:
+        return asked.task.vo or "", asked.task.prod_source_label or ""
+
+    def _work(self, asked: Asked) -> RemainingWork:
+        kind = self._kind(asked)
+        if kind not in self.work:
+            self.work[kind] = nuclei.remaining_work(*kind)
+        return self.work[kind]
+
+    def _add(self, asked: Asked, nucleus: str) -> None:
+        """The tasks that follow in this pass see what this one brings to its nucleus."""
+        kind, needs = self._kind(asked), asked.needs
+        self.work[kind] = self.work[kind].plus(nucleus, asked.gathering.group, needs.priority, asked.hs06s)
+
+    def _keep(self, asked: Asked, decision: Decision, draw: float) -> None:
+        records.keep(
+            records.Decided(
+                asked.task.id, decision.verdict, asked.needs, kind="task", broker="production_task",
+                facts=nuclei.facts_of(asked, decision, self._work(asked), draw), snapshots=self.snapshots,
+                sentence=decision.sentence(),
+            )
+        )  # fmt: skip
+
+
+def _job_check(needs: TaskNeeds, grid: Grid) -> JobCheck:
+    """Asks the job broker where jobs of the task could run, whatever its nucleus."""
+
+    def check(queues: Sequence[SiteView]) -> Verdict:
+        return generic.broker(needs, queues, generic.RULES)
+
+    return check

@@ -1,0 +1,274 @@
+"""Whole tasks whose outputs are gathered at a nucleus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from brokerage_app import configured
+from brokerage_app.models import GdpConfig, Queue, QueueEndpoint, Site, StorageEndpoint, VerdictRecord, WorkQueue
+from tasks_app import nuclei
+from tasks_app.agents import feeder, refiner, task_broker
+from tasks_app.models import Dataset, JobFile, Task
+from tests.flow.driving import (
+    add_dataset,
+    add_queue,
+    agents_turn,
+    dataset,
+    jobs,
+    parameters,
+    reads,
+    settle,
+    status,
+    submit,
+    task,
+    wake,
+)
+from tests.flow.pilot import Pilot, drive
+from tests.flow.test_commands import command
+
+pytestmark = pytest.mark.usefixtures("books", "grid")
+TB = 1024.0
+
+
+def configure(key: str, value: str, type: str, component: str = "taskbrokerage", vo: str | None = None) -> None:
+    GdpConfig.objects.create(app="jedi", component=component, key=key, value=value, type=type, vo=vo)
+    configured.forget()
+
+
+def add_nucleus(name: str, *, role: str = "nucleus", free_tb: float = 500, **more: Any) -> None:
+    Site.objects.create(name=name, role=role)
+    queue = add_queue(f"{name}_Q", site_name=name, capability="", **more)
+    disk = StorageEndpoint.objects.create(
+        name=f"{name}_DATADISK", site_name=name, space_total_gb=2000 * TB, space_free_gb=free_tb * TB
+    )
+    QueueEndpoint.objects.create(queue=queue, endpoint=disk, order_read=1, order_write=1)
+
+
+@pytest.fixture
+def grid(books: None) -> Any:
+    """Two nuclei and a satellite, and tasks of the label managed that get a nucleus."""
+    configured.forget()
+    configure("TASK_BROKER_managed", "production", "str", "brokerage", "lab")
+    Queue.objects.all().delete()
+    for name in ("CERN", "BNL"):
+        add_nucleus(name)
+    add_nucleus("SMALL", role="satellite")
+    yield
+    configured.forget()
+
+
+def managed(name: str = "lab.t", **more: Any) -> dict[str, Any]:
+    return parameters(name, reads("lab.in"), prodSourceLabel="managed", nFilesPerJob=2, cpuTime=10, **more)
+
+
+def fed(files: int = 4, **more: Any) -> int:
+    """A task that waits for its nucleus."""
+    if not Dataset.objects.filter(name="lab.in").exists():
+        add_dataset("lab.in", files, events=100)
+    made = submit(managed(**more))
+    refiner.run()
+    feeder.run()
+    return made
+
+
+def choose(draw: float = 0.0) -> None:
+    wake()
+    task_broker.run(draw=lambda: draw)
+
+
+def places(task_id: int) -> set[tuple[str | None, str | None]]:
+    return set(
+        Dataset.objects.filter(task_id=task_id, type__in=("output", "log")).values_list("destination", "storage_token")
+    )
+
+
+def test_a_task_of_production_gets_a_nucleus_and_its_outputs_go_there_from_wherever_jobs_run() -> None:
+    made = fed()
+    assert status(made) == "assigning" and task(made).frozen_time is not None
+    choose()
+    row = task(made)
+    assert (row.status, row.nucleus, row.frozen_time, row.error_dialog) == ("ready", "BNL", None, None)
+    assert places(made) == {("nucleus:BNL", "dst:BNL_DATADISK")}
+    agents_turn()
+    assert {job.nucleus for job in jobs(made)} == {"BNL"}
+    assert len({job.site for job in jobs(made)}) > 1
+    assert set(JobFile.objects.exclude(type="input").values_list("destination_se", flat=True)) == {"BNL_DATADISK"}
+    for name in ("CERN_Q", "BNL_Q", "SMALL_Q"):
+        drive(Pilot(name))
+    settle()
+    assert status(made) == "done"
+
+
+@pytest.mark.parametrize(("draw", "nucleus"), [(0.0, "BNL"), (0.49, "BNL"), (0.51, "CERN"), (0.99, "CERN")])
+def test_chance_decides_between_nuclei_of_the_same_weight(draw: float, nucleus: str) -> None:
+    made = fed()
+    choose(draw)
+    assert task(made).nucleus == nucleus
+
+
+def test_the_decision_is_kept_with_all_nuclei_and_their_weights() -> None:
+    made = fed()
+    choose(0.7)
+    kept = VerdictRecord.objects.get(task_id=made, kind="task")
+    assert kept.sentence == "CERN was drawn of 2 nuclei with a chance of 50%."
+    assert [choice[0] for choice in kept.chosen] == ["BNL", "CERN"]
+    assert kept.facts["draw"] == 0.7 and kept.facts["drawn"] == "CERN"
+
+
+def test_a_task_without_a_nucleus_says_why_and_is_looked_at_again_after_half_an_hour() -> None:
+    StorageEndpoint.objects.update(space_free_gb=1 * TB)
+    made = fed()
+    assert task_broker.run().items == 0
+    row = task(made)
+    assert row.status == "assigning"
+    assert row.error_dialog == "All 2 nuclei were skipped: 2 nucleus space."
+    assert timedelta(minutes=29) < row.next_check - timezone.now() <= timedelta(minutes=30)
+    assert task_broker.run().note == ""
+    StorageEndpoint.objects.update(space_free_gb=500 * TB)
+    choose()
+    assert (status(made), task(made).error_dialog) == ("ready", None)
+
+
+def test_the_threshold_of_space_is_that_of_the_tasks_share() -> None:
+    StorageEndpoint.objects.update(space_free_gb=50 * TB)
+    configure("DISK_THRESHOLD_MC", "20", "float")
+    made = fed(gshare="MC")
+    Task.objects.filter(pk=made).update(gshare="MC")
+    choose()
+    assert status(made) == "ready"
+
+
+def test_work_that_a_pass_assigns_counts_for_the_next_task() -> None:
+    first, second = fed(name="lab.one"), fed(name="lab.two")
+    choose()
+    assert {task(first).nucleus, task(second).nucleus} == {"BNL", "CERN"}
+
+
+def test_remaining_work_is_that_of_unfinished_tasks_by_nucleus_group_and_priority(
+    make_task: Callable[..., Task], make_dataset: Callable[..., Dataset]
+) -> None:
+    resource = WorkQueue.objects.create(name="gpu", type="managed", vo="lab", function="Resource")
+    usual = {"vo": "lab", "prod_source_label": "managed", "nucleus": "CERN", "gshare": "MC", "current_priority": 500}
+
+    def one(events: int = 1000, used: int = 0, **more: Any) -> None:
+        row = make_task(**{**usual, **more})
+        make_dataset(
+            row,
+            files=10,
+            files_to_be_used=10,
+            files_used=5,
+            files_finished=used // 100,
+            events=events,
+            events_used=used,
+        )
+
+    one(used=400, cpu_time=10)
+    one(cpu_time=5000, cpu_time_unit="mHS06sPerEvent")
+    one(current_priority=700)
+    one(work_queue=resource, cpu_time=1)
+    one(gshare=None, cpu_time=2, nucleus="BNL", current_priority=None, task_priority=3, status="pending")
+    one(used=1000, cpu_time=10)
+    for skipped in ({"status": "done"}, {"vo": "other"}, {"prod_source_label": "test"}, {"nucleus": None}):
+        one(cpu_time=9, **skipped)
+    found = nuclei.remaining_work("lab", "managed")
+    assert dict(found.portions) == {
+        "BNL": (("queue ", 3, 2000.0),),
+        "CERN": (("queue gpu", 500, 1000.0), ("share MC", 500, 11000.0), ("share MC", 700, 300000.0)),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM jedi_datasets")
+        cursor.execute("DELETE FROM jedi_tasks")
+
+
+def test_a_nucleus_that_the_task_names_is_taken_as_it_is() -> None:
+    StorageEndpoint.objects.update(space_free_gb=0)
+    made = fed(nucleus="CERN")
+    assert status(made) == "assigning"
+    choose()
+    assert (status(made), places(made)) == ("ready", {("nucleus:CERN", "dst:CERN_DATADISK")})
+
+
+def test_tasks_of_other_kinds_and_of_a_cloud_get_no_nucleus() -> None:
+    add_dataset("lab.in", 4)
+    user = submit(parameters("lab.user", reads("lab.in")))
+    clouded = submit(managed("lab.cloud", cloud="US"))
+    refiner.run()
+    feeder.run()
+    assert (status(user), status(clouded)) == ("ready", "ready")
+
+
+def test_an_installation_without_nuclei_does_not_wait_for_one() -> None:
+    Site.objects.update(role="satellite")
+    made = fed()
+    assert status(made) == "ready"
+    settle()
+    assert set(JobFile.objects.exclude(type="input").values_list("destination_se", flat=True)) == {"LOCAL_SE"}
+
+
+def test_a_child_of_a_chain_follows_its_parent() -> None:
+    Queue.objects.filter(site_name__in=("CERN", "BNL")).update(catchall="bareNucleus=allow")
+    parent = fed(name="lab.p", fullChain="require")
+    choose(0.99)
+    assert task(parent).nucleus == "CERN"
+    child = fed(name="lab.c", fullChain="capable")
+    Task.objects.filter(pk=child).update(parent_id=parent)
+    choose(0.0)
+    assert task(child).nucleus == "CERN"
+
+
+def test_a_reassigned_task_goes_on_at_another_nucleus_where_it_was() -> None:
+    made = fed(files=8)
+    choose()
+    agents_turn()
+    assert (status(made), task(made).nucleus) == ("running", "BNL")
+    command(made, "reassign", parameters={"nucleus": "CERN"})
+    settle()
+    row = task(made)
+    assert (row.status, row.nucleus, row.old_status) == ("running", "CERN", None)
+    assert places(made) == {("nucleus:CERN", "dst:CERN_DATADISK")}
+    new = [job for job in jobs(made) if job.status == "activated"]
+    assert new and {job.nucleus for job in new} == {"CERN"}
+
+
+def test_a_task_given_back_to_the_world_has_its_nucleus_chosen_anew() -> None:
+    made = fed()
+    choose()
+    StorageEndpoint.objects.filter(name="BNL_DATADISK").update(space_free_gb=0)
+    command(made, "reassign", parameters={"cloud": "WORLD"})
+    settle()
+    assert task(made).nucleus == "CERN"
+
+
+def test_what_was_asked_of_the_storage_is_kept_through_a_reassignment() -> None:
+    made = fed()
+    Dataset.objects.filter(task_id=made, type="output").update(storage_token="ATLASDATADISK")
+    choose()
+    assert dataset(made, "output").storage_token == "dst:BNL_DATADISK/ATLASDATADISK"
+    nuclei.forget_places(made)
+    assert dataset(made, "output").storage_token == "ATLASDATADISK"
+    assert dataset(made, "log").storage_token is None
+    assert places(made) == {(None, "ATLASDATADISK"), (None, None)}
+
+
+def test_outputs_that_name_their_endpoint_keep_it() -> None:
+    made = fed()
+    Dataset.objects.filter(task_id=made, type="log").update(destination="LOG_DISK")
+    choose()
+    assert places(made) == {("nucleus:BNL", "dst:BNL_DATADISK"), ("LOG_DISK", None)}
+
+
+def test_a_paused_task_that_waits_for_its_nucleus_gets_one_when_it_is_resumed() -> None:
+    made = fed()
+    command(made, "pause")
+    choose()
+    assert status(made) == "paused"
+    command(made, "resume")
+    assert status(made) == "assigning"
+    choose()
+    assert status(made) == "ready"
