@@ -100,7 +100,7 @@ def test_a_task_of_production_gets_a_nucleus_and_its_outputs_go_there_from_where
     assert len({job.site for job in jobs(made)}) > 1
     assert set(JobFile.objects.exclude(type="input").values_list("destination_se", flat=True)) == {"BNL_DATADISK"}
     for name in ("CERN_Q", "BNL_Q", "SMALL_Q"):
-        drive(Pilot(name))
+        drive(Pilot(site=name))
     settle()
     assert status(made) == "done"
 
