@@ -10,7 +10,17 @@ from django.db import connection
 from brokerage_app.models import Queue
 from jedisite.agents import Pass
 from tasks_app import moves
-from tasks_app.agents import adder, commando, feeder, job_generator, libraries, merger, post_processor, refiner
+from tasks_app.agents import (
+    adder,
+    commando,
+    feeder,
+    job_generator,
+    libraries,
+    merger,
+    post_processor,
+    refiner,
+    task_broker,
+)
 from tasks_app.agents.watchdogs import (
     archive,
     boost,
@@ -29,6 +39,7 @@ USER = "ada"
 AGENTS: tuple[Callable[[], Pass], ...] = (
     refiner.run,
     feeder.run,
+    task_broker.run,
     job_generator.run,
     merger.run,
     adder.run,
