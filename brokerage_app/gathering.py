@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, NamedTuple
 
 CPU_TIME_HS06S: Final = 300.0
@@ -99,19 +100,32 @@ class RemainingWork:
             found.setdefault(nucleus, []).append(Portion(group, priority, hs06s))
         return cls({nucleus: tuple(some) for nucleus, some in found.items()})
 
+    @cached_property
+    def _totals(self) -> dict[str, float]:
+        return {nucleus: sum(portion.hs06s for portion in some) for nucleus, some in self.portions.items()}
+
+    @cached_property
+    def _of_group(self) -> dict[tuple[str, str], list[Portion]]:
+        found: dict[tuple[str, str], list[Portion]] = {}
+        for nucleus, some in self.portions.items():
+            for portion in some:
+                found.setdefault((nucleus, portion.group), []).append(portion)
+        return found
+
     def full(self, nucleus: str) -> float:
         """Of all tasks: by it the space is reckoned that outputs will take."""
-        return sum(portion.hs06s for portion in self.portions.get(nucleus, ()))
+        return self._totals.get(nucleus, 0.0)
 
     def ahead_of(self, nucleus: str, group: str, priority: int) -> float:
         """Of the tasks of a group that are as urgent or more so: what a new task would have to wait for."""
-        some = self.portions.get(nucleus, ())
-        return sum(portion.hs06s for portion in some if portion.group == group and portion.priority >= priority)
+        return sum(
+            portion.hs06s for portion in self._of_group.get((nucleus, group), ()) if portion.priority >= priority
+        )
 
     def plus(self, nucleus: str, group: str, priority: int, hs06s: float) -> RemainingWork:
         """With one more task at a nucleus."""
         grown = (*self.portions.get(nucleus, ()), Portion(group, priority, hs06s))
-        return replace(self, portions={**self.portions, nucleus: grown})
+        return RemainingWork({**self.portions, nucleus: grown})
 
 
 NO_WORK: Final = RemainingWork()
