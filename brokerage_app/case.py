@@ -161,7 +161,8 @@ class GridCase(Case):
 
     def is_satellite(self, site: SiteView) -> bool:
         """Whether a queue's place is not one at which outputs are gathered; never in a grid that gathers none."""
-        return bool(self.grid.nuclei) and site.site not in self.grid.nuclei
+        nucleus = self.grid.nuclei.get(site.site)
+        return bool(self.grid.nuclei) and (nucleus is None or nucleus.is_satellite)
 
     def is_of_nucleus(self, site: SiteView) -> bool:
         """Whether the queue is of the task's nucleus, or shares its storage."""

@@ -74,10 +74,6 @@ class Asked:
     gathering: Gathering
     hs06s: float
 
-    @property
-    def old_status(self) -> str | None:
-        return self.task.old_status
-
 
 def asked_of(task: Task, now: datetime) -> Asked:
     """Read a task and its parent, for the choice."""
@@ -166,8 +162,8 @@ def assign(asked: Asked, fence: int, decision: Decision, *, by: str) -> None:
     """
     if decision.drawn is None:
         raise ValueError(f"no nucleus was drawn for task {asked.task.id}")
-    task, back = asked.task, asked.old_status
-    to = back if back in AT_WORK else TaskStatus.READY
+    task = asked.task
+    to = task.old_status if task.old_status in AT_WORK else TaskStatus.READY
     moves.move_task(
         task.id, to, by=by, reason=decision.sentence(), fence=fence, nucleus=decision.drawn.nucleus, old_status=None,
         error_dialog=None,

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
+from django.db import transaction
 from django.utils import timezone
 
 from brokerage_app import records
-from brokerage_app.brokers import generic, production_task
+from brokerage_app.brokers import production_job, production_task
+from brokerage_app.brokers.production_case import ProductionSettings
 from brokerage_app.brokers.production_task import Decision, JobCheck
 from brokerage_app.configured import configuration
 from brokerage_app.gathering import RemainingWork
-from brokerage_app.needs import TaskNeeds
 from brokerage_app.nucleus_case import settings_of
-from brokerage_app.snapshot import Grid, SiteView
-from brokerage_app.verdict import Verdict
+from brokerage_app.snapshot import Grid
 from jedisite.agents import Pass, owner
 from tasks_app import moves, nuclei, timeouts
 from tasks_app.models import Task
@@ -66,14 +67,15 @@ class Round:
         vo, share = asked.task.vo or "", asked.task.gshare or ""
         settings = settings_of(configuration(), vo=vo, share=share)
         decision = production_task.broker(
-            asked.needs, self.grid, asked.gathering, settings, job_check=_job_check(asked.needs, self.grid), draw=draw, work=work,
+            asked.needs, self.grid, asked.gathering, settings, job_check=self._job_check(asked), draw=draw, work=work,
         )  # fmt: skip
-        self._keep(asked, decision, draw)
         if decision.drawn is None:
-            note = decision.sentence()
-            moves.release_task(task_id, fence, wait=timeouts.limit("task.assigning"), note=note)
+            self._keep(asked, decision, draw)
+            moves.release_task(task_id, fence, wait=timeouts.limit("task.assigning"), note=decision.sentence())
             return False
-        nuclei.assign(asked, fence, decision, by=ME)
+        with transaction.atomic():
+            nuclei.assign(asked, fence, decision, by=ME)
+            self._keep(asked, decision, draw)
         self._add(asked, decision.drawn.nucleus)
         self.assigned += 1
         return True
@@ -101,11 +103,10 @@ class Round:
             )
         )  # fmt: skip
 
-
-def _job_check(needs: TaskNeeds, grid: Grid) -> JobCheck:
-    """Asks the job broker where jobs of the task could run, whatever its nucleus."""
-
-    def check(queues: Sequence[SiteView]) -> Verdict:
-        return generic.broker(needs, queues, generic.RULES)
-
-    return check
+    def _job_check(self, asked: Asked) -> JobCheck:
+        """Asks the broker of production jobs where jobs of the task could run, whatever its nucleus."""
+        task = asked.task
+        settings = ProductionSettings.from_configuration(
+            configuration(), vo=task.vo or "", label=task.prod_source_label or "", share=task.gshare or ""
+        )
+        return partial(production_job.hint, asked.needs, self.grid, settings)

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from django.utils import timezone
 
 from brokerage_app import configured
 from brokerage_app.models import GdpConfig, Queue, QueueEndpoint, Site, StorageEndpoint, VerdictRecord, WorkQueue
 from tasks_app import nuclei
 from tasks_app.agents import feeder, refiner, task_broker
-from tasks_app.models import Dataset, JobFile, Task
+from tasks_app.models import Dataset, JobFile, Task, TaskStatusLog
 from tests.flow.driving import (
     add_dataset,
     add_queue,
@@ -31,6 +32,7 @@ from tests.flow.driving import (
 )
 from tests.flow.pilot import Pilot, drive
 from tests.flow.test_commands import command
+from tests.flow.threads import together
 
 pytestmark = pytest.mark.usefixtures("books", "grid")
 TB = 1024.0
@@ -272,3 +274,27 @@ def test_a_paused_task_that_waits_for_its_nucleus_gets_one_when_it_is_resumed() 
     assert status(made) == "assigning"
     choose()
     assert status(made) == "ready"
+
+
+def test_a_broker_that_lost_its_claim_writes_nothing() -> None:
+    made = fed()
+
+    def taken_over() -> float:
+        Task.objects.filter(pk=made).update(fence=F("fence") + 1, locked_by=None)
+        return 0.5
+
+    wake()
+    task_broker.run(draw=taken_over)
+    assert (status(made), task(made).nucleus, places(made)) == ("assigning", None, {(None, None)})
+    assert not VerdictRecord.objects.filter(task_id=made, kind="task").exists()
+    choose()
+    assert status(made) == "ready"
+
+
+def test_brokers_that_run_at_once_give_each_task_one_nucleus() -> None:
+    made = [fed(name=f"lab.t{number}") for number in range(6)]
+    wake()
+    together(*[lambda: task_broker.run(limit=3)] * 4)
+    choose()
+    assert {status(one) for one in made} == {"ready"}
+    assert TaskStatusLog.objects.filter(task_id__in=made, status="ready").count() == 6
