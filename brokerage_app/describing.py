@@ -149,7 +149,10 @@ def with_pseudo(views: Iterable[SiteView], types: Sequence[ResourceType]) -> dic
 def nuclei_of(
     sites: Iterable[Site], queues: Mapping[str, SiteView], endpoints: Mapping[str, Endpoint]
 ) -> dict[str, Nucleus]:
-    """Nuclei are the sites of that role with queues that run production; `queues` as `with_pseudo` gives them."""
+    """Nuclei are the sites of that role with queues that run production; `queues` as `with_pseudo` gives them.
+
+    Satellites that keep whole chains of tasks (bareNucleus) are among them, and marked.
+    """
     by_site: dict[str, list[SiteView]] = defaultdict(list)
     for view in queues.values():
         if view.type in RUNS_PRODUCTION:
@@ -157,7 +160,10 @@ def nuclei_of(
     found = {}
     for site in sites:
         own = by_site.get(site.name)
-        if site.role != NUCLEUS or not own:
+        if not own:
+            continue
+        is_satellite, bare = site.role != NUCLEUS, next((view.bare_nucleus for view in own if view.bare_nucleus), "")
+        if is_satellite and not bare:
             continue
         written = dict.fromkeys(name for view in own for name in view.outputs)
         found[site.name] = Nucleus(
@@ -167,8 +173,9 @@ def nuclei_of(
             tuple(name for name in written if name in endpoints and endpoints[name].site == site.name),
             tuple(dict.fromkeys(name for view in own for name in view.inputs)),
             own[0].outputs[0] if own[0].outputs else "",
-            next((view.bare_nucleus for view in own if view.bare_nucleus), ""),
+            bare,
             next((view.secondary_nucleus for view in own if view.secondary_nucleus), ""),
+            is_satellite,
         )
     return found
 
