@@ -16,6 +16,7 @@ from brokerage_app.parameters import PARAMETERS, Parameter, parse_key
 from jedisite.identity import Right, needs
 
 TITLES: Final[Mapping[str, str]] = {
+    "brokerage": "Choice of brokers",
     "taskbrokerage": "Choice of a nucleus",
     "jobbroker": "Choice of sites, production",
     "core": "The whole system",

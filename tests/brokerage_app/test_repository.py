@@ -183,6 +183,19 @@ def test_a_nucleus_is_a_site_of_that_role_with_production_queues() -> None:
     assert (found.default_output, found.bare, found.secondary, found.state) == ("S1", "allow", "site_C", "ACTIVE")
 
 
+def test_a_satellite_that_keeps_whole_chains_is_among_the_nuclei_and_marked() -> None:
+    for name, role in (("site_A", "satellite"), ("site_B", "satellite"), ("site_C", "nucleus")):
+        Site.objects.create(name=name, role=role)
+    queue("A", catchall="bareNucleus=only")
+    queue("B")
+    queue("C", catchall="bareNucleus=allow")
+    nuclei = load_grid(NOW).nuclei
+    assert {name: (one.is_satellite, one.bare) for name, one in nuclei.items()} == {
+        "site_A": (True, "only"),
+        "site_C": (False, "allow"),
+    }
+
+
 def test_links_are_read_from_values_of_the_last_hour() -> None:
     for source, key, value, minutes in (
         ("X", "AGIS_closeness", 3, 5), ("X", "dashb_mbps_1h", 12.5, 5), ("X", "dashb_mbps_1w", 9, 90),
