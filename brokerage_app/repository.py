@@ -41,7 +41,8 @@ SELECT computingsite, gshare, resource_type,
        sum(njobs) FILTER (WHERE jobstatus = 'activated'), sum(njobs) FILTER (WHERE jobstatus = 'assigned'),
        sum(njobs) FILTER (WHERE jobstatus = 'defined'), sum(njobs) FILTER (WHERE jobstatus = 'transferring'),
        sum(njobs) FILTER (WHERE jobstatus IN ('pending', 'waiting', 'throttled', 'holding')),
-       sum(ncores) FILTER (WHERE jobstatus = 'running'), sum(njobs) FILTER (WHERE jobstatus = 'pending')
+       sum(ncores) FILTER (WHERE jobstatus = 'running'), sum(njobs) FILTER (WHERE jobstatus = 'throttled'),
+       sum(njobs) FILTER (WHERE jobstatus = 'pending')
   FROM job_counts {where} GROUP BY 1, 2, 3
 """
 _OF_RESOURCE_QUEUES = """JOIN jedi_work_queue w ON w.queue_id = workqueue_id AND w.queue_function = 'Resource'"""
@@ -199,19 +200,19 @@ def _load_dynamic(cursor: psycopg.Cursor[Any], now: datetime) -> dict[str, _Jobs
     found: dict[str, _Jobs] = defaultdict(_Jobs)
     cursor.execute(_COUNTS.format(where=""))
     for queue, share, kind, *numbers in cursor:
-        running, starting, activated, assigned, defined, transferring, waiting, cores, pending = (
+        running, starting, activated, assigned, defined, transferring, waiting, cores, throttled, pending = (
             int(n or 0) for n in numbers
         )
         jobs = found[queue]
         jobs.by_share.setdefault(share, {})[kind] = Counts(
-            running, starting, activated, assigned, defined, transferring, waiting, cores
+            running, starting, activated, assigned, defined, transferring, waiting, cores, throttled
         )
         jobs.running += running
         jobs.queued += starting + activated + assigned
         jobs.defined += defined + pending
     cursor.execute(_COUNTS.replace("gshare", "w.queue_name", 1).format(where=_OF_RESOURCE_QUEUES))
     for queue, name, kind, *numbers in cursor:
-        found[queue].by_resource_queue.setdefault(name, {})[kind] = Counts(*(int(n or 0) for n in numbers[:8]))
+        found[queue].by_resource_queue.setdefault(name, {})[kind] = Counts(*(int(n or 0) for n in numbers[:9]))
     cursor.execute(_SLOTS, [now])
     for queue, share, kind, slots in cursor:
         found[queue].slots.append(Slots(share, kind, slots))

@@ -30,7 +30,10 @@ BLOCKED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Jobs by state. `starting` includes those that were sent to a pilot; `waiting`: pending, waiting, throttled, holding."""
+    """Jobs by state. `starting` includes those that were sent to a pilot; `waiting`: pending, waiting, throttled, holding.
+
+    `throttled` are those of the waiting that are held back for their user.
+    """
 
     running: int = 0
     starting: int = 0
@@ -40,6 +43,7 @@ class Counts:
     transferring: int = 0
     waiting: int = 0
     running_cores: int = 0
+    throttled: int = 0
 
     @property
     def queued(self) -> int:
@@ -50,7 +54,7 @@ class Counts:
         return Counts(
             self.running + other.running, self.starting + other.starting, self.activated + other.activated,
             self.assigned + other.assigned, self.defined + other.defined, self.transferring + other.transferring,
-            self.waiting + other.waiting, self.running_cores + other.running_cores,
+            self.waiting + other.waiting, self.running_cores + other.running_cores, self.throttled + other.throttled,
         )  # fmt: skip
 
 
@@ -199,8 +203,13 @@ class SiteView:
         own = [row.slots for row in found if row.resource_type == resource_type]
         return next(iter(own or [row.slots for row in found if row.resource_type is None]), None)
 
-    def with_jobs(self, count: int, *, share: str = "", resource_type: str = "", activated: bool = True) -> SiteView:
-        """The same queue with so many more jobs, which wait for a pilot, or are defined unless `activated`."""
+    def with_jobs(
+        self, count: int, *, share: str = "", resource_type: str = "", activated: bool = True, user: str = ""
+    ) -> SiteView:
+        """The same queue with so many more jobs, which wait for a pilot, or are defined unless `activated`.
+
+        They count as jobs of the user if one is given.
+        """
         more = Counts(activated=count) if activated else Counts(defined=count)
         by_type = dict(self.jobs.get(share) or {})
         by_type[resource_type] = by_type.get(resource_type, NO_JOBS) + more
@@ -209,7 +218,13 @@ class SiteView:
             jobs={**self.jobs, share: by_type},
             queued=self.queued + more.activated,
             defined=self.defined + more.defined,
+            users=self._users_with(count, share, user) if user else self.users,
         )
+
+    def _users_with(self, count: int, share: str, user: str) -> Mapping[str, Mapping[str, UserJobs]]:
+        of_share = self.users.get(share, {})
+        had = of_share.get(user, UserJobs())
+        return {**self.users, share: {**of_share, user: UserJobs(had.queued + count, had.running)}}
 
 
 def _total(groups: Iterable[Mapping[str, Counts]], resource_type: str | None) -> Counts:
@@ -219,7 +234,7 @@ def _total(groups: Iterable[Mapping[str, Counts]], resource_type: str | None) ->
     if len(found) == 1:
         return found[0]
     # Written out: this is asked for each queue, and adding pairs of frozen values is four times slower.
-    running = starting = activated = assigned = defined = transferring = waiting = cores = 0
+    running = starting = activated = assigned = defined = transferring = waiting = cores = throttled = 0
     for one in found:
         running += one.running
         starting += one.starting
@@ -229,7 +244,8 @@ def _total(groups: Iterable[Mapping[str, Counts]], resource_type: str | None) ->
         transferring += one.transferring
         waiting += one.waiting
         cores += one.running_cores
-    return Counts(running, starting, activated, assigned, defined, transferring, waiting, cores)
+        throttled += one.throttled
+    return Counts(running, starting, activated, assigned, defined, transferring, waiting, cores, throttled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +369,7 @@ class Grid:
         return (endpoint.site if endpoint is not None else "") or site.site
 
     def with_jobs(
-        self, name: str, count: int, *, share: str = "", resource_type: str = "", activated: bool = True
+        self, name: str, count: int, *, share: str = "", resource_type: str = "", activated: bool = True, user: str = ""
     ) -> Grid:
         """The same grid with so many more jobs at a queue. The pseudo queues of one parent have its counts, so all change.
 
@@ -361,7 +377,9 @@ class Grid:
         """
         sites = dict(self.sites)
         for one in self._one_queue(sites[name].queue):
-            sites[one] = sites[one].with_jobs(count, share=share, resource_type=resource_type, activated=activated)
+            sites[one] = sites[one].with_jobs(
+                count, share=share, resource_type=resource_type, activated=activated, user=user
+            )
         return replace(self, sites=sites).deriving_from(self)
 
     def deriving_from(self, other: Grid) -> Grid:

@@ -377,6 +377,9 @@ def _choice(case: AnalysisCase, site: SiteView, base: Factors) -> Choice:
         else:
             here = case.inputs.at(case.storage(site).inputs)
             factors += (("input there", weights.size_factor(here.disk_mb, here.any_mb)),)
+            throttled = case.counts(site).throttled
+            if throttled and site.name not in near.with_data:
+                factors += (("1 / (throttled + 1)", 1 / (throttled + 1)),)
     counts, room = case.of_type(site), case.room(site)
     cap = 2 * max(MIN_QUEUE, counts.running)
     if room.full and not case.needs.merging:

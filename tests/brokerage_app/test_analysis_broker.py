@@ -310,6 +310,13 @@ def test_input_in_the_weight_of_queues_to_which_it_is_moved() -> None:
     assert [(c.site, c.weight) for c in verdict.chosen] == [("B", pytest.approx(2)), ("C", pytest.approx(1))]
 
 
+def test_queues_that_would_read_from_elsewhere_weigh_less_for_jobs_that_are_held_back_there() -> None:
+    verdict = broker(
+        needs(inputs=(DATA,)), grid(site("A", status="offline"), busy("B", Counts(running=7, throttled=3)))
+    )
+    assert the(verdict, "B").weight == pytest.approx(8 / 4)
+
+
 @pytest.mark.parametrize(("weight", "best"), [("original", "L"), ("new", "H"), ("refined", "H")])
 def test_the_new_weights_send_tasks_to_queues_of_their_class(weight: Any, best: str) -> None:
     facts = AnalysisFacts(task_class=TaskClass.A, site_classes={"H": SiteClass.HI, "L": SiteClass.LO})

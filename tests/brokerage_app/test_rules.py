@@ -1,7 +1,7 @@
 from brokerage_app.case import Case, grid_of
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.rules import Rule, examine, sift
-from brokerage_app.snapshot import Counts, Endpoint, Grid, Nucleus, SiteView, Slots
+from brokerage_app.snapshot import Counts, Endpoint, Grid, Nucleus, SiteView, Slots, UserJobs
 from brokerage_app.verdict import Skip
 
 SITE = SiteView("A")
@@ -64,6 +64,12 @@ def test_jobs_that_a_pass_makes_are_counted() -> None:
     assert (site.queued, site.defined) == (5, 2)
     assert site.counts("X", "SCORE") == Counts(activated=5, defined=2)
     assert SITE.counts() == Counts()
+
+
+def test_jobs_that_a_pass_makes_are_counted_for_their_user() -> None:
+    site = SITE.with_jobs(5, share="X", user="ada").with_jobs(2, share="X", user="ada").with_jobs(1, share="X")
+    assert site.users == {"X": {"ada": UserJobs(7, 0)}}
+    assert site.counts("X").activated == 8
 
 
 def test_slots_are_those_of_the_share_or_of_any() -> None:
