@@ -148,7 +148,7 @@ class WorkerNodeCpusAdmin(AuditedAdmin):
 
 @admin.register(DatasetReplica)
 class DatasetReplicaAdmin(LargeTableAdmin):
-    list_display = ["id", "dataset", "endpoint", "files", "bytes", "complete", "is_tape", "at"]
+    list_display = ["id", "dataset", "endpoint", "files", "bytes", "complete", "at"]
     list_filter = [exact("dataset", "dataset")]
     search_fields = ["dataset__exact", "id__exact"]
     search_help_text = "Name of a dataset, or the number of a row."
@@ -157,7 +157,7 @@ class DatasetReplicaAdmin(LargeTableAdmin):
 
 @admin.register(ReplicaLookup)
 class ReplicaLookupAdmin(LargeTableAdmin):
-    list_display = ["dataset", "at"]
+    list_display = ["dataset", "files", "bytes", "at"]
     list_filter = [exact("dataset", "dataset")]
     search_fields = ["dataset__exact"]
     search_help_text = "Name of a dataset."

@@ -12,6 +12,7 @@ from brokerage_app.models import Queue, QueueEndpoint, Site, StorageEndpoint
 from brokerage_app.resource_types import ResourceType
 from brokerage_app.snapshot import CUT_TO_SIZE, Endpoint, Link, Nucleus, SiteView
 from brokerage_app.switches import number, switches_of, whole
+from brokerage_app.unified import pseudo_queues
 
 LINK_AGE = timedelta(minutes=60)
 """Older values of the network are not used."""
@@ -105,42 +106,25 @@ def view_of(row: Queue, production: Storage | None = None, analysis: Storage | N
     )
 
 
-def pseudo_queues(parent: SiteView, types: Iterable[ResourceType]) -> list[SiteView]:
-    """One queue for each resource type that has room in the slots of a queue that cuts them to size; none for others.
-
-    The memory window is that of the resource type within the parent's, in proportion to the cores.
-    """
+def parts_of(parent: SiteView, types: Iterable[ResourceType]) -> list[SiteView]:
+    """The pseudo queues of a queue that cuts its slots to size; none for others. Each has its part of the scratch disk."""
     if parent.capability != CUT_TO_SIZE:
         return []
     core = max(1, parent.cores)
-    found = []
-    for kind in types:
-        least = kind.min_cores or 0
-        if least > core:
-            continue
-        cores = max(core if kind.max_cores is None else min(core, kind.max_cores), least)
-        low, high = parent.min_memory_mb * cores / core, parent.max_memory_mb * cores / core
-        per_core = kind.min_memory_per_core_mb
-        bottom = max(low, parent.min_memory_mb) if per_core is None else max(cores * per_core - cores + 1, low)
-        most = kind.max_memory_per_core_mb
-        if most is None:
-            top = min(high, parent.max_memory_mb)
-        else:
-            top = min(cores * most, high) if parent.max_memory_mb else cores * most
-        found.append(
-            replace(
-                parent, name=f"{parent.name}/{kind.name}", parent=parent.name, cores=cores,
-                min_memory_mb=int(bottom), max_memory_mb=int(top),
-            )
-        )  # fmt: skip
-    return found
+    return [
+        replace(
+            parent, name=part.name, parent=parent.name, cores=part.cores, min_memory_mb=part.min_memory_mb,
+            max_memory_mb=part.max_memory_mb, work_dir_mb=parent.work_dir_mb * part.cores // core,
+        )
+        for part in pseudo_queues(parent.name, core, parent.min_memory_mb, parent.max_memory_mb, types)
+    ]  # fmt: skip
 
 
 def with_pseudo(views: Iterable[SiteView], types: Sequence[ResourceType]) -> dict[str, SiteView]:
     """Queues by name, each followed by its pseudo queues; one that has some is marked as their parent."""
     found: dict[str, SiteView] = {}
     for view in views:
-        children = pseudo_queues(view, types)
+        children = parts_of(view, types)
         found[view.name] = replace(view, is_parent=True) if children else view
         found.update({child.name: child for child in children})
     return found

@@ -65,6 +65,7 @@ class _Static:
     endpoints: dict[str, Endpoint]
     nuclei: dict[str, Nucleus]
     all_tags: tuple[Any, ...]
+    first: Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def load_grid(now: datetime) -> Grid:
             _keep(GridVersion.LINKS, tokens, network)
         activity: _Activity = _part(GridVersion.ACTIVITY, tokens, lambda: _load_activity(cursor))
         dynamic = _load_dynamic(cursor, now)
-    return Grid(
+    grid = Grid(
         sites=_with_numbers(static.sites, dynamic, activity, now),
         endpoints=static.endpoints,
         nuclei=static.nuclei,
@@ -105,6 +106,8 @@ def load_grid(now: datetime) -> Grid:
         all_tags=static.all_tags,
         taken_at=now,
     )
+    # What was worked out of descriptions goes with them.
+    return grid.deriving_from(static.first)
 
 
 def forget() -> None:
@@ -167,7 +170,8 @@ def _load_static() -> _Static:
     sites = describing.with_pseudo(views, resource_types())
     everywhere = software.get(SoftwareTags.ALL) or {}
     tags = everywhere.get("tags", ()) if isinstance(everywhere, dict) else everywhere
-    return _Static(sites, endpoints, describing.nuclei_of(Site.objects.order_by("name"), sites, endpoints), tuple(tags))
+    nuclei = describing.nuclei_of(Site.objects.order_by("name"), sites, endpoints)
+    return _Static(sites, endpoints, nuclei, tuple(tags), Grid(sites, endpoints, nuclei, all_tags=tuple(tags)))
 
 
 def _load_network(cursor: psycopg.Cursor[Any], now: datetime) -> describing.Network:

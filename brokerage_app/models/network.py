@@ -40,7 +40,6 @@ class DatasetReplica(models.Model):
     files = models.BigIntegerField(db_column="nfiles")
     bytes = models.BigIntegerField()
     complete = models.BooleanField()
-    is_tape = models.BooleanField(default=False)
     at = models.DateTimeField(db_column="ts", db_default=Now(), help_text="when data management was asked")
 
     class Meta:
@@ -53,9 +52,11 @@ class DatasetReplica(models.Model):
 
 
 class ReplicaLookup(models.Model):
-    """When data management was last asked where a dataset is: one without replicas has no other row."""
+    """A dataset whose replicas were asked for, and when. `files` and `bytes` are those of the dataset itself."""
 
     dataset = models.CharField(max_length=255, primary_key=True, db_column="datasetname")
+    files = models.BigIntegerField(db_column="nfiles", default=0)
+    bytes = models.BigIntegerField(default=0)
     at = models.DateTimeField(db_column="ts", db_default=Now())
 
     class Meta:

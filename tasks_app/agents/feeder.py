@@ -11,7 +11,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from jedisite.agents import Pass, kick, owner
-from tasks_app import moves, timeouts
+from tasks_app import locality, moves, timeouts
 from tasks_app.accounting import scouting
 from tasks_app.agents import periodic
 from tasks_app.contents import changes, wishes
@@ -77,6 +77,7 @@ def _feed_task(task_id: int, fence: int, *, now: datetime | None = None) -> bool
             if needs_feeding(task, dataset):
                 feed_dataset(task, dataset, now or timezone.now())
         _keep_consistent(task)
+        locality.ask((d.name for d in _inputs_of(task_id) if d.type == "input"), now or timezone.now())
         # A task that is made of the same job again and again learns nothing from scouts.
         scouting.release_scouts(task_id, fence, skip=bool(task.raw.get("periodic")))
         if task.status == TaskStatus.DEFINED:

@@ -48,6 +48,24 @@ class NewFile(NamedTuple):
     surl: str
 
 
+class Held(NamedTuple):
+    """What a storage endpoint has of a dataset. `size` in bytes."""
+
+    endpoint: str
+    files: int
+    size: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """A dataset as a whole, and what is where. `size` in bytes."""
+
+    files: int = 0
+    size: int = 0
+    held: tuple[Held, ...] = ()
+
+
 class UnknownDatasetError(LookupError):
     """Data management has no dataset of this name."""
 
@@ -65,6 +83,10 @@ class DataManagement(Protocol):
         Of files that were made again under the same name with the number of an attempt behind it, only the last one,
         unless `all_attempts`.
         """
+        ...
+
+    def replicas(self, datasets: Iterable[str]) -> dict[str, Places]:
+        """Where datasets are; of a container, where its datasets are. A name that is not known has no files and no place."""
         ...
 
     def constituents(self, name: str) -> list[str]:

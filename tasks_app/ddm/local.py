@@ -18,7 +18,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Sum
 
 from jedisite.sql import hot_cursor, numbers, texts
-from tasks_app.ddm.base import DatasetInfo, FileInfo, NewFile, UnknownDatasetError
+from tasks_app.ddm.base import DatasetInfo, FileInfo, Held, NewFile, Places, UnknownDatasetError
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.models.catalogue import CONTAINER_MARK
 from tasks_app.scopes import scope_of
@@ -46,6 +46,15 @@ SELECT f.lfn FROM numbered n JOIN catalogue_files f ON f.dataset_id = n.dataset_
  WHERE f.lfn ~ %(base)s
 """
 
+_REPLICAS = """
+WITH named AS (SELECT id, name FROM catalogue_datasets WHERE name = ANY(%s::text[])),
+parts AS (SELECT name, id FROM named
+          UNION ALL SELECT n.name, m.to_cataloguedataset_id
+                      FROM named n JOIN catalogue_members m ON m.from_cataloguedataset_id = n.id)
+SELECT p.name, f.endpoint, count(*), sum(f.size) FROM parts p JOIN catalogue_files f ON f.dataset_id = p.id
+ GROUP BY p.name, f.endpoint ORDER BY p.name, f.endpoint
+"""
+
 
 class LocalCatalogue:
     """See `base.DataManagement`."""
@@ -62,6 +71,20 @@ class LocalCatalogue:
             older = frozenset() if all_attempts else _older_attempts(name)
             for files in _pages(name, page):
                 yield [f for f in files if f.lfn not in older] if older else files
+
+    def replicas(self, datasets: Iterable[str]) -> dict[str, Places]:
+        names = list(datasets)
+        found: dict[str, list[tuple[str, int, int]]] = {name: [] for name in names}
+        with hot_cursor() as cursor:
+            cursor.execute(_REPLICAS, [texts(names)])
+            for name, endpoint, files, size in cursor:
+                found[name].append((endpoint, files, int(size)))
+        places = {}
+        for name, rows in found.items():
+            total = sum(files for _, files, _ in rows)
+            held = tuple(Held(endpoint, files, size, files == total) for endpoint, files, size in rows)
+            places[name] = Places(total, sum(size for _, _, size in rows), held)
+        return places
 
     def constituents(self, name: str) -> list[str]:
         found = _find(name)

@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from brokerage_app import repository
-from brokerage_app.describing import pseudo_queues
+from brokerage_app.describing import parts_of
 from brokerage_app.models import (
     HarvesterSlots,
     JobCount,
@@ -73,7 +73,7 @@ def store_types() -> None:
 def test_a_queue_that_cuts_slots_to_size_has_a_pseudo_queue_for_each_type_that_fits(
     parent: SiteView, children: dict[str, tuple[int, int, int]]
 ) -> None:
-    found = pseudo_queues(parent, DEFAULT_TABLE)
+    found = parts_of(parent, DEFAULT_TABLE)
     assert {v.name: (v.cores, v.min_memory_mb, v.max_memory_mb) for v in found} == children
     assert {(v.parent, v.queue) for v in found} <= {("Q", "Q")}
 

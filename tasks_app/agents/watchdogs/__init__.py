@@ -17,6 +17,7 @@ def register() -> None:
         paused_tasks,
         queue_filler,
         rebrokerage,
+        replicas,
         restart_contents,
         site_statistics,
         throttle,
@@ -29,6 +30,7 @@ def register() -> None:
     agents.register("exhausted", exhausted.run, period_s=300, title="Finishes exhausted tasks nobody decides about")
     agents.register("boost", boost.run, period_s=60, title="Hurries the last jobs of nearly complete tasks")
     agents.register("auto_pause", auto_pause.run, period_s=300, title="Pauses tasks too many of whose jobs fail")
+    agents.register("replicas", replicas.run, period_s=300, title="Asks again where the inputs of tasks are")
     agents.register(
         "site_statistics", site_statistics.run, period_s=60, title="Counts for the brokers what queues and users do"
     )

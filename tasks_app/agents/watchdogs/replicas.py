@@ -1,0 +1,26 @@
+"""Watch dog: where the inputs of open tasks are is asked again when the answer is old."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from brokerage_app.models import DatasetReplica, ReplicaLookup
+from jedisite.agents import Pass, renew_lease
+from jedisite.sql import the_time
+from tasks_app import locality
+
+LIMIT = 500
+AT_ONCE = 50
+
+
+def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
+    """One pass over inputs that were asked for an hour ago or never; answers that nobody needs any more are deleted."""
+    now = the_time(now)
+    names = locality.stale(now, limit)
+    for start in range(0, len(names), AT_ONCE):
+        renew_lease()
+        locality.ask(names[start : start + AT_ONCE], now)
+    old = now - locality.KEPT_FOR
+    DatasetReplica.objects.filter(at__lt=old).delete()
+    ReplicaLookup.objects.filter(at__lt=old).delete()
+    return Pass(len(names), f"{len(names)} datasets", more=len(names) == limit)
