@@ -1,0 +1,17 @@
+"""`manage.py export_sites`: what `import_sites` reads."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from brokerage_app.information.storing import export
+
+
+class Command(BaseCommand):
+    help = "Write the descriptions of queues, storage, sites and links as JSON."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.stdout.write(json.dumps(export(), indent=1))

@@ -1,0 +1,39 @@
+"""`manage.py import_sites FILE`: descriptions of queues, storage, sites and links."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from brokerage_app.information.cric import BadDescriptionError, describe
+from brokerage_app.information.storing import store
+from brokerage_app.models import StorageEndpoint
+
+SHOWN = 50
+
+
+class Command(BaseCommand):
+    help = "Read descriptions of the grid (JSON as of CRIC). Nothing is stored when anything in it is wrong."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            plain = json.loads(options["file"].read_text())
+        except OSError as exc:
+            raise CommandError(f"{options['file']} cannot be read: {exc.strerror}") from exc
+        except ValueError as exc:
+            raise CommandError(f"{options['file']} is not JSON: {exc}") from exc
+        try:
+            described = describe(plain, frozenset(StorageEndpoint.objects.values_list("name", flat=True)))
+        except BadDescriptionError as exc:
+            for fault in exc.faults[:SHOWN]:
+                self.stderr.write(str(fault))
+            raise CommandError(f"nothing was stored: {len(exc.faults)} faults") from exc
+        stored = store(described, timezone.now())
+        self.stdout.write(", ".join(f"{count} {kind}" for kind, count in stored.items()))

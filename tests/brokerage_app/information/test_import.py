@@ -1,0 +1,156 @@
+"""Descriptions of the grid from files: what is read, what is refused by name, and that all comes out as it went in."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from brokerage_app.information.cric import BadDescriptionError, describe
+from brokerage_app.information.storing import export
+from brokerage_app.models import LinkValue, Queue, QueueEndpoint, Site, SoftwareTags, StorageEndpoint
+from brokerage_app.repository import load_grid
+
+QUEUE = {
+    "pandasite": "CERN", "status": "online", "cloud": "CERN,WORLD", "corecount": 8, "corepower": "11.5", "maxrss": 32000,
+    "minrss": 0, "maxwdir": 120000, "maxtime": 345600, "pledgedcpu": -1, "releases": "AUTO|x", "capability": "ucore",
+    "catchall": "useJumboJobs", "params": {"jobChunkSize": 5}, "direct_access_lan": "True", "maxinputsize": -1,
+    "resource_type": "GRID", "workflow": "pull_ups", "wnconnectivity": "full#IPv4", "gatekeeper": "kept as it is",
+    "astorages": {"read_lan": ["CERN_DISK", "CERN_TAPE"], "write_lan": ["CERN_DISK"], "write_lan_analysis": ["CERN_SCR"]},
+}  # fmt: skip
+FILE: dict[str, Any] = {
+    "queues": {"CERN_Q1": QUEUE, "BARE": {"status": "test"}},
+    "storages": {
+        "CERN_DISK": {
+            "site": "CERN", "space_free": 10, "space_total": 100.5, "detailed_status": {"write_wan": "off"}, "arprotocols": {}
+        },
+        "CERN_TAPE": {"site_name": "CERN", "type": "DATATAPE", "is_tape": "Y", "blacklisted_write": "Y"},
+        "CERN_SCR": {"site_name": "CERN", "blacklisted": True},
+    },
+    "sites": {"CERN": {"datapolicies": ["Nucleus"], "tier_level": 0}, "FAR": {"role": "satellite", "state": "DISABLED"}},
+    "links": [["CERN", "FAR", "AGIS_closeness", 3], ["FAR", "CERN", "dashb_mbps_1h", "2.5", "2030-01-02T03:04:05+00:00"]],
+    "software": {"CERN_Q1": {"containers": ["any"]}, "ALL": {"tags": []}},
+}  # fmt: skip
+
+
+def load(tmp_path: Path, plain: Any) -> str:
+    file = tmp_path / "grid.json"
+    file.write_text(plain if isinstance(plain, str) else json.dumps(plain))
+    out = StringIO()
+    call_command("import_sites", str(file), stdout=out, stderr=out)
+    return out.getvalue()
+
+
+@pytest.mark.django_db
+def test_a_file_becomes_queues_storage_sites_and_links(tmp_path: Path) -> None:
+    assert load(tmp_path, FILE) == "2 sites, 3 storages, 2 queues, 2 links, 2 software\n"
+    queue = Queue.objects.get(name="CERN_Q1")
+    assert (queue.core_count, queue.core_power, queue.max_memory_mb, queue.work_dir_mb) == (8, 11.5, 32000, 120000)
+    assert (queue.releases, queue.direct_access_lan, queue.type, queue.pledged_cores) == (
+        ["AUTO", "x"],
+        True,
+        "production",
+        -1,
+    )
+    assert queue.data["gatekeeper"] == "kept as it is"
+    bare = Queue.objects.get(name="BARE")
+    assert (bare.core_count, bare.core_power, bare.max_memory_mb, bare.capability) == (1, 0.0, None, "")
+    assert dict(Site.objects.values_list("name", "role")) == {"CERN": "nucleus", "FAR": "satellite"}
+    grid = load_grid(timezone.now())
+    site = grid.sites["CERN_Q1"]
+    assert (site.inputs, site.outputs, site.analysis_outputs) == (
+        ("CERN_DISK", "CERN_TAPE"),
+        ("CERN_DISK",),
+        ("CERN_SCR",),
+    )
+    assert (site.portion, site.jumbo, site.direct_io_only, site.cloud) == (5, True, True, "CERN")
+    assert not grid.endpoints["CERN_DISK"].is_up("write_wan") and not grid.endpoints["CERN_SCR"].is_up("read_lan")
+    assert grid.endpoints["CERN_TAPE"].is_tape
+    assert grid.nuclei["CERN"].default_output == "CERN_DISK"
+
+
+@pytest.mark.django_db
+def test_what_is_exported_is_imported_as_it_was(tmp_path: Path) -> None:
+    load(tmp_path, FILE)
+    first = export()
+    for model in (QueueEndpoint, Queue, StorageEndpoint, Site, LinkValue, SoftwareTags):
+        model.objects.all().delete()
+    out = StringIO()
+    call_command("export_sites", stdout=out)
+    assert json.loads(out.getvalue())["queues"] == {}
+    load(tmp_path, first)
+    assert export() == first
+    assert first["queues"]["CERN_Q1"]["gatekeeper"] == "kept as it is"
+    load(tmp_path, first)
+    assert export() == first
+
+
+@pytest.mark.django_db
+def test_what_the_file_does_not_name_stays(tmp_path: Path) -> None:
+    load(tmp_path, FILE)
+    load(tmp_path, {"queues": {"CERN_Q1": {**QUEUE, "status": "offline", "astorages": {"read_lan": ["CERN_TAPE"]}}}})
+    assert dict(Queue.objects.values_list("name", "status")) == {"CERN_Q1": "offline", "BARE": "test"}
+    assert list(QueueEndpoint.objects.values_list("endpoint", "order_read", "order_write")) == [("CERN_TAPE", 1, None)]
+    assert Site.objects.get(name="CERN").role == "nucleus"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"status": None}, "queue Q: status is missing"),
+        (
+            {"status": "on"},
+            "queue Q: status must be one of online, standby, brokeroff, test, offline, paused, not 'on'",
+        ),
+        ({"maxrss": "lots"}, "queue Q: maxrss must be a number, not 'lots'"),
+        ({"maxrss": -5}, "queue Q: maxrss must be a whole number from 0 to 2147483647, not -5"),
+        ({"maxtime": 1.5}, "queue Q: maxtime must be a whole number from 0 to 2147483647, not 1.5"),
+        ({"corepower": float("inf")}, "queue Q: corepower must be a number, not inf"),
+        ({"type": "x"}, "queue Q: type must be one of production, analysis, unified, not 'x'"),
+        ({"params": []}, "queue Q: params must be a map, not []"),
+        ({"releases": [1]}, "queue Q: releases must be a list of names, not [1]"),
+        ({"direct_access_lan": "maybe"}, "queue Q: direct_access_lan must be true or false, not 'maybe'"),
+        ({"pandasite": "x" * 61}, "queue Q: pandasite must have 60 characters at most, not 61"),
+        ({"astorages": {"read_lan": ["X"]}}, "queue Q: astorages.read_lan names X, which is not described"),
+        ({"astorages": {"read_lan": "X"}}, "queue Q: astorages.read_lan must be a list of names of storages"),
+    ],
+)
+def test_a_wrong_field_is_named(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadDescriptionError) as caught:
+        describe({"queues": {"Q": {"status": "online", **changes}}})
+    assert [str(fault) for fault in caught.value.faults] == [says]
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        [], "not json", {"queue": {}}, {"queues": []}, {"queues": {"": {"status": "online"}}}, {"queues": {"Q": 1}},
+        {"storages": {"S": {}}}, {"sites": {"S": {"role": "x"}}}, {"links": {}}, {"links": [["A", "B", "k"]]},
+        {"links": [["A", "B", "k", "x"]]}, {"links": [["A", "B", "k", 1, "yesterday"]]},
+        {"storages": {"S": {"site": "A", "detailed_status": {"read_lan": 1}}}},
+    ],
+)  # fmt: skip
+@pytest.mark.django_db
+def test_of_a_file_with_a_fault_nothing_is_stored(tmp_path: Path, plain: Any) -> None:
+    good = {"queues": {"GOOD": {"status": "online"}}}
+    if isinstance(plain, dict):
+        plain = {
+            name: {**good.get(name, {}), **part} if isinstance(part, dict) else part for name, part in plain.items()
+        }
+    with pytest.raises(CommandError):
+        load(tmp_path, plain)
+    assert not Queue.objects.exists() and not Site.objects.exists() and not LinkValue.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("work_dir", "max_input", "mb"),
+    [(5000, 0, 5000), ("5000", 0, 5000), (None, 0, 0), ("bad", 9000, 11000), ("bad", 0, 0), ("bad", -1, 16336)],
+)
+def test_scratch_space_that_is_no_number_is_what_the_input_leaves(work_dir: Any, max_input: int, mb: int) -> None:
+    found = describe({"queues": {"Q": {"status": "online", "maxwdir": work_dir, "maxinputsize": max_input}}})
+    assert found.queues[0]["work_dir_mb"] == mb
