@@ -256,7 +256,7 @@ def describe(plain: Any, known_storages: frozenset[str] = frozenset()) -> Descri
 
 
 def _records(plain: Mapping[str, Any], part: str, faults: list[Fault]) -> Iterable[tuple[str, dict[str, Any]]]:
-    records = plain.get(part) or {}
+    records = plain[part] if plain.get(part) is not None else {}
     if not isinstance(records, dict):
         faults.append(Fault("the file", part, f"must be a map of records by name, not {_shown(records)}"))
         return
@@ -299,7 +299,7 @@ def _work_dir(value: Any, max_input_mb: int) -> int:
 def _relations(
     queue: str, record: Mapping[str, Any], storages: frozenset[str], found: Described, faults: list[Fault]
 ) -> None:
-    given = record.get("astorages") or {}
+    given = record["astorages"] if record.get("astorages") is not None else {}
     if not isinstance(given, dict):
         faults.append(Fault(f"queue {queue}", "astorages", f"must be a map, not {_shown(given)}"))
         return

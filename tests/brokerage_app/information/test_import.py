@@ -137,11 +137,12 @@ def test_a_wrong_field_is_named(changes: dict[str, Any], says: str) -> None:
 )  # fmt: skip
 @pytest.mark.django_db
 def test_of_a_file_with_a_fault_nothing_is_stored(tmp_path: Path, plain: Any) -> None:
-    good = {"queues": {"GOOD": {"status": "online"}}}
+    good: dict[str, Any] = {"queues": {"GOOD": {"status": "online"}}}
     if isinstance(plain, dict):
-        plain = {
+        whole = {
             name: {**good.get(name, {}), **part} if isinstance(part, dict) else part for name, part in plain.items()
         }
+        plain = {**good, **whole}
     with pytest.raises(CommandError):
         load(tmp_path, plain)
     assert not Queue.objects.exists() and not Site.objects.exists() and not LinkValue.objects.exists()
