@@ -134,15 +134,12 @@ class Configuration:
                 return Leveled(found.value, level)
         return Leveled(None, Level.RESOURCE)
 
-    def suffixes_of(self, component: str, key: str, *, vo: str | None = "") -> dict[str, Any]:
-        """Values by what follows the key (as one text), for all rows of a parameter: `{"production": 4.0}`."""
-        parameter, found = known(component, key), {}
-        for asked in ("", vo or "") if vo else ("",):
-            for (place, name, of), (value, _) in self._values.items():
-                parsed = parse_key(component, name) if place == _place(parameter) and of == asked else None
-                if parsed is not None and parsed[0] is parameter and parsed[1]:
-                    found[parsed[1]] = value
-        return found
+    def variants(self, component: str, key: str) -> list[tuple[str, str]]:
+        """For each row that sets a parameter what follows the key, as one text, and the VO; in the order of both."""
+        parameter = known(component, key)
+        rows = (name for name in self._values if name[0] == _place(parameter))
+        parsed = ((parse_key(component, stored), vo) for _, stored, vo in rows)
+        return sorted({(found[1], vo) for found, vo in parsed if found is not None and found[0] is parameter})
 
     def having(self, *rows: Row) -> Configuration:
         """This configuration with rows in the place of those of the same name and VO."""

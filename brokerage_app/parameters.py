@@ -310,7 +310,7 @@ _SCOUTS = (
     _proxy("SCOUT_RAMCOUNT_MARGIN", FLOAT, 10.0, "%", "what is added to it"),
     _proxy("SCOUT_RAMCOUNT_MIN", INT, None, "MB", "least memory that scouts set"),
     _proxy("SCOUT_CPUTIME_RANK", FLOAT, 95.0, "%", "percentile of the CPU time of scouts", most=100),
-    _proxy("SCOUT_DISK_IO_CAP", FLOAT, None, "kB/s", "most disk I/O that scouts set"),
+    _proxy("SCOUT_DISK_IO_CAP", INT, None, "kB/s", "most disk I/O that scouts set"),
     _proxy("SCOUT_SHORT_EXECTIME", FLOAT, None, "min", "scouts that run shorter are short", ("label",),
         special=(("user", 4.0), ("panda", 4.0))),
     _proxy("SCOUT_NUM_SHORT", FLOAT, None, "tenths",

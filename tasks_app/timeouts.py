@@ -2,12 +2,13 @@
 
 Each row says what it concerns, from when it counts, its limit and what happens then, and where it comes from: T is the
 JEDI document, B the brokerage page, S the running system (lifecycle). `limit(name)` is the limit that holds in this
-installation; a few rows have a setting of their own in the environment, all can be set in JEDI_LIMITS.
+installation: what JEDI_LIMITS sets, else the parameter in the configuration (which may differ by label, workflow or group, and
+by VO), else the row's own setting in the environment, else the documents' default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
@@ -17,6 +18,7 @@ from django.conf import settings
 from django.core.checks import Error
 
 from brokerage_app import filling
+from brokerage_app.configured import configuration
 from tasks_app import limits
 from tasks_app.accounting import jobtimeouts, throttling
 from tasks_app.accounting.jobtimeouts import TIMEOUTS, Do, Labels, Priority, TimeoutRule, TimeoutSettings
@@ -203,28 +205,99 @@ SILENT_JOB_RULES: Final = _SILENCE
 SLOW_JOB_RULES: Final = frozenset(rule.name for rule in TIMEOUTS) - _SILENCE
 
 
-def limit(name: str) -> timedelta:
-    """The limit that holds here: JEDI_LIMITS first, then the row's own setting. Raises KeyError for an unknown name."""
+PARAMETERS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "task.stuck": ("watchdog", "PENDING_TIMEOUT"),
+        "job.defined": ("job_timeout", "TIMEOUT_defined"),
+        "job.build_defined": ("job_timeout", "TIMEOUT_defined"),
+        "job.holding": ("job_timeout", "TIMEOUT_holding"),
+        "job.heartbeat": ("watcher", "HEARTBEAT_TIMEOUT"),
+        "job.own_transfer": ("watcher", "HEARTBEAT_TIMEOUT"),
+        "job.analysis": ("rebroker", "ANALY_TIMEOUT"),
+    }
+)
+"""Parameters of the configuration, in hours, by the row that they set."""
+
+
+def limit(name: str, suffix: str = "", *, vo: str = "") -> timedelta:
+    """The limit that holds here, for what it may differ by (the label of a task, ...) and for a VO.
+
+    Raises KeyError for an unknown name.
+    """
     row = TABLE[name]
-    seconds = limits.number(name)
+    seconds = limits.given().get(name)
     if seconds is not None:
         return timedelta(seconds=seconds)
+    if name in PARAMETERS:
+        found = configuration().source(*PARAMETERS[name], suffix, vo=vo)
+        if found.row is not None:
+            return timedelta(hours=found.value)
     if not row.setting:
         return row.default
     return timedelta(seconds=getattr(settings, row.setting))
 
 
-def job_settings() -> TimeoutSettings:
-    """The limits of all job time-outs, for the decision."""
+def variants(name: str) -> list[tuple[str, str]]:
+    """What the limit differs by here, besides the general one: (suffix, VO) for each row of the configuration."""
+    if name not in PARAMETERS or name in limits.given():
+        return []
+    return [pair for pair in configuration().variants(*PARAMETERS[name]) if any(pair)]
+
+
+def limit_sql(name: str, conditions: Sequence[tuple[str, str]], vo: str) -> str:
+    """The limit as SQL of an interval, which differs by row as the configuration says.
+
+    `conditions` are pairs of a suffix and the SQL that holds for the rows that it concerns; the first that holds counts.
+    `vo` is the expression of a row's VO.
+    """
+    found = variants(name)
+    cases = []
+    for of in [*sorted({of for _, of in found if of}), ""]:
+        mine = f"{vo} = {sql_text(of)} AND " if of else ""
+        cases += [(f"{mine}{where}", limit(name, suffix, vo=of)) for suffix, where in conditions]
+        if of:
+            cases.append((f"{mine}TRUE", limit(name, vo=of)))
+    general = _interval(limit(name))
+    whens = " ".join(f"WHEN {where} THEN {_interval(length)}" for where, length in cases)
+    return f"(CASE {whens} ELSE {general} END)" if whens else general
+
+
+def stuck_sql() -> str:
+    """How long the task `t` may do nothing, as SQL: PENDING_TIMEOUT differs by label and VO."""
+    labels = sorted({label for label, _ in variants("task.stuck") if label})
+    return limit_sql("task.stuck", [(label, f"t.prodsourcelabel = {sql_text(label)}") for label in labels], "t.vo")
+
+
+def _interval(length: timedelta) -> str:
+    return f"interval '{length.total_seconds()} seconds'"
+
+
+def sql_text(value: str) -> str:
+    """A text as a literal, for statements that get parameters too."""
+    return "'" + value.replace("'", "''").replace("%", "%%") + "'"
+
+
+def job_settings(vo: str = "") -> TimeoutSettings:
+    """The limits of all job time-outs for jobs of a VO, for the decision."""
+    names = [rule.name for rule in jobtimeouts.TIMEOUTS]
+    suffixes = {name: {suffix for suffix, _ in variants(f"job.{name}") if suffix} for name in names}
     return TimeoutSettings(
-        limits=MappingProxyType({rule.name: limit(f"job.{rule.name}") for rule in jobtimeouts.TIMEOUTS})
+        limits=MappingProxyType({name: limit(f"job.{name}", vo=vo) for name in names}),
+        by={
+            name: {suffix: limit(f"job.{name}", suffix, vo=vo) for suffix in found}
+            for name, found in suffixes.items()
+            if found
+        },
     )
 
 
 def check_limits(**_: object) -> list[Error]:
     """Django's check that JEDI_LIMITS names only what there is."""
     return [
-        Error(f"JEDI_LIMITS sets {name}, which is neither a time-out nor one of {', '.join(limits.KEYS)}", id="tasks.E001")
+        Error(
+            f"JEDI_LIMITS sets {name}, which is neither a time-out nor one of {', '.join(limits.COMPONENTS)}",
+            id="tasks.E001",
+        )
         for name in limits.unknown(limits.given(), TABLE)
     ]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.conf import settings
 from django.db import connection
 from django.db.models import F
 
+from brokerage_app.configured import configuration
 from tasks_app.accounting import output_check, unmerged
 from tasks_app.accounting.lifetimes import MERGED, Kind, ending_of
 from tasks_app.accounting.output_check import Findings
@@ -76,8 +77,11 @@ def _end_outputs(task: Task, status: str, now: datetime) -> None:
 def _set_lifetimes(task: Task, status: str, now: datetime) -> None:
     """Outputs that are not kept for ever get the time of their end, or are deleted at once."""
     kind = kind_of(task)
+    analysis = timedelta(days=configuration().get("user_output", "OUTPUT_CONTAINER_LIFETIME", vo=task.vo))
     for row in Dataset.objects.filter(task=task, type__in=["output", "log"]).order_by("id"):
-        ending = ending_of(kind, status, type=row.type, attributes=_on(row.attributes), files=row.files_finished)
+        ending = ending_of(
+            kind, status, type=row.type, attributes=_on(row.attributes), files=row.files_finished, analysis=analysis
+        )
         if ending.delete:
             data_management().delete([row.name])
         elif ending.keep:

@@ -28,6 +28,7 @@ from tasks_app.accounting.jobtimeouts import (
     Priority,
     QueueView,
     TimeoutRule,
+    TimeoutSettings,
     timeout_of,
 )
 from tasks_app.accounting.killcodes import KilledJob
@@ -184,22 +185,42 @@ def condition(rule: TimeoutRule, around: Surroundings, *, also: bool = True, ear
 
     With `early`, already when that part of the limit is still to come.
     """
-    least = timeouts.limit(f"job.{rule.name}")
-    if rule.name.startswith("transferring"):
-        days = (d for q in around.queues.values() for d in (q.transfer_high_days, q.transfer_low_days) if d)
-        least = min([least, *(timedelta(days=d) for d in days)])
+    least = _limit(rule, around)
     statuses = ", ".join(f"'{status}'" for status in sorted(rule.statuses))
     parts = [
         f"j.jobstatus IN ({statuses})",
         _LABELS[rule.labels],
         _PRIORITY[rule.priority],
-        f"{_SINCE[rule.since]} <= %(now)s::timestamptz - interval '{least.total_seconds() * (1 - early)} seconds'",
+        f"{_SINCE[rule.since]} <= %(now)s::timestamptz - {least} * {1 - early}",
     ]
     if rule.do == Do.KILL:
         parts.append("j.commandtopilot IS DISTINCT FROM 'tobekilled'")
     if also and rule.name in _ALSO:
         parts.append(_ALSO[rule.name])
     return " AND ".join(parts)
+
+
+def _limit(rule: TimeoutRule, around: Surroundings) -> str:
+    """SQL of the limit of a rule for the row `j`; where queues set it themselves, the shortest of all."""
+    name = f"job.{rule.name}"
+    if rule.name.startswith("transferring"):
+        days = (d for q in around.queues.values() for d in (q.transfer_high_days, q.transfer_low_days) if d)
+        least = min([timeouts.limit(name), *(timedelta(days=d) for d in days)])
+        return f"interval '{least.total_seconds()} seconds'"
+    suffixes = sorted({suffix for suffix, _ in timeouts.variants(name) if suffix})
+    if rule.name == "analysis":
+        conditions = [(group, f"j.workinggroup = {timeouts.sql_text(group)}") for group in suffixes]
+    else:
+        # Jobs at queues whose workflow has no limit of its own have that of their kind.
+        conditions = [(workflow, _at_workflow(workflow, around)) for workflow in suffixes]
+        kinds = (("analysis", _LABELS[Labels.ANALYSIS]), ("production", _LABELS[Labels.NOT_ANALYSIS]))
+        conditions += [(kind, where) for kind, where in kinds if kind in suffixes]
+    return timeouts.limit_sql(name, conditions, "j.vo")
+
+
+def _at_workflow(workflow: str, around: Surroundings) -> str:
+    queues = ", ".join(timeouts.sql_text(queue) for queue, of in sorted(around.workflows.items()) if of == workflow)
+    return f"j.computingsite IN ({queues})" if queues else "FALSE"
 
 
 def values_of(around: Surroundings, now: datetime) -> dict[str, Any]:
@@ -251,17 +272,19 @@ def _end(cursor: psycopg.Cursor[Any], ids: list[int], around: Surroundings, now:
         f"""SELECT j.pandaid, j.jeditaskid, j.jobstatus, j.creationtime, coalesce(j.statechangetime, j.creationtime),
                    j.heartbeat_at, coalesce(j.prodsourcelabel, ''), j.currentpriority, coalesce(j.computingsite, ''),
                    {BUILD}, {MERGE}, {_EVENTS}, {_ORPHAN}, {_REPORT}, j.jobsubstatus IS NOT NULL, {STAYS},
-                   j.commandtopilot IS NOT DISTINCT FROM 'tobekilled'
+                   j.commandtopilot IS NOT DISTINCT FROM 'tobekilled', coalesce(j.vo, ''), coalesce(j.workinggroup, '')
               FROM jobs j WHERE j.pandaid = ANY(%(ids)s) ORDER BY j.pandaid FOR UPDATE OF j SKIP LOCKED""",
         {"ids": ids},
     )
-    settings = timeouts.job_settings()
+    settings: dict[str, TimeoutSettings] = {}
     orders, outcomes, again = [], [], []
     for row in cursor.fetchall():
-        task_id, view = row[1], _view(row, around)
+        task_id, vo, view = row[1], row[-2], _view(row, around)
+        if vo not in settings:
+            settings[vo] = timeouts.job_settings(vo)
         if view.report_waits and view.job_id not in reports:
             continue  # it is being booked at this moment
-        found = timeout_of(view, now, settings)
+        found = timeout_of(view, now, settings[vo])
         if found is None:
             continue
         if found.do == Do.KILL and found.kill is not None:
@@ -288,11 +311,12 @@ def _failure(found: JobTimeout, task_id: int | None, by: str) -> Outcome:
 def _view(row: tuple[Any, ...], around: Surroundings) -> JobView:
     (
         job_id, task_id, status, created, since, heartbeat, label, priority, site, build, merge, events, orphan, report,
-        own_stage_out, stays, told,
+        own_stage_out, stays, told, _vo, group,
     ) = row  # fmt: skip
     workflow, queue = around.workflows.get(site, ""), around.queues.get(site, QueueView(site))
     return JobView(
         job_id, JobStatus(status), created, since, heartbeat, label, priority, workflow, queue, build=build, merge=merge,
         event_service=events, orphan_merge=orphan, report_waits=report, own_stage_out=own_stage_out,
         task_active_at=around.active.get((task_id, site)), stays=stays, told=told,
+        working_group=group,
     )  # fmt: skip

@@ -105,18 +105,20 @@ class JobView:
     task_active_at: datetime | None = None
     stays: bool = False
     told: bool = False
+    working_group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeoutSettings:
     """Limits that an installation may set.
 
-    limits      by the name of the rule, in the place of the rule's own
-    heartbeat   HEARTBEAT_TIMEOUT_<workflow>, by workflow; others have the limit of the rule
+    limits   by the name of the rule, in the place of the rule's own
+    by       by the name of the rule, then by what the limit differs by: HEARTBEAT_TIMEOUT_<workflow> (production and
+             analysis are those of jobs whose workflow has none), ANALY_TIMEOUT_<working group>
     """
 
     limits: Mapping[str, timedelta] = field(default_factory=lambda: MappingProxyType({}))
-    heartbeat: Mapping[str, timedelta] = field(default_factory=lambda: MappingProxyType({}))
+    by: Mapping[str, Mapping[str, timedelta]] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class Do(Enum):
@@ -160,8 +162,16 @@ class JobTimeout:
     error: tuple[str, int] | None = None
 
 
-def _heartbeat(job: JobView, settings: TimeoutSettings, limit: timedelta) -> timedelta:
-    return settings.heartbeat.get(job.workflow, limit)
+def _by_workflow(rule: str) -> Vary:
+    def vary(job: JobView, settings: TimeoutSettings, limit: timedelta) -> timedelta:
+        by = settings.by.get(rule, {})
+        return by.get(job.workflow, by.get("analysis" if job.label in ANALYSIS_LABELS else "production", limit))
+
+    return vary
+
+
+def _by_group(job: JobView, settings: TimeoutSettings, limit: timedelta) -> timedelta:
+    return settings.by.get("analysis", {}).get(job.working_group, limit)
 
 
 def _urgent_transfer(job: JobView) -> bool:
@@ -193,8 +203,9 @@ _WAITED, _SILENT = codes.JOB_WAITED_TOO_LONG, codes.JOB_LOST_HEARTBEAT
 def _kill(
     name: str, statuses: frozenset[JobStatus] | JobStatus, labels: Labels, since: Moment, limit: timedelta, kill: Kill,
     sentence: str, code: str = _WAITED, also: Condition | None = None, priority: Priority = Priority.ANY,
+    vary: Vary | None = None,
 ) -> TimeoutRule:  # fmt: skip
-    return TimeoutRule(name, _set(statuses), labels, priority, since, limit, Do.KILL, code, sentence, kill, also)
+    return TimeoutRule(name, _set(statuses), labels, priority, since, limit, Do.KILL, code, sentence, kill, also, vary)
 
 
 def _fail(
@@ -231,7 +242,7 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
           lambda job, now: job.queue.closed and not job.build),
     _kill("analysis", _QUEUED, Labels.ANALYSIS, "created", 12 * H, Kill.REASSIGN,
           "not started within {limit}, and no job of the task started or ended at the queue ({queue}) for 3 h",
-          also=lambda job, now: not job.build and _task_asleep(job, now)),
+          also=lambda job, now: not job.build and _task_asleep(job, now), vary=_by_group),
     _kill("activated", frozenset({J.ACTIVATED, J.STARTING}), Labels.PRODUCTION, "status", 2 * D, Kill.REASSIGN, _OUT),
     _kill("throttled", J.THROTTLED, Labels.ANY, "status", 7 * D, Kill.EXPIRED, _OUT),
     _fail("sent", J.SENT, Labels.ANY, "heartbeat", H / 2, _QUIET),
@@ -239,14 +250,14 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
           codes.JOB_RAN_TOO_LONG, lambda job, now: job.event_service and (job.merge or job.priority >= 900)),
     _kill("running", J.RUNNING, Labels.ANY, "status", 21 * D, Kill.EXPIRED, _OUT, codes.JOB_RAN_TOO_LONG),
     _fail("heartbeat", frozenset({J.STARTING, J.RUNNING}), Labels.ANY, "heartbeat", 2 * H, _QUIET,
-          vary=_heartbeat),
+          vary=_by_workflow("heartbeat")),
     _fail("holding_analysis", J.HOLDING, Labels.ANALYSIS, "status", 3 * H, _HELD, codes.JOB_NOT_BOOKED,
           lambda job, now: not job.report_waits),
     _fail("holding_urgent", J.HOLDING, Labels.NOT_ANALYSIS, "status", 3 * H, _HELD, codes.JOB_NOT_BOOKED,
           None, Priority.URGENT),
     _fail("holding", J.HOLDING, Labels.NOT_ANALYSIS, "status", 48 * H, _HELD, codes.JOB_NOT_BOOKED),
     _fail("own_transfer", J.TRANSFERRING, Labels.ANY, "heartbeat", 2 * H, _QUIET,
-          also=lambda job, now: job.own_stage_out, vary=_heartbeat),
+          also=lambda job, now: job.own_stage_out, vary=_by_workflow("own_transfer")),
     _fail("transferring_urgent", J.TRANSFERRING, Labels.NOT_ANALYSIS, "status", 2 * D, _STUCK,
           codes.JOB_TRANSFER_TOO_LONG, None, Priority.URGENT, _transfer),
     _fail("transferring", J.TRANSFERRING, Labels.ANY, "status", 6 * D, _STUCK, codes.JOB_TRANSFER_TOO_LONG,

@@ -16,7 +16,7 @@ MERGED: Final = timedelta(days=40)
 """Transient outputs of a parent, from the end of the task that merged them."""
 LOGS_OF_FAILED: Final = timedelta(days=30)
 ANALYSIS: Final = timedelta(days=14)
-"""Outputs of the VO's users."""
+"""Outputs of the VO's users, where the configuration says nothing else (OUTPUT_CONTAINER_LIFETIME)."""
 _FAILED = frozenset({TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED})
 
 
@@ -36,14 +36,17 @@ class Ending:
     delete: bool = False
 
 
-def ending_of(kind: Kind, status: str, *, type: str, attributes: Collection[str], files: int) -> Ending:
+def ending_of(
+    kind: Kind, status: str, *, type: str, attributes: Collection[str], files: int, analysis: timedelta = ANALYSIS
+) -> Ending:
     """What becomes of an output or log whose task ended as `status`, with that many files.
 
-    `attributes` are the tokens of the dataset. Tasks of no VO keep all but what they call transient.
+    `attributes` are the tokens of the dataset, `analysis` the time for outputs of users. Tasks of no VO keep all but what
+    they call transient.
     """
     transient = "tr" in attributes
     if kind == Kind.ANALYSIS:
-        return Ending(delete=True) if transient or not files else Ending(ANALYSIS)
+        return Ending(delete=True) if transient or not files else Ending(analysis)
     if transient:
         return Ending(TRANSIENT)
     if kind == Kind.PRODUCTION and type == "log" and status in _FAILED:

@@ -8,6 +8,8 @@ from typing import Any
 
 import psycopg
 
+from brokerage_app.configured import configuration
+from brokerage_app.parameters import PARAMETERS
 from tasks_app.accounting.resource_typing import resource_type
 from tasks_app.accounting.scout_metrics import (
     SAMPLE_LIMIT,
@@ -26,19 +28,37 @@ from tasks_app.params.splitrule import SplitRule
 
 LEAST_MEMORY_MB = 1000
 """Measured memory below the lowest step of the ladder would only have jobs killed for a little more."""
+SCOUT_PARAMETERS = tuple(p for p in PARAMETERS if p.component == "dbproxy" and p.key.startswith(("SCOUT_", "RAM_THR")))
 FRAME = 20_000
 """Finished jobs from which a sample is drawn."""
 MB = 2**20
 
 
-def limits_for_label(label: str | None) -> ScoutLimits:
-    """The limits of the verdict: the place where an installation's configuration comes in."""
-    return configured(label or "", {})
+def limits_for(task: Task) -> ScoutLimits:
+    """The limits of the verdict on a task: those of its label and VO in the configuration (component dbproxy)."""
+    found, label, vo = configuration(), task.prod_source_label or "", task.vo or ""
+    values: dict[str, float | bool] = {}
+    for parameter in SCOUT_PARAMETERS:
+        suffixes = (label,) if parameter.per else ()
+        value, row = found.source(parameter.component, parameter.key, *suffixes, vo=vo)
+        if row is not None:
+            values["_".join((parameter.key, *suffixes))] = value
+    return configured(label, values)
 
 
 def settings_for(task: Task) -> MetricSettings:
     """How numbers are measured; a task that asks for less memory than the least keeps its own."""
-    return MetricSettings(ram_min_mb=min(LEAST_MEMORY_MB, task.ram_count or LEAST_MEMORY_MB))
+    found, vo = configuration(), task.vo or ""
+
+    def read(key: str) -> Any:
+        return found.get("dbproxy", key, vo=vo)
+
+    least = read("SCOUT_RAMCOUNT_MIN")
+    return MetricSettings(
+        ram_rank=read("SCOUT_RAMCOUNT_RANK"), ram_margin_percent=read("SCOUT_RAMCOUNT_MARGIN"),
+        ram_min_mb=min(LEAST_MEMORY_MB, task.ram_count or LEAST_MEMORY_MB) if least is None else least,
+        cpu_time_rank=read("SCOUT_CPUTIME_RANK"), disk_io_cap_kb_s=read("SCOUT_DISK_IO_CAP"),
+    )  # fmt: skip
 
 
 # Sizes and events are those of the jobs' own parts of files.

@@ -198,7 +198,7 @@ def _judge(
         numbers.rule, finished, progress.finished, progress.exhausted, build_failures, samples, numbers.measured,
         numbers.presets, scout_metrics.expected_jobs(size, rule, samples),
     )  # fmt: skip
-    return numbers, judge(view, scout_sample.limits_for_label(task.prod_source_label))
+    return numbers, judge(view, scout_sample.limits_for(task))
 
 
 def _build_failures(cursor: psycopg.Cursor[Any], task_id: int) -> int:

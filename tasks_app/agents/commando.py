@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 import structlog
 from django.db import transaction
 from django.utils import timezone
 
+from brokerage_app.configured import configuration
 from jedisite.agents import Pass, owner
 from tasks_app import moves
 from tasks_app.commands import actions, again, files
@@ -24,7 +26,6 @@ ME = "commando"
 LIMIT = 50
 STUCK_AFTER = timedelta(minutes=5)
 """A task that is in the midst of a command for so long gets it again: whoever began it may be gone."""
-NO_LIMITS: Mapping[str, RetryLimits] = {}
 
 ACTIONS: Mapping[TaskCommand, Callable[[Task, Order], str]] = {
     TaskCommand.KILL: actions.kill,
@@ -40,16 +41,13 @@ ACTIONS: Mapping[TaskCommand, Callable[[Task, Order], str]] = {
 }
 
 
-def run(limit: int = LIMIT, now: datetime | None = None, retry_limits: Mapping[str, RetryLimits] = NO_LIMITS) -> Pass:
-    """Obey waiting commands, give stuck tasks theirs again, then complete those whose last job has ended.
-
-    `retry_limits` are those of each prodSourceLabel.
-    """
+def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
+    """Obey waiting commands, give stuck tasks theirs again, then complete those whose last job has ended."""
     now = now or timezone.now()
     items = 0
-    while items < limit and _obey_one(retry_limits):
+    while items < limit and _obey_one():
         items += 1
-    _rescue(now, retry_limits)
+    _rescue(now)
     items += _complete(TaskStatus.ABORTING, _NO_JOB_WORKS, _abort) + _complete(TaskStatus.FINISHING, _NO_JOB, _pass)
     items += _complete(TaskStatus.TOREASSIGN, _JOBS_ENDED, _reassigned)
     items += _complete(TaskStatus.REASSIGNING, _JOBS_ENDED, _reassigned)
@@ -62,7 +60,7 @@ _FIRST = """NOT EXISTS (SELECT 1 FROM task_commands e WHERE e.comm_task = task_c
 
 
 @transaction.atomic
-def _obey_one(retry_limits: Mapping[str, RetryLimits]) -> bool:
+def _obey_one() -> bool:
     waiting = Command.objects.select_for_update(skip_locked=True, of=("self",)).filter(status="waiting")
     command = waiting.extra(where=[_FIRST]).order_by("id").first()
     if command is None:
@@ -70,7 +68,7 @@ def _obey_one(retry_limits: Mapping[str, RetryLimits]) -> bool:
     task = Task.objects.select_for_update().get(pk=command.task_id)
     try:
         with transaction.atomic():  # a refused command leaves nothing behind
-            order = _order_of(command, task, retry_limits)
+            order = _order_of(command, task)
             if not order.parameters.get(again.FOLLOWS):
                 moves.check_command(task, command.name)
             command.answer = ACTIONS[TaskCommand(command.name)](task, order)
@@ -85,27 +83,40 @@ def _obey_one(retry_limits: Mapping[str, RetryLimits]) -> bool:
     return True
 
 
-def _order_of(command: Command, task: Task, retry_limits: Mapping[str, RetryLimits]) -> Order:
-    limits = retry_limits.get(task.prod_source_label or "", RetryLimits())
-    return Order(command.name, command.owner, command.comment, command.parameters or {}, limits)
+def _order_of(command: Command, task: Task) -> Order:
+    return Order(command.name, command.owner, command.comment, command.parameters or {}, retry_limits(task))
 
 
-def _last_order(task: Task, name: TaskCommand, retry_limits: Mapping[str, RetryLimits] = NO_LIMITS) -> Order:
+def retry_limits(task: Task) -> RetryLimits:
+    """The hard limits of retries for the label and VO of a task, of the configuration (component retry_task)."""
+    found, label, vo = configuration(), task.prod_source_label or "", task.vo or ""
+
+    def read(key: str) -> Any:
+        return found.get("retry_task", key, label, vo=vo)
+
+    return RetryLimits(
+        task_attempts=read("TASK_MAX_ATTEMPT"), failed_score_hours=read("MAX_FAILED_HEP_SCORE_HOURS"),
+        failed_score_rate=read("MAX_FAILED_HEP_SCORE_RATE"), job_failure_rate=read("MAX_JOB_FAILURE_RATE"),
+        file_attempts=read("JOB_MAX_ATTEMPT"), min_cpu_efficiency=read("MIN_CPU_EFFICIENCY"),
+    )  # fmt: skip
+
+
+def _last_order(task: Task, name: TaskCommand) -> Order:
     """The command that a task is in the midst of; one without parameters when it has no command of the kind."""
     command = Command.objects.filter(task=task, name=name, status="done").order_by("-id").first()
-    return _order_of(command, task, retry_limits) if command else Order(name, ME, "")
+    return _order_of(command, task) if command else Order(name, ME, "")
 
 
-def _rescue(now: datetime, retry_limits: Mapping[str, RetryLimits]) -> None:
+def _rescue(now: datetime) -> None:
     """Give tasks that have been in the midst of a command for long the same command again."""
     long_ago = (now - STUCK_AFTER).isoformat()
     condition = f"t.statechangetime < '{long_ago}' AND t.modificationtime < '{long_ago}'"
     stuck = moves.claim_tasks(owner(), list(TASK_DOING), LIMIT, condition=condition, even_waiting=True)
-    moves.for_each(stuck, partial(_do_again, now=now, retry_limits=retry_limits), by=ME)
+    moves.for_each(stuck, partial(_do_again, now=now), by=ME)
 
 
 @transaction.atomic
-def _do_again(task_id: int, fence: int, *, now: datetime, retry_limits: Mapping[str, RetryLimits]) -> bool:
+def _do_again(task_id: int, fence: int, *, now: datetime) -> bool:
     if not moves.still_holds(task_id, fence):
         return False
     task = Task.objects.get(pk=task_id)
@@ -113,7 +124,7 @@ def _do_again(task_id: int, fence: int, *, now: datetime, retry_limits: Mapping[
     name = TASK_DOING[status]
     try:
         with transaction.atomic():
-            ACTIONS[name](task, _last_order(task, name, retry_limits))
+            ACTIONS[name](task, _last_order(task, name))
     except moves.CommandRefusedError as exc:
         back = task.old_status or TaskStatus.READY
         moves.move_task(task_id, back, by=ME, reason=str(exc), old_status=None, error_dialog=str(exc))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from brokerage_app.configured import configuration
 from jedisite.agents import Pass, owner
 from tasks_app import moves, placing
 from tasks_app.accounting.unmerged import PROCESSING_TYPE
@@ -23,15 +26,24 @@ from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.params.schema import ParamErrors, parse
 from tasks_app.params.schema import TaskParams as Params
 from tasks_app.preprocessed import results_of
-from tasks_app.refining.base import CannotRefine, NotYet, ParentView, Policy, Refined, containers_of, refine
+from tasks_app.refining.base import (
+    CannotRefine,
+    NotYet,
+    ParentView,
+    Policy,
+    Refined,
+    containers_of,
+    refine,
+    refiner_for,
+)
+from tasks_app.refining.policy import Draws
 from tasks_app.refining.preprocessing import with_results
+from tasks_app.refining.production import refine_production
 from tasks_app.states import TaskStatus
 from tasks_app.storing import rerefining, storing
 
 ME = "refiner"
 LIMIT = 50
-POLICY = Policy(output_templates=False)
-"""Outputs go straight to the datasets that tasks name: nothing makes datasets from templates yet."""
 
 
 def run(limit: int = LIMIT) -> Pass:
@@ -55,7 +67,7 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
             moves.move_task(task_id, TaskStatus.TOABORT, by=ME, reason=sentence, fence=fence, error_dialog=sentence)
             return
         found = refine(
-            params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent, policy=POLICY,
+            params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent, policy=policy_of(task),
             constituents=constituents_of(params, parent, found_before), preprocessed=found_before,
         )  # fmt: skip
         refined = placing.placed(_check_names(task_id, found), params, queues_and_shares)
@@ -70,6 +82,30 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
         moves.break_task(task_id, fence, by=ME, reason="; ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
     except CannotRefine as exc:
         moves.break_task(task_id, fence, by=ME, reason=str(exc))
+
+
+def policy_of(task: Task) -> Policy:
+    """What the configuration (component taskrefiner) says for the VO of a task, and its numbers of chance.
+
+    They depend on the task alone: refined once more, it gets the same. Outputs go straight to the datasets that tasks
+    name: nothing makes datasets from templates yet.
+    """
+    found, vo = configuration(), task.vo or ""
+
+    def read(key: str) -> Any:
+        return found.get("taskrefiner", key, vo=vo)
+
+    refiner = refiner_for(task.vo or "", task.prod_source_label or "", task.task_type or "")
+    kind = "PROD_TASKS" if refiner is refine_production else "USER_TASKS"
+    chance = {name: random.Random(f"{task.id} {name}").random() for name in ("push", "messages", "input")}
+    return Policy(
+        push_status_percent=read(f"{kind}_PUSH_STATUS_CHANGES_PERCENT"),
+        message_driven_percent=read("USER_TASKS_MESSAGE_DRIVEN_PERCENT"),
+        move_input_percent=read("USER_TASKS_MOVE_INPUT") or 0.0,
+        draws=Draws(push_status=chance["push"], message_driven=chance["messages"], move_input=chance["input"]),
+        output_templates=False, out_disk_kb=read("OUTDISKCOUNT_ANALY_KB"),
+        target_walltime_h=read("USER_JOB_TARGET_WALLTIME"), max_core_count=read("USER_TASKS_MAX_CORE_COUNT"),
+    )  # fmt: skip
 
 
 def _namesake_of(task: Task, params: Params) -> int | None:

@@ -67,11 +67,15 @@ _DUE: Final[Mapping[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A time-out with its limit here, in seconds, and the things near it and over it; None where none is counted."""
+    """A time-out with its limit here, in seconds, and the things near it and over it; None where none is counted.
+
+    `others` are limits that differ: for whom, and seconds.
+    """
 
     timeout: Timeout
     limit_s: float
     changed: bool
+    others: tuple[tuple[str, float], ...]
     near: int | None
     over: int | None
 
@@ -90,7 +94,11 @@ def rows(now: datetime) -> list[Row]:
         near, over = counts.get(name, (None, None))
         if quick != (name == "task.quick_retry") and name.startswith(("task.pending", "task.quick_retry")):
             near = over = None  # the other kind of wait holds here
-        found.append(Row(row, limit.total_seconds(), limit != row.default, near, over))
+        others = tuple(
+            (" of ".join(filter(None, (suffix, vo))), timeouts.limit(name, suffix, vo=vo).total_seconds())
+            for suffix, vo in timeouts.variants(name)
+        )
+        found.append(Row(row, limit.total_seconds(), limit != row.default, others, near, over))
     return found
 
 
@@ -105,9 +113,7 @@ def _job_counts(now: datetime) -> dict[str, tuple[int, int]]:
     statement = f"""SELECT {", ".join(columns)} FROM jobs j WHERE j.jobstatus IN ({statuses})
                        AND coalesce(j.computingsite, '') <> ALL(%(exempt)s::text[])"""  # noqa: S608 - constants of ours
     found = _numbers(statement, expiring.values_of(around, now))
-    return {
-        f"job.{rule.name}": (found[2 * i] - found[2 * i + 1], found[2 * i + 1]) for i, rule in enumerate(TIMEOUTS)
-    }
+    return {f"job.{rule.name}": (found[2 * i] - found[2 * i + 1], found[2 * i + 1]) for i, rule in enumerate(TIMEOUTS)}
 
 
 def _other_counts(now: datetime) -> dict[str, tuple[int, int]]:
@@ -116,7 +122,7 @@ def _other_counts(now: datetime) -> dict[str, tuple[int, int]]:
     for number, (name, (which, due)) in enumerate(_DUE.items()):
         limit = timeouts.limit(name)
         values |= {f"limit{number}": limit, f"near{number}": limit * NEAR}
-        due = due.replace("%(limit)s", f"%(limit{number})s::interval")
+        due = due.replace("%(limit)s", timeouts.stuck_sql() if name == "task.stuck" else f"%(limit{number})s::interval")
         columns += [
             f"(SELECT count(*) {which} AND {due} > %(now)s AND {due} <= %(now)s::timestamptz + %(near{number})s::interval)",
             f"(SELECT count(*) {which} AND {due} <= %(now)s)",

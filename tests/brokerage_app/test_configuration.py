@@ -173,8 +173,10 @@ def test_suffixes_that_are_set_can_be_listed() -> None:
         row("watcher", "HEARTBEAT_TIMEOUT_push_noheartbeat", "48", app="pandaserver"),
         row("watcher", "HEARTBEAT_TIMEOUT", "5", app="pandaserver"),
     )
-    assert found.suffixes_of("watcher", "HEARTBEAT_TIMEOUT") == {"production": 3.0, "push_noheartbeat": 48.0}
-    assert found.suffixes_of("watcher", "HEARTBEAT_TIMEOUT", vo="atlas")["production"] == 4.0
+    assert found.variants("watcher", "HEARTBEAT_TIMEOUT") == [
+        ("", ""), ("production", ""), ("production", "atlas"), ("push_noheartbeat", ""),
+    ]  # fmt: skip
+    assert DEFAULTS.variants("watcher", "HEARTBEAT_TIMEOUT") == []
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from brokerage_app.configuring import set_value
 from jedisite.identity import Caller, Role
 from tasks_app import moves, submitting
 from tasks_app.agents import commando, refiner
-from tasks_app.commands.limits import RetryLimits
 from tasks_app.models import Command, Dataset, OutputTemplate, Task, TaskParams
 from tasks_app.params.splitrule import SplitRule
 from tests.flow.driving import (
@@ -106,15 +106,16 @@ def test_priority_is_reset_unless_it_is_kept() -> None:
     drive(Pilot())
 
 
-@pytest.mark.parametrize(("limits", "sentence"), [
-    (RetryLimits(task_attempts=1), "it was tried 1 times"), (RetryLimits(job_failure_rate=0.2), "of the jobs failed"),
+@pytest.mark.parametrize(("key", "value", "sentence"), [
+    ("TASK_MAX_ATTEMPT_user", "1", "it was tried 1 times"), ("MAX_JOB_FAILURE_RATE_user", "0.2", "of the jobs failed"),
 ])  # fmt: skip
-def test_a_task_at_a_hard_limit_is_exhausted(limits: RetryLimits, sentence: str) -> None:
+def test_a_task_at_a_hard_limit_is_exhausted(key: str, value: str, sentence: str) -> None:
     made = finished_task("lab.t.in.00001")
     command(made, "retry")
     drive(*[Pilot(failing_on("lab.t.in.00001"))])
     moves.give_command(made, "retry", by="ada")
-    commando.run(retry_limits={"user": limits})
+    set_value("retry_task", key, value, by="ada")
+    commando.run()
     assert status(made) == "exhausted"
     assert sentence in (task(made).error_dialog or "")
     command(made, "retry", parameters={"transcend": True})
@@ -125,7 +126,9 @@ def test_a_task_at_a_hard_limit_is_exhausted(limits: RetryLimits, sentence: str)
 def test_a_task_with_files_tried_too_often_stays_where_it_is() -> None:
     made = finished_task("lab.t.in.00001")
     given = moves.give_command(made, "retry", by="ada")
-    commando.run(retry_limits={"user": RetryLimits(file_attempts=1)})
+    set_value("retry_task", "JOB_MAX_ATTEMPT_managed", "1", by="ada")
+    set_value("retry_task", "JOB_MAX_ATTEMPT_user", "1", by="ada")
+    commando.run()
     given.refresh_from_db()
     assert (given.status, status(made)) == ("refused", "finished")
     assert "1 attempts already" in given.answer

@@ -1,7 +1,7 @@
 """Watch dog: tasks too many of whose jobs fail are paused, and with them running tasks of the same request type.
 
-Off unless a failure rate is set (MAX_JOB_FAILURE_RATE_TO_PAUSE_<label> or by lost work). Tasks with noAutoPause are
-never paused, neither for themselves nor for a sibling.
+Off unless a failure rate is set (MAX_JOB_FAILURE_RATE_TO_PAUSE_<label>, for a share of it, or by lost work). Tasks with
+noAutoPause are never paused, neither for themselves nor for a sibling.
 """
 
 from __future__ import annotations
@@ -35,49 +35,44 @@ SELECT t.jeditaskid, j.jobs, j.finished, j.failed, j.open + ceil(f.unused * j.jo
        SELECT coalesce(sum(d.nfilestobeused - d.nfilesused), 0) AS unused, coalesce(sum(d.nfilesused), 0) AS used
          FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL
           AND d.type IN ('input', 'pseudo_input') AND d.status NOT IN ('removed', 'broken')) f
- WHERE t.status = 'running' AND coalesce(t.prodsourcelabel, '') = %s AND j.jobs >= %s ORDER BY t.jeditaskid
+ WHERE t.status = 'running' AND coalesce(t.prodsourcelabel, '') = %s AND coalesce(t.gshare, '') = %s
+   AND coalesce(t.vo, '') = %s AND j.jobs >= %s ORDER BY t.jeditaskid
 """  # noqa: S608 - constants
 
 
-def limits_for(label: str) -> PauseLimits:
-    """The limits of tasks of a label; without a rate nothing is paused."""
+def limits_for(label: str, share: str = "", vo: str = "") -> PauseLimits:
+    """The limits of tasks of a label and share; without a rate nothing is paused."""
 
     def percent(name: str) -> float | None:
-        rate = limits.number(name, label)
+        rate = limits.number(name, label, share, vo=vo) if share else limits.number(name, label, vo=vo)
         return rate * 100 if rate else None
 
     return PauseLimits(
-        min_jobs=int(_or(limits.number("MIN_JOBS_TO_PAUSE", label), 1000)),
-        min_remaining=int(_or(limits.number("MIN_REMAINING_JOBS_TO_PAUSE", label), 100)),
+        min_jobs=int(limits.number("MIN_JOBS_TO_PAUSE", label, vo=vo) or 0),
+        min_remaining=int(limits.number("MIN_REMAINING_JOBS_TO_PAUSE", label, vo=vo) or 0),
         max_failed_percent=percent("MAX_JOB_FAILURE_RATE_TO_PAUSE"),
         max_lost_percent=percent("MAX_HEP_SCORE_FAILURE_RATE_TO_PAUSE"),
     )
 
 
-def _or(value: float | None, default: float) -> float:
-    return default if value is None else value
-
-
 def run(limit: int = LIMIT) -> Pass:
     """Give the command to pause to tasks that fail too much, and to their siblings."""
-    if not any("FAILURE_RATE_TO_PAUSE" in name for name in limits.given()):
-        return Pass()
-    labels = Task.objects.filter(status=TaskStatus.RUNNING).values_list("prod_source_label", flat=True).distinct()
+    kinds = Task.objects.filter(status=TaskStatus.RUNNING).values_list("prod_source_label", "gshare", "vo").distinct()
     done = 0
-    for label in sorted(label or "" for label in labels):
-        given = limits_for(label)
+    for label, share, vo in sorted({tuple(part or "" for part in kind) for kind in kinds}):
+        given = limits_for(label, share, vo)
         if given.max_failed_percent is None and given.max_lost_percent is None:
             continue
-        for task_id, view in _views(label, given.min_jobs):
+        for task_id, view in _views(label, share, vo, given.min_jobs):
             step = auto_pause(view, given)
             if step is not None and done < limit:
                 done += _pause(task_id, step.reason.detail)
     return Pass(done, more=done >= limit)
 
 
-def _views(label: str, min_jobs: int) -> list[tuple[int, FailureView]]:
+def _views(label: str, share: str, vo: str, min_jobs: int) -> list[tuple[int, FailureView]]:
     with connection.cursor() as cursor:
-        cursor.execute(_VIEWS, [label, min_jobs])
+        cursor.execute(_VIEWS, [label, share, vo, min_jobs])
         rows = cursor.fetchall()
     rules = dict(Task.objects.filter(pk__in=[row[0] for row in rows]).values_list("id", "split_rule"))
     return [

@@ -42,7 +42,7 @@ SELECT f.files, f.done, j.open + ceil(f.unused * j.jobs / greatest(f.used, 1)::n
 
 def run(limit: int = LIMIT) -> Pass:
     """Hurry running tasks that are nearly complete, and their queued jobs. Each task once."""
-    given = BoostLimits(limits.number("BOOST_DONE_PERCENT") or 95, int(limits.number("BOOST_JOBS_BELOW") or 100))
+    given = BoostLimits(limits.number("BOOST_DONE_PERCENT") or 0, int(limits.number("BOOST_JOBS_BELOW") or 0))
     if not _has_express():
         given = replace(given, share=None)
     condition = _CANDIDATE.format(percent=float(given.done_percent), with_share=given.share is not None)
@@ -69,9 +69,7 @@ def _boost(task_id: int, fence: int, *, given: BoostLimits) -> bool:
     if step is None:
         moves.release_task(task_id, fence)
         return False
-    moves.note_task(
-        task_id, fence, by=ME, reason=step.reason.detail, current_priority=step.priority, gshare=step.share
-    )
+    moves.note_task(task_id, fence, by=ME, reason=step.reason.detail, current_priority=step.priority, gshare=step.share)
     _hurry_jobs(task_id, step.priority or 0, step.share)
     return True
 

@@ -26,16 +26,17 @@ _PARENT_WORKS = f"""EXISTS (SELECT 1 FROM jedi_tasks p WHERE p.jeditaskid = t.pa
 
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """One pass over tasks whose wait is over, and over those that are stuck for too long."""
-    now, longest = the_time(now), timeouts.limit("task.stuck")
+    now = the_time(now)
     condition = f"""t.oldstatus IS NOT NULL AND (t.next_check_at <= {sql_time(now)}
-        OR (t.frozentime <= {sql_time(now - longest)} AND NOT {_PARENT_WORKS}))"""
+        OR (t.frozentime <= {sql_time(now)} - {timeouts.stuck_sql()} AND NOT {_PARENT_WORKS}))"""
     claimed = moves.claim_tasks(owner(), [TaskStatus.PENDING], limit, condition=condition, even_waiting=True)
-    work = partial(_leave, now=now, longest=longest)
+    work = partial(_leave, now=now)
     return Pass(moves.for_each(claimed, work, by=ME), more=len(claimed) == limit)
 
 
-def _leave(task_id: int, fence: int, *, now: datetime, longest: timedelta) -> bool:
+def _leave(task_id: int, fence: int, *, now: datetime) -> bool:
     task = Task.objects.get(pk=task_id)
+    longest = timeouts.limit("task.stuck", task.prod_source_label or "", vo=task.vo or "")
     parent = None
     if task.parent_id and task.parent_id != task_id:
         parent = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()

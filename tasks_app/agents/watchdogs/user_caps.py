@@ -1,4 +1,6 @@
-"""Watch dog: no user and no working group takes all slots, nor all of the network. Off where no cap is set.
+"""Watch dog: no user and no working group takes all slots, nor all of the network.
+
+There are caps on jobs and cores only where they are set; on volumes always.
 
 Near a cap no new jobs are made of the user's tasks for two hours, and longer while they stay near it; at the cap queued
 jobs are held back too. The dialog of a task so throttled bears its kind (`type=jobs`), by which it is released again.
@@ -91,12 +93,13 @@ SELECT CASE WHEN coalesce(workinggroup, '') = '' THEN coalesce(produsername, '')
        coalesce(sum(coalesce(actualcorecount, corecount, 1)) FILTER (WHERE jobstatus IN ('starting', 'running')), 0)
   FROM jobs WHERE jobstatus IN ({_OPEN}) AND prodsourcelabel IN ({_LABELS}) GROUP BY 1, 2
 """  # noqa: S608 - constants
-# Files of open analysis tasks that are being staged, and inputs of jobs that wait for theirs.
+# Files of open analysis tasks that are being staged (tasks with IS=1), and inputs of jobs that wait for theirs.
 _STAGING = f"""
 SELECT t.username, sum(coalesce(c.fsize, 0)) FROM jedi_tasks t
   JOIN jedi_datasets d ON d.jeditaskid = t.jeditaskid AND d.type = 'input'
   JOIN jedi_dataset_contents c ON c.jeditaskid = t.jeditaskid AND c.datasetid = d.datasetid AND c.status = 'staging'
- WHERE t.prodsourcelabel IN ({_LABELS}) AND t.status NOT IN ('done', 'finished', 'failed', 'aborted', 'broken') GROUP BY 1
+ WHERE t.prodsourcelabel IN ({_LABELS}) AND t.splitrule ~ '(^|,)IS=1'
+   AND t.status NOT IN ('done', 'finished', 'failed', 'aborted', 'broken') GROUP BY 1
 """  # noqa: S608
 _TRANSFERS = f"""
 SELECT coalesce(produsername, ''), sum(coalesce(inputfilebytes, 0)) FROM jobs

@@ -157,7 +157,7 @@ def test_a_job_that_was_just_sent_is_not_judged_by_an_older_heartbeat() -> None:
 
 def test_settings_and_queues_move_limits() -> None:
     settings = TimeoutSettings(
-        heartbeat=MappingProxyType({"Pull_Opportunistic": hours(6)}),
+        by={"heartbeat": {"Pull_Opportunistic": hours(6)}},
         limits=MappingProxyType({"holding": hours(5), "defined": hours(1), "analysis": hours(1)}),
     )
 
