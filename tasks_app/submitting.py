@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from brokerage_app.configured import configuration
 from jedisite import audit
 from jedisite.identity import Caller, Right
 from tasks_app import amending, moves
@@ -108,15 +109,18 @@ def _check_rights(params: TaskParams, faults: Faults) -> None:
 def submit(submission: Submission, *, by: str, allow_active: bool = False, most_active: int | None = None) -> Submitted:
     """Register the task, or let an older one of the same name run again with what may be changed.
 
-    With `allow_active` a task of the name that runs is changed in place. A user may have `most_active` active tasks.
+    With `allow_active` a task of the name that runs is changed in place. A user may have `most_active` active tasks; when it
+    is not given, as many as the configuration says (MAX_ACTIVE_TASKS_PER_USER_<label>).
     Raises ParamErrors when its parent is unknown, SubmissionRefusedError when its name is to be unique and is not, or
     the user has too many tasks; both write nothing.
     """
     params, user = submission.params, submission.user
     parent_id = _parent_of(params, user)
     decision = decide(params, _existing(submission, allow_active), allow_active=allow_active)
+    label = params.prod_source_label
+    if most_active is None:
+        most_active = configuration().get("dbproxy", "MAX_ACTIVE_TASKS_PER_USER", label, vo=params.vo or DEFAULTS.vo)
     if decision.code is Code.NEW and most_active is not None:
-        label = params.prod_source_label
         active = Task.objects.filter(user=user, prod_source_label=label, status__in=sorted(ACTIVE)).count()
         decision = too_many(active, most_active) or decision
     if not decision.code.is_accepted:

@@ -9,6 +9,7 @@ import structlog
 from django.db import transaction
 from django.utils import timezone
 
+from brokerage_app.configured import configuration
 from brokerage_app.snapshot import SiteView
 from jedisite.agents import Pass, renew_lease
 from tasks_app import moves, statistics
@@ -36,8 +37,10 @@ def run(tasks: int = TASKS, now: datetime | None = None) -> Pass:
     if not heaps:
         return Pass()
     sites = statistics.current_grid(now).queues()
-    rules = dict(Task.objects.filter(pk__in=heaps).values_list("id", "split_rule"))
-    due = [task_id for task_id, some in heaps.items() if _is_due(some, rules.get(task_id) or "", sites, now)]
+    rows = Task.objects.filter(pk__in=heaps).values_list("id", "split_rule", "vo")
+    config = configuration()
+    rules = {task_id: rule or "" for task_id, rule, vo in rows if config.get("jobgen", "JOB_SUBMISSION", vo=vo)}
+    due = [task_id for task_id, some in heaps.items() if task_id in rules and _is_due(some, rules[task_id], sites, now)]
     made = 0
     for task_id in due[:tasks]:
         renew_lease()

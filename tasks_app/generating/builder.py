@@ -131,6 +131,7 @@ class TaskFacts:
     transfer_type: str = "direct"
     """How inputs are read at sites that do not copy them."""
     cpu_limit_s_per_mb: int = 0
+    base_walltime_s: int = 0
     special_handling: str = ""
     """Tags of the jobs, with commas; `sj` is a scout."""
     name_fields: tuple[int, ...] = ()
@@ -142,6 +143,18 @@ class TaskFacts:
     """Whether each change of a job is told (PC of the split rule)."""
     nucleus: str | None = None
     """Where outputs are gathered."""
+
+
+def job_walltime_s(configured_h: float | None, base_s: int | None, site: SiteView) -> int | None:
+    """Longest run of a job of a kind that has a limit of its own (hours, besides the task's base), else the queue's.
+
+    Never more than the queue allows; None is no limit.
+    """
+    most = site.max_walltime_s or None
+    if configured_h is None:
+        return most
+    own = round(configured_h * 3600) + (base_s or 0)
+    return min(own, most) if most else own
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 
 from brokerage_app.case import Case
+from brokerage_app.configured import configuration
 from brokerage_app.models import Queue
 from brokerage_app.resource_types import type_of_job
 from brokerage_app.rules import Filter
@@ -25,7 +26,7 @@ from tasks_app import codes
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import FileInfo, UnknownDatasetError
 from tasks_app.generating import buildstep
-from tasks_app.generating.builder import TaskFacts
+from tasks_app.generating.builder import TaskFacts, job_walltime_s
 from tasks_app.generating.buildstep import BadBuildError, BuildStep, Library
 from tasks_app.models import Dataset, File, Job, JobFile, JobParams, JobStatusLog, Task
 from tasks_app.states import DatasetStatus, JobStatus
@@ -155,6 +156,7 @@ def _make(
 def _columns(task: TaskFacts, step: BuildStep, site: SiteView, library: Library, now: datetime) -> dict[str, Any]:
     priority = max(buildstep.PRIORITY, task.priority + 1)
     ram_mb = buildstep.ram_mb(site.max_memory_mb)
+    hours = configuration().get("jobgen", "BUILD_JOB_MAX_WALLTIME", vo=task.vo)
     return {
         "id": library.job_id, "task_id": task.id, "name": f"{task.name}.{library.job_id}"[:256],
         "status": JobStatus.ACTIVATED, "creation_time": now, "modification_time": now, "state_change_time": now,
@@ -163,7 +165,7 @@ def _columns(task: TaskFacts, step: BuildStep, site: SiteView, library: Library,
         "destination_block": library.dataset, "req_id": task.req_id, "jobset_id": task.req_id,
         "assigned_priority": priority, "current_priority": priority, "work_queue_id": task.work_queue_id,
         "gshare": task.gshare, "resource_type": type_of_job(buildstep.CORES, ram_mb), "core_count": buildstep.CORES,
-        "min_ram_mb": ram_mb, "max_walltime_s": site.max_walltime_s or None,
+        "min_ram_mb": ram_mb, "max_walltime_s": job_walltime_s(hours, task.base_walltime_s, site),
         "max_disk_mb": site.work_dir_mb or None, "attempt": 1, "max_attempt": 1, "failed_attempt": 0, "input_files": 0,
         "output_files": 2, "release": task.release, "home_package": task.home_package, "cmt_config": task.cmt_config,
         "container_name": task.container,

@@ -188,7 +188,8 @@ def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
         release=task.trans_uses, home_package=task.trans_home, cmt_config=None, container=task.container_name,
         source_url=str(raw.get("sourceURL") or ""), seed_offset=rule.get_int("RS") or 0,
         transfer_type=str(raw.get("transferType") or "direct"),
-        cpu_limit_s_per_mb=_walltime_per_mb(task), name_fields=rule.name_fields, names_of_files=rule.flag("UF"),
+        cpu_limit_s_per_mb=_walltime_per_mb(task), base_walltime_s=task.base_walltime or 0,
+        name_fields=rule.name_fields, names_of_files=rule.flag("UF"),
         resource_types=resource_table(),
         push=rule.flag("PC"), nucleus=task.nucleus,
     )  # fmt: skip

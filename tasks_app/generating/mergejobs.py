@@ -15,13 +15,14 @@ from django.db import transaction
 
 from brokerage_app import codes
 from brokerage_app.brokers import generic
+from brokerage_app.configured import configuration
 from brokerage_app.gathering import endpoint_of
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip
 from jedisite.sql import hot_cursor, numbers
 from tasks_app.accounting.unmerged import PROCESSING_TYPE
-from tasks_app.generating.builder import Builder, OutputStream, TaskFacts
+from tasks_app.generating.builder import Builder, OutputStream, TaskFacts, job_walltime_s
 from tasks_app.generating.buildjobs import library_for
 from tasks_app.generating.facts import TaskWork, row_of
 from tasks_app.generating.picker import FIELDS, DatasetRow, Picked, pick
@@ -107,6 +108,8 @@ class MergeWork:
         self.facts: TaskFacts = _facts(work)
         self.of_first_jobs = work
         self.needs: TaskNeeds = _needs(work)
+        label, vo = task.prod_source_label, task.vo
+        self.walltime_h: float | None = configuration().get("jobgen", "MERGE_JOB_MAX_WALLTIME", label, vo=vo)
         datasets = Dataset.objects.filter(task_id=task.id, type__in=UNMERGED_TYPES).order_by("list_position", "id")
         self.unmerged = {d.stream_name or "": _row_of(d) for d in datasets}
         rows = OutputTemplate.objects.filter(task_id=task.id).exclude(dataset__type__in=UNMERGED_TYPES)
@@ -129,7 +132,8 @@ class MergeWork:
             self.rule, self.numbers,
             SiteNumbers(
                 cores=self.needs.cores_at(site), core_power=site.core_power,
-                max_work_dir_bytes=site.work_dir_mb * MB if site.work_dir_mb else None, max_time_s=site.max_walltime_s or None,
+                max_work_dir_bytes=site.work_dir_mb * MB if site.work_dir_mb else None,
+                max_time_s=job_walltime_s(self.walltime_h, self.task.base_walltime, site),
             ),
             merging=True,
         )  # fmt: skip
