@@ -10,7 +10,8 @@ from django.contrib import admin
 
 from brokerage_app.configuration import problem_of
 from brokerage_app.models import GdpConfig
-from brokerage_app.parameters import Parameter, parse_key
+from brokerage_app.parameter import Parameter
+from brokerage_app.parameters import parse_key
 from jedisite.admin_base import AuditedAdmin
 
 

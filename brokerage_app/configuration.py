@@ -16,18 +16,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from brokerage_app.parameters import (
-    COMPONENT_ALIASES,
-    PARAMETERS,
-    WORDS,
-    Parameter,
-    Type,
-    UnknownParameterError,
-    Value,
-    known,
-    nearest,
-    parse_key,
-)
+from brokerage_app.parameter import WORDS, Parameter, Type, UnknownParameterError, Value
+from brokerage_app.parameters import COMPONENT_ALIASES, PARAMETERS, known, nearest, parse_key
 
 __all__ = [
     "DEFAULTS",

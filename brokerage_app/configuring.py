@@ -10,7 +10,8 @@ from django.db import transaction
 from brokerage_app import configured
 from brokerage_app.configuration import problem_of
 from brokerage_app.models import GdpConfig
-from brokerage_app.parameters import Parameter, Type, UnknownParameterError, nearest, parse_key
+from brokerage_app.parameter import Parameter, Type, UnknownParameterError
+from brokerage_app.parameters import nearest, parse_key
 from jedisite import audit
 
 

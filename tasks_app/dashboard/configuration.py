@@ -12,7 +12,8 @@ from django.views.decorators.http import require_safe
 
 from brokerage_app import configured
 from brokerage_app.configuration import Configuration, Row
-from brokerage_app.parameters import PARAMETERS, Parameter, parse_key
+from brokerage_app.parameter import Parameter
+from brokerage_app.parameters import PARAMETERS, parse_key
 from jedisite.identity import Right, needs
 
 TITLES: Final[Mapping[str, str]] = {

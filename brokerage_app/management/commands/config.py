@@ -9,7 +9,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from brokerage_app import configured, configuring
 from brokerage_app.configuration import Configuration
-from brokerage_app.parameters import PARAMETERS, Parameter, UnknownParameterError, parse_key
+from brokerage_app.parameter import Parameter, UnknownParameterError
+from brokerage_app.parameters import PARAMETERS, parse_key
 
 
 class Command(BaseCommand):

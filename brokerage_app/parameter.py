@@ -1,0 +1,74 @@
+"""What a parameter of the configuration is: its name, type, default, unit and meaning. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+Value = int | float | bool | str | list[Any] | dict[str, Any]
+Read = Callable[..., Any]
+"""`read(component, key, *suffixes)`: how a default that depends on other parameters asks for them."""
+
+
+class Type(StrEnum):
+    INT = "int"
+    FLOAT = "float"
+    BOOL = "bool"
+    STR = "str"
+    JSON = "json"
+
+
+WORDS: Final[Mapping[str, Type]] = MappingProxyType(
+    {"str": Type.STR, "string": Type.STR, "int": Type.INT, "integer": Type.INT, "float": Type.FLOAT, "bool": Type.BOOL,
+     "boolean": Type.BOOL, "json": Type.JSON}
+)  # fmt: skip
+"""What may stand in the column `type`; another word makes the row undefined."""
+
+
+class UnknownParameterError(LookupError):
+    """Nothing of this component and key, or with so many suffixes, is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter.
+
+    app, component, key   its name; the key may be followed by `_` and a suffix for each of `per`, the last ones may lack
+    type, default, unit   None is no default: the reader says what it does then
+    meaning               what it does, in words
+    per                   what the suffixes are: label, share, queue, resource, workflow, working_group, ...
+    special               (last suffix, default) where a suffix has a default of its own
+    derived               the default, when it depends on others; `default_words` says how
+    least, most           values that people may enter; None is no bound
+    also                  further spellings of the key that are read when it is not set
+    """
+
+    app: str
+    component: str
+    key: str
+    type: Type
+    default: Value | None
+    unit: str
+    meaning: str
+    per: tuple[str, ...] = ()
+    special: tuple[tuple[str, Value], ...] = ()
+    derived: Callable[[Read], Value] | None = None
+    default_words: str = ""
+    least: float | None = 0
+    most: float | None = None
+    also: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The key with what may follow it, such as MIN_WEIGHT[_label[_share]]."""
+        return self.key + "".join(f"[_{kind}" for kind in self.per) + "]" * len(self.per)
+
+    def default_for(self, suffixes: tuple[str, ...], read: Read) -> Value | None:
+        if self.derived is not None:
+            return self.derived(read)
+        if suffixes and self.special:
+            return dict(self.special).get(suffixes[-1], self.default)
+        return self.default
