@@ -80,6 +80,7 @@ class Configuration:
 
     rows: tuple[Row, ...] = ()
     _values: dict[tuple[str, str, str], tuple[Value, Row]] = field(init=False, repr=False, compare=False)
+    _asked: dict[tuple[Any, ...], Source] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(sorted(self.rows)))
@@ -88,6 +89,7 @@ class Configuration:
         found = ((row, value) for row in rows if (value := _typed(row)) is not None)
         index = {(COMPONENT_ALIASES.get(r.component, r.component) + "/" + r.app, r.key, r.vo): (v, r) for r, v in found}
         object.__setattr__(self, "_values", index)
+        object.__setattr__(self, "_asked", {})
 
     def get(self, component: str, key: str, *suffixes: str | None, vo: str | None = "") -> Any:
         """The value for the most specific key that is set, for the VO before that of all, else the default.
@@ -98,6 +100,15 @@ class Configuration:
 
     def source(self, component: str, key: str, *suffixes: str | None, vo: str | None = "") -> Source:
         """The same with the row that gave it."""
+        asked = (component, key, suffixes, vo)
+        answer = self._asked.get(asked)  # brokers ask the same of each queue
+        if answer is None:
+            answer = self._look_up(component, key, suffixes, vo)
+            if answer.row is None or not answer.row.value_json:
+                self._asked[asked] = answer
+        return answer
+
+    def _look_up(self, component: str, key: str, suffixes: tuple[str | None, ...], vo: str | None) -> Source:
         given = _trimmed(suffixes)
         parameter = known(component, key, len(given))
         found = self._first(parameter, _keys(parameter, given), vo or "")
