@@ -24,9 +24,10 @@ def configuration() -> Configuration:
     if kept is not None and now - kept[0] < CACHE_S:
         return kept[1]
     with _lock:
-        if _kept is None or now - _kept[0] >= CACHE_S:
-            _kept = (now, read())
-        return _kept[1]
+        kept = _kept  # another thread may have read it meanwhile
+        if kept is None or now - kept[0] >= CACHE_S:
+            kept = _kept = (now, read())
+        return kept[1]
 
 
 def forget() -> None:
