@@ -171,6 +171,11 @@ _TASK_ROWS: Final = (
         filling.EMPTY_FOR, "some large tasks go to that queue alone, until it is busy", "B 8.2", "queue_filler",
     ),
     Timeout(
+        "task.withheld", "task", ("ready", "running", "scouting", "pending"),
+        "it reads much, and its input is only where queues are full: looked at so often", 30 * MINUTE,
+        "pending until a queue near its input has room", "B 8.2, S TaskWithholder", "task_withholder",
+    ),
+    Timeout(
         "task.crowding", "task", ("running",), "each user's jobs are counted so often", 6 * MINUTE,
         "queued jobs above the cap are held back, or let go below it", "T, S 6.5", "user_caps",
     ),

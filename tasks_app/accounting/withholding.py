@@ -67,7 +67,7 @@ def withhold(
         if not source.blacklisted
         for reader in source.readers
     }
-    if not all(busy.values()):
+    if not all(busy.values()) or not (busy or blacklisted):
         return None
     detail = (
         f"it reads {io_intensity:g} kB/s a core ({least:g} is the limit for priorities below {limits.priority}) and its "

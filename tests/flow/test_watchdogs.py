@@ -233,7 +233,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "dataset.forgotten": _forgotten,
     "lock.task": _claimed,
 }
-PERIODS = {"task.goal": "goals", "task.crowding": "user_caps"}
+PERIODS = {"task.goal": "goals", "task.crowding": "user_caps", "task.withheld": "task_withholder"}
 
 
 def test_every_row_of_the_table_has_a_case() -> None:

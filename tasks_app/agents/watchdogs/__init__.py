@@ -20,6 +20,7 @@ def register() -> None:
         replicas,
         restart_contents,
         site_statistics,
+        task_withholder,
         throttle,
         user_caps,
         user_priorities,
@@ -40,6 +41,10 @@ def register() -> None:
     )  # fmt: skip
     agents.register("paused_tasks", paused_tasks.run, period_s=60, title="Keeps the jobs of paused tasks quiet")
     agents.register("queue_filler", queue_filler.run, period_s=600, title="Sends tasks to queues that are empty")
+    agents.register(
+        "task_withholder", task_withholder.run, period_s=timeouts.limit("task.withheld").total_seconds(),
+        title="Holds tasks back from storage that is busy",
+    )  # fmt: skip
     agents.register("rebrokerage", rebrokerage.run, period_s=600, title="Takes jobs back from queues that hold too many")
     agents.register(
         "user_priorities", user_priorities.run, period_s=timeouts.limit("task.crowding").total_seconds(),

@@ -19,6 +19,7 @@ FULL, FREE = Reader("FULL", 10, 21), Reader("FREE", 10, 20)
         (None, 899, [Source("A", readers=(FULL,))], False),
         (500.0, 900, [Source("A", readers=(FULL,))], False),
         (500.0, 899, [], False),
+        (500.0, 899, [Source("A")], False),  # nobody is known to read there
         (500.0, 899, [Source("A", readers=(FREE,))], False),
         (500.0, 899, [Source("A", readers=(FULL, FREE))], False),
         (500.0, 899, [Source("A", readers=(FULL,)), Source("B", readers=(FREE,))], False),
@@ -37,13 +38,14 @@ def test_who_reads_much_waits_for_room_where_the_input_is(
 
 
 def test_the_limit_is_never_below_100() -> None:
-    assert withhold(99.0, 0, [Source("A")], replace(LIMITS, io_intensity=1)) is None
-    assert withhold(100.0, 0, [Source("A")], replace(LIMITS, io_intensity=1))
+    there = [Source("A", readers=(FULL,))]
+    assert withhold(99.0, 0, there, replace(LIMITS, io_intensity=1)) is None
+    assert withhold(100.0, 0, there, replace(LIMITS, io_intensity=1))
 
 
 def test_nothing_is_withheld_unless_it_is_configured() -> None:
     assert WithholdLimits.from_configuration(DEFAULTS, "managed") == WithholdLimits()
-    assert withhold(10_000.0, 0, [Source("A")], WithholdLimits()) is None
+    assert withhold(10_000.0, 0, [Source("A", readers=(FULL,))], WithholdLimits()) is None
     rows = (("LIMIT_IOINTENSITY_managed", "500", "float"), ("LIMIT_PRIORITY_managed", "900", "int"))
     some = Configuration(tuple(Row("jedi", "task_withholder", *row) for row in rows))
     assert WithholdLimits.from_configuration(some, "managed") == LIMITS
