@@ -33,6 +33,9 @@ FULL_WAIT = timedelta(seconds=2)
 UNREAD_WAIT = timedelta(seconds=30)
 """Until a task is looked at again one of whose inputs has to be read first."""
 
+JUST_COUNTED_S = 1.0
+"""Counts of jobs that the throttle has just taken are used again."""
+
 _HAS_WORK = """
 EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL AND d.status = 'ready'
          AND d.type IN ('input', 'pseudo_input') AND d.nfilestobeused > d.nfilesused)
@@ -49,7 +52,7 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     first = prepro.claim(tasks, throttle.off)
     if not claimed and not first:
         return Pass()
-    sites = statistics.current_grid(timezone.now()).queues()
+    sites = statistics.current_grid(timezone.now(), JUST_COUNTED_S if throttle.queues.names else 0.0).queues()
     around = Surroundings(sites, records.Snapshots(grid_of(sites)), throttle)
     made = prepro.generate(first, sites, timezone.now())
     eager, more = False, False

@@ -6,8 +6,8 @@ nothing here. Decisions are kept for people to read, and tasks that get no jobs 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ from brokerage_app.throttle import (
 from jedisite import refusals
 from jedisite.sql import hot_cursor, texts
 from jedisite.sql import numbers as as_array
+from tasks_app import statistics
 from tasks_app.generating.groups import CONCERNS, GROUPS, Group, Queues, Throttle, columns, key_of, known_queues
 from tasks_app.models import Task
 from tasks_app.states import JOB_OPEN, TASK_GENERATING
@@ -56,36 +57,53 @@ SELECT coalesce(t.vo, ''), coalesce(t.prodsourcelabel, ''), {key_of("t")}, coale
   FROM jedi_tasks t WHERE t.status = ANY(%(statuses)s) AND {_MINE.replace("{row}", "t")} AND {{has_work}}
  GROUP BY 1, 2, 3, 4
 """
-# Jobs by priority first, so that those of the highest can be told apart.
-_JOBS = f"""
+_COUNTS = f"""
+SELECT c.prodsourcelabel, {key_of("c")}, c.resource_type,
+       coalesce(sum(c.njobs) FILTER (WHERE c.jobstatus = 'running'), 0),
+       coalesce(sum(c.njobs) FILTER (WHERE c.jobstatus IN ('assigned', 'activated', 'sent', 'starting')), 0),
+       coalesce(sum(c.njobs) FILTER (WHERE c.jobstatus IN ('pending', 'defined')), 0),
+       coalesce(sum(c.njobs) FILTER (WHERE c.jobstatus = 'waiting'), 0)
+  FROM job_counts c WHERE {_MINE.replace("{row}", "c")} GROUP BY 1, 2, 3
+"""
+_QUEUED = "j.jobstatus IN ('assigned', 'activated', 'sent', 'starting', 'pending', 'defined')"
+# By priority first, so that the jobs of the highest can be told apart.
+_DETAILS = f"""
 WITH each AS (
-    SELECT coalesce(j.vo, '') AS vo, coalesce(j.prodsourcelabel, '') AS label, {key_of("j")} AS queue,
-           coalesce(j.resource_type, '') AS resource_type, j.currentpriority AS priority,
-           count(*) FILTER (WHERE j.jobstatus = 'running') AS running,
-           count(*) FILTER (WHERE j.jobstatus IN ('assigned', 'activated', 'sent', 'starting')) AS not_running,
-           count(*) FILTER (WHERE j.jobstatus IN ('pending', 'defined')) AS defined,
-           count(*) FILTER (WHERE j.jobstatus = 'waiting') AS waiting,
-           coalesce(sum(j.maxwalltime) FILTER (WHERE {{queued}} AND j.maxwalltime > 0), 0) AS walltime,
-           count(*) FILTER (WHERE {{queued}} AND j.maxwalltime > 0) AS with_walltime,
-           count(*) FILTER (WHERE {{queued}} AND coalesce(j.maxwalltime, 0) <= 0) AS without
+    SELECT coalesce(j.prodsourcelabel, '') AS label, {key_of("j")} AS queue, coalesce(j.resource_type, '') AS resource_type,
+           j.currentpriority AS priority,
+           count(*) FILTER (WHERE {_QUEUED} OR j.jobstatus = 'waiting') AS not_running,
+           coalesce(sum(j.maxwalltime) FILTER (WHERE {_QUEUED} AND j.maxwalltime > 0), 0) AS walltime,
+           count(*) FILTER (WHERE {_QUEUED} AND j.maxwalltime > 0) AS with_walltime,
+           count(*) FILTER (WHERE {_QUEUED} AND coalesce(j.maxwalltime, 0) <= 0) AS without
       FROM jobs j WHERE j.jobstatus = ANY(%(open)s) AND {_MINE.replace("{row}", "j")}
-     GROUP BY 1, 2, 3, 4, 5),
-ranked AS (SELECT *, max(priority) OVER (PARTITION BY vo, label, queue, resource_type) AS highest FROM each)
-SELECT vo, label, queue, resource_type, sum(running), sum(not_running), sum(defined), sum(waiting), sum(walltime),
-       sum(with_walltime), sum(without), max(highest),
-       coalesce(sum(not_running + defined + waiting) FILTER (WHERE priority = highest), 0)
-  FROM ranked GROUP BY 1, 2, 3, 4
-""".format(queued="j.jobstatus IN ('assigned', 'activated', 'sent', 'starting', 'pending', 'defined')")
+     GROUP BY 1, 2, 3, 4),
+ranked AS (SELECT *, max(priority) OVER (PARTITION BY label, queue, resource_type) AS highest FROM each)
+SELECT label, queue, resource_type, sum(walltime), sum(with_walltime), sum(without), max(highest),
+       coalesce(sum(not_running) FILTER (WHERE priority = highest), 0)
+  FROM ranked GROUP BY 1, 2, 3
+"""
+
+Kind = tuple[str, str, str]
+"""(label, queue, resource type) of jobs: a queue or share belongs to one organisation."""
 
 
 @dataclass(frozen=True, slots=True)
-class JobRow:
-    """The jobs of one group."""
+class Detail:
+    """What is asked of jobs only where their number is a reason to stop."""
 
-    counts: JobCounts
-    walltime_s: float | None = None
-    highest_priority: int | None = None
-    not_running_highest: int = 0
+    walltime_s: float | None
+    highest_priority: int | None
+    not_running_highest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The tasks that wait, with the highest priority of each group, and the jobs that there are."""
+
+    waiting: Mapping[Group, int]
+    jobs: Mapping[Kind, JobCounts]
+    standby: Sequence[tuple[Standby, int]] = ()
+    details: Mapping[Kind, Detail] = field(default_factory=dict)
 
 
 def look(now: datetime, has_work: str) -> Throttle:
@@ -125,54 +143,58 @@ def _decide(queues: Queues, config: Configuration, has_work: str) -> dict[Group,
         waiting = {Group(*row[:4]): int(row[4]) for row in cursor.fetchall()}
         if not waiting:
             return {}
-        cursor.execute(_JOBS, values)
-        jobs = {Group(*row[:4]): _job_row(row[4:]) for row in cursor.fetchall()}
-        standby = _standby(cursor, queues)
-    return {
-        group: throttle(
-            _situation(group, waiting, queues, jobs, standby),
-            limits_of(config, group.label, queues.names[group.queue], group.resource_type, group.vo),
-        )
-        for group in sorted(waiting)
+        statistics.refresh()
+        cursor.execute(_COUNTS, values)
+        jobs = {row[:3]: JobCounts(*map(int, row[3:])) for row in cursor.fetchall()}
+        seen = Seen(waiting, jobs, _standby(cursor, queues))
+        found = {group: _throttle(group, seen, queues, config) for group in sorted(waiting)}
+        stopped = {group.queue for group, allowance in found.items() if allowance.code}
+        if stopped:
+            cursor.execute(_DETAILS, {**values, "keys": texts(sorted(stopped))})
+            details = {
+                row[:3]: Detail(total_walltime_s(float(row[3]), int(row[4]), int(row[5])), row[6], int(row[7]))
+                for row in cursor.fetchall()
+            }
+            seen = replace(seen, details=details)
+    return found | {
+        group: _throttle(group, seen, queues, config) for group in sorted(waiting) if group.queue in stopped
     }
 
 
-def _job_row(row: tuple[Any, ...]) -> JobRow:
-    running, not_running, defined, waiting, walltime, known, without, highest, not_yet = row
-    counts = JobCounts(*map(int, (running, not_running, defined, waiting)))
-    return JobRow(counts, total_walltime_s(float(walltime), int(known), int(without)), highest, int(not_yet))
+def _throttle(group: Group, seen: Seen, queues: Queues, config: Configuration) -> Allowance:
+    """The decision for a group. Without details of its jobs, no task counts as urgent and no job as short."""
+    name = queues.names[group.queue]
+    limits = limits_of(config, group.label, name, group.resource_type, group.vo)
+    return throttle(_situation(group, name, seen), limits)
 
 
-def _situation(
-    group: Group,
-    waiting: Mapping[Group, int],
-    queues: Queues,
-    jobs: Mapping[Group, JobRow],
-    standby: Collection[tuple[Standby, int]],
-) -> Situation:
-    name, cores = queues.names[group.queue], core_class(group.resource_type)
-    mine = {g.resource_type: row for g, row in jobs.items() if g[:3] == group[:3]}
-    slots = [(s, starting) for s, starting in standby if s.queue in (name, group.queue.removeprefix("queue:"))]
+def _situation(group: Group, name: str, seen: Seen) -> Situation:
+    cores = core_class(group.resource_type)
+    mine = {kind[2]: counts for kind, counts in seen.jobs.items() if kind[:2] == group[1:3]}
+    slots = [(s, starting) for s, starting in seen.standby if s.queue in (name, group.queue.removeprefix("queue:"))]
 
     def counts(types: Iterable[str]) -> JobCounts:
         wanted = set(types)
-        found = sum((mine[t].counts for t in wanted if t in mine), JobCounts())
+        found = sum((mine[t] for t in wanted if t in mine), JobCounts())
         return with_standby(found, [s for s in slots if s[0].resource_type in wanted])
 
     types = {*mine, group.resource_type, *(s.resource_type for s, _ in slots)}
     own = [group.resource_type] if name not in WHOLE_QUEUES else sorted(types)
-    rows = [mine[t] for t in own if t in mine]
-    highest = max((row.highest_priority for row in rows if row.highest_priority is not None), default=None)
+    details = [d for t in own if (d := seen.details.get((group.label, group.queue, t))) is not None]
+    highest = max((d.highest_priority for d in details if d.highest_priority is not None), default=None)
     of_class = [t for t in types if core_class(t) == cores] if cores else [group.resource_type]
+    urgent = (
+        [p for g, p in seen.waiting.items() if g[:3] == group[:3] and g.resource_type in own] if seen.details else []
+    )
     return Situation(
         name,
         group.label,
         group.resource_type,
         Levels(counts([group.resource_type]), counts(of_class), counts(types)),
-        walltime_s=rows[0].walltime_s if len(rows) == 1 else None,
-        waiting_priority=max(p for g, p in waiting.items() if g[:3] == group[:3] and g.resource_type in own),
+        walltime_s=details[0].walltime_s if len(details) == 1 else None,
+        waiting_priority=max(urgent, default=None),
         highest_priority=highest,
-        not_running_highest=sum(row.not_running_highest for row in rows if row.highest_priority == highest),
+        not_running_highest=sum(d.not_running_highest for d in details if d.highest_priority == highest),
     )
 
 
