@@ -251,13 +251,13 @@ class ShareTree:
         """The order in which jobs of the shares are sent: `Test` first; those of other shares come after all of them."""
         return FIRST_SHARE, *(name for name in self.sorted_leaves(executing) if name != FIRST_SHARE)
 
-    def aligned(self, vo: str, label: str | None, executing: Mapping[str, float]) -> tuple[Share, ...]:
-        """Leaves of a VO (shares without one are everybody's) and label, in the order of their under-use."""
+    def aligned(self, vo: str | None, label: str | None, executing: Mapping[str, float]) -> tuple[Share, ...]:
+        """Leaves of a VO (shares without one are everybody's) and label, or of all, in the order of their under-use."""
         every = label in (None, "", "any")
         leaves = (self.shares[name] for name in self.sorted_leaves(executing))
         return tuple(
             leaf for leaf in leaves
-            if leaf.vo in (None, vo) and (every or _fits(_compiled(leaf.prod_source_label), label))
+            if (vo is None or leaf.vo in (None, vo)) and (every or _fits(_compiled(leaf.prod_source_label), label))
         )  # fmt: skip
 
     def branches(self, usage: Mapping[str, Usage]) -> dict[str, BranchUsage]:

@@ -138,10 +138,12 @@ class WorkQueues:
         """The queue of that id if it keeps its own statistics: its tasks are outside the global shares."""
         return next((row for row in self.rows if row.id == queue_id and row.is_resource), None)
 
-    def resources(self, vo: str, label: str | None = None) -> tuple[QueueRow, ...]:
-        """The queues of a VO that keep their own statistics, in order; of all labels without one, or with "any"."""
+    def resources(self, vo: str | None = None, label: str | None = None) -> tuple[QueueRow, ...]:
+        """The queues of a VO that keep their own statistics, in order; of all VOs without one; of all labels so, or "any"."""
         every = label in (None, "", "any")
-        return tuple(row for row in self.rows if row.is_resource and row.vo == vo and (every or row.type == label))
+        return tuple(
+            row for row in self.rows if row.is_resource and vo in (None, row.vo) and (every or row.type == label)
+        )
 
     def _candidates(self, task: TaskAttributes) -> tuple[list[_Rule], str]:
         """The queues that a task may belong to, and what is wrong when its VO or label has none."""

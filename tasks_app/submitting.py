@@ -25,6 +25,7 @@ from tasks_app.params.resubmission import (
     too_many,
 )
 from tasks_app.params.schema import TaskParams, parse
+from tasks_app.placing import check_share
 from tasks_app.refining.values import Defaults
 from tasks_app.states import TaskCommand
 
@@ -111,11 +112,13 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
 
     With `allow_active` a task of the name that runs is changed in place. A user may have `most_active` active tasks; when it
     is not given, as many as the configuration says (MAX_ACTIVE_TASKS_PER_USER_<label>).
-    Raises ParamErrors when its parent is unknown, SubmissionRefusedError when its name is to be unique and is not, or
-    the user has too many tasks; both write nothing.
+    Raises ParamErrors when its parent is unknown or its share is none, SubmissionRefusedError when its name is to be
+    unique and is not, or the user has too many tasks; both write nothing.
     """
     params, user = submission.params, submission.user
-    parent_id = _parent_of(params, user)
+    parent_id, share = _parent_of(params, user), params.text("gshare")
+    if share:
+        check_share(share)
     decision = decide(params, _existing(submission, allow_active), allow_active=allow_active)
     label = params.prod_source_label
     if most_active is None:

@@ -13,6 +13,7 @@ from jedisite.paging import IdConverter
 from tasks_app.api import resources as r
 from tasks_app.api.lost_files import LostFilesViewSet
 from tasks_app.api.messages import MessageViewSet
+from tasks_app.api.shares import ShareViewSet
 from tasks_app.api.tokens import TokenViewSet
 from tasks_app.api.why import ShareWhyViewSet, SiteWhyViewSet, TaskWhyViewSet
 
@@ -59,6 +60,7 @@ urlpatterns = [
     path("api/v2/jobs/<bigint:pk>/", r.JobViewSet.as_view(ONE), name="job"),
     path("api/v2/queues/", r.QueueViewSet.as_view(LIST), name="queues"),
     path("api/v2/agents/", r.AgentViewSet.as_view(LIST), name="agents"),
+    path("api/v2/shares/", ShareViewSet.as_view(LIST), name="shares"),
     path("api/v2/messages/", MessageViewSet.as_view(LIST_AND_CREATE), name="messages"),
     path("api/v2/tokens/", TokenViewSet.as_view(LIST_AND_CREATE), name="tokens"),
     path("api/v2/tokens/<bigint:pk>/", TokenViewSet.as_view({"delete": "destroy"}), name="token"),

@@ -107,14 +107,14 @@ def run(place_: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], N
         return _rate(number, lambda: [place(task, wish, queues, tree) for task in tasks])
 
     rates = in_turn({RAW: raw, QUEUES: to_queues, PLACES: to_places}, rounds, say)
-    powers, working = share_order.executing(), {row.id for row in rows if row.id % 2}
+    powers, working = share_order.power(*share_order.EXECUTING), {row.id for row in rows if row.id % 2}
     began = time.perf_counter()
     for _ in range(DIVISIONS):
         distribute(10_000, rows, working)
         ShareTree(shares(leaf_count)).dispatch_order(powers)
     divide_ms = (time.perf_counter() - began) / DIVISIONS * 1000
     began = time.perf_counter()
-    share_order.executing()
+    share_order.power(*share_order.EXECUTING)
     executing_ms = (time.perf_counter() - began) * 1000
     result = Result(
         "shares", "tasks/s", rates, QUEUES, RAW,

@@ -17,10 +17,12 @@ from jedisite.sql import texts
 CACHE_S: Final = 10.0
 """How old the order may be, and with it what is known of the shares that are configured."""
 
-_EXECUTING = """
+EXECUTING: Final = ("sent", "running")
+QUEUED: Final = ("activated",)
+_POWER = """
 SELECT j.gshare, sum(greatest(coalesce(j.corecount, 1), 1) * coalesce(q.core_power, 10.0))
   FROM jobs j LEFT JOIN queues q ON q.name = j.computingsite
- WHERE j.jobstatus IN ('sent', 'running') AND j.gshare IS NOT NULL
+ WHERE j.jobstatus = ANY(%s) AND j.gshare IS NOT NULL
  GROUP BY j.gshare
 """
 
@@ -78,11 +80,11 @@ def forget() -> None:
 def read() -> ShareOrder | None:
     """The order by what is executing now."""
     tree = policy.share_tree()
-    return ShareOrder(tree.dispatch_order(executing())) if tree else None
+    return ShareOrder(tree.dispatch_order(power(*EXECUTING))) if tree else None
 
 
-def executing() -> dict[str, float]:
-    """HS of the jobs of each share that are sent or running: their cores, times the power of a core of their queue."""
+def power(*statuses: str) -> dict[str, float]:
+    """HS of the jobs of each share that are in these states: their cores, times the power of a core of their queue."""
     with connection.cursor() as cursor:
-        cursor.execute(_EXECUTING)
+        cursor.execute(_POWER, [list(statuses)])
         return {share: float(power) for share, power in cursor.fetchall()}

@@ -151,3 +151,40 @@ def test_a_share_that_tasks_cannot_have_is_refused_by_name(grid: None, api: Api)
     body = {"gshare": "Analysis", "reason": "asked"}
     answer = api("production").post(f"/api/v2/tasks/{task.id}/changes/", body, "application/json")
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "gshare")
+
+
+def test_a_task_that_names_a_share_which_is_none_is_not_accepted(grid: None, api: Api) -> None:
+    add_shares()
+    body = parameters("lab.new", reads("lab.in"), gshare="Analysis")
+    answer = api().post("/api/v2/tasks/", body, "application/json")
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "gshare")
+    assert not Task.objects.exists()
+
+
+def test_how_cpu_is_divided_is_told(grid: None, api: Api) -> None:
+    add_shares()
+    WorkQueue.objects.create(name="P", type="user", vo="lab", order=1, partition_id=-1, share=60)
+    WorkQueue.objects.create(
+        name="rest", type="user", vo="lab", order=9, share=30, partition_id=WorkQueue.objects.get(name="P").id
+    )
+    WorkQueue.objects.create(name="idle", type="user", vo="lab", order=5, share=40, criteria="site IS NOT NULL")
+    WorkQueue.objects.create(name="es", type="managed", vo="lab", order=6, function="Resource")
+    made = refined(nFilesPerJob=1)
+    settle()
+    pilot = Pilot()
+    for job in pilot.fetch(3):
+        pilot.start(job)
+    found = api().get("/api/v2/shares/", {"vo": "lab", "label": "user"}).json()
+    shares = {one["name"]: one for one in found["shares"]}
+    assert list(shares) == ["Analysis", "Group", "User", "Cloud"]
+    assert (shares["User"]["percent"], shares["User"]["executing"], shares["User"]["queued"]) == (81, 30, 10)
+    assert (shares["User"]["target"], shares["User"]["ratio"]) == (pytest.approx(24.3), pytest.approx(30 / 24.3))
+    assert (shares["Cloud"]["idle"], shares["Analysis"]["idle"], shares["User"]["idle"]) == (True, False, None)
+    assert shares["Group"]["figures"]["norm_usage"] == 0 and shares["Analysis"]["figures"] is None
+    assert found["order"] == ["Group", "User"]
+    assert [(one["name"], one["tasks"], one["percent"]) for one in found["work_queues"]] == [
+        ("P", 0, 100), ("idle", 0, 0), ("rest", 1, 100),
+    ]  # fmt: skip
+    everything = api().get("/api/v2/shares/").json()
+    assert everything["order"] == ["es", "Cloud", "Group", "User"]
+    assert made.gshare == "User"

@@ -85,6 +85,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v2/jobs/<bigint:pk>/": {"GET": READ},
     "api/v2/queues/": {"GET": SITE_DATA},
     "api/v2/agents/": {"GET": READ},
+    "api/v2/shares/": {"GET": READ},
     "api/v2/messages/": {"GET": READ, "POST": TELL},
     "api/v2/tokens/": {"GET": READ, "POST": READ},
     "api/v2/tokens/<bigint:pk>/": {"DELETE": READ},
