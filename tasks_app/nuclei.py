@@ -29,6 +29,7 @@ from brokerage_app.workqueues import RESOURCE
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app import moves
 from tasks_app.generating.facts import needs_of
+from tasks_app.locality import inputs_of
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.codes import CODES
@@ -90,6 +91,7 @@ def asked_of(task: Task, now: datetime) -> Asked:
         io_intensity=float(task.io_intensity) if task.io_intensity is not None else None,
         priority=_first(task.current_priority, task.task_priority),
         frozen_s=(now - task.frozen_time).total_seconds() if task.frozen_time else None,
+        inputs=inputs_of(task),
     )
     gathering = Gathering(
         tuple(_output(dataset) for dataset in _gathered(task.id)),

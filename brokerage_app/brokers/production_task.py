@@ -165,7 +165,12 @@ def broker(
         return _stopped(Skip("", codes.INPUT_INCOMPLETE, says, (len(lacking.replicas), lacking.name)))
     case, note = _asked_of_all(case, job_check)
     found = sift(case, case.candidates, RULES)
-    chosen = sorted((weigh(case, nucleus) for nucleus in found.kept), key=lambda choice: (-choice.weight, choice.site))
+    # Where nobody has any of the input, it would make all weights 0 and say nothing.
+    has_some = any(case.local[nucleus.name].any_mb > 0 for nucleus in found.kept)
+    weighed = case if has_some else case.without_locality()
+    chosen = sorted(
+        (weigh(weighed, nucleus) for nucleus in found.kept), key=lambda choice: (-choice.weight, choice.site)
+    )
     verdict = Verdict(tuple(chosen), tuple(found.out))
     if not chosen:
         return Decision(verdict, None, note)

@@ -199,6 +199,17 @@ def test_what_is_not_there_is_not_in_the_weight_once_the_input_need_not_be_there
     )
 
 
+def test_a_small_input_that_no_nucleus_has_is_not_in_the_weights() -> None:
+    needs = TaskNeeds(io_intensity=None, inputs=(data(4, 4),))
+    chosen = decide(needs, grid_of("A", "B"), work=work(1000)).verdict.chosen
+    assert [(c.site, c.weight) for c in chosen] == [("B", pytest.approx(3.9)), ("A", pytest.approx(0.195))]
+    one_has_it = TaskNeeds(io_intensity=None, inputs=(data(4, 4, A=Replica(4, 4)),))
+    assert {c.site: c.weight for c in decide(one_has_it, grid_of("A", "B")).verdict.chosen} == {
+        "A": pytest.approx(3.9),
+        "B": 0,
+    }
+
+
 def test_only_the_primary_input_counts_if_the_task_says_so() -> None:
     primary = data(9e6, 500, A=Replica(500, 9e6))
     secondary = replace(data(9e7, 500, name="mc.second"), is_primary=False)

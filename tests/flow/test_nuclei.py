@@ -15,7 +15,7 @@ from brokerage_app import configured
 from brokerage_app.models import GdpConfig, Queue, QueueEndpoint, Site, StorageEndpoint, VerdictRecord, WorkQueue
 from tasks_app import nuclei
 from tasks_app.agents import feeder, refiner, task_broker
-from tasks_app.models import Dataset, JobFile, Task, TaskStatusLog
+from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, JobFile, Task, TaskStatusLog
 from tests.flow.driving import (
     add_dataset,
     add_queue,
@@ -71,7 +71,7 @@ def managed(name: str = "lab.t", **more: Any) -> dict[str, Any]:
 
 def fed(files: int = 4, **more: Any) -> int:
     """A task that waits for its nucleus."""
-    if not Dataset.objects.filter(name="lab.in").exists():
+    if not CatalogueDataset.objects.filter(name="lab.in").exists():
         add_dataset("lab.in", files, events=100)
     made = submit(managed(**more))
     refiner.run()
@@ -194,6 +194,27 @@ def test_a_nucleus_that_the_task_names_is_taken_as_it_is() -> None:
     assert status(made) == "assigning"
     choose()
     assert (status(made), places(made)) == ("ready", {("nucleus:CERN", "dst:CERN_DATADISK")})
+
+
+def test_a_task_goes_where_its_input_is() -> None:
+    add_dataset("lab.in", 120, events=100)
+    CatalogueFile.objects.update(endpoint="CERN_DATADISK")
+    made = fed()
+    choose(0.0)
+    assert task(made).nucleus == "CERN"
+    kept = VerdictRecord.objects.get(task_id=made, kind="task")
+    assert kept.skipped == [
+        ["BNL", "nucleus_input_files", "12 files of the input must be there (10 % of 120), 0 are", [12.0, 0, 10.0, 120]]
+    ]
+
+
+def test_a_task_whose_input_is_nowhere_complete_waits_with_the_name_of_the_dataset() -> None:
+    add_dataset("lab.in", 4, events=100)
+    CatalogueFile.objects.filter(lfn="lab.in.00000").update(endpoint="CERN_DATADISK")
+    made = fed()
+    choose()
+    assert status(made) == "assigning"
+    assert "2 copies of lab.in are known, none is complete" in (task(made).error_dialog or "")
 
 
 def test_tasks_of_other_kinds_and_of_a_cloud_get_no_nucleus() -> None:
