@@ -251,6 +251,35 @@ class ShareTree:
         """The order in which jobs of the shares are sent: `Test` first; those of other shares come after all of them."""
         return FIRST_SHARE, *(name for name in self.sorted_leaves(executing) if name != FIRST_SHARE)
 
+    def fair_targets(self, executing: Mapping[str, float], queued: Mapping[str, float]) -> dict[str, float]:
+        """HS that each leaf should have of all that executes, when none gets more than it has and could start.
+
+        Children divide by their values what their parent has; what one cannot use goes to its siblings first, then to
+        those of its parent. With work for all of them this is the target of `usage`.
+        """
+        total = fsum(executing.get(leaf.name, 0.0) for leaf in self.leaves)
+        wish: dict[str, float] = {}
+        for share in reversed(list(self.shares.values())):
+            below = self._children.get(share.name)
+            own = executing.get(share.name, 0.0) + queued.get(share.name, 0.0)
+            wish[share.name] = fsum(wish[child.name] for child in below) if below else own
+        found: dict[str | None, float] = {None: total}
+        for parent in (None, *self.shares):
+            children = self._children.get(parent)
+            if children:
+                found.update(_filled(found[parent], [(c.name, max(c.value, 0), wish[c.name]) for c in children]))
+        return {leaf.name: found[leaf.name] for leaf in self.leaves}
+
+    def fair_order(self, executing: Mapping[str, float], queued: Mapping[str, float]) -> tuple[str, ...]:
+        """Leaves by what they execute over their fair target, those furthest below first; ties as they were given.
+
+        Unlike the order of the documents a leaf that has more than its part never goes before one of another branch that
+        has less: at a site where the jobs of a sibling do not wait, it would take the sibling's part.
+        """
+        targets = self.fair_targets(executing, queued)
+        ratios = {name: _ratio(executing.get(name, 0.0), target) for name, target in targets.items()}
+        return tuple(sorted(targets, key=lambda name: ratios[name]))
+
     def aligned(self, vo: str | None, label: str | None, executing: Mapping[str, float]) -> tuple[Share, ...]:
         """Leaves of a VO (shares without one are everybody's) and label, or of all, in the order of their under-use."""
         every = label in (None, "", "any")
@@ -272,6 +301,27 @@ class ShareTree:
             raised = Usage(u.executing, u.queued, u.target + left * u.target / busy_total)
             found[name] = BranchUsage(u, name in idle, (u if name in idle else raised).ratio)
         return found
+
+
+def _ratio(has: float, target: float) -> float:
+    return has / target if target > 0 else NO_TARGET
+
+
+def _filled(amount: float, parts: Sequence[tuple[str, int, float]]) -> dict[str, float]:
+    """Divide an amount by weight among (name, weight, most), nobody above their most, until nobody wants more."""
+    given = {name: 0.0 for name, _, _ in parts}
+    hungry = [part for part in parts if part[1] > 0 and part[2] > 0]
+    while hungry and amount > 0:
+        weights = sum(weight for _, weight, _ in hungry)
+        full = [part for part in hungry if part[2] <= amount * part[1] / weights]
+        if not full:
+            given |= {name: amount * weight / weights for name, weight, _ in hungry}
+            break
+        for name, _, most in full:
+            given[name] = most
+        amount -= fsum(most for _, _, most in full)
+        hungry = [part for part in hungry if part not in full]
+    return given
 
 
 def metrics(usage: Mapping[str, Usage], leaves: Iterable[str]) -> dict[str, dict[str, float]]:

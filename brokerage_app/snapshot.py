@@ -7,7 +7,7 @@ the one queue (`SiteView.with_jobs`). Names of JSON keys and units of the source
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -203,6 +203,13 @@ class SiteView:
         own = [row.slots for row in found if row.resource_type == resource_type]
         return next(iter(own or [row.slots for row in found if row.resource_type is None]), None)
 
+    def changed(self, **values: Any) -> SiteView:
+        """The same queue with other values. For this many fields it takes a tenth of the time of `dataclasses.replace`."""
+        other = object.__new__(SiteView)
+        for name in _SITE_FIELDS:
+            object.__setattr__(other, name, values[name] if name in values else getattr(self, name))
+        return other
+
     def with_jobs(
         self, count: int, *, share: str = "", resource_type: str = "", activated: bool = True, user: str = ""
     ) -> SiteView:
@@ -213,8 +220,7 @@ class SiteView:
         more = Counts(activated=count) if activated else Counts(defined=count)
         by_type = dict(self.jobs.get(share) or {})
         by_type[resource_type] = by_type.get(resource_type, NO_JOBS) + more
-        return replace(
-            self,
+        return self.changed(
             jobs={**self.jobs, share: by_type},
             queued=self.queued + more.activated,
             defined=self.defined + more.defined,
@@ -225,6 +231,9 @@ class SiteView:
         of_share = self.users.get(share, {})
         had = of_share.get(user, UserJobs())
         return {**self.users, share: {**of_share, user: UserJobs(had.queued + count, had.running)}}
+
+
+_SITE_FIELDS: Final = tuple(one.name for one in fields(SiteView))
 
 
 def _total(groups: Iterable[Mapping[str, Counts]], resource_type: str | None) -> Counts:

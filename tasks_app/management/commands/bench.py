@@ -22,9 +22,10 @@ BENCHMARKS = {
     "million": "one large task is fed and cut; sizes: files (1000000)",
     "latency": "from submission to the first job; sizes: tasks (7)",
     "shares": "tasks to work queues and shares; sizes: tasks (20000), work queues (50), leaves (200), running jobs (50000)",
+    "broker": "verdicts of the production broker; sizes: queues (200), queues of a large grid (2000), tasks a round (40)",
     "split": "the splitter alone, no database; sizes: files (1000000), files of a large task (10000000), files a job (10)",
 }
-WITHOUT_DATABASE = frozenset({"split"})
+WITHOUT_DATABASE = frozenset({"broker", "split"})
 
 
 class Command(BaseCommand):
@@ -62,6 +63,7 @@ class Command(BaseCommand):
 
 
 MODULES = {
+    "broker": "brokering",
     "feed": "feeding",
     "generate": "generating",
     "dispatch": "dispatching",

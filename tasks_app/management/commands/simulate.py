@@ -1,0 +1,73 @@
+"""`manage.py simulate`: what the real decisions make of a simulated grid."""
+
+from __future__ import annotations
+
+import json
+import time
+from argparse import ArgumentParser
+from importlib.util import find_spec
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from brokerage_app.brokers.production_case import ProductionSettings
+from brokerage_app.configured import read
+from tasks_app.simulating import report
+from tasks_app.simulating.engine import Simulation
+from tasks_app.simulating.world import usual_world
+
+
+class Command(BaseCommand):
+    help = (
+        "Run the real throttler, broker, splitter and share order on simulated sites, pilots and time, and write a report "
+        "with plots. Needs no database, unless the settings of this installation are asked for."
+    )
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--sites", type=int, default=50, help="number of sites (%(default)s)")
+        parser.add_argument("--slots", type=int, default=20_000, help="slots of all sites (%(default)s)")
+        parser.add_argument("--days", type=float, default=7.0, help="simulated days (%(default)s)")
+        parser.add_argument("--seed", type=int, default=1, help="chance is drawn from it (%(default)s)")
+        parser.add_argument("--configured", action="store_true", help="use the configuration of this installation")
+        parser.add_argument("--report", type=Path, help="folder of the report (default: JEDI_HOME/simulation)")
+        parser.add_argument("--no-plots", action="store_true", help="figures only")
+        parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for name in ("sites", "slots", "days"):
+            if options[name] <= 0:
+                raise CommandError(f"--{name} is {options[name]}; it must be above 0.")
+        if options["slots"] < 20 * options["sites"]:
+            raise CommandError(
+                f"--slots is {options['slots']}; {options['sites']} sites need {20 * options['sites']} at least."
+            )
+        if options["days"] < 0.75:
+            raise CommandError(f"--days is {options['days']}; the first 12 hours warm up, so 0.75 is the least.")
+        if not options["no_plots"] and find_spec("matplotlib") is None:
+            raise CommandError("Plots need matplotlib: pip install -e '.[report]', or give --no-plots.")
+        rng = Random(options["seed"])
+        world = usual_world(rng, sites=options["sites"], slots=options["slots"], days=options["days"])
+        rules = ProductionSettings.from_configuration(read(), vo="atlas") if options["configured"] else None
+        start = time.monotonic()
+        outcome = Simulation(world, rng, settings=rules).run(lambda day: self._tell(day, start))
+        figures = report.summary(world.shares, outcome, world.changes)
+        figures["seconds"] = round(time.monotonic() - start, 1)
+        folder = options["report"] or settings.JEDI_HOME / "simulation"
+        folder.mkdir(parents=True, exist_ok=True)
+        pictures = [] if options["no_plots"] else report.plots(world.shares, outcome, folder)
+        title = f"{options['days']:g} days of {options['sites']} sites with {options['slots']} slots, seed {options['seed']}"
+        page = report.write(folder, figures, pictures, title=title)
+        for name, value in figures.items():
+            self.stdout.write(f"{name.replace('_', ' '):40} {value}")
+        self.stdout.write(f"Report: {page}")
+        if options["json"]:
+            self.stdout.write(json.dumps(figures))
+
+    def _tell(self, day: float, start: float) -> None:
+        if abs(day - round(day)) < 1 / 48:
+            self.stdout.write(f"day {day:.1f} after {time.monotonic() - start:.0f} s")
+            self.stdout.flush()

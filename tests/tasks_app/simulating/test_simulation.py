@@ -1,0 +1,124 @@
+import json
+from io import StringIO
+from pathlib import Path
+from random import Random
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from brokerage_app.shares import Share
+from tasks_app.simulating.engine import Outcome, Sample, Simulation
+from tasks_app.simulating.report import WINDOW_S, fair, share_errors, summary
+from tasks_app.simulating.world import DAY, HOUR, SHARES, Campaign, World, usual_world
+
+ENOUGH = 1e9
+
+
+@pytest.fixture(scope="module")
+def ran() -> tuple[World, Simulation, Outcome]:
+    rng = Random(5)
+    world = usual_world(rng, sites=8, slots=2400, days=1.0)
+    simulation = Simulation(world, rng)
+    return world, simulation, simulation.run()
+
+
+def test_slots_are_busy_while_work_waits_and_shares_get_their_parts(ran: tuple[World, Simulation, Outcome]) -> None:
+    world, _, outcome = ran
+    figures = summary(world.shares, outcome, world.changes)
+    assert figures["busy_fraction"] >= 0.95
+    assert figures["worst_share_error_pp"] <= 5
+    assert figures["priority_inversions"] == 0
+    assert 5 < figures["by_chance_percent"] < 15
+    assert figures["jobs"] > 2400
+
+
+def test_every_job_is_somewhere(ran: tuple[World, Simulation, Outcome]) -> None:
+    _, simulation, outcome = ran
+    waiting = sum(len(heap) for site in simulation.sites.values() for heap in site.waiting.values())
+    assert waiting == sum(simulation.queued.values()) == len(simulation._jobs)
+    assert outcome.made == outcome.dispatched + waiting
+    assert simulation.busy == sum(simulation.running.values())
+    for site in simulation.sites.values():
+        assert site.free + sum(site.running.values()) == site.given.slots
+        for share, heap in site.waiting.items():
+            by_priority = {p: n for p, n in site.urgency.get(share, {}).items() if n}
+            assert sum(by_priority.values()) == len(heap)
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    def run() -> list[Sample]:
+        rng = Random(3)
+        return Simulation(usual_world(rng, sites=3, slots=200, days=0.3), rng).run().samples
+
+    assert run() == run()
+
+
+def test_slots_are_divided_over_the_sites() -> None:
+    world = usual_world(Random(1))
+    assert (len(world.sites), sum(site.slots for site in world.sites)) == (50, 20_000)
+    assert min(site.slots for site in world.sites) >= 20
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (dict.fromkeys("ABCD", ENOUGH), {"A": 30, "B": 20, "C": 45, "D": 5}),
+        ({"A": ENOUGH, "C": ENOUGH, "D": ENOUGH}, {"A": 50, "B": 0, "C": 45, "D": 5}),
+        ({"A": 10, "B": 10, "C": ENOUGH, "D": ENOUGH}, {"A": 10, "B": 10, "C": 72, "D": 8}),
+        ({"A": 10, "B": 10, "C": 20, "D": 10}, {"A": 10, "B": 10, "C": 20, "D": 10}),
+        ({"D": ENOUGH}, {"A": 0, "B": 0, "C": 0, "D": 100}),
+        ({}, dict.fromkeys("ABCD", 0)),
+    ],
+)
+def test_what_each_share_should_have(wanted: dict[str, float], expected: dict[str, float]) -> None:
+    rows = [
+        Share("X", 50), Share("Y", 50), Share("A", 3, parent="X"), Share("B", 2, parent="X"), Share("C", 9, parent="Y"),
+        Share("D", 1, parent="Y"),
+    ]  # fmt: skip
+    assert fair(rows, 100, wanted) == pytest.approx(expected)
+
+
+def test_errors_are_told_apart_by_whether_demand_has_just_changed() -> None:
+    rows = [Share("A", 1), Share("B", 1)]
+    change = 2 * DAY
+    samples = [
+        Sample(at, {"A": 60.0, "B": 40.0}, {"A": ENOUGH, "B": ENOUGH}, 100, 100, 5)
+        for at in (DAY, change + HOUR, change + 7 * HOUR)
+    ]
+    errors = share_errors(rows, samples, [0.0, change])
+    assert {(e.start // WINDOW_S, e.settled, e.off_by) for e in errors} == {
+        (4, True, 10),
+        (8, False, 10),
+        (9, True, 10),
+    }
+
+
+def test_a_campaign_has_a_gap() -> None:
+    campaign = Campaign(1.0, 5.0, gap=(2.0, 3.0))
+    assert [campaign(day * DAY) > 0 for day in (0.5, 1.0, 2.0, 2.9, 3.0, 5.0)] == [
+        False,
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_the_command_writes_a_report_with_plots(tmp_path: Path) -> None:
+    out = StringIO()
+    call_command("simulate", sites=3, slots=200, days=0.8, seed=2, report=tmp_path, json=True, stdout=out)
+    figures = json.loads(out.getvalue().splitlines()[-1])
+    assert {"worst_share_error_pp", "busy_fraction", "urgent_first", "seconds"} <= set(figures)
+    assert "worst share error pp" in (tmp_path / "report.md").read_text()
+    for picture in ("shares", "busy", "waits"):
+        assert "<svg" in (tmp_path / f"{picture}.svg").read_text()
+    assert all(share.name for share in SHARES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"), [({"sites": 0}, "sites"), ({"slots": 10}, "slots"), ({"days": 0.5}, "days")]
+)
+def test_numbers_that_make_no_grid_are_refused(changes: dict[str, float], name: str) -> None:
+    with pytest.raises(CommandError, match=f"--{name} is"):
+        call_command("simulate", **changes)
