@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,10 +12,11 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from brokerage_app.models import GlobalShare, Queue
+from brokerage_app import configured
+from brokerage_app.models import GdpConfig, GlobalShare, Queue, QueueEndpoint, Site, StorageEndpoint
 from jedisite.agents import REGISTRY
 from tasks_app import moves, timeouts
-from tasks_app.agents import adder, feeder, job_generator, refiner
+from tasks_app.agents import adder, feeder, job_generator, refiner, task_broker
 from tasks_app.agents.watchdogs import (
     auto_pause,
     boost,
@@ -33,6 +34,7 @@ from tasks_app.models import Command, Dataset, Job, Task, TaskStatusLog
 from tests.flow.driving import (
     add_dataset,
     add_files,
+    add_queue,
     dataset,
     files,
     jobs,
@@ -50,6 +52,12 @@ from tests.flow.pilot import Pilot, always, drive, failing_on
 pytestmark = pytest.mark.usefixtures("books")
 SECOND = timedelta(seconds=1)
 PRODUCTION = {"prodSourceLabel": "managed", "taskType": "prod"}
+
+
+@pytest.fixture(autouse=True)
+def _fresh_configuration() -> Iterator[None]:
+    yield
+    configured.forget()
 
 
 def update(table: str, key: str, value: int, **columns: Any) -> None:
@@ -205,6 +213,30 @@ def _growing() -> Case:
     return Case(since, act, lambda: dataset(made).files == 2)
 
 
+def _assigning() -> Case:
+    """A task without a nucleus: the only one is full, and has space after the first look."""
+    value = {"key": "TASK_BROKER_managed", "value": "production", "type": "str", "vo": "lab"}
+    GdpConfig.objects.create(app="jedi", component="brokerage", **value)
+    configured.forget()
+    Site.objects.create(name="NUC", role="nucleus")
+    queue = add_queue("NUC_Q", site_name="NUC", capability="")
+    disk = StorageEndpoint.objects.create(name="NUC_DISK", site_name="NUC", space_total_gb=2e6, space_free_gb=0)
+    QueueEndpoint.objects.create(queue=queue, endpoint=disk, order_read=1, order_write=1)
+    add_dataset("lab.n.in", 4, events=100)
+    made = submit(parameters("lab.n", reads("lab.n.in"), nFilesPerJob=2, cpuTime=10, **PRODUCTION))
+    for run in (refiner.run, feeder.run, task_broker.run):
+        run()
+    assert status(made) == "assigning"
+    due = task(made).next_check
+    StorageEndpoint.objects.update(space_free_gb=1e6)
+
+    def act(now: datetime) -> int:
+        update("jedi_tasks", "jeditaskid", made, next_check_at=timezone.now() + (due - now))
+        return task_broker.run(now=now).items
+
+    return Case(due - timeouts.limit("task.assigning"), act, lambda: task(made).nucleus == "NUC")
+
+
 def _empty_queue() -> Case:
     add_dataset("lab.large.in", 150)
     made = submit(parameters("lab.large", reads("lab.large.in"), nFilesPerJob=1, **PRODUCTION))
@@ -228,6 +260,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "task.throttled_attempts": _throttled,
     "task.throttled_user": _throttled_user,
     "task.paused_jobs": _paused,
+    "task.assigning": _assigning,
     "task.empty_queue": _empty_queue,
     "dataset.growing": _growing,
     "dataset.forgotten": _forgotten,
