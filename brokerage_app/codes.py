@@ -125,6 +125,10 @@ OTHER_CLOUD: Final = _code(
     "other_cloud", "In another cloud", "policy", "user",
     "Take the cloud out of the task to let it run everywhere.",
 )  # fmt: skip
+PROCESSING_TYPE: Final = _code(
+    "processing_type", "Does not take this kind of processing", "policy", "site",
+    "Allow other sites, or have allowed_processing or excluded_processing of the queue changed.",
+)  # fmt: skip
 TAKEN_BACK: Final = _code(
     "taken_back", "Work was taken back from there", "policy", "nobody",
     "Jobs of this work waited too long at the queue; other queues are tried first.", severity="info",

@@ -89,6 +89,8 @@ _JOB_BROKERAGE = (
     _broker("MIN_WEIGHT", FLOAT, 0.0, "", "least weight of a queue; 0 is any", ("label", "share")),
     _broker("MAX_MISSING_INPUT_FILES", INT, 10, "files", "a replica that lacks so many files counts as complete"),
     _broker("MIN_INPUT_COMPLETENESS", FLOAT, 90.0, "%", "or one with so many of its files", most=100),
+    Parameter(JEDI, "brokerage", "JOB_BROKER", STR, None, "",
+        "which broker decides on jobs of a label: production, analysis or generic; without it as for the VO", ("label",)),
     _core("WORK_SHORTAGE", BOOL, False, "", "there is less work than slots: queues that take no part are left out"),
 )  # fmt: skip
 

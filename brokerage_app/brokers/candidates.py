@@ -19,7 +19,7 @@ UNIFIED_SWITCH: Final = "grandly_unified"
 ANYWHERE: Final = ("", "WORLD")
 UNCHANGED_S: Final = 24 * 3600
 PUT_ASIDE_S: Final = 6 * 3600
-_WISHES: Final[tuple[Filter, ...]] = (policy.not_excluded, policy.included, policy.not_taken_back)
+_WISHES: Final[tuple[Filter, ...]] = (policy.not_excluded, policy.included)
 
 
 class Candidates(NamedTuple):
@@ -43,7 +43,7 @@ def candidates(needs: TaskNeeds, grid: Grid, *, kind: str = PRODUCTION, without_
     """
     bound = bound_queues(needs, grid)
     other_kind = PRODUCTION if kind == ANALYSIS else ANALYSIS
-    cloud = _cloud(needs, grid)
+    cloud = cloud_of(needs, grid)
     case, kept, skipped = Case(needs, grid), [], []
     wishes = [wish for wish in _WISHES if _is_asked(wish, needs, is_bound=bool(bound))]
     for name in in_order(grid):
@@ -61,8 +61,7 @@ def candidates(needs: TaskNeeds, grid: Grid, *, kind: str = PRODUCTION, without_
             skipped.append(Skip(name, codes.TEST_QUEUE, "the name of the queue has test in it"))
             continue
         elif cloud and site.cloud != cloud:
-            says = "the task wants cloud {}, the queue is in {}"
-            skipped.append(Skip(name, codes.OTHER_CLOUD, says, (cloud, site.cloud or "none")))
+            skipped.append(other_cloud(site, cloud))
             continue
         skip = next((one for wish in wishes if (one := wish(case, site)) is not None), None)
         if skip is None:
@@ -114,7 +113,12 @@ def _elsewhere(needs: TaskNeeds, site: SiteView) -> Skip:
     return Skip(site.name, codes.NOT_PREASSIGNED, "the work is bound to {}", (wanted,))
 
 
-def _cloud(needs: TaskNeeds, grid: Grid) -> str:
+def other_cloud(site: SiteView, cloud: str) -> Skip:
+    says = "the task wants cloud {}, the queue is in {}"
+    return Skip(site.name, codes.OTHER_CLOUD, says, (cloud, site.cloud or "none"))
+
+
+def cloud_of(needs: TaskNeeds, grid: Grid) -> str:
     """The cloud in which work has to stay; a name that no queue has means all."""
     if needs.cloud in ANYWHERE:
         return ""
@@ -127,6 +131,13 @@ def _cloud(needs: TaskNeeds, grid: Grid) -> str:
 def _is_asked(wish: Callable[..., Skip | None], needs: TaskNeeds, *, is_bound: bool) -> bool:
     if wish is policy.not_excluded:
         return bool(needs.excluded_sites)
-    if wish is policy.included:
-        return bool(needs.included_sites) and not is_bound
-    return bool(needs.avoided_sites) and not is_bound
+    return bool(needs.included_sites) and not is_bound
+
+
+def elsewhere_first(case: Case, sites: list[SiteView]) -> tuple[list[SiteView], list[Skip]]:
+    """Leave out the sites from which jobs of the work were taken back, if there is another one."""
+    if not case.needs.avoided_sites:
+        return sites, []
+    skips = [policy.not_taken_back(case, site) for site in sites]
+    others = [site for site, skip in zip(sites, skips, strict=True) if skip is None]
+    return (others, [skip for skip in skips if skip is not None]) if others else (sites, [])

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from brokerage_app import codes
-from brokerage_app.brokers.candidates import candidates
+from brokerage_app.brokers.candidates import candidates, elsewhere_first
 from brokerage_app.brokers.production_case import NOBODY, ProductionCase, ProductionSettings
 from brokerage_app.disk import work_dir_for_job_mb
 from brokerage_app.filters import capacity, data, events, network, policy, resources, slots, software, state
@@ -226,8 +226,9 @@ def broker(
         return Verdict(stopped=stopped)
     sifted = _sift(case, found.sites, (*first, *RULES))
     last = sift(case, sifted.kept, FINAL)
-    chosen, left = _select(case, last.kept)
-    skipped = (*found.skipped, *sifted.out, *(skip for _, skip in sifted.marked), *last.out, *left)
+    kept, avoided = elsewhere_first(case, last.kept)
+    chosen, left = _select(case, kept)
+    skipped = (*found.skipped, *sifted.out, *(skip for _, skip in sifted.marked), *last.out, *avoided, *left)
     return Verdict(tuple(chosen), skipped)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from brokerage_app import codes
-from brokerage_app.case import GridCase
+from brokerage_app.case import Case, GridCase
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from brokerage_app.brokers.production_case import ProductionCase
 
 MB_IN_GB: Final = 1024
+LEAST_SPACE_GB: Final = 200
 
 
 def storage_space(case: GridCase, site: SiteView) -> Skip | None:
@@ -24,6 +25,13 @@ def storage_space(case: GridCase, site: SiteView) -> Skip | None:
         site.name, codes.STORAGE_FULL, "{:.0f} GB must be free, {:.0f} GB are at {}",
         (case.min_free_gb, storage.output_gb, storage.output),
     )  # fmt: skip
+
+
+def space_of_queue(case: Case, site: SiteView) -> Skip | None:
+    """The queue's own number of free space, where it states one, is 200 GB at least."""
+    if site.space_gb is None or site.space_gb >= LEAST_SPACE_GB:
+        return None
+    return Skip(site.name, codes.STORAGE_FULL, "{} GB must be free, {:.0f} GB are", (LEAST_SPACE_GB, site.space_gb))
 
 
 def direct_access(case: GridCase, site: SiteView) -> Skip | None:

@@ -43,6 +43,20 @@ def included(case: Case, site: SiteView) -> Skip | None:
     return Skip(site.name, codes.NOT_INCLUDED, "the task wants only {}", (_listed(needs.included_sites),))
 
 
+def processing_type(case: Case, site: SiteView) -> Skip | None:
+    """The queue takes the task's processing type: it is on the list of what it takes, or not on that of what it does not."""
+    if not site.switches:
+        return None
+    kind, name = case.needs.processing_type or "none", site.name
+    allowed = site.switches.get("allowed_processing", "")
+    if allowed and kind not in allowed.split("|"):
+        return Skip(name, codes.PROCESSING_TYPE, "the queue takes {} only, the task is {}", (allowed, kind))
+    excluded = site.switches.get("excluded_processing", "")
+    if excluded and kind in excluded.split("|"):
+        return Skip(name, codes.PROCESSING_TYPE, "the queue does not take {}, the task is {}", (excluded, kind))
+    return None
+
+
 def not_taken_back(case: Case, site: SiteView) -> Skip | None:
     """Work that was taken back from a queue is tried elsewhere first."""
     avoided = case.needs.avoided_sites

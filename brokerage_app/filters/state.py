@@ -11,6 +11,7 @@ from brokerage_app.verdict import Skip
 
 HOUR_S: Final = 3600
 INACTIVE_AFTER_S: Final = 2 * HOUR_S
+ALLOW_NO_PILOT: Final = "allow_no_pilot"
 
 
 def online(case: Case, site: SiteView) -> Skip | None:
@@ -55,3 +56,12 @@ def has_pilots(case: GridCase, site: SiteView) -> Skip | None:
     if case.needs.jumbo and site.jumbo:
         return None
     return Skip(site.name, codes.NO_PILOTS, "needs {} call of a pilot, there were {} in 3 h", (1, 0))
+
+
+def has_pilots_for_queued(case: Case, site: SiteView) -> Skip | None:
+    """Pilots have called in the last three hours; asked of queues where jobs wait, since pilots may come only for jobs."""
+    if site.pilots_3h != 0 or not site.queued or ALLOW_NO_PILOT in site.switches or "test" in case.needs.label:
+        return None
+    return Skip(
+        site.name, codes.NO_PILOTS, "needs {} call of a pilot, there were {} in 3 h; {} jobs wait", (1, 0, site.queued)
+    )
