@@ -73,7 +73,9 @@ def walltime(case: Case, site: SiteView) -> Skip | None:
 
 def scratch_disk(case: Case, site: SiteView) -> Skip | None:
     """The job's scratch space fits in the slot's work folder."""
-    need = case.needs.disk_mb
+    needs = case.needs
+    directly = site.direct_io_only or (site.direct_io and needs.direct_io > 0 and not needs.local_io)
+    need = needs.disk_mb - int(needs.atom_mb) if directly else needs.disk_mb
     if not site.work_dir_mb or need <= site.work_dir_mb:
         return None
     return Skip(site.name, codes.SCRATCH_DISK, "needs {} MB, the site gives {} MB", (need, site.work_dir_mb))

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from brokerage_app import records
-from brokerage_app.case import grid_of
-from brokerage_app.snapshot import SiteView
+from brokerage_app.brokers import choosing
+from brokerage_app.configured import configuration
 from brokerage_app.verdict import Verdict
 from jedisite import refusals
 from jedisite.agents import Pass, owner
@@ -21,6 +21,7 @@ from tasks_app.generating.crowd import UserJobs
 from tasks_app.generating.groups import Throttle
 from tasks_app.generating.throttle import look
 from tasks_app.generating.work import Turn, generate
+from tasks_app.generating.world import World
 from tasks_app.models import Task
 from tasks_app.params.placeholders import UnresolvedPlaceholder
 from tasks_app.states import TASK_GENERATING, TaskStatus
@@ -52,9 +53,9 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     first = prepro.claim(tasks, throttle.off)
     if not claimed and not first:
         return Pass()
-    sites = statistics.current_grid(timezone.now(), JUST_COUNTED_S if throttle.queues.names else 0.0).queues()
-    around = Surroundings(sites, records.Snapshots(grid_of(sites)), throttle)
-    made = prepro.generate(first, sites, timezone.now())
+    grid = statistics.current_grid(timezone.now(), JUST_COUNTED_S if throttle.queues.names else 0.0)
+    around = Surroundings(World(grid, configuration()), records.Snapshots(grid), throttle)
+    made = prepro.generate(first, grid.queues(), timezone.now())
     eager, more = False, False
 
     def work(task_id: int, fence: int) -> None:
@@ -75,7 +76,7 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
 class Surroundings:
     """What one pass knows: the grid, with the copies of it that verdicts keep, what may be made, and the jobs of users."""
 
-    sites: dict[str, SiteView]
+    world: World
     snapshots: records.Snapshots
     throttle: Throttle
     crowd: UserJobs = field(default_factory=UserJobs)
@@ -88,7 +89,7 @@ def _turn(task: Task, fence: int, around: Surroundings, jobs_a_task: int) -> Tur
         return None
     most = jobs_a_task if room is None else min(room, jobs_a_task)
     try:
-        turn = generate(task, fence, around.sites, timezone.now(), max_jobs=most, crowd=around.crowd)
+        turn = generate(task, fence, around.world, timezone.now(), max_jobs=most, crowd=around.crowd)
         around.throttle.made(task, turn.jobs)
     except BadBuildError as exc:
         moves.break_task(task_id, fence, by=ME, reason=f"its sources cannot be built: {exc}")
@@ -96,17 +97,18 @@ def _turn(task: Task, fence: int, around: Surroundings, jobs_a_task: int) -> Tur
     except UnresolvedPlaceholder as exc:
         moves.break_task(task_id, fence, by=ME, reason=f"the parameters of a job cannot be made: {exc}")
         return None
-    _keep(task_id, turn, around.snapshots)
+    _keep(task_id, turn, around)
     _conclude(task, fence, turn)
     return turn
 
 
-def _keep(task_id: int, turn: Turn, snapshots: records.Snapshots) -> None:
+def _keep(task_id: int, turn: Turn, around: Surroundings) -> None:
     """Keep what was decided: that no site takes files of more memory, or where jobs could go."""
     unplaced = next(iter(turn.unplaced.values()), None) if not turn.jobs else None
     decided = unplaced or turn.first
     if decided is not None:
-        records.keep(records.Decided(task_id, decided, turn.needs, snapshots=snapshots))
+        broker = around.world.broker_of(turn.needs) if turn.needs is not None else choosing.GENERIC
+        records.keep(records.Decided(task_id, decided, turn.needs, broker=broker, snapshots=around.snapshots))
 
 
 def _conclude(task: Task, fence: int, turn: Turn) -> None:

@@ -15,6 +15,7 @@ from tasks_app.benchmarks.measuring import Clock, Result, Target, in_turn
 from tasks_app.benchmarks.rowwise import generate_row_by_row
 from tasks_app.generating.builder import JOB_COLUMNS, LOG_COLUMNS, OUTPUT_CONTENT_COLUMNS, PARAM_COLUMNS
 from tasks_app.generating.work import generate
+from tasks_app.generating.world import World
 from tasks_app.models import Dataset, Task
 
 CONTENTS = "jedi_dataset_contents"
@@ -54,7 +55,7 @@ class Stage:
         """Seconds that our own generation takes."""
         with Clock() as clock:
             turn = generate(
-                self.task, self.task.fence, scene.sites(), timezone.now(), max_jobs=self.jobs, min_queue=10**9
+                self.task, self.task.fence, World.of(scene.sites()), timezone.now(), max_jobs=self.jobs, min_queue=10**9
             )
         if turn.jobs != self.jobs:
             raise RuntimeError(f"{turn.jobs} jobs were made, not {self.jobs}")

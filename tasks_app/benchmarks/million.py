@@ -20,6 +20,7 @@ from tasks_app.benchmarks.database import Place
 from tasks_app.benchmarks.feeding import target_of
 from tasks_app.benchmarks.measuring import Clock, Rates, Result, Target
 from tasks_app.generating.work import generate
+from tasks_app.generating.world import World
 from tasks_app.models import Dataset
 
 PARTS = 10
@@ -126,7 +127,7 @@ def _cut(task: Any, files: int, part: int) -> list[float]:
     jobs, left = max(1, part // FILES_PER_JOB), -(-files // FILES_PER_JOB)
     while left > 0:
         with Clock() as clock:
-            turn = generate(task, task.fence, scene.sites(), timezone.now(), max_jobs=min(jobs, left), min_queue=10**9)
+            turn = generate(task, task.fence, World.of(scene.sites()), timezone.now(), max_jobs=min(jobs, left), min_queue=10**9)
         if not turn.jobs:
             raise RuntimeError(f"{left} jobs were not made")
         left -= turn.jobs

@@ -16,6 +16,7 @@ from tasks_app.benchmarks.database import Place, empty, settle
 from tasks_app.benchmarks.generating import CONTENTS
 from tasks_app.benchmarks.measuring import Clock, Result, Target, in_turn
 from tasks_app.generating.work import generate
+from tasks_app.generating.world import World
 from tasks_app.models import Dataset, Task
 from tasks_app.pilots.report import Proof, Report, update_job
 
@@ -122,7 +123,7 @@ def _book(task: Task, dataset: Dataset, jobs: int) -> float:
     empty(CONTENTS, "catalogue_files", *scene.JOB_TABLES)
     scene.fill(task, dataset, jobs * INPUTS)
     settle(CONTENTS)
-    generate(task, task.fence, scene.sites(), timezone.now(), max_jobs=jobs, min_queue=10**9)
+    generate(task, task.fence, World.of(scene.sites()), timezone.now(), max_jobs=jobs, min_queue=10**9)
     _finish_all()
     settle("jobs", "job_files", "job_output_report")
     done = 0

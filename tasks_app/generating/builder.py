@@ -245,7 +245,7 @@ class Builder:
             task.user,
             task.working_group,
             task.vo,
-            site.name,
+            site.queue,
             None,
             task.nucleus,
             destination,
@@ -301,7 +301,7 @@ class Builder:
 
     def log(self, numbers: Numbers, by: str) -> Iterator[str]:
         reason = copy_text(self.library.waits) if self.library is not None else ""
-        tail = f"\t{self.status}\t{self.moment}\t{_field(self.site.name)}\t{by}\t{reason}\n"
+        tail = f"\t{self.status}\t{self.moment}\t{_field(self.site.queue)}\t{by}\t{reason}\n"
         return (f"{job_id}{tail}" for job_id in numbers.jobs)
 
     def middle(self, group: Group) -> str:

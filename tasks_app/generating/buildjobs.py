@@ -43,7 +43,7 @@ def library_for(
     In a transaction that has locked the task's row. Queues that share a storage share their libraries. `scope` is that
     of the task's outputs. Raises BadBuildError, UnresolvedPlaceholder.
     """
-    place = Queue.objects.filter(pk=site.name).values_list("storage_id", flat=True).first() or LOCAL
+    place = Queue.objects.filter(pk=site.queue).values_list("storage_id", flat=True).first() or LOCAL
     return _usable(cursor, task.id, step, place, now) or _make(cursor, task, step, site, place, scope, now)
 
 
@@ -97,9 +97,9 @@ def builds_here(failing: Mapping[str, int]) -> Filter:
     """A rule of the broker: no more jobs for sites at which the task's sources cannot be built."""
 
     def build_fails(case: Case, site: SiteView) -> Skip | None:
-        if site.name not in failing:
+        if site.queue not in failing:
             return None
-        return Skip(site.name, codes.BUILD_FAILS_THERE, "{} builds of the task failed there", (failing[site.name],))
+        return Skip(site.name, codes.BUILD_FAILS_THERE, "{} builds of the task failed there", (failing[site.queue],))
 
     return build_fails
 
@@ -114,7 +114,7 @@ def _make(
     name = buildstep.dataset_name(task.id, now + timedelta(microseconds=before))
     dataset = Dataset.objects.create(
         task_id=task.id, name=name, type="lib", status=DatasetStatus.RUNNING, state="open", vo=task.vo,
-        site=site.name[:60], destination=place[:60], attributes=step.mark, creation_time=now, modification_time=now,
+        site=site.queue[:60], destination=place[:60], attributes=step.mark, creation_time=now, modification_time=now,
         files=2, files_to_be_used=2, files_used=2,
     )  # fmt: skip
     lib_id, log_id = take_ids(cursor, "public." + _file_sequence(cursor), 2)
@@ -149,7 +149,7 @@ def _make(
         + [_input_row(job_id, task.id, source) for source in sources]
     )  # fmt: skip
     reason = f"builds the library of task {task.id} at {place}"
-    JobStatusLog.objects.create(job_id=job_id, status="activated", at=now, site=site.name, by=ME, reason=reason)
+    JobStatusLog.objects.create(job_id=job_id, status="activated", at=now, site=site.queue, by=ME, reason=reason)
     return library
 
 
@@ -161,7 +161,7 @@ def _columns(task: TaskFacts, step: BuildStep, site: SiteView, library: Library,
         "id": library.job_id, "task_id": task.id, "name": f"{task.name}.{library.job_id}"[:256],
         "status": JobStatus.ACTIVATED, "creation_time": now, "modification_time": now, "state_change_time": now,
         "transformation": step.transformation, "processing_type": task.processing_type, "prod_source_label": step.label,
-        "user": task.user, "working_group": task.working_group, "vo": task.vo, "site": site.name,
+        "user": task.user, "working_group": task.working_group, "vo": task.vo, "site": site.queue,
         "destination_block": library.dataset, "req_id": task.req_id, "jobset_id": task.req_id,
         "assigned_priority": priority, "current_priority": priority, "work_queue_id": task.work_queue_id,
         "gshare": task.gshare, "resource_type": type_of_job(buildstep.CORES, ram_mb), "core_count": buildstep.CORES,

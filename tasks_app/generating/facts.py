@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from brokerage_app.gathering import endpoint_of
@@ -17,6 +18,7 @@ from tasks_app.generating.builder import OutputStream, TaskFacts
 from tasks_app.generating.buildjobs import failing_sites
 from tasks_app.generating.picker import DatasetRow
 from tasks_app.generating.takenback import taken_back
+from tasks_app.generating.wants import needs_of, of_work
 from tasks_app.models import Dataset, OutputTemplate, Task
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
@@ -38,7 +40,7 @@ class TaskWork:
     `scouting`: the jobs are scouts, which are cut smaller and change sites sooner.
     """
 
-    def __init__(self, task: Task, fence: int) -> None:
+    def __init__(self, task: Task, fence: int, now: datetime) -> None:
         self.task, self.fence = task, fence
         self.rule = SplitRule.parse(task.split_rule)
         self.raw: dict[str, Any] = params_of(task.id)
@@ -57,7 +59,9 @@ class TaskWork:
         datasets = list(found.exclude(status=DatasetStatus.REMOVED).order_by("list_position", "id"))
         self.inputs = [dataset for dataset in datasets if dataset.type in INPUT_TYPES]
         self.has_seeds = len(self.inputs) < len(datasets)
-        self.scouting = _is_scouting(task, self.rule, [d for d in self.inputs if d.master_id is None])
+        masters = [d for d in self.inputs if d.master_id is None]
+        self.scouting = _is_scouting(task, self.rule, masters)
+        self.needs = of_work(self.needs, task, self.rule, masters, now, scouting=self.scouting)
         if self.scouting:
             self.facts = replace(
                 self.facts, priority=scouts.scout_priority(self.facts.priority), special_handling=scouts.TAG
@@ -102,13 +106,14 @@ class TaskWork:
     def reads_directly(self, site: SiteView) -> bool:
         return reads_directly(self.rule, capable=site.direct_io, enforced=site.direct_io_only)
 
-    def limits(self, site: SiteView) -> SplitLimits:
-        """The limits of one job at a site."""
+    def limits(self, site: SiteView, work_dir_mb: int | None = None) -> SplitLimits:
+        """The limits of one job at a site. `work_dir_mb`: scratch space of one job, where it is not that of the slot."""
+        scratch_mb = site.work_dir_mb if work_dir_mb is None else work_dir_mb
         return limits_for(
             self.rule, self.numbers,
             SiteNumbers(
                 cores=self.needs.cores_at(site), core_power=site.core_power,
-                max_work_dir_bytes=site.work_dir_mb * MB if site.work_dir_mb else None, max_time_s=site.max_walltime_s or None,
+                max_work_dir_bytes=scratch_mb * MB if scratch_mb else None, max_time_s=site.max_walltime_s or None,
                 min_time_s=site.min_walltime_s or None, direct_io=self.reads_directly(site),
             ),
             scouting=self.scouting,
@@ -161,31 +166,14 @@ def _walltime_per_mb(task: Task) -> int:
     return abs(task.walltime or 0) if task.walltime_unit else 0
 
 
-def _names(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return tuple(name.strip() for name in value.split(",") if name.strip())
-    return tuple(value or ())
-
-
-def needs_of(task: Task, raw: dict[str, Any]) -> TaskNeeds:
-    """What the jobs of a task want of a site."""
-    sites = _names(task.site)
-    return TaskNeeds(
-        cores=task.core_count, memory_mb=task.ram_count or 0, memory_per_core=(task.ram_unit or "").startswith("MBPerCore"),
-        base_memory_mb=task.base_ram_count or 0, label=task.prod_source_label or "user",
-        included_sites=_names(raw.get("includedSite")) or (sites if len(sites) > 1 else ()),
-        excluded_sites=_names(raw.get("excludedSite")), preassigned_site=sites[0] if len(sites) == 1 else "",
-        resource_type=task.resource_type or "", priority=task.current_priority or 0,
-    )  # fmt: skip
-
-
 def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
     return TaskFacts(
         id=task.id, name=task.name or "", user=task.user, vo=task.vo, label=task.prod_source_label,
         working_group=task.working_group, processing_type=task.processing_type, transformation=task.trans_path,
         priority=task.current_priority or 0,
         req_id=task.req_id, work_queue_id=task.work_queue_id, gshare=task.gshare, resource_type=task.resource_type,
-        release=task.trans_uses, home_package=task.trans_home, cmt_config=None, container=task.container_name,
+        release=task.trans_uses, home_package=task.trans_home, cmt_config=task.architecture or None,
+        container=task.container_name,
         source_url=str(raw.get("sourceURL") or ""), seed_offset=rule.get_int("RS") or 0,
         transfer_type=str(raw.get("transferType") or "direct"),
         cpu_limit_s_per_mb=_walltime_per_mb(task), base_walltime_s=task.base_walltime or 0,

@@ -102,8 +102,8 @@ class Made:
 class MergeWork:
     """What is read once of a task whose outputs are merged."""
 
-    def __init__(self, task: Task) -> None:
-        work = TaskWork(task, task.fence)
+    def __init__(self, task: Task, now: datetime) -> None:
+        work = TaskWork(task, task.fence, now)
         self.task, self.rule, self.numbers = task, work.rule, work.numbers
         self.facts: TaskFacts = _facts(work)
         self.of_first_jobs = work
@@ -177,7 +177,8 @@ def _needs(work: TaskWork) -> TaskNeeds:
     memory_mb = (task.merge_ram_count or 0) * (cores if each_core else 1)
     return replace(
         work.needs, cores=cores, memory_mb=max(memory_mb, MEMORY_MB), memory_per_core=False, base_memory_mb=0,
-        included_sites=(), excluded_sites=(), preassigned_site="", priority=PRIORITY, disk_mb=0, walltime_s=0, cpu_hs06s=0.0,
+        included_sites=(), excluded_sites=(), preassigned_site="", listed_sites=(), avoided_sites=(),
+        cloud="", priority=PRIORITY, disk_mb=0, walltime_s=0, cpu_hs06s=0.0,
     )  # fmt: skip
 
 
@@ -205,7 +206,7 @@ def make_merge_jobs(task_id: int, sites: Mapping[str, SiteView], now: datetime) 
     )
     if task is None:
         return Made(0)
-    work = MergeWork(task)
+    work = MergeWork(task, now)
     heaps = {heap.site: heap for heap in load_heaps(task_id).get(task_id, ())}
     made, skipped = 0, []
     with hot_cursor() as cursor:

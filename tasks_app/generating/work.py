@@ -11,11 +11,10 @@ import psycopg
 from django.conf import settings
 from django.db import transaction
 
-from brokerage_app.brokers import generic
 from brokerage_app.filters.capacity import room_at
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import SiteView
-from brokerage_app.verdict import Verdict
+from brokerage_app.verdict import Choice, Verdict
 from jedisite.sql import hot_cursor
 from tasks_app import sandboxes
 from tasks_app.accounting.priorities import SerialPriority
@@ -28,6 +27,7 @@ from tasks_app.generating.crowd import UserJobs
 from tasks_app.generating.facts import TaskWork
 from tasks_app.generating.picker import Picked, chunk_of, pick
 from tasks_app.generating.store import Part, Source, free_seeds, leave_out, store
+from tasks_app.generating.world import World
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.splitting.chunk import InputFile
@@ -69,7 +69,7 @@ def masters_with_work(task_id: int) -> list[Dataset]:
 def generate(
     task: Task,
     fence: int,
-    sites: dict[str, SiteView],
+    world: World,
     now: datetime,
     *,
     max_jobs: int,
@@ -78,10 +78,10 @@ def generate(
 ) -> Turn:
     """Make jobs of a claimed task until its input, the sites' room or `max_jobs` is used up.
 
-    `sites` is the pass's snapshot, `crowd` are the jobs of each user; the jobs made are added to them. Raises
+    `world` is what the pass knows of the grid, `crowd` are the jobs of each user; the jobs made are added to them. Raises
     LostClaimError when the claim is gone.
     """
-    work = TaskWork(task, fence)
+    work = TaskWork(task, fence, now)
     unread = work.unread()
     if unread is not None:
         sentence = f"the input dataset {unread.name} is {unread.status}: its files have to be read first"
@@ -90,7 +90,7 @@ def generate(
     if no_sandbox:
         return Turn(0, True, Verdict(), no_sandbox)
     floor = settings.JEDI_QUEUE_FLOOR if min_queue is None else min_queue
-    making = Making(work, sites, now, floor, max_jobs)
+    making = Making(work, world, now, floor, max_jobs)
     if crowd is not None and not work.scouting:
         making.priorities = crowd.priorities(work.facts, now)
     for master in masters_with_work(task.id):
@@ -114,7 +114,7 @@ class _Level:
 
     memory_mb: int
     sites: list[SiteView]
-    weights: dict[str, float]
+    choices: dict[str, Choice]
 
 
 @dataclass(slots=True)
@@ -122,7 +122,7 @@ class Making:
     """The jobs of one turn, made step by step."""
 
     work: TaskWork
-    sites: dict[str, SiteView]
+    world: World
     now: datetime
     floor: int
     max_jobs: int
@@ -134,10 +134,15 @@ class Making:
 
     def verdict(self, memory_mb: int) -> Verdict:
         """The broker's word on jobs that want that memory, as the sites are filled now."""
-        rules = generic.filters(self.floor)
-        if self.work.failing_builds:
-            rules = (builds_here(self.work.failing_builds), *rules)
-        return generic.broker(self.work.needs_with(memory_mb), self.sites.values(), rules)
+        failing = self.work.failing_builds
+        first = (builds_here(failing),) if failing else ()
+        return self.world.decide(self.work.needs_with(memory_mb), first=first, floor=self.floor)
+
+    def room(self, choice: Choice) -> int:
+        """How many more jobs a queue takes: as the broker says, or by what waits there now."""
+        if choice.cap is not None:
+            return max(0, choice.cap - choice.queued)
+        return room_at(self.world.site(choice.site), self.floor)
 
     def step(self, master: Dataset) -> bool:
         """One transaction: pick, divide over the sites, build, store. Returns whether another step makes sense."""
@@ -146,7 +151,7 @@ class Making:
         if usual is None:
             return False
         row = work.row(master)
-        jobs = self._most(usual.sites)
+        jobs = self._most(usual)
         limits = work.limits(usual.sites[0])
         limit = work.typical_files(row, limits) * (jobs + 1)
         if limits.files_per_job is None:
@@ -171,10 +176,12 @@ class Making:
         verdict = self.verdict(memory_mb)
         if self.first is None:
             self.first = verdict
-        if verdict.chosen:
+        with_room = {choice.site: choice for choice in verdict.chosen if self.room(choice)}
+        if with_room:
             # By name, so that ties go by name.
-            sites = [self.sites[name] for name in sorted(choice.site for choice in verdict.chosen)]
-            return _Level(memory_mb, sites, {choice.site: choice.weight for choice in verdict.chosen})
+            return _Level(memory_mb, [self.world.site(name) for name in sorted(with_room)], with_room)
+        if verdict.chosen:
+            return None
         if memory_mb != self.work.needs.memory_mb:
             self.unplaced[memory_mb] = verdict
         return None
@@ -189,30 +196,30 @@ class Making:
                 return level
         return None
 
-    def _most(self, sites: Sequence[SiteView]) -> int:
+    def _most(self, level: _Level) -> int:
         """Jobs of one step."""
-        return min(sum(room_at(site, self.floor) for site in sites), self.max_jobs - self.jobs, JOBS_A_STEP)
+        return min(sum(map(self.room, level.choices.values())), self.max_jobs - self.jobs, JOBS_A_STEP)
 
     def _make(
         self, cursor: psycopg.Cursor[Any], master: Dataset, source: Source, level: _Level, *, is_all: bool
     ) -> bool | None:
         """Make jobs of the files of one memory level. Returns whether another step makes sense; None when more files
         have to be read before one job can be made."""
-        work, picked, most = self.work, source.picked, self._most(level.sites)
+        work, picked, most = self.work, source.picked, self._most(level)
         files = _of_level(picked.files, level.memory_mb, work.needs.memory_mb)
         raised = level.memory_mb != work.needs.memory_mb
         others = companions.read(cursor, work, master, len(files), most)
         files = companions.paired(cursor, work, files, picked.old_jobs, others)
-        limits = {site.name: work.limits(site) for site in level.sites}
+        limits = {site.name: work.limits(site, level.choices[site.name].work_dir_mb) for site in level.sites}
         more = (picked.is_cut and len(picked.files) < source.dataset.files_left) or master.state == "mutable"
         cut = plan(
             chunk_of(source.dataset, files, [(other.row, other.files) for other in others]),
             [
                 Candidate(
-                    site.name, limits[site.name], level.weights[site.name], site.queued + site.defined,
-                    room_at(site, self.floor), site.portion or None,
+                    site.name, limits[site.name], choice.weight, choice.queued, self.room(choice), site.portion or None,
                 )
                 for site in level.sites
+                for choice in (level.choices[site.name],)
             ],
             # Files of another memory come back one by one: more of them may never come.
             scouting=work.scouting, more_to_come=more and not raised, most_groups=most,
@@ -241,8 +248,10 @@ class Making:
         inputs = [(source.dataset.name, source.dataset.stream) for source in sources]
         parts = []
         for name, groups in cut.by_site().items():
+            platform = level.choices[name].platform
+            facts = replace(work.facts, cmt_config=platform) if platform else work.facts
             build = Builder(
-                work.facts, work.needs_with(level.memory_mb), self.sites[name], limits[name], streams, work.template,
+                facts, work.needs_with(level.memory_mb), self.world.site(name), limits[name], streams, work.template,
                 inputs, self.now, self.priorities,
             )  # fmt: skip
             parts.append(Part(build, groups))
@@ -256,8 +265,8 @@ class Making:
         seeds = free_seeds(cursor, work.task.id, sum(len(part.groups) for part in parts)) if work.has_seeds else None
         self.jobs += store(cursor, parts, sources, seeds)
         for part in parts:
-            site = self.sites[part.build.site.name]
-            self.sites[site.name] = replace(site, queued=site.queued + len(part.groups))
+            share, kind = work.needs.share, work.needs.resource_type
+            self.world.made(part.build.site.name, len(part.groups), share=share, resource_type=kind)
 
     def _explain(
         self,

@@ -13,6 +13,7 @@ from tasks_app.generating.facts import row_of
 from tasks_app.generating.picker import pick
 from tasks_app.generating.store import FilesTakenError, Source, _use
 from tasks_app.generating.work import generate
+from tasks_app.generating.world import World
 from tasks_app.models import File, FileRetry, Job, JobFile, OutputTemplate, Task, TaskParams
 from tests.flow.driving import (
     add_dataset,
@@ -73,7 +74,7 @@ def test_a_lost_claim_makes_no_job() -> None:
     ((_, fence),) = moves.claim_tasks("a slow generator", ["ready"], 1)
     moves.release_task(made, fence)
     moves.claim_tasks("another one", ["ready"], 1)
-    sites = statistics.current_grid(timezone.now()).queues()
+    sites = World(statistics.current_grid(timezone.now()))
     with pytest.raises(moves.LostClaimError):
         generate(
             Task.objects.select_related("job_params_template").get(pk=made), fence, sites, timezone.now(), max_jobs=9
@@ -88,7 +89,7 @@ def test_a_bunch_that_fails_leaves_nothing_behind() -> None:
     ((_, fence),) = moves.claim_tasks("test", ["ready"], 1)
     with hot_cursor() as cursor:
         cursor.execute("ALTER TABLE job_files ADD CONSTRAINT no_more CHECK (type <> 'input') NOT VALID")
-    sites = statistics.current_grid(timezone.now()).queues()
+    sites = World(statistics.current_grid(timezone.now()))
     row = Task.objects.select_related("job_params_template").get(pk=made)
     try:
         with pytest.raises(Exception, match="no_more"):
