@@ -18,7 +18,7 @@ from tasks_app.generating.builder import OutputStream, TaskFacts
 from tasks_app.generating.buildjobs import failing_sites
 from tasks_app.generating.picker import DatasetRow
 from tasks_app.generating.takenback import taken_back
-from tasks_app.generating.wants import needs_of, of_work
+from tasks_app.generating.wants import inputs_at_hand, needs_of, of_work
 from tasks_app.models import Dataset, OutputTemplate, Task
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
@@ -66,6 +66,11 @@ class TaskWork:
             self.facts = replace(
                 self.facts, priority=scouts.scout_priority(self.facts.priority), special_handling=scouts.TAG
             )
+
+    def read_inputs(self) -> None:
+        """Find out where the input is, for brokers that ask."""
+        masters = [d for d in self.inputs if d.master_id is None]
+        self.needs = replace(self.needs, inputs=inputs_at_hand(self.task, masters))
 
     @property
     def scope(self) -> str:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from brokerage_app.needs import TaskNeeds
+from brokerage_app.needs import InputData, TaskNeeds
 from brokerage_app.walltime import hs06s_per_event, is_undefined
 from jedisite.sql import hot_cursor
+from tasks_app.locality import inputs_of
 from tasks_app.models import Dataset, Task
 from tasks_app.params.codes import CODES
 from tasks_app.params.splitrule import SplitRule
@@ -18,6 +19,8 @@ from tasks_app.params.splitrule import SplitRule
 MB: Final = 1024 * 1024
 LOOKED_AT: Final = 100
 """Files by which the size of the smallest job is estimated."""
+AT_HAND: Final = 5000
+"""Files that a turn looks at when it asks how much input would have to be moved."""
 RESOURCE: Final = "Resource"
 _BYTES: Final = {"B": 1, "kB": 1024, "MB": MB, "GB": 1024 * MB}
 _FILES: Final = """
@@ -103,6 +106,27 @@ def atom_of(task: Task, rule: SplitRule, master: Dataset, *, scouting: bool) -> 
     files = max(1, math.ceil(wanted / events)) if events else 1
     part = wanted / (files * events) if events else 1.0
     return Atom(files * size / MB, max(files * size * min(part, 1.0) / MB, 1.0), wanted)
+
+
+def inputs_at_hand(task: Task, masters: Sequence[Dataset]) -> tuple[InputData, ...]:
+    """Where the input is that jobs of a turn may read: of each dataset as many files as are left, 5000 at most.
+
+    Datasets of which nobody knows yet where they are are left out. Two statements.
+    """
+    left = {d.name: d.files_to_be_used - d.files_used for d in masters}
+    return tuple(_part(data, left.get(data.name, data.files)) for data in inputs_of(task) if data.replicas)
+
+
+def _part(data: InputData, left: int) -> InputData:
+    files = max(1, min(left, AT_HAND))
+    if files >= data.files:
+        return data
+    part = files / data.files
+    replicas = {
+        place: replace(one, files=round(one.files * part), size_mb=one.size_mb * part)
+        for place, one in data.replicas.items()
+    }
+    return replace(data, files=files, size_mb=data.size_mb * part, replicas=replicas)
 
 
 def _used(task_id: int) -> tuple[str, ...]:
