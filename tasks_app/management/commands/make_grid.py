@@ -1,0 +1,50 @@
+"""`manage.py make_grid`: a grid that was made up, with tasks, files and jobs, to measure and to try things on."""
+
+from __future__ import annotations
+
+import random
+import time
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from brokerage_app.information.synthetic import store_grid
+from brokerage_app.synthetic import SHARES, synthetic_grid
+from tasks_app import statistics
+from tasks_app.models import Task
+from tasks_app.synthetic import Size, make_tasks
+
+
+class Command(BaseCommand):
+    help = "Fill the database with made-up sites, tasks, files and jobs. Not for an installation with real tasks."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--sites", type=int, default=200, help="queues, with those made for each resource type")
+        parser.add_argument("--tasks", type=int, default=1000)
+        parser.add_argument("--jobs", type=int, help="default: 20 a task")
+        parser.add_argument("--files", type=int, help="default: 100 a task")
+        parser.add_argument("--seed", type=int, default=1, help="the same number makes the same grid")
+        parser.add_argument("--force", action="store_true", help="even if there are tasks already")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        sites, tasks = options["sites"], options["tasks"]
+        size = Size(tasks, options["jobs"] if options["jobs"] is not None else tasks * 20,
+                    options["files"] if options["files"] is not None else tasks * 100)  # fmt: skip
+        if min(sites, tasks, size.jobs, size.files) < 1:
+            raise CommandError("the numbers of sites, tasks, jobs and files must be 1 or more")
+        if not options["force"] and (found := Task.objects.count()):
+            raise CommandError(f"there are {found} tasks already: made-up ones would mix with them (--force does it)")
+        now, began = timezone.now(), time.monotonic()
+        grid = synthetic_grid(sites, random.Random(options["seed"]))
+        queues = store_grid(grid, now)
+        self.stdout.write(f"{len(queues)} queues, {len(grid.endpoints)} storages, {len(grid.nuclei)} nuclei")
+        made = make_tasks(
+            size, queues, shares=SHARES, nuclei=sorted(grid.nuclei), endpoints=sorted(grid.endpoints), now=now
+        )
+        statistics.refresh()
+        took = time.monotonic() - began
+        rows = made["tasks"] + made["files"] + made["jobs"]
+        self.stdout.write(", ".join(f"{count} {kind}" for kind, count in made.items()))
+        self.stdout.write(f"{took:.1f} s, {rows / took:.0f} rows of tasks, files and jobs a second")
