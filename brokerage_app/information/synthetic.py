@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,6 +22,7 @@ from brokerage_app.models import (
     WorkerNodeGpus,
 )
 from brokerage_app.snapshot import CUT_TO_SIZE, Grid, SiteView
+from jedisite.sql import copy_lines, hot_cursor
 
 BATCH = 2000
 
@@ -29,7 +31,7 @@ BATCH = 2000
 def store_grid(grid: Grid, now: datetime) -> list[str]:
     """Store the queues of a grid, without its counts of jobs, with all that belongs to them. Returns the names of the queues.
 
-    Rows that are there already stay as they are.
+    Rows that are there already stay as they are, and so does a network that is known.
     """
     views: dict[str, SiteView] = {}
     for site in sorted(grid.sites.values(), key=lambda site: site.name):
@@ -99,7 +101,9 @@ def store_grid(grid: Grid, now: datetime) -> list[str]:
         ],
         **new,
     )
-    LinkValue.objects.bulk_create(_links(grid, now), **new)
+    if not LinkValue.objects.exists():
+        with hot_cursor() as cursor:
+            copy_lines(cursor, "network_matrix_kv", ("src", "dst", "key", "value", "ts"), _links(grid, now))
     QueueActivity.objects.bulk_create(
         [
             QueueActivity(
@@ -121,17 +125,15 @@ def store_grid(grid: Grid, now: datetime) -> list[str]:
     return list(views)
 
 
-def _links(grid: Grid, now: datetime) -> list[LinkValue]:
-    rows = []
+def _links(grid: Grid, now: datetime) -> Iterator[str]:
+    """Lines for COPY."""
+    at = now.isoformat()
     for source, links in grid.links.items():
         for destination, link in links.items():
             values: dict[str, float | None] = {
                 "AGIS_closeness": link.closeness, "dashb_mbps_1h": link.mbps_1h, "dashb_mbps_1d": link.mbps_1d,
                 "dashb_mbps_1w": link.mbps_1w, **{f"{name}_queued": files for name, files in link.queued.items()},
             }  # fmt: skip
-            rows += [
-                LinkValue(source=source, destination=destination, key=key, value=value, at=now)
-                for key, value in values.items()
-                if value is not None
-            ]
-    return rows
+            for key, value in values.items():
+                if value is not None:
+                    yield f"{source}\t{destination}\t{key}\t{value}\t{at}\n"
