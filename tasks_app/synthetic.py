@@ -42,8 +42,8 @@ _STATEMENTS = (
     """
 INSERT INTO jedi_tasks (jeditaskid, taskname, status, username, creationdate, modificationtime, statechangetime, starttime,
        endtime, prodsourcelabel, vo, tasktype, processingtype, taskpriority, currentpriority, corecount, ramcount, ramunit,
-       architecture, transhome, transuses, gshare, reqid, parent_tid, errordialog, attemptnr, lockedby, splitrule, transpath, iointensity,
-       diskio, nucleus, cputime, cputimeunit)
+       architecture, transhome, transuses, gshare, reqid, parent_tid, errordialog, attemptnr, lockedby, splitrule, transpath,
+       iointensity, diskio, nucleus, cputime, cputimeunit)
 SELECT task, 'group.synthetic.' || task, status, 'user' || n %% 200, %(now)s - n * interval '1 second', %(now)s, %(now)s, %(now)s,
        CASE WHEN status IN ('done', 'finished') THEN %(now)s END, CASE WHEN n %% 3 = 0 THEN 'user' ELSE 'managed' END, 'atlas',
        CASE WHEN n %% 3 = 0 THEN 'anal' ELSE 'prod' END, (ARRAY['simul', 'evgen', 'reco', 'deriv'])[1 + n %% 4], 500,
