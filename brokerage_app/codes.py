@@ -316,12 +316,12 @@ LOCAL_QUOTA: Final = _code(
     "Delete datasets of yours there, or ask for a larger quota.",
 )  # fmt: skip
 CLOSED_THERE: Final = _code(
-    "closed_there", "Jobs of the task were closed there", "capacity", "nobody",
+    "closed_there", "Jobs of the task were closed there", "state", "nobody",
     "Jobs waited there too long and were taken back; the queue is looked at again when some hours have passed.",
     severity="info",
 )  # fmt: skip
 FAILING_THERE: Final = _code(
-    "failing_there", "Too many jobs of the task failed there", "capacity", "user",
+    "failing_there", "Too many jobs of the task failed there", "state", "user",
     "See why the jobs fail; the queue is looked at again when some hours have passed.",
 )  # fmt: skip
 USER_QUEUE_LONG: Final = _code(

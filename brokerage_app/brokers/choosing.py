@@ -33,6 +33,8 @@ class Line(NamedTuple):
 BROKERS: Final[tuple[Line, ...]] = (
     Line("atlas", "managed", PRODUCTION),
     Line("atlas", "test", PRODUCTION),
+    Line("atlas", "user", ANALYSIS),
+    Line("atlas", "panda", ANALYSIS),
     Line(None, None, GENERIC),
 )
 
@@ -68,5 +70,5 @@ def decide(
         return production_job.broker(needs, grid, settings, first=[Rule(one) for one in first])
     if name == ANALYSIS:
         analysis = AnalysisSettings.from_configuration(configuration, vo=vo, label=label, share=share)
-        return analysis_job.broker(needs, grid, analysis, facts, draw=draw)
+        return analysis_job.broker(needs, grid, analysis, facts, first=[Rule(one) for one in first], draw=draw)
     return generic.broker(needs, grid, (*first, *generic.filters(floor)))

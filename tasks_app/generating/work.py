@@ -139,7 +139,8 @@ class Making:
         """The broker's word on jobs that want that memory, as the sites are filled now."""
         failing = self.work.failing_builds
         first = (builds_here(failing),) if failing else ()
-        return self.world.decide(self.work.needs_with(memory_mb), first=first, floor=self.floor)
+        needs = self.work.needs_with(memory_mb)
+        return self.world.decide(needs, self.work.task, self.now, first=first, floor=self.floor)
 
     def room(self, choice: Choice) -> int:
         """How many more jobs a queue takes: as the broker says, or by what waits there now."""
@@ -268,8 +269,8 @@ class Making:
         seeds = free_seeds(cursor, work.task.id, sum(len(part.groups) for part in parts)) if work.has_seeds else None
         self.jobs += store(cursor, parts, sources, seeds)
         for part in parts:
-            share, kind = work.needs.share, work.needs.resource_type
-            self.world.made(part.build.site.name, len(part.groups), share=share, resource_type=kind)
+            site = self.world.site(part.build.site.name)
+            self.world.made(site.name, len(part.groups), work.task, cores=work.needs.cores_at(site))
 
     def _explain(
         self,

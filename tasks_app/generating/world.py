@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from brokerage_app.brokers.choosing import broker_of, decide
+from brokerage_app.brokers.choosing import ANALYSIS, broker_of, decide
 from brokerage_app.case import grid_of
 from brokerage_app.configuration import DEFAULTS, Configuration
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.rules import Filter
 from brokerage_app.snapshot import Grid, SiteView
 from brokerage_app.verdict import Verdict
+from tasks_app.generating.analysis_facts import AnalysisCrowd
+from tasks_app.models import Task
 
 
 @dataclass(slots=True)
@@ -20,6 +24,7 @@ class World:
 
     grid: Grid
     configuration: Configuration = field(default=DEFAULTS)
+    _users: AnalysisCrowd | None = None
 
     @classmethod
     def of(cls, sites: Mapping[str, SiteView] | Iterable[SiteView]) -> World:
@@ -32,9 +37,19 @@ class World:
     def broker_of(self, needs: TaskNeeds) -> str:
         return broker_of(needs.vo, needs.label, self.configuration)
 
-    def decide(self, needs: TaskNeeds, *, first: Sequence[Filter] = (), floor: int) -> Verdict:
-        return decide(needs, self.grid, self.configuration, first=first, floor=floor)
+    def decide(self, needs: TaskNeeds, task: Task, now: datetime, *, first: Sequence[Filter] = (), floor: int) -> Verdict:
+        """What the broker of the task says, who is told of users and classes if it is that of analysis."""
+        if self.broker_of(needs) != ANALYSIS:
+            return decide(needs, self.grid, self.configuration, first=first, floor=floor)
+        if self._users is None:
+            self._users = AnalysisCrowd(self.configuration, now)
+        facts = self._users.facts(task)
+        return decide(needs, self.grid, self.configuration, first=first, floor=floor, facts=facts, draw=random.random)
 
-    def made(self, name: str, jobs: int, *, share: str, resource_type: str) -> None:
-        """Count jobs that were made for a queue."""
-        self.grid = self.grid.with_jobs(name, jobs, share=share, resource_type=resource_type)
+    def made(self, name: str, jobs: int, task: Task, *, cores: int) -> None:
+        """Count jobs that were made for a queue, each of so many cores."""
+        self.grid = self.grid.with_jobs(
+            name, jobs, share=task.gshare or "", resource_type=task.resource_type or "", user=task.user or ""
+        )
+        if self._users is not None:
+            self._users.made(task, jobs, jobs * cores)

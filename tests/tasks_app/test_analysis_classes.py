@@ -86,7 +86,7 @@ def test_jobs_that_wait_long_now_make_a_queue_slower(waited: Make, make_job: Mak
     row = SiteClassRecord.objects.get(queue="A")
     assert (row.long_queued, row.site_class) == (3, 0)
     assert row.long_mean_s == pytest.approx(300, abs=5)
-    Queue.objects.create(name="A", site_name="A", data={"workflow": "pull,push_ups"})
+    Queue.objects.create(name="A", site_name="A", workflow="push")
     classes.run()
     assert SiteClassRecord.objects.get(queue="A").long_queued == 4
 
@@ -120,7 +120,7 @@ def test_users_have_slots_on_hi_and_mid_queues_of_grids(waited: Make, make_job: 
         waited("FAST", wait)
         waited("CLOUD", wait)
         waited("SLOW", 100 * wait)
-    Queue.objects.create(name="CLOUD", site_name="C", data={"resource_type": "cloud"})
+    Queue.objects.create(name="CLOUD", site_name="C", grid_type="cloud")
     running(make_job, "ada", "FAST", 8)
     running(make_job, "ada", "FAST", 4, gshare=EXPRESS)
     running(make_job, "ada", "CLOUD", 16)

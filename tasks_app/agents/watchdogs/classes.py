@@ -18,6 +18,7 @@ from django.utils import timezone
 from brokerage_app import classes, policy
 from brokerage_app.classes import SiteClass, SiteWaits, TaskClass, TaskClassLimits, Waits
 from brokerage_app.configured import configuration
+from brokerage_app.models import Queue
 from jedisite.agents import Pass
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app import amending
@@ -79,7 +80,7 @@ _LONG = f"""
 SELECT j.computingsite, count(*), avg(extract(epoch FROM %(now)s - j.creationtime))::float8
   FROM jobs j JOIN unnest(%(queues)s::text[], %(means)s::float8[]) AS m (queue, mean) ON m.queue = j.computingsite
   LEFT JOIN queues q ON q.name = j.computingsite
- WHERE (j.jobstatus IN ('activated', 'sent') OR (j.jobstatus = 'starting' AND q.data->>'workflow' LIKE '%%push%%'))
+ WHERE (j.jobstatus IN ('activated', 'sent') OR (j.jobstatus = 'starting' AND q.workflow LIKE '%%push%%'))
    AND j.gshare = '{USERS}' AND j.processingtype = '{PROCESSING_TYPE}'
    AND extract(epoch FROM %(now)s - j.creationtime) > m.mean
  GROUP BY 1
@@ -94,9 +95,7 @@ SELECT DISTINCT computingsite FROM jobs_archive
 
 def _no_grid() -> frozenset[str]:
     """Queues of clouds and supercomputers: they say nothing of what is usual, and their slots do not count."""
-    with hot_cursor() as cursor:
-        cursor.execute("SELECT name FROM queues WHERE coalesce(data->>'resource_type', 'GRID') <> 'GRID'")
-        return frozenset(name for (name,) in cursor)
+    return frozenset(Queue.objects.exclude(grid_type__in=("GRID", "")).values_list("name", flat=True))
 
 
 def _classify_sites(no_grid: frozenset[str], now: datetime) -> dict[str, SiteClass]:
