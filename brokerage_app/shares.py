@@ -251,6 +251,10 @@ class ShareTree:
         """The order in which jobs of the shares are sent: `Test` first; those of other shares come after all of them."""
         return FIRST_SHARE, *(name for name in self.sorted_leaves(executing) if name != FIRST_SHARE)
 
+    def serving_order(self, executing: Mapping[str, float], queued: Mapping[str, float]) -> tuple[str, ...]:
+        """The order in which jobs of the shares are sent: `Test` first, then by `fair_order`; those of others come after."""
+        return FIRST_SHARE, *(name for name in self.fair_order(executing, queued) if name != FIRST_SHARE)
+
     def fair_targets(self, executing: Mapping[str, float], queued: Mapping[str, float]) -> dict[str, float]:
         """HS that each leaf should have of all that executes, when none gets more than it has and could start.
 

@@ -15,7 +15,7 @@ from tasks_app.api.lost_files import LostFilesViewSet
 from tasks_app.api.messages import MessageViewSet
 from tasks_app.api.shares import ShareViewSet
 from tasks_app.api.tokens import TokenViewSet
-from tasks_app.api.why import ShareWhyViewSet, SiteWhyViewSet, TaskWhyViewSet
+from tasks_app.api.why import ShareWhyViewSet, SiteWhyViewSet, TaskWhatIfViewSet, TaskWhyViewSet
 
 register_converter(IdConverter, "bigint")
 
@@ -53,6 +53,7 @@ urlpatterns = [
         "api/v2/tasks/<bigint:task_id>/changes/", r.TaskChangeViewSet.as_view({"post": "create"}), name="task-changes"
     ),
     path("api/v2/tasks/<bigint:task_id>/why/", TaskWhyViewSet.as_view(ONE), name="task-why"),
+    path("api/v2/tasks/<bigint:task_id>/what-if/", TaskWhatIfViewSet.as_view(CREATE), name="task-what-if"),
     path("api/v2/sites/<path:name>/why/", SiteWhyViewSet.as_view(ONE), name="site-why"),
     path("api/v2/shares/<path:name>/why/", ShareWhyViewSet.as_view(ONE), name="share-why"),
     path("api/v2/datasets/<bigint:dataset_id>/files/", r.DatasetFileViewSet.as_view(LIST), name="dataset-files"),

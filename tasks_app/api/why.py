@@ -12,9 +12,11 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from brokerage_app.models import Queue
+from brokerage_app.whatif import FORMS, ChangeError
 from jedisite.identity import Right
-from tasks_app.api.base import Resource
-from tasks_app.explaining import places, tasks
+from jedisite.problems import Conflict, InvalidFields
+from tasks_app.api.base import Resource, StrictSerializer
+from tasks_app.explaining import places, tasks, whatif
 from tasks_app.models import Task
 
 
@@ -59,3 +61,40 @@ class ShareWhyViewSet(WhyViewSet):
         if not places.share_is_known(name):
             raise Http404
         return Response(places.why_share(name))
+
+
+class WhatIfSerializer(StrictSerializer):
+    """Lines of changes, made in their order."""
+
+    changes = serializers.ListField(
+        child=serializers.CharField(max_length=2000), min_length=1, max_length=50, help_text=f"each one is {FORMS}"
+    )
+
+
+class TaskWhatIfViewSet(Resource):
+    rights = {"create": Right.READ}
+    queryset = Task.objects.all()
+    serializer_class = WhatIfSerializer
+    pagination_class = None
+    filter_backends = []
+
+    @extend_schema(
+        summary="Decide on a task's sites again under changes",
+        description="The last decision on its jobs is made again on the grid as it was, once as it is and once with the "
+        "changes; nothing is touched. 409 when no decision is kept with its grid.",
+        request=WhatIfSerializer,
+        responses=OpenApiTypes.OBJECT,
+    )
+    def create(self, request: Any, task_id: int) -> Response:
+        get_object_or_404(Task, pk=task_id)
+        body = WhatIfSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        lines = body.validated_data["changes"]
+        try:
+            return Response(whatif.told(*whatif.for_task(task_id, lines)))
+        except ChangeError as exc:
+            where = f"changes.{lines.index(exc.line)}"
+            raise InvalidFields([{"field": where, "rule": "change", "message": exc.why}]) from exc
+        except whatif.NothingKeptError as exc:
+            text = str(exc)
+            raise Conflict(f"{text[:1].upper()}{text[1:]}.") from exc

@@ -11,6 +11,7 @@ urlpatterns = [
     path("tasks/", tasks.task_list, name="tasks"),
     path("tasks/<int:task_id>/", tasks.task_page, name="task"),
     path("tasks/<int:task_id>/why/", why.task_why, name="task-why"),
+    path("tasks/<int:task_id>/what-if/", why.task_what_if, name="task-what-if"),
     path("tasks/<int:task_id>/command/", tasks.give_command, name="task-command"),
     path("tasks/<int:task_id>/histograms/", histograms.task_histograms, name="task-histograms"),
     path("tasks/<int:task_id>/histograms/<int:file_id>/", histograms.histogram_page, name="histogram"),

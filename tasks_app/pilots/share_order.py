@@ -78,9 +78,9 @@ def forget() -> None:
 
 
 def read() -> ShareOrder | None:
-    """The order by what is executing now."""
+    """The order by what is executing and queued now."""
     tree = policy.share_tree()
-    return ShareOrder(tree.dispatch_order(power(*EXECUTING))) if tree else None
+    return ShareOrder(tree.serving_order(power(*EXECUTING), power(*QUEUED))) if tree else None
 
 
 def power(*statuses: str) -> dict[str, float]:

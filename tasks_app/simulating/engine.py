@@ -272,7 +272,7 @@ class Simulation:
         """The order of the shares, worked out anew every ten seconds, as the dispatcher does."""
         if self.now >= self._order_until:
             queued = {name: jobs * self.power for name, jobs in self.queued.items()}
-            self._order = self.tree.fair_order(self.executing, queued)
+            self._order = self.tree.serving_order(self.executing, queued)
             self._order_until = self.now + ORDER_S
         return self._order
 

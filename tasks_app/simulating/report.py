@@ -16,10 +16,11 @@ from brokerage_app.shares import Share
 from tasks_app.simulating.engine import Outcome, Sample
 from tasks_app.simulating.world import DAY, HOUR
 
-WARM_UP_S: Final = 12 * HOUR
-"""The grid is empty at the start; from here on it is looked at."""
-SETTLING_S: Final = 6 * HOUR
-"""Jobs are never taken off their slots: after a share comes or goes, slots change hands as fast as jobs end."""
+WARM_UP_S: Final = DAY
+"""The grid is empty at the start, and all its jobs are of the same age; from here on it is looked at."""
+SETTLING_S: Final = 8 * HOUR
+"""Jobs are never taken off their slots: after a share comes or goes, slots change hands as fast as jobs end, and what was
+queued for a campaign that is over runs out at the sites where it waits."""
 WINDOW_S: Final = 6 * HOUR
 
 

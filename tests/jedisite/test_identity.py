@@ -78,6 +78,8 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v2/tasks/<bigint:task_id>/lost-files/": {"POST": SUBMIT},
     "api/v2/tasks/<bigint:task_id>/changes/": {"POST": STEER},
     "api/v2/tasks/<bigint:task_id>/why/": {"GET": READ},
+    "api/v2/tasks/<bigint:task_id>/what-if/": {"POST": READ},
+    "tasks/<int:task_id>/what-if/": {"GET": READ},
     "api/v2/sites/<path:name>/why/": {"GET": READ},
     "api/v2/shares/<path:name>/why/": {"GET": READ},
     "api/v2/datasets/<bigint:dataset_id>/files/": {"GET": READ},

@@ -19,6 +19,8 @@ from tasks_app.simulating import report
 from tasks_app.simulating.engine import Simulation
 from tasks_app.simulating.world import usual_world
 
+LEAST_DAYS = 1.5
+
 
 class Command(BaseCommand):
     help = (
@@ -45,8 +47,8 @@ class Command(BaseCommand):
             raise CommandError(
                 f"--slots is {options['slots']}; {options['sites']} sites need {20 * options['sites']} at least."
             )
-        if options["days"] < 0.75:
-            raise CommandError(f"--days is {options['days']}; the first 12 hours warm up, so 0.75 is the least.")
+        if options["days"] < LEAST_DAYS:
+            raise CommandError(f"--days is {options['days']}; the first day warms up, so {LEAST_DAYS} is the least.")
         if not options["no_plots"] and find_spec("matplotlib") is None:
             raise CommandError("Plots need matplotlib: pip install -e '.[report]', or give --no-plots.")
         rng = Random(options["seed"])

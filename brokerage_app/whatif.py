@@ -1,0 +1,191 @@
+"""Deciding again under other conditions: changed needs, queues or configuration, on a snapshot. Nothing is touched. Pure.
+
+A change is a line `where.name=value`:
+
+    needs.memory_mb=1500                     what the task wants (fields of TaskNeeds)
+    site.SITE_A.status=online                what a queue offers (fields of SiteView)
+    config.jobbroker.NQUEUED_SAT_CAP=300     a parameter, for tasks of all VOs
+    config.jobbroker.MIN_WEIGHT@atlas=0.1    the same for one VO
+
+Values are JSON (`true`, `3`, `["A", "B"]`), anything else is a text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from brokerage_app.configuration import Configuration
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.parameter import UnknownParameterError
+from brokerage_app.snapshot import Grid, SiteView
+from brokerage_app.stored import as_json, from_json
+from brokerage_app.verdict import Skip, Verdict
+
+Decide = Callable[[TaskNeeds, Grid, Configuration], Verdict]
+FORMS: Final = "needs.FIELD=value, site.NAME.FIELD=value or config.COMPONENT.KEY[@VO]=value"
+
+
+class ChangeError(ValueError):
+    """A change that cannot be made; `line` is the text that was given."""
+
+    def __init__(self, line: str, why: str) -> None:
+        super().__init__(f"{line!r}: {why}")
+        self.line, self.why = line, why
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line, read. `place` is needs, site or config; `of` the queue, or the component; `vo` of a parameter."""
+
+    line: str
+    place: str
+    of: str
+    name: str
+    value: Any
+    vo: str = ""
+
+
+def parse(line: str) -> Change:
+    """Read a line. Raises ChangeError."""
+    left, equals, right = line.strip().partition("=")
+    place, _, rest = left.strip().partition(".")
+    if not equals or not rest or place not in ("needs", "site", "config"):
+        raise ChangeError(line, f"a change is {FORMS}")
+    value = _value(right.strip())
+    if place == "needs":
+        return Change(line, place, "", rest, value)
+    # Names of queues may hold dots, names of fields and components do not.
+    of, dot, name = rest.rpartition(".") if place == "site" else rest.partition(".")
+    if not dot or not of or not name:
+        raise ChangeError(line, f"a change is {FORMS}")
+    if place == "site":
+        return Change(line, place, of, name, value)
+    key, _, vo = name.partition("@")
+    return Change(line, place, of, key, value, vo)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a decision is made of."""
+
+    needs: TaskNeeds
+    grid: Grid
+    configuration: Configuration
+
+    def under(self, changes: Iterable[Change]) -> Conditions:
+        """The same with changes, in their order. Raises ChangeError that names the line."""
+        needs, sites, configuration = self.needs, dict(self.grid.sites), self.configuration
+        changed_sites = False
+        for change in changes:
+            if change.place == "needs":
+                needs = _with(TaskNeeds, needs, change)
+            elif change.place == "site":
+                if change.of not in sites:
+                    raise ChangeError(change.line, f"there is no queue {change.of} in the snapshot")
+                sites[change.of] = _with(SiteView, sites[change.of], change)
+                changed_sites = True
+            else:
+                configuration = _configured(configuration, change)
+        # What was worked out for the old descriptions does not hold for new ones.
+        grid = _grid(self.grid, sites) if changed_sites else self.grid
+        return Conditions(needs, grid, configuration)
+
+
+def _grid(grid: Grid, sites: Mapping[str, SiteView]) -> Grid:
+    return Grid(sites, grid.endpoints, grid.nuclei, grid.links, grid.to_nucleus, grid.all_tags, grid.taken_at)
+
+
+def _with(kind: type[Any], value: Any, change: Change) -> Any:
+    names = kind.__dataclass_fields__
+    if change.name not in names:
+        raise ChangeError(change.line, f"there is no field {change.name}; there are: {', '.join(sorted(names))}")
+    try:
+        return from_json(kind, {**as_json(value), change.name: change.value})
+    except Exception as exc:
+        # The library raises groups of many kinds.
+        inner = getattr(exc, "exceptions", (exc,))[0]
+        raise ChangeError(change.line, f"{change.value!r} does not fit {names[change.name].type}: {inner}") from exc
+
+
+def _configured(configuration: Configuration, change: Change) -> Configuration:
+    try:
+        return configuration.with_value(change.of, change.name, change.value, vo=change.vo)
+    except (UnknownParameterError, ValueError) as exc:
+        raise ChangeError(change.line, str(exc)) from exc
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What is different between two verdicts on the same queues.
+
+    gained, lost   queues that only the second, or only the first, chose
+    weights        (before, after) of those that both chose with another weight
+    reasons        (before, after) of those that both skipped, by another code
+    """
+
+    gained: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    weights: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    reasons: Mapping[str, tuple[Skip, Skip]] = field(default_factory=dict)
+    blocked_before: str = ""
+    blocked_after: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.gained or self.lost or self.weights or self.reasons or self.blocked_before != self.blocked_after
+        )
+
+    @property
+    def is_decisive(self) -> bool:
+        """Whether other queues are chosen, or another code blocks."""
+        return bool(self.gained or self.lost or self.blocked_before != self.blocked_after)
+
+
+def difference(before: Verdict, after: Verdict) -> Difference:
+    """Compare two verdicts."""
+    old, new = ({c.site: c.weight for c in verdict.chosen} for verdict in (before, after))
+    was, now = ({s.site: s for s in verdict.skipped} for verdict in (before, after))
+    return Difference(
+        gained=tuple(sorted(new.keys() - old.keys())),
+        lost=tuple(sorted(old.keys() - new.keys())),
+        weights={name: (old[name], new[name]) for name in sorted(old.keys() & new.keys()) if old[name] != new[name]},
+        reasons={
+            name: (was[name], now[name])
+            for name in sorted(was.keys() & now.keys())
+            if was[name].code != now[name].code
+        },
+        blocked_before=before.code,
+        blocked_after=after.code,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A decision and the same under changes."""
+
+    before: Verdict
+    after: Verdict
+
+    @property
+    def difference(self) -> Difference:
+        return difference(self.before, self.after)
+
+
+def what_if(conditions: Conditions, changes: Iterable[Change], decide: Decide) -> WhatIf:
+    """Decide twice. Both decisions are made now on the same snapshot, so only the changes tell them apart.
+
+    Raises ChangeError.
+    """
+    other = conditions.under(changes)
+    before = decide(conditions.needs, conditions.grid, conditions.configuration)
+    return WhatIf(before, decide(other.needs, other.grid, other.configuration))

@@ -1,0 +1,140 @@
+"""What if: decisions that were kept are made again under changes, on the grid as it was. Nothing in the database changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+from brokerage_app import whatif
+from brokerage_app.brokers import choosing
+from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts
+from brokerage_app.configuration import Configuration
+from brokerage_app.configured import read
+from brokerage_app.models import GridSnapshot, VerdictRecord
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.snapshot import Grid
+from brokerage_app.stored import from_json, needs_of, unpack
+from brokerage_app.verdict import Verdict
+from brokerage_app.whatif import ChangeError, Conditions, Decide, Difference, WhatIf
+
+SITES_SHOWN = 200
+
+
+class NothingKeptError(LookupError):
+    """There is no decision on jobs of the task with what was asked for and the grid of that time."""
+
+
+def decider(record: VerdictRecord) -> Decide:
+    """The broker as it was asked for a record, with what it knew of user and task."""
+    facts = from_json(AnalysisFacts, record.facts) if record.broker == choosing.ANALYSIS and record.facts else NO_FACTS
+
+    def decide(needs: TaskNeeds, grid: Grid, configuration: Configuration) -> Verdict:
+        return choosing.decide(needs, grid, configuration, floor=settings.JEDI_QUEUE_FLOOR, facts=facts)
+
+    return decide
+
+
+def for_task(task_id: int, lines: Iterable[str]) -> tuple[VerdictRecord, WhatIf]:
+    """The last decision on the jobs of a task, and the same under changes.
+
+    Raises ChangeError for a line that cannot be read or made, NothingKeptError.
+    """
+    changes = [whatif.parse(line) for line in lines]
+    record = _kept().filter(task_id=task_id).order_by("-id").first()
+    if record is None:
+        raise NothingKeptError(f"no decision on jobs of task {task_id} is kept with the grid of its time")
+    conditions = Conditions(needs_of(record.needs), unpack(bytes(record.snapshot.body)), read())
+    return record, whatif.what_if(conditions, changes, decider(record))
+
+
+def _kept() -> Any:
+    found = VerdictRecord.objects.filter(kind="job", needs__isnull=False, snapshot__isnull=False)
+    return found.select_related("snapshot")
+
+
+@dataclass(slots=True)
+class Replay:
+    """What many decisions would have been: how many, and of those that differ the task with what is different."""
+
+    decisions: int = 0
+    unchanged: int = 0
+    decisive: int = 0
+    left_out: int = 0
+    gained: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
+    unblocked: list[int] = field(default_factory=list)
+    blocked: list[int] = field(default_factory=list)
+    codes: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, task_id: int, found: Difference) -> None:
+        self.decisions += 1
+        self.unchanged += not found
+        self.decisive += found.is_decisive
+        self.gained.update(found.gained)
+        self.lost.update(found.lost)
+        self.codes.update((old.code, new.code) for old, new in found.reasons.values())
+        if found.blocked_before and not found.blocked_after:
+            self.unblocked.append(task_id)
+        if found.blocked_after and not found.blocked_before:
+            self.blocked.append(task_id)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "decisions": self.decisions, "unchanged": self.unchanged, "decisive": self.decisive, "left_out": self.left_out,
+            "unblocked_tasks": self.unblocked, "blocked_tasks": self.blocked, "gained": dict(self.gained.most_common()),
+            "lost": dict(self.lost.most_common()),
+            "reasons": [{"before": a, "after": b, "sites": n} for (a, b), n in self.codes.most_common()],
+        }  # fmt: skip
+
+
+def replay(last: int, lines: Sequence[str]) -> Replay:
+    """Decide the last kept verdicts again, as the configuration is now and under changes. Raises ChangeError.
+
+    A change of a queue that is not in a snapshot is left out for the decisions on it.
+    """
+    changes = [whatif.parse(line) for line in lines]
+    configuration, found = read(), Replay()
+    Conditions(TaskNeeds(), Grid(), configuration).under([c for c in changes if c.place != "site"])
+    grids: dict[int, Grid] = {}
+    for record in _kept().defer("snapshot__body").order_by("-id")[:last]:
+        grid = grids.get(record.snapshot_id)
+        if grid is None:
+            grid = grids[record.snapshot_id] = _grid(record.snapshot_id)
+        try:
+            result = whatif.what_if(Conditions(needs_of(record.needs), grid, configuration), changes, decider(record))
+        except ChangeError:
+            found.left_out += 1
+            continue
+        found.add(record.task_id, result.difference)
+    return found
+
+
+def _grid(snapshot_id: int) -> Grid:
+    return unpack(bytes(GridSnapshot.objects.values_list("body", flat=True).get(pk=snapshot_id)))
+
+
+def told(record: VerdictRecord, result: WhatIf) -> dict[str, Any]:
+    """A comparison as plain values."""
+    found = result.difference
+    return {
+        "task": record.task_id, "decided_at": record.at, "broker": record.broker,
+        "grid_of": record.snapshot.at if record.snapshot else None, "before": _verdict(result.before),
+        "after": _verdict(result.after), "gained": found.gained, "lost": found.lost,
+        "weights": [{"site": s, "before": a, "after": b} for s, (a, b) in list(found.weights.items())[:SITES_SHOWN]],
+        "reasons": [
+            {"site": s, "before": a.code, "after": b.code, "sentence": b.detail}
+            for s, (a, b) in list(found.reasons.items())[:SITES_SHOWN]
+        ],
+    }  # fmt: skip
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "sentence": verdict.sentence(), "code": verdict.code,
+        "chosen": [{"site": c.site, "weight": c.weight} for c in verdict.chosen],
+        "skipped": [{"site": s.site, "code": s.code, "sentence": s.detail} for s in verdict.skipped[:SITES_SHOWN]],
+    }  # fmt: skip

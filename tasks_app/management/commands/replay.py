@@ -1,0 +1,47 @@
+"""`manage.py replay`: what the last decisions would have been under other conditions."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from brokerage_app.whatif import FORMS, ChangeError
+from tasks_app.explaining import whatif
+
+SHOWN = 20
+
+
+class Command(BaseCommand):
+    help = "Make the last decisions of brokers again under changes, on the grid as it was, and show what would have changed."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--last", type=int, default=200, help="so many decisions, the newest first (%(default)s)")
+        parser.add_argument("--change", action="append", default=[], metavar="CHANGE", help=f"{FORMS}; may be repeated")
+        parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["last"] < 1:
+            raise CommandError(f"--last is {options['last']}; it must be 1 or more.")
+        if not options["change"]:
+            raise CommandError(f"--change is missing: {FORMS}.")
+        try:
+            found = whatif.replay(options["last"], options["change"])
+        except ChangeError as exc:
+            raise CommandError(f"--change {exc}") from exc
+        say = self.stdout.write
+        say(f"{found.decisions} decisions: {found.unchanged} stay as they were, {found.decisive} come out otherwise.")
+        if found.left_out:
+            say(f"{found.left_out} were left out: a change does not fit their grid.")
+        for title, tasks in (("would get sites", found.unblocked), ("would get none any more", found.blocked)):
+            if tasks:
+                say(f"{len(tasks)} tasks {title}: {', '.join(map(str, tasks[:SHOWN]))}")
+        for title, sites in (("gained", found.gained), ("lost", found.lost)):
+            for site, times in sites.most_common(SHOWN):
+                say(f"{title:8} {site}: {times} times")
+        for (before, after), times in found.codes.most_common(SHOWN):
+            say(f"reason   {before} -> {after}: {times} sites")
+        if options["json"]:
+            say(json.dumps(found.as_json()))

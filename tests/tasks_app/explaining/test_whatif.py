@@ -1,0 +1,101 @@
+import json
+from collections.abc import Callable
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from brokerage_app.brokers.choosing import decide
+from brokerage_app.case import grid_of
+from brokerage_app.configuration import Configuration
+from brokerage_app.models import VerdictRecord
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.records import Decided, Snapshots, keep
+from brokerage_app.snapshot import SiteView
+
+pytestmark = pytest.mark.django_db
+Make = Callable[..., Any]
+Api = Callable[..., Client]
+GRID = grid_of([SiteView("A", max_memory_mb=2000), SiteView("B", status="offline")])
+
+
+@pytest.fixture
+def decided(make_task: Make) -> Any:
+    task = make_task(status="pending")
+    snapshots = Snapshots(GRID)
+    for number, memory in ((task.id, 3000), (task.id + 1, 1000)):
+        needs = TaskNeeds(memory_mb=memory, task_id=number)
+        keep(Decided(number, decide(needs, GRID, Configuration()), needs, snapshots=snapshots))
+    return task
+
+
+def ask(client: Client, task_id: int, *changes: str) -> Any:
+    return client.post(f"/api/v2/tasks/{task_id}/what-if/", {"changes": list(changes)}, content_type="application/json")
+
+
+def rows() -> list[dict[str, Any]]:
+    return list(VerdictRecord.objects.order_by("id").values())
+
+
+def test_less_memory_would_get_a_site_and_nothing_is_touched(api: Api, decided: Any) -> None:
+    before = rows()
+    found = ask(api(), decided.id, "needs.memory_mb=2000").json()
+    assert found["gained"] == ["A"] and found["lost"] == []
+    assert found["before"]["code"] and found["after"]["code"] == ""
+    assert rows() == before
+
+
+def test_a_site_that_comes_online_would_help(api: Api, decided: Any) -> None:
+    found = ask(api(), decided.id, "site.B.status=online").json()
+    assert found["gained"] == ["B"]
+
+
+@pytest.mark.parametrize("change", ["memory=3", "needs.memory=3", "site.Z.status=online", "config.a.b=3"])
+def test_a_bad_change_names_its_place(api: Api, decided: Any, change: str) -> None:
+    answer = ask(api(), decided.id, "needs.cores=1", change)
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "changes.1"
+
+
+def test_a_task_without_a_kept_decision_is_a_conflict(api: Api, make_task: Make) -> None:
+    assert ask(api(), make_task().id, "needs.cores=1").status_code == 409
+    assert ask(api(), 7, "needs.cores=1").status_code == 404
+
+
+def test_the_page_says_the_same_and_keeps_the_changes_in_its_address(
+    client: Client, make_user: Make, decided: Any
+) -> None:
+    client.force_login(make_user())
+    text = client.get(f"/tasks/{decided.id}/what-if/", {"changes": "needs.memory_mb=2000"}).content.decode()
+    assert "Sites gained: A." in text and "needs.memory_mb=2000</textarea>" in text
+    bad = client.get(f"/tasks/{decided.id}/what-if/", {"changes": "needs.memory=<b>"})
+    assert bad.status_code == 400 and "there is no field memory" in bad.content.decode()
+    assert "<b>" not in bad.content.decode()
+
+
+def test_the_last_decisions_are_replayed(decided: Any) -> None:
+    out, before = StringIO(), rows()
+    call_command("replay", last=10, change=["needs.memory_mb=1500"], json=True, stdout=out)
+    found = json.loads(out.getvalue().splitlines()[-1])
+    assert (found["decisions"], found["decisive"], found["unblocked_tasks"]) == (2, 1, [decided.id])
+    assert found["gained"] == {"A": 1}
+    assert rows() == before
+    call_command("replay", last=10, change=["site.A.max_memory_mb=500"], json=True, stdout=out)
+    found = json.loads(out.getvalue().splitlines()[-1])
+    assert found["blocked_tasks"] == [decided.id + 1] and found["lost"] == {"A": 1}
+
+
+def test_a_change_that_does_not_fit_the_grid_of_a_decision_leaves_it_out(decided: Any) -> None:
+    out = StringIO()
+    call_command("replay", change=["site.Z.status=online"], json=True, stdout=out)
+    assert json.loads(out.getvalue().splitlines()[-1])["left_out"] == 2
+
+
+@pytest.mark.parametrize(
+    "options", [{"change": []}, {"last": 0, "change": ["needs.cores=1"]}, {"change": ["needs.x=1"]}]
+)
+def test_replay_refuses_what_it_cannot_do(options: dict[str, Any]) -> None:
+    with pytest.raises(CommandError, match=r"--(change|last)"):
+        call_command("replay", **options)
