@@ -12,7 +12,7 @@ from brokerage_app import policy
 from brokerage_app.shares import BranchUsage, Share, Usage, distribute, metrics
 from brokerage_app.workqueues import QueueRow
 from tasks_app.models import Task
-from tasks_app.pilots.share_order import EXECUTING, QUEUED, power
+from tasks_app.pilots.share_order import powers
 
 WHOLE: Final = 100.0
 
@@ -50,8 +50,8 @@ class Division:
 def division(vo: str | None = None, label: str | None = None) -> Division:
     """The whole tree; the queues, and the order, of one VO and label or, where these are None, of all."""
     tree, queues = policy.share_tree(), policy.work_queues()
-    executing = power(*EXECUTING)
-    usage = tree.usage(executing, power(*QUEUED))
+    executing, queued = powers()
+    usage = tree.usage(executing, queued)
     branches, figures = tree.branches(usage), metrics(usage, [leaf.name for leaf in tree.leaves])
     shares = tuple(
         ShareNow(share, tree.percents[name], usage[name], branches.get(name), figures.get(name))

@@ -107,14 +107,14 @@ def run(place_: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], N
         return _rate(number, lambda: [place(task, wish, queues, tree) for task in tasks])
 
     rates = in_turn({RAW: raw, QUEUES: to_queues, PLACES: to_places}, rounds, say)
-    powers, working = share_order.power(*share_order.EXECUTING), {row.id for row in rows if row.id % 2}
+    (executing, queued), working = share_order.powers(), {row.id for row in rows if row.id % 2}
     began = time.perf_counter()
     for _ in range(DIVISIONS):
         distribute(10_000, rows, working)
-        ShareTree(shares(leaf_count)).dispatch_order(powers)
+        ShareTree(shares(leaf_count)).serving_order(executing, queued)
     divide_ms = (time.perf_counter() - began) / DIVISIONS * 1000
     began = time.perf_counter()
-    share_order.power(*share_order.EXECUTING)
+    share_order.powers()
     executing_ms = (time.perf_counter() - began) * 1000
     result = Result(
         "shares", "tasks/s", rates, QUEUES, RAW,

@@ -20,9 +20,11 @@ CACHE_S: Final = 10.0
 EXECUTING: Final = ("sent", "running")
 QUEUED: Final = ("activated",)
 _POWER = """
-SELECT j.gshare, sum(greatest(coalesce(j.corecount, 1), 1) * coalesce(q.core_power, 10.0))
+SELECT j.gshare, sum(p.power) FILTER (WHERE j.jobstatus = ANY(%(first)s)),
+       sum(p.power) FILTER (WHERE j.jobstatus = ANY(%(second)s))
   FROM jobs j LEFT JOIN queues q ON q.name = j.computingsite
- WHERE j.jobstatus = ANY(%s) AND j.gshare IS NOT NULL
+ CROSS JOIN LATERAL (SELECT greatest(coalesce(j.corecount, 1), 1) * coalesce(q.core_power, 10.0) AS power) p
+ WHERE j.jobstatus = ANY(%(all)s) AND j.gshare IS NOT NULL
  GROUP BY j.gshare
 """
 
@@ -80,11 +82,15 @@ def forget() -> None:
 def read() -> ShareOrder | None:
     """The order by what is executing and queued now."""
     tree = policy.share_tree()
-    return ShareOrder(tree.serving_order(power(*EXECUTING), power(*QUEUED))) if tree else None
+    return ShareOrder(tree.serving_order(*powers())) if tree else None
 
 
-def power(*statuses: str) -> dict[str, float]:
-    """HS of the jobs of each share that are in these states: their cores, times the power of a core of their queue."""
+def powers() -> tuple[dict[str, float], dict[str, float]]:
+    """HS of the jobs of each share that execute, and of those that are queued: their cores, times the power of a core of
+    their queue."""
+    values = {"first": list(EXECUTING), "second": list(QUEUED), "all": [*EXECUTING, *QUEUED]}
     with connection.cursor() as cursor:
-        cursor.execute(_POWER, [list(statuses)])
-        return {share: float(power) for share, power in cursor.fetchall()}
+        cursor.execute(_POWER, values)
+        rows = cursor.fetchall()
+    executing = {share: float(power) for share, power, _ in rows if power is not None}
+    return executing, {share: float(power) for share, _, power in rows if power is not None}
