@@ -235,7 +235,8 @@ class GlobalShareForm(BoundsForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name in GlobalShare.PATTERNS:
+        # Who may only look at shares gets a form without fields.
+        for name in set(GlobalShare.PATTERNS) & set(self.fields):
             self.fields[name].strip = False  # type: ignore[attr-defined] # one blank is the group of tasks without one
 
     def clean(self) -> dict[str, Any]:

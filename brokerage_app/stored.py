@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Set
 from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ Value = TypeVar("Value")
 @cache
 def _converter() -> Converter:
     # Left out defaults: most fields of most queues say nothing.
-    converter = Converter(omit_if_default=True, forbid_extra_keys=True)
+    converter = Converter(omit_if_default=True, forbid_extra_keys=True, unstruct_collection_overrides={Set: sorted})
     converter.register_unstructure_hook(datetime, datetime.isoformat)
     converter.register_structure_hook(datetime, lambda text, _: datetime.fromisoformat(text))
     return converter

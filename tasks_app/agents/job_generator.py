@@ -11,6 +11,7 @@ from django.utils import timezone
 from brokerage_app import records
 from brokerage_app.brokers import choosing
 from brokerage_app.configured import configuration
+from brokerage_app.stored import as_json
 from brokerage_app.verdict import Verdict
 from jedisite import refusals
 from jedisite.agents import Pass, owner
@@ -97,18 +98,25 @@ def _turn(task: Task, fence: int, around: Surroundings, jobs_a_task: int) -> Tur
     except UnresolvedPlaceholder as exc:
         moves.break_task(task_id, fence, by=ME, reason=f"the parameters of a job cannot be made: {exc}")
         return None
-    _keep(task_id, turn, around)
+    _keep(task, turn, around)
     _conclude(task, fence, turn)
     return turn
 
 
-def _keep(task_id: int, turn: Turn, around: Surroundings) -> None:
+def _keep(task: Task, turn: Turn, around: Surroundings) -> None:
     """Keep what was decided: that no site takes files of more memory, or where jobs could go."""
     unplaced = next(iter(turn.unplaced.values()), None) if not turn.jobs else None
     decided = unplaced or turn.first
     if decided is not None:
-        broker = around.world.broker_of(turn.needs) if turn.needs is not None else choosing.GENERIC
-        records.keep(records.Decided(task_id, decided, turn.needs, broker=broker, snapshots=around.snapshots))
+        broker, facts = choosing.GENERIC, None
+        if turn.needs is not None:
+            broker, facts = around.world.broker_of(turn.needs), around.world.known_of(task, turn.needs)
+        records.keep(
+            records.Decided(
+                task.id, decided, turn.needs, broker=broker, facts=as_json(facts) if facts is not None else None,
+                snapshots=around.snapshots,
+            )
+        )  # fmt: skip
 
 
 def _conclude(task: Task, fence: int, turn: Turn) -> None:

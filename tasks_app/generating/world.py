@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from brokerage_app.brokers.analysis_settings import AnalysisFacts
 from brokerage_app.brokers.choosing import ANALYSIS, broker_of, decide
 from brokerage_app.case import grid_of
 from brokerage_app.configuration import DEFAULTS, Configuration
@@ -45,6 +46,12 @@ class World:
             self._users = AnalysisCrowd(self.configuration, now)
         facts = self._users.facts(task)
         return decide(needs, self.grid, self.configuration, first=first, floor=floor, facts=facts, draw=random.random)
+
+    def known_of(self, task: Task, needs: TaskNeeds) -> AnalysisFacts | None:
+        """What the broker of analysis was told of the task and its user; None where it was not asked."""
+        if self._users is None or self.broker_of(needs) != ANALYSIS:
+            return None
+        return self._users.facts(task)
 
     def made(self, name: str, jobs: int, task: Task, *, cores: int) -> None:
         """Count jobs that were made for a queue, each of so many cores."""

@@ -262,7 +262,7 @@ class Simulation:
     # --- pilots ---
 
     def _poll(self) -> None:
-        """Pilots of idle slots ask again."""
+        """Pilots of idle slots ask: a slot stands still for half a minute, in the mean, between two jobs."""
         for site in self.sites.values():
             while site.free and self._dispatch(site):
                 pass
@@ -330,7 +330,6 @@ class Simulation:
             if not task.jobs_left:
                 self.tasks[share].append(task)
             task.jobs_left += 1
-        self._dispatch(site)
 
     # --- what is looked at ---
 

@@ -1,10 +1,13 @@
+import json
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
 from brokerage_app import records
+from brokerage_app.brokers.analysis_settings import AnalysisFacts, Ended
 from brokerage_app.case import grid_of
+from brokerage_app.classes import TaskClass
 from brokerage_app.models import GridSnapshot, VerdictCount, VerdictRecord
 from brokerage_app.needs import InputData, Replica, TaskNeeds
 from brokerage_app.records import Decided, Snapshots, fold, forget_old, keep
@@ -39,6 +42,11 @@ def test_snapshot_and_needs_come_back_as_they_were() -> None:
     assert unpack(pack(grid)) == grid
     needs = TaskNeeds(inputs=(InputData("d", 3, replicas={"SE": Replica(1, 2.0)}),), t1_weight=-1, cores=None)
     assert needs_of(as_json(needs)) == needs
+
+
+def test_what_the_broker_of_analysis_knew_comes_back_as_it_was() -> None:
+    facts = AnalysisFacts(full_endpoints=frozenset({"b", "a"}), task_class=TaskClass.A, ended={"A": Ended(1, 2, 3)})
+    assert from_json(AnalysisFacts, json.loads(json.dumps(as_json(facts)))) == facts
 
 
 def test_json_that_does_not_fit_names_the_field() -> None:

@@ -70,7 +70,7 @@ def test_power_counts_not_the_number_of_jobs(shares: None) -> None:
     running("B", 3, site="STRONG", core_count=None)
     running("C", 1, site="UNKNOWN", core_count=0)
     add_jobs(9, [SITE], "finished", shares=["A"])
-    assert share_order.power(*share_order.EXECUTING) == {"A": 160, "B": 90, "C": 10}
+    assert share_order.powers()[0] == {"A": 160, "B": 90, "C": 10}
 
 
 def test_inside_a_share_urgent_jobs_go_first_then_those_of_small_number(shares: None) -> None:
