@@ -11,7 +11,6 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from brokerage_app.models import Queue
 from brokerage_app.whatif import FORMS, ChangeError
 from jedisite.identity import Right
 from jedisite.problems import Conflict, InvalidFields
@@ -48,7 +47,10 @@ class SiteWhyViewSet(WhyViewSet):
         responses=OpenApiTypes.OBJECT,
     )
     def retrieve(self, request: Any, name: str) -> Response:
-        return Response(places.why_site(get_object_or_404(Queue, pk=name)))
+        queue = places.queue_of(name)
+        if queue is None:
+            raise Http404
+        return Response(places.why_site(queue, name=name))
 
 
 class ShareWhyViewSet(WhyViewSet):

@@ -7,7 +7,6 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from brokerage_app.models import Queue
 from brokerage_app.whatif import ChangeError
 from jedisite.identity import Right, needs
 from tasks_app.explaining import places, tasks, whatif
@@ -46,8 +45,11 @@ def task_what_if(request: HttpRequest, task_id: int) -> HttpResponse:
 @needs(Right.READ)
 @require_safe
 def site_why(request: HttpRequest, name: str) -> HttpResponse:
-    queue, now = get_object_or_404(Queue, pk=name), timezone.now()
-    context = {"section": "sites", "queue": queue, "why": places.why_site(queue, now), "seconds": REFRESH_S, "now": now}
+    queue, now = places.queue_of(name), timezone.now()
+    if queue is None:
+        raise Http404
+    why = places.why_site(queue, now, name=name)
+    context = {"section": "sites", "queue": queue, "why": why, "seconds": REFRESH_S, "now": now}
     return render(request, "tasks_app/site_why.html", context)
 
 

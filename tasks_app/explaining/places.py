@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count, Sum
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from brokerage_app.models import Queue, VerdictCount
@@ -25,7 +25,8 @@ _OF_SITE = f"""
 SELECT l.jeditaskid, t.taskname, l.share, l.at, s.skip
   FROM jedi_tasks t
  CROSS JOIN LATERAL (SELECT v.* FROM verdicts v WHERE v.jeditaskid = t.jeditaskid AND v.kind = 'job' ORDER BY v.id DESC LIMIT 1) l
- CROSS JOIN LATERAL (SELECT e AS skip FROM jsonb_array_elements(l.skipped) e WHERE e ->> 0 = %(site)s) s
+ CROSS JOIN LATERAL (SELECT e AS skip FROM jsonb_array_elements(l.skipped) e
+                     WHERE e ->> 0 = %(site)s OR starts_with(e ->> 0, %(parts)s)) s
  WHERE {_OPEN} AND l.at > %(since)s
  ORDER BY coalesce(t.currentpriority, 0) DESC, t.jeditaskid
 """  # noqa: S608 - constants of this module
@@ -33,7 +34,8 @@ _CHOSEN = f"""
 SELECT count(*) FROM jedi_tasks t
  CROSS JOIN LATERAL (SELECT v.chosen, v.at FROM verdicts v WHERE v.jeditaskid = t.jeditaskid AND v.kind = 'job' ORDER BY v.id DESC
                       LIMIT 1) l
- WHERE {_OPEN} AND l.at > %(since)s AND EXISTS (SELECT 1 FROM jsonb_array_elements(l.chosen) c WHERE c ->> 0 = %(site)s)
+ WHERE {_OPEN} AND l.at > %(since)s AND EXISTS (
+   SELECT 1 FROM jsonb_array_elements(l.chosen) c WHERE c ->> 0 = %(site)s OR starts_with(c ->> 0, %(parts)s))
 """  # noqa: S608 - constants of this module
 _OF_SHARE = f"""
 SELECT l.jeditaskid, t.taskname, l.code, l.sentence, l.at, l.kind, coalesce(t.currentpriority, 0)
@@ -51,37 +53,51 @@ def _jobs(**of: Any) -> dict[str, int]:
     return {status: n for status, n in found}
 
 
-def _days(now: datetime, **of: Any) -> list[dict[str, Any]]:
+def queue_of(name: str) -> Queue | None:
+    """The queue of that name, or the one that a pseudo queue `QUEUE/TYPE` is part of."""
+    found = {queue.name: queue for queue in Queue.objects.filter(pk__in=[name, name.rpartition("/")[0]])}
+    return found.get(name) or found.get(name.rpartition("/")[0])
+
+
+def _days(now: datetime, *conditions: Q, **of: Any) -> list[dict[str, Any]]:
     """Decisions by day and code, the last days only. Code "" is: chosen."""
-    rows = VerdictCount.objects.filter(day__gt=now - timedelta(days=DAYS), **of)
+    rows = VerdictCount.objects.filter(*conditions, day__gt=now - timedelta(days=DAYS), **of)
     found = rows.values("day", "code").annotate(n=Sum("decisions")).order_by("-day", "-n")
     return [{"day": row["day"], "code": row["code"], "decisions": row["n"]} for row in found]
 
 
-def why_site(queue: Queue, now: datetime | None = None) -> dict[str, Any]:
-    """What brokers say of a queue for the tasks that are open: by code with examples, and which came near."""
-    now = now or timezone.now()
-    values: dict[str, Any] = {"site": queue.name, "since": now - RECENT, "final": sorted(TASK_FINAL)}
+def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> dict[str, Any]:
+    """What brokers say of a queue for the tasks that are open: by code with examples, and which came near.
+
+    `name` is that of one of its pseudo queues, to be told of that alone; else all of them are looked at.
+    """
+    now, name = now or timezone.now(), name or queue.name
+    values: dict[str, Any] = {"site": name, "parts": f"{name}/", "since": now - RECENT, "final": sorted(TASK_FINAL)}
     with connection.cursor() as cursor:
         cursor.execute(_OF_SITE, values)
         rows = [(*row[:4], _loaded(row[4])) for row in cursor.fetchall()]
         cursor.execute(_CHOSEN, values)
         chosen = cursor.fetchone()[0]
-    by_code: dict[str, list[tuple[Any, ...]]] = {}
+    # Pseudo queues may be skipped for several reasons each: a task counts once for a reason.
+    by_code: dict[str, dict[int, tuple[Any, ...]]] = {}
     for row in rows:
-        by_code.setdefault(row[4][1], []).append(row)
+        by_code.setdefault(row[4][1], {}).setdefault(row[0], row)
     reasons = [
         {
             **explained(code), "tasks": len(found),
-            "examples": [{"task": r[0], "name": r[1], "share": r[2], "sentence": r[4][2]} for r in found[:TASKS]],
+            "examples": [
+                {"task": r[0], "name": r[1], "share": r[2], "queue": r[4][0], "sentence": r[4][2]}
+                for r in list(found.values())[:TASKS]
+            ],
         }
         for code, found in sorted(by_code.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     ]  # fmt: skip
     near = nearly([[row[0], *row[4][1:]] for row in rows])
     return {
-        "site": queue.name, "status": queue.status, "status_reason": queue.status_reason, "jobs": _jobs(site=queue.name),
-        "chosen_for": chosen, "skipped_for": len(rows), "reasons": reasons,
-        "nearly": [{**one, "task": one.pop("site")} for one in near], "days": _days(now, site=queue.name, kind="job"),
+        "site": name, "status": queue.status, "status_reason": queue.status_reason, "jobs": _jobs(site=queue.name),
+        "chosen_for": chosen, "skipped_for": len({row[0] for row in rows}), "reasons": reasons,
+        "nearly": [{**one, "task": one.pop("site")} for one in near],
+        "days": _days(now, Q(site=name) | Q(site__startswith=f"{name}/"), kind="job"),
     }  # fmt: skip
 
 

@@ -137,7 +137,8 @@ def _verdict(record: VerdictRecord) -> dict[str, Any]:
         "stopped": explained(record.stopped[0], detail=record.stopped[1]) if record.stopped else None,
         "chosen": [{"site": c[0], "weight": c[1], "factors": c[2] if len(c) > 2 else {}} for c in record.chosen],
         "reasons": [
-            {**explained(code), "sites": len(sites), "examples": sites[:5]} for code, sites in record.reasons.items()
+            {**explained(code), "sites": len(sites), "examples": sites[:5]}
+            for code, sites in sorted(record.reasons.items(), key=lambda pair: (-len(pair[1]), pair[0]))
         ],
         "skipped": [
             {"site": s[0], "code": s[1], "sentence": s[2], "advice": explained(s[1])["advice"]}

@@ -16,7 +16,8 @@ from jedisite.models import Agent
 pytestmark = pytest.mark.django_db
 Make = Callable[..., Any]
 Api = Callable[..., Client]
-LOW = Skip("B", "low_memory", "needs {} MB, the site gives {} MB", (4000, 3000))
+LOW_AT = ("low_memory", "needs {} MB, the site gives {} MB", (4000, 3000))
+LOW = Skip("B", *LOW_AT)
 LOWER = Skip("D", "low_memory", "needs {} MB, the site gives {} MB", (4000, 1000))
 OFF = Skip("C", "site_offline", "the site's status is {}", ("offline",))
 BAD = Verdict((), (LOWER, LOW, OFF))
@@ -75,6 +76,19 @@ def test_a_site_says_which_tasks_skipped_it_and_which_came_near(api: Api, waitin
     off = api().get("/api/v2/sites/C/why/").json()
     assert off["reasons"][0]["tasks"] == 2 and off["nearly"] == []
     assert api().get("/api/v2/sites/NOWHERE/why/").status_code == 404
+
+
+def test_a_queue_speaks_for_its_pseudo_queues_and_each_for_itself(api: Api, make_task: Make) -> None:
+    Queue.objects.create(name="Q", site_name="S")
+    skips = (Skip("Q/SCORE", *LOW_AT), Skip("Q/MCORE", *LOW_AT), Skip("QQ/MCORE", *LOW_AT))
+    keep(Decided(make_task(status="running").id, Verdict((), skips)))
+    records.fold()
+    whole = api().get("/api/v2/sites/Q/why/").json()
+    assert (whole["skipped_for"], whole["reasons"][0]["tasks"], whole["reasons"][0]["examples"][0]["queue"]) == (1, 1, "Q/SCORE")
+    found = api().get("/api/v2/sites/Q/SCORE/why/").json()
+    assert (found["site"], found["skipped_for"]) == ("Q/SCORE", 1)
+    assert found["days"][0]["decisions"] == 1
+    assert api().get("/api/v2/sites/QQ/MCORE/why/").status_code == 404
 
 
 def test_a_share_says_what_holds_up_its_tasks(api: Api, waiting: Any, make_job: Make) -> None:
