@@ -16,6 +16,8 @@ from jedisite.sql import hot_cursor
 from tasks_app.states import JOB_OPEN
 
 JOB_COUNTS, ACTIVITY = "job_counts", "queue_activity"
+MANY_JOBS = 20_000
+"""Open jobs beyond which they are not counted anew at each call."""
 CALLS_KEPT = timedelta(days=7)
 _OPEN = ", ".join(f"'{status}'" for status in sorted(JOB_OPEN))
 _COUNT = f"""
@@ -41,7 +43,7 @@ def refresh(max_age_s: float = 0.0) -> bool:
     """Count the open jobs anew, unless that was done less than `max_age_s` before this call. Returns whether it counted.
 
     Several that want it at once wait for one count: whoever finds, when its turn comes, that a count began after it asked,
-    takes that.
+    takes that. With many open jobs counting takes long, and then rests for five times as long.
     """
     with hot_cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
@@ -49,8 +51,10 @@ def refresh(max_age_s: float = 0.0) -> bool:
         _marked(cursor, JOB_COUNTS)
     with transaction.atomic(), hot_cursor() as cursor:
         cursor.execute(
-            "SELECT at >= %s FROM statistics_refreshed WHERE name = %s FOR UPDATE",
-            [asked - timedelta(seconds=max_age_s), JOB_COUNTS],
+            """SELECT at >= %s - CASE WHEN (SELECT sum(njobs) FROM job_counts) > %s THEN took_ms * interval '5 milliseconds'
+                                  ELSE interval '0' END
+                 FROM statistics_refreshed WHERE name = %s FOR UPDATE""",
+            [asked - timedelta(seconds=max_age_s), MANY_JOBS, JOB_COUNTS],
         )
         if cursor.fetchall() == [(True,)]:
             return False

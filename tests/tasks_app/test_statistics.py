@@ -66,6 +66,18 @@ def test_counts_that_are_young_enough_are_not_counted_again(make_job: Callable[.
     assert Refreshed.objects.get(name="job_counts").rows == 1
 
 
+def test_with_many_open_jobs_counting_rests_for_five_times_as_long_as_it_took(make_job: Callable[..., Job]) -> None:
+    make_job()
+    assert statistics.refresh()
+    Refreshed.objects.filter(name=statistics.JOB_COUNTS).update(took_ms=60_000)
+    assert statistics.refresh(), "few jobs are counted whenever somebody asks"
+    Refreshed.objects.filter(name=statistics.JOB_COUNTS).update(took_ms=60_000)
+    JobCount.objects.update(jobs=statistics.MANY_JOBS + 1)
+    assert not statistics.refresh()
+    Refreshed.objects.filter(name=statistics.JOB_COUNTS).update(at=timezone.now() - timedelta(minutes=5, seconds=1))
+    assert statistics.refresh()
+
+
 @pytest.mark.django_db(transaction=True)
 def test_several_that_count_at_once_agree(make_job: Callable[..., Job]) -> None:
     for _ in range(5):
