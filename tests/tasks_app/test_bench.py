@@ -52,6 +52,13 @@ def test_a_benchmark_ends_with_its_figures_and_leaves_no_database(name: str) -> 
     assert not databases()
 
 
+def test_verdicts_are_measured_without_a_database() -> None:
+    found = bench("broker", "20", "60", "3", DATABASE_URL="postgresql://nobody@127.0.0.1:1/nowhere")
+    assert found["median_ms"] > 0 and found["ratio_2000"] > 0 and found["explain_ratio"] > 0
+    assert (found["queues"], found["large_queues"], found["verdicts"], found["queries"]) == (20, 60, 3, 0)
+    assert {target["name"] for target in found["targets"]} >= {"explaining / deciding"}
+
+
 def test_without_a_server_a_benchmark_starts_its_own(tmp_path: Path) -> None:
     found = bench("feed", "100", DATABASE_URL="", JEDI_HOME=str(tmp_path / "home"))
     assert found["sizes"] == {"files": 100}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage_app.memory import compensated_job_memory_mb
+from brokerage_app.memory import analysis_need_mb
 from tasks_app.accounting.memory import (
     LADDER_MB,
     TOP_MB,
@@ -39,14 +39,14 @@ def test_the_next_rung_is_strictly_above(mb: float, rung: int | None) -> None:
     unit=st.sampled_from(["MB", "MBPerCore", "MBPerCoreFixed"]),
 )
 def test_normalising_undoes_what_storing_did(ram: int, base: int, cores: int, unit: str) -> None:
-    stored = compensated_job_memory_mb(ram, unit, base_mb=base, cores=cores)
+    stored = analysis_need_mb(ram, unit, base_mb=base, cores=cores)
     back = normalised_job_mb(JobMemory(stored, cores), MemoryNeeds(ram, unit, base))
     assert ram - 2 <= back <= ram
 
 
 def test_a_job_on_a_rung_comes_back_on_that_rung() -> None:
     for rung in LADDER_MB:
-        stored = compensated_job_memory_mb(rung, "MBPerCore", base_mb=1000, cores=8)
+        stored = analysis_need_mb(rung, "MBPerCore", base_mb=1000, cores=8)
         assert normalised_job_mb(JobMemory(stored, 8), MemoryNeeds(rung, "MBPerCore", 1000)) == rung
 
 
@@ -69,7 +69,7 @@ def test_measured_memory_is_per_core_and_without_the_base() -> None:
     ],
 )
 def test_a_retry_gets_the_rung_above_what_it_had_and_used(had: int, pss_mb: int | None, file_mb: int | None) -> None:
-    stored = compensated_job_memory_mb(had, "MBPerCore", cores=1)
+    stored = analysis_need_mb(had, "MBPerCore", cores=1)
     job = JobMemory(stored, 1, None if pss_mb is None else pss_mb * 1024)
     raised = increase_memory(job, MemoryNeeds(2000), NONE_RAISED)
     assert raised.file_mb == file_mb and raised.task_mb is None
@@ -123,7 +123,7 @@ def test_memory_only_rises_and_only_to_rungs(had: int, pss_kb: int | None, ram: 
     [("RY=4000", 1, 4000), ("RY=4000,RZ=3000", 1, 3000), ("RY=4000,RZ=12000", 4, 3000), ("", 1, None)],
 )
 def test_steps_of_the_tasks_own_multiply_the_memory(rule: str, cores: int, wanted: int | None) -> None:
-    stored = compensated_job_memory_mb(2000, "MBPerCore", cores=cores)
+    stored = analysis_need_mb(2000, "MBPerCore", cores=cores)
     raised = multiply_memory(JobMemory(stored, cores), MemoryNeeds(2000), NONE_RAISED, SplitRule.parse(rule))
     assert raised.file_mb == wanted
 
