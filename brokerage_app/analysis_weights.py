@@ -115,7 +115,8 @@ def refined(
 
     Without a class of the task all queues are one class, which gets all jobs.
     """
-    rooms = {one.site: max(one.room, 0.0) for one in candidates}
+    # Less than a millionth of a job is no room: dividing by it would give weights without end.
+    rooms = {one.site: one.room if one.room > LEAST else 0.0 for one in candidates}
     groups: dict[SiteClass | None, list[str]] = {}
     for one in candidates:
         groups.setdefault(None if of_class is None else one.site_class, []).append(one.site)

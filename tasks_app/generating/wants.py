@@ -25,7 +25,7 @@ RESOURCE: Final = "Resource"
 _BYTES: Final = {"B": 1, "kB": 1024, "MB": MB, "GB": 1024 * MB}
 _FILES: Final = """
 SELECT coalesce(max(fsize), 0), coalesce(max(nevents), 0) FROM (
-    SELECT fsize, nevents FROM jedi_dataset_contents WHERE jeditaskid = %s AND datasetid = %s ORDER BY fileid LIMIT %s) f
+    SELECT fsize, coalesce(endevent - startevent + 1, nevents) AS nevents FROM jedi_dataset_contents WHERE jeditaskid = %s AND datasetid = %s ORDER BY fileid LIMIT %s) f
 """
 _USED: Final = """
 SELECT DISTINCT computingsite FROM jobs
@@ -35,11 +35,15 @@ SELECT DISTINCT computingsite FROM jobs
 
 
 class Atom(NamedTuple):
-    """The smallest job of a task: its input as it is read and the part that is processed, in MB, and its events."""
+    """The smallest job of a task: its input as it is read and the part that is processed, in MB, and its events.
+
+    `largest_mb` is its largest file: where less fits, jobs are cut down to that.
+    """
 
     size_mb: float = 0.0
     effective_mb: float = 1.0
     events: int = 0
+    largest_mb: float = 0.0
 
 
 def needs_of(task: Task, raw: dict[str, Any]) -> TaskNeeds:
@@ -82,7 +86,7 @@ def of_work(
     atom = Atom() if master is None else atom_of(task, rule, master, scouting=scouting)
     left = sum(max(d.files_to_be_used - d.files_used, 0) for d in masters)
     disk_mb = (
-        atom.size_mb + _mb(task.out_disk_count, task.out_disk_unit) + _mb(task.work_disk_count, task.work_disk_unit)
+        atom.largest_mb + _mb(task.out_disk_count, task.out_disk_unit) + _mb(task.work_disk_count, task.work_disk_unit)
     )
     return replace(
         needs, scouting=scouting, disk_mb=math.ceil(disk_mb), atom_mb=atom.size_mb,
@@ -102,10 +106,10 @@ def atom_of(task: Task, rule: SplitRule, master: Dataset, *, scouting: bool) -> 
     files, wanted = rule.files_per_job() or 0, rule.get_int("NE") or 0
     if files or not wanted or scouting:
         files = files or 1
-        return Atom(files * size / MB, max(files * size / MB, 1.0), files * events)
+        return Atom(files * size / MB, max(files * size / MB, 1.0), files * events, size / MB)
     files = max(1, math.ceil(wanted / events)) if events else 1
     part = wanted / (files * events) if events else 1.0
-    return Atom(files * size / MB, max(files * size * min(part, 1.0) / MB, 1.0), wanted)
+    return Atom(files * size / MB, max(files * size * min(part, 1.0) / MB, 1.0), wanted, size / MB)
 
 
 def inputs_at_hand(task: Task, masters: Sequence[Dataset]) -> tuple[InputData, ...]:

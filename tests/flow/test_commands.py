@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from django.utils import timezone
 
-from tasks_app import moves
+from brokerage_app import records
+from brokerage_app.case import grid_of
+from tasks_app import moves, placing
 from tasks_app.agents import commando, feeder, job_generator, refiner
-from tasks_app.models import Command, JobStatusLog
+from tasks_app.generating import throttle
+from tasks_app.generating.world import World
+from tasks_app.models import Command, JobStatusLog, Task
 from tasks_app.states import COMMAND_ACCEPTED_IN, MORE_ATTEMPTS_IN, TASK_MOVES, TaskCommand, TaskStatus
 from tests.flow.driving import (
     add_dataset,
@@ -158,14 +163,19 @@ def test_a_pause_holds_against_an_agent_that_was_at_work_on_the_task() -> None:
     ]
     command(made, "pause")
     with pytest.raises(moves.LostClaimError):
-        refiner._refine(task_id, fence)
+        refiner._refine(task_id, fence, queues_and_shares=placing.Policy.read())
     assert status(made) == "paused"
+
+
+def surroundings() -> job_generator.Surroundings:
+    grid = grid_of([])
+    return job_generator.Surroundings(World(grid), records.Snapshots(grid), throttle.look(timezone.now(), "true"))
 
 
 def test_a_pause_during_feeding_or_generation_stands() -> None:
     for name, state, turn in (
         ("lab.a", "defined", lambda t, f: feeder._feed_task(t, f)),
-        ("lab.b", "ready", lambda t, f: job_generator._turn(t, f, {}, 10)),
+        ("lab.b", "ready", lambda t, f: job_generator._turn(Task.objects.get(pk=t), f, surroundings(), 10)),
     ):
         add_dataset(f"{name}.in", 2)
         made = submit(parameters(name, reads(f"{name}.in"), nFilesPerJob=1))

@@ -34,13 +34,15 @@ def reading_task(name: str = "lab.t", endpoint: str = "DISK", intensity: int = 6
     StorageEndpoint.objects.get_or_create(name="DISK", defaults={"site_name": SITE})
     QueueEndpoint.objects.get_or_create(queue_id=SITE, endpoint_id="DISK", defaults={"order_read": 1})
     add_dataset(f"{name}.in", 3)
-    DatasetReplica.objects.create(dataset=f"{name}.in", endpoint=endpoint, files=3, bytes=3000, complete=True)
     made = submit(
         parameters(name, reads(f"{name}.in"), nFilesPerJob=1, prodSourceLabel="managed", taskType="prod", **more)
     )
     for run in (refiner.run, feeder.run):
         wake()
         run()
+    # As data management would say it: the feeder has asked the local catalogue.
+    DatasetReplica.objects.filter(dataset=f"{name}.in").delete()
+    DatasetReplica.objects.create(dataset=f"{name}.in", endpoint=endpoint, files=3, bytes=3000, complete=True)
     Task.objects.filter(pk=made).update(io_intensity=intensity, io_intensity_unit="kBPerS")
     return made
 
