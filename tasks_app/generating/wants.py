@@ -25,7 +25,8 @@ RESOURCE: Final = "Resource"
 _BYTES: Final = {"B": 1, "kB": 1024, "MB": MB, "GB": 1024 * MB}
 _FILES: Final = """
 SELECT coalesce(max(fsize), 0), coalesce(max(nevents), 0) FROM (
-    SELECT fsize, coalesce(endevent - startevent + 1, nevents) AS nevents FROM jedi_dataset_contents WHERE jeditaskid = %s AND datasetid = %s ORDER BY fileid LIMIT %s) f
+    SELECT fsize, coalesce(endevent - startevent + 1, nevents) AS nevents
+      FROM jedi_dataset_contents WHERE jeditaskid = %s AND datasetid = %s ORDER BY fileid LIMIT %s) f
 """
 _USED: Final = """
 SELECT DISTINCT computingsite FROM jobs
