@@ -1,10 +1,12 @@
 import json
 from datetime import timedelta
+from random import Random
 
 import pytest
 from django.utils import timezone
 
 from brokerage_app import records
+from brokerage_app.brokers import production_job
 from brokerage_app.brokers.analysis_settings import AnalysisFacts, Ended
 from brokerage_app.case import grid_of
 from brokerage_app.classes import TaskClass
@@ -13,6 +15,7 @@ from brokerage_app.needs import InputData, Replica, TaskNeeds
 from brokerage_app.records import Decided, Snapshots, fold, forget_old, keep
 from brokerage_app.snapshot import Counts, Endpoint, Grid, Link, Nucleus, SiteView, Slots, UserJobs
 from brokerage_app.stored import as_json, from_json, needs_of, pack, unpack
+from brokerage_app.synthetic import synthetic_grid, synthetic_needs
 from brokerage_app.verdict import Choice, Skip, Verdict
 
 TASK = 20_000_001
@@ -42,6 +45,16 @@ def test_snapshot_and_needs_come_back_as_they_were() -> None:
     assert unpack(pack(grid)) == grid
     needs = TaskNeeds(inputs=(InputData("d", 3, replicas={"SE": Replica(1, 2.0)}),), t1_weight=-1, cores=None)
     assert needs_of(as_json(needs)) == needs
+
+
+def test_a_packed_grid_gives_the_same_verdicts() -> None:
+    chance = Random(1)
+    grid = synthetic_grid(40, chance)
+    again = unpack(pack(grid))
+    assert again == grid
+    for _ in range(10):
+        needs = synthetic_needs(chance, grid)
+        assert production_job.broker(needs_of(as_json(needs)), again) == production_job.broker(needs, grid)
 
 
 def test_what_the_broker_of_analysis_knew_comes_back_as_it_was() -> None:
