@@ -169,12 +169,17 @@ def bearer(request: HttpRequest) -> str | None:
     return token.strip() if kind.lower() == "bearer" and token.strip() else None
 
 
+def caller_by_token(request: HttpRequest) -> Caller | None:
+    """Who makes this request, by its bearer token; None without one that holds."""
+    token = bearer(request)
+    return caller_of_token(token) if token else None
+
+
 def caller_of(request: HttpRequest) -> Caller:
     """Who makes this request. A token counts before a session; a bad token is nobody."""
     known = getattr(request, "caller", None)
     if known is None:
-        token = bearer(request)
-        known = (caller_of_token(token) or NOBODY) if token else caller_of_user(request.user)
+        known = (caller_by_token(request) or NOBODY) if bearer(request) else caller_of_user(request.user)
         request.caller = known  # type: ignore[attr-defined]
     return known
 
@@ -226,10 +231,9 @@ class TokenAuthentication(authentication.BaseAuthentication):
     """Bearer tokens for the REST framework."""
 
     def authenticate(self, request: Any) -> tuple[Any, Caller] | None:
-        token = bearer(request)
-        if token is None:
+        if bearer(request) is None:
             return None
-        caller = caller_of_token(token)
+        caller = caller_by_token(request)
         if caller is None:
             raise exceptions.AuthenticationFailed("The token is unknown, expired or revoked.")
         return TokenUser(caller), caller

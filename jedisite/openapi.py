@@ -10,6 +10,7 @@ from jedisite.problems import CONTENT_TYPE
 
 METHODS = frozenset({"get", "post", "put", "patch", "delete"})
 RESOURCES = "/api/v2/"
+PANDA = ("/api/v1/", "/server/panda/")
 
 _TEXT = {"type": "string"}
 PROBLEM = {
@@ -53,19 +54,19 @@ class SessionScheme(OpenApiAuthenticationExtension):
         return {"type": "apiKey", "in": "cookie", "name": "sessionid", "description": "A session of the browser."}
 
 
-def only_resources(endpoints: list[Any]) -> list[Any]:
-    """Leave PanDA's own calls out: their documentation is PanDA's."""
-    return [endpoint for endpoint in endpoints if endpoint[0].startswith(RESOURCES)]
+def only_interfaces(endpoints: list[Any]) -> list[Any]:
+    """What programs call: the resources, and PanDA's own calls."""
+    return [endpoint for endpoint in endpoints if endpoint[0].startswith((RESOURCES, *PANDA))]
 
 
 def add_problems(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    """Every operation may be refused with a problem document."""
+    """Every operation on resources may be refused with a problem document."""
     result["components"].setdefault("schemas", {})["Problem"] = PROBLEM
     refused = {
         "description": "The request was refused.",
         "content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
-    for operations in result["paths"].values():
+    for operations in (found for where, found in result["paths"].items() if where.startswith(RESOURCES)):
         for method, operation in operations.items():
             if method in METHODS:
                 operation["responses"]["4XX"] = refused

@@ -230,11 +230,11 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "jedisite",
-    "DESCRIPTION": "Tasks, jobs and everything around them as resources.",
+    "DESCRIPTION": "Tasks, jobs and everything around them as resources, and the calls of PanDA's clients and pilots.",
     "VERSION": "2",
     "SERVE_INCLUDE_SCHEMA": False,
-    "SCHEMA_PATH_PREFIX": "/api/v2",
-    "PREPROCESSING_HOOKS": ["jedisite.openapi.only_resources"],
+    "SCHEMA_PATH_PREFIX": "/(api/v2|api/v1|server/panda)",
+    "PREPROCESSING_HOOKS": ["jedisite.openapi.only_interfaces"],
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "jedisite.openapi.add_problems",

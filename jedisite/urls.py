@@ -10,7 +10,7 @@ urlpatterns = [
     path("logout/", LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
     path("", include("tasks_app.dashboard.urls")),
-    path("", include("tasks_app.api.panda_urls")),
+    path("", include("tasks_app.api.panda.urls")),
     path("", include("tasks_app.api.urls")),
 ]
 handler400 = "jedisite.problems.bad_request"

@@ -6,15 +6,17 @@ state, 5 files of a running task get more attempts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
-from django.http import HttpRequest, JsonResponse
-from django.views.decorators.csrf import csrf_exempt
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
 
-from jedisite.identity import Caller, Right, bearer, caller_of_token
+from jedisite.identity import Caller, Right
 from tasks_app import moves
-from tasks_app.api.panda_v1 import BadCallError, body_of, envelope, number, refused
+from tasks_app.api.panda.calls import Ask, PandaView, call
+from tasks_app.api.panda.params import Flag, Id, JsonObject, Params
+from tasks_app.api.panda.wire import BadCallError, envelope, refused
 from tasks_app.commands import parameters, rights
 from tasks_app.models import Task
 from tasks_app.params.faults import ParamErrors
@@ -37,32 +39,37 @@ NAMES = {
 """Commands by the last word of their address."""
 
 
-def view_of(name: str) -> Callable[[HttpRequest], JsonResponse]:
+class CommandParams(Params):
+    task_id = Id()
+
+
+class FinishParams(CommandParams):
+    soft = Flag(required=False, allow_null=True, help_text="let running jobs end")
+
+
+class RetryParams(CommandParams):
+    new_parameters = JsonObject(required=False, allow_null=True, help_text="run again with these changed")
+
+
+class IncreaseParams(CommandParams):
+    increase = Id(required=False, allow_null=True)
+
+
+PARAMS = {"finish": FinishParams, "retry": RetryParams, "increase_attempts": IncreaseParams}
+
+
+def _view_of(name: str) -> type[PandaView]:
     """The view of one command."""
 
-    @csrf_exempt
-    def view(request: HttpRequest) -> JsonResponse:
-        token = bearer(request)
-        caller = caller_of_token(token) if token else None
-        if caller is None:
-            return refused("a valid bearer token is needed", 401)
-        if not caller.may(Right.SUBMIT):
-            return refused("only users may call this", 403)
-        if request.method != "POST":
-            return refused("only POST is answered here", 405)
-        try:
-            return _answer(name, caller, body_of(request))
-        except BadCallError as exc:
-            return refused(str(exc), 400)
+    def command(ask: Ask) -> HttpResponse:
+        return _answer(name, ask.caller, ask.given)
 
-    view.right = Right.SUBMIT  # type: ignore[attr-defined]
-    return view
+    command.__doc__ = f"Command a task: {name.replace('_', ' ')}."
+    return call(f"task/{name}", "POST", Right.SUBMIT, PARAMS.get(name, CommandParams), data=OpenApiTypes.INT)(command)
 
 
-def _answer(name: str, caller: Caller, body: dict[str, Any]) -> JsonResponse:
-    task_id = number(body, "task_id", 1)
-    if task_id is None:
-        raise BadCallError("task_id is missing")
+def _answer(name: str, caller: Caller, body: Mapping[str, Any]) -> HttpResponse:
+    task_id = body["task_id"]
     command, given = NAMES[name], _parameters(name, body)
     if name == "retry" and given.get("changes"):
         command = TaskCommand.INCEXEC
@@ -87,20 +94,18 @@ def _answer(name: str, caller: Caller, body: dict[str, Any]) -> JsonResponse:
     return _said(name, code, f"{command} was registered for task {task_id}")
 
 
-def _parameters(name: str, body: dict[str, Any]) -> dict[str, Any]:
+def _parameters(name: str, body: Mapping[str, Any]) -> dict[str, Any]:
     if name == "finish":
-        soft = body.get("soft")
-        if not isinstance(soft, bool | None):
-            raise BadCallError("soft must be true or false")
-        return {"soft": True} if soft else {}
+        return {"soft": True} if body.get("soft") else {}
     if name == "increase_attempts":
-        return {"attempts": number(body, "increase", 1)}
+        return {"attempts": body.get("increase")}
     changes = body.get("new_parameters") if name == "retry" else None
-    if not isinstance(changes, dict | None):
-        raise BadCallError("new_parameters must be a JSON object")
     return {"changes": changes} if changes else {}
 
 
-def _said(name: str, code: int, message: str) -> JsonResponse:
+def _said(name: str, code: int, message: str) -> HttpResponse:
     """A retry is a success whatever its code: its callers read that."""
     return envelope(code, message=message, success=name == "retry" or code == DONE)
+
+
+(kill, finish, retry, reload_input, pause, resume, avalanche, release, increase_attempts) = map(_view_of, NAMES)
