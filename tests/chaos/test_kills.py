@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from functools import cached_property
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
-import psycopg
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.installation import Site, wait_for
+
 JOBS = 60
 KILLS = 20
 TASK = {
@@ -34,100 +27,15 @@ TASK = {
 }  # fmt: skip
 
 
-class Site:
-    """An installation of its own: `manage.py up` in an empty folder."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("JEDI_") and k != "DATABASE_URL"} | {
-            "JEDI_HOME": str(home), "JEDI_PILOT_HEARTBEAT_S": "1", "JEDI_HEARTBEAT_TIMEOUT_S": "6", "JEDI_SENT_TIMEOUT_S": "6",
-        }  # fmt: skip
-        self.log = (home / "up.log").open("w")
-        self.process = subprocess.Popen(
-            [sys.executable, "manage.py", "up", "--slots", "2"],
-            cwd=ROOT,
-            env=self.environment,
-            stdout=self.log,
-            stderr=self.log,
-        )
-
-    def said(self) -> str:
-        return (self.home / "up.log").read_text()
-
-    @property
-    def url(self) -> str:
-        return self.said().split("The site is at ")[1].split()[0].rstrip("/")
-
-    @cached_property
-    def database(self) -> str:
-        """Address of the embedded server, from the environment of the site's own children. It stays the same."""
-        for child, _ in self.processes():
-            with contextlib.suppress(psutil.Error):
-                if url := child.environ().get("DATABASE_URL"):
-                    return url
-        raise AssertionError("no child of the site knows the database")
-
-    def manage(self, *arguments: str) -> str:
-        environment = {**self.environment, "DATABASE_URL": self.database}
-        done = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
-        with psycopg.connect(self.database) as connection:
-            return connection.execute(sql).fetchall()  # type: ignore[arg-type]
-
-    def processes(self) -> list[tuple[psutil.Process, str]]:
-        """All processes below the one that watches over them, with their names."""
-        found = []
-        with contextlib.suppress(psutil.Error):
-            for child in psutil.Process(self.process.pid).children(recursive=True):
-                with contextlib.suppress(psutil.Error):
-                    found.append((child, child.name()))
-        return found
-
-    def victims(self) -> list[psutil.Process]:
-        """All of them but the database server's."""
-        return [process for process, name in self.processes() if name != "postgres"]
-
-    def server(self) -> psutil.Process | None:
-        """The database server's main process."""
-        return next((process for process, name in self.processes() if name == "postgres"), None)
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGINT)
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(10)
-        self.log.close()
-
-
-def wait_for(condition: Callable[[], Any], what: str, limit_s: float = 120) -> Any:
-    """What the condition returns once it is true. The database may be away for a moment meanwhile."""
-    deadline = time.monotonic() + limit_s
-    while time.monotonic() < deadline:
-        with contextlib.suppress(psycopg.OperationalError, AssertionError, IndexError, OSError):
-            if found := condition():
-                return found
-        time.sleep(0.1)
-    raise AssertionError(f"{what} did not happen within {limit_s:g} s")
-
-
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     tmp_path.chmod(0o755)
     home = tmp_path / "home"
     home.mkdir(mode=0o755)
-    site = Site(home)
+    site = Site(
+        home, "--slots", "2",
+        JEDI_PILOT_HEARTBEAT_S="1", JEDI_HEARTBEAT_TIMEOUT_S="6", JEDI_SENT_TIMEOUT_S="6",
+    )  # fmt: skip
     try:
         wait_for(lambda: site.url, "the site's start")
         yield site

@@ -1,0 +1,111 @@
+"""A whole installation with real processes, for tests that look at it from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Site:
+    """An installation of its own: `manage.py up` in an empty folder."""
+
+    def __init__(self, home: Path, *options: str, **settings: str) -> None:
+        """`options` of `manage.py up`; `settings` are further environment variables."""
+        self.home = home
+        self.environment = {
+            k: v for k, v in os.environ.items() if not k.startswith("JEDI_") and k != "DATABASE_URL"
+        } | {
+            "JEDI_HOME": str(home),
+            **settings,
+        }
+        self.log = (home / "up.log").open("w")
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "up", *options],
+            cwd=ROOT,
+            env=self.environment,
+            stdout=self.log,
+            stderr=self.log,
+        )
+
+    def said(self) -> str:
+        return (self.home / "up.log").read_text()
+
+    @property
+    def url(self) -> str:
+        return self.said().split("The site is at ")[1].split()[0].rstrip("/")
+
+    @cached_property
+    def database(self) -> str:
+        """Address of the embedded server, from the environment of the site's own children. It stays the same."""
+        for child, _ in self.processes():
+            with contextlib.suppress(psutil.Error):
+                if url := child.environ().get("DATABASE_URL"):
+                    return url
+        raise AssertionError("no child of the site knows the database")
+
+    def manage(self, *arguments: str) -> str:
+        environment = {**self.environment, "DATABASE_URL": self.database}
+        done = subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.database) as connection:
+            return connection.execute(sql).fetchall()  # type: ignore[arg-type]
+
+    def processes(self) -> list[tuple[psutil.Process, str]]:
+        """All processes below the one that watches over them, with their names."""
+        found = []
+        with contextlib.suppress(psutil.Error):
+            for child in psutil.Process(self.process.pid).children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    found.append((child, child.name()))
+        return found
+
+    def victims(self) -> list[psutil.Process]:
+        """All of them but the database server's."""
+        return [process for process, name in self.processes() if name != "postgres"]
+
+    def server(self) -> psutil.Process | None:
+        """The database server's main process."""
+        return next((process for process, name in self.processes() if name == "postgres"), None)
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)
+        self.log.close()
+
+
+def wait_for(condition: Callable[[], Any], what: str, limit_s: float = 120) -> Any:
+    """What the condition returns once it is true. The database may be away for a moment meanwhile."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        with contextlib.suppress(psycopg.OperationalError, AssertionError, IndexError, OSError):
+            if found := condition():
+                return found
+        time.sleep(0.1)
+    raise AssertionError(f"{what} did not happen within {limit_s:g} s")
