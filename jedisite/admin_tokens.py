@@ -17,7 +17,7 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidge
 
 from jedisite.admin_base import ReadOnlyAdmin
 from jedisite.admin_filters import days
-from jedisite.identity import issue_token
+from jedisite.identity import issue_token, row_of_token
 from jedisite.models import ApiToken
 
 LONGEST_DAYS = 366
@@ -117,7 +117,8 @@ class ApiTokenAdmin(ReadOnlyAdmin):
             site=values["site"],
             lifetime=timedelta(days=values["lifetime_days"]),
         )
-        made = ApiToken.objects.filter(prefix=token[:12], name=values["name"]).latest("id")
+        made = row_of_token(token)
+        assert made is not None
         details = {"kind": made.kind, "user": str(made.user or ""), "site": made.site, "days": values["lifetime_days"]}
         self.record(request, "token.issue", made, details, reason=made.name)
         return token

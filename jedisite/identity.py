@@ -7,7 +7,6 @@ right that it needs; a view that names none answers nobody.
 from __future__ import annotations
 
 import hashlib
-import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from django.utils import timezone
 from rest_framework import authentication, exceptions
 from rest_framework.permissions import BasePermission
 
+from jedisite import token_text
 from jedisite.models import ApiToken
 
 
@@ -62,6 +62,8 @@ RIGHTS: dict[Role, frozenset[Right]] = {
     Role.WORKER: ALL | {Right.SITE_DATA, Right.TELL},
 }
 GROUP_ROLES = {"shift": Role.SHIFTER, "production": Role.PRODUCTION}
+MANAGER_OF = "manager:"
+"""Begins the names of Django's groups whose members command the tasks of a working group: manager:phys-higgs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +86,20 @@ NOBODY = Caller("", frozenset({Role.ANONYMOUS}))
 
 
 def issue_token(name: str, kind: str, *, user: User | None = None, site: str = "", lifetime: timedelta) -> str:
-    """Make a token of kind user, pilot or worker, and return it. It cannot be read again: only its hash is stored."""
-    token = f"jedi_{secrets.token_urlsafe(32)}"
+    """Make a token of kind user, pilot or worker, and return it. It cannot be read again: only its hash is stored.
+
+    A token of kind user belongs to `user`, and has the shape of a JWT (see token_text).
+    """
+    expires = timezone.now() + lifetime
+    token = token_text.of_user(user, groups_managed_by(user), expires) if user else token_text.opaque()
     ApiToken.objects.create(
         name=name,
         kind=kind,
         user=user,
         site=site,
-        prefix=token[:12],
+        prefix=token_text.shown(token),
         digest=_digest(token),
-        expires=timezone.now() + lifetime,
+        expires=expires,
     )
     return token
 
@@ -160,6 +166,12 @@ def caller_of_user(user: AbstractBaseUser | AnonymousUser | User) -> Caller:
     if user.is_superuser:
         roles.add(Role.ADMINISTRATOR)
     return Caller(user.get_username(), frozenset(roles))
+
+
+def groups_managed_by(user: User) -> list[str]:
+    """The working groups whose tasks this user may command."""
+    names = user.groups.filter(name__startswith=MANAGER_OF).order_by("name").values_list("name", flat=True)
+    return [name.removeprefix(MANAGER_OF) for name in names]
 
 
 def bearer(request: HttpRequest) -> str | None:

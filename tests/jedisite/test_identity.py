@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -271,7 +274,37 @@ def test_the_admin_is_for_staff_with_a_session(caller: str, client_of: Callable[
 def test_only_the_hash_of_a_token_is_kept(make_token: Callable[..., str]) -> None:
     token = make_token()
     row = ApiToken.objects.values().get()
-    assert token not in str(row) and row["prefix"] == token[:12]
+    secret = token.rpartition(".")[2]
+    assert secret not in str(row) and row["prefix"] == secret[:12]
+
+
+def test_the_token_of_a_user_reads_as_a_jwt_and_is_checked_as_a_whole(make_user: Callable[..., User]) -> None:
+    ada = make_user("ada", first_name="Ada>?~ü", last_name="Lovelace")
+    ada.groups.add(Group.objects.create(name="manager:phys-higgs"))
+    token = identity.issue_token("laptop", "user", user=ada, lifetime=timedelta(days=1))
+    header, claims, secret = token.split(".")
+    assert secret.startswith("jedi_") and decoded(header) == {"typ": "JWT", "alg": "jedi-opaque"}
+    expires = ApiToken.objects.get().expires
+    assert decoded(claims) == {
+        "iss": "jedisite",
+        "sub": str(ada.pk),
+        "name": "Ada>?~ü Lovelace",
+        "preferred_username": "ada",
+        "groups": ["phys-higgs/production"],
+        "exp": int(expires.timestamp()),
+    }
+    assert identity.caller_of_token(token) is not None
+    other = encoded({**decoded(claims), "preferred_username": "root"})
+    for forged in (f"{header}.{other}.{secret}", secret, f"{header}.{claims}.", f"x.{claims}.{secret}"):
+        assert identity.caller_of_token(forged) is None
+
+
+def decoded(part: str) -> Any:
+    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+
+
+def encoded(claims: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
 
 
 def test_a_token_of_somebody_who_left_is_nobodys(
