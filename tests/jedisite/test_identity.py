@@ -62,8 +62,10 @@ EXPECTED: dict[str, dict[str, Right]] = {
             "avalanche",
             "release",
             "increase_attempts",
+            "submit",
         )
     },
+    "api/v1/task/get_tasks_detailed_info_since": {"GET": READ},
     "api/v1/pilot/acquire_jobs": {"POST": PILOT},
     "api/v1/pilot/update_job": {"POST": PILOT},
     "cache/schedconfig/<str:name>.all.json": {"GET": SITE_DATA},

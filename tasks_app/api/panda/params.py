@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Any
 
 from rest_framework import serializers
@@ -56,6 +57,13 @@ class Text(serializers.CharField):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**{"allow_blank": True, "trim_whitespace": False, "max_length": 4000, **more})
+
+
+class Moment(serializers.DateTimeField):
+    """A time such as `2026-11-20 12:48:39`; UTC when it names no zone."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**{"default_timezone": UTC, **more})
 
 
 class Listed(serializers.ListField):
