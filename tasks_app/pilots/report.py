@@ -37,6 +37,7 @@ MEASURES: dict[str, str] = {
     "batch_id": "batchid",
     "job_metrics": "jobmetrics",
     "pilot_timing": "pilottiming",
+    "sub_status": "jobsubstatus",
 }
 """What a report may say of a job, and the column it goes to. An absent measure leaves the column as it is."""
 
@@ -81,15 +82,15 @@ class Report:
     by: str = "pilot"
 
 
-# NULL site: any queue may be served by this token.
-_MINE = """pandaid = %(job)s AND (%(site)s::text IS NULL OR computingsite = %(site)s) AND (
+# Whether the job is the caller's. NULL site: any queue may be served by this token.
+MINE = """pandaid = %(job)s AND (%(site)s::text IS NULL OR computingsite = %(site)s) AND (
                 CASE WHEN %(fence)s::bigint IS NOT NULL THEN fence = %(fence)s AND secret_hash = %(digest)s
                 ELSE attemptnr = coalesce(%(attempt)s, attemptnr) END)"""
 
 # The measures and errors of a report stand where {given} is: only those that it has, since each parameter costs time.
 _HEARTBEAT = f"""
 UPDATE jobs SET heartbeat_at = clock_timestamp(), starttime = coalesce(starttime, %(start)s){{given}}
- WHERE {_MINE} AND jobstatus = %(status)s
+ WHERE {MINE} AND jobstatus = %(status)s
 RETURNING commandtopilot
 """  # noqa: S608 - texts of ours
 
@@ -97,7 +98,7 @@ _ADVANCE = f"""
 WITH moved AS (
     UPDATE jobs SET jobstatus = %(status)s, heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
            modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, clock_timestamp()){{given}}
-     WHERE {_MINE} AND jobstatus = ANY(CASE %(status)s WHEN 'starting' THEN ARRAY['sent'] ELSE ARRAY['sent', 'starting'] END)
+     WHERE {MINE} AND jobstatus = ANY(CASE %(status)s WHEN 'starting' THEN ARRAY['sent'] ELSE ARRAY['sent', 'starting'] END)
     RETURNING pandaid, computingsite, commandtopilot),
 logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
@@ -110,7 +111,7 @@ WITH moved AS (
     UPDATE jobs SET jobstatus = 'holding', heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
            modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, clock_timestamp()),
            endtime = coalesce(%(end)s, clock_timestamp()){{given}}
-     WHERE {_MINE} AND jobstatus IN ('sent', 'starting', 'running')
+     WHERE {MINE} AND jobstatus IN ('sent', 'starting', 'running')
     RETURNING pandaid, jeditaskid, attemptnr, computingsite),
 kept AS (
     INSERT INTO job_output_report (pandaid, jeditaskid, attemptnr, jobstatus, data)
@@ -135,7 +136,7 @@ def _with(statement: str, measures: tuple[str, ...], errors: tuple[str, ...] | N
     return statement.replace("{given}", "".join(f", {assignment}" for assignment in given))
 
 
-_WHY = f"SELECT jobstatus, commandtopilot, {_MINE} FROM jobs WHERE pandaid = %(job)s"  # noqa: S608
+_WHY = f"SELECT jobstatus, commandtopilot, {MINE} FROM jobs WHERE pandaid = %(job)s"  # noqa: S608
 
 
 def update_job(report: Report) -> str:
@@ -143,12 +144,12 @@ def update_job(report: Report) -> str:
 
     The same report twice changes nothing the second time. Raises UnknownJobError, NotYoursError; then nothing has changed.
     """
-    values = _values(report)
+    values = values_of(report)
     if report.status in FINAL_REPORTS:
         return _final(report, values)
     if report.status not in ALIVE_REPORTS:
         return _explain(values)
-    measures = _present(report.measures, MEASURES)
+    measures = present(report.measures, MEASURES)
     with hot_cursor() as cursor:
         cursor.execute(_with(_HEARTBEAT, measures), values)
         row = cursor.fetchone()
@@ -158,7 +159,7 @@ def update_job(report: Report) -> str:
     return (row[0] or NO_COMMAND) if row is not None else _explain(values)
 
 
-def _values(report: Report) -> dict[str, Any]:
+def values_of(report: Report) -> dict[str, Any]:
     proof = report.proof
     return {
         "job": Int8(report.job_id),
@@ -170,12 +171,12 @@ def _values(report: Report) -> dict[str, Any]:
         "start": report.start_time,
         "end": report.end_time,
         "by": report.by,
-        **{key: _whole(report.measures[key]) for key in _present(report.measures, MEASURES)},
-        **{key: _whole(report.errors[key]) for key in _present(report.errors, ERRORS)},
+        **{key: _whole(report.measures[key]) for key in present(report.measures, MEASURES)},
+        **{key: _whole(report.errors[key]) for key in present(report.errors, ERRORS)},
     }
 
 
-def _present(given: Mapping[str, Any], known: Mapping[str, str]) -> tuple[str, ...]:
+def present(given: Mapping[str, Any], known: Mapping[str, str]) -> tuple[str, ...]:
     return tuple([key for key in known if given.get(key) is not None])
 
 
@@ -190,7 +191,7 @@ def _final(report: Report, values: dict[str, Any]) -> str:
     statement = _FINAL
     if report.metadata is not None:
         statement, values["metadata"] = _FINAL_WITH_METADATA, Json(report.metadata)
-    measures, errors = _present(report.measures, MEASURES), _present(report.errors, ERRORS)
+    measures, errors = present(report.measures, MEASURES), present(report.errors, ERRORS)
     with hot_cursor() as cursor:
         cursor.execute(_with(statement, measures, errors), values)
         moved = cursor.fetchone()
@@ -210,7 +211,12 @@ def _explain(values: dict[str, Any]) -> str:
     status, command, mine = row
     if not mine:
         raise NotYoursError(f"job {values['job']} is not yours")
-    if values["status"] in FINAL_REPORTS:
+    return unmoved(values["status"], status, command)
+
+
+def unmoved(said: str, status: str, command: str | None) -> str:
+    """The command for the pilot whose report `said` moved nothing, as its job is in `status`."""
+    if said in FINAL_REPORTS:
         return NO_COMMAND  # said before, or the job has ended otherwise: nothing is left to do for the pilot
     if status in ("sent", "starting", "running"):
         return command or NO_COMMAND

@@ -68,6 +68,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v1/task/get_tasks_detailed_info_since": {"GET": READ},
     "api/v1/pilot/acquire_jobs": {"POST": PILOT},
     "api/v1/pilot/update_job": {"POST": PILOT},
+    "api/v1/pilot/update_jobs_bulk": {"POST": PILOT},
     "cache/schedconfig/<str:name>.all.json": {"GET": SITE_DATA},
     "cache/ddmendpoints.json": {"GET": SITE_DATA},
     "cache/<str:name>": {"GET": NOTHING},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, get_args
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
@@ -13,6 +13,7 @@ from rest_framework import serializers
 from brokerage_app import pilotcalls
 from jedisite.identity import Caller, Right
 from jedisite.problems import strict_json
+from tasks_app.accounting.killcodes import SubStatus
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.params import Id, JsonObject, Number, Params, Text
 from tasks_app.api.panda.wire import BadCallError, envelope, moment, number, object_of, refused, text
@@ -82,6 +83,12 @@ def _metadata(value: Any) -> Any:
     return value or None
 
 
+def _sub_status(body: Mapping[str, Any]) -> str | None:
+    """The pilot's own sub-status; not one of those that the site itself gives to jobs that it ends: brokers count them."""
+    said = text(body, "job_sub_status", 80)
+    return None if said in ("", *get_args(SubStatus)) else said
+
+
 def report_of(caller: Caller, body: Mapping[str, Any]) -> Report:
     """The report in a call's parameters. Raises BadCallError."""
     job_id = number(body, "job_id", 1)
@@ -107,6 +114,7 @@ def report_of(caller: Caller, body: Mapping[str, Any]) -> Report:
             "batch_id": text(body, "batch_id", 80) or None,
             "job_metrics": text(body, "job_metrics", 500) or None,
             "pilot_timing": text(body, "pilot_timing", 100) or None,
+            "sub_status": _sub_status(body),
         },
         errors={
             "pilot_error_code": number(body, "pilot_error_code", -(2**31), 2**31 - 1),

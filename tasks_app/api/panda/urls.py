@@ -5,11 +5,25 @@ from __future__ import annotations
 from django.urls import path
 
 from tasks_app.api import site_data
-from tasks_app.api.panda import commands, pilot, system, task
+from tasks_app.api.panda import (
+    commands,
+    pilot,
+    pilot_bulk,
+    system,
+    task,
+)
 from tasks_app.api.panda.calls import addresses
 
+MODULES = (
+    commands,
+    pilot,
+    pilot_bulk,
+    system,
+    task,
+)
+
 urlpatterns = [
-    *addresses([commands, pilot, system, task]),
+    *addresses(MODULES),
     path("cache/schedconfig/<str:name>.all.json", site_data.schedconfig, name="schedconfig"),
     path("cache/ddmendpoints.json", site_data.storage_map, name="storage_map"),
     path("cache/<str:name>", site_data.sandbox, name="sandbox"),

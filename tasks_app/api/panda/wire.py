@@ -189,14 +189,29 @@ def moment(body: Mapping[str, Any], name: str) -> datetime | None:
 
 def object_of(body: Mapping[str, Any], name: str) -> dict[str, Any]:
     """A JSON object, given as such or as its text; {} when absent. Raises BadCallError."""
-    value = body.get(name)
+    value = _json_of(body, name)
     if value in (None, ""):
         return {}
-    if isinstance(value, str):
-        try:
-            value = strict_json(value.encode())
-        except ValueError as exc:
-            raise BadCallError(f"{name} is not valid JSON: {exc}") from exc
     if not isinstance(value, dict):
         raise BadCallError(f"{name} must be a JSON object")
     return value
+
+
+def list_of(body: Mapping[str, Any], name: str) -> list[Any]:
+    """A JSON list, given as such or as its text. Raises BadCallError."""
+    value = _json_of(body, name)
+    if value is None:
+        raise BadCallError(f"{name} is missing")
+    if not isinstance(value, list):
+        raise BadCallError(f"{name} must be a JSON list")
+    return value
+
+
+def _json_of(body: Mapping[str, Any], name: str) -> Any:
+    value = body.get(name)
+    if not isinstance(value, str) or not value:
+        return value
+    try:
+        return strict_json(value.encode())
+    except ValueError as exc:
+        raise BadCallError(f"{name} is not valid JSON: {exc}") from exc
