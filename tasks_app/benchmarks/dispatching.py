@@ -11,7 +11,7 @@ from django.db import connection
 
 from brokerage_app.models import GlobalShare
 from jedisite.sql import hot_cursor
-from tasks_app.benchmarks import scene, web
+from tasks_app.benchmarks import clients, scene, web
 from tasks_app.benchmarks.crowd import Done, Step, crowd
 from tasks_app.benchmarks.database import Place, empty, settle
 from tasks_app.benchmarks.measuring import Result, Target, in_turn
@@ -141,14 +141,15 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
         fresh(number, sites[:1])
         return crowd(PROCESSES, by_asking(sites[:1]), seconds).rate
 
-    with web.running(place) as options:
+    with web.running(place) as server:
         token = web.pilot_token()
-        requests = [web.post(PATH, token, _body(site)) for site in sites]
-        loads: list[web.Load] = []
+        requests = [clients.post(PATH, token, question(site)) for site in sites]
+        loads: list[clients.Load] = []
 
         def http() -> float:
             fresh(number, sites)
-            loads.append(web.load(options.port, requests, _has_job, PROCESSES, seconds))
+            asked = itertools.cycle(requests)
+            loads.append(clients.load(server.port, asked, _has_job, PROCESSES, seconds, keep=True))
             if not loads[-1].good:
                 raise RuntimeError(f"no job came over HTTP: {loads[-1].example!r}")
             return loads[-1].rate
@@ -175,7 +176,7 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
     return result
 
 
-def _body(site: str) -> dict[str, object]:
+def question(site: str) -> dict[str, object]:
     return {
         "site_name": site, "prod_source_label": "user", "node": "node001.bench", "memory": 4000, "disk_space": 10_000,
         "worker_id": "12345", "n_jobs": 1,

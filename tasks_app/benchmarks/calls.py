@@ -1,0 +1,202 @@
+"""The calls that bench http measures: for each the tables that it needs, the requests, and the same work without HTTP."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+from psycopg.types.json import Json
+from psycopg.types.numeric import Int8
+
+from jedisite.identity import caller_of_token, issue_token
+from jedisite.sql import hot_cursor
+from tasks_app import submitting
+from tasks_app.benchmarks import clients, dispatching, reporting, scene
+from tasks_app.benchmarks.crowd import Step
+from tasks_app.models import Task
+from tasks_app.pilots import dispatch, report, share_order
+
+CLIENTS = 8
+SITES = scene.site_names(20)
+LISTED = 50
+"""Tasks of a page of the list."""
+FORM = "application/x-www-form-urlencoded"
+PANDA_ACQUIRE, PANDA_UPDATE, PANDA_HEARTBEAT = 252.0, 286.0, 475.0
+"""Calls a second of today's PanDA server on such a machine, 4 processes and 8 clients, defects of its connection mended."""
+
+Made = Callable[[int], Step]
+"""What each of the processes that do it directly does, by its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of the API.
+
+    `ready(n)` fills the tables for one case and returns n jobs; `direct` does the work on them without HTTP, `requests`
+    by it; `things` is how many heartbeats, say, one call carries; `panda` is today's server's rate of it.
+    """
+
+    name: str
+    ready: Callable[[int], range]
+    direct: Callable[[range], Made]
+    requests: Callable[[range, bool], Iterator[bytes]]
+    is_good: Callable[[bytes], bool]
+    things: int = 1
+    panda: float | None = None
+
+
+def pilot_calls(token: str) -> list[Call]:
+    def said(
+        path: str, bodies: Callable[[range], Iterator[dict[str, Any]]]
+    ) -> Callable[[range, bool], Iterator[bytes]]:
+        # Made before the time begins, so that the clients have little to do in it.
+        return lambda jobs, keep: iter([clients.post(path, token, body, keep=keep) for body in bodies(jobs)])
+
+    return [
+        Call(
+            "acquire_jobs", _activated, _claiming, said("/api/v1/pilot/acquire_jobs", _asking), _has_job,
+            panda=PANDA_ACQUIRE,
+        ),
+        Call(
+            "heartbeat", _running, _beating, said("/api/v1/pilot/update_job", _heartbeats), _is_booked,
+            panda=PANDA_HEARTBEAT,
+        ),
+        Call(
+            "final_update", _running, _ending, said("/api/v1/pilot/update_job", _final_reports), _is_booked,
+            panda=PANDA_UPDATE,
+        ),
+    ]  # fmt: skip
+
+
+def user_calls() -> list[Call]:
+    user = User.objects.create_user(scene.ME)
+    token = issue_token(scene.ME, "user", user=user, lifetime=timedelta(hours=1))
+    for _ in range(2 * LISTED):
+        _submitting(token)()
+    listing = f"/api/v2/tasks/?page_size={LISTED}"
+    return [
+        Call(
+            "submit", _nothing, lambda _: lambda _: _submitting(token),
+            lambda _, keep: itertools.repeat(clients.post("/api/v2/tasks/", token, scene.parameters(10), keep=keep)),
+            lambda answer: answer.startswith(b"HTTP/1.1 201"),
+        ),
+        Call(
+            "task_list", _nothing, lambda _: lambda _: _listing(),
+            lambda _, keep: itertools.repeat(clients.head("GET", listing, token, keep=keep)),
+            lambda answer: answer.startswith(b"HTTP/1.1 200") and answer.count(b'"status"') == LISTED,
+        ),
+    ]  # fmt: skip
+
+
+def _nothing(number: int) -> range:
+    return range(0)
+
+
+def _activated(number: int) -> range:
+    return dispatching.fresh(number, SITES)
+
+
+def _running(number: int) -> range:
+    return reporting.running(number, SITES)
+
+
+def _asking(jobs: range) -> Iterator[dict[str, Any]]:
+    return itertools.islice(map(dispatching.question, itertools.cycle(SITES)), len(jobs))
+
+
+def _heartbeats(jobs: range) -> Iterator[dict[str, Any]]:
+    for job_id in jobs:
+        yield {
+            "job_id": job_id, "job_status": "running", "fence": 1, "job_secret": scene.SECRET, "attempt_nr": 1,
+            "core_count": 1, "cpu_consumption_time": 1234, "max_rss": 900_000, "avg_rss": 800_000, "node": "node001.bench",
+        }  # fmt: skip
+
+
+def _final_reports(jobs: range) -> Iterator[dict[str, Any]]:
+    outputs = json.dumps(reporting.OUTPUTS)
+    for body in _heartbeats(jobs):
+        yield {**body, "job_status": "finished", "trans_exit_code": "0", "job_output_report": outputs}
+
+
+def _claiming(jobs: range) -> Made:
+    """The statement of a hand-out, sites in turn."""
+    dispatch._hints.clear()
+    share_order.forget()
+
+    def make(index: int) -> Step:
+        names = itertools.cycle(SITES[index:] + SITES[:index])
+
+        def step() -> int:
+            digest = hashlib.sha256(secrets.token_bytes(32)).digest()
+            request = dispatch.Request(next(names), "user", 1, "node001.bench", "12345")
+            return len(dispatch._claim(request, digest, None, sloppy=False))
+
+        return step
+
+    return make
+
+
+_MEASURES = {"cpu_time_s": 1234, "max_rss_kb": 900_000, "avg_rss_kb": 800_000, "cores": 1, "node": "node001.bench"}
+
+
+def _said(status: str) -> dict[str, Any]:
+    """Values of a report's statement, without the job."""
+    said = report.Report(1, status, reporting.PROOF, _MEASURES, {"trans_exit_code": "0"})
+    return {**report._values(said), "outputs": Json(reporting.OUTPUTS)}
+
+
+def _executing(statement: str, values: dict[str, Any], jobs: Iterator[int]) -> Step:
+    def step() -> int:
+        job_id = next(jobs, None)
+        if job_id is None:
+            return 0
+        with hot_cursor() as cursor:
+            return len(cursor.execute(statement, {**values, "job": Int8(job_id)}).fetchall())
+
+    return step
+
+
+def _beating(jobs: range) -> Made:
+    statement = report._with(report._HEARTBEAT, tuple(_MEASURES))
+    return lambda index: _executing(statement, _said("running"), itertools.cycle(jobs[index::CLIENTS]))
+
+
+def _ending(jobs: range) -> Made:
+    statement = report._with(report._FINAL, tuple(_MEASURES), ("trans_exit_code",))
+    return lambda index: _executing(statement, _said("finished"), iter(jobs[index::CLIENTS]))
+
+
+def _submitting(token: str) -> Step:
+    caller = caller_of_token(token)
+    assert caller
+
+    def step() -> int:
+        submitting.submit(submitting.check(scene.parameters(10), caller), by=scene.ME)
+        return 1
+
+    return step
+
+
+def _listing() -> Step:
+    statement, values = Task.objects.order_by("-id")[: LISTED + 1].query.sql_with_params()
+
+    def step() -> int:
+        with hot_cursor() as cursor:
+            return len(cursor.execute(statement, values).fetchall())
+
+    return step
+
+
+def _has_job(answer: bytes) -> bool:
+    return b'"PandaID"' in answer
+
+
+def _is_booked(answer: bytes) -> bool:
+    return b'"success": true' in answer and b'"NULL"' in answer
