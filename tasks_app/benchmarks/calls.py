@@ -27,7 +27,8 @@ CLIENTS = 8
 SITES = scene.site_names(20)
 LISTED = 50
 """Tasks of a page of the list."""
-FORM = "application/x-www-form-urlencoded"
+BULK = 100
+"""Heartbeats of one call of harvester."""
 PANDA_ACQUIRE, PANDA_UPDATE, PANDA_HEARTBEAT = 252.0, 286.0, 475.0
 """Calls a second of today's PanDA server on such a machine, 4 processes and 8 clients, defects of its connection mended."""
 
@@ -72,7 +73,15 @@ def pilot_calls(token: str) -> list[Call]:
             "final_update", _running, _ending, said("/api/v1/pilot/update_job", _final_reports), _is_booked,
             panda=PANDA_UPDATE,
         ),
+        Call(
+            f"heartbeats_bulk_{BULK}", _running, _beating, _again(said("/api/v1/pilot/update_jobs_bulk", _bulks)),
+            lambda answer: answer.count(b'"command": "NULL"') == 2 * BULK, things=BULK,
+        ),
     ]  # fmt: skip
+
+
+def _again(requests: Callable[[range, bool], Iterator[bytes]]) -> Callable[[range, bool], Iterator[bytes]]:
+    return lambda jobs, keep: itertools.cycle(requests(jobs, keep))
 
 
 def user_calls() -> list[Call]:
@@ -80,17 +89,18 @@ def user_calls() -> list[Call]:
     token = issue_token(scene.ME, "user", user=user, lifetime=timedelta(hours=1))
     for _ in range(2 * LISTED):
         _submitting(token)()
-    listing = f"/api/v2/tasks/?page_size={LISTED}"
+    submitted = {"task_parameters": scene.parameters(10)}
+    listing = f"/api/v1/task/get_tasks_detailed_info_since?n_tasks={LISTED}"
     return [
         Call(
             "submit", _nothing, lambda _: lambda _: _submitting(token),
-            lambda _, keep: itertools.repeat(clients.post("/api/v2/tasks/", token, scene.parameters(10), keep=keep)),
-            lambda answer: answer.startswith(b"HTTP/1.1 201"),
+            lambda _, keep: itertools.repeat(clients.post("/api/v1/task/submit", token, submitted, keep=keep)),
+            lambda answer: b'"success": true' in answer,
         ),
         Call(
             "task_list", _nothing, lambda _: lambda _: _listing(),
             lambda _, keep: itertools.repeat(clients.head("GET", listing, token, keep=keep)),
-            lambda answer: answer.startswith(b"HTTP/1.1 200") and answer.count(b'"status"') == LISTED,
+            lambda answer: answer.count(b'"jediTaskID"') == LISTED,
         ),
     ]  # fmt: skip
 
@@ -117,6 +127,12 @@ def _heartbeats(jobs: range) -> Iterator[dict[str, Any]]:
             "job_id": job_id, "job_status": "running", "fence": 1, "job_secret": scene.SECRET, "attempt_nr": 1,
             "core_count": 1, "cpu_consumption_time": 1234, "max_rss": 900_000, "avg_rss": 800_000, "node": "node001.bench",
         }  # fmt: skip
+
+
+def _bulks(jobs: range) -> Iterator[dict[str, Any]]:
+    said = list(_heartbeats(jobs))
+    for first in range(0, len(said) - BULK + 1, BULK):
+        yield {"harvester_id": "bench", "job_list": json.dumps(said[first : first + BULK])}
 
 
 def _final_reports(jobs: range) -> Iterator[dict[str, Any]]:
@@ -149,7 +165,7 @@ _MEASURES = {"cpu_time_s": 1234, "max_rss_kb": 900_000, "avg_rss_kb": 800_000, "
 def _said(status: str) -> dict[str, Any]:
     """Values of a report's statement, without the job."""
     said = report.Report(1, status, reporting.PROOF, _MEASURES, {"trans_exit_code": "0"})
-    return {**report._values(said), "outputs": Json(reporting.OUTPUTS)}
+    return {**report.values_of(said), "outputs": Json(reporting.OUTPUTS)}
 
 
 def _executing(statement: str, values: dict[str, Any], jobs: Iterator[int]) -> Step:
@@ -185,7 +201,7 @@ def _submitting(token: str) -> Step:
 
 
 def _listing() -> Step:
-    statement, values = Task.objects.order_by("-id")[: LISTED + 1].query.sql_with_params()
+    statement, values = Task.objects.filter(user=scene.ME).order_by("-id")[:LISTED].query.sql_with_params()
 
     def step() -> int:
         with hot_cursor() as cursor:
