@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as PlainGroupAdmin
 from django.contrib.auth.admin import UserAdmin as PlainUserAdmin
@@ -14,6 +15,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 
 from jedisite.admin_base import AuditedAdmin
 from jedisite.admin_filters import days
+from jedisite.models import ForeignIdentity
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -43,6 +45,39 @@ class UserAdmin(PlainUserAdmin, AuditedAdmin):  # type: ignore[misc] # both refi
     @transaction.atomic
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         return super().user_change_password(request, id, form_url)
+
+
+class ForeignIdentityForm(forms.ModelForm):
+    class Meta:
+        model = ForeignIdentity
+        fields = ["issuer", "subject", "user"]
+
+    def clean_issuer(self) -> str:
+        issuer: str = self.cleaned_data["issuer"]
+        if issuer != ForeignIdentity.X509 and "://" not in issuer:
+            raise forms.ValidationError(f"This is the address of an OIDC issuer, or {ForeignIdentity.X509}.")
+        return issuer
+
+
+@admin.register(ForeignIdentity)
+class ForeignIdentityAdmin(AuditedAdmin):
+    """Who binds a name to an account gives its bearer that account: administrators alone do."""
+
+    form = ForeignIdentityForm
+    list_display = ["id", "user", "issuer", "subject", "created"]
+    search_fields = ["subject", "user__username"]
+    list_select_related = ["user"]
+    ordering = ["-id"]
+    autocomplete_fields = ["user"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return _is_administrator(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _is_administrator(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _is_administrator(request)
 
 
 @admin.register(Group)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import timedelta
-from enum import StrEnum
 from functools import wraps
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 from django.db import connection
@@ -24,71 +24,24 @@ from django.utils import timezone
 from rest_framework import authentication, exceptions
 from rest_framework.permissions import BasePermission
 
-from jedisite import token_text
+from jedisite import oidc, people, token_text, x509
 from jedisite.models import ApiToken
+from jedisite.roles import NOBODY, RIGHTS, Caller, Right, Role, Scope
+
+__all__ = ["NOBODY", "RIGHTS", "Caller", "Right", "Role", "Scope"]
 
 
-class Role(StrEnum):
-    ANONYMOUS = "anonymous"
-    USER = "user"
-    SHIFTER = "shifter"
-    PRODUCTION = "production"
-    ADMINISTRATOR = "administrator"
-    PILOT = "pilot"
-    WORKER = "worker"
-
-
-class Right(StrEnum):
-    NOTHING = "nothing"  # open to anybody: the site's health, transforms that ship with it
-    READ = "read"  # look at tasks, jobs, agents
-    SUBMIT = "submit"  # submit tasks, command one's own
-    COMMAND_ANY = "command any"  # command anybody's tasks
-    STEER = "steer"  # reassign and release tasks, change their priorities, shares and needs
-    OPERATE = "operate"  # run and pause agents
-    PILOT = "pilot"  # fetch jobs and report on them
-    SITE_DATA = "site data"  # descriptions of queues and storage
-    TELL = "tell"  # send messages of other systems in
-
-
-ALL = frozenset({Right.NOTHING})
-RIGHTS: dict[Role, frozenset[Right]] = {
-    Role.ANONYMOUS: ALL,
-    Role.USER: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA},
-    Role.SHIFTER: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA, Right.OPERATE},
-    Role.PRODUCTION: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA, Right.COMMAND_ANY, Right.STEER, Right.TELL},
-    Role.ADMINISTRATOR: ALL
-    | {Right.READ, Right.SUBMIT, Right.SITE_DATA, Right.COMMAND_ANY, Right.STEER, Right.OPERATE, Right.TELL},
-    Role.PILOT: ALL | {Right.PILOT, Right.SITE_DATA},
-    Role.WORKER: ALL | {Right.SITE_DATA, Right.TELL},
-}
 GROUP_ROLES = {"shift": Role.SHIFTER, "production": Role.PRODUCTION}
 MANAGER_OF = "manager:"
 """Begins the names of Django's groups whose members command the tasks of a working group: manager:phys-higgs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Somebody who calls: a name for the logs, roles, and for a pilot the site it may serve ("" is any)."""
-
-    name: str
-    roles: frozenset[Role]
-    site: str = ""
-
-    def may(self, right: Right) -> bool:
-        return any(right in RIGHTS[role] for role in self.roles)
-
-    def may_command(self, task_owner: str) -> bool:
-        """Whether this caller may command a task of that owner."""
-        return self.may(Right.COMMAND_ANY) or (self.may(Right.SUBMIT) and self.name == task_owner)
-
-
-NOBODY = Caller("", frozenset({Role.ANONYMOUS}))
-
-
-def issue_token(name: str, kind: str, *, user: User | None = None, site: str = "", lifetime: timedelta) -> str:
+def issue_token(
+    name: str, kind: str, *, user: User | None = None, site: str = "", scope: Scope = Scope.ALL, lifetime: timedelta
+) -> str:
     """Make a token of kind user, pilot or worker, and return it. It cannot be read again: only its hash is stored.
 
-    A token of kind user belongs to `user`, and has the shape of a JWT (see token_text).
+    A token of kind user belongs to `user`, has the shape of a JWT (see token_text), and may be narrowed to a scope.
     """
     expires = timezone.now() + lifetime
     token = token_text.of_user(user, groups_managed_by(user), expires) if user else token_text.opaque()
@@ -97,6 +50,7 @@ def issue_token(name: str, kind: str, *, user: User | None = None, site: str = "
         kind=kind,
         user=user,
         site=site,
+        scope=scope,
         prefix=token_text.shown(token),
         digest=_digest(token),
         expires=expires,
@@ -125,20 +79,31 @@ CACHE_S = 5.0
 _known: dict[bytes, tuple[float, Caller]] = {}
 
 
-def caller_of_token(token: str) -> Caller | None:
-    """The caller that a bearer token stands for; None when it is unknown, expired or revoked."""
-    digest = _digest(token)
+def caller_of_token(token: str, origin: str = "") -> Caller | None:
+    """The caller that a bearer token stands for; None when it is one of ours that is unknown, expired or revoked.
+
+    `origin`: the Origin header, which names VO and role of tokens of other issuers. For those, AuthenticationFailed,
+    PermissionDenied and IssuerSilent say what is wrong; the network may be asked, so not inside a transaction.
+    """
+    ours = token_text.is_ours(token)
+    digest = _digest(token if ours else f"{origin}\n{token}")
     now = time.monotonic()
     found = _known.get(digest)
     if found and found[0] > now:
         return found[1]
-    caller = _look_up(digest)
+    _known.pop(digest, None)
+    until = now + CACHE_S
+    if ours:
+        caller = _look_up(digest)
+    else:
+        vouched = oidc.check(token, origin)
+        caller = _vouched_for(vouched)
+        until = min(until, now + vouched.claims["exp"] + oidc.LEEWAY_S - time.time())
     if caller is None:
-        _known.pop(digest, None)
         return None
     if len(_known) > 10_000:
         _known.clear()
-    _known[digest] = (now + CACHE_S, caller)
+    _known[digest] = (until, caller)
     return caller
 
 
@@ -146,26 +111,41 @@ def _look_up(digest: bytes) -> Caller | None:
     with connection.cursor() as cursor:
         cursor.execute(
             """UPDATE api_tokens SET last_used = clock_timestamp()
-                WHERE digest = %s AND NOT revoked AND expires > clock_timestamp() RETURNING kind, user_id, site, name""",
+                WHERE digest = %s AND NOT revoked AND expires > clock_timestamp()
+               RETURNING kind, user_id, site, name, scope""",
             [digest],
         )
         row = cursor.fetchone()
     if row is None:
         return None
-    kind, user_id, site, name = row
+    kind, user_id, site, name, scope = row
     if kind == "user":
         user = User.objects.filter(pk=user_id, is_active=True).first()
-        return caller_of_user(user) if user else None
-    return Caller(f"{kind}:{name}", frozenset({Role(kind)}), site)
+        return replace(caller_of_user(user), scope=Scope(scope)) if user else None
+    return Caller(f"{kind}:{name}", frozenset({Role(kind)}), site, Scope(scope))
+
+
+def _vouched_for(vouched: oidc.Vouched) -> Caller:
+    """Who comes with a token of another issuer. Pilots and workers need no account; people do."""
+    vo, role = vouched.provider.vo, vouched.role
+    if role in (Role.PILOT, Role.WORKER):
+        people.known_user(vouched.provider.issuer, vouched.subject)  # not one that is switched off
+        return Caller(f"{role.value}:{people.username_in(vouched.claims)}", frozenset({role}), vo=vo)
+    plain = caller_of_user(people.user_of(vouched))
+    return replace(plain, roles=plain.roles | {role} if role else plain.roles, vo=vo)
 
 
 def caller_of_user(user: AbstractBaseUser | AnonymousUser | User) -> Caller:
     if not isinstance(user, User) or not user.is_active:
         return NOBODY
-    roles = {Role.USER} | {GROUP_ROLES[g] for g in user.groups.values_list("name", flat=True) if g in GROUP_ROLES}
+    groups = list(user.groups.values_list("name", flat=True))
+    roles = {Role.USER} | {GROUP_ROLES[g] for g in groups if g in GROUP_ROLES}
+    manages = frozenset(g.removeprefix(MANAGER_OF) for g in groups if g.startswith(MANAGER_OF))
+    if manages:
+        roles.add(Role.MANAGER)
     if user.is_superuser:
         roles.add(Role.ADMINISTRATOR)
-    return Caller(user.get_username(), frozenset(roles))
+    return Caller(user.get_username(), frozenset(roles), manages=manages)
 
 
 def groups_managed_by(user: User) -> list[str]:
@@ -176,24 +156,55 @@ def groups_managed_by(user: User) -> list[str]:
 
 def bearer(request: HttpRequest) -> str | None:
     """The token in the Authorization header, if one is there."""
-    header = request.META.get("HTTP_AUTHORIZATION", "")
+    header: str = request.META.get("HTTP_AUTHORIZATION", "")
     kind, _, token = header.partition(" ")
     return token.strip() if kind.lower() == "bearer" and token.strip() else None
 
 
 def caller_by_token(request: HttpRequest) -> Caller | None:
-    """Who makes this request, by its bearer token; None without one that holds."""
+    """Which program makes this request, by its bearer token, else by its certificate; None without one that holds.
+
+    Raises what `caller_of_token` raises for tokens of other issuers.
+    """
     token = bearer(request)
-    return caller_of_token(token) if token else None
+    if token:
+        return caller_of_token(token, request.META.get("HTTP_ORIGIN", ""))
+    return _caller_by_certificate(request) if settings.JEDI_X509_HEADER else None
+
+
+def _caller_by_certificate(request: HttpRequest) -> Caller | None:
+    user = x509.user_of(request)
+    return caller_of_user(user) if user else None
 
 
 def caller_of(request: HttpRequest) -> Caller:
-    """Who makes this request. A token counts before a session; a bad token is nobody."""
+    """Who makes this request. A token counts before a session; a bad token is nobody.
+
+    Raises what `caller_of_token` raises for tokens of other issuers.
+    """
     known = getattr(request, "caller", None)
     if known is None:
-        known = (caller_by_token(request) or NOBODY) if bearer(request) else caller_of_user(request.user)
+        known = caller_by_token(request)
+        if known is None:
+            known = NOBODY if bearer(request) else caller_of_user(request.user)
         request.caller = known  # type: ignore[attr-defined]
     return known
+
+
+def attributes(request: HttpRequest, caller: Caller) -> dict[str, str]:
+    """What this site knows of a caller, in the names and words of PanDA's servers.
+
+    The first credential is the DN, which holds the nickname; those after it are VO and roles.
+    """
+    person = User.objects.filter(username=caller.name).first() if caller.may(Right.SUBMIT) else None
+    shown = (person.get_full_name() if person else "") or caller.name
+    roles = sorted(role.value for role in caller.roles)
+    return {
+        "REMOTE_ADDR": str(request.META.get("REMOTE_ADDR", "")),
+        "REMOTE_USER": caller.name,
+        "GRST_CRED_0": f"dn:/CN={shown}/CN=nickname:{caller.name}",
+        **{f"GRST_CRED_{n}": f"fqan:/{caller.vo or 'jedisite'}/Role={role}" for n, role in enumerate(roles, start=1)},
+    }
 
 
 def needs(right: Right) -> Callable[[Callable[..., HttpResponseBase]], Callable[..., HttpResponseBase]]:
@@ -205,7 +216,10 @@ def needs(right: Right) -> Callable[[Callable[..., HttpResponseBase]], Callable[
     def wrap(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
         @wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            caller = caller_of(request)
+            try:
+                caller = caller_of(request)
+            except exceptions.APIException as exc:
+                return _plain(exc.status_code, f"{exc.detail}\n")
             if caller.may(right):
                 return view(request, *args, **kwargs)
             if caller is NOBODY:
@@ -223,8 +237,12 @@ def _who_are_you(request: HttpRequest) -> HttpResponse:
 
     if not request.path.startswith("/api/") and bearer(request) is None:
         return redirect_to_login(request.get_full_path())
-    sentence = "A valid bearer token is needed.\n"
-    return HttpResponse(sentence, status=401, content_type="text/plain", headers={"WWW-Authenticate": "Bearer"})
+    return _plain(401, "A valid bearer token is needed.\n")
+
+
+def _plain(status: int, sentence: str) -> HttpResponse:
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    return HttpResponse(sentence, status=status, content_type="text/plain", headers=headers)
 
 
 class TokenUser(AnonymousUser):
@@ -243,10 +261,10 @@ class TokenAuthentication(authentication.BaseAuthentication):
     """Bearer tokens for the REST framework."""
 
     def authenticate(self, request: Any) -> tuple[Any, Caller] | None:
-        if bearer(request) is None:
-            return None
         caller = caller_by_token(request)
         if caller is None:
+            if bearer(request) is None:
+                return None
             raise exceptions.AuthenticationFailed("The token is unknown, expired or revoked.")
         return TokenUser(caller), caller
 

@@ -6,6 +6,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
+from jedisite.roles import SCOPE_WORDS, Scope
+
 
 class Agent(models.Model):
     """One row for each agent: when it is due, who runs it now, what its last pass did. Times are the database's."""
@@ -61,6 +63,7 @@ class ApiToken(models.Model):
     """A bearer token. Only its SHA-256 is kept; the token itself is shown once, when it is made."""
 
     KINDS = ("user", "pilot", "worker")
+    SCOPES = [(scope.value, words) for scope, words in SCOPE_WORDS.items()]
 
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=100)
@@ -69,7 +72,14 @@ class ApiToken(models.Model):
     site = models.CharField(
         max_length=128, blank=True, default="", help_text="the queue that a pilot may serve; empty is any"
     )
-    prefix = models.CharField(max_length=12, help_text="first letters of the token, to tell tokens apart")
+    scope = models.CharField(
+        max_length=16,
+        choices=SCOPES,
+        default=Scope.ALL.value,
+        db_default=Scope.ALL.value,
+        help_text="what a user's token is good for",
+    )
+    prefix = models.CharField(max_length=12, help_text="first letters of the secret, to tell tokens apart")
     digest = models.BinaryField(unique=True, editable=False)
     created = models.DateTimeField(db_default=Now())
     expires = models.DateTimeField()
@@ -81,6 +91,26 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+
+class ForeignIdentity(models.Model):
+    """Under which name somebody else vouches for a user: the subject of an OIDC issuer, or the DN of a certificate."""
+
+    X509 = "x509"
+
+    id = models.BigAutoField(primary_key=True)
+    issuer = models.CharField(max_length=255, help_text=f"address of the OIDC issuer, or {X509} for certificates")
+    subject = models.CharField(max_length=255, help_text="the issuer's own name of the person (sub), or the DN")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="foreign_identities")
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "foreign_identities"
+        verbose_name_plural = "foreign identities"
+        constraints = [models.UniqueConstraint(fields=["issuer", "subject"], name="foreign_identities_name")]
+
+    def __str__(self) -> str:
+        return f"{self.subject} of {self.issuer}"
 
 
 class AuditEntry(models.Model):

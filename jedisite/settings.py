@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import secrets
+from ipaddress import ip_network
 from pathlib import Path
 
 import environ
 import structlog
 from django.core.exceptions import ImproperlyConfigured
+
+from jedisite import oidc_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -41,6 +44,10 @@ KNOWN = {
     "JEDI_EMAIL_URL": "mail server as smtp://name:password@host:25, smtp+tls:// or smtp+ssl:// (default: no mail is sent)",
     "JEDI_EMAIL_FROM": "address that mails to owners of tasks come from (default jedi@localhost)",
     "JEDI_PILOT_TOKEN": "token that pilots present",
+    "JEDI_OIDC": "file (TOML) of the OIDC issuers whose tokens count here, one table a VO; docs/identity.md",
+    "JEDI_DEV_ISSUER": "name of a VO for which this site itself is an OIDC issuer, for trials (default: none)",
+    "JEDI_X509_HEADER": "header in which a trusted proxy says the DN of a client's certificate, such as X-Client-DN",
+    "JEDI_X509_PROXIES": "comma list of the addresses or networks of those proxies; both must be set",
     "JEDI_TEST_ALL": "1 makes a test fail instead of being skipped when what it needs is not installed",
 }
 _unknown = sorted(name for name in os.environ if name.startswith("JEDI_") and name not in KNOWN)
@@ -66,6 +73,17 @@ except ValueError as exc:
 JEDI_QUEUE_FLOOR = env.int("JEDI_QUEUE_FLOOR", default=100)
 JEDI_ARCHIVE_AFTER_DAYS = env.int("JEDI_ARCHIVE_AFTER_DAYS", default=7)
 JEDI_SERVER_URL = env.str("JEDI_SERVER_URL", default="").rstrip("/")
+try:
+    JEDI_OIDC = oidc_settings.read(env.str("JEDI_OIDC")) if env.str("JEDI_OIDC", default="") else {}
+    JEDI_X509_PROXIES = [ip_network(address) for address in env.list("JEDI_X509_PROXIES", default=[])]
+except ValueError as exc:
+    raise ImproperlyConfigured(f"JEDI_OIDC or JEDI_X509_PROXIES: {exc}") from exc
+JEDI_X509_HEADER = env.str("JEDI_X509_HEADER", default="")
+if bool(JEDI_X509_HEADER) != bool(JEDI_X509_PROXIES):
+    raise ImproperlyConfigured("JEDI_X509_HEADER and JEDI_X509_PROXIES are set both, or neither")
+JEDI_DEV_ISSUER = env.str("JEDI_DEV_ISSUER", default="")
+if JEDI_DEV_ISSUER and not oidc_settings.VO_NAME.fullmatch(JEDI_DEV_ISSUER):
+    raise ImproperlyConfigured(f"JEDI_DEV_ISSUER is {JEDI_DEV_ISSUER!r}; it is the name of a VO, such as dev")
 JEDI_STORAGE = JEDI_HOME / "storage"
 """Root of the local storage element LOCAL_SE."""
 JEDI_SANDBOXES = JEDI_HOME / "sandboxes"

@@ -47,7 +47,7 @@ def command_action(command: TaskCommand) -> Action:
 def _ask_or_give(
     model_admin: Any, request: HttpRequest, queryset: QuerySet[Task], command: TaskCommand
 ) -> HttpResponse | None:
-    tasks = list(queryset.select_related(None).only("id", "name", "status", "user")[: MOST_TASKS + 1])
+    tasks = list(queryset.select_related(None).only("id", "name", "status", "user", "working_group")[: MOST_TASKS + 1])
     if len(tasks) > MOST_TASKS:
         messages.error(request, f"Select at most {MOST_TASKS} tasks at a time.")
         return None

@@ -71,6 +71,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     frame.Agent: lambda n: frame.Agent.objects.create(name=f"agent{n}", period_s=5, last_error="<b>"),
     frame.AgentPass: lambda n: frame.AgentPass.objects.create(agent="feeder", duration_s=1, host="here", note=f"{n}"),
     frame.ApiToken: _token,
+    frame.ForeignIdentity: lambda n: frame.ForeignIdentity.objects.create(
+        issuer="https://iam.example", subject=f"subject {n}", user=User.objects.get_or_create(username=f"user{n}")[0]
+    ),
     frame.AuditEntry: lambda n: frame.AuditEntry.objects.create(
         actor="ada", action="kill", object_type="task", object_id=str(n), details={"x": n}
     ),

@@ -16,13 +16,14 @@ from django.test import Client
 from psycopg import sql
 
 from brokerage_app import configured
-from jedisite import identity
+from jedisite import identity, oidc_keys
+from jedisite.roles import Scope
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.pilots import share_order
 
 FIRST_TASK = 20_000_000
 FIRST_JOB = 6_000_000_000
-GROUPS = {"shifter": "shift", "production": "production"}
+GROUPS = {"shifter": "shift", "production": "production", "group manager": "manager:phys-higgs"}
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -37,6 +38,7 @@ def forgotten_tokens() -> Iterator[None]:
     identity._known.clear()
     yield
     identity._known.clear()
+    oidc_keys.forget()
 
 
 @pytest.fixture(autouse=True)
@@ -73,12 +75,12 @@ def make_user(db: None) -> Callable[..., User]:
 def make_token(make_user: Callable[..., User]) -> Callable[..., str]:
     """A bearer token of somebody of that role; users are called after their role, `user` is ada."""
 
-    def make(role: str = "user", *, name: str = "", days: float = 1, site: str = "") -> str:
+    def make(role: str = "user", *, name: str = "", days: float = 1, site: str = "", scope: Scope = Scope.ALL) -> str:
         lifetime = timedelta(days=days)
         if role in ("pilot", "worker"):
             return identity.issue_token(name or role, role, site=site, lifetime=lifetime)
         user = make_user(name or ("ada" if role == "user" else role), role)
-        return identity.issue_token("test", "user", user=user, lifetime=lifetime)
+        return identity.issue_token("test", "user", user=user, scope=scope, lifetime=lifetime)
 
     return make
 

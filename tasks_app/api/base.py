@@ -87,5 +87,5 @@ class Resource(GenericViewSet[Any]):
 
 def check_command_right(caller: Caller, task: Task) -> None:
     """Raise PermissionDenied unless the caller may command this task."""
-    if not caller.may_command(task.user):
+    if not caller.may_command(task.user, task.working_group):
         raise exceptions.PermissionDenied(f"Task {task.id} belongs to {task.user}; you may not command it.")

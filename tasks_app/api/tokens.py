@@ -27,7 +27,7 @@ MOST_TOKENS = 100
 class TokenViewSet(mixins.ListModelMixin, Resource):
     """The caller's own tokens, newest first."""
 
-    rights = {"list": Right.READ, "create": Right.READ, "destroy": Right.READ}
+    rights = {"list": Right.READ, "create": Right.TOKENS, "destroy": Right.TOKENS}
     queryset = ApiToken.objects.all()
     serializer_class = TokenSerializer
 

@@ -12,7 +12,7 @@ from tasks_app.states import COMMANDS, Giver, TaskCommand
 
 def refusal(caller: Caller, command: str, task: Task, parameters: Mapping[str, Any] | None = None) -> str | None:
     """Why the caller may not give this command to this task; None when they may."""
-    if not caller.may_command(task.user):
+    if not caller.may_command(task.user, task.working_group):
         return f"Task {task.id} belongs to {task.user}; you may not command it."
     if COMMANDS[TaskCommand(command)].giver is Giver.OPERATOR and not caller.may(Right.STEER):
         return f"{command} needs the right to {Right.STEER.value}."

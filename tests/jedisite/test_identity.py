@@ -6,7 +6,9 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -14,17 +16,20 @@ from django.contrib.auth.models import Group, User
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver
+from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from jedisite import identity
 from jedisite.identity import Caller, HasRight, Right, Role
-from jedisite.models import Agent, ApiToken
+from jedisite.models import Agent, ApiToken, ForeignIdentity
+from jedisite.roles import Scope
 from tasks_app.models import Command, Dataset, Job, Task
+from tests.jedisite.little_issuer import LittleIssuer
 
 pytestmark = pytest.mark.django_db
 
-NOTHING, READ, SUBMIT, OPERATE = Right.NOTHING, Right.READ, Right.SUBMIT, Right.OPERATE
+NOTHING, READ, SUBMIT, OPERATE, TOKENS = Right.NOTHING, Right.READ, Right.SUBMIT, Right.OPERATE, Right.TOKENS
 PILOT, SITE_DATA, COMMAND_ANY, TELL, STEER = Right.PILOT, Right.SITE_DATA, Right.COMMAND_ANY, Right.TELL, Right.STEER
 
 EXPECTED: dict[str, dict[str, Right]] = {
@@ -95,8 +100,8 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v2/agents/": {"GET": READ},
     "api/v2/shares/": {"GET": READ},
     "api/v2/messages/": {"GET": READ, "POST": TELL},
-    "api/v2/tokens/": {"GET": READ, "POST": READ},
-    "api/v2/tokens/<bigint:pk>/": {"DELETE": READ},
+    "api/v2/tokens/": {"GET": READ, "POST": TOKENS},
+    "api/v2/tokens/<bigint:pk>/": {"DELETE": TOKENS},
     "api/v2/task-parameters/": {"GET": NOTHING},
     "api/v2/schema/": {"GET": NOTHING},
     "api/docs/": {"GET": NOTHING},
@@ -109,23 +114,41 @@ BY_TASK = {
 }
 """Calls that also look at whose task it is."""
 
-PEOPLE = {NOTHING, READ, SUBMIT, SITE_DATA}
+PEOPLE = {NOTHING, READ, SUBMIT, SITE_DATA, TOKENS}
 CALLERS: dict[str, set[Right]] = {
     "anonymous": {NOTHING},
     "user": PEOPLE,
     "user by session": PEOPLE,
     "other user": PEOPLE,
+    "group manager": PEOPLE,
+    "manager of another group": PEOPLE,
     "shifter": PEOPLE | {OPERATE},
     "production": PEOPLE | {COMMAND_ANY, TELL, STEER},
     "administrator": PEOPLE | {COMMAND_ANY, OPERATE, TELL, STEER},
     "pilot": {NOTHING, PILOT, SITE_DATA},
     "worker": {NOTHING, SITE_DATA, TELL},
+    "user's token for reading": {NOTHING, READ, SITE_DATA},
+    "administrator's token for submitting": {NOTHING, READ, SUBMIT, SITE_DATA},
+    "user of an OIDC issuer": PEOPLE,
+    "production role of an OIDC issuer": PEOPLE | {COMMAND_ANY, TELL, STEER},
+    "pilot role of an OIDC issuer": {NOTHING, PILOT, SITE_DATA},
+    "user with a certificate": PEOPLE,
     "expired token": set(),
     "revoked token": set(),
 }
-MAY_COMMAND = {"user", "user by session", "production", "administrator"}
+MAY_COMMAND = {
+    "user",
+    "user by session",
+    "group manager",
+    "production",
+    "administrator",
+    "user of an OIDC issuer",
+    "production role of an OIDC issuer",
+    "user with a certificate",
+}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 NUMBER = 20_000_000
+DN = "/DC=example/CN=Ada Lovelace"
 Pattern = tuple[str, URLPattern]
 
 
@@ -155,7 +178,15 @@ def declared(entry: URLPattern) -> dict[str, Right]:
 
 
 @pytest.fixture
-def client_of(make_token: Callable[..., str], make_user: Callable[..., User]) -> Callable[[str], Client]:
+def client_of(
+    make_token: Callable[..., str], make_user: Callable[..., User], issuer: LittleIssuer, settings: Any
+) -> Callable[[str], Client]:
+    settings.JEDI_OIDC = {"atlas": issuer.provider(roles=frozenset({Role.PRODUCTION, Role.PILOT}), make_users=True)}
+    settings.JEDI_X509_HEADER, settings.JEDI_X509_PROXIES = "X-Client-DN", [ip_network("127.0.0.0/8")]
+
+    def bind(name: str, subject: str, by: str) -> None:
+        ForeignIdentity.objects.get_or_create(issuer=by, subject=subject, user=make_user(name))
+
     def make(caller: str) -> Client:
         if caller == "anonymous":
             return Client()
@@ -165,6 +196,22 @@ def client_of(make_token: Callable[..., str], make_user: Callable[..., User]) ->
             return client
         if caller == "expired token":
             token = make_token(days=-1)
+        elif "OIDC" in caller:
+            role = caller.partition(" role")[0] if " role" in caller else ""
+            if not role:
+                bind("ada", "subject of ada", issuer.url)
+            origin = f"atlas.{role}" if role else "atlas"
+            return Client(headers={"authorization": f"Bearer {issuer.token()}", "origin": origin})
+        elif caller == "user with a certificate":
+            bind("ada", DN, "x509")
+            return Client(headers={"x-client-dn": DN})
+        elif caller == "manager of another group":
+            make_user("ian").groups.add(Group.objects.create(name="manager:phys-top"))
+            token = make_token(name="ian")
+        elif caller == "user's token for reading":
+            token = make_token(scope=Scope.READ)
+        elif caller == "administrator's token for submitting":
+            token = make_token("administrator", scope=Scope.SUBMIT)
         elif caller == "other user":
             token = make_token(name="eve")
         else:
@@ -181,7 +228,7 @@ def client_of(make_token: Callable[..., str], make_user: Callable[..., User]) ->
 @pytest.fixture
 def things(make_task: Callable[..., Task], make_job: Callable[..., Job], make_dataset: Callable[..., Dataset]) -> None:
     """One of each thing that an address can name, all with the same number; the task is ada's."""
-    task = make_task(id=NUMBER, user="ada")
+    task = make_task(id=NUMBER, user="ada", working_group="phys-higgs")
     make_dataset(task, id=NUMBER)
     make_job(id=NUMBER, task_id=task.id)
     Agent.objects.create(name=str(NUMBER), period_s=60)
@@ -204,6 +251,13 @@ def test_every_view_names_the_right_that_is_expected(where: str, entry: URLPatte
 def test_roles_have_the_rights_that_are_expected() -> None:
     for role in Role:
         assert identity.RIGHTS[role] == CALLERS[role.value], role
+
+
+def test_a_scope_gives_no_right_that_its_owner_has_not() -> None:
+    for role in Role:
+        everything = {right for right in Right if Caller("x", frozenset({role})).may(right)}
+        for scope in Scope:
+            assert {r for r in Right if Caller("x", frozenset({role}), scope=scope).may(r)} <= everything
 
 
 @pytest.mark.parametrize("caller", CALLERS)
@@ -298,8 +352,10 @@ def test_the_token_of_a_user_reads_as_a_jwt_and_is_checked_as_a_whole(make_user:
     }
     assert identity.caller_of_token(token) is not None
     other = encoded({**decoded(claims), "preferred_username": "root"})
-    for forged in (f"{header}.{other}.{secret}", secret, f"{header}.{claims}.", f"x.{claims}.{secret}"):
+    for forged in (f"{header}.{other}.{secret}", secret, f"x.{claims}.{secret}"):
         assert identity.caller_of_token(forged) is None
+    with pytest.raises(AuthenticationFailed):
+        identity.caller_of_token(f"{header}.{claims}.")
 
 
 def decoded(part: str) -> Any:
@@ -334,6 +390,16 @@ def test_a_token_is_trusted_for_a_short_time_only(
     assert identity.caller_of_token(token) is not None
     now[0] += identity.CACHE_S + 0.1
     assert identity.caller_of_token(token) is None
+
+
+def test_a_group_manager_commands_the_tasks_of_that_group(make_user: Callable[..., User]) -> None:
+    ian = make_user("ian", "group manager")
+    caller = identity.caller_of_user(ian)
+    assert caller == Caller("ian", frozenset({Role.USER, Role.MANAGER}), manages=frozenset({"phys-higgs"}))
+    cases = [("phys-higgs", True), ("phys-top", False), ("", False), (None, False)]
+    assert [caller.may_command("ada", group) for group, _ in cases] == [may for _, may in cases]
+    assert not replace(caller, scope=Scope.READ).may_command("ian", "phys-higgs")
+    assert not replace(caller, manages=frozenset()).may_command("ada", None)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,92 @@
+"""Roles and what they may do: one table for the whole site. Plain values; who has which role is found in `identity`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    ANONYMOUS = "anonymous"
+    USER = "user"
+    MANAGER = "group manager"
+    SHIFTER = "shifter"
+    PRODUCTION = "production"
+    ADMINISTRATOR = "administrator"
+    PILOT = "pilot"
+    WORKER = "worker"
+
+
+class Right(StrEnum):
+    NOTHING = "nothing"  # open to anybody: the site's health, transforms that ship with it
+    READ = "read"  # look at tasks, jobs, agents
+    SUBMIT = "submit"  # submit tasks, command one's own
+    TOKENS = "make tokens"  # make and revoke one's own tokens, let a device in
+    COMMAND_ANY = "command any"  # command anybody's tasks
+    STEER = "steer"  # reassign and release tasks, change their priorities, shares and needs
+    OPERATE = "operate"  # run and pause agents
+    PILOT = "pilot"  # fetch jobs and report on them
+    SITE_DATA = "site data"  # descriptions of queues and storage
+    TELL = "tell"  # send messages of other systems in
+
+
+ALL = frozenset({Right.NOTHING})
+PERSON = ALL | {Right.READ, Right.SUBMIT, Right.TOKENS, Right.SITE_DATA}
+RIGHTS: dict[Role, frozenset[Right]] = {
+    Role.ANONYMOUS: ALL,
+    Role.USER: PERSON,
+    Role.MANAGER: PERSON,  # and commands the tasks of its groups, see Caller.may_command
+    Role.SHIFTER: PERSON | {Right.OPERATE},
+    Role.PRODUCTION: PERSON | {Right.COMMAND_ANY, Right.STEER, Right.TELL},
+    Role.ADMINISTRATOR: PERSON | {Right.COMMAND_ANY, Right.STEER, Right.OPERATE, Right.TELL},
+    Role.PILOT: ALL | {Right.PILOT, Right.SITE_DATA},
+    Role.WORKER: ALL | {Right.SITE_DATA, Right.TELL},
+}
+
+
+class Scope(StrEnum):
+    """What a token is good for. A scope takes rights of its owner away and gives none."""
+
+    ALL = "all"
+    SUBMIT = "submit"
+    READ = "read"
+
+
+SCOPES: dict[Scope, frozenset[Right]] = {
+    Scope.ALL: frozenset(Right),
+    Scope.SUBMIT: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA},
+    Scope.READ: ALL | {Right.READ, Right.SITE_DATA},
+}
+SCOPE_WORDS: dict[Scope, str] = {
+    Scope.ALL: "everything that its owner may do",
+    Scope.SUBMIT: "look, submit tasks and command one's own",
+    Scope.READ: "look only",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody who calls: a name for the logs, roles, and what narrows them.
+
+    `site`: the site that a pilot may serve, "" is any. `manages`: working groups whose tasks the caller may command.
+    `vo`: the organisation whose issuer vouched for the caller, "" is this site itself.
+    """
+
+    name: str
+    roles: frozenset[Role]
+    site: str = ""
+    scope: Scope = Scope.ALL
+    manages: frozenset[str] = frozenset()
+    vo: str = ""
+
+    def may(self, right: Right) -> bool:
+        return right in SCOPES[self.scope] and any(right in RIGHTS[role] for role in self.roles)
+
+    def may_command(self, task_owner: str, working_group: str | None = None) -> bool:
+        """Whether this caller may command a task of that owner and working group."""
+        if self.may(Right.COMMAND_ANY):
+            return True
+        return self.may(Right.SUBMIT) and (self.name == task_owner or working_group in self.manages)
+
+
+NOBODY = Caller("", frozenset({Role.ANONYMOUS}))
