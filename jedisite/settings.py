@@ -43,6 +43,7 @@ KNOWN = {
     "JEDI_SERVER_URL": "address of the site, for pilots, local workers and links in mails",
     "JEDI_EMAIL_URL": "mail server as smtp://name:password@host:25, smtp+tls:// or smtp+ssl:// (default: no mail is sent)",
     "JEDI_EMAIL_FROM": "address that mails to owners of tasks come from (default jedi@localhost)",
+    "JEDI_TRANSFORM_URL": "address under which PanDA's pilots fetch transforms (default: the one that all of them take)",
     "JEDI_PILOT_TOKEN": "token that pilots present",
     "JEDI_OIDC": "file (TOML) of the OIDC issuers whose tokens count here, one table a VO; docs/identity.md",
     "JEDI_DEV_ISSUER": "name of a VO for which this site itself is an OIDC issuer, for trials (default: none)",
@@ -84,6 +85,9 @@ if bool(JEDI_X509_HEADER) != bool(JEDI_X509_PROXIES):
 JEDI_DEV_ISSUER = env.str("JEDI_DEV_ISSUER", default="")
 if JEDI_DEV_ISSUER and not oidc_settings.VO_NAME.fullmatch(JEDI_DEV_ISSUER):
     raise ImproperlyConfigured(f"JEDI_DEV_ISSUER is {JEDI_DEV_ISSUER!r}; it is the name of a VO, such as dev")
+JEDI_TRANSFORM_URL = env.str(
+    "JEDI_TRANSFORM_URL", default="http://pandaserver-doma.cern.ch:25080/trf/user"
+).rstrip("/")
 JEDI_STORAGE = JEDI_HOME / "storage"
 """Root of the local storage element LOCAL_SE."""
 JEDI_SANDBOXES = JEDI_HOME / "sandboxes"

@@ -211,12 +211,12 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "job_at_pilot_is_proved",
-        "A job was handed out, with a secret, exactly when it is past the queue.",
+        "A job was handed out exactly when it is past the queue, and one that was not has no secret.",
         """
         SELECT pandaid, jobstatus, fence FROM jobs
          WHERE (jobstatus IN ('sent', 'starting', 'running', 'holding', 'merging', 'finished')
-                AND (fence < 1 OR secret_hash IS NULL OR heartbeat_at IS NULL))
-            OR (jobstatus IN ('activated', 'throttled', 'defined') AND fence > 0)""",
+                AND (fence < 1 OR heartbeat_at IS NULL))
+            OR (jobstatus IN ('activated', 'throttled', 'defined') AND (fence > 0 OR secret_hash IS NOT NULL))""",
     ),
     Invariant(
         "ended_task_has_no_open_job",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Func, Q, Value
 from django.db.models.functions import Now
 
 SWITCHES_HELP = "further switches, which win over those of catchall"
@@ -101,6 +101,10 @@ class StorageEndpoint(models.Model):
     """A storage element, with the folder under which its files lie when it is a local one. Space in GB; empty is unknown."""
 
     name = models.CharField(max_length=60, primary_key=True)
+    number = models.IntegerField(
+        unique=True, editable=False, db_default=Func(Value("storage_endpoints_number"), function="nextval"),
+        help_text="by which pilots name it in their reports",
+    )  # fmt: skip
     site_name = models.CharField(max_length=60)
     type = models.CharField(max_length=32, default="DATADISK")
     token = models.CharField(max_length=60, blank=True, default="", help_text="space token")

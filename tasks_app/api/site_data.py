@@ -1,4 +1,7 @@
-"""What pilots read of a site, in the shapes that PanDA's pilots expect, and the transforms that ship with the project."""
+"""What pilots read of a site, in the shapes that PanDA's pilots expect, and the transforms that ship with the project.
+
+PanDA's pilots read all of it without a token, so it is open to everybody.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,49 @@ from django.http.response import HttpResponseBase
 from brokerage_app.models import Queue, StorageEndpoint
 from jedisite.identity import Right, needs
 from tasks_app import sandboxes
+from tasks_app.ddm.local import ENDPOINT
 
+FILES = "file://localhost"
 TRANSFORMS = Path(__file__).resolve().parent.parent / "transforms"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}")
 
 
+# What pilots and harvester read of a queue's description. The rest stays inside: these pages are open to all.
+_READ = frozenset(
+    {
+        "acopytools", "acopytools_schemas", "allow_lan", "allow_wan", "appdir", "aprotocols", "astorages",
+        "atlas_site", "capability", "catchall", "cloud", "cmtconfig", "container_options", "container_type",
+        "copytools", "corecount", "direct_access_lan", "direct_access_wan", "environ", "gstat", "is_cvmfs", "jobseed",
+        "maxinputsize", "maxrss", "maxtime", "maxwdir", "minrss", "mintime", "params", "pilot_manager", "pilot_url",
+        "pilot_version", "pledgedcpu", "prefetch", "python_version", "region", "releases", "resource_type", "state",
+        "status", "system", "tier", "timefloor", "type", "use_pcache", "vo_name", "workflow", "zip_time_gap",
+    }
+)  # fmt: skip
+LOCAL_COPY = "mv"
+LOCAL_LAYOUT = "mv_final_destination"
+"""Word of catchall: PanDA's pilots then put outputs at `<storage>/<scope>/<2 digits>/<2 digits>/<name>`, as ours does."""
+_WAYS = ("read_lan", "write_lan", "read_wan", "write_wan", "pr", "pw", "pl")
+
+
 def queue_data(queue: Queue) -> dict[str, Any]:
-    """One queue as a pilot reads it. Memory and disk in MB, times in seconds."""
-    endpoint = queue.storage_id or "LOCAL_SE"
+    """One queue as a pilot reads it. Memory and disk in MB, times in seconds.
+
+    A queue whose description names no copy tool moves its files on a disk that pilots share with the storage.
+    """
+    told = {key: value for key, value in queue.data.items() if key in _READ and value is not None}
+    endpoint = queue.storage_id or ENDPOINT
+    catchall = queue.catchall
+    if not told.get("copytools") and LOCAL_LAYOUT not in catchall:
+        catchall = ",".join(filter(None, (catchall, LOCAL_LAYOUT)))
+    defaults = {
+        "copytools": {LOCAL_COPY: {}},
+        "acopytools": {activity: [LOCAL_COPY] for activity in ("pr", "pw", "pl", "default")},
+        "astorages": {way: [endpoint] for way in _WAYS if way != "read_wan"},
+        "params": {"internet_protocol_version": "IPv4"},
+    }
     return {
-        **queue.data,
+        **told,
+        **{key: told.get(key) or value for key, value in defaults.items()},
         "nickname": queue.name,
         "panda_resource": queue.name,
         "atlas_site": queue.site_name,
@@ -32,15 +68,11 @@ def queue_data(queue: Queue) -> dict[str, Any]:
         "maxrss": queue.max_memory_mb or 0,
         "maxtime": queue.max_walltime_s or 0,
         "maxwdir": queue.work_dir_mb or 0,
-        "copytools": {"mv": {}},
-        "acopytools": {"pr": ["mv"], "pw": ["mv"], "pl": ["mv"]},
-        "astorages": {key: [endpoint] for key in ("pr", "pw", "pl", "read_lan", "write_lan", "write_wan")},
-        "catchall": queue.catchall or "mv_final_destination",
-        "params": {"internet_protocol_version": "IPv4"},
+        "catchall": catchall,
     }
 
 
-@needs(Right.SITE_DATA)
+@needs(Right.NOTHING)
 def schedconfig(request: HttpRequest, name: str) -> HttpResponse:
     queue = Queue.objects.filter(pk=name).first()
     if queue is None:
@@ -48,17 +80,26 @@ def schedconfig(request: HttpRequest, name: str) -> HttpResponse:
     return JsonResponse(queue_data(queue))
 
 
-@needs(Right.SITE_DATA)
+@needs(Right.NOTHING)
+def queue_map(request: HttpRequest) -> HttpResponse:
+    return JsonResponse({queue.name: queue_data(queue) for queue in Queue.objects.order_by("name")})
+
+
+@needs(Right.NOTHING)
 def storage_map(request: HttpRequest) -> HttpResponse:
-    found = {}
-    for number, storage in enumerate(StorageEndpoint.objects.order_by("name"), 1):
-        protocol = [{"endpoint": "file://localhost", "path": storage.path.rstrip("/") + "/"}]
-        ways = ("read_lan", "write_lan", "read_wan", "write_wan", "pr", "pw", "pl")
-        found[storage.name] = {
-            "id": number, "name": storage.name, "site": storage.site_name, "is_deterministic": True, "type": storage.type,
-            "arprotocols": dict.fromkeys(ways, protocol),
-        }  # fmt: skip
-    return JsonResponse(found)
+    return JsonResponse({storage.name: _storage_data(storage) for storage in StorageEndpoint.objects.order_by("name")})
+
+
+def _storage_data(storage: StorageEndpoint) -> dict[str, Any]:
+    """One endpoint as a pilot reads it. The protocols are those of its description, or its folder on this machine."""
+    protocols = storage.data.get("arprotocols") or {}
+    if storage.path:
+        folder = {"endpoint": FILES, "path": storage.path.rstrip("/") + "/", "id": 1, "flavour": "FILE"}
+        protocols = {way: [folder] for way in _WAYS}
+    return {
+        "id": storage.number, "name": storage.name, "site": storage.site_name, "type": storage.type, "token": storage.token,
+        "state": "ACTIVE", "is_deterministic": True, "arprotocols": protocols, "resource": None,
+    }  # fmt: skip
 
 
 @needs(Right.NOTHING)

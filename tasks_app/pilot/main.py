@@ -107,6 +107,7 @@ def _acquire(settings: Settings, client: Client, patience_s: float, terminated: 
         "disk_space": shutil.disk_usage(settings.work).free // 1_000_000,
         "worker_id": settings.worker_id,
         "n_jobs": 1,
+        "with_secret": True,
     }
     if settings.label:
         body["prod_source_label"] = settings.label

@@ -1,12 +1,12 @@
 """Hot path: a pilot asks for jobs. One statement claims them and brings all that the pilot needs.
 
-A job is handed out with a fence (its number of hand-outs) and a secret of which only the hash is kept.
+A job is handed out with a fence (its number of hand-outs), and to pilots that can carry one with a secret, of which only
+the hash is kept.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 import threading
 import time
@@ -19,6 +19,7 @@ from psycopg.types.numeric import Int8
 
 from brokerage_app.configured import configuration
 from jedisite.sql import hot_cursor
+from tasks_app.pilots.description import described
 from tasks_app.pilots.share_order import ShareOrder, share_order
 
 FULL_SCAN_EVERY_S = 0.5
@@ -56,11 +57,13 @@ WITH claimed AS (
      WHERE pandaid = ANY(ARRAY({chosen}))
     RETURNING pandaid, jeditaskid, attemptnr, fence, transformation, processingtype, prodsourcelabel, corecount, minramcount,
               maxwalltime, maxdiskcount, jobname, currentpriority, produsername, jobsetid, reqid, atlasrelease,
-              homepackage, cmtconfig, container_name, resource_type, gshare),
+              homepackage, cmtconfig, container_name, resource_type, gshare, specialhandling, maxcpucount, transfertype,
+              nucleus, cloud, jobdefinitionid),
 logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
     SELECT pandaid, 'sent', clock_timestamp(), %(site)s, %(by)s FROM claimed)
-SELECT c.*, (SELECT p.jobparameters FROM job_params p WHERE p.pandaid = c.pandaid),
+SELECT c.*, (SELECT q.storage_id FROM queues q WHERE q.name = %(site)s),
+       (SELECT p.jobparameters FROM job_params p WHERE p.pandaid = c.pandaid),
        (SELECT coalesce(json_agg(json_build_array(f.type, f.lfn, f.scope, f.guid, f.fsize, f.checksum, f.dataset, f.destinationse,
                                                   f.surl) ORDER BY f.row_id), '[]')::text
           FROM job_files f WHERE f.pandaid = c.pandaid)
@@ -107,8 +110,6 @@ _BY_SHARE = (
 Row = tuple[Any, ...]
 _NUMBER, _PRIORITY, _SHARE = 0, 12, 21
 """Places of columns in a row."""
-_ROLES = {"lib": "input", "trn_output": "output", "trn_log": "log"}
-"""What files of special types are to a pilot."""
 
 
 @cache
@@ -123,7 +124,10 @@ def _claim_of(chosen: str, count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a pilot asks: jobs for a queue, of one prodSourceLabel ("" is any)."""
+    """What a pilot asks: jobs for a queue, of one prodSourceLabel ("" is any).
+
+    `with_secret`: the pilot shows the secret with each report. PanDA's own pilots know of none.
+    """
 
     site: str
     label: str = ""
@@ -131,6 +135,7 @@ class Request:
     node: str = ""
     worker: str = ""
     by: str = "pilot"
+    with_secret: bool = True
 
 
 def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
@@ -141,12 +146,12 @@ def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
 
     The same secret holds for all jobs of one call.
     """
-    secret = secrets.token_urlsafe(32)
-    digest = hashlib.sha256(secret.encode()).digest()
+    secret = secrets.token_urlsafe(32) if request.with_secret else ""
+    digest = hashlib.sha256(secret.encode()).digest() if secret else None
     order = share_order()
     sloppy = order is not None and is_sloppy(randrange(100) if draw is None else draw)
     rows = _claim(request, digest, None if sloppy else order, sloppy)
-    return [_describe(row, secret) for row in rows]
+    return [described(row, secret) for row in rows]
 
 
 def is_sloppy(draw: int) -> bool:
@@ -154,7 +159,7 @@ def is_sloppy(draw: int) -> bool:
     return draw <= float(configuration().get("jobdispatch", "SLOPPY_DISPATCH_RATIO"))
 
 
-def _claim(request: Request, digest: bytes, order: ShareOrder | None, sloppy: bool) -> list[Row]:
+def _claim(request: Request, digest: bytes | None, order: ShareOrder | None, sloppy: bool) -> list[Row]:
     key = (request.site, request.label, sloppy)
     now = time.monotonic()
     with _guard:
@@ -183,7 +188,7 @@ def _place(row: Row, order: ShareOrder | None, sloppy: bool) -> Place:
     return order.place_of(row[_SHARE]) if order else 0, -row[_PRIORITY], row[_NUMBER]
 
 
-def _run(request: Request, digest: bytes, order: ShareOrder | None, sloppy: bool, after: Place) -> list[Row]:
+def _run(request: Request, digest: bytes | None, order: ShareOrder | None, sloppy: bool, after: Place) -> list[Row]:
     share, priority, job_id = after
     values: dict[str, Any] = {
         "site": request.site,
@@ -209,84 +214,3 @@ def _run(request: Request, digest: bytes, order: ShareOrder | None, sloppy: bool
         cursor.execute(_claim_of(chosen, request.count), values)
         # The server returns them in any order.
         return sorted(cursor.fetchall(), key=lambda row: _place(row, order, sloppy))
-
-
-def _describe(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
-    (
-        job_id,
-        task_id,
-        attempt,
-        fence,
-        transformation,
-        processing_type,
-        label,
-        cores,
-        memory_mb,
-        walltime_s,
-        disk_mb,
-        name,
-        priority,
-        user,
-        jobset_id,
-        req_id,
-        release,
-        home_package,
-        cmt_config,
-        container,
-        resource_type,
-        _,
-        params,
-        files_text,
-    ) = row
-    by_type: dict[str, list[list[Any]]] = {"input": [], "output": [], "log": []}
-    for file in json.loads(files_text):
-        by_type.setdefault(_ROLES.get(file[0], file[0]), []).append(file)
-    # Several ranges of events of one file are one file to copy.
-    inputs = list({(file[6], file[1]): file for file in by_type["input"]}.values())
-    outputs, logs = by_type["output"], by_type["log"]
-    made = outputs + logs
-    return {
-        "StatusCode": 0,
-        "PandaID": job_id,
-        "taskID": task_id,
-        "attemptNr": attempt,
-        "fence": fence,
-        "jobSecret": secret,
-        "jobName": name,
-        "transformation": transformation,
-        "jobPars": params or "",
-        "processingType": processing_type,
-        "prodSourceLabel": label,
-        "prodUserID": user,
-        "coreCount": cores or 1,
-        "minRamCount": memory_mb or 0,
-        "maxWalltime": walltime_s or 0,
-        "maxDiskCount": disk_mb or 0,
-        "currentPriority": priority,
-        "jobsetID": jobset_id,
-        "reqID": req_id,
-        "swRelease": release or "NULL",
-        "homepackage": home_package or "NULL",
-        "cmtConfig": cmt_config or "NULL",
-        "container_name": container or "",
-        "resource_type": resource_type or "",
-        "inFiles": _joined(inputs, 1),
-        "scopeIn": _joined(inputs, 2),
-        "GUID": _joined(inputs, 3),
-        "fsize": _joined(inputs, 4),
-        "checksum": _joined(inputs, 5),
-        "realDatasetsIn": _joined(inputs, 6),
-        "ddmEndPointIn": ",".join(["LOCAL_SE"] * len(inputs)),
-        "surlsIn": [f[8] for f in inputs],
-        "outFiles": _joined(made, 1),
-        "realDatasets": _joined(made, 6),
-        "ddmEndPointOut": _joined(made, 7),
-        "scopeOut": _joined(outputs, 2),
-        "logFile": _joined(logs, 1),
-        "scopeLog": _joined(logs, 2),
-        "logGUID": _joined(logs, 3),
-    }
-
-
-def _joined(files: list[list[Any]], index: int) -> str:
-    return ",".join(["NULL" if (value := f[index]) is None else str(value) for f in files])

@@ -1,7 +1,8 @@
 """Hot path: what pilots report. A heartbeat is one UPDATE; a final report is kept for the adder and answered at once.
 
-A report counts when it comes from whom the job was handed to: the fence and the secret of the hand-out, or for PanDA's
-own pilots, which carry neither, the pilot's site and the attempt number.
+A report counts when it comes from whom the job was handed to. A job that was handed out with a secret takes only reports
+that carry it and the fence of that hand-out; one that was handed out without, to PanDA's own pilots, those that name its
+attempt and come with a token for its site.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from jedisite.sql import hot_cursor
 NO_COMMAND = "NULL"
 KILL = "tobekilled"
 FINAL_REPORTS = ("finished", "failed")
-ALIVE_REPORTS = ("starting", "running")
+TOWARDS_END = ("holding", "transferring")
+"""What pilots and harvester say while outputs are on their way: for us the job runs until its final report."""
+ALIVE_REPORTS = ("starting", "running", *TOWARDS_END)
 
 MEASURES: dict[str, str] = {
     "cpu_time_s": "cpuconsumptiontime",
@@ -54,13 +57,18 @@ class NotYoursError(PermissionError):
     """The job is not the caller's: it was handed to somebody else, or to nobody."""
 
 
+class OtherAttemptError(NotYoursError):
+    """The job was handed out without a secret, at a site of the caller's, and the report is about another attempt."""
+
+
 class UnknownJobError(LookupError):
     """There is no such job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """How a pilot shows that a job is its own: its site, and the fence and secret, or without a fence the attempt."""
+    """How a pilot shows that a job is its own: its site, and the fence and secret; or the attempt, of a job that was
+    handed out without a secret."""
 
     fence: int | None = None
     secret: str = ""
@@ -83,9 +91,10 @@ class Report:
 
 
 # Whether the job is the caller's. NULL site: any queue may be served by this token.
-MINE = """pandaid = %(job)s AND (%(site)s::text IS NULL OR computingsite = %(site)s) AND (
+_HERE = "pandaid = %(job)s AND (%(site)s::text IS NULL OR computingsite = %(site)s)"
+MINE = f"""{_HERE} AND (
                 CASE WHEN %(fence)s::bigint IS NOT NULL THEN fence = %(fence)s AND secret_hash = %(digest)s
-                ELSE attemptnr = coalesce(%(attempt)s, attemptnr) END)"""
+                ELSE secret_hash IS NULL AND attemptnr = %(attempt)s END)"""
 
 # The measures and errors of a report stand where {given} is: only those that it has, since each parameter costs time.
 _HEARTBEAT = f"""
@@ -136,7 +145,10 @@ def _with(statement: str, measures: tuple[str, ...], errors: tuple[str, ...] | N
     return statement.replace("{given}", "".join(f", {assignment}" for assignment in given))
 
 
-_WHY = f"SELECT jobstatus, commandtopilot, {MINE} FROM jobs WHERE pandaid = %(job)s"  # noqa: S608
+# Whether it is the caller's, and whether it would be, were it about the attempt that is on.
+_WHY = f"""SELECT jobstatus, commandtopilot, coalesce({MINE}, false),
+                  {_HERE} AND %(fence)s::bigint IS NULL AND secret_hash IS NULL AND attemptnr <> %(attempt)s
+             FROM jobs WHERE pandaid = %(job)s"""  # noqa: S608
 
 
 def update_job(report: Report) -> str:
@@ -163,7 +175,7 @@ def values_of(report: Report) -> dict[str, Any]:
     proof = report.proof
     return {
         "job": Int8(report.job_id),
-        "status": report.status,
+        "status": "running" if report.status in TOWARDS_END else report.status,
         "fence": _whole(proof.fence),
         "digest": hashlib.sha256(proof.secret.encode()).digest(),
         "site": proof.site or None,
@@ -208,7 +220,9 @@ def _explain(values: dict[str, Any]) -> str:
         row = cursor.fetchone()
     if row is None:
         raise UnknownJobError(f"there is no job {values['job']}")
-    status, command, mine = row
+    status, command, mine, other_attempt = row
+    if other_attempt:
+        raise OtherAttemptError(f"job {values['job']} is at another attempt")
     if not mine:
         raise NotYoursError(f"job {values['job']} is not yours")
     return unmoved(values["status"], status, command)

@@ -52,7 +52,7 @@ BREAKS: dict[str, str] = {
     "pending_means_growing": f"UPDATE jedi_dataset_contents SET status = 'pending' WHERE fileid = {_A_RUNNING}",
     "ended_job_has_end": f"UPDATE jobs SET endtime = NULL WHERE pandaid = {_ENDED_JOB}",
     "report_of_holding_job": f"UPDATE jobs SET jobstatus = 'holding' WHERE pandaid = {_RUNNING_JOB}",
-    "job_at_pilot_is_proved": f"UPDATE jobs SET secret_hash = NULL WHERE pandaid = {_RUNNING_JOB}",
+    "job_at_pilot_is_proved": f"UPDATE jobs SET fence = 0 WHERE pandaid = {_RUNNING_JOB}",
     "ended_task_has_no_open_job": f"UPDATE jobs SET jeditaskid = {_DONE_TASK} WHERE pandaid = {_OPEN_JOB}",
     "done_task_is_complete": f"UPDATE jedi_datasets SET nfiles = nfiles + 1 WHERE {_INPUT} AND jeditaskid = {_DONE_TASK}",
     "job_has_task": f"UPDATE jobs SET jeditaskid = 1 WHERE pandaid = {_OPEN_JOB}",

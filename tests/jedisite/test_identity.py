@@ -24,6 +24,7 @@ from jedisite import identity
 from jedisite.identity import Caller, HasRight, Right, Role
 from jedisite.models import Agent, ApiToken, ForeignIdentity
 from jedisite.roles import Scope
+from tasks_app.api.panda.wire import StatusCode
 from tasks_app.models import Command, Dataset, Job, Task
 from tests.jedisite.little_issuer import LittleIssuer
 
@@ -74,8 +75,11 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v1/pilot/acquire_jobs": {"POST": PILOT},
     "api/v1/pilot/update_job": {"POST": PILOT},
     "api/v1/pilot/update_jobs_bulk": {"POST": PILOT},
-    "cache/schedconfig/<str:name>.all.json": {"GET": SITE_DATA},
-    "cache/ddmendpoints.json": {"GET": SITE_DATA},
+    "server/panda/getJob": {"POST": PILOT},
+    "server/panda/updateJob": {"POST": PILOT},
+    "cache/schedconfig/<str:name>.all.json": {"GET": NOTHING},
+    "cache/pandaqueues.json": {"GET": NOTHING},
+    "cache/ddmendpoints.json": {"GET": NOTHING},
     "cache/<str:name>": {"GET": NOTHING},
     "trf/user/<str:name>": {"GET": NOTHING},
     "api/v2/tasks/": {"GET": READ, "POST": SUBMIT},
@@ -281,7 +285,10 @@ def test_every_address_answers_those_who_may_and_nobody_else(
 
 
 def judge(answer: Any) -> str:
-    """answered, unknown (who are you?) or refused (you may not)."""
+    """answered, unknown (who are you?) or refused (you may not). Legacy calls always answer 200, with a code of PanDA's."""
+    if answer.wsgi_request.path.startswith("/server/panda/"):
+        assert answer.status_code == 200
+        return {StatusCode.PERMISSION: "unknown", StatusCode.ROLE: "refused"}.get(answer.json()["StatusCode"], "answered")
     if answer.status_code == 401 or (answer.status_code == 302 and answer["Location"].startswith("/login/?next=")):
         return "unknown"
     return "refused" if answer.status_code == 403 else "answered"

@@ -17,9 +17,9 @@ from tasks_app.accounting.outcomes import Outcome, book
 from tasks_app.agents import adder
 from tasks_app.benchmarks.scene import SECRET, add_jobs
 from tasks_app.models import CatalogueFile, Job, JobOutputReport, JobStatusLog
-from tasks_app.pilots.report import NotYoursError, Proof, Report, UnknownJobError, update_job
+from tasks_app.pilots.report import NotYoursError, OtherAttemptError, Proof, Report, UnknownJobError, update_job
 from tasks_app.states import JOB_FINAL
-from tests.flow.driving import SITE, add_dataset, dataset, parameters, reads, settle, status, submit, task
+from tests.flow.driving import SITE, add_dataset, age, dataset, parameters, reads, settle, status, submit, task
 from tests.flow.pilot import Pilot, drive, final_report, report, stored
 from tests.flow.threads import together
 
@@ -59,15 +59,59 @@ def drive_on(pilot: Pilot, job: dict[str, Any]) -> None:
     drive(pilot)
 
 
-def test_a_pilot_without_a_fence_is_known_by_its_site_and_the_attempt(books: None) -> None:
-    _, pilot, job = one_job()
-    number = job["PandaID"]
-    for proof in (Proof(site="SITE_B", attempt=1), Proof(site=SITE, attempt=2)):
+def bare_job() -> tuple[Pilot, dict[str, Any]]:
+    """A job that has been handed to a pilot which carries no secret."""
+    add_dataset("lab.in", 1)
+    submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
+    settle()
+    pilot = Pilot(with_secret=False)
+    (job,) = pilot.fetch()
+    return pilot, job
+
+
+def test_a_pilot_without_a_secret_is_known_by_its_site_and_the_attempt(books: None) -> None:
+    pilot, job = bare_job()
+    number, before = job["PandaID"], row(job)
+    assert "jobSecret" not in job
+    strangers = (
+        Proof(site="SITE_B", attempt=1),
+        Proof(site=SITE),
+        Proof(job["fence"], "", SITE, 1),
+        Proof(job["fence"], "guessed", SITE, 1),
+    )
+    for state, proof in itertools.product(("running", "finished", "failed", "holding"), strangers):
         with pytest.raises(NotYoursError):
-            update_job(Report(number, "running", proof))
-    assert row(job)["status"] == "sent"
+            update_job(Report(number, state, proof))
+    with pytest.raises(OtherAttemptError):
+        update_job(Report(number, "finished", Proof(site=SITE, attempt=2)))
+    assert row(job) == before
     assert update_job(Report(number, "running", Proof(site=SITE, attempt=1))) == "NULL"
     assert row(job)["status"] == "running"
+    drive_on(pilot, job)
+
+
+def test_a_job_that_was_handed_out_with_a_secret_is_not_taken_over_by_one_who_knows_its_attempt(books: None) -> None:
+    _, pilot, job = one_job()
+    before = row(job)
+    for state in (*STATES, "sent"):
+        for proof in (Proof(site=SITE, attempt=1), Proof(attempt=1), Proof(site=SITE, attempt=2)):
+            with pytest.raises(NotYoursError) as refused:
+                update_job(Report(job["PandaID"], state, proof, outputs=stored(job)))
+            assert type(refused.value) is NotYoursError, "nothing is told of its attempt"
+    assert row(job) == before
+    drive_on(pilot, job)
+
+
+def test_a_job_whose_outputs_are_on_their_way_is_kept_alive_by_its_reports(books: None) -> None:
+    _, pilot, job = one_job()
+    pilot.start(job)
+    for state in ("holding", "transferring"):
+        age(job["PandaID"], 3600)
+        before = row(job)
+        assert update_job(report(job, state)) == "NULL"
+        now = row(job)
+        assert now.pop("heartbeat_at") > before.pop("heartbeat_at")
+        assert now == before
     drive_on(pilot, job)
 
 

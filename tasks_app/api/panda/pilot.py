@@ -15,7 +15,7 @@ from jedisite.identity import Caller, Right
 from jedisite.problems import strict_json
 from tasks_app.accounting.killcodes import SubStatus
 from tasks_app.api.panda.calls import Ask, call
-from tasks_app.api.panda.params import Id, JsonObject, Number, Params, Text
+from tasks_app.api.panda.params import Flag, Id, JsonObject, Number, Params, Text
 from tasks_app.api.panda.wire import BadCallError, envelope, moment, number, object_of, refused, text
 from tasks_app.pilots.dispatch import Request, get_jobs
 from tasks_app.pilots.report import NotYoursError, Proof, Report, UnknownJobError, update_job
@@ -30,6 +30,7 @@ class AcquireParams(Params):
     n_jobs = Number(required=False, min_value=1, max_value=MAX_JOBS, help_text="one when it is absent")
     node = Text(required=False, help_text="host that asks")
     worker_id = Text(required=False, help_text="the batch job in which the pilot runs")
+    with_secret = Flag(required=False, help_text="jobs come with a secret, and take only reports that carry it")
 
 
 class UpdateParams(Params):
@@ -67,6 +68,7 @@ def acquire_jobs(ask: Ask) -> HttpResponse:
         text(body, "node", 128),
         text(body, "worker_id", 80),
         caller.name,
+        body.get("with_secret") is True,
     )
     jobs = get_jobs(request)
     pilotcalls.count(site, got=1)
@@ -75,7 +77,7 @@ def acquire_jobs(ask: Ask) -> HttpResponse:
     return envelope({"StatusCode": 0, "jobs": jobs})
 
 
-def _metadata(value: Any) -> Any:
+def metadata_of(value: Any) -> Any:
     """The payload's own report: JSON, or its text; what is not JSON stays a text, so that the job's end is not lost."""
     if isinstance(value, str) and value.startswith(("{", "[")):
         with suppress(ValueError):
@@ -126,7 +128,7 @@ def report_of(caller: Caller, body: Mapping[str, Any]) -> Report:
         start_time=moment(body, "start_time"),
         end_time=moment(body, "end_time"),
         outputs=object_of(body, "job_output_report"),
-        metadata=_metadata(body.get("meta_data")),
+        metadata=metadata_of(body.get("meta_data")),
         by=caller.name,
     )
 

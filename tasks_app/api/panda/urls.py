@@ -7,6 +7,7 @@ from django.urls import path
 from tasks_app.api import site_data
 from tasks_app.api.panda import (
     commands,
+    legacy,
     pilot,
     pilot_bulk,
     system,
@@ -16,6 +17,7 @@ from tasks_app.api.panda.calls import addresses
 
 MODULES = (
     commands,
+    legacy,
     pilot,
     pilot_bulk,
     system,
@@ -25,6 +27,7 @@ MODULES = (
 urlpatterns = [
     *addresses(MODULES),
     path("cache/schedconfig/<str:name>.all.json", site_data.schedconfig, name="schedconfig"),
+    path("cache/pandaqueues.json", site_data.queue_map, name="queue_map"),
     path("cache/ddmendpoints.json", site_data.storage_map, name="storage_map"),
     path("cache/<str:name>", site_data.sandbox, name="sandbox"),
     path("trf/user/<str:name>", site_data.transform, name="transform"),

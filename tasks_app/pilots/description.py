@@ -1,0 +1,127 @@
+"""A job as PanDA's pilots read it: lists of files as texts with commas, each in the same order. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+_ROLES = {"lib": "input", "trn_output": "output", "trn_log": "log"}
+"""What files of special types are to a pilot."""
+_TYPE, _LFN, _SCOPE, _GUID, _SIZE, _CHECKSUM, _DATASET, _ENDPOINT, _SURL = range(9)
+NOTHING = "NULL"
+DEBUG = "debug"
+"""The tag among a job's special handling that asks for reports each minute, with the end of what the payload printed."""
+
+
+def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
+    """The job object. `row` is what the claim returns; without a secret the pilot's reports need none.
+
+    `outFiles`, `realDatasets` and `ddmEndPointOut` have the log at their end, `scopeOut` and the rest have not.
+    """
+    (
+        job_id,
+        task_id,
+        attempt,
+        fence,
+        transformation,
+        processing_type,
+        label,
+        cores,
+        memory_mb,
+        walltime_s,
+        disk_mb,
+        name,
+        priority,
+        user,
+        jobset_id,
+        req_id,
+        release,
+        home_package,
+        cmt_config,
+        container,
+        resource_type,
+        _,
+        special_handling,
+        cpu_limit_s,
+        transfer_type,
+        nucleus,
+        cloud,
+        definition_id,
+        storage,
+        params,
+        files_text,
+    ) = row
+    by_type: dict[str, list[list[Any]]] = {"input": [], "output": [], "log": []}
+    for file in json.loads(files_text):
+        by_type.setdefault(_ROLES.get(file[_TYPE], file[_TYPE]), []).append(file)
+    # Several ranges of events of one file are one file to copy.
+    inputs = list({(file[_DATASET], file[_LFN]): file for file in by_type["input"]}.values())
+    outputs, logs = by_type["output"], by_type["log"]
+    made = outputs + logs
+    datasets_in, datasets_out = _joined(inputs, _DATASET), _joined(made, _DATASET)
+    job = {
+        "StatusCode": 0,
+        "PandaID": job_id,
+        "taskID": task_id,
+        "attemptNr": attempt,
+        "fence": fence,
+        "jobName": name,
+        "jobDefinitionID": definition_id or 0,
+        "transformation": transformation,
+        "jobPars": params or "",
+        "processingType": processing_type,
+        "prodSourceLabel": label,
+        "prodUserID": user,
+        "coreCount": cores or 1,
+        "minRamCount": memory_mb or 0,
+        "maxWalltime": walltime_s or 0,
+        "maxCpuCount": cpu_limit_s or 0,
+        "maxDiskCount": disk_mb or 0,
+        "currentPriority": priority,
+        "jobsetID": jobset_id,
+        "reqID": req_id,
+        "swRelease": release or NOTHING,
+        "homepackage": home_package or NOTHING,
+        "cmtConfig": cmt_config or NOTHING,
+        "transferType": transfer_type or NOTHING,
+        "nucleus": nucleus or NOTHING,
+        "cloud": cloud or "",
+        "container_name": container or "",
+        "resource_type": resource_type or "",
+        "inFiles": _joined(inputs, _LFN),
+        "scopeIn": _joined(inputs, _SCOPE),
+        "GUID": _joined(inputs, _GUID),
+        "fsize": _joined(inputs, _SIZE),
+        "checksum": _joined(inputs, _CHECKSUM),
+        "realDatasetsIn": datasets_in,
+        "prodDBlocks": datasets_in,
+        "prodDBlockToken": _nothings(inputs),
+        "dispatchDblock": _nothings(inputs),
+        "dispatchDBlockToken": _nothings(inputs),
+        "ddmEndPointIn": _joined(inputs, _ENDPOINT, storage),
+        "surlsIn": [f[_SURL] for f in inputs],
+        "outFiles": _joined(made, _LFN),
+        "realDatasets": datasets_out,
+        "destinationDblock": datasets_out,
+        "destinationDBlockToken": _nothings(made),
+        "dispatchDBlockTokenForOut": _nothings(made),
+        "ddmEndPointOut": _joined(made, _ENDPOINT, storage),
+        "fileDestinationSE": _joined(made, _ENDPOINT, storage),
+        "scopeOut": _joined(outputs, _SCOPE),
+        "logFile": _joined(logs, _LFN),
+        "scopeLog": _joined(logs, _SCOPE),
+        "logGUID": _joined(logs, _GUID),
+    }
+    if secret:
+        job["jobSecret"] = secret
+    if special_handling and DEBUG in special_handling.split(","):
+        job["debug"] = "True"
+    return job
+
+
+def _joined(files: list[list[Any]], index: int, absent: str | None = None) -> str:
+    return ",".join([absent or NOTHING if (value := f[index]) is None else str(value) for f in files])
+
+
+def _nothings(files: list[list[Any]]) -> str:
+    return ",".join([NOTHING] * len(files))
