@@ -1,50 +1,222 @@
-"""Keyset paging: a page starts after the last row of the one before, whatever its number. Nothing is counted."""
+"""Keyset paging: a page starts after the last row of the one before, whatever its number. Nothing is counted.
+
+A list is ordered by one column and, among rows that are equal in it, by the key. Rows without a value stand where
+PostgreSQL's indexes have them: above all values.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from rest_framework.exceptions import NotFound
-from rest_framework.pagination import CursorPagination
+from django.db import models
+from django.db.models import F, QuerySet
+from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThan
+from rest_framework.pagination import BasePagination
+from rest_framework.response import Response
+from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from jedisite.problems import InvalidFields
 
 LARGEST_ID = 2**63 - 1
+CURSOR, PAGE_SIZE, ORDERING = "cursor", "page_size", "ordering"
+Rows = QuerySet[Any]
 
 
-class KeysetPagination(CursorPagination):
-    """Newest first; `page_size` up to 1 000 (more gives 1 000)."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a row stands in a list: what it has in the column of the order, and its key."""
+
+    value: Any
+    key: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The order of a list: by one field, then by the key, both upwards or both downwards."""
+
+    field: models.Field[Any, Any]
+    key: models.Field[Any, Any]
+    descending: bool = False
+
+    @classmethod
+    def of(cls, model: type[models.Model], text: str) -> Order:
+        """The order that `name` or `-name` stands for."""
+        field = model._meta.get_field(text.removeprefix("-"))
+        assert isinstance(field, models.Field)
+        return cls(field, model._meta.pk, text.startswith("-"))
+
+    def reversed(self) -> Order:
+        return Order(self.field, self.key, not self.descending)
+
+    def place_of(self, row: models.Model) -> Place:
+        return Place(getattr(row, self.field.name), row.pk)
+
+    def rows(self, queryset: Rows, after: Place | None, count: int) -> list[Any]:
+        """Up to `count` rows, the first ones or those behind a place."""
+        found: list[Any] = []
+        for part in self._parts(queryset, after):
+            found += part[: count - len(found)]
+            if len(found) >= count:
+                break
+        return found
+
+    def chunks(self, queryset: Rows, size: int) -> Iterator[list[Any]]:
+        """All rows, `size` at a time, each chunk with a statement of its own."""
+        place: Place | None = None
+        while rows := self.rows(queryset, place, size):
+            yield rows
+            if len(rows) < size:
+                return
+            place = self.place_of(rows[-1])
+
+    def _parts(self, queryset: Rows, after: Place | None) -> Iterator[Rows]:
+        """The rows behind a place, in pieces that an index serves each: NULL is not compared with values."""
+        name, key, sign = self.field.name, self.key.name, "-" if self.descending else ""
+        if self.field == self.key:
+            yield self._behind_key(queryset, after).order_by(f"{sign}{key}")
+            return
+        valued = queryset.order_by(f"{sign}{name}", f"{sign}{key}")
+        if not self.field.null:
+            yield self._behind(valued, after)
+            return
+        valued = valued.filter(**{f"{name}__isnull": False})
+        empty = queryset.filter(**{f"{name}__isnull": True}).order_by(f"{sign}{key}")
+        empty_first = self.descending
+        if after is None:
+            yield from (empty, valued) if empty_first else (valued, empty)
+        elif after.value is None:
+            yield self._behind_key(empty, after)
+            if empty_first:
+                yield valued
+        else:
+            yield self._behind(valued, after)
+            if not empty_first:
+                yield empty
+
+    def _behind_key(self, queryset: Rows, place: Place | None) -> Rows:
+        side = "lt" if self.descending else "gt"
+        return queryset.filter(**{f"{self.key.name}__{side}": place.key}) if place else queryset
+
+    def _behind(self, queryset: Rows, place: Place | None) -> Rows:
+        if place is None:
+            return queryset
+        lookup = TupleLessThan if self.descending else TupleGreaterThan
+        return queryset.filter(lookup((F(self.field.name), F(self.key.name)), (place.value, place.key)))  # type: ignore[arg-type]
+
+
+class KeysetPagination(BasePagination):
+    """Newest first; `page_size` up to 1 000 (more gives 1 000).
+
+    A view may name fields in `orderings`, besides the one of the usual order, by which its list can be ordered; each
+    needs an index with the key behind it.
+    """
 
     ordering = "-id"
     page_size = 50
-    page_size_query_param = "page_size"
     max_page_size = 1000
-    template = None
+
+    def order_of(self, queryset: Rows, request: Any, view: Any) -> tuple[str, Order]:
+        """What the request says, or the usual order: as text and as an order. Raises InvalidFields."""
+        text = request.query_params.get(ORDERING, self.ordering)
+        if text not in self.choices(view):
+            message = f"A list is ordered by one of: {', '.join(self.choices(view))}."
+            raise InvalidFields([{"field": ORDERING, "rule": "known ordering", "message": message}])
+        return text, Order.of(queryset.model, text)
+
+    def choices(self, view: Any) -> list[str]:
+        usual = self.ordering.removeprefix("-")
+        names = dict.fromkeys((usual, *getattr(view, "orderings", ())))
+        return [f"{sign}{name}" for name in names for sign in ("", "-")]
 
     def get_page_size(self, request: Any) -> int:
-        given = request.query_params.get(self.page_size_query_param)
+        given = request.query_params.get(PAGE_SIZE)
         if given is None:
-            return int(self.page_size)
+            return self.page_size
         if not is_id(given) or int(given) < 1:
             message = f"A page has 1 to {self.max_page_size} rows."
-            raise InvalidFields([{"field": "page_size", "rule": "range", "message": message}])
+            raise InvalidFields([{"field": PAGE_SIZE, "rule": "range", "message": message}])
         return min(int(given), self.max_page_size)
 
-    def decode_cursor(self, request: Any) -> Any:
-        try:
-            cursor = super().decode_cursor(request)
-        except NotFound:
-            cursor = None
-            valid = False
-        else:
-            valid = cursor is None or cursor.position is None or self.is_position(str(cursor.position))
-        if not valid:
-            message = "This is no cursor of this list; take it from the link `next` or `previous` of a page."
-            raise InvalidFields([{"field": "cursor", "rule": "known cursor", "message": message}])
-        return cursor
+    def paginate_queryset(self, queryset: Rows, request: Any, view: Any = None) -> list[Any]:
+        self.url = request.build_absolute_uri()
+        self.text, self.order = self.order_of(queryset, request, view)
+        size = self.get_page_size(request)
+        backwards, place = self._position(request.query_params.get(CURSOR))
+        order = self.order.reversed() if backwards else self.order
+        rows = order.rows(queryset, place, size + 1)
+        more = len(rows) > size
+        rows = rows[:size][::-1] if backwards else rows[:size]
+        self.has_next = bool(rows) and (more or backwards)
+        self.has_previous = bool(rows) and (more if backwards else place is not None)
+        self.page = rows
+        return rows
 
-    def is_position(self, text: str) -> bool:
-        return is_id(text)
+    def get_paginated_response(self, data: Any) -> Response:
+        links = {"next": self.get_next_link(), "previous": self.get_previous_link()}
+        return Response({**links, "results": data})
+
+    def get_next_link(self) -> str | None:
+        return self._link(False, self.page[-1]) if self.has_next else None
+
+    def get_previous_link(self) -> str | None:
+        return self._link(True, self.page[0]) if self.has_previous else None
+
+    def _link(self, backwards: bool, row: Any) -> str:
+        place = self.order.place_of(row)
+        said = [self.text, backwards, _plain(place.value), place.key]
+        packed = json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode()
+        cursor = base64.urlsafe_b64encode(packed).decode().rstrip("=")
+        return str(replace_query_param(remove_query_param(self.url, CURSOR), CURSOR, cursor))
+
+    def _position(self, cursor: str | None) -> tuple[bool, Place | None]:
+        """What a cursor says: whether to go back, and from where. Raises InvalidFields."""
+        if cursor is None:
+            return False, None
+        try:
+            packed = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), b"-_", validate=True)
+            text, backwards, value, key = json.loads(packed)
+            if text != self.text or type(backwards) is not bool:
+                raise ValueError("a cursor of another list or order")
+            key = _checked(self.order.key, key)
+            if value is not None or not self.order.field.null:
+                value = _checked(self.order.field, value)
+        except (ValueError, TypeError, RecursionError, OverflowError, binascii.Error) as exc:
+            message = "This is no cursor of this list; take it from the link `next` or `previous` of a page."
+            raise InvalidFields([{"field": CURSOR, "rule": "known cursor", "message": message}]) from exc
+        return backwards, Place(value, key)
+
+    def get_paginated_response_schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        link = {"type": "string", "format": "uri", "nullable": True}
+        return {
+            "type": "object",
+            "required": ["next", "previous", "results"],
+            "properties": {
+                "next": {**link, "description": "address of the next page; null on the last one"},
+                "previous": {**link, "description": "address of the page before; null on the first one"},
+                "results": schema,
+            },
+        }
+
+    def get_schema_operation_parameters(self, view: Any) -> Sequence[Mapping[str, Any]]:
+        def parameter(name: str, meaning: str, schema: dict[str, Any]) -> dict[str, Any]:
+            return {"name": name, "in": "query", "required": False, "description": meaning, "schema": schema}
+
+        return [
+            parameter(CURSOR, "from the link `next` or `previous` of a page", {"type": "string"}),
+            parameter(PAGE_SIZE, "rows of a page", {"type": "integer", "minimum": 1, "default": self.page_size}),
+            parameter(
+                ORDERING,
+                "by which field the list is ordered, downwards with a minus; rows without a value count as the highest",
+                {"type": "string", "enum": self.choices(view), "default": self.ordering},
+            ),
+        ]
 
 
 class OldestFirst(KeysetPagination):
@@ -56,8 +228,30 @@ class ByName(KeysetPagination):
 
     ordering = "name"
 
-    def is_position(self, text: str) -> bool:
-        return "\x00" not in text
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _checked(field: models.Field[Any, Any], value: Any) -> Any:
+    """A value of a cursor as the field has it. Raises ValueError, TypeError or OverflowError."""
+    if isinstance(field, models.IntegerField):
+        if type(value) is not int or abs(value) > LARGEST_ID:
+            raise ValueError(value)
+        return value
+    if isinstance(field, models.DateTimeField):
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            raise ValueError(value)
+        return moment.astimezone(UTC)
+    if isinstance(field, models.FloatField):
+        if type(value) not in (int, float) or not math.isfinite(value):
+            raise ValueError(value)
+        return value
+    if type(value) is not str or "\x00" in value:
+        raise ValueError(value)
+    value.encode()  # half a surrogate pair is a ValueError
+    return value
 
 
 def is_id(text: str) -> bool:

@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django_filters.fields import IsoDateTimeField
 
-from tasks_app.models import File, Job, Task
-from tasks_app.states import FileStatus, JobStatus, TaskStatus
+from tasks_app.models import Dataset, File, Job, Task
+from tasks_app.states import DatasetStatus, FileStatus, JobStatus, TaskStatus
 
 
 class StatusFilter(django_filters.BaseInFilter, django_filters.ChoiceFilter):
@@ -89,6 +89,26 @@ class FileFilter(django_filters.FilterSet):
 
     class Meta:
         model = File
+        fields: list[str] = []
+
+
+class NamedFileFilter(FileFilter):
+    """Files of all datasets, by name: there are too many to look at all."""
+
+    lfn = django_filters.CharFilter(field_name="lfn", max_length=1024, required=True)
+    task = IdFilter("task_id")
+    dataset = IdFilter("dataset_id")
+
+
+class DatasetFilter(django_filters.FilterSet):
+    task = IdFilter("task_id")
+    name = django_filters.CharFilter(field_name="name", max_length=255)
+    container = django_filters.CharFilter(field_name="container_name", max_length=255)
+    type = django_filters.CharFilter(field_name="type", max_length=20)
+    status = StatusFilter(choices=[(s.value, s.value) for s in DatasetStatus])
+
+    class Meta:
+        model = Dataset
         fields: list[str] = []
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from django.db.models import QuerySet
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
 
 from rest_framework import exceptions, serializers
 from rest_framework.viewsets import GenericViewSet
 
+from jedisite import exports
 from jedisite.identity import Caller, Right, api_caller
+from jedisite.paging import CURSOR, ORDERING, PAGE_SIZE, KeysetPagination
 from jedisite.problems import InvalidFields
 from tasks_app.models import Task
 
 LONGEST_ACTOR = 128
+FORMAT = "format"
 JSON_TYPES: tuple[tuple[type[serializers.Field], type, str], ...] = (
     (serializers.BooleanField, bool, "true or false"),
     (serializers.IntegerField, int, "a whole number"),
@@ -65,7 +72,7 @@ class Resource(GenericViewSet[Any]):
             return set()
         filterset = getattr(self, "filterset_class", None)
         names = set(filterset.base_filters) if filterset else set()
-        return names | set(self.switches) | {"cursor", "page_size"}
+        return names | set(self.switches) | {CURSOR, PAGE_SIZE, ORDERING}
 
     def switch(self, name: str) -> bool:
         """A query parameter that is true or false (the default). Raises InvalidFields."""
@@ -85,7 +92,72 @@ class Resource(GenericViewSet[Any]):
         return self.caller.name
 
 
+class Lists:
+    """A list in pages, or as a whole when a form for that is asked for: `format=csv`, `format=ndjson`, or by Accept."""
+
+    def known_parameters(self: Any) -> set[str]:
+        names: set[str] = super().known_parameters()  # type: ignore[misc]
+        return names | {FORMAT} if self.action == "list" else names
+
+    def get_renderers(self) -> list[Any]:
+        found: list[Any] = super().get_renderers()  # type: ignore[misc]
+        return [*found, exports.CSVExport(), exports.NDJSONExport()] if self.action == "list" else found  # type: ignore[attr-defined]
+
+    def perform_content_negotiation(self: Any, request: Any, force: bool = False) -> Any:
+        wanted = request.query_params.get(FORMAT) if self.action == "list" else None
+        if wanted is None or force:
+            return super().perform_content_negotiation(request, force)  # type: ignore[misc]
+        forms = {renderer.format: renderer for renderer in self.get_renderers()}
+        if wanted not in forms:
+            message = f"A list is sent as one of: {', '.join(forms)}."
+            raise InvalidFields([{"field": FORMAT, "rule": "known format", "message": message}])
+        return forms[wanted], forms[wanted].media_type
+
+    def list(self: Any, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        rows = self.filter_queryset(self.get_queryset())
+        if isinstance(request.accepted_renderer, exports.Export):
+            return self._whole(rows, request)
+        return self.get_paginated_response(self.get_serializer(self.paginate_queryset(rows), many=True).data)
+
+    def _whole(self: Any, rows: QuerySet[Any], request: Any) -> HttpResponseBase:
+        assert isinstance(self.paginator, KeysetPagination)
+        faults = [name for name in (CURSOR, PAGE_SIZE) if name in request.query_params]
+        if faults:
+            message = "A list that is sent as a whole has no pages."
+            raise InvalidFields([{"field": name, "rule": "pages", "message": message} for name in faults])
+        _, order = self.paginator.order_of(rows, request, self)
+        serializer = self.get_serializer()
+
+        def pieces() -> Iterator[list[Any]]:
+            for chunk in order.chunks(rows, exports.CHUNK):
+                yield [serializer.to_representation(row) for row in chunk]
+
+        return exports.stream(request.accepted_renderer, list(serializer.fields), pieces(), path=request.path)
+
+
+class OfTask(Resource):
+    """What belongs to one task. Answers 404 when there is no such task."""
+
+    def task(self) -> Task:
+        return get_object_or_404(Task, pk=self.kwargs["task_id"])
+
+    def get_queryset(self) -> Any:
+        if getattr(self, "swagger_fake_view", False):
+            return super().get_queryset()
+        return self.of_task(self.task())
+
+    def of_task(self, task: Task) -> QuerySet[Any]:
+        found: QuerySet[Any] = super().get_queryset()
+        return found.filter(task_id=task.id)
+
+
 def check_command_right(caller: Caller, task: Task) -> None:
     """Raise PermissionDenied unless the caller may command this task."""
     if not caller.may_command(task.user, task.working_group):
         raise exceptions.PermissionDenied(f"Task {task.id} belongs to {task.user}; you may not command it.")
+
+
+def sentence(exc: Exception) -> str:
+    """What an exception says, as a sentence."""
+    text = str(exc)
+    return f"{text[:1].upper()}{text[1:]}."

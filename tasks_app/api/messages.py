@@ -6,14 +6,14 @@ from typing import Any
 
 import django_filters
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_field
-from rest_framework import exceptions, mixins, serializers, status
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import exceptions, serializers, status
 from rest_framework.response import Response
 
 from jedisite.identity import Caller, Right
 from jedisite.paging import LARGEST_ID, KeysetPagination
 from jedisite.problems import Conflict, InvalidFields
-from tasks_app.api.base import Resource, StrictSerializer
+from tasks_app.api.base import Lists, Resource, StrictSerializer
 from tasks_app.messaging import inbox, outbox
 from tasks_app.messaging.kinds import KINDS, BadMessageError
 from tasks_app.models import InMessage, OutMessage
@@ -73,9 +73,14 @@ def sees_all(caller: Caller) -> bool:
     return caller.may(Right.COMMAND_ANY) or caller.may(Right.OPERATE)
 
 
-class MessageViewSet(mixins.ListModelMixin, Resource):
-    """Changes of tasks and jobs, oldest first: of one's own tasks, for operators of all."""
-
+@extend_schema_view(
+    list=extend_schema(
+        summary="Feed of changes",
+        description="Changes of tasks and jobs, newest first: of one's own tasks, for operators of all. To read on from "
+        "where one was: `after=` the last position, with `ordering=position`.",
+    )
+)
+class MessageViewSet(Lists, Resource):
     rights = {"list": Right.READ, "create": Right.TELL}
     queryset = OutMessage.objects.all()
     serializer_class = MessageSerializer

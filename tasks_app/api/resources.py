@@ -1,4 +1,4 @@
-"""API v2: tasks, datasets, jobs, queues and agents as resources. Views translate, nothing more."""
+"""API v2: tasks, and what is done to them. Views translate, nothing more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
@@ -14,19 +13,15 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema
 from rest_framework import exceptions, mixins, status
 from rest_framework.response import Response
 
-from brokerage_app.models import Queue
 from jedisite.identity import Right
-from jedisite.models import Agent
-from jedisite.paging import ByName, OldestFirst
 from jedisite.problems import Conflict, InvalidFields
 from tasks_app import amending, moves, placing, submitting
 from tasks_app.api import idempotency
 from tasks_app.api import serializers as s
-from tasks_app.api.base import Resource, check_command_right
+from tasks_app.api.base import Lists, OfTask, Resource, check_command_right, sentence
 from tasks_app.commands import rights
-from tasks_app.filtersets import FileFilter, JobFilter, TaskFilter
-from tasks_app.models import Command, Dataset, File, Job, JobArchive, Task, TaskParams, TaskStatusLog
-from tasks_app.models.dataset import UNMERGED_TYPES
+from tasks_app.filtersets import TaskFilter
+from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
 from tasks_app.params.resubmission import Code
 from tasks_app.params.schema import ParamErrors, describe
 from tasks_app.submitting import SubmissionRefusedError
@@ -49,12 +44,22 @@ _SUBMITTED: dict[int, int] = {
 }  # fmt: skip
 
 
-class TaskViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource):
-    """Tasks, newest first."""
-
+@extend_schema_view(
+    list=extend_schema(
+        summary="Tasks",
+        description="Newest first. Priorities: a higher one comes first. `progress` in percent.",
+    ),
+    retrieve=extend_schema(
+        summary="A task",
+        description="All its columns, with its datasets, the numbers of its jobs, and what the broker last said. Memory and "
+        "times in the units that stand beside them.",
+    ),
+)
+class TaskViewSet(Lists, mixins.RetrieveModelMixin, Resource):
     rights = {"list": Right.READ, "retrieve": Right.READ, "create": Right.SUBMIT}
     queryset = Task.objects.all()
     filterset_class = TaskFilter
+    orderings = ("creation_date", "current_priority", "name")
 
     def known_parameters(self) -> set[str]:
         return {ALLOW_ACTIVE} if self.action == "create" else super().known_parameters()
@@ -108,20 +113,19 @@ class TaskViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource):
         return reply
 
 
-class OfTask(Resource):
-    """What belongs to one task. Answers 404 when there is no such task."""
+class TaskProgressViewSet(OfTask):
+    rights = {"retrieve": Right.READ}
+    queryset = Task.objects.all()
+    serializer_class = s.TaskProgressSerializer
 
-    def task(self) -> Task:
-        return get_object_or_404(Task, pk=self.kwargs["task_id"])
-
-    def get_queryset(self) -> Any:
-        if getattr(self, "swagger_fake_view", False):
-            return super().get_queryset()
-        return self.of_task(self.task())
-
-    def of_task(self, task: Task) -> QuerySet[Any]:
-        found: QuerySet[Any] = super().get_queryset()
-        return found.filter(task_id=task.id)
+    @extend_schema(
+        summary="How far a task is",
+        description="For scripts that wait for it: its state, whether that is a final one, the input files that are done, and "
+        "the numbers of its jobs by state.",
+        responses=s.TaskProgressSerializer,
+    )
+    def retrieve(self, request: Any, task_id: int) -> Response:
+        return Response(s.TaskProgressSerializer(self.task()).data)
 
 
 class TaskParamsViewSet(OfTask):
@@ -129,83 +133,28 @@ class TaskParamsViewSet(OfTask):
     queryset = TaskParams.objects.all()
     serializer_class = s.TaskSerializer
 
-    @extend_schema(summary="The submitted dictionary of a task", responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        summary="The submitted dictionary of a task",
+        description="With what the refiner completed and what was changed since.",
+        responses={200: parameters_schema()},
+    )
     def retrieve(self, request: Any, task_id: int) -> Response:
         return Response(get_object_or_404(TaskParams, pk=task_id).params)
 
 
-UNMERGED = OpenApiParameter("unmerged", OpenApiTypes.BOOL, description="list datasets of unmerged files, too")
-
-
-@extend_schema_view(list=extend_schema(parameters=[UNMERGED]))
-class TaskDatasetViewSet(mixins.ListModelMixin, OfTask):
-    """Datasets of a task with their counters; those of unmerged files only if asked for."""
-
-    rights = {"list": Right.READ}
-    queryset = Dataset.objects.all()
-    serializer_class = s.DatasetSerializer
-    pagination_class = OldestFirst
-    switches = ("unmerged",)
-
-    def of_task(self, task: Task) -> QuerySet[Any]:
-        found = super().of_task(task)
-        return found if self.switch("unmerged") else found.exclude(type__in=UNMERGED_TYPES)
-
-
-ARCHIVED = OpenApiParameter("archived", OpenApiTypes.BOOL, description="list the archive instead of the living jobs")
-
-
-class JobLists(mixins.ListModelMixin, Resource):
-    """Jobs, newest first: the living ones, or with `archived=true` those that ended long ago."""
-
-    queryset = Job.objects.all()
-    serializer_class = s.JobRowSerializer
-    filterset_class = JobFilter
-    switches = ("archived",)
-
-    def jobs(self) -> QuerySet[Any]:
-        archived = self.action == "list" and self.switch("archived")
-        return JobArchive.objects.all() if archived else Job.objects.all()
-
-
-class TaskJobViewSet(JobLists, OfTask):
-    rights = {"list": Right.READ}
-
-    def of_task(self, task: Task) -> QuerySet[Any]:
-        return self.jobs().filter(task_id=task.id)
-
-    @extend_schema(parameters=[ARCHIVED])
-    def list(self, request: Any, *args: Any, **kwargs: Any) -> Response:
-        return super().list(request, *args, **kwargs)
-
-
-class JobViewSet(JobLists):
-    rights = {"list": Right.READ, "retrieve": Right.READ}
-
-    def get_queryset(self) -> Any:
-        return super().get_queryset() if getattr(self, "swagger_fake_view", False) else self.jobs()
-
-    @extend_schema(parameters=[ARCHIVED])
-    def list(self, request: Any, *args: Any, **kwargs: Any) -> Response:
-        return super().list(request, *args, **kwargs)
-
-    @extend_schema(responses=s.JobSerializer)
-    def retrieve(self, request: Any, pk: int) -> Response:
-        job: Any = Job.objects.filter(pk=pk).first() or get_object_or_404(JobArchive, pk=pk)
-        return Response(s.JobSerializer(job).data)
-
-
-class TaskLogViewSet(mixins.ListModelMixin, OfTask):
-    """States of a task with who and why, newest first."""
-
+@extend_schema_view(
+    list=extend_schema(summary="History of a task", description="Its states with who and why, newest first.")
+)
+class TaskLogViewSet(Lists, OfTask):
     rights = {"list": Right.READ}
     queryset = TaskStatusLog.objects.all()
     serializer_class = s.TaskLogSerializer
 
 
-class TaskCommandViewSet(mixins.ListModelMixin, OfTask):
-    """Commands given to a task, newest first."""
-
+@extend_schema_view(
+    list=extend_schema(summary="Commands given to a task", description="Newest first, with what became of each.")
+)
+class TaskCommandViewSet(Lists, OfTask):
     rights = {"list": Right.READ, "create": Right.SUBMIT}
     queryset = Command.objects.all()
     serializer_class = s.CommandSerializer
@@ -299,53 +248,16 @@ class TaskQueueViewSet(OfTask):
         return Response(s.TaskQueueSerializer({"task": task, "now": placing.explained(task)}).data)
 
 
-class DatasetFileViewSet(mixins.ListModelMixin, Resource):
-    """Files of a dataset, in the order in which they came."""
-
-    rights = {"list": Right.READ}
-    queryset = File.objects.all()
-    serializer_class = s.FileSerializer
-    filterset_class = FileFilter
-    pagination_class = OldestFirst
-
-    def get_queryset(self) -> Any:
-        if getattr(self, "swagger_fake_view", False):
-            return super().get_queryset()
-        dataset = get_object_or_404(Dataset, pk=self.kwargs["dataset_id"])
-        return File.objects.all_of_dataset(dataset.id, dataset.task_id)
-
-
-class QueueViewSet(mixins.ListModelMixin, Resource):
-    """Computing queues. Memory and disk in MB, times in seconds."""
-
-    rights = {"list": Right.SITE_DATA}
-    queryset = Queue.objects.all()
-    serializer_class = s.QueueSerializer
-    pagination_class = ByName
-
-
-class AgentViewSet(mixins.ListModelMixin, Resource):
-    """Agents: when each is due, what its last pass did."""
-
-    rights = {"list": Right.READ}
-    queryset = Agent.objects.all()
-    serializer_class = s.AgentSerializer
-    pagination_class = ByName
-
-
 class TaskParameterViewSet(Resource):
-    """Every key of the dictionary that describes a task."""
-
     rights = {"list": Right.NOTHING}
     serializer_class = s.TaskParameterSerializer
     pagination_class = None
     filter_backends = []
 
-    @extend_schema(responses=s.TaskParameterSerializer(many=True))
+    @extend_schema(
+        summary="Task parameters",
+        description="Every key of the dictionary that describes a task, with its meaning and limits.",
+        responses=s.TaskParameterSerializer(many=True),
+    )
     def list(self, request: Any) -> Response:
         return Response(s.TaskParameterSerializer(describe(), many=True).data)
-
-
-def sentence(exc: Exception) -> str:
-    text = str(exc)
-    return f"{text[:1].upper()}{text[1:]}."

@@ -29,7 +29,7 @@ from tasks_app.models import (
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.models.job import JobColumns
 from tasks_app.params.faults import ParamErrors
-from tasks_app.states import TaskCommand
+from tasks_app.states import TASK_FINAL, TaskCommand
 
 MOST_DATASETS = 200
 MOST_JOB_FILES = 1000
@@ -119,6 +119,19 @@ class TaskSerializer(serializers.ModelSerializer[Task]):
     def get_verdict(self, task: Task) -> Any:
         latest = VerdictRecord.objects.filter(task_id=task.id).order_by("-id").first()
         return VerdictSerializer(latest).data if latest else None
+
+
+class TaskProgressSerializer(TaskSerializer):
+    """How far a task is."""
+
+    is_final = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Task
+        fields = ["id", "status", "is_final", "state_change_time", "error_dialog", "progress", "jobs"]
+
+    def get_is_final(self, task: Task) -> bool:
+        return task.status in TASK_FINAL
 
 
 class TaskLogSerializer(serializers.ModelSerializer[TaskStatusLog]):

@@ -9,24 +9,28 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
-from rest_framework import exceptions, mixins, status
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import exceptions, status
 from rest_framework.response import Response
 
 from jedisite import audit
 from jedisite.identity import Right, bearer, issue_token, revoke_token, row_of_token
 from jedisite.models import ApiToken
 from jedisite.problems import Conflict
-from tasks_app.api.base import Resource
+from tasks_app.api.base import Lists, Resource
 from tasks_app.api.serializers import MadeTokenSerializer, NewTokenSerializer, TokenSerializer
 
 MOST_TOKENS = 100
 """Valid tokens of one user."""
 
 
-class TokenViewSet(mixins.ListModelMixin, Resource):
-    """The caller's own tokens, newest first."""
-
+@extend_schema_view(
+    list=extend_schema(
+        summary="One's own tokens",
+        description="Newest first. The tokens themselves are shown when they are made, and never again.",
+    )
+)
+class TokenViewSet(Lists, Resource):
     rights = {"list": Right.READ, "create": Right.TOKENS, "destroy": Right.TOKENS}
     queryset = ApiToken.objects.all()
     serializer_class = TokenSerializer
@@ -66,7 +70,7 @@ class TokenViewSet(mixins.ListModelMixin, Resource):
         row = row_of_token(used) if used else None
         return min(wanted, row.expires - timezone.now()) if row else wanted
 
-    @extend_schema(summary="Revoke a token", request=None, responses={204: None})
+    @extend_schema(summary="Revoke a token", description="It works no more.", request=None, responses={204: None})
     def destroy(self, request: Any, pk: int) -> Response:
         actor = self.actor()
         row = self.get_queryset().filter(pk=pk).first()

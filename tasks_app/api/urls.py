@@ -10,12 +10,14 @@ from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerView
 from jedisite import openapi  # noqa: F401 - its extensions register themselves
 from jedisite.identity import HasRight, Right
 from jedisite.paging import IdConverter
+from tasks_app.api import data, grid, jobs
 from tasks_app.api import resources as r
 from tasks_app.api.lost_files import LostFilesViewSet
+from tasks_app.api.me import MeViewSet
 from tasks_app.api.messages import MessageViewSet
 from tasks_app.api.shares import ShareViewSet
 from tasks_app.api.tokens import TokenViewSet
-from tasks_app.api.why import ShareWhyViewSet, SiteWhyViewSet, TaskWhatIfViewSet, TaskWhyViewSet
+from tasks_app.api.why import ShareWhyViewSet, SiteWhyViewSet, TaskWhatIfViewSet, TaskWhyViewSet, VerdictViewSet
 
 register_converter(IdConverter, "bigint")
 
@@ -38,12 +40,15 @@ ONE: dict[str, Any] = {"get": "retrieve"}
 
 app_name = "api-v2"
 urlpatterns = [
+    path("api/v2/me/", MeViewSet.as_view(ONE), name="me"),
     path("api/v2/tasks/", r.TaskViewSet.as_view(LIST_AND_CREATE), name="tasks"),
     path("api/v2/tasks/<bigint:pk>/", r.TaskViewSet.as_view(ONE), name="task"),
+    path("api/v2/tasks/<bigint:task_id>/progress/", r.TaskProgressViewSet.as_view(ONE), name="task-progress"),
     path("api/v2/tasks/<bigint:task_id>/params/", r.TaskParamsViewSet.as_view(ONE), name="task-params"),
     path("api/v2/tasks/<bigint:task_id>/queue/", r.TaskQueueViewSet.as_view(ONE), name="task-queue"),
-    path("api/v2/tasks/<bigint:task_id>/datasets/", r.TaskDatasetViewSet.as_view(LIST), name="task-datasets"),
-    path("api/v2/tasks/<bigint:task_id>/jobs/", r.TaskJobViewSet.as_view(LIST), name="task-jobs"),
+    path("api/v2/tasks/<bigint:task_id>/datasets/", data.TaskDatasetViewSet.as_view(LIST), name="task-datasets"),
+    path("api/v2/tasks/<bigint:task_id>/jobs/", jobs.TaskJobViewSet.as_view(LIST), name="task-jobs"),
+    path("api/v2/tasks/<bigint:task_id>/retries/", jobs.TaskRetryViewSet.as_view(LIST), name="task-retries"),
     path("api/v2/tasks/<bigint:task_id>/log/", r.TaskLogViewSet.as_view(LIST), name="task-log"),
     path(
         "api/v2/tasks/<bigint:task_id>/commands/", r.TaskCommandViewSet.as_view(LIST_AND_CREATE), name="task-commands"
@@ -53,14 +58,26 @@ urlpatterns = [
         "api/v2/tasks/<bigint:task_id>/changes/", r.TaskChangeViewSet.as_view({"post": "create"}), name="task-changes"
     ),
     path("api/v2/tasks/<bigint:task_id>/why/", TaskWhyViewSet.as_view(ONE), name="task-why"),
+    path("api/v2/tasks/<bigint:task_id>/verdicts/", VerdictViewSet.as_view(LIST), name="task-verdicts"),
     path("api/v2/tasks/<bigint:task_id>/what-if/", TaskWhatIfViewSet.as_view(CREATE), name="task-what-if"),
     path("api/v2/sites/<path:name>/why/", SiteWhyViewSet.as_view(ONE), name="site-why"),
     path("api/v2/shares/<path:name>/why/", ShareWhyViewSet.as_view(ONE), name="share-why"),
-    path("api/v2/datasets/<bigint:dataset_id>/files/", r.DatasetFileViewSet.as_view(LIST), name="dataset-files"),
-    path("api/v2/jobs/", r.JobViewSet.as_view(LIST), name="jobs"),
-    path("api/v2/jobs/<bigint:pk>/", r.JobViewSet.as_view(ONE), name="job"),
-    path("api/v2/queues/", r.QueueViewSet.as_view(LIST), name="queues"),
-    path("api/v2/agents/", r.AgentViewSet.as_view(LIST), name="agents"),
+    path("api/v2/datasets/", data.DatasetViewSet.as_view(LIST), name="datasets"),
+    path("api/v2/datasets/<bigint:pk>/", data.DatasetViewSet.as_view(ONE), name="dataset"),
+    path("api/v2/datasets/<bigint:dataset_id>/files/", data.DatasetFileViewSet.as_view(LIST), name="dataset-files"),
+    path("api/v2/files/", data.FileViewSet.as_view(LIST), name="files"),
+    path("api/v2/jobs/", jobs.JobViewSet.as_view(LIST), name="jobs"),
+    path("api/v2/jobs/<bigint:pk>/", jobs.JobViewSet.as_view(ONE), name="job"),
+    path("api/v2/jobs/<bigint:job_id>/files/", jobs.JobFileViewSet.as_view(LIST), name="job-files"),
+    path("api/v2/jobs/<bigint:job_id>/log/", jobs.JobLogViewSet.as_view(LIST), name="job-log"),
+    path("api/v2/queues/", grid.QueueViewSet.as_view(LIST), name="queues"),
+    path("api/v2/queues/<path:pk>/", grid.QueueViewSet.as_view(ONE), name="queue"),
+    path("api/v2/storage/", grid.StorageViewSet.as_view(LIST), name="storage"),
+    path("api/v2/storage/<path:pk>/", grid.StorageViewSet.as_view(ONE), name="storage-endpoint"),
+    path("api/v2/work-queues/", grid.WorkQueueViewSet.as_view(LIST), name="work-queues"),
+    path("api/v2/agents/", grid.AgentViewSet.as_view(LIST), name="agents"),
+    path("api/v2/agents/<slug:pk>/", grid.AgentViewSet.as_view(ONE), name="agent"),
+    path("api/v2/agents/<slug:name>/passes/", grid.PassViewSet.as_view(LIST), name="agent-passes"),
     path("api/v2/shares/", ShareViewSet.as_view(LIST), name="shares"),
     path("api/v2/messages/", MessageViewSet.as_view(LIST_AND_CREATE), name="messages"),
     path("api/v2/tokens/", TokenViewSet.as_view(LIST_AND_CREATE), name="tokens"),

@@ -7,14 +7,15 @@ from typing import Any
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from brokerage_app.models import VerdictRecord
 from brokerage_app.whatif import FORMS, ChangeError
 from jedisite.identity import Right
 from jedisite.problems import Conflict, InvalidFields
-from tasks_app.api.base import Resource, StrictSerializer
+from tasks_app.api.base import Lists, OfTask, Resource, StrictSerializer
 from tasks_app.explaining import places, tasks, whatif
 from tasks_app.models import Task
 
@@ -37,6 +38,40 @@ class TaskWhyViewSet(WhyViewSet):
     )
     def retrieve(self, request: Any, task_id: int) -> Response:
         return Response(tasks.why(get_object_or_404(Task.objects.select_related("work_queue"), pk=task_id)))
+
+
+class VerdictRowSerializer(serializers.ModelSerializer[VerdictRecord]):
+    """An outcome of brokerage, which may have come several times. `reasons` has the sites that each code skipped."""
+
+    class Meta:
+        model = VerdictRecord
+        fields = [
+            "id",
+            "task_id",
+            "first_at",
+            "at",
+            "repeats",
+            "kind",
+            "broker",
+            "share",
+            "code",
+            "sentence",
+            "chosen",
+            "reasons",
+        ]
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Decisions on where a task runs",
+        description="Newest first; the same decision again only counts as a repeat. The latest ones stand with every "
+        "number in /api/v2/tasks/{task_id}/why/.",
+    )
+)
+class VerdictViewSet(Lists, OfTask):
+    rights = {"list": Right.READ}
+    queryset = VerdictRecord.objects.all()
+    serializer_class = VerdictRowSerializer
 
 
 class SiteWhyViewSet(WhyViewSet):

@@ -191,6 +191,9 @@ class Task(models.Model):
             models.Index(fields=["name", "id"], name="jedi_tasks_name"),
             models.Index(fields=["parent_id"], name="jedi_tasks_parent"),
             models.Index(fields=["req_id", "user"], name="jedi_tasks_request"),
+            # Orders of the API's list of tasks.
+            models.Index(fields=["creation_date", "id"], name="jedi_tasks_by_creation"),
+            models.Index(fields=["current_priority", "id"], name="jedi_tasks_by_priority"),
         ]
 
     def __str__(self) -> str:

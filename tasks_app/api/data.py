@@ -1,0 +1,89 @@
+"""API v2: datasets and files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from rest_framework import mixins
+
+from jedisite.identity import Right
+from jedisite.paging import OldestFirst
+from tasks_app.api.base import Lists, OfTask, Resource
+from tasks_app.api.serializers import DatasetSerializer, FileSerializer
+from tasks_app.filtersets import DatasetFilter, FileFilter, NamedFileFilter
+from tasks_app.models import Dataset, File, Task
+from tasks_app.models.dataset import UNMERGED_TYPES
+
+UNMERGED = OpenApiParameter("unmerged", OpenApiTypes.BOOL, description="list datasets of unmerged files, too")
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Datasets",
+        description="Every use of every dataset by a task, newest first, with its counters: `name=` finds the tasks that "
+        "read or make a dataset. Those of unmerged files are there, too.",
+    ),
+    retrieve=extend_schema(summary="A dataset of a task", description="One use of a dataset, with its counters."),
+)
+class DatasetViewSet(Lists, mixins.RetrieveModelMixin, Resource):
+    rights = {"list": Right.READ, "retrieve": Right.READ}
+    queryset = Dataset.objects.all()
+    serializer_class = DatasetSerializer
+    filterset_class = DatasetFilter
+    orderings = ("name",)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Datasets of a task",
+        description="In the order in which they came, with their counters; those of unmerged files only if asked for.",
+        parameters=[UNMERGED],
+    )
+)
+class TaskDatasetViewSet(Lists, OfTask):
+    rights = {"list": Right.READ}
+    queryset = Dataset.objects.all()
+    serializer_class = DatasetSerializer
+    pagination_class = OldestFirst
+    switches = ("unmerged",)
+
+    def of_task(self, task: Task) -> QuerySet[Any]:
+        found = super().of_task(task)
+        return found if self.switch("unmerged") else found.exclude(type__in=UNMERGED_TYPES)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Files of a dataset",
+        description="In the order in which they came. Sizes in bytes; events are counted from 0.",
+    )
+)
+class DatasetFileViewSet(Lists, Resource):
+    rights = {"list": Right.READ}
+    queryset = File.objects.all()
+    serializer_class = FileSerializer
+    filterset_class = FileFilter
+    pagination_class = OldestFirst
+
+    def get_queryset(self) -> QuerySet[Any]:
+        if getattr(self, "swagger_fake_view", False):
+            return super().get_queryset()
+        dataset = get_object_or_404(Dataset, pk=self.kwargs["dataset_id"])
+        return File.objects.all_of_dataset(dataset.id, dataset.task_id)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Files of a name",
+        description="Every use of a file by a task: which datasets it is in, in which state, and the job that has or made it.",
+    )
+)
+class FileViewSet(Lists, Resource):
+    rights = {"list": Right.READ}
+    queryset = File.objects.all()
+    serializer_class = FileSerializer
+    filterset_class = NamedFileFilter

@@ -1,0 +1,122 @@
+"""API v2: computing queues, storage, work queues and agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import mixins, serializers
+
+from brokerage_app.filtersets import QueueFilter, StorageFilter
+from brokerage_app.models import Queue, StorageEndpoint, WorkQueue
+from jedisite.identity import Right
+from jedisite.models import Agent, AgentPass
+from jedisite.paging import ByName, OldestFirst
+from tasks_app.api.base import Lists, Resource
+from tasks_app.api.serializers import AgentSerializer, QueueSerializer
+
+
+class QueueDetailSerializer(serializers.ModelSerializer[Queue]):
+    """A queue with `data`, its whole description as the information system gave it."""
+
+    class Meta:
+        model = Queue
+        fields = "__all__"
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Computing queues", description="By name. Memory and disk in MB, times in seconds."),
+    retrieve=extend_schema(summary="A computing queue", description="Memory and disk in MB, times in seconds."),
+)
+class QueueViewSet(Lists, mixins.RetrieveModelMixin, Resource):
+    rights = {"list": Right.SITE_DATA, "retrieve": Right.SITE_DATA}
+    queryset = Queue.objects.all()
+    pagination_class = ByName
+    filterset_class = QueueFilter
+    orderings = ("site_name", "status")
+
+    def get_serializer_class(self) -> Any:
+        return QueueSerializer if self.action == "list" else QueueDetailSerializer
+
+
+class StorageSerializer(serializers.ModelSerializer[StorageEndpoint]):
+    class Meta:
+        model = StorageEndpoint
+        exclude = ["data"]
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Storage endpoints", description="By name. Space in GB; null is unknown."),
+    retrieve=extend_schema(summary="A storage endpoint", description="Space in GB; null is unknown."),
+)
+class StorageViewSet(Lists, mixins.RetrieveModelMixin, Resource):
+    rights = {"list": Right.SITE_DATA, "retrieve": Right.SITE_DATA}
+    queryset = StorageEndpoint.objects.all()
+    serializer_class = StorageSerializer
+    pagination_class = ByName
+    filterset_class = StorageFilter
+    orderings = ("site_name", "space_free_gb")
+
+
+class WorkQueueSerializer(serializers.ModelSerializer[WorkQueue]):
+    class Meta:
+        model = WorkQueue
+        fields = "__all__"
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Work queues",
+        description="As they are configured; /api/v2/shares/ says what part of the CPUs each has now.",
+    )
+)
+class WorkQueueViewSet(Lists, Resource):
+    rights = {"list": Right.READ}
+    queryset = WorkQueue.objects.all()
+    serializer_class = WorkQueueSerializer
+    pagination_class = OldestFirst
+    orderings = ("name", "order")
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Agents", description="When each is due, and what its last pass did. Times in seconds."),
+    retrieve=extend_schema(summary="An agent", description="When it is due, and what its last pass did."),
+)
+class AgentViewSet(Lists, mixins.RetrieveModelMixin, Resource):
+    rights = {"list": Right.READ, "retrieve": Right.READ}
+    queryset = Agent.objects.all()
+    serializer_class = AgentSerializer
+    pagination_class = ByName
+    orderings = ("due_at", "last_ended_at")
+
+
+class PassSerializer(serializers.ModelSerializer[AgentPass]):
+    """A pass of an agent; of its error, the last line."""
+
+    error = serializers.SerializerMethodField()
+
+    class Meta:
+        model = AgentPass
+        fields = ["id", "agent", "started_at", "duration_s", "items", "note", "error", "host"]
+
+    def get_error(self, row: AgentPass) -> str:
+        return row.error.strip().rpartition("\n")[2]
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Passes of an agent",
+        description="Those that did something or failed, and one a minute of the others, newest first.",
+    )
+)
+class PassViewSet(Lists, Resource):
+    rights = {"list": Right.READ}
+    queryset = AgentPass.objects.all()
+    serializer_class = PassSerializer
+
+    def get_queryset(self) -> QuerySet[AgentPass]:
+        if getattr(self, "swagger_fake_view", False):
+            return AgentPass.objects.all()
+        return AgentPass.objects.filter(agent=get_object_or_404(Agent, pk=self.kwargs["name"]).name)

@@ -1,0 +1,44 @@
+"""API v2: who the caller is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from jedisite.identity import RIGHTS, Right, Role
+from tasks_app.api.base import Resource
+
+
+class MeSerializer(serializers.Serializer[Any]):
+    """A caller: the name that owns tasks and stands in the logs, roles, and what they allow."""
+
+    name = serializers.CharField()
+    roles = serializers.ListField(child=serializers.ChoiceField(choices=[r.value for r in Role]))
+    rights = serializers.ListField(child=serializers.CharField())
+    site = serializers.CharField(help_text="the queue that a pilot may serve; empty is any")
+
+
+class MeViewSet(Resource):
+    rights = {"retrieve": Right.NOTHING}
+    serializer_class = MeSerializer
+    pagination_class = None
+    filter_backends = []
+
+    @extend_schema(
+        summary="Who am I",
+        description="The caller's name, roles and rights. Nobody has the role anonymous and an empty name.",
+        responses=MeSerializer,
+    )
+    def retrieve(self, request: Any) -> Response:
+        caller = self.caller
+        rights = {right.value for role in caller.roles for right in RIGHTS[role]}
+        found = {
+            "name": caller.name,
+            "roles": sorted(caller.roles),
+            "rights": sorted(rights),
+            "site": caller.site,
+        }
+        return Response(MeSerializer(found).data)
