@@ -11,7 +11,7 @@ import binascii
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -44,16 +44,17 @@ class Order:
     field: models.Field[Any, Any]
     key: models.Field[Any, Any]
     descending: bool = False
+    has_nulls: bool = True
 
     @classmethod
-    def of(cls, model: type[models.Model], text: str) -> Order:
-        """The order that `name` or `-name` stands for."""
+    def of(cls, model: type[models.Model], text: str, *, has_nulls: bool = True) -> Order:
+        """The order that `name` or `-name` stands for. `has_nulls`: rows without a value count, if the field allows them."""
         field = model._meta.get_field(text.removeprefix("-"))
         assert isinstance(field, models.Field)
-        return cls(field, model._meta.pk, text.startswith("-"))
+        return cls(field, model._meta.pk, text.startswith("-"), has_nulls and field.null)
 
     def reversed(self) -> Order:
-        return Order(self.field, self.key, not self.descending)
+        return replace(self, descending=not self.descending)
 
     def place_of(self, row: models.Model) -> Place:
         return Place(getattr(row, self.field.name), row.pk)
@@ -83,7 +84,7 @@ class Order:
             yield self._behind_key(queryset, after).order_by(f"{sign}{key}")
             return
         valued = queryset.order_by(f"{sign}{name}", f"{sign}{key}")
-        if not self.field.null:
+        if not self.has_nulls:
             yield self._behind(valued, after)
             return
         valued = valued.filter(**{f"{name}__isnull": False})
@@ -119,6 +120,7 @@ class KeysetPagination(BasePagination):
     """
 
     ordering = "-id"
+    has_nulls = True
     page_size = 50
     max_page_size = 1000
 
@@ -128,7 +130,7 @@ class KeysetPagination(BasePagination):
         if text not in self.choices(view):
             message = f"A list is ordered by one of: {', '.join(self.choices(view))}."
             raise InvalidFields([{"field": ORDERING, "rule": "known ordering", "message": message}])
-        return text, Order.of(queryset.model, text)
+        return text, Order.of(queryset.model, text, has_nulls=self.has_nulls)
 
     def choices(self, view: Any) -> list[str]:
         usual = self.ordering.removeprefix("-")
@@ -185,7 +187,7 @@ class KeysetPagination(BasePagination):
             if text != self.text or type(backwards) is not bool:
                 raise ValueError("a cursor of another list or order")
             key = _checked(self.order.key, key)
-            if value is not None or not self.order.field.null:
+            if value is not None or not self.order.has_nulls:
                 value = _checked(self.order.field, value)
         except (ValueError, TypeError, RecursionError, OverflowError, binascii.Error) as exc:
             message = "This is no cursor of this list; take it from the link `next` or `previous` of a page."

@@ -8,7 +8,6 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
-
 from rest_framework import exceptions, serializers
 from rest_framework.viewsets import GenericViewSet
 

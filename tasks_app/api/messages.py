@@ -23,6 +23,7 @@ MESSAGE_ID = r"[A-Za-z0-9][A-Za-z0-9_.:@+-]{0,127}"
 
 class ByPosition(KeysetPagination):
     ordering = "position"
+    has_nulls = False  # what has no position yet is not listed
 
 
 class MessageFilter(django_filters.FilterSet):
@@ -76,8 +77,8 @@ def sees_all(caller: Caller) -> bool:
 @extend_schema_view(
     list=extend_schema(
         summary="Feed of changes",
-        description="Changes of tasks and jobs, newest first: of one's own tasks, for operators of all. To read on from "
-        "where one was: `after=` the last position, with `ordering=position`.",
+        description="Changes of tasks and jobs, oldest first: of one's own tasks, for operators of all. To read on from "
+        "where one was: `after=` the last position.",
     )
 )
 class MessageViewSet(Lists, Resource):
