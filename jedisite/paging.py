@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -109,7 +109,7 @@ class Order:
         if place is None:
             return queryset
         lookup = TupleLessThan if self.descending else TupleGreaterThan
-        return queryset.filter(lookup((F(self.field.name), F(self.key.name)), (place.value, place.key)))  # type: ignore[arg-type]
+        return queryset.filter(lookup((F(self.field.name), F(self.key.name)), (place.value, place.key)))
 
 
 class KeysetPagination(BasePagination):
@@ -146,7 +146,7 @@ class KeysetPagination(BasePagination):
             raise InvalidFields([{"field": PAGE_SIZE, "rule": "range", "message": message}])
         return min(int(given), self.max_page_size)
 
-    def paginate_queryset(self, queryset: Rows, request: Any, view: Any = None) -> list[Any]:
+    def paginate_queryset(self, queryset: Any, request: Any, view: Any = None) -> list[Any]:
         self.url = request.build_absolute_uri()
         self.text, self.order = self.order_of(queryset, request, view)
         size = self.get_page_size(request)
@@ -206,7 +206,7 @@ class KeysetPagination(BasePagination):
             },
         }
 
-    def get_schema_operation_parameters(self, view: Any) -> Sequence[Mapping[str, Any]]:
+    def get_schema_operation_parameters(self, view: Any) -> list[Any]:
         def parameter(name: str, meaning: str, schema: dict[str, Any]) -> dict[str, Any]:
             return {"name": name, "in": "query", "required": False, "description": meaning, "schema": schema}
 

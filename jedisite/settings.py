@@ -267,6 +267,7 @@ SPECTACULAR_SETTINGS = {
         "DatasetStatus": "tasks_app.api.choices.DATASET_STATUS",
         "FileStatus": "tasks_app.api.choices.FILE_STATUS",
         "JobStatus": "tasks_app.api.choices.JOB_STATUS",
+        "QueueStatus": "tasks_app.api.choices.QUEUE_STATUS",
         "TaskCommand": "tasks_app.api.choices.TASK_COMMAND",
     },
     "SWAGGER_UI_DIST": "SIDECAR",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from brokerage_app.models import Queue
 from tasks_app.states import DatasetStatus, FileStatus, JobStatus, TaskCommand, TaskStatus
 
 TASK_STATUS = [s.value for s in TaskStatus]
@@ -9,3 +10,4 @@ DATASET_STATUS = [s.value for s in DatasetStatus]
 FILE_STATUS = [s.value for s in FileStatus]
 JOB_STATUS = [s.value for s in JobStatus]
 TASK_COMMAND = [c.value for c in TaskCommand]
+QUEUE_STATUS = list(Queue.STATUSES)
