@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from jedisite.identity import RIGHTS, Right, Role
+from jedisite.identity import Right, Role, Scope
 from tasks_app.api.base import Resource
 
 
@@ -19,6 +19,11 @@ class MeSerializer(serializers.Serializer[Any]):
     roles = serializers.ListField(child=serializers.ChoiceField(choices=[r.value for r in Role]))
     rights = serializers.ListField(child=serializers.CharField())
     site = serializers.CharField(help_text="the queue that a pilot may serve; empty is any")
+    scope = serializers.ChoiceField(choices=[s.value for s in Scope], help_text="what the token is good for")
+    groups = serializers.ListField(
+        child=serializers.CharField(), help_text="working groups whose tasks one may command"
+    )
+    vo = serializers.CharField(help_text="the organisation whose issuer vouches for the caller; empty is this site")
 
 
 class MeViewSet(Resource):
@@ -34,11 +39,13 @@ class MeViewSet(Resource):
     )
     def retrieve(self, request: Any) -> Response:
         caller = self.caller
-        rights = {right.value for role in caller.roles for right in RIGHTS[role]}
         found = {
             "name": caller.name,
             "roles": sorted(caller.roles),
-            "rights": sorted(rights),
+            "rights": sorted(right.value for right in Right if caller.may(right)),
+            "scope": caller.scope,
+            "groups": sorted(caller.manages),
+            "vo": caller.vo,
             "site": caller.site,
         }
         return Response(MeSerializer(found).data)
