@@ -19,7 +19,7 @@ from jedisite.admin_filters import exact_value, parameters_of
 from jedisite.admin_paging import EstimatingPaginator, FixedOrderChangeList
 from jedisite.identity import Caller, caller_of_user
 
-SECRET = frozenset({"password", "digest", "secret_hash"})
+SECRET = frozenset({"password", "digest", "refresh_digest", "secret_hash"})
 """Columns whose values never go into the audit trail."""
 
 

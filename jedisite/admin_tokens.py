@@ -18,7 +18,7 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidge
 from jedisite.admin_base import ReadOnlyAdmin
 from jedisite.admin_filters import days
 from jedisite.identity import issue_token, row_of_token
-from jedisite.models import ApiToken
+from jedisite.models import ApiToken, DeviceLogin
 
 LONGEST_DAYS = 366
 
@@ -131,3 +131,12 @@ class ApiTokenAdmin(ReadOnlyAdmin):
         for token in tokens:
             self.record(request, "token.revoke", token, reason=token.name)
         messages.success(request, f"{len(tokens)} tokens were revoked." if len(tokens) != 1 else "1 token was revoked.")
+
+
+@admin.register(DeviceLogin)
+class DeviceLoginAdmin(ReadOnlyAdmin):
+    list_display = ["id", "user_code", "status", "user", "created", "expires", "last_asked"]
+    list_filter = ["status", days("created")]
+    search_fields = ["user_code", "user__username"]
+    list_select_related = ["user"]
+    ordering = ["-id"]

@@ -23,6 +23,11 @@ CLIENT = "jedisite-development"
 PATH = "dev-issuer"
 
 
+def is_on() -> bool:
+    """Whether this site is an issuer."""
+    return bool(settings.JEDI_DEV_ISSUER and settings.JEDI_SERVER_URL)
+
+
 def provider() -> Provider:
     """The development issuer as a provider. Its groups are the groups of this site's own accounts."""
     vo = settings.JEDI_DEV_ISSUER

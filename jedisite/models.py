@@ -113,6 +113,28 @@ class ForeignIdentity(models.Model):
         return f"{self.subject} of {self.issuer}"
 
 
+class DeviceLogin(models.Model):
+    """A program that asked the development issuer to come in for somebody. Codes are kept as their SHA-256."""
+
+    STATUSES = ("waiting", "allowed", "refused", "used")
+
+    id = models.BigAutoField(primary_key=True)
+    user_code = models.CharField(max_length=9, unique=True, help_text="what the person confirms")
+    digest = models.BinaryField(unique=True, editable=False)
+    status = models.CharField(max_length=16, choices=[(s, s) for s in STATUSES], default="waiting")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="device_logins")
+    created = models.DateTimeField(db_default=Now())
+    expires = models.DateTimeField(db_index=True)
+    last_asked = models.DateTimeField(null=True)
+    refresh_digest = models.BinaryField(unique=True, null=True, editable=False)
+
+    class Meta:
+        db_table = "device_logins"
+
+    def __str__(self) -> str:
+        return self.user_code
+
+
 class AuditEntry(models.Model):
     """Who did what to which object, and why. Only ever added to."""
 

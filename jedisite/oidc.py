@@ -43,8 +43,7 @@ class Vouched:
 def providers() -> dict[str, Provider]:
     """The providers that are trusted, by VO."""
     found: dict[str, Provider] = settings.JEDI_OIDC
-    vo = settings.JEDI_DEV_ISSUER
-    return {**found, vo: dev_keys.provider()} if vo else found
+    return {**found, settings.JEDI_DEV_ISSUER: dev_keys.provider()} if dev_keys.is_on() else found
 
 
 def provider_and_role(origin: str) -> tuple[Provider, str] | None:
@@ -102,7 +101,7 @@ def _key(provider: Provider, header: Mapping[str, Any]) -> SigningKey:
     if not isinstance(kid, str):
         raise AuthenticationFailed("The token names no key.")
     try:
-        return dev_keys.key_of(kid) if provider.vo == settings.JEDI_DEV_ISSUER else key_of(provider, kid)
+        return dev_keys.key_of(kid) if provider == dev_keys.provider() else key_of(provider, kid)
     except UnknownKeyError as exc:
         raise AuthenticationFailed("The token is signed with a key that its issuer does not have.") from exc
     except IssuerSilentError as exc:

@@ -46,7 +46,7 @@ KNOWN = {
     "JEDI_TRANSFORM_URL": "address under which PanDA's pilots fetch transforms (default: the one that all of them take)",
     "JEDI_PILOT_TOKEN": "token that pilots present",
     "JEDI_OIDC": "file (TOML) of the OIDC issuers whose tokens count here, one table a VO; docs/identity.md",
-    "JEDI_DEV_ISSUER": "name of a VO for which this site itself is an OIDC issuer, for trials (default: none)",
+    "JEDI_DEV_ISSUER": "VO for which this site itself is an OIDC issuer, for trials; needs JEDI_SERVER_URL (default: none)",
     "JEDI_X509_HEADER": "header in which a trusted proxy says the DN of a client's certificate, such as X-Client-DN",
     "JEDI_X509_PROXIES": "comma list of the addresses or networks of those proxies; both must be set",
     "JEDI_TEST_ALL": "1 makes a test fail instead of being skipped when what it needs is not installed",
@@ -83,6 +83,8 @@ JEDI_X509_HEADER = env.str("JEDI_X509_HEADER", default="")
 if bool(JEDI_X509_HEADER) != bool(JEDI_X509_PROXIES):
     raise ImproperlyConfigured("JEDI_X509_HEADER and JEDI_X509_PROXIES are set both, or neither")
 JEDI_DEV_ISSUER = env.str("JEDI_DEV_ISSUER", default="")
+if JEDI_DEV_ISSUER in JEDI_OIDC:
+    raise ImproperlyConfigured(f"JEDI_DEV_ISSUER is {JEDI_DEV_ISSUER!r}, which has an issuer in JEDI_OIDC")
 if JEDI_DEV_ISSUER and not oidc_settings.VO_NAME.fullmatch(JEDI_DEV_ISSUER):
     raise ImproperlyConfigured(f"JEDI_DEV_ISSUER is {JEDI_DEV_ISSUER!r}; it is the name of a VO, such as dev")
 JEDI_TRANSFORM_URL = env.str(

@@ -4,11 +4,19 @@ from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 
+from jedisite import dev_issuer, dev_keys
+
 # Rooms are named by text only: the frame imports none of them.
 urlpatterns = [
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
+    path("auth/<str:vo>_auth_config.json", dev_issuer.auth_config, name="auth-config"),
+    path(f"{dev_keys.PATH}/.well-known/openid-configuration", dev_issuer.discovery),
+    path(f"{dev_keys.PATH}/keys", dev_issuer.keys),
+    path(f"{dev_keys.PATH}/device", dev_issuer.device),
+    path(f"{dev_keys.PATH}/token", dev_issuer.token),
+    path(f"{dev_keys.PATH}/verify", dev_issuer.verify, name="device-verify"),
     path("", include("tasks_app.dashboard.urls")),
     path("", include("tasks_app.api.panda.urls")),
     path("", include("tasks_app.api.urls")),

@@ -71,6 +71,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     frame.Agent: lambda n: frame.Agent.objects.create(name=f"agent{n}", period_s=5, last_error="<b>"),
     frame.AgentPass: lambda n: frame.AgentPass.objects.create(agent="feeder", duration_s=1, host="here", note=f"{n}"),
     frame.ApiToken: _token,
+    frame.DeviceLogin: lambda n: frame.DeviceLogin.objects.create(
+        user_code=f"{n:09}", digest=b"%d" % n, expires=timezone.now()
+    ),
     frame.ForeignIdentity: lambda n: frame.ForeignIdentity.objects.create(
         issuer="https://iam.example", subject=f"subject {n}", user=User.objects.get_or_create(username=f"user{n}")[0]
     ),

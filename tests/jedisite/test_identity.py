@@ -36,6 +36,12 @@ PILOT, SITE_DATA, COMMAND_ANY, TELL, STEER = Right.PILOT, Right.SITE_DATA, Right
 EXPECTED: dict[str, dict[str, Right]] = {
     "login/": {"GET": NOTHING, "POST": NOTHING},
     "logout/": {"POST": NOTHING},
+    "auth/<str:vo>_auth_config.json": {"GET": NOTHING},
+    "dev-issuer/.well-known/openid-configuration": {"GET": NOTHING},
+    "dev-issuer/keys": {"GET": NOTHING},
+    "dev-issuer/device": {"POST": NOTHING},
+    "dev-issuer/token": {"POST": NOTHING},
+    "dev-issuer/verify": {"GET": TOKENS, "POST": TOKENS},
     "": {"GET": READ},
     "search/": {"GET": READ},
     "tasks/": {"GET": READ},

@@ -38,8 +38,9 @@ FAST = {
     "JEDI_PENDING_RETRY_S": "5",
     "JEDI_HEARTBEAT_TIMEOUT_S": "180",
     "JEDI_SENT_TIMEOUT_S": "60",
+    "JEDI_DEV_ISSUER": "dev",
 }
-"""Waits that suit a demonstration; what the environment says already stays."""
+"""Waits that suit a demonstration, and a VO for panda-client's login; what the environment says already stays."""
 
 
 class Command(BaseCommand):
