@@ -10,6 +10,7 @@ from brokerage_app.models import (
     HarvesterSlots,
     JobCount,
     LinkValue,
+    NodeGpus,
     PilotCalls,
     QueueActivity,
     QueueEndpoint,
@@ -18,6 +19,7 @@ from brokerage_app.models import (
     Site,
     SoftwareTags,
     UserCount,
+    WorkerNode,
     WorkerNodeCpus,
     WorkerNodeGpus,
     WorkerStats,
@@ -144,6 +146,26 @@ class WorkerNodeCpusAdmin(AuditedAdmin):
     search_fields = ["queue"]
     ordering = ["queue", "level"]
     help_texts = {"percentage": "of the queue's cores"}
+
+
+@admin.register(WorkerNode)
+class WorkerNodeAdmin(LargeTableAdmin):
+    list_display = ["id", "site", "host", "cpu_model", "queue", "logical_cpus", "level", "memory_mb", "last_seen"]
+    list_filter = [exact("site", "site")]
+    search_fields = ["id__exact", "site__exact"]
+    search_help_text = "Number of a row, or a site."
+    ordering = ["-id"]
+    ordering_within = {"site": ("site", "host", "cpu_model")}
+
+
+@admin.register(NodeGpus)
+class NodeGpusAdmin(LargeTableAdmin):
+    list_display = ["id", "site", "host", "vendor", "model", "count", "memory_mb", "driver_version", "last_seen"]
+    list_filter = [exact("site", "site")]
+    search_fields = ["id__exact", "site__exact"]
+    search_help_text = "Number of a row, or a site."
+    ordering = ["-id"]
+    ordering_within = {"site": ("site", "host", "vendor", "model")}
 
 
 @admin.register(DatasetReplica)

@@ -133,6 +133,8 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     brokerage.WorkerStats: lambda n: brokerage.WorkerStats.objects.create(
         harvester="h", queue=f"Q{n}", resource_type="SCORE", status="running", workers=n
     ),
+    brokerage.WorkerNode: lambda n: brokerage.WorkerNode.objects.create(site="S", host=f"wn{n}", cpu_model="<b>"),
+    brokerage.NodeGpus: lambda n: brokerage.NodeGpus.objects.create(site="S", host=f"wn{n}", vendor="x", model="y"),
     brokerage.WorkerNodeGpus: lambda n: brokerage.WorkerNodeGpus.objects.create(queue=f"Q{n}", vendor="x", model="y"),
     brokerage.WorkerNodeCpus: lambda n: brokerage.WorkerNodeCpus.objects.create(queue=f"Q{n}", level="x", percentage=9),
     brokerage.DatasetReplica: lambda n: brokerage.DatasetReplica.objects.create(
@@ -201,6 +203,18 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     ),
     tasks.Notification: lambda n: tasks.Notification.objects.create(task_id=FIRST + n, status="done", reason="<b>"),
     tasks.PeriodicTask: lambda n: tasks.PeriodicTask.objects.create(task=_task(n), every_s=60, jobs=1, next_due=NOW),
+    tasks.Harvester: lambda n: tasks.Harvester.objects.create(id=f"harvester {n}", owner="worker:x"),
+    tasks.Worker: lambda n: tasks.Worker.objects.create(
+        harvester="h", worker_id=n, status="running", site="SITE_A", message="<b>"
+    ),
+    tasks.WorkerJob: lambda n: tasks.WorkerJob.objects.create(harvester="h", worker_id=n, job_id=FIRST + n),
+    tasks.HarvesterCommand: lambda n: tasks.HarvesterCommand.objects.create(
+        harvester="h", command="KILL_WORKERS", params={"n": n}
+    ),
+    tasks.HarvesterDialog: lambda n: tasks.HarvesterDialog.objects.create(harvester="h", number=n, message="<b>"),
+    tasks.HarvesterMetrics: lambda n: tasks.HarvesterMetrics.objects.create(
+        harvester="h", host=f"host{n}", at=NOW, metrics={"rss_mib": n}
+    ),
     tasks.CatalogueDataset: lambda n: tasks.CatalogueDataset.objects.create(name=f"data.{n}", scope="test"),
     tasks.CatalogueFile: lambda n: tasks.CatalogueFile.objects.create(
         dataset=_catalogue(n), lfn=f"f{n}", scope="s", guid="g", size=1, adler32="1", endpoint="SE", url="file://x"

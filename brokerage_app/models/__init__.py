@@ -1,6 +1,7 @@
 from brokerage_app.models.classes import AnalysisUser, SiteClassRecord, TaskClassRecord
 from brokerage_app.models.config import GdpConfig
 from brokerage_app.models.network import DatasetReplica, LinkValue, ReplicaLookup
+from brokerage_app.models.nodes import NodeGpus, WorkerNode
 from brokerage_app.models.queue import GlobalShare, WorkQueue
 from brokerage_app.models.site import Queue, QueueEndpoint, ResourceType, Site, SoftwareTags, StorageEndpoint
 from brokerage_app.models.statistics import (
@@ -20,7 +21,8 @@ from brokerage_app.models.verdict import GridSnapshot, VerdictCount, VerdictReco
 
 __all__ = [
     "AnalysisUser", "DatasetReplica", "GdpConfig", "GlobalShare", "GridSnapshot", "GridVersion", "HarvesterSlots", "JobCount",
-    "LinkValue", "PilotCalls", "Queue", "QueueActivity", "QueueEndpoint", "Refreshed", "ReplicaLookup", "ResourceType", "Site",
-    "SiteClassRecord", "SoftwareTags", "StorageEndpoint", "TaskClassRecord", "ThrottleRecord", "UserCount", "VerdictCount",
-    "VerdictRecord", "WorkQueue", "WorkerNodeCpus", "WorkerNodeGpus", "WorkerStats",
+    "LinkValue", "NodeGpus", "PilotCalls", "Queue", "QueueActivity", "QueueEndpoint", "Refreshed", "ReplicaLookup",
+    "ResourceType", "Site", "SiteClassRecord", "SoftwareTags", "StorageEndpoint", "TaskClassRecord", "ThrottleRecord",
+    "UserCount", "VerdictCount", "VerdictRecord", "WorkQueue", "WorkerNode", "WorkerNodeCpus", "WorkerNodeGpus",
+    "WorkerStats",
 ]  # fmt: skip

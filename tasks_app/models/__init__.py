@@ -13,6 +13,7 @@ from tasks_app.models.scouting import ScoutReport
 from tasks_app.models.submission import SubmissionKey
 from tasks_app.models.task import JobParamsTemplate, Task, TaskParams
 from tasks_app.models.template import OutputTemplate
+from tasks_app.models.worker import Harvester, HarvesterCommand, HarvesterDialog, HarvesterMetrics, Worker, WorkerJob
 
 __all__ = [
     "CatalogueDataset",
@@ -23,6 +24,10 @@ __all__ = [
     "ErrorClass",
     "File",
     "FileRetry",
+    "Harvester",
+    "HarvesterCommand",
+    "HarvesterDialog",
+    "HarvesterMetrics",
     "InMessage",
     "Job",
     "JobArchive",
@@ -47,4 +52,6 @@ __all__ = [
     "TaskChangeDue",
     "TaskParams",
     "TaskStatusLog",
+    "Worker",
+    "WorkerJob",
 ]
