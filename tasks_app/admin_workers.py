@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.http import HttpRequest
 
 from jedisite.admin_base import AuditedAdmin, LargeTableAdmin
 from jedisite.admin_filters import days, exact
@@ -16,11 +15,11 @@ class HarvesterAdmin(AuditedAdmin):
     list_filter = [days("last_update")]
     search_fields = ["id", "owner", "host"]
     ordering = ["id"]
-    readonly_fields = ["id", "host", "version", "commit", "started", "last_update", "highest_worker"]
-    help_texts = {"owner": "name of the caller that speaks for this instance; calls of others are refused"}
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
+    readonly_fields = ["host", "version", "commit", "started", "last_update", "highest_worker"]
+    help_texts = {
+        "id": "it cannot be changed later",
+        "owner": "name of the caller that speaks for this instance; calls of others are refused",
+    }
 
 
 @admin.register(models.Worker)
