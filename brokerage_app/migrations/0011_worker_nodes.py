@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('brokerage_app', '0009_replica_sizes'),
+        ('brokerage_app', '0010_endpoint_numbers'),
     ]
 
     operations = [
