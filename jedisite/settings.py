@@ -35,6 +35,8 @@ KNOWN = {
     "JEDI_CHECK_OUTPUTS": "outputs at the end of a task: off, report what is wrong (default), or pause the task for it",
     "JEDI_QUEUE_FLOOR": "jobs kept queued at a site at least (default 100)",
     "JEDI_ARCHIVE_AFTER_DAYS": "days after which final jobs move to the archive (default 7)",
+    "JEDI_SANDBOX_QUOTA_MB": "megabytes of sandboxes that the site keeps for one user (default 10000)",
+    "JEDI_SANDBOX_DAYS": "days after its last use for which a sandbox is kept (default 30)",
     "JEDI_WORKERS": "worker processes of one django-q2 cluster (default 4)",
     "JEDI_CLUSTER_PULSE": "file that the workers of a cluster touch, set by manage.py cluster",
     "JEDI_LOG_LEVEL": "level of the log: DEBUG, INFO, WARNING (default INFO)",
@@ -94,6 +96,8 @@ JEDI_STORAGE = JEDI_HOME / "storage"
 """Root of the local storage element LOCAL_SE."""
 JEDI_SANDBOXES = JEDI_HOME / "sandboxes"
 """Archives with users' code, for their jobs."""
+JEDI_SANDBOX_QUOTA_MB = env.int("JEDI_SANDBOX_QUOTA_MB", default=10_000)
+JEDI_SANDBOX_DAYS = env.int("JEDI_SANDBOX_DAYS", default=30)
 
 
 def _secret_key() -> str:
@@ -230,6 +234,8 @@ STORAGES = {
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "django_cache"}}
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 10 * 1024 * 1024
+FILE_UPLOAD_HANDLERS: list[str] = []
+"""Files in forms are ignored, and not written anywhere, but by the call that takes sandboxes."""
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"

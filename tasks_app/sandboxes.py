@@ -1,49 +1,207 @@
-"""The archives with users' code that this site keeps for its jobs. They are kept as they are, never unpacked here."""
+"""The archives with users' code that this site keeps for its jobs. They are kept as they are, never unpacked here.
+
+A file is complete on disk, under a name that the site makes, before its row is written: what has no row is never served,
+and is swept away later. Within the owner's quota an archive stays as long as an open task has named it, and for
+JEDI_SANDBOX_DAYS after its last use.
+"""
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import re
-import shutil
+import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Sum
 from django.http.request import validate_host
 
 from tasks_app.generating.buildstep import archive_of
+from tasks_app.models import Sandbox
+from tasks_app.states import TASK_FINAL
 
 LIMIT_BYTES = 768 * 1024 * 1024
+MB = 1_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
+OVERWRITABLE = ".__ow__"
+"""A name that ends so may be given again by its owner; the newest file counts."""
+PART = ".part"
+GZIP = b"\x1f\x8b"
+SMALLEST = 18
+"""Bytes of the smallest gzip file: head and trailer."""
+LEFT_OVER = timedelta(days=1)
+"""Files without a row are swept when they are older."""
 
 
 class SandboxRefusedError(ValueError):
     """The archive is not kept; the sentence says why."""
 
 
-def keep(source: Path, prefix: str = "sources") -> str:
+class Incoming:
+    """An archive that arrives in pieces. `finish()` keeps it; until then, and without, nothing of it is ever served.
+
+    Every method may raise SandboxRefusedError, and then nothing of the file stays here.
+    """
+
+    def __init__(self, owner: str, name: str) -> None:
+        if not NAME.fullmatch(name):
+            raise SandboxRefusedError("a sandbox is named by up to 200 letters, digits, dots, dashes and underscores")
+        _check_free(owner, name)
+        self.owner, self.name, self.size = owner, name, 0
+        self._most, self._quota = LIMIT_BYTES, quota_left(owner, name)
+        self._digest, self._first, self._last = hashlib.sha256(), b"", b""
+        try:
+            settings.JEDI_SANDBOXES.mkdir(parents=True, exist_ok=True)
+            # It is deleted when nothing refers to it any longer, however the request ends.
+            self._file = tempfile.NamedTemporaryFile(dir=settings.JEDI_SANDBOXES, prefix=".", suffix=PART)  # noqa: SIM115
+        except OSError as exc:
+            raise _no_room(exc) from exc
+
+    def write(self, block: bytes) -> None:
+        self.size += len(block)
+        if self.size > self._most:
+            raise self._drop(f"the sandbox has more than {self._most} bytes")
+        if self.size > self._quota:
+            raise self._drop(_over_quota())
+        self._digest.update(block)
+        self._first = (self._first + block)[: len(GZIP)]
+        self._last = (self._last + block)[-8:]
+        try:
+            self._file.write(block)
+        except OSError as exc:
+            self._file.close()
+            raise _no_room(exc) from exc
+
+    def finish(self) -> Sandbox:
+        """Keep the file. Returns its row."""
+        if not self.size:
+            raise self._drop("the file is empty")
+        if self._first != GZIP or self.size < SMALLEST:
+            raise self._drop("the file is no gzip archive")
+        row = Sandbox(
+            owner=self.owner, name=self.name, stored=uuid.uuid4().hex, size=self.size, sha256=self._digest.hexdigest(),
+            crc=int.from_bytes(self._last[:4], "little"),
+        )  # fmt: skip
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            os.link(self._file.name, row.path)
+        except OSError as exc:
+            raise _no_room(exc) from exc
+        finally:
+            self._file.close()
+        try:
+            _write_row(row)
+        except BaseException:
+            row.path.unlink(missing_ok=True)
+            raise
+        return row
+
+    def drop(self) -> None:
+        """Forget the file at once."""
+        self._file.close()
+
+    def _drop(self, sentence: str) -> SandboxRefusedError:
+        self.drop()
+        return SandboxRefusedError(sentence)
+
+
+def _check_free(owner: str, name: str) -> None:
+    found = Sandbox.objects.filter(name=name).values_list("owner", flat=True).first()
+    if found is not None and not (found == owner and name.endswith(OVERWRITABLE)):
+        raise SandboxRefusedError(f"there is a sandbox of the name {name} already")
+
+
+def quota_left(owner: str, replaced: str = "") -> int:
+    """Bytes that somebody may still give to the site; what `replaced` holds does not count."""
+    kept = Sandbox.objects.filter(owner=owner).exclude(name=replaced).aggregate(total=Sum("size"))["total"] or 0
+    return max(0, int(settings.JEDI_SANDBOX_QUOTA_MB * MB) - int(kept))
+
+
+def _over_quota() -> str:
+    return (
+        f"your sandboxes would take more than {settings.JEDI_SANDBOX_QUOTA_MB} MB; "
+        f"those that were not used for {settings.JEDI_SANDBOX_DAYS} days are removed"
+    )
+
+
+def _no_room(exc: OSError) -> SandboxRefusedError:
+    if exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return SandboxRefusedError("the site has no room for the sandbox; its administrators have to make some")
+    return SandboxRefusedError(f"the site cannot write the sandbox: {exc.strerror}")
+
+
+def _write_row(row: Sandbox) -> None:
+    """The row of a file that is complete, within the quota. What it takes the place of is deleted after the commit."""
+    try:
+        with transaction.atomic():
+            with connection.cursor() as cursor:  # two uploads of one owner do not share what is left
+                cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"sandboxes of {row.owner}"])
+            _check_free(row.owner, row.name)
+            if row.size > quota_left(row.owner, row.name):
+                raise SandboxRefusedError(_over_quota())
+            older = Sandbox.objects.select_for_update().filter(name=row.name).first()
+            if older is not None:
+                row.pk, row.created, row.last_used = older.pk, older.created, older.last_used
+                transaction.on_commit(partial(older.path.unlink, missing_ok=True))
+            row.save()
+            used(row.name)
+    except IntegrityError as exc:
+        raise SandboxRefusedError(f"there is a sandbox of the name {row.name} already") from exc
+
+
+def keep(source: Path, owner: str, prefix: str = "sources") -> str:
     """Keep a copy of an archive. Returns its name, which nobody can guess. Raises SandboxRefusedError, OSError."""
-    size = source.stat().st_size
-    if size > LIMIT_BYTES:
-        raise SandboxRefusedError(f"the sandbox has {size} bytes, {LIMIT_BYTES} are allowed")
-    name = f"{prefix}.{uuid.uuid4()}.tar.gz"
-    settings.JEDI_SANDBOXES.mkdir(parents=True, exist_ok=True)
-    part = settings.JEDI_SANDBOXES / f".{name}.part"
-    shutil.copyfile(source, part)
-    part.rename(settings.JEDI_SANDBOXES / name)
-    return name
+    incoming = Incoming(owner, f"{prefix}.{uuid.uuid4()}.tar.gz")
+    with source.open("rb") as file:
+        while block := file.read(1 << 20):
+            incoming.write(block)
+    return incoming.finish().name
 
 
-def path_of(name: str) -> Path | None:
-    """Where a sandbox lies; None when there is none of that name."""
-    path = settings.JEDI_SANDBOXES / name
-    return path if NAME.fullmatch(name) and path.is_file() else None
+def find(name: str) -> Sandbox | None:
+    """The sandbox of that name; None when there is none, or its file is gone."""
+    row = Sandbox.objects.filter(name=name).first()
+    return row if row is not None and row.path.is_file() else None
 
 
-def lacking(raw: Mapping[str, Any], command_line: str) -> str:
+def same(owner: str, size: int, crc: int) -> Sandbox | None:
+    """The newest sandbox of somebody that holds the same."""
+    row = Sandbox.objects.filter(owner=owner, crc=crc, size=size).order_by("-id").first()
+    return row if row is not None and row.path.is_file() else None
+
+
+def used(name: str, task_id: int | None = None) -> None:
+    """Date a sandbox anew, at most once an hour, and note the task that names it: an open task keeps it."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """WITH found AS (SELECT id, last_used FROM sandboxes WHERE name = %s FOR KEY SHARE),
+                    noted AS (INSERT INTO sandbox_tasks (sandbox_id, task_id)
+                              SELECT id, %s FROM found WHERE %s ON CONFLICT DO NOTHING)
+               UPDATE sandboxes s SET last_used = clock_timestamp() FROM found
+                WHERE s.id = found.id AND found.last_used < clock_timestamp() - interval '1 hour'""",
+            [name, task_id, task_id is not None],
+        )
+
+
+def note_task(task_id: int, raw: Mapping[str, Any]) -> None:
+    """A task was submitted: its sandbox stays until it has ended."""
+    words = " ".join(str(item.get("value", "")) for item in raw.get("jobParameters") or ())
+    name = archive_of(raw, words)
+    if name:
+        used(os.path.basename(name), task_id)
+
+
+def lacking(task_id: int, raw: Mapping[str, Any], command_line: str) -> str:
     """Why the jobs of a task cannot get its sandbox; empty when they can, or when another server keeps it.
 
     A sandbox that is used is marked as such, so that cleaning leaves it.
@@ -52,14 +210,52 @@ def lacking(raw: Mapping[str, Any], command_line: str) -> str:
     if name is None:
         return ""
     if url.scheme == "file":
-        path: Path | None = Path(unquote(url.path)) / os.path.basename(name)
-        path = path if path is not None and path.is_file() else None
+        there = (Path(unquote(url.path)) / os.path.basename(name)).is_file()
     elif url.hostname and validate_host(url.hostname, settings.ALLOWED_HOSTS):
-        path = path_of(name)
+        there = find(name) is not None
+        if there:
+            used(name, task_id)
     else:
         return ""
-    if path is None:
-        return f"user sandbox file unavailable: {name} is not kept at {raw['sourceURL']}"
-    if url.scheme != "file":
-        os.utime(path)
-    return ""
+    return "" if there else f"user sandbox file unavailable: {name} is not kept at {raw['sourceURL']}"
+
+
+@transaction.atomic
+def remove(rows: Iterable[int]) -> int:
+    """Remove sandboxes by their ids, whoever needs them. Returns how many there were."""
+    found = list(Sandbox.objects.select_for_update(skip_locked=True).filter(pk__in=list(rows)))
+    Sandbox.objects.filter(pk__in=[row.pk for row in found]).delete()
+    for row in found:
+        transaction.on_commit(partial(row.path.unlink, missing_ok=True))
+    return len(found)
+
+
+def unused(before: datetime, limit: int) -> list[int]:
+    """Ids of sandboxes that were last used before then, and that no open task has named; oldest use first."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT s.id FROM sandboxes s
+                WHERE s.last_used < %s
+                  AND NOT EXISTS (SELECT 1 FROM sandbox_tasks u JOIN jedi_tasks t ON t.jeditaskid = u.task_id
+                                   WHERE u.sandbox_id = s.id AND t.status <> ALL(%s))
+                ORDER BY s.last_used LIMIT %s""",
+            [before, sorted(TASK_FINAL), limit],
+        )
+        return [number for (number,) in cursor.fetchall()]
+
+
+def sweep(now: datetime) -> int:
+    """Delete what killed processes left: parts of uploads, and files whose row was not written or is gone."""
+    before = (now - LEFT_OVER).timestamp()
+    try:
+        with os.scandir(settings.JEDI_SANDBOXES) as entries:
+            old = {
+                e.name: Path(e.path) for e in entries if e.is_file(follow_symlinks=False) and e.stat().st_mtime < before
+            }
+    except FileNotFoundError:
+        return 0
+    known = set(Sandbox.objects.filter(stored__in=list(old)).values_list("stored", flat=True))
+    lost = [path for name, path in old.items() if name not in known]
+    for path in lost:
+        path.unlink(missing_ok=True)
+    return len(lost)

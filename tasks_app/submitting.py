@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from brokerage_app.configured import configuration
 from jedisite import audit
 from jedisite.identity import Caller, Right
-from tasks_app import amending, moves
+from tasks_app import amending, moves, sandboxes
 from tasks_app.models import Command, Task
 from tasks_app.params.faults import Faults, shown
 from tasks_app.params.resubmission import (
@@ -144,6 +144,7 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
         priority=submission.priority,
         parent_id=parent_id,
     )
+    sandboxes.note_task(task_id, submission.stored)
     if by != user:
         audit.record(by, "submit for", "task", task_id, details={"user": user})
     return Submitted(task_id, decision)

@@ -189,6 +189,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     tasks.SubmissionKey: lambda n: tasks.SubmissionKey.objects.create(
         caller="ada", key=f"{n}", fingerprint=b"\0", reply={}
     ),
+    tasks.Sandbox: lambda n: tasks.Sandbox.objects.create(
+        owner="ada", name=f"jobO.{n}.tar.gz", stored=uuid.uuid4().hex, size=n, crc=n, sha256="0" * 64
+    ),
     tasks.OutputTemplate: lambda n: tasks.OutputTemplate.objects.create(
         task_id=FIRST + n, dataset=_dataset(n), file_name_template="out._${SN}"
     ),

@@ -26,6 +26,7 @@ def register() -> None:
         expired_datasets,
         lost_jobs,
         old_messages,
+        old_sandboxes,
         pending,
         second_look,
         stale_locks,
@@ -71,4 +72,5 @@ def register() -> None:
     agents.register("message_processor", message_processor.run, period_s=5, title="Obeys messages of other systems")
     agents.register("notification", notification.run, period_s=10, title="Mails owners when their tasks end or stop")
     agents.register("old_messages", old_messages.run, period_s=3600, title="Deletes messages and mails of long ago")
+    agents.register("old_sandboxes", old_sandboxes.run, period_s=3600, title="Removes sandboxes that nobody uses")
     agents.register("periodic", periodic.run, period_s=10, title="Makes input of tasks that have a schedule")

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
+from django.utils.cache import get_conditional_response
 
 from brokerage_app.models import Queue, StorageEndpoint
 from jedisite.identity import Right, needs
@@ -105,10 +106,16 @@ def _storage_data(storage: StorageEndpoint) -> dict[str, Any]:
 @needs(Right.NOTHING)
 def sandbox(request: HttpRequest, name: str) -> HttpResponseBase:
     """An archive with a user's code. Its name is the key: jobs fetch it, and they bear no token."""
-    path = sandboxes.path_of(name)
-    if path is None:
+    row = sandboxes.find(name)
+    if row is None:
         return HttpResponse("there is no such sandbox\n", status=404, content_type="text/plain")
-    return FileResponse(path.open("rb"), content_type="application/octet-stream", as_attachment=True)
+    sandboxes.used(name)
+    etag = f'"{row.sha256}"'
+    same = get_conditional_response(request, etag=etag)
+    if same is not None:
+        return same
+    kind = "application/octet-stream"
+    return FileResponse(row.path.open("rb"), content_type=kind, as_attachment=True, filename=name, headers={"ETag": etag})
 
 
 @needs(Right.NOTHING)

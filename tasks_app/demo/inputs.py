@@ -72,7 +72,7 @@ awk -v first="$1" -v count="$2" 'BEGIN {
 """
 
 
-def keep_sandbox(folder: Path) -> str:
+def keep_sandbox(folder: Path, owner: str) -> str:
     """Pack the program that counts primes and give it to the site. Returns the archive's name."""
     folder.mkdir(parents=True, exist_ok=True)
     archive = folder / "sources.tar.gz"
@@ -81,7 +81,7 @@ def keep_sandbox(folder: Path) -> str:
             member = tarfile.TarInfo(name)
             member.size = len(text.encode())
             tar.addfile(member, io.BytesIO(text.encode()))
-    return sandboxes.keep(archive)
+    return sandboxes.keep(archive, owner)
 
 
 def register_records(name: str, scope: str, folder: Path, seed: int) -> int:

@@ -91,7 +91,7 @@ def generate(claimed: Iterable[tuple[int, int]], sites: Mapping[str, SiteView], 
 def _make(task_id: int, fence: int, sites: Mapping[str, SiteView], now: datetime) -> bool:
     task = Task.objects.select_related("job_params_template").get(pk=task_id)
     work = TaskWork(task, fence, now)
-    no_sandbox = sandboxes.lacking(work.raw, work.template.text)
+    no_sandbox = sandboxes.lacking(task_id, work.raw, work.template.text)
     if no_sandbox:
         moves.set_aside(task_id, fence, by=ME, reason=no_sandbox, wait=timedelta(seconds=settings.JEDI_PENDING_RETRY_S))
         return False

@@ -9,6 +9,7 @@ from tasks_app.models.lock import ProcessLock
 from tasks_app.models.message import InMessage, Notification, OutMessage
 from tasks_app.models.periodic import PeriodicTask
 from tasks_app.models.retry import ErrorClass, RetryNote, RetryRule, TaskChangeDue
+from tasks_app.models.sandbox import Sandbox
 from tasks_app.models.scouting import ScoutReport
 from tasks_app.models.submission import SubmissionKey
 from tasks_app.models.task import JobParamsTemplate, Task, TaskParams
@@ -46,6 +47,7 @@ __all__ = [
     "ProcessLock",
     "RetryNote",
     "RetryRule",
+    "Sandbox",
     "ScoutReport",
     "SubmissionKey",
     "Task",

@@ -78,6 +78,8 @@ EXPECTED: dict[str, dict[str, Right]] = {
         )
     },
     "api/v1/task/get_tasks_detailed_info_since": {"GET": READ},
+    "api/v1/file_server/validate_cache_file": {"POST": SUBMIT},
+    "api/v1/file_server/upload_cache_file": {"POST": SUBMIT},
     "api/v1/pilot/acquire_jobs": {"POST": PILOT},
     "api/v1/pilot/update_job": {"POST": PILOT},
     "api/v1/pilot/update_jobs_bulk": {"POST": PILOT},
@@ -323,7 +325,7 @@ def expected_outcomes(caller: str, where: str, method: str, right: Right) -> set
             if right is NOTHING and not where.startswith("api/v2/") and where != "api/docs/"
             else {"unknown"}
         )
-    if (right is PILOT or where.startswith("api/v1/task/")) and caller == "user by session":
+    if right is not NOTHING and where.startswith(("api/v1/", "server/panda/")) and caller == "user by session":
         return {"unknown"}  # pilots, and PanDA's clients, come with tokens only
     if right not in CALLERS[caller]:
         return {"unknown"} if caller == "anonymous" else {"refused"}

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import os
+import gzip
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from tasks_app import sandboxes
 from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import pending
 from tasks_app.generating import buildstep
+from tasks_app.models import Sandbox, Task
 from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, status, submit, task, wake
+
+ARCHIVE = gzip.compress(b"an archive")
 
 
 @pytest.fixture
 def kept(settings: Any, tmp_path: Path) -> Callable[[], str]:
     settings.JEDI_SANDBOXES = tmp_path / "kept"
-    (tmp_path / "x.tar.gz").write_bytes(b"an archive")
-    return lambda: sandboxes.keep(tmp_path / "x.tar.gz")
+    (tmp_path / "x.tar.gz").write_bytes(ARCHIVE)
+    return lambda: sandboxes.keep(tmp_path / "x.tar.gz", "ada")
 
 
 @pytest.mark.django_db
@@ -29,30 +34,36 @@ def test_anybody_who_knows_the_name_may_have_a_sandbox(kept: Callable[[], str]) 
     name = kept()
     answer = Client().get(f"/cache/{name}")
     assert answer.status_code == 200
-    assert b"".join(answer.streaming_content) == b"an archive"  # type: ignore[attr-defined]
+    assert b"".join(answer.streaming_content) == ARCHIVE  # type: ignore[attr-defined]
     assert kept() != name
     for wrong in ("sources.tar.gz", ".hidden", "..", f"{name}.part"):
         assert Client().get(f"/cache/{wrong}").status_code == 404
 
 
+@pytest.mark.django_db
 def test_a_sandbox_that_is_too_large_is_not_kept(
     kept: Callable[[], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sandboxes, "LIMIT_BYTES", 5)
-    with pytest.raises(sandboxes.SandboxRefusedError, match="has 10 bytes, 5 are allowed"):
+    with pytest.raises(sandboxes.SandboxRefusedError, match="has more than 5 bytes"):
         kept()
-    assert not (tmp_path / "kept").exists()
+    assert not list((tmp_path / "kept").iterdir())
 
 
-def test_a_sandbox_in_use_is_marked_as_used(kept: Callable[[], str]) -> None:
-    name = kept()
-    path = sandboxes.path_of(name)
-    assert path
-    os.utime(path, (1, 1))
-    assert sandboxes.lacking({"sourceURL": "http://127.0.0.1:8000"}, f"-r . -a {name} -p x") == ""
-    assert path.stat().st_mtime > 1
+@pytest.mark.django_db
+def test_a_sandbox_in_use_is_dated_anew_and_knows_the_task(
+    kept: Callable[[], str], make_task: Callable[..., Task]
+) -> None:
+    name, made = kept(), make_task()
+    day = timezone.now() - timedelta(days=1)
+    Sandbox.objects.update(last_used=day)
+    for _ in range(2):
+        assert sandboxes.lacking(made.id, {"sourceURL": "http://127.0.0.1:8000"}, f"-r . -a {name} -p x") == ""
+    row = Sandbox.objects.get()
+    assert row.last_used > day and list(row.tasks.all()) == [made]
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("raw", "line", "missing"),
     [
@@ -69,7 +80,7 @@ def test_a_sandbox_in_use_is_marked_as_used(kept: Callable[[], str]) -> None:
 def test_which_sandboxes_the_site_must_have(
     kept: Callable[[], str], raw: dict[str, Any], line: str, missing: bool
 ) -> None:
-    assert bool(sandboxes.lacking(raw, line)) == missing
+    assert bool(sandboxes.lacking(1, raw, line)) == missing
 
 
 def test_another_sandbox_takes_the_place_of_the_first() -> None:
@@ -81,7 +92,7 @@ def test_another_sandbox_takes_the_place_of_the_first() -> None:
 
 
 @pytest.mark.usefixtures("transactional_db")
-def test_a_task_waits_for_its_sandbox_and_says_which_it_is(kept: Callable[[], str], tmp_path: Path) -> None:
+def test_a_task_waits_for_its_sandbox_and_says_which_it_is(kept: Callable[[], str]) -> None:
     add_queue()
     add_dataset("lab.in", 1)
     line = {"type": "constant", "value": "-a jobO.7.tar.gz --sourceURL ${SURL}"}
@@ -91,8 +102,9 @@ def test_a_task_waits_for_its_sandbox_and_says_which_it_is(kept: Callable[[], st
         run()
     assert status(made) == "pending"
     assert "jobO.7.tar.gz is not kept at http://127.0.0.1:8000" in (task(made).error_dialog or "")
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "kept" / "jobO.7.tar.gz").write_bytes(b"late")
+    late = sandboxes.Incoming("ada", "jobO.7.tar.gz")
+    late.write(ARCHIVE)
+    late.finish()
     wake()
     pending.run()
     job_generator.run()

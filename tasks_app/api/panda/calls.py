@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 import structlog
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.core.files.uploadhandler import FileUploadHandler
 from django.core.signals import got_request_exception
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest
@@ -46,6 +47,7 @@ class Ask:
 
 
 Answer = Callable[[Ask], HttpResponseBase]
+Uploads = Callable[[HttpRequest, Caller], FileUploadHandler]
 
 
 class AnyAccept(BaseContentNegotiation):
@@ -66,11 +68,15 @@ class PandaView(APIView):
     rights: Mapping[str, Right] = {}
     params: type[Params] = Params
     function: Answer
+    uploads: Uploads | None = None
 
     def answer(self, request: Any) -> HttpResponseBase:
         http: HttpRequest = request._request
+        caller, uploads = api_caller(request), type(self).uploads
+        if uploads is not None:
+            http.upload_handlers = [uploads(http, caller)]
         raw = query_of(http) if http.method in ("GET", "HEAD") else body_of(http)
-        return type(self).function(Ask(api_caller(request), self.params.check(raw), http))
+        return type(self).function(Ask(caller, self.params.check(raw), http))
 
     def handle_exception(self, exc: Exception) -> Any:
         status, sentence = _fault(exc)
@@ -144,11 +150,13 @@ def call(
     *,
     old: bool = False,
     hot: bool = False,
+    uploads: Uploads | None = None,
     data: Any = OpenApiTypes.ANY,
 ) -> Callable[[Answer], type[PandaView]]:
     """Make a view of a function.
 
-    `name` is the end of the address, such as `task/kill`; `old`: a legacy call. `data` describes the answer's data for
+    `name` is the end of the address, such as `task/kill`; `old`: a legacy call; `uploads` makes what takes the
+    files of a form, which are ignored without it. `data` describes the answer's data for
     the schema: a type of OpenAPI or a serialiser. The docstring of the function is the call's description.
     """
     base = {(False, False): PandaView, (False, True): HotView, (True, False): LegacyView, (True, True): HotLegacyView}
@@ -161,6 +169,7 @@ def call(
             return self.answer(request)
 
         handle.__name__ = verb
+        asked = {"multipart/form-data": params} if uploads else params
         answered = OpenApiTypes.OBJECT if old else _envelope_of(name, data)
         described = extend_schema(
             operation_id=("legacy_" if old else "v1_") + name.replace("/", "_"),
@@ -168,7 +177,7 @@ def call(
             summary=title.rstrip("."),
             description=" ".join(more.split()),
             parameters=[params] if verb == "get" and params is not Params else [],
-            request=params if verb != "get" and params is not Params else None,
+            request=asked if verb != "get" and params is not Params else None,
             responses={200: answered},
         )(handle)
         return type(
@@ -182,6 +191,7 @@ def call(
                 "authentication_classes": [] if right is Right.NOTHING else PandaView.authentication_classes,
                 "params": params,
                 "function": staticmethod(function),
+                "uploads": staticmethod(uploads) if uploads else None,
                 "where": (LEGACY if old else V1) + name,
                 verb: described,
             },

@@ -7,6 +7,7 @@ from django.urls import path
 from tasks_app.api import site_data
 from tasks_app.api.panda import (
     commands,
+    file_server,
     legacy,
     pilot,
     pilot_bulk,
@@ -17,6 +18,7 @@ from tasks_app.api.panda.calls import addresses
 
 MODULES = (
     commands,
+    file_server,
     legacy,
     pilot,
     pilot_bulk,

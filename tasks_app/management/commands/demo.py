@@ -96,7 +96,7 @@ class Command(BaseCommand):
         whole = register_records(
             f"{base}.RECORDS", f"user.{USER}", settings.JEDI_HOME / "demo" / run, seed=int(time.time())
         )
-        sandbox = keep_sandbox(settings.JEDI_HOME / "demo" / run)
+        sandbox = keep_sandbox(settings.JEDI_HOME / "demo" / run, USER)
         for demo in tasks(USER, run, sources, whole, sandbox, self.options.url):
             self.plan[_post_task(self.options.url, token, demo.params)] = demo
         connections.close_all()

@@ -1,0 +1,119 @@
+"""The archives with users' code, as PanDA's clients look for them and send them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.files.uploadedfile import UploadedFile
+from django.core.files.uploadhandler import FileUploadHandler
+from django.http import HttpRequest, HttpResponse
+from django.http.request import split_domain_port
+from rest_framework import serializers
+
+from jedisite.identity import Caller, Right
+from tasks_app import sandboxes
+from tasks_app.api.panda.calls import Ask, call
+from tasks_app.api.panda.params import Number, Params
+from tasks_app.api.panda.wire import BadCallError, envelope, refused
+
+FRAME_BYTES = 64 * 1024
+"""What a form may have beside the file."""
+
+
+class CacheParams(Params):
+    file_size = Number(help_text="bytes of the archive")
+    checksum = serializers.IntegerField(
+        min_value=-(2**31), max_value=2**32 - 1, help_text="CRC-32 that stands at the end of the gzip file"
+    )
+
+
+class UploadParams(Params):
+    file = serializers.FileField(max_length=250, help_text="a gzip archive; its file name is the name to fetch it by")
+
+
+class Received(UploadedFile):
+    """A file that has arrived, or was refused on its way: its handler knows."""
+
+    def __init__(self, name: str, size: int, handler: SandboxUpload) -> None:
+        super().__init__(name=name, size=size)
+        self.handler = handler
+
+
+class SandboxUpload(FileUploadHandler):
+    """Writes one file to where sandboxes are kept as it arrives.
+
+    What is refused is read to its end all the same, since a client that still sends does not read the answer; but for
+    a request that is far too large.
+    """
+
+    chunk_size = 1 << 20
+
+    def __init__(self, request: HttpRequest, caller: Caller) -> None:
+        super().__init__(request)
+        self.owner, self.files, self.refusal = caller.name, 0, ""
+        self.incoming: sandboxes.Incoming | None = None
+
+    def handle_raw_input(
+        self, input_data: Any, META: dict[str, str], content_length: int, boundary: str, encoding: str | None = None
+    ) -> None:
+        limit = sandboxes.LIMIT_BYTES
+        if content_length > limit + FRAME_BYTES:
+            self.refusal = f"the sandbox has more than {limit} bytes"
+        if content_length > 2 * limit:
+            raise BadCallError(self.refusal)
+
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        super().new_file(*args, **kwargs)
+        self.files += 1
+        if self.files > 1:
+            self._refuse("one file is taken at a time")
+        if not self.refusal:
+            try:
+                self.incoming = sandboxes.Incoming(self.owner, self.file_name or "")
+            except sandboxes.SandboxRefusedError as exc:
+                self._refuse(str(exc))
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
+        if self.incoming is None or self.refusal:
+            return
+        try:
+            self.incoming.write(raw_data)
+        except sandboxes.SandboxRefusedError as exc:
+            self._refuse(str(exc))
+
+    def file_complete(self, file_size: int) -> Received:
+        if not file_size:
+            self._refuse("the file is empty")
+        return Received(self.file_name or "", file_size, self)
+
+    def _refuse(self, sentence: str) -> None:
+        if self.incoming is not None:
+            self.incoming.drop()
+        self.incoming, self.refusal = None, self.refusal or sentence
+
+
+@call("file_server/validate_cache_file", "POST", Right.SUBMIT, CacheParams)
+def validate_cache_file(ask: Ask) -> HttpResponse:
+    """Find one's own sandbox that holds the same as a new one.
+
+    The message is FOUND:<host>:<name>, or NOTFOUND.
+    """
+    host = split_domain_port(ask.request.get_host())[0]
+    row = sandboxes.same(ask.caller.name, ask.given["file_size"], ask.given["checksum"] & 0xFFFFFFFF)
+    if row is None or ":" in host:  # its readers cut the message at colons
+        return refused("NOTFOUND")
+    sandboxes.used(row.name)
+    return envelope(message=f"FOUND:{host}:{row.name}")
+
+
+@call("file_server/upload_cache_file", "POST", Right.SUBMIT, UploadParams, uploads=SandboxUpload)
+def upload_cache_file(ask: Ask) -> HttpResponse:
+    """Give a sandbox to the site. Its name is new, unless it ends with .__ow__."""
+    handler = ask.given["file"].handler
+    if handler.incoming is None:
+        return refused(handler.refusal)
+    try:
+        handler.incoming.finish()
+    except sandboxes.SandboxRefusedError as exc:
+        return refused(str(exc))
+    return envelope()
