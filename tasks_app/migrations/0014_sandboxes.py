@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tasks_app', '0012_task_orders'),
+        ('tasks_app', '0013_harvester'),
     ]
 
     operations = [
