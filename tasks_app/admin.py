@@ -337,6 +337,18 @@ class SubmissionKeyAdmin(LargeTableAdmin):
     ordering_within = {"caller": ("-caller", "-key", "-id")}
 
 
+@admin.register(models.UserSecret)
+class UserSecretAdmin(ReadOnlyAdmin):
+    """Who keeps secrets here, and under which names. The values are shown to nobody."""
+
+    fields = ["user", "name", "changed"]
+    long_columns = ("value",)
+    list_display = ["user", "name", "changed"]
+    list_filter = [days("changed")]
+    search_fields = ["user", "name"]
+    ordering = ["user", "name"]
+
+
 @admin.register(models.OutputTemplate)
 class OutputTemplateAdmin(LargeTableAdmin):
     list_display = ["id", "task_id", "dataset", "file_name_template", "serial", "max_serial", "out_type"]

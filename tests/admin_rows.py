@@ -192,6 +192,7 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     tasks.Sandbox: lambda n: tasks.Sandbox.objects.create(
         owner="ada", name=f"jobO.{n}.tar.gz", stored=uuid.uuid4().hex, size=n, crc=n, sha256="0" * 64
     ),
+    tasks.UserSecret: lambda n: tasks.UserSecret.objects.create(user="ada", name=f"password {n}", value=b"sealed"),
     tasks.OutputTemplate: lambda n: tasks.OutputTemplate.objects.create(
         task_id=FIRST + n, dataset=_dataset(n), file_name_template="out._${SN}"
     ),

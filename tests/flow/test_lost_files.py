@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -301,6 +302,26 @@ def test_the_owner_recovers_lost_files_over_the_api_and_others_may_not(api: Call
     assert status(made) == "ready"
     drive(Pilot())
     assert status(made) == "done"
+
+
+def test_pbook_has_those_outputs_made_again_that_data_management_has_no_more(api: Callable[..., Client]) -> None:
+    made = done_task(4)
+
+    def ask(client: Client, **more: object) -> dict[str, Any]:
+        address = "/api/v1/file_server/upload_file_recovery_request"
+        answer: dict[str, Any] = client.post(address, {"task_id": made, **more}, "application/json").json()
+        return answer
+
+    owner = api("user", name="ada")
+    page = {"logFileURL": f"http://testserver/tasks/{made}/"}
+    assert ask(owner) == {"success": True, "message": f"no output of task {made} is lost", "data": page}
+    data_management().remove("lab.t.out", ["lab.t.000002.root"])
+    assert ask(api("user", name="eve"))["success"] is False
+    tried = ask(owner, dry_run=True)
+    assert tried["data"] == page and "1 lost: lab.t.000002.root" in tried["message"] and status(made) == "done"
+    assert "1 lost: lab.t.000002.root" in ask(owner)["message"] and status(made) == "ready"
+    drive(Pilot())
+    assert status(made) == "done" and outputs() == ["lab.t.000001.root", "lab.t.000003.root"]
 
 
 def test_a_lost_file_that_was_merged_is_made_again_from_the_inputs_of_all_that_was_in_it() -> None:

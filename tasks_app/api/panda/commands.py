@@ -20,7 +20,7 @@ from tasks_app.api.panda.wire import BadCallError, envelope, refused
 from tasks_app.commands import parameters, rights
 from tasks_app.models import Task
 from tasks_app.params.faults import ParamErrors
-from tasks_app.states import MORE_ATTEMPTS_IN, TaskCommand
+from tasks_app.states import COMMANDS, MORE_ATTEMPTS_IN, TaskCommand
 
 DONE, NO_TASK, NOT_YOURS, NOT_NOW, MORE_ATTEMPTS = 0, 2, 3, 4, 5
 AGAIN = 3
@@ -68,14 +68,34 @@ def _view_of(name: str) -> type[PandaView]:
     return call(f"task/{name}", "POST", Right.SUBMIT, PARAMS.get(name, CommandParams), data=OpenApiTypes.INT)(command)
 
 
+class ReactivateParams(CommandParams):
+    keep_attempt_nr = Flag(required=False, allow_null=True, help_text="files get new attempts in any case")
+    trigger_job_generation = Flag(required=False, allow_null=True, help_text="jobs are made at once in any case")
+
+
+@call("task/reactivate", "POST", Right.SUBMIT, ReactivateParams, data=OpenApiTypes.INT)
+def reactivate(ask: Ask) -> HttpResponse:
+    """Try a task again whatever the limits on retries say; for those who steer.
+
+    One that failed, or has done all, runs again with its inputs looked up anew.
+    """
+    return _answer("reactivate", ask.caller, ask.given)
+
+
+def _command_of(name: str, given: Mapping[str, Any], status: str) -> TaskCommand:
+    if name == "reactivate":
+        fits = status in COMMANDS[TaskCommand.RETRY].accepted
+        return TaskCommand.RETRY if fits else TaskCommand.INCEXEC
+    return TaskCommand.INCEXEC if name == "retry" and given.get("changes") else NAMES[name]
+
+
 def _answer(name: str, caller: Caller, body: Mapping[str, Any]) -> HttpResponse:
     task_id = body["task_id"]
-    command, given = NAMES[name], _parameters(name, body)
-    if name == "retry" and given.get("changes"):
-        command = TaskCommand.INCEXEC
     task = Task.objects.filter(pk=task_id).first()
     if task is None:
         return _said(name, NO_TASK, f"there is no task {task_id}")
+    given = _parameters(name, body)
+    command = _command_of(name, given, task.status)
     try:
         checked = parameters.check(command, given)
     except ParamErrors as exc:
@@ -83,7 +103,7 @@ def _answer(name: str, caller: Caller, body: Mapping[str, Any]) -> HttpResponse:
     no = rights.refusal(caller, command, task, checked)
     if no:
         return refused(no)
-    at_work = command is TaskCommand.RETRY and task.status in MORE_ATTEMPTS_IN
+    at_work = name == "retry" and command is TaskCommand.RETRY and task.status in MORE_ATTEMPTS_IN
     try:
         moves.give_command(task_id, command, by=caller.name, reason="", parameters=checked)
     except moves.CommandRefusedError as exc:
@@ -97,6 +117,8 @@ def _answer(name: str, caller: Caller, body: Mapping[str, Any]) -> HttpResponse:
 def _parameters(name: str, body: Mapping[str, Any]) -> dict[str, Any]:
     if name == "finish":
         return {"soft": True} if body.get("soft") else {}
+    if name == "reactivate":
+        return {"transcend": True}
     if name == "increase_attempts":
         return {"attempts": body.get("increase")}
     changes = body.get("new_parameters") if name == "retry" else None

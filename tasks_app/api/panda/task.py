@@ -1,4 +1,4 @@
-"""What PanDA's clients ask about tasks, and how they submit them: v1. Anybody who may look sees every task."""
+"""How PanDA's clients submit tasks and list them: v1. Anybody who may look sees every task."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from jedisite.identity import Right
 from tasks_app import moves, submitting
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.params import JsonObject, Moment, Number, Params
-from tasks_app.api.panda.tasklist import filtered, told_tasks
+from tasks_app.api.panda.tasklist import MOST_TASKS, filtered, told_tasks
 from tasks_app.api.panda.wire import envelope, refused
 from tasks_app.models import Task
 from tasks_app.params.faults import ParamErrors
 from tasks_app.params.resubmission import Code
 from tasks_app.submitting import SubmissionRefusedError
-
-MOST_TASKS = 5000
 
 
 class SubmitParams(Params):

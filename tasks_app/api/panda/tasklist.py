@@ -16,6 +16,8 @@ from tasks_app.models.task import TaskQuerySet
 from tasks_app.states import TASK_FINAL, TaskStatus
 
 LONGEST_VALUE = 1000
+MOST_TASKS = 5000
+"""Tasks that one call lists."""
 MOST_ALTERNATIVES = 50
 
 _SUPER: Mapping[TaskStatus, str] = {

@@ -7,23 +7,37 @@ from django.urls import path
 from tasks_app.api import site_data
 from tasks_app.api.panda import (
     commands,
+    creds,
     file_server,
+    job,
     legacy,
+    metaconfig,
     pilot,
     pilot_bulk,
+    recovery,
+    statistics,
     system,
     task,
+    taskinfo,
+    workflow,
 )
 from tasks_app.api.panda.calls import addresses
 
 MODULES = (
     commands,
+    creds,
     file_server,
+    job,
     legacy,
+    metaconfig,
     pilot,
     pilot_bulk,
+    recovery,
+    statistics,
     system,
     task,
+    taskinfo,
+    workflow,
 )
 
 urlpatterns = [
