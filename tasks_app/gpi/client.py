@@ -1,0 +1,431 @@
+"""A client of the site's API (v2) for scripts: submit tasks, watch them, command them, read everything.
+
+Standard library only, and this one file is enough: copy it beside a script, or import it from a checkout.
+
+    client = Client("https://jedi.example.org")          # token: argument, JEDI_TOKEN, or ~/.config/jedi/token
+    task = client.submit({"taskName": "user.ada.test", ...})
+    print(task.wait(on_change=print).status)
+
+What the site refuses is raised as an ApiError with the fields of its problem document.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import os
+import random
+import shutil
+import stat
+import tarfile
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from email.message import Message
+from pathlib import Path
+from typing import IO, Any, Union
+from urllib.parse import quote, urlencode, urlsplit
+
+__all__ = [
+    "ApiError",
+    "Client",
+    "Conflict",
+    "Fault",
+    "Invalid",
+    "NotAllowed",
+    "NotFound",
+    "Progress",
+    "Task",
+    "Unavailable",
+]
+
+Value = Union[str, int, bool, datetime, Collection[str]]  # noqa: UP007 - evaluated by Python 3.9, too
+PAGE = 200
+POLL_S = (1.0, 15.0)
+"""A wait asks that often: at first, and at most when nothing has changed for a while."""
+BACK_OFF_S = (0.5, 30.0)
+BUSY = (429, 503)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One field that breaks a rule: where, a short stable name of the rule, and a sentence."""
+
+    field: str
+    rule: str
+    message: str
+
+
+class ApiError(Exception):
+    """The site refused a request. `status` is HTTP's code, 0 when there was no answer; `faults` name fields."""
+
+    def __init__(self, status: int, title: str, detail: str, faults: tuple[Fault, ...] = ()) -> None:
+        self.status, self.title, self.detail, self.faults = status, title, detail, faults
+        said = "; ".join(f"{f.field}: {f.message}" if f.field else f.message for f in faults)
+        super().__init__(f"{detail} {said}".strip() or title)
+
+
+class Invalid(ApiError):
+    """The request breaks rules (400, 413, 415, 422): `faults` say which."""
+
+
+class NotAllowed(ApiError):
+    """No valid token (401), or its owner may not do this (403)."""
+
+
+class NotFound(ApiError):
+    """There is no such thing (404)."""
+
+
+class Conflict(ApiError):
+    """The state of the object does not allow this (409)."""
+
+
+class Unavailable(ApiError):
+    """The site did not answer, or was too busy, as often as it was asked."""
+
+
+_KINDS: dict[int, type[ApiError]] = {
+    400: Invalid, 413: Invalid, 415: Invalid, 422: Invalid, 401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict,
+    429: Unavailable, 502: Unavailable, 503: Unavailable, 504: Unavailable,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a task is: its state, input files, and the numbers of its jobs by state."""
+
+    task_id: int
+    status: str
+    is_final: bool
+    total: int
+    finished: int
+    failed: int
+    percent: int
+    jobs: Mapping[str, int]
+    message: str
+
+    def __str__(self) -> str:
+        jobs = ", ".join(f"{count} {status}" for status, count in self.jobs.items()) or "no jobs"
+        said = f": {self.message}" if self.message else ""
+        return f"task {self.task_id} {self.status}, {self.finished} of {self.total} files, {jobs}{said}"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task as the site last described it. `data` has all its fields; the methods ask the site."""
+
+    id: int
+    name: str
+    status: str
+    user: str
+    data: Mapping[str, Any] = field(repr=False)
+    client: Client = field(repr=False, compare=False)
+
+    def refresh(self) -> Task:
+        return self.client.task(self.id)
+
+    def progress(self) -> Progress:
+        return self.client.progress(self.id)
+
+    def wait(self, **how: Any) -> Task:
+        """See Client.wait."""
+        return self.client.wait(self.id, **how)
+
+    def why(self) -> dict[str, Any]:
+        return self.client.why(self.id)
+
+    def jobs(self, **filters: Value) -> Iterator[dict[str, Any]]:
+        return self.client.rows(f"tasks/{self.id}/jobs", **filters)
+
+    def datasets(self, **filters: Value) -> Iterator[dict[str, Any]]:
+        return self.client.rows(f"tasks/{self.id}/datasets", **filters)
+
+    def log(self) -> Iterator[dict[str, Any]]:
+        """States of the task with who and why, newest first."""
+        return self.client.rows(f"tasks/{self.id}/log")
+
+    def command(self, name: str, reason: str = "", **parameters: Any) -> dict[str, Any]:
+        return self.client.command(self.id, name, reason, **parameters)
+
+    def kill(self, reason: str = "") -> dict[str, Any]:
+        return self.command("kill", reason)
+
+    def finish(self, reason: str = "", *, soft: bool = False) -> dict[str, Any]:
+        """End the task with what it has. `soft`: its running jobs may end first."""
+        return self.command("finish", reason, **({"soft": True} if soft else {}))
+
+    def retry(self, reason: str = "", **parameters: Any) -> dict[str, Any]:
+        return self.command("retry", reason, **parameters)
+
+    def pause(self, reason: str = "") -> dict[str, Any]:
+        return self.command("pause", reason)
+
+    def resume(self, reason: str = "") -> dict[str, Any]:
+        return self.command("resume", reason)
+
+
+class Client:
+    """Speaks to one site.
+
+    `server` is its address, by default JEDI_SERVER_URL. Requests that may be sent twice are sent again, `tries` times in all,
+    when the site is busy (429, 503) or does not answer: all that read, and submissions, which carry a key. Commands and
+    uploads are sent once. `clock` and `sleep` count and wait in seconds.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        token: str | None = None,
+        *,
+        timeout_s: float = 60,
+        tries: int = 5,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self.server = (server or os.environ.get("JEDI_SERVER_URL") or "").rstrip("/")
+        if urlsplit(self.server).scheme not in ("http", "https"):
+            raise ValueError(
+                "the address of the site is needed: an argument, or JEDI_SERVER_URL, such as https://jedi.example.org"
+            )
+        self._token = token or os.environ.get("JEDI_TOKEN") or _token_of_file()
+        self._timeout_s, self._tries, self._clock, self._sleep = timeout_s, tries, clock, sleep
+        self._opener = urllib.request.build_opener(_NoRedirect)
+
+    # Tasks
+
+    def submit(self, params: Mapping[str, Any], *, key: str | None = None, allow_active: bool = False) -> Task:
+        """Submit a task (a dictionary of JEDI's task parameters).
+
+        The same `key` gives the same task for 24 hours, so a script that starts again may use its own. With uniqueTaskName
+        in the parameters the task may be an older one, which runs again; with `allow_active` also one that runs.
+        """
+        path = "/api/v2/tasks/" + ("?allow_active=true" if allow_active else "")
+        made = self._json("POST", path, params, headers={"Idempotency-Key": key or str(uuid.uuid4())}, again=True)
+        return self._task(made) if "status" in made else self.task(made["id"])
+
+    def task(self, task_id: int) -> Task:
+        return self._task(self._json("GET", f"/api/v2/tasks/{task_id}/"))
+
+    def tasks(self, **filters: Value) -> Iterator[Task]:
+        """Tasks, newest first: tasks(user="ada", status=["failed", "broken"], ordering="-current_priority")."""
+        return (self._task(row) for row in self.rows("tasks", **filters))
+
+    def progress(self, task_id: int) -> Progress:
+        found = self._json("GET", f"/api/v2/tasks/{task_id}/progress/")
+        done = found["progress"]
+        return Progress(
+            found["id"], found["status"], found["is_final"], done["total"], done["finished"], done["failed"], done["percent"],
+            found["jobs"], found["error_dialog"] or "",
+        )  # fmt: skip
+
+    def wait(
+        self,
+        task: Task | int,
+        until: Collection[str] = (),
+        timeout_s: float | None = None,
+        on_change: Callable[[Progress], object] | None = None,
+    ) -> Task:
+        """Wait until the task's state is one of `until`, or any final one. `on_change` is told of each change.
+
+        Raises TimeoutError with what the task does then.
+        """
+        task_id = task.id if isinstance(task, Task) else task
+        end = None if timeout_s is None else self._clock() + timeout_s
+        last: Progress | None = None
+        pause_s = POLL_S[0]
+        while True:
+            now = self.progress(task_id)
+            if now != last:
+                if on_change:
+                    on_change(now)
+                last, pause_s = now, POLL_S[0]
+            if now.is_final or now.status in until:
+                return self.task(task_id)
+            left_s = pause_s if end is None else end - self._clock()
+            if left_s <= 0:
+                raise TimeoutError(f"after {timeout_s} s: {now}")
+            self._sleep(min(pause_s, left_s))
+            pause_s = min(pause_s * 1.5, POLL_S[1])
+
+    def why(self, task: Task | int) -> dict[str, Any]:
+        """What the task waits for: gates, verdicts of the brokers, what would help."""
+        return dict(self._json("GET", f"/api/v2/tasks/{task.id if isinstance(task, Task) else task}/why/"))
+
+    def command(self, task: Task | int, name: str, reason: str = "", **parameters: Any) -> dict[str, Any]:
+        """Give a command: kill, finish, retry, incexec, pause, resume, … Raises Conflict when the task's state refuses it."""
+        task_id = task.id if isinstance(task, Task) else task
+        body = {"command": name, "reason": reason, **parameters}
+        return dict(self._json("POST", f"/api/v2/tasks/{task_id}/commands/", body))
+
+    # Everything else that has a list
+
+    def rows(self, resource: str, **filters: Value) -> Iterator[dict[str, Any]]:
+        """All rows of a list, read page by page: rows("queues"), rows("tasks/5/log"), rows("jobs", task=5)."""
+        path: str | None = self._address(resource, {"page_size": PAGE, **filters})
+        while path:
+            page = self._json("GET", path)
+            yield from page["results"]
+            # The site may know itself by another address than this script does; the token goes nowhere else.
+            path = page["next"] and urlsplit(page["next"])._replace(scheme="", netloc="").geturl()
+
+    def jobs(self, **filters: Value) -> Iterator[dict[str, Any]]:
+        """Jobs, newest first: jobs(task=5, status=["failed"])."""
+        return self.rows("jobs", **filters)
+
+    def job(self, job_id: int) -> dict[str, Any]:
+        return dict(self._json("GET", f"/api/v2/jobs/{job_id}/"))
+
+    def files(self, dataset_id: int | None = None, **filters: Value) -> Iterator[dict[str, Any]]:
+        """Files of a dataset of a task, or of a name: files(7, status="failed"), files(lfn="data.0001.root")."""
+        return self.rows("files" if dataset_id is None else f"datasets/{dataset_id}/files", **filters)
+
+    def export(self, resource: str, to: IO[bytes], form: str = "csv", **filters: Value) -> None:
+        """Write a whole list into a file that is open for bytes, as csv or ndjson. Raises Unavailable when it was cut off."""
+        with self._open("GET", self._address(resource, {"format": form, **filters}), again=True) as answer:
+            try:
+                shutil.copyfileobj(answer, to)
+            except (http.client.HTTPException, OSError) as exc:
+                raise Unavailable(0, "Cut off", f"The list ended before its end: {exc}.") from exc
+
+    def me(self) -> dict[str, Any]:
+        """Who the token stands for: name, roles, rights."""
+        return dict(self._json("GET", "/api/v2/me/"))
+
+    def upload(self, sandbox: str | os.PathLike[str]) -> str:
+        """Give a folder or a .tar.gz with one's code to the site; returns the name by which jobs fetch it."""
+        path = Path(sandbox)
+        name = f"sources.{uuid.uuid4()}.tar.gz"
+        with tempfile.TemporaryFile() as packed:
+            if path.is_dir():
+                with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+                    for inside in sorted(path.iterdir()):
+                        archive.add(inside, inside.name)
+                packed.seek(0)
+                self._send_file(name, packed)
+            else:
+                with path.open("rb") as given:
+                    self._send_file(name, given)
+        return name
+
+    def _send_file(self, name: str, file: IO[bytes]) -> None:
+        mark = uuid.uuid4().hex
+        head = (
+            f'--{mark}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
+            "Content-Type: application/gzip\r\n\r\n"
+        ).encode()
+        tail = f"\r\n--{mark}--\r\n".encode()
+        size = os.fstat(file.fileno()).st_size
+        headers = {
+            "Content-Type": f"multipart/form-data; boundary={mark}",
+            "Content-Length": str(len(head) + size + len(tail)),
+        }
+        pieces = _pieces(io.BytesIO(head), file, io.BytesIO(tail))
+        with self._open("POST", "/api/v1/file_server/upload_cache_file", pieces, headers) as answer:
+            said = json.load(answer)
+        if not said.get("success"):
+            raise Invalid(answer.status, "Refused", str(said.get("message") or "The sandbox was refused."))
+
+    # Requests
+
+    def _task(self, data: Mapping[str, Any]) -> Task:
+        return Task(data["id"], data["name"] or "", data["status"], data["user"], data, self)
+
+    def _address(self, resource: str, parameters: Mapping[str, Value]) -> str:
+        given = {name: _written(value) for name, value in parameters.items()}
+        return f"/api/v2/{quote(resource.strip('/'))}/?{urlencode(given)}"
+
+    def _json(
+        self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, again: bool = False
+    ) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        kind = {"Content-Type": "application/json"} if data is not None else {}
+        with self._open(method, path, data, {**kind, **(headers or {})}, again=again or method == "GET") as answer:
+            return json.load(answer)
+
+    def _open(
+        self, method: str, path: str, data: Any = None, headers: Mapping[str, str] | None = None, *, again: bool = False
+    ) -> http.client.HTTPResponse:
+        """The answer to a request. Raises ApiError; with `again`, only after trying as often as allowed."""
+        sent = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        request = urllib.request.Request(self.server + path, data, {**sent, **(headers or {})}, method=method)
+        tries = self._tries if again else 1
+        for attempt in range(1, tries + 1):
+            wait_s = min(BACK_OFF_S[1], BACK_OFF_S[0] * 2**attempt) * random.uniform(0.5, 1)
+            try:
+                answer: http.client.HTTPResponse = self._opener.open(request, timeout=self._timeout_s)
+                return answer
+            except urllib.error.HTTPError as exc:
+                with exc:
+                    problem = _problem(exc)
+                if exc.code not in BUSY or attempt == tries:
+                    raise problem from None
+                wait_s = max(wait_s, _seconds(exc.headers))
+            except (OSError, http.client.HTTPException) as exc:
+                if attempt == tries:
+                    said = getattr(exc, "reason", None) or exc
+                    raise Unavailable(0, "No answer", f"{self.server} does not answer: {said}.") from exc
+            self._sleep(wait_s)
+        raise ValueError("tries is at least 1")
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The token goes to the site that was named, and to no other."""
+
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+def _pieces(*files: IO[bytes]) -> Iterator[bytes]:
+    for file in files:
+        while piece := file.read(1 << 20):
+            yield piece
+
+
+def _problem(answer: urllib.error.HTTPError) -> ApiError:
+    """What a refusal says, be it a problem document or not."""
+    try:
+        said = json.loads(answer.read(1 << 20))
+    except (ValueError, OSError, http.client.HTTPException):
+        said = None
+    said = said if isinstance(said, dict) else {}
+    faults = tuple(
+        Fault(str(e.get("field", "")), str(e.get("rule", "")), str(e.get("message", "")))
+        for e in said.get("errors", ())
+        if isinstance(e, dict)
+    )
+    kind = _KINDS.get(answer.code, ApiError)
+    title = str(said.get("title") or answer.reason)
+    return kind(answer.code, title, str(said.get("detail") or f"{answer.code} {title}"), faults)
+
+
+def _seconds(headers: Message) -> float:
+    """How long the site asks to wait, at most as long as one waits anyway."""
+    text = headers.get("Retry-After", "0")
+    return min(float(text), BACK_OFF_S[1]) if text.isdecimal() else 0.0
+
+
+def _written(value: Value) -> str:
+    """A value of a filter as it stands in an address."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, (str, int)) else ",".join(value)
+
+
+def _token_of_file() -> str | None:
+    """The token of this user's file, if there is one. Raises PermissionError when others can read it."""
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    path = Path(base) / "jedi" / "token"
+    if not path.is_file():
+        return None
+    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise PermissionError(f"{path} can be read by others: chmod 600 {path}")
+    return path.read_text().strip() or None

@@ -1,0 +1,226 @@
+"""The client for scripts: against the site itself, and against a server that is busy, broken or away."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from tasks_app.gpi import client as module
+from tasks_app.gpi.client import ApiError, Client, Conflict, Invalid, NotAllowed, NotFound, Progress, Unavailable
+from tasks_app.models import Task
+from tests.flow.pilot import Pilot, drive
+
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "api.md"
+
+
+@pytest.fixture
+def work(books: None) -> Callable[[float], None]:
+    """In place of sleeping: agents and a pilot do what there is to do."""
+    return lambda seconds: drive(Pilot())
+
+
+def test_the_example_of_the_documentation_runs(
+    live_server: LiveServer, make_token: Callable[..., str], work: Callable[[float], None], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    (example,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    assert 'Client("http://127.0.0.1:8000")' in example
+    monkeypatch.setenv("JEDI_TOKEN", make_token())
+    monkeypatch.chdir(tmp_path)
+    Task.objects.create(id=7, name="user.ada.rests", status="paused", user="ada", task_type="anal")
+    here: dict[str, Any] = {"site": Client(live_server.url, sleep=work)}
+    exec(example.replace('Client("http://127.0.0.1:8000")', "site"), here)  # noqa: S102
+    Task.objects.filter(id=7).delete()
+    said = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"task \d+ registered, 0 of 0 files, no jobs", said[0])
+    assert re.fullmatch(r"task \d+ done, 4 of 4 files, 4 finished", said[1])
+    assert said[2] == "done ['finished', 'finished', 'finished', 'finished']"
+    assert any(line.startswith("user.demo.hello.txt ['hello.") for line in said)
+    assert "is done; pause is accepted in" in said[-3]
+    assert "nFilesPerJob" in said[-2] and said[-1].startswith("7 user.ada.rests ")
+    assert (tmp_path / "jobs.csv").read_bytes().count(b"\r\n") == 5
+
+
+def test_tasks_are_submitted_once_listed_commanded_and_waited_for(
+    live_server: LiveServer, make_token: Callable[..., str], work: Callable[[float], None],
+    task_params: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(module, "PAGE", 2)
+    site = Client(live_server.url + "/", make_token(), sleep=work)
+    first = site.submit(task_params(), key="mine")
+    assert site.submit(task_params(), key="mine") == first and first.status == "registered"
+    made = [first.id, *(site.submit(task_params(taskName=f"user.ada.{n}")).id for n in range(4))]
+    assert [task.id for task in site.tasks(user="ada", ordering="creation_date", status=["registered"])] == made
+    assert [task.id for task in site.tasks(created_before=datetime(2020, 1, 1, tzinfo=UTC))] == []
+    command = first.kill("no more")
+    assert (command["name"], command["comment"], command["status"]) == ("kill", "no more", "waiting")
+    seen: list[Progress] = []
+    ended = first.wait(on_change=seen.append)
+    assert ended.status == "aborted" and [p.status for p in seen] == ["registered", "aborted"]
+    assert [entry["status"] for entry in ended.log()][-1] == "registered" and ended.why()["status"] == "aborted"
+    with pytest.raises(NotFound) as absent:
+        site.task(5)
+    assert absent.value.status == 404 and absent.value.title == "Not Found"
+    with pytest.raises(Invalid) as wrong:
+        next(site.tasks(stauts="done"))
+    assert [(f.field, f.rule) for f in wrong.value.faults] == [("stauts", "known parameter")]
+    with pytest.raises(Conflict):
+        first.kill()
+    with pytest.raises(NotAllowed, match="unknown, expired or revoked"):
+        Client(live_server.url, "jedi_nobody").me()
+    assert site.me()["name"] == "ada"
+    lines = io.BytesIO()
+    site.export("tasks", lines, "ndjson", ordering="id")
+    assert [json.loads(line)["id"] for line in lines.getvalue().splitlines()] == made
+
+
+class Script(BaseHTTPRequestHandler):
+    """Answers with what stands next in the script, and keeps what was asked."""
+
+    answers: list[tuple[int, dict[str, str], bytes]]
+    asked: list[tuple[str, str, dict[str, str], bytes]]
+
+    def do_GET(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        self.asked.append((self.command, self.path, dict(self.headers), self.rfile.read(length)))
+        code, headers, body = self.answers.pop(0)
+        self.send_response(code)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET
+
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def script() -> Iterator[Callable[..., tuple[Client, Any, list[float]]]]:
+    """A server that answers as it is told: (client, its handler, the waits of the client in seconds)."""
+    servers = []
+
+    def make(*answers: Any, **more: Any) -> tuple[Client, Any, list[float]]:
+        handler: Any = type("Told", (Script,), {"answers": list(answers), "asked": []})
+        server = HTTPServer(("127.0.0.1", 0), handler)
+        servers.append((server, threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})))
+        servers[-1][1].start()
+        waits: list[float] = []
+        url = f"http://127.0.0.1:{server.server_port}"
+        return Client(url, "secret", sleep=waits.append, **more), handler, waits
+
+    yield make
+    for server, thread in servers:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+ME = (200, {}, b'{"name": "ada"}')
+BUSY = (503, {"Retry-After": "7"}, b"later")
+
+
+def test_reading_is_tried_again_with_growing_waits(script: Any) -> None:
+    site, told, waits = script(BUSY, (429, {}, b"{}"), ME)
+    assert site.me() == {"name": "ada"} and len(told.asked) == 3
+    assert waits[0] == 7.0 and 1.0 <= waits[1] <= 2.0
+
+
+def test_tries_end(script: Any) -> None:
+    site, _, waits = script(BUSY, BUSY, tries=2)
+    with pytest.raises(Unavailable) as refused:
+        site.me()
+    assert refused.value.status == 503 and len(waits) == 1
+
+
+def test_a_submission_is_sent_again_under_its_key_and_a_command_is_not(script: Any) -> None:
+    task = b'{"id": 5, "name": "x", "status": "registered", "user": "ada"}'
+    site, told, _ = script(BUSY, (201, {}, task), BUSY)
+    assert site.submit({"taskName": "x"}).id == 5
+    keys = [headers["Idempotency-Key"] for _, _, headers, _ in told.asked]
+    assert len(keys) == 2 and keys[0] == keys[1]
+    with pytest.raises(Unavailable):
+        site.command(5, "kill")
+    assert len(told.asked) == 3
+
+
+def test_a_server_that_is_away_is_asked_again() -> None:
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens
+        waits: list[float] = []
+        site = Client(f"http://127.0.0.1:{taken.getsockname()[1]}", "secret", tries=3, sleep=waits.append)
+        with pytest.raises(Unavailable, match="does not answer") as refused:
+            site.me()
+    assert refused.value.status == 0 and len(waits) == 2
+
+
+def test_the_token_follows_no_redirect_and_no_foreign_link(script: Any) -> None:
+    page = json.dumps({"next": "http://elsewhere.example/api/v2/jobs/?cursor=x", "results": [{"id": 1}]}).encode()
+    last = json.dumps({"next": None, "results": [{"id": 2}]}).encode()
+    site, told, _ = script((302, {"Location": "http://127.0.0.1:1/"}, b""), (200, {}, page), (200, {}, last))
+    with pytest.raises(ApiError) as refused:
+        site.me()
+    assert refused.value.status == 302
+    assert [row["id"] for row in site.jobs(task=5)] == [1, 2]
+    assert told.asked[-1][1] == "/api/v2/jobs/?cursor=x" and told.asked[-1][2]["Authorization"] == "Bearer secret"
+
+
+def test_a_folder_is_sent_as_an_archive(script: Any, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("echo")
+    site, told, _ = script((200, {}, b'{"success": true}'), (200, {}, b'{"success": false, "message": "too large"}'))
+    name = site.upload(tmp_path)
+    method, path, headers, body = told.asked[0]
+    assert (method, path) == ("POST", "/api/v1/file_server/upload_cache_file")
+    assert f'filename="{name}"'.encode() in body and b"\x1f\x8b" in body and len(body) == int(headers["Content-Length"])
+    with pytest.raises(Invalid, match="too large"):
+        site.upload(tmp_path)
+
+
+def test_waiting_ends_at_its_time_or_at_the_state_that_is_wanted(script: Any) -> None:
+    row = {"id": 5, "status": "running", "is_final": False, "error_dialog": None, "jobs": {"running": 2}}
+    done = {"total": 9, "finished": 3, "failed": 0, "percent": 33}
+    answer = (200, {}, json.dumps({**row, "progress": done}).encode())
+    now = [0.0]
+    site, _, waits = script(*[answer] * 5, (200, {}, json.dumps({**row, "name": None, "user": "ada"}).encode()),
+                            clock=lambda: now[0])  # fmt: skip
+    site._sleep = lambda seconds: (waits.append(seconds), now.__setitem__(0, now[0] + seconds))
+    with pytest.raises(TimeoutError, match="after 4 s: task 5 running, 3 of 9 files, 2 running"):
+        site.wait(5, timeout_s=4)
+    assert waits == [1.0, 1.5, 1.5]
+    assert site.wait(5, until={"running"}).status == "running"
+
+
+def test_tokens_come_from_the_environment_or_a_file_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("JEDI_TOKEN", raising=False)
+    url = "http://127.0.0.1:1"
+    assert Client(url)._token is None
+    file = tmp_path / "jedi" / "token"
+    file.parent.mkdir()
+    file.write_text("of file\n")
+    file.chmod(0o644)
+    with pytest.raises(PermissionError, match="chmod 600"):
+        Client(url)
+    file.chmod(0o600)
+    assert Client(url)._token == "of file"
+    monkeypatch.setenv("JEDI_TOKEN", "of environment")
+    assert Client(url)._token == "of environment" and Client(url, "given")._token == "given"
+    monkeypatch.delenv("JEDI_SERVER_URL", raising=False)
+    for address in (None, "ftp://x", "x"):
+        with pytest.raises(ValueError, match="JEDI_SERVER_URL"):
+            Client(address)
