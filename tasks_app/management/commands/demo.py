@@ -16,7 +16,6 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
-from django.db.models import Count
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -29,8 +28,8 @@ from jedisite.supervisor import Event
 from tasks_app.demo.inputs import keep_sandbox, register_records, register_sources
 from tasks_app.demo.plan import DemoTask, tasks
 from tasks_app.demo.verify import Result, verify
-from tasks_app.models import Dataset, Job, Task
 from tasks_app.states import TASK_FINAL
+from tasks_app.watching import line, progress_of
 
 USER = "demo"
 FAST = {
@@ -103,13 +102,13 @@ class Command(BaseCommand):
 
     def _look(self) -> None:
         """About once a second: show how far the tasks are, and see whether all are final."""
-        rows = _progress(list(self.plan))
+        rows = progress_of(list(self.plan))
         if self.live is not None:
             self.live.update(self._table(rows), refresh=True)
         elif time.monotonic() - self.last_lines >= 10:
             self.last_lines = time.monotonic()
             for row in rows:
-                self.console.print(_line(row), highlight=False, soft_wrap=True)
+                self.console.print(line(row), highlight=False, soft_wrap=True)
         final = all(row["status"] in TASK_FINAL for row in rows)
         if self.ends and (final or time.monotonic() - self.started > self.timeout):
             self.results = [verify(task_id, demo) for task_id, demo in self.plan.items()]
@@ -173,28 +172,3 @@ def _post_task(url: str, token: str, params: dict[str, Any]) -> int:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(request, timeout=60) as answer:
         return int(json.load(answer)["id"])
-
-
-def _progress(ids: list[int]) -> list[dict[str, Any]]:
-    found = {
-        t.id: {
-            "id": t.id, "name": t.name, "status": t.status, "says": (t.error_dialog or "")[:120],
-            "files": 0, "finished": 0, "failed": 0, "jobs": {},
-        }
-        for t in Task.objects.filter(pk__in=ids)
-    }  # fmt: skip
-    for dataset in Dataset.objects.filter(task_id__in=ids, type__in=("input", "pseudo_input"), master_id=None):
-        row = found[dataset.task_id]
-        row["files"] += dataset.files
-        row["finished"] += dataset.files_finished
-        row["failed"] += dataset.files_failed
-    for task_id, status, count in (
-        Job.objects.filter(task_id__in=ids).values_list("task_id", "status").annotate(Count("id")).order_by("status")
-    ):
-        found[task_id]["jobs"][status] = count
-    return [found[i] for i in ids if i in found]
-
-
-def _line(row: dict[str, Any]) -> str:
-    jobs = " ".join(f"{count} {status}" for status, count in row["jobs"].items())
-    return f"{row['id']} {row['status']:9} {row['finished']:>5}/{row['files']:<5} {jobs}  {row['says']}"

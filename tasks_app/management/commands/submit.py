@@ -1,49 +1,151 @@
-"""`manage.py submit FILE`: submits a task from a JSON file, without the web server."""
+"""`manage.py submit`: submits a task from a JSON file or in a few words, without the web server."""
 
 from __future__ import annotations
 
 import sys
+import time
 from argparse import ArgumentParser
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
 
 from jedisite.identity import caller_of_user
 from jedisite.problems import strict_json
-from tasks_app import submitting
+from tasks_app import submitting, watching
 from tasks_app.moves import CommandRefusedError
 from tasks_app.params.schema import ParamErrors
+from tasks_app.params.shorthand import Wish, dictionary
+from tasks_app.states import TASK_FINAL, TaskStatus
+
+LOOK_S = 1.0
+EXIT_CODES = {
+    TaskStatus.DONE: 0, TaskStatus.FINISHED: 3, TaskStatus.FAILED: 4, TaskStatus.ABORTED: 5, TaskStatus.BROKEN: 6,
+}  # fmt: skip
+OTHER_END = 7
+IN_WORDS = ("name", "in_ds", "out_ds", "output", "n_jobs", "files_per_job", "memory_mb", "cores", "set")
 
 
 class Command(BaseCommand):
-    help = "Submit a task whose parameters stand in a JSON file (- is standard input). Prints its id."
+    help = (
+        "Submit a task whose parameters stand in a JSON file (- is standard input), or a shell command with --exec. Prints its "
+        "id. With --wait it shows how far the task is, and ends when the task does: exit code 0 done, 3 finished (some inputs "
+        "failed), 4 failed, 5 aborted, 6 broken, 7 any other end; 1 is a submission that was refused."
+    )
+    stealth_options = ("sleep",)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file")
+        parser.add_argument("file", nargs="?", help="the task parameters as JSON")
         parser.add_argument("--user", required=True, help="the owner of the task, a user of this site")
+        parser.add_argument("--wait", action="store_true", help="until the task has ended")
+        words = parser.add_argument_group("in a few words", "instead of a file")
+        words.add_argument(
+            "--exec", metavar="COMMAND", help="a shell command; %%IN is the inputs, ${SN} the job's number"
+        )
+        words.add_argument("--name", help="of the task (default: that of --out-ds)")
+        words.add_argument("--in-ds", metavar="DATASET", help="the input")
+        words.add_argument("--out-ds", metavar="DATASET", help="begins the names of outputs (default: the task's name)")
+        words.add_argument(
+            "--output", action="append", metavar="FILE", help="a file that the command writes, or a pattern"
+        )
+        words.add_argument("--n-jobs", type=int, help="without an input: how many jobs")
+        words.add_argument("--files-per-job", type=int, help="with an input")
+        words.add_argument("--memory-mb", type=int)
+        words.add_argument("--cores", type=int)
+        words.add_argument(
+            "--set", action="append", metavar="KEY=JSON", help="any other task parameter, such as nEvents=10"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(f"there is no user {options['user']}")
         try:
-            data = sys.stdin.buffer.read() if options["file"] == "-" else Path(options["file"]).read_bytes()
-            submission = submitting.check(strict_json(data), caller_of_user(user))
+            submission = submitting.check(_params(options), caller_of_user(user))
             most = settings.JEDI_MOST_ACTIVE_TASKS
             done = submitting.submit(submission, by=user.get_username(), most_active=most)
-        except OSError as exc:
-            raise CommandError(f"{options['file']} cannot be read: {exc.strerror}") from exc
         except ParamErrors as exc:
             raise CommandError(
                 "\n".join(f"{e.field}: {e.message}" if e.field else e.message for e in exc.errors)
             ) from exc
         except (submitting.SubmissionRefusedError, CommandRefusedError) as exc:
             raise CommandError(str(exc)) from exc
-        except ValueError as exc:
-            raise CommandError(f"{options['file']} is not valid JSON: {exc}") from exc
         if not done.is_new:
             self.stderr.write(done.decision.sentence)
         self.stdout.write(str(done.task_id))
+        if options["wait"]:
+            code = self._wait(done.task_id, options.get("sleep") or time.sleep)
+            if code:
+                sys.exit(code)
+
+    def _wait(self, task_id: int, sleep: Callable[[float], object]) -> int:
+        """Show each change until the task has ended. Returns the exit code that says how."""
+        console = Console(file=sys.stderr)
+        said = ""
+        with Status("", console=console) as shown:
+            while True:
+                (row,) = watching.progress_of([task_id])
+                text = watching.line(row)
+                if text != said:
+                    shown.update(Text(text))
+                    if not console.is_terminal:
+                        self.stderr.write(text)
+                    said = text
+                if row["status"] in TASK_FINAL:
+                    break
+                sleep(LOOK_S)
+        if console.is_terminal:
+            console.print(said, highlight=False, markup=False)
+        return EXIT_CODES.get(TaskStatus(row["status"]), OTHER_END)
+
+
+def _params(options: dict[str, Any]) -> Any:
+    """What is to be submitted. Raises CommandError and ParamErrors."""
+    given = [f"--{name.replace('_', '-')}" for name in IN_WORDS if options[name] is not None]
+    if options["file"] is not None:
+        if options["exec"] is not None or given:
+            raise CommandError(
+                f"a file says it all: {', '.join(['--exec'] * (options['exec'] is not None) + given)} are for --exec"
+            )
+        return _read(options["file"])
+    if options["exec"] is None:
+        raise CommandError("a file or --exec is needed")
+    return dictionary(
+        Wish(
+            options["exec"],
+            name=options["name"] or options["out_ds"] or "",
+            in_ds=options["in_ds"] or "",
+            out_ds=options["out_ds"] or "",
+            outputs=tuple(options["output"] or ()),
+            jobs=options["n_jobs"],
+            files_per_job=options["files_per_job"],
+            memory_mb=options["memory_mb"],
+            cores=options["cores"],
+            more=dict(_assigned(text) for text in options["set"] or ()),
+        )
+    )
+
+
+def _assigned(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    try:
+        if not (name and equals):
+            raise ValueError("KEY=JSON is needed")
+        return name, strict_json(value.encode())
+    except ValueError as exc:
+        raise CommandError(f"--set {text[:100]}: {exc}; a text is written as '{name or 'KEY'}=\"text\"'") from exc
+
+
+def _read(file: str) -> Any:
+    try:
+        return strict_json(sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes())
+    except OSError as exc:
+        raise CommandError(f"{file} cannot be read: {exc.strerror}") from exc
+    except ValueError as exc:
+        raise CommandError(f"{file} is not valid JSON: {exc}") from exc
