@@ -19,6 +19,7 @@ from jedisite.admin_base import ReadOnlyAdmin
 from jedisite.admin_filters import days
 from jedisite.identity import issue_token, row_of_token
 from jedisite.models import ApiToken, DeviceLogin
+from jedisite.roles import Scope
 
 LONGEST_DAYS = 366
 
@@ -46,6 +47,13 @@ class TokenForm(forms.Form):
         widget=UnfoldAdminTextInputWidget,
         help_text="the queue that a pilot may serve; empty is any",
     )
+    scope = forms.ChoiceField(
+        choices=ApiToken.SCOPES,
+        initial=Scope.ALL.value,
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="what a user's token is good for",
+    )
     lifetime_days = forms.IntegerField(
         min_value=1,
         max_value=LONGEST_DAYS,
@@ -67,6 +75,8 @@ class TokenForm(forms.Form):
             self.add_error("user", "A user token needs the user whose rights it has.")
         if kind != "user" and user is not None:
             self.add_error("user", "Only user tokens belong to a user.")
+        if kind != "user" and values.get("scope") not in ("", Scope.ALL):
+            self.add_error("scope", "Only user tokens have a scope.")
         if kind != "pilot" and values.get("site"):
             self.add_error("site", "Only pilot tokens belong to a queue.")
         if not self.maker.is_superuser and (kind != "user" or user != self.maker):
@@ -76,8 +86,8 @@ class TokenForm(forms.Form):
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnlyAdmin):
-    list_display = ["name", "kind", "user", "site", "prefix", "created", "expires", "last_used", "revoked"]
-    list_filter = ["kind", "revoked", days("created"), days("expires")]
+    list_display = ["name", "kind", "user", "site", "scope", "prefix", "created", "expires", "last_used", "revoked"]
+    list_filter = ["kind", "scope", "revoked", days("created"), days("expires")]
     search_fields = ["name", "prefix", "user__username", "site"]
     list_select_related = ["user"]
     ordering = ["-id"]
@@ -115,11 +125,13 @@ class ApiTokenAdmin(ReadOnlyAdmin):
             values["kind"],
             user=values["user"],
             site=values["site"],
+            scope=Scope(values["scope"] or Scope.ALL),
             lifetime=timedelta(days=values["lifetime_days"]),
         )
         made = row_of_token(token)
         assert made is not None
-        details = {"kind": made.kind, "user": str(made.user or ""), "site": made.site, "days": values["lifetime_days"]}
+        details = {"kind": made.kind, "user": str(made.user or ""), "site": made.site, "scope": made.scope}
+        details["days"] = values["lifetime_days"]
         self.record(request, "token.issue", made, details, reason=made.name)
         return token
 

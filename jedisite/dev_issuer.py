@@ -12,6 +12,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.models import User
+from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -19,7 +20,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from jedisite import dev_keys, device_logins
-from jedisite.identity import Right, caller_of, needs
+from jedisite.identity import Right, bearer, caller_of, needs
 from jedisite.oidc import provider_and_role
 
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
@@ -135,6 +136,8 @@ def token(request: HttpRequest) -> HttpResponse:
 @while_on
 def verify(request: HttpRequest) -> HttpResponse:
     """The page on which somebody lets a device in."""
+    if bearer(request):
+        raise BadRequest("People confirm logins in a browser.")
     given = (request.POST.get("user_code") or request.GET.get("user_code", ""))[:LONGEST_CODE]
     found = device_logins.waiting(given)
     answer = request.POST.get("answer")

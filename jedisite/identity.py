@@ -217,7 +217,8 @@ def needs(right: Right) -> Callable[[Callable[..., HttpResponseBase]], Callable[
         @wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if right is Right.NOTHING:
-                return view(request, *args, **kwargs)  # who is wrong about themselves is not told so where all are welcome
+                # Who is wrong about themselves is not told so where all are welcome.
+                return view(request, *args, **kwargs)
             try:
                 caller = caller_of(request)
             except exceptions.APIException as exc:

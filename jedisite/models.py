@@ -63,14 +63,15 @@ class ApiToken(models.Model):
     """A bearer token. Only its SHA-256 is kept; the token itself is shown once, when it is made."""
 
     KINDS = ("user", "pilot", "worker")
+    LONGEST_NAME, LONGEST_SITE = 100, 128
     SCOPES = [(scope.value, words) for scope, words in SCOPE_WORDS.items()]
 
     id = models.BigAutoField(primary_key=True)
-    name = models.CharField(max_length=100)
+    name = models.CharField(max_length=LONGEST_NAME)
     kind = models.CharField(max_length=16, choices=[(k, k) for k in KINDS])
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="api_tokens")
     site = models.CharField(
-        max_length=128, blank=True, default="", help_text="the queue that a pilot may serve; empty is any"
+        max_length=LONGEST_SITE, blank=True, default="", help_text="the queue that a pilot may serve; empty is any"
     )
     scope = models.CharField(
         max_length=16,

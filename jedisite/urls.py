@@ -4,12 +4,14 @@ from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 
-from jedisite import dev_issuer, dev_keys
+from jedisite import dev_issuer, dev_keys, token_pages
 
 # Rooms are named by text only: the frame imports none of them.
 urlpatterns = [
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
+    path("tokens/", token_pages.own_tokens, name="tokens"),
+    path("tokens/<int:token_id>/revoke/", token_pages.revoke_own, name="token-revoke"),
     path("admin/", admin.site.urls),
     path("auth/<str:vo>_auth_config.json", dev_issuer.auth_config, name="auth-config"),
     path(f"{dev_keys.PATH}/.well-known/openid-configuration", dev_issuer.discovery),

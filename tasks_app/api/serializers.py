@@ -9,6 +9,7 @@ from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from brokerage_app.models import Queue, VerdictRecord
+from jedisite import tokens
 from jedisite.models import Agent, ApiToken
 from tasks_app.api.base import StrictSerializer
 from tasks_app.commands import parameters
@@ -34,7 +35,6 @@ from tasks_app.states import TASK_FINAL, TaskCommand
 MOST_DATASETS = 200
 MOST_JOB_FILES = 1000
 LONGEST_REASON = 1000
-LONGEST_LIFE_DAYS = 365
 HIGHEST_PRIORITY = 100_000
 
 
@@ -327,12 +327,13 @@ class AgentSerializer(serializers.ModelSerializer[Agent]):
 class TokenSerializer(serializers.ModelSerializer[ApiToken]):
     class Meta:
         model = ApiToken
-        fields = ["id", "name", "prefix", "created", "expires", "last_used", "revoked"]
+        fields = ["id", "name", "scope", "prefix", "created", "expires", "last_used", "revoked"]
 
 
 class NewTokenSerializer(StrictSerializer):
     name = serializers.CharField(max_length=100, help_text="what it is for")
-    days = serializers.IntegerField(min_value=1, max_value=LONGEST_LIFE_DAYS, default=30)
+    scope = serializers.ChoiceField(choices=ApiToken.SCOPES, default="all", help_text="what it is good for")
+    days = serializers.IntegerField(min_value=1, max_value=tokens.LONGEST_DAYS, default=tokens.USUAL_DAYS)
 
 
 class MadeTokenSerializer(TokenSerializer):

@@ -16,7 +16,7 @@ TONES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("scouting", "scouted", "running", "prepared", "picked", "working"), "run"),
     **dict.fromkeys(("sent", "starting", "transferring", "merging"), "run"),
     # ended well
-    **dict.fromkeys(("done", "finished", "online", "ok"), "ok"),
+    **dict.fromkeys(("done", "finished", "online", "ok", "valid"), "ok"),
     # somebody should look
     **dict.fromkeys(("exhausted", "throttled", "paused", "pending", "toreassign"), "warn"),
     **dict.fromkeys(("holding", "partial", "notmerged", "test"), "warn"),
@@ -24,7 +24,7 @@ TONES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("failed", "broken", "tobroken", "lost", "missing", "offline", "error", "late", "refused"), "bad"),
     # taken out
     **dict.fromkeys(("aborted", "aborting", "toabort", "cancelled", "closed"), "off"),
-    **dict.fromkeys(("brokeroff", "removed", "nooutput"), "off"),
+    **dict.fromkeys(("brokeroff", "removed", "nooutput", "expired", "revoked"), "off"),
 }
 ICONS: Final = ("ok", "run", "wait", "warn", "bad", "off")
 

@@ -17,6 +17,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
+from jedisite import device_logins, identity
 from jedisite.models import Agent
 from tasks_app.ddm.local import storage_path
 from tasks_app.models import Command, File, Job, Task, TaskStatusLog
@@ -78,7 +79,10 @@ def addresses(busy_task: Task, failed_job: Job, sites: None, tmp_path: Path, set
         task_id=busy_task.id, name="pause", owner="ada", comment="wait for calibration", status="done"
     )
     settings.JEDI_STORAGE = tmp_path / "storage"
+    settings.JEDI_DEV_ISSUER, settings.JEDI_SERVER_URL = "dev", "http://127.0.0.1:8000"
     histogram = _histogram(busy_task.id, settings.JEDI_STORAGE)
+    begun = device_logins.start()
+    assert begun is not None
     return {
         "histograms": f"/tasks/{busy_task.id}/histograms/",
         "histogram": f"/tasks/{busy_task.id}/histograms/{histogram.id}/",
@@ -90,6 +94,9 @@ def addresses(busy_task: Task, failed_job: Job, sites: None, tmp_path: Path, set
         "sites": "/sites/",
         "agents": "/agents/",
         "timeouts": "/timeouts/",
+        "tokens": "/tokens/",
+        "device": f"/dev-issuer/verify?user_code={begun[1]}",
+        "device-code": "/dev-issuer/verify",
         "empty": "/tasks/?name=nothing-has-this-name",
     }
 
@@ -128,6 +135,20 @@ def test_every_page_fits_its_window(
         overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert overflow <= 0, f"{name} is {overflow} px wider than its window"
         page.context.close()
+
+
+def test_a_token_is_made_and_taken_back_on_its_page(open_page: Any, tmp_path: Path) -> None:
+    page = open_page("/tokens/", size=NARROW)
+    page.get_by_label("What it is for").fill("scripts on the laptop of the counting room")
+    page.get_by_label("It may").select_option("read")
+    page.get_by_role("button", name="Make the token").click()
+    token = page.locator("#token").inner_text()
+    assert identity.caller_of_token(token) is not None
+    page.screenshot(path=tmp_path / "made.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    page.get_by_role("button", name="Revoke scripts on the laptop").click()
+    page.get_by_text("is of no use any more").wait_for()
+    assert identity.caller_of_token(token) is None
 
 
 def test_a_watched_page_refreshes_itself_and_can_be_paused(

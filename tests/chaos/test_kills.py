@@ -49,7 +49,7 @@ def finished(site: Site) -> int:
 
 def submit(site: Site) -> None:
     site.manage("shell", "-c", "from django.contrib.auth.models import User; User.objects.create_user('chaos')")
-    token = site.manage("token", "chaos").split()[-1]
+    token = site.manage("token", "make", "chaos").split()[-1]
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     opener.open(

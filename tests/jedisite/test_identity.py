@@ -36,6 +36,8 @@ PILOT, SITE_DATA, COMMAND_ANY, TELL, STEER = Right.PILOT, Right.SITE_DATA, Right
 EXPECTED: dict[str, dict[str, Right]] = {
     "login/": {"GET": NOTHING, "POST": NOTHING},
     "logout/": {"POST": NOTHING},
+    "tokens/": {"GET": TOKENS, "POST": TOKENS},
+    "tokens/<int:token_id>/revoke/": {"POST": TOKENS},
     "auth/<str:vo>_auth_config.json": {"GET": NOTHING},
     "dev-issuer/.well-known/openid-configuration": {"GET": NOTHING},
     "dev-issuer/keys": {"GET": NOTHING},
