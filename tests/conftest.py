@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,9 +26,9 @@ GROUPS = {"shifter": "shift", "production": "production", "group manager": "mana
 
 
 @pytest.fixture(scope="session", autouse=True)
-def static_root() -> None:
-    """The folder of collected static files; without it every request warns."""
-    Path(django_settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
+def static_files_found_when_asked_for() -> None:
+    """Each test client sets up the middleware anew: a scan of all static files then costs more than most requests."""
+    django_settings.WHITENOISE_AUTOREFRESH = True
 
 
 @pytest.fixture(autouse=True)
