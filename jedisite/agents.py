@@ -147,22 +147,34 @@ def synchronise_after_migrate(**_: Any) -> None:
 
     keep_partitions()
 
-    for spec in REGISTRY.values():
-        Agent.objects.update_or_create(
-            name=spec.name,
-            defaults={"title": spec.title, "lease_s": spec.lease_s},
-            create_defaults={"title": spec.title, "period_s": spec.period_s, "lease_s": spec.lease_s},
-        )
-        Schedule.objects.get_or_create(
-            name=f"agent {spec.name}",
-            defaults={
-                "func": "jedisite.agents.run_floor",
-                "args": f"'{spec.name}'",
-                "schedule_type": Schedule.MINUTES,
-                "minutes": 1,
-                "repeats": -1,
-            },
-        )
+    known = Agent.objects.in_bulk()
+    Agent.objects.bulk_create(
+        [
+            Agent(name=spec.name, title=spec.title, period_s=spec.period_s, lease_s=spec.lease_s)
+            for spec in REGISTRY.values()
+            if spec.name not in known
+        ],
+        ignore_conflicts=True,  # another host may migrate at the same moment
+    )
+    for agent in known.values():
+        spec = REGISTRY.get(agent.name)
+        if spec is not None and (agent.title, agent.lease_s) != (spec.title, spec.lease_s):
+            Agent.objects.filter(name=agent.name).update(title=spec.title, lease_s=spec.lease_s)
+    scheduled = set(Schedule.objects.values_list("name", flat=True))
+    Schedule.objects.bulk_create(
+        [
+            Schedule(
+                name=f"agent {name}",
+                func="jedisite.agents.run_floor",
+                args=f"'{name}'",
+                schedule_type=Schedule.MINUTES,
+                minutes=1,
+                repeats=-1,
+            )
+            for name in REGISTRY
+            if f"agent {name}" not in scheduled
+        ]
+    )
 
 
 _last_kick: dict[str, float] = {}
