@@ -171,6 +171,9 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]
+_FOR_PAGES = ("whitenoise", "sessions", "csrf", "auth", "messages", "htmx")
+SHORT_MIDDLEWARE = [name for name in MIDDLEWARE if not any(part in name for part in _FOR_PAGES)]
+"""What the calls pass that pilots make all the time: they come with tokens, never with sessions or cookies."""
 
 ROOT_URLCONF = "jedisite.urls"
 WSGI_APPLICATION = "jedisite.wsgi.application"

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import os
 
-from django.core.wsgi import get_wsgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.settings")
-application = get_wsgi_application()
+django.setup(set_prefix=False)
+
+from jedisite.short_way import Handler  # noqa: E402 - it reads the settings
+
+application = Handler()

@@ -70,7 +70,7 @@ def _children(pid: int) -> list[int]:
     return [int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()]
 
 
-def _wait(url: str, limit_s: float = 30.0) -> None:
+def _wait(url: str, limit_s: float = 60.0) -> None:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + limit_s
     while True:

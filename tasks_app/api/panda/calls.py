@@ -119,6 +119,8 @@ def _fault(exc: Exception) -> tuple[int, str]:
 class _Hot:
     """Answers without the REST framework: who asks, what they say, and the function."""
 
+    takes_short_way = True
+
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         view: Any = self
         try:
