@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 from django.db import transaction
 
-from brokerage_app.models import Queue, ResourceType, StorageEndpoint
+from brokerage_app.models import Queue, QueueEndpoint, ResourceType, StorageEndpoint
 
 SITE = "LOCAL"
 QUEUE = "LOCAL"
@@ -54,6 +54,8 @@ def ensure_local_site(storage: Path, slots: int | None = None) -> Queue:
             "catchall": "mv_final_destination",
         },
     )
+    if not queue.endpoints.exists():
+        QueueEndpoint.objects.create(queue=queue, endpoint=endpoint, order_read=1, order_write=1)
     if not ResourceType.objects.exists():
         ResourceType.objects.bulk_create(
             ResourceType(

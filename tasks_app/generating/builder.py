@@ -143,6 +143,8 @@ class TaskFacts:
     """Whether each change of a job is told (PC of the split rule)."""
     nucleus: str | None = None
     """Where outputs are gathered."""
+    addresses: tuple[str, ...] = ()
+    """The user's own list of inputs, which nobody stages: a record `000007:name` stands for the eighth."""
 
 
 def job_walltime_s(configured_h: float | None, base_s: int | None, site: SiteView) -> int | None:
@@ -341,6 +343,9 @@ class Builder:
         serials = _largest(numbers.serials)
         for index, (group, job_id) in enumerate(zip(groups, numbers.jobs, strict=True)):
             streams = _input_names(self.input_streams, group)
+            if self.task.addresses:
+                first = self.input_streams[0]
+                streams[first] = [self.task.addresses[int(lfn.partition(":")[0])] for lfn in streams[first]]
             for stream, lfns in zip(made, names, strict=True):
                 streams[stream] = (lfns[index],)
             text = render(streams, self._values(group, serials[index] if serials else 0, index, numbers))

@@ -184,5 +184,5 @@ def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
         cpu_limit_s_per_mb=_walltime_per_mb(task), base_walltime_s=task.base_walltime or 0,
         name_fields=rule.name_fields, names_of_files=rule.flag("UF"),
         resource_types=resource_table(),
-        push=rule.flag("PC"), nucleus=task.nucleus,
+        push=rule.flag("PC"), nucleus=task.nucleus, addresses=tuple(raw.get("pfnList") or ()) if raw.get("noInput") else (),
     )  # fmt: skip

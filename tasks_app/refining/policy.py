@@ -22,7 +22,7 @@ class Transforms:
     `preprocess` is for event picking, and for lists of good runs.
     """
 
-    athena: str = "run_command"
+    athena: str = "athena_command"
     container: str = "run_command"
     general: str = "run_command"
     build_athena: str = "build_command"
