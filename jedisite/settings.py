@@ -272,6 +272,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "jedisite.openapi.add_problems",
+        "tasks_app.api.examples.add_examples",
     ],
     "PATH_CONVERTER_OVERRIDES": {"bigint": int},
     "ENUM_NAME_OVERRIDES": {
@@ -279,6 +280,7 @@ SPECTACULAR_SETTINGS = {
         "DatasetStatus": "tasks_app.api.choices.DATASET_STATUS",
         "FileStatus": "tasks_app.api.choices.FILE_STATUS",
         "JobStatus": "tasks_app.api.choices.JOB_STATUS",
+        "ReportedJobStatus": "tasks_app.api.panda.pilot.STATES",
         "QueueStatus": "tasks_app.api.choices.QUEUE_STATUS",
         "TaskCommand": "tasks_app.api.choices.TASK_COMMAND",
     },

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from jedisite.identity import Right, Role, Scope
+from jedisite.identity import Right, Role
 from tasks_app.api.base import Resource
 
 
@@ -19,7 +19,7 @@ class MeSerializer(serializers.Serializer[Any]):
     roles = serializers.ListField(child=serializers.ChoiceField(choices=[r.value for r in Role]))
     rights = serializers.ListField(child=serializers.CharField())
     site = serializers.CharField(help_text="the queue that a pilot may serve; empty is any")
-    scope = serializers.ChoiceField(choices=[s.value for s in Scope], help_text="what the token is good for")
+    scope = serializers.CharField(help_text="what the token is good for: all, submit or read")
     groups = serializers.ListField(
         child=serializers.CharField(), help_text="working groups whose tasks one may command"
     )

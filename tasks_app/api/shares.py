@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.helpers import forced_singular_serializer
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -72,7 +73,7 @@ class ShareViewSet(Resource):
             OpenApiParameter("vo", OpenApiTypes.STR, description="queues and order of this VO"),
             OpenApiParameter("label", OpenApiTypes.STR, description="queues and order of this prodSourceLabel"),
         ],
-        responses=DivisionSerializer,
+        responses=forced_singular_serializer(DivisionSerializer),
     )
     def list(self, request: Any) -> Response:
         given = request.query_params

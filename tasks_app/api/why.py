@@ -120,7 +120,7 @@ class TaskWhatIfViewSet(Resource):
         description="The last decision on its jobs is made again on the grid as it was, once as it is and once with the "
         "changes; nothing is touched. 409 when no decision is kept with its grid.",
         request=WhatIfSerializer,
-        responses=OpenApiTypes.OBJECT,
+        responses={200: OpenApiTypes.OBJECT},
     )
     def create(self, request: Any, task_id: int) -> Response:
         get_object_or_404(Task, pk=task_id)

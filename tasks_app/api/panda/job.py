@@ -113,11 +113,11 @@ def _object(report: Any) -> dict[str, Any]:
     return report if isinstance(report, dict) else {"metadata": report}
 
 
-class SubmitParams(Params):
+class JobSubmitParams(Params):
     jobs = serializers.JSONField(help_text="read by no one")
 
 
-@call("job/submit", "POST", Right.SUBMIT, SubmitParams, data=OpenApiTypes.NONE)
+@call("job/submit", "POST", Right.SUBMIT, JobSubmitParams, data=OpenApiTypes.NONE)
 def submit(ask: Ask) -> HttpResponse:
     """Jobs are not taken: tasks are, and they make their jobs themselves. Always refused."""
     return refused("this site takes no single jobs; submit a task (task/submit), which makes its jobs itself")

@@ -1,0 +1,97 @@
+"""What the schema of the API says of each resource: words, examples, forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+from drf_spectacular.generators import SchemaGenerator
+
+from brokerage_app.models import Queue
+from tasks_app.api.examples import ANSWERS, JSON
+
+Api = Callable[..., Client]
+FILLED = {"task_id": "5", "id": "5", "name": "SITE_A"}
+WITHOUT_BODY = {"DELETE"}
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    found: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    return found
+
+
+def operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in schema["paths"].items():
+        if path.startswith("/api/v2/"):
+            for method, operation in methods.items():
+                yield method.upper(), path, operation
+
+
+def test_every_operation_is_told_in_words_and_by_examples(schema: dict[str, Any]) -> None:
+    missing, names = [], []
+    for method, path, operation in operations(schema):
+        names.append(operation["operationId"])
+        told = [operation.get("summary"), operation.get("description")]
+        if method == "POST":
+            told.append(operation["requestBody"]["content"][JSON].get("example"))
+        good = [
+            answer["content"][JSON]
+            for code, answer in operation["responses"].items()
+            if code[0] == "2" and "content" in answer
+        ]
+        told += [answer.get("example") for answer in good]
+        if not all(told) or (not good and method not in WITHOUT_BODY) or "4XX" not in operation["responses"]:
+            missing.append((method, path, told))
+    assert not missing
+    assert len(set(names)) == len(names) > 40
+    assert schema["components"]["schemas"]["Problem"]["example"]["errors"]
+
+
+def test_lists_say_which_forms_they_have(schema: dict[str, Any]) -> None:
+    listed = schema["paths"]["/api/v2/jobs/"]["get"]
+    assert listed["responses"]["200"]["content"]["text/csv"]["example"].startswith("id,task_id,name,")
+    assert "format" in [p["name"] for p in listed["parameters"]] and "ordering" in [
+        p["name"] for p in listed["parameters"]
+    ]
+    one = schema["paths"]["/api/v2/jobs/{id}/"]["get"]
+    assert set(one["responses"]["200"]["content"]) == {JSON}
+
+
+@pytest.mark.django_db
+def test_the_examples_of_requests_are_taken_by_the_site(
+    schema: dict[str, Any], api: Api, make_task: Callable[..., Any]
+) -> None:
+    make_task(id=5, user="administrator")
+    client, seen = api("administrator"), {}
+    for method, path, operation in operations(schema):
+        if method == "POST":
+            example = operation["requestBody"]["content"][JSON]["example"]
+            answer = client.post(path.format(**FILLED), example, JSON)
+            seen[path.removeprefix("/api/v2/")] = answer.status_code
+            told = [code for code in operation["responses"] if code[0] == "2"]
+            assert str(answer.status_code) in told or answer.status_code == 409, (path, answer.content)
+    assert {path for path, code in seen.items() if code == 409} <= {
+        "tasks/{task_id}/lost-files/",
+        "tasks/{task_id}/what-if/",
+    }
+
+
+@pytest.mark.django_db
+def test_examples_have_the_fields_of_real_answers(
+    schema: dict[str, Any], api: Api, make_task: Callable[..., Any]
+) -> None:
+    make_task(id=5, gshare="SITE_A")
+    Queue.objects.create(name="SITE_A", site_name="SITE_A")
+    client, compared = api(), set()
+    for method, path, operation in operations(schema):
+        if method != "GET" or "_id}" in path.replace("{task_id}", ""):
+            continue
+        answer = client.get(path.format(**FILLED))
+        if answer.status_code == 200 and isinstance(answer.json(), dict) and not path.endswith("/params/"):
+            example = operation["responses"]["200"]["content"][JSON]["example"]
+            assert set(answer.json()) == set(example), path
+            compared.add(path)
+    assert set(ANSWERS) - compared == {"/api/v2/tasks/{task_id}/params/", "/api/v2/tasks/{task_id}/what-if/"}
