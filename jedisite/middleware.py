@@ -44,8 +44,9 @@ class ProblemsUnderApi:
         response = self.get_response(request)
         if response.status_code < 400 or not is_api(request) or settings.DEBUG:
             return response
-        if "json" in response.headers.get("Content-Type", ""):
-            return response
+        kind = response.headers.get("Content-Type", "")
+        if "json" in kind or (kind == "text/plain" and request.path.startswith("/api/v1/")):
+            return response  # PanDA's clients print the text of a refusal as it is
         answer = json_problem(response.status_code, DETAILS.get(response.status_code, response.reason_phrase))
         for name in ("Allow", "Retry-After", "WWW-Authenticate"):
             if name in response.headers:

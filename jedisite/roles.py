@@ -26,6 +26,7 @@ class Right(StrEnum):
     STEER = "steer"  # reassign and release tasks, change their priorities, shares and needs
     OPERATE = "operate"  # run and pause agents
     PILOT = "pilot"  # fetch jobs and report on them
+    WORKERS = "report workers"  # start pilots: report on the workers in which they run, obey commands about them
     SITE_DATA = "site data"  # descriptions of queues and storage
     TELL = "tell"  # send messages of other systems in
 
@@ -40,7 +41,8 @@ RIGHTS: dict[Role, frozenset[Right]] = {
     Role.PRODUCTION: PERSON | {Right.COMMAND_ANY, Right.STEER, Right.TELL},
     Role.ADMINISTRATOR: PERSON | {Right.COMMAND_ANY, Right.STEER, Right.OPERATE, Right.TELL},
     Role.PILOT: ALL | {Right.PILOT, Right.SITE_DATA},
-    Role.WORKER: ALL | {Right.SITE_DATA, Right.TELL},
+    # Harvester has one token, with which it also fetches jobs for its workers and reports on them.
+    Role.WORKER: ALL | {Right.SITE_DATA, Right.TELL, Right.WORKERS, Right.PILOT},
 }
 
 

@@ -125,6 +125,22 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v1/pilot/acquire_jobs": {"POST": PILOT},
     "api/v1/pilot/update_job": {"POST": PILOT},
     "api/v1/pilot/update_jobs_bulk": {"POST": PILOT},
+    **{
+        f"api/v1/harvester/{name}": {"POST": Right.WORKERS}
+        for name in (
+            "heartbeat",
+            "update_workers",
+            "report_worker_statistics",
+            "acquire_commands",
+            "acknowledge_commands",
+            "add_dialogs",
+            "update_service_metrics",
+        )
+    },
+    "api/v1/harvester/get_current_worker_id": {"GET": Right.WORKERS},
+    "api/v1/harvester/get_worker_statistics": {"GET": SITE_DATA},
+    "api/v1/harvester/add_sweep_command": {"POST": STEER},
+    "api/v1/harvester/add_target_slots": {"POST": STEER},
     "server/panda/getJob": {"POST": PILOT},
     "server/panda/updateJob": {"POST": PILOT},
     "cache/schedconfig/<str:name>.all.json": {"GET": NOTHING},
@@ -195,7 +211,7 @@ CALLERS: dict[str, set[Right]] = {
     "production": PEOPLE | {COMMAND_ANY, TELL, STEER},
     "administrator": PEOPLE | {COMMAND_ANY, OPERATE, TELL, STEER},
     "pilot": {NOTHING, PILOT, SITE_DATA},
-    "worker": {NOTHING, SITE_DATA, TELL},
+    "worker": {NOTHING, SITE_DATA, TELL, Right.WORKERS, PILOT},
     "user's token for reading": {NOTHING, READ, SITE_DATA},
     "administrator's token for submitting": {NOTHING, READ, SUBMIT, SITE_DATA},
     "user of an OIDC issuer": PEOPLE,

@@ -47,7 +47,9 @@ def answers_to(caller: Caller, items: list[Any]) -> list[tuple[StatusCode, str]]
             answers[n] = (StatusCode.INVALID, str(exc))
     for n, answer in zip(reports, update_jobs(list(reports.values())), strict=True):
         # One answer for jobs of others and for unknown ones, so that nobody learns which jobs exist.
-        answers[n] = (StatusCode.OK, answer) if isinstance(answer, str) else (StatusCode.PERMISSION, "the job is not yours")
+        answers[n] = (
+            (StatusCode.OK, answer) if isinstance(answer, str) else (StatusCode.PERMISSION, "the job is not yours")
+        )
     if caller.site and reports:
         pilotcalls.count(caller.site, updated=len(reports))
     return answers
