@@ -16,12 +16,14 @@ from jedisite.agents import kick
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app.pilots.report import (
     ALIVE_REPORTS,
+    AT_OTHER_ATTEMPT,
     ERRORS,
     FINAL_REPORTS,
     MEASURES,
     MINE,
     NO_COMMAND,
     NotYoursError,
+    OtherAttemptError,
     Report,
     UnknownJobError,
     unmoved,
@@ -39,7 +41,8 @@ _OTHERS = {"digest": "bytea", "start": "timestamptz", "end": "timestamptz"}
 """Types of what a report says, by its names in `values_of`; all else is a number."""
 
 _PROOFS = tuple(dict.fromkeys(re.findall(r"%\((\w+)\)s", MINE)))
-_MINE = re.sub(r"%\((\w+)\)s(::\w+)?", r"said_\1", MINE)
+_PARAMETER = re.compile(r"%\((\w+)\)s(::\w+)?")
+_MINE, _AT_OTHER_ATTEMPT = (_PARAMETER.sub(r"said_\1", condition) for condition in (MINE, AT_OTHER_ATTEMPT))
 
 # ruff: noqa: S608 - every piece is a constant of this module
 # Rows are locked in the order of their numbers, whatever order the join takes.
@@ -86,7 +89,7 @@ SELECT said_n, NULL::text FROM moved
 """
 _WHY = f"""
 WITH given AS MATERIALIZED (SELECT * FROM unnest({{arrays}}) said ({{names}}))
-SELECT said_n, jobstatus, commandtopilot, {_MINE} FROM given JOIN jobs ON pandaid = said_job
+SELECT said_n, jobstatus, commandtopilot, {_MINE}, {_AT_OTHER_ATTEMPT} FROM given JOIN jobs ON pandaid = said_job
 """
 
 
@@ -170,9 +173,11 @@ def _explained(rows: list[dict[str, Any]]) -> dict[int, Answer]:
     found = {n: why for n, *why in _run(_WHY, rows)}
     answers: dict[int, Answer] = {}
     for row in rows:
-        status, command, mine = found.get(row["n"], ("", None, False))
+        status, command, mine, other_attempt = found.get(row["n"], ("", None, False, False))
         if not status:
             answers[row["n"]] = UnknownJobError(f"there is no job {row['job']}")
+        elif other_attempt:
+            answers[row["n"]] = OtherAttemptError(f"job {row['job']} is at another attempt")
         elif not mine:
             answers[row["n"]] = NotYoursError(f"job {row['job']} is not yours")
         else:

@@ -95,6 +95,8 @@ _HERE = "pandaid = %(job)s AND (%(site)s::text IS NULL OR computingsite = %(site
 MINE = f"""{_HERE} AND (
                 CASE WHEN %(fence)s::bigint IS NOT NULL THEN fence = %(fence)s AND secret_hash = %(digest)s
                 ELSE secret_hash IS NULL AND attemptnr = %(attempt)s END)"""
+# Whether it would be, were the report about the attempt that is on.
+AT_OTHER_ATTEMPT = f"{_HERE} AND %(fence)s::bigint IS NULL AND secret_hash IS NULL AND attemptnr <> %(attempt)s"
 
 # The measures and errors of a report stand where {given} is: only those that it has, since each parameter costs time.
 _HEARTBEAT = f"""
@@ -145,10 +147,7 @@ def _with(statement: str, measures: tuple[str, ...], errors: tuple[str, ...] | N
     return statement.replace("{given}", "".join(f", {assignment}" for assignment in given))
 
 
-# Whether it is the caller's, and whether it would be, were it about the attempt that is on.
-_WHY = f"""SELECT jobstatus, commandtopilot, coalesce({MINE}, false),
-                  {_HERE} AND %(fence)s::bigint IS NULL AND secret_hash IS NULL AND attemptnr <> %(attempt)s
-             FROM jobs WHERE pandaid = %(job)s"""  # noqa: S608
+_WHY = f"SELECT jobstatus, commandtopilot, coalesce({MINE}, false), {AT_OTHER_ATTEMPT} FROM jobs WHERE pandaid = %(job)s"  # noqa: S608
 
 
 def update_job(report: Report) -> str:

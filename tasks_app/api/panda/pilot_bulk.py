@@ -13,8 +13,8 @@ from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.params import JsonList, Params, Text
 from tasks_app.api.panda.pilot import report_of
 from tasks_app.api.panda.wire import BadCallError, StatusCode, envelope, list_of
-from tasks_app.pilots.bulk import update_jobs
-from tasks_app.pilots.report import Report
+from tasks_app.pilots.bulk import Answer, update_jobs
+from tasks_app.pilots.report import KILL, OtherAttemptError, Report
 
 MAX_REPORTS = 1000
 
@@ -46,13 +46,19 @@ def answers_to(caller: Caller, items: list[Any]) -> list[tuple[StatusCode, str]]
         except BadCallError as exc:
             answers[n] = (StatusCode.INVALID, str(exc))
     for n, answer in zip(reports, update_jobs(list(reports.values())), strict=True):
-        # One answer for jobs of others and for unknown ones, so that nobody learns which jobs exist.
-        answers[n] = (
-            (StatusCode.OK, answer) if isinstance(answer, str) else (StatusCode.PERMISSION, "the job is not yours")
-        )
+        answers[n] = _said(answer)
     if caller.site and reports:
         pilotcalls.count(caller.site, updated=len(reports))
     return answers
+
+
+def _said(answer: Answer) -> tuple[StatusCode, str]:
+    if isinstance(answer, OtherAttemptError):
+        return StatusCode.OK, KILL  # nobody waits for what it does
+    if isinstance(answer, str):
+        return StatusCode.OK, answer
+    # One answer for jobs of others and for unknown ones, so that nobody learns which jobs exist.
+    return StatusCode.PERMISSION, "the job is not yours"
 
 
 def _object(n: int, item: Any) -> Mapping[str, Any]:
