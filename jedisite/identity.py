@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from functools import wraps
@@ -140,7 +140,7 @@ def caller_of_user(user: AbstractBaseUser | AnonymousUser | User) -> Caller:
         return NOBODY
     groups = list(user.groups.values_list("name", flat=True))
     roles = {Role.USER} | {GROUP_ROLES[g] for g in groups if g in GROUP_ROLES}
-    manages = frozenset(g.removeprefix(MANAGER_OF) for g in groups if g.startswith(MANAGER_OF))
+    manages = frozenset(_managed(groups))
     if manages:
         roles.add(Role.MANAGER)
     if user.is_superuser:
@@ -150,8 +150,12 @@ def caller_of_user(user: AbstractBaseUser | AnonymousUser | User) -> Caller:
 
 def groups_managed_by(user: User) -> list[str]:
     """The working groups whose tasks this user may command."""
-    names = user.groups.filter(name__startswith=MANAGER_OF).order_by("name").values_list("name", flat=True)
-    return [name.removeprefix(MANAGER_OF) for name in names]
+    return _managed(user.groups.filter(name__startswith=MANAGER_OF).order_by("name").values_list("name", flat=True))
+
+
+def _managed(groups: Iterable[str]) -> list[str]:
+    """The working groups in names of Django's groups. Most tasks have none, so nobody manages the one without a name."""
+    return [name.removeprefix(MANAGER_OF) for name in groups if name.startswith(MANAGER_OF) and name != MANAGER_OF]
 
 
 def bearer(request: HttpRequest) -> str | None:
@@ -189,22 +193,6 @@ def caller_of(request: HttpRequest) -> Caller:
             known = NOBODY if bearer(request) else caller_of_user(request.user)
         request.caller = known  # type: ignore[attr-defined]
     return known
-
-
-def attributes(request: HttpRequest, caller: Caller) -> dict[str, str]:
-    """What this site knows of a caller, in the names and words of PanDA's servers.
-
-    The first credential is the DN, which holds the nickname; those after it are VO and roles.
-    """
-    person = User.objects.filter(username=caller.name).first() if caller.may(Right.SUBMIT) else None
-    shown = (person.get_full_name() if person else "") or caller.name
-    roles = sorted(role.value for role in caller.roles)
-    return {
-        "REMOTE_ADDR": str(request.META.get("REMOTE_ADDR", "")),
-        "REMOTE_USER": caller.name,
-        "GRST_CRED_0": f"dn:/CN={shown}/CN=nickname:{caller.name}",
-        **{f"GRST_CRED_{n}": f"fqan:/{caller.vo or 'jedisite'}/Role={role}" for n, role in enumerate(roles, start=1)},
-    }
 
 
 def needs(right: Right) -> Callable[[Callable[..., HttpResponseBase]], Callable[..., HttpResponseBase]]:

@@ -16,6 +16,11 @@ ANALYSIS = frozenset({"user", "panda"})
 
 
 @transaction.atomic
+def _is_owner(caller: Caller, owner: str, working_group: str | None) -> bool:
+    """Whether a job is the caller's own, or one of a group that the caller manages."""
+    return owner == caller.name or working_group in caller.manages
+
+
 def kill_by_hand(job_ids: Sequence[int], caller: Caller, code: int | None = None) -> list[bool]:
     """Kill those of the jobs that the caller may kill with this code; of each, in their order, whether it is killed.
 
@@ -25,15 +30,18 @@ def kill_by_hand(job_ids: Sequence[int], caller: Caller, code: int | None = None
     with hot_cursor() as cursor:
         cursor.execute(
             """SELECT pandaid, jeditaskid, jobstatus, coalesce(prodsourcelabel, ''), coalesce(eventservice, 0) > 0,
-                      coalesce(produsername, '') FROM jobs WHERE pandaid = ANY(%s::bigint[]) ORDER BY pandaid FOR UPDATE""",
+                      coalesce(produsername, ''), workinggroup
+                 FROM jobs WHERE pandaid = ANY(%s::bigint[]) ORDER BY pandaid FOR UPDATE""",
             [numbers(sorted(set(job_ids)))],
         )
         reason = f"{kill_code(code).meaning} ({caller.name})"
         orders = [
             KillOrder(job_id, task_id, KilledJob(JobStatus(status), label, event_service), kill_code(code).code, reason)
-            for job_id, task_id, status, label, event_service, owner in cursor.fetchall()
+            for job_id, task_id, status, label, event_service, owner, group in cursor.fetchall()
             if status not in JOB_FINAL
-            and may_kill(code, owner=owner == caller.name, production_role=production, analysis=label in ANALYSIS)
+            and may_kill(
+                code, owner=_is_owner(caller, owner, group), production_role=production, analysis=label in ANALYSIS
+            )
         ]
         kill_jobs(cursor, orders, by=caller.name[:128], production_role=production)
     killed = {order.job_id for order in orders}

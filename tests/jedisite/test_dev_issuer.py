@@ -15,6 +15,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 import jwt
 import pytest
 from django.contrib.auth.models import Group, User
+from django.core.checks import run_checks
 from django.test import Client
 from django.utils import timezone
 
@@ -149,6 +150,15 @@ def test_groups_of_the_site_become_roles_and_nothing_more(site: Any, make_user: 
         ada.groups.add(Group.objects.create(name=name))
     claims = jwt.decode(device_logins.id_token(ada), options={"verify_signature": False})
     assert claims["groups"] == ["dev", "dev/pilot", "higgs/production"]
+
+
+def test_the_check_of_a_deployment_warns_of_it(site: Any) -> None:
+    def warnings() -> set[str | None]:
+        return {found.id for found in run_checks(tags=["security"], include_deployment_checks=True)}
+
+    assert "jedisite.W001" in warnings()
+    site.JEDI_DEV_ISSUER = ""
+    assert "jedisite.W001" not in warnings()
 
 
 @pytest.mark.django_db

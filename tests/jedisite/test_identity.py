@@ -484,6 +484,7 @@ def test_a_token_is_trusted_for_a_short_time_only(
 
 def test_a_group_manager_commands_the_tasks_of_that_group(make_user: Callable[..., User]) -> None:
     ian = make_user("ian", "group manager")
+    ian.groups.add(Group.objects.create(name="manager:"))
     caller = identity.caller_of_user(ian)
     assert caller == Caller("ian", frozenset({Role.USER, Role.MANAGER}), manages=frozenset({"phys-higgs"}))
     cases = [("phys-higgs", True), ("phys-top", False), ("", False), (None, False)]

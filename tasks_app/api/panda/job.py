@@ -76,11 +76,11 @@ class DebugParams(Params):
 def set_debug_mode(ask: Ask) -> HttpResponse:
     """Let the pilot of a job send the payload's output while it runs, or no longer."""
     job_id, on = ask.given["job_id"], ask.given["mode"]
-    owner = Job.objects.filter(pk=job_id).values_list("user", flat=True).first()
-    if owner is None:
+    job = Job.objects.filter(pk=job_id).only("user", "working_group").first()
+    if job is None:
         return refused(f"there is no job {job_id}, or it ended long ago")
-    if not ask.caller.may_command(owner):
-        return refused(f"job {job_id} belongs to {owner}; you may not change it")
+    if not ask.caller.may_command(job.user or "", job.working_group):
+        return refused(f"job {job_id} belongs to {job.user}; you may not change it")
     if not set_debug(job_id, on):
         return refused(f"job {job_id} has ended")
     return envelope(f"job {job_id} is {'' if on else 'no longer '}in debug mode", message="Succeeded")

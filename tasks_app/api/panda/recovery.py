@@ -31,7 +31,7 @@ def upload_file_recovery_request(ask: Ask) -> HttpResponse:
     task = Task.objects.filter(pk=task_id).first()
     if task is None:
         return refused(f"there is no task {task_id}")
-    if not ask.caller.may_command(task.user):
+    if not ask.caller.may_command(task.user, task.working_group):
         return refused(f"task {task_id} belongs to {task.user}; you may not command it")
     page = {"logFileURL": ask.request.build_absolute_uri(reverse("dashboard:task", args=[task_id]))}
     lost = missing_outputs(task_id, MOST_FILES)
