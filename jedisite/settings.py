@@ -46,6 +46,8 @@ KNOWN = {
     "JEDI_TOKEN": "bearer token of scripts that use tasks_app/gpi/client.py; the site does not read it",
     "JEDI_EMAIL_URL": "mail server as smtp://name:password@host:25, smtp+tls:// or smtp+ssl:// (default: no mail is sent)",
     "JEDI_EMAIL_FROM": "address that mails to owners of tasks come from (default jedi@localhost)",
+    "JEDI_PILOT": "pilot that the local workers start: jedi (default), or panda for PanDA's own",
+    "JEDI_PANDA_PILOT_DIR": "folder of the unpacked source of panda-pilot, for JEDI_PILOT=panda; docs/pilots.md",
     "JEDI_TRANSFORM_URL": "address under which PanDA's pilots fetch transforms (default: the one that all of them take)",
     "JEDI_PILOT_TOKEN": "token that pilots present",
     "JEDI_OIDC": "file (TOML) of the OIDC issuers whose tokens count here, one table a VO; docs/identity.md",
@@ -90,6 +92,10 @@ if JEDI_DEV_ISSUER in JEDI_OIDC:
     raise ImproperlyConfigured(f"JEDI_DEV_ISSUER is {JEDI_DEV_ISSUER!r}, which has an issuer in JEDI_OIDC")
 if JEDI_DEV_ISSUER and not oidc_settings.VO_NAME.fullmatch(JEDI_DEV_ISSUER):
     raise ImproperlyConfigured(f"JEDI_DEV_ISSUER is {JEDI_DEV_ISSUER!r}; it is the name of a VO, such as dev")
+JEDI_PILOT = env.str("JEDI_PILOT", default="jedi")
+if JEDI_PILOT not in ("jedi", "panda"):
+    raise ImproperlyConfigured(f"JEDI_PILOT is {JEDI_PILOT!r}; it may be jedi or panda")
+JEDI_PANDA_PILOT_DIR = env.str("JEDI_PANDA_PILOT_DIR", default="")
 JEDI_TRANSFORM_URL = env.str(
     "JEDI_TRANSFORM_URL", default="http://pandaserver-doma.cern.ch:25080/trf/user"
 ).rstrip("/")

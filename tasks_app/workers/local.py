@@ -27,6 +27,7 @@ from tasks_app.pilot.main import LOCK_NAME
 from tasks_app.pilot.processes import adopt_orphans
 from tasks_app.pilot.runner import remove_folder
 from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE
+from tasks_app.workers import panda
 from tasks_app.workers.base import ENDED, PilotSpec, PilotSubmitter, Worker, WorkerState, next_delay
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,58 @@ GRACE_S = 12.0
 LOOK_EVERY_S = 5.0
 FOLDER_PREFIX = "w-"
 PRIVATE_PREFIXES = ("JEDI_", "DJANGO_", "DATABASE_URL", "PGPASS")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How one pilot is started: `dies_of` is the signal that it gets when this process dies."""
+
+    command: list[str]
+    environment: dict[str, str]
+    folder: Path
+    dies_of: signal.Signals = signal.SIGTERM
+    quiet: bool = False
+
+
+class OwnPilot:
+    """Our own small pilot."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def launch(self, spec: PilotSpec, worker_id: int, folder: Path) -> Launch:
+        return Launch(
+            pilot_command(spec, worker_id, folder), pilot_environment(os.environ, self._token, spec.server), CHECKOUT
+        )
+
+    def ask_to_end(self, process: subprocess.Popen[bytes]) -> None:
+        process.terminate()
+
+
+class PandaPilot:
+    """PanDA's own, of which `source` is the unpacked source and `inputs` the folder that inputs are linked from."""
+
+    def __init__(self, token: str, source: Path, inputs: Path) -> None:
+        """Raises CannotIsolateError."""
+        panda.check(source)
+        self._token, self._source, self._inputs = token, source, inputs
+
+    def launch(self, spec: PilotSpec, worker_id: int, folder: Path) -> Launch:
+        panda.prepare(self._source, folder, self._token, spec.heartbeat_s)
+        outer = {key: value for key, value in os.environ.items() if not key.startswith(PRIVATE_PREFIXES)}
+        return Launch(
+            panda.command(self._source, spec, self._inputs),
+            panda.environment(outer, self._source, folder, spec.server),
+            folder,
+            # `unshare` passes no signals on, and kills what it holds when it is killed.
+            dies_of=signal.SIGKILL,
+            quiet=True,
+        )
+
+    def ask_to_end(self, process: subprocess.Popen[bytes]) -> None:
+        with contextlib.suppress(psutil.Error):
+            for pilot in psutil.Process(process.pid).children():
+                pilot.terminate()
 
 
 @dataclass(slots=True)
@@ -58,11 +111,11 @@ class LocalSubmitter(PilotSubmitter):
     `work` holds one folder a pilot; those of pilots that are gone are removed at the start and as pilots end.
     """
 
-    def __init__(self, work: Path, token: str) -> None:
+    def __init__(self, work: Path, kind: OwnPilot | PandaPilot) -> None:
         """Raises OSError when the folder cannot be made."""
         work.mkdir(parents=True, exist_ok=True)
         self._work = work
-        self._token = token
+        self._kind = kind
         self._pilots: dict[int, _Pilot] = {}
         self._last_id = 0
         adopt_orphans()
@@ -82,7 +135,7 @@ class LocalSubmitter(PilotSubmitter):
         for number in worker_ids:
             if pilot := self._pilots.get(number):
                 pilot.cancelled = True
-                pilot.process.terminate()
+                self._kind.ask_to_end(pilot.process)
 
     def wait(self, stop: Latch, seconds: float) -> None:
         """Wait until a pilot ends, `stop` is set or the time is over."""
@@ -104,15 +157,22 @@ class LocalSubmitter(PilotSubmitter):
     def _start(self, spec: PilotSpec) -> Worker:
         number = self._last_id = max(self._last_id + 1, time.time_ns() // 1000)
         folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=self._work))
-        process = subprocess.Popen(
-            pilot_command(spec, number, folder),
-            env=pilot_environment(os.environ, self._token, spec.server),
-            cwd=CHECKOUT,
-            stdin=subprocess.DEVNULL,
-            # A group of its own: who kills our group leaves pilots the time to report what they were doing.
-            start_new_session=True,
-            preexec_fn=die_with_parent(signal.SIGTERM),
-        )
+        launch = self._kind.launch(spec, number, folder)
+        # Whoever finds the lock free may remove the folder: it is held by the pilot and what it starts with it.
+        with open(folder / LOCK_NAME, "ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            process = subprocess.Popen(
+                launch.command,
+                env=launch.environment,
+                cwd=launch.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL if launch.quiet else None,
+                stderr=subprocess.DEVNULL if launch.quiet else None,
+                # A group of its own: who kills our group leaves pilots the time to report what they were doing.
+                start_new_session=True,
+                pass_fds=[lock.fileno()],
+                preexec_fn=die_with_parent(launch.dies_of),
+            )
         pilot = _Pilot(number, process, os.pidfd_open(process.pid), folder, spec.keep, time.monotonic())
         self._pilots[number] = pilot
         log.info("pilot.started worker=%d pid=%d", number, process.pid)
@@ -147,12 +207,12 @@ class LocalSubmitter(PilotSubmitter):
             log.info("orphans.killed count=%d", len(orphans))
 
 
-def serve(work: Path, token: str, spec: PilotSpec, slots: int) -> None:
+def serve(work: Path, kind: OwnPilot | PandaPilot, spec: PilotSpec, slots: int) -> None:
     """Keep the slots of this machine filled until SIGTERM or SIGINT, then end all pilots. Raises OSError."""
     stop = Latch()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    submitter = LocalSubmitter(work, token)
+    submitter = LocalSubmitter(work, kind)
     try:
         keep_filled(submitter, spec, slots, stop)
     finally:

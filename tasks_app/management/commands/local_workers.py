@@ -11,7 +11,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE
 from tasks_app.workers.base import PilotSpec
-from tasks_app.workers.local import serve
+from tasks_app.workers.local import OwnPilot, PandaPilot, serve
+from tasks_app.workers.panda import CannotIsolateError
 
 
 class Command(BaseCommand):
@@ -40,4 +41,15 @@ class Command(BaseCommand):
         spec = PilotSpec(
             options["queue"], server, options["label"], options["heartbeat"], options["memory"], options["keep"]
         )
-        serve(Path(settings.JEDI_HOME) / "work", token, spec, options["slots"])
+        serve(Path(settings.JEDI_HOME) / "work", _kind_of_pilot(token), spec, options["slots"])
+
+
+def _kind_of_pilot(token: str) -> OwnPilot | PandaPilot:
+    if settings.JEDI_PILOT != "panda":
+        return OwnPilot(token)
+    if not settings.JEDI_PANDA_PILOT_DIR:
+        raise CommandError("JEDI_PILOT is panda: JEDI_PANDA_PILOT_DIR must name the unpacked source of panda-pilot.")
+    try:
+        return PandaPilot(token, Path(settings.JEDI_PANDA_PILOT_DIR).resolve(), Path(settings.JEDI_STORAGE).resolve())
+    except CannotIsolateError as exc:
+        raise CommandError(str(exc)) from exc

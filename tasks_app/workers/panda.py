@@ -1,0 +1,104 @@
+"""PanDA's own pilot as a process of this machine. No Django, no database; Linux.
+
+At the end of a job that pilot kills every process of its user whose parent is process 1, anywhere on the machine. So it is
+told not to (PILOT_NOKILL) and lives in a pid namespace of its own, in which it sees nothing but what it started; when
+the namespace's first process ends, the kernel ends all others in it. Without a namespace it is not started.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tasks_app.workers.base import PilotSpec
+
+SCRIPT = "pilot.py"
+CONFIGURATION = Path("pilot", "util", "default.cfg")
+ORIGIN = "jedi.pilot"
+"""Who the token is of, as PanDA's servers read it; here the token says that itself."""
+ANY_LABEL = "unified"
+EMPTY_ANSWERS = 1000
+"""How often a pilot asks in vain before it ends; it sleeps a minute between."""
+TRANSFORMS = Path(__file__).resolve().parent.parent / "transforms"
+PRIVATE = 0o600
+
+
+class CannotIsolateError(Exception):
+    """This machine gives no pid namespace, or the pilot is not where it is said to be; the text says which."""
+
+
+def isolated(command: list[str]) -> list[str]:
+    """The command in namespaces of its own, which end when `unshare` is killed."""
+    # Who is not root gets namespaces only with a user namespace, in which they stay who they are.
+    user = [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
+    return ["unshare", *user, "--pid", "--fork", "--kill-child", "--mount-proc", "--", *command]
+
+
+def check(source: Path) -> None:
+    """Raises CannotIsolateError unless the pilot in the folder `source` can be started here."""
+    for path in (source / SCRIPT, source / CONFIGURATION):
+        if not path.is_file():
+            raise CannotIsolateError(
+                f"{path} is missing: JEDI_PANDA_PILOT_DIR is the unpacked source of panda-pilot, not its wheel"
+            )
+    why = "it is not installed"
+    if shutil.which("unshare"):
+        done = subprocess.run(isolated(["true"]), capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode == 0:
+            return
+        why = done.stderr.strip() or f"it ends with {done.returncode}"
+    raise CannotIsolateError(
+        "PanDA's pilot kills processes of its user all over the machine and is started only in a pid namespace, which "
+        f"unshare(1) does not give here: {why}"
+    )
+
+
+def prepare(source: Path, folder: Path, token: str, heartbeat_s: float) -> None:
+    """Put into the pilot's folder what it reads at its start: the token, and its settings with our heartbeat."""
+    for name in ("home", "tmp"):
+        (folder / name).mkdir()
+    with open(os.open(folder / "token", os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE), "w") as file:
+        file.write(token)  # without a newline: the pilot puts the text into a command
+    text = (source / CONFIGURATION).read_text()
+    period = max(1, round(heartbeat_s))
+    (folder / "pilot.cfg").write_text(re.sub(r"(?m)^(heartbeat|debug_heartbeat): \d+$", rf"\g<1>: {period}", text))
+
+
+def command(source: Path, spec: PilotSpec, inputs: Path) -> list[str]:
+    """How the pilot is started; `inputs` is the folder of the storage from which inputs are linked."""
+    server = urlsplit(spec.server)
+    host = f"[{server.hostname}]" if ":" in (server.hostname or "") else server.hostname
+    port = server.port or {"https": 443}.get(server.scheme, 80)
+    options = ["-q", spec.queue, "-j", spec.label or ANY_LABEL, "-w", "generic", "--pilot-user", "generic", "-t", "-u"]
+    options += ["--url", f"{server.scheme}://{host}", "-p", str(port)]
+    options += ["--queuedata-url", spec.server + "/cache/schedconfig/{pandaqueue}.all.json"]
+    options += ["--storagedata-url", spec.server + "/cache/ddmendpoints.json", "--use-rucio-traces", "False"]
+    options += ["--input-destination-dir", str(inputs), "--getjobrequests", str(EMPTY_ANSWERS)]
+    if spec.keep:
+        options += ["--cleanup", "False"]
+    return isolated([sys.executable, str(source / SCRIPT), *options])
+
+
+def environment(outer: Mapping[str, str], source: Path, folder: Path, server: str) -> dict[str, str]:
+    """`outer`, our environment without our secrets, with what the pilot needs to know."""
+    return {
+        **outer,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), outer.get("PATH", os.defpath)]),
+        "HOME": str(folder / "home"),
+        "TMPDIR": str(folder / "tmp"),
+        "CURL_HOME": str(folder / "home"),
+        "PILOT_NOKILL": "1",
+        "PILOT_SOURCE_DIR": str(source),
+        "HARVESTER_PILOT_CONFIG": str(folder / "pilot.cfg"),
+        "HARVESTER_WORKDIR": str(TRANSFORMS),  # where its plug-in takes transforms from instead of asking CERN
+        "LOCAL_AGIS_SCHEDCONF": f"{server}/cache/pandaqueues.json",
+        "OIDC_AUTH_TOKEN": "token",
+        "OIDC_AUTH_ORIGIN": ORIGIN,
+        "OIDC_AUTH_DIR": f"{folder}/",
+    }
