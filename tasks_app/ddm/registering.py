@@ -6,11 +6,15 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
+import structlog
+from django.conf import settings
 from django.db import transaction
 
-from tasks_app.ddm.local import ENDPOINT, adler32, catalogue, container_name, file_url
+from tasks_app.ddm.local import ENDPOINT, adler32, catalogue, container_name, file_url, storage_path
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.models.catalogue import CONTAINER_MARK
+
+log = structlog.get_logger(__name__)
 
 
 @transaction.atomic
@@ -28,6 +32,8 @@ def register_dataset(
     `names` gives their logical names (default: the files' own names). With `is_open` more files may be added later, by
     registering them in the same dataset. Raises OSError for a file that cannot be read, ValueError when two files have
     the same name, or the dataset exists and is closed.
+
+    The files stay where they are. Links at the places of the storage lead to them, by which PanDA's pilots find inputs.
     """
     listed = list(paths)
     lfns = list(names) if names is not None else [p.name for p in listed]
@@ -61,7 +67,26 @@ def register_dataset(
     )
     if not new and not is_open:
         catalogue.close([name])
+    root = Path(settings.JEDI_STORAGE).resolve()
+    places = [(storage_path(root, scope, lfn), path.resolve()) for path, lfn in zip(listed, lfns, strict=True)]
+    transaction.on_commit(lambda: _link(places))
     return dataset
+
+
+def _link(places: Iterable[tuple[Path, Path]]) -> None:
+    """Make links from places of the storage to files that lie elsewhere.
+
+    A place that leads to another file stays as it is: its name is used twice in its scope, where PanDA's pilots know
+    a file by scope and name alone. One that leads nowhere is taken.
+    """
+    for place, file in places:
+        if place.exists():
+            if place.resolve() != file:
+                log.warning("dataset.name_taken", place=str(place), file=str(file))
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)
+        place.symlink_to(file)
 
 
 @transaction.atomic
