@@ -93,13 +93,13 @@ def storage_map(request: HttpRequest) -> HttpResponse:
 
 def _storage_data(storage: StorageEndpoint) -> dict[str, Any]:
     """One endpoint as a pilot reads it. The protocols are those of its description, or its folder on this machine."""
-    protocols = storage.data.get("arprotocols") or {}
+    told = {key: storage.data.get(key) or {} for key in ("arprotocols", "rprotocols")}
     if storage.path:
-        folder = {"endpoint": FILES, "path": storage.path.rstrip("/") + "/", "id": 1, "flavour": "FILE"}
-        protocols = {way: [folder] for way in _WAYS}
+        folder = {"endpoint": FILES, "path": storage.path.rstrip("/") + "/", "id": 1, "flavour": "FILE", "setup": ""}
+        told = {"arprotocols": {way: [folder] for way in _WAYS}, "rprotocols": {"1": folder | {"settings": {}}}}
     return {
         "id": storage.number, "name": storage.name, "site": storage.site_name, "type": storage.type, "token": storage.token,
-        "state": "ACTIVE", "is_deterministic": True, "arprotocols": protocols, "resource": None,
+        "state": "ACTIVE", "is_deterministic": True, "resource": None, **told,
     }  # fmt: skip
 
 

@@ -142,7 +142,19 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v1/harvester/add_sweep_command": {"POST": STEER},
     "api/v1/harvester/add_target_slots": {"POST": STEER},
     "server/panda/getJob": {"POST": PILOT},
-    "server/panda/updateJob": {"POST": PILOT},
+    **{
+        f"server/panda/{name}": {"POST": PILOT}
+        for name in (
+            "updateJob",
+            "updateJobsInBulk",
+            "updateWorkerPilotStatus",
+            "getStatus",
+            "checkJobStatus",
+            "getKeyPair",
+            "getProxy",
+        )
+    },
+    "server/panda/<str:name>": {"GET": NOTHING, "POST": NOTHING},
     "cache/schedconfig/<str:name>.all.json": {"GET": NOTHING},
     "cache/pandaqueues.json": {"GET": NOTHING},
     "cache/ddmendpoints.json": {"GET": NOTHING},

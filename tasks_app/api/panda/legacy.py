@@ -7,7 +7,7 @@ sense, which is then left out.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -98,14 +98,15 @@ def get_job(ask: Ask) -> HttpResponse:
     if not jobs:
         return legacy(StatusCode.NO_JOBS, "no jobs in PanDA")
     for job in jobs:
-        job["transformation"] = address_of(job["transformation"])
+        job["transformation"] = address_of(job["transformation"] or "", job["inFiles"].split(","))
     return legacy(**jobs[0]) if count is None else legacy(jobs=jobs)
 
 
-def address_of(transformation: str | None) -> str:
-    """Where a pilot finds a transform: PanDA's take addresses only, and only such as begin as they were told."""
-    name = transformation or ""
-    return name if "://" in name or not name else f"{settings.JEDI_TRANSFORM_URL}/{name}"
+def address_of(transformation: str, inputs: Sequence[str]) -> str:
+    """Where a pilot finds a transform: PanDA's take addresses only, of servers that they know, or the name of an input."""
+    if not transformation or "://" in transformation or transformation in inputs:
+        return transformation
+    return f"{settings.JEDI_TRANSFORM_URL}/{transformation}"
 
 
 @call("updateJob", "POST", Right.PILOT, UpdateJobParams, old=True, hot=True)

@@ -12,6 +12,7 @@ from tasks_app.api.panda import (
     harvester,
     job,
     legacy,
+    legacy_others,
     metaconfig,
     pilot,
     pilot_bulk,
@@ -31,6 +32,7 @@ MODULES = (
     harvester,
     job,
     legacy,
+    legacy_others,
     metaconfig,
     pilot,
     pilot_bulk,
@@ -44,6 +46,7 @@ MODULES = (
 
 urlpatterns = [
     *addresses(MODULES),
+    path("server/panda/<str:name>", legacy_others.no_such_call, name="no_such_call"),
     path("cache/schedconfig/<str:name>.all.json", site_data.schedconfig, name="schedconfig"),
     path("cache/pandaqueues.json", site_data.queue_map, name="queue_map"),
     path("cache/ddmendpoints.json", site_data.storage_map, name="storage_map"),
