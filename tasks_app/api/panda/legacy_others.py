@@ -97,9 +97,8 @@ def update_worker_pilot_status(ask: Ask) -> HttpResponse:
     given, site = ask.given, ask.caller.site
     if site and given.get("site", site) != site:
         raise PermissionDenied(f"this token is for the queue {site}")
-    noted = workers.pilot_status(
-        given["harvesterID"], given["workerID"], given["status"], site=site or given.get("site", ""), node=given.get("node_id", "")
-    )  # fmt: skip
+    queue, node = site or given.get("site", ""), given.get("node_id", "")
+    noted = workers.pilot_status(given["harvesterID"], given["workerID"], given["status"], site=queue, node=node)
     # Pilots look at no answer here; who started them may be nobody that we know.
     return legacy() if noted else legacy(says="nobody has told of this worker")
 

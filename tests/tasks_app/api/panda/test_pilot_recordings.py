@@ -49,7 +49,8 @@ def store(job: dict[str, Any], label: str) -> None:
     Job.objects.create(
         id=number, task_id=job["taskID"], attempt=job["attemptNr"], status="activated", site=QUEUE, prod_source_label=label,
         transformation=job["transformation"], processing_type=job.get("processingType"), core_count=1,
-        special_handling="debug" if job.get("debug") else None, jobset_id=job.get("jobsetID"), req_id=job.get("reqID"), name=job.get("jobName"), user="jane doe",
+        special_handling="debug" if job.get("debug") else None,
+        jobset_id=job.get("jobsetID"), req_id=job.get("reqID"), name=job.get("jobName"), user="jane doe",
     )  # fmt: skip
     JobParams.objects.create(id=number, params=job["jobPars"])
     names = split(job, "inFiles")
