@@ -88,11 +88,14 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
 @needs(Right.READ)
 @require_safe
 def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
-    """The ends of what the payload and the pilot wrote, read from the log file in the storage element."""
+    """The ends of what the payload and the pilot wrote, read from the log file in the storage element.
+
+    `?member=<name>` shows another file of the archive.
+    """
     job = _job(job_id)
     log_file = JobFile.objects.filter(job_id=job_id, type__in=("log", "trn_log")).order_by("id").first()
-    texts: list[storage.Tail] = []
-    problem = ""
+    found: storage.Log | None = None
+    problem, member = "", request.GET.get("member", "")[: storage.LONGEST_NAME]
     if log_file is None:
         problem = "The job has no log file."
     elif job.status not in _HAS_LOG:
@@ -100,10 +103,10 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
     else:
         try:
             path = storage.path_of(log_file.surl, log_file.lfn, scope=log_file.scope)
-            texts = storage.tails_of_log(path, limit=SHOWN_BYTES)
+            found = storage.read_log(path, limit=SHOWN_BYTES, member=member)
         except storage.StorageError as exc:
             problem = str(exc)
-    context = {"section": "jobs", "job": job, "log_file": log_file, "texts": texts, "problem": problem}
+    context = {"section": "jobs", "job": job, "log_file": log_file, "found": found, "member": member, "problem": problem}
     return render(request, "tasks_app/job_log.html", context)
 
 

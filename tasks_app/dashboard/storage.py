@@ -17,6 +17,8 @@ from tasks_app.ddm import local
 LOG_MEMBERS = ("payload.stdout", "payload.stderr", "pilot.log", "pilotlog.txt")
 UNPACKED_LIMIT = 256 * 1024 * 1024
 MEMBER_LIMIT = 5000
+MEMBERS_SHOWN = 300
+LONGEST_NAME = 300
 
 
 class StorageError(Exception):
@@ -31,6 +33,16 @@ class Tail:
     text: str
     size: int
     skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What is read of a log archive: ends of texts, and (name, bytes) of the files in it."""
+
+    tails: list[Tail]
+    members: list[tuple[str, int]]
+    more: bool
+    """Whether there are more files than `members` names."""
 
 
 def path_of(surl: str | None, lfn: str, *, scope: str | None) -> Path:
@@ -66,32 +78,42 @@ def small_file(path: Path, limit: int) -> bytes:
     return content
 
 
-def tails_of_log(path: Path, *, limit: int) -> list[Tail]:
-    """The last `limit` bytes of each text of interest in a log archive (tar or tar.gz), in the order of LOG_MEMBERS.
+def read_log(path: Path, *, limit: int, member: str = "") -> Log:
+    """The last `limit` bytes of each text of interest in a log archive (tar or tar.gz), and what files it holds.
 
-    Raises StorageError when it is no such archive or unpacks to more than UNPACKED_LIMIT bytes.
+    Texts come in the order of LOG_MEMBERS, whatever folder they are in; with `member`, it is that file alone, by its whole
+    name. Nothing is unpacked to disk. Raises StorageError when it is no such archive, when none of these is in it, or when
+    it unpacks to more than UNPACKED_LIMIT bytes before one is found.
     """
     found: dict[str, Tail] = {}
+    members: list[tuple[str, int]] = []
+    more, wanted = False, (member,) if member else LOG_MEMBERS
     try:
         with (
             path.open("rb") as raw,
             _unpacked(raw) as stream,
             tarfile.open(fileobj=_Bounded(stream, UNPACKED_LIMIT), mode="r|") as archive,
         ):
-            for number, member in enumerate(archive):
-                if number >= MEMBER_LIMIT or len(found) == len(LOG_MEMBERS):
+            for number, entry in enumerate(archive):
+                more = number >= MEMBER_LIMIT or len(members) >= MEMBERS_SHOWN
+                if number >= MEMBER_LIMIT:
                     break
-                name = PurePosixPath(member.name).name
-                if member.isfile() and name in LOG_MEMBERS and name not in found:
-                    content = archive.extractfile(member)
+                if not entry.isfile() or len(entry.name) > LONGEST_NAME:
+                    continue
+                if not more:
+                    members.append((entry.name, entry.size))
+                name = entry.name if member else PurePosixPath(entry.name).name
+                if name in wanted and name not in found:
+                    content = archive.extractfile(entry)
                     if content is not None:
-                        found[name] = _tail(name, content, member.size, limit)
+                        found[name] = _tail(name, content, entry.size, limit)
     except (tarfile.TarError, OSError, EOFError, zlib.error) as exc:
         if not found:
             raise StorageError(f"{path.name} cannot be read as a log archive.") from exc
+        more = True
     if not found:
-        raise StorageError(f"{path.name} holds none of {', '.join(LOG_MEMBERS)}.")
-    return [found[name] for name in LOG_MEMBERS if name in found]
+        raise StorageError(f"{path.name} holds none of {', '.join(wanted)}.")
+    return Log([found[name] for name in wanted if name in found], members, more)
 
 
 def _unpacked(raw: IO[bytes]) -> IO[bytes]:

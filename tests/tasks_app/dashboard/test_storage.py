@@ -38,9 +38,25 @@ def test_the_ends_of_the_texts_are_read(root: Path) -> None:
     log = make_log(
         root / "log.tgz", {"tarball/payload.stderr": b"oops", "tarball/payload.stdout": b"a" * 50 + b"end\xff"}
     )
-    out, err = storage.tails_of_log(log, limit=10)
+    found = storage.read_log(log, limit=10)
+    out, err = found.tails
     assert (out.name, out.text, out.size, out.skipped) == ("payload.stdout", "aaaaaaend\ufffd", 54, 44)
     assert (err.name, err.text, err.skipped) == ("payload.stderr", "oops", 0)
+    assert (found.members, found.more) == ([("tarball/payload.stderr", 4), ("tarball/payload.stdout", 54)], False)
+    (other,) = storage.read_log(log, limit=10, member="tarball/payload.stderr").tails
+    assert (other.name, other.text) == ("tarball/payload.stderr", "oops")
+    with pytest.raises(storage.StorageError, match="holds none of"):
+        storage.read_log(log, limit=10, member="../secret")
+
+
+def test_a_log_with_very_many_files_names_some_and_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"f{n}" for n in range(storage.MEMBERS_SHOWN + 5)]
+    log = make_log(root / "log.tgz", {**dict.fromkeys(names, b""), "x" * 301: b"", "payload.stdout": b"last"})
+    found = storage.read_log(log, limit=10)
+    assert (len(found.members), found.more, found.tails[0].text) == (storage.MEMBERS_SHOWN, True, "last")
+    monkeypatch.setattr(storage, "MEMBER_LIMIT", 10)
+    with pytest.raises(storage.StorageError, match="holds none"):
+        storage.read_log(log, limit=10)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a tar", gzip.compress(b"not a tar", mtime=0), b"\x1f\x8bbroken"])
@@ -48,14 +64,14 @@ def test_what_is_no_archive_is_refused(root: Path, content: bytes) -> None:
     path = root / "log.tgz"
     path.write_bytes(content)
     with pytest.raises(storage.StorageError):
-        storage.tails_of_log(path, limit=10)
+        storage.read_log(path, limit=10)
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "UNPACKED_LIMIT", 100_000)
     log = make_log(root / "log.tgz", {"other": b"0" * 1_000_000, "payload.stdout": b"never reached"})
     with pytest.raises(storage.StorageError):
-        storage.tails_of_log(log, limit=10)
+        storage.read_log(log, limit=10)
 
 
 def test_links_in_archives_are_not_followed(root: Path) -> None:
@@ -65,7 +81,7 @@ def test_links_in_archives_are_not_followed(root: Path) -> None:
         info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(info)
     with pytest.raises(storage.StorageError, match="holds none"):
-        storage.tails_of_log(path, limit=10)
+        storage.read_log(path, limit=10)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +115,26 @@ def test_the_log_page_shows_the_ends_escaped(reader: Client, failed_job: Job, ro
     JobFile.objects.filter(job_id=failed_job.id, type="log").update(surl=f"file://localhost{log}")
     text = reader.get(f"/jobs/{failed_job.id}/log/").content.decode()
     assert "&lt;script&gt;alert(2)" in text and "<script>alert" not in text
+
+
+@pytest.mark.django_db
+def test_the_log_of_pandas_pilot_is_listed_and_each_file_can_be_looked_at(
+    reader: Client, failed_job: Job, root: Path
+) -> None:
+    folder = "tarball_PandaJob_500001_LOCAL_Q/"
+    log = make_log(
+        root / "a.log.tgz",
+        {f"{folder}{name}": text.encode() for name, text in
+         {"pilotlog.txt": "pilots say", "payload.stdout": "payloads say", "<i>&a=b c.txt": "<b>of another"}.items()},
+    )  # fmt: skip
+    JobFile.objects.filter(job_id=failed_job.id, type="log").update(surl=f"file://localhost{log}")
+    text = reader.get(f"/jobs/{failed_job.id}/log/").content.decode()
+    assert text.index("payloads say") < text.index("pilots say") and "of another" not in text
+    assert "<i>&a" not in text
+    (link,) = [word.split('"')[1] for word in text.split("<a ") if "c.txt" in word]
+    text = reader.get(f"/jobs/{failed_job.id}/log/{link}").content.decode()
+    assert "&lt;b&gt;of another" in text and "payloads say" not in text
+    assert "holds none of" in reader.get(f"/jobs/{failed_job.id}/log/?member=../../x").content.decode()
 
 
 @pytest.mark.django_db
