@@ -182,14 +182,16 @@ def same(owner: str, size: int, crc: int) -> Sandbox | None:
 
 def used(name: str, task_id: int | None = None) -> None:
     """Date a sandbox anew, at most once an hour, and note the task that names it: an open task keeps it."""
+    # Tasks that share a sandbox do not wait for one another to date it.
     with connection.cursor() as cursor:
         cursor.execute(
-            """WITH found AS (SELECT id, last_used FROM sandboxes WHERE name = %s FOR KEY SHARE),
+            """WITH found AS (SELECT id FROM sandboxes WHERE name = %(name)s FOR KEY SHARE),
                     noted AS (INSERT INTO sandbox_tasks (sandbox_id, task_id)
-                              SELECT id, %s FROM found WHERE %s ON CONFLICT DO NOTHING)
-               UPDATE sandboxes s SET last_used = clock_timestamp() FROM found
-                WHERE s.id = found.id AND found.last_used < clock_timestamp() - interval '1 hour'""",
-            [name, task_id, task_id is not None],
+                              SELECT id, %(task)s FROM found WHERE %(task)s::bigint IS NOT NULL ON CONFLICT DO NOTHING),
+                    old AS (SELECT id FROM sandboxes WHERE name = %(name)s
+                               AND last_used < clock_timestamp() - interval '1 hour' FOR NO KEY UPDATE SKIP LOCKED)
+               UPDATE sandboxes s SET last_used = clock_timestamp() FROM old WHERE s.id = old.id""",
+            {"name": name, "task": task_id},
         )
 
 
