@@ -98,7 +98,7 @@ def caller_of_token(token: str, origin: str = "") -> Caller | None:
     else:
         vouched = oidc.check(token, origin)
         caller = _vouched_for(vouched)
-        until = min(until, now + vouched.claims["exp"] + oidc.LEEWAY_S - time.time())
+        until = min(until, now + int(vouched.claims["exp"]) + oidc.LEEWAY_S - time.time())
     if caller is None:
         return None
     if len(_known) > 10_000:

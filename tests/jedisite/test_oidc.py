@@ -117,6 +117,7 @@ RIGHT: dict[str, tuple[dict[str, Any], str | None, frozenset[Role]]] = {
     "a page's Origin": ({}, "https://page.example", frozenset({Role.USER})),
     "one of several audiences": ({"aud": ["x", AUDIENCE]}, "atlas", frozenset({Role.USER})),
     "expired within the leeway": ({"exp": int(NOW()) - 5}, "atlas", frozenset({Role.USER})),
+    "times as texts": ({"exp": str(int(NOW()) + 600)}, "atlas", frozenset({Role.USER})),
     "no groups": ({"groups": None}, "atlas", frozenset({Role.USER})),
     "production": ({}, "atlas.production", frozenset({Role.USER, Role.PRODUCTION})),
     "production after a colon": ({}, "atlas:production", frozenset({Role.USER, Role.PRODUCTION})),
