@@ -8,10 +8,10 @@ from typing import Any
 
 import django_filters
 from django.core.exceptions import ValidationError
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django_filters.fields import IsoDateTimeField
 
-from tasks_app.models import Dataset, File, Job, Task
+from tasks_app.models import Dataset, File, Job, Task, Worker, WorkerJob
 from tasks_app.states import DatasetStatus, FileStatus, JobStatus, TaskStatus
 
 
@@ -79,6 +79,25 @@ class JobFilter(django_filters.FilterSet):
         if field is None or not re.fullmatch("-?[0-9]{1,9}", code):
             return queryset.none()
         return queryset.filter(**{field: int(code)})
+
+
+class WorkerFilter(django_filters.FilterSet):
+    status = django_filters.CharFilter(field_name="status", max_length=80)
+    site = django_filters.CharFilter(field_name="site", max_length=128, label="Queue")
+    harvester = django_filters.CharFilter(field_name="harvester", max_length=50, label="Instance")
+    worker = IdFilter("worker_id")
+    job = django_filters.NumberFilter(method="of_job", min_value=0, max_value=2**63 - 1, decimal_places=0, label="Job")
+
+    class Meta:
+        model = Worker
+        fields: list[str] = []
+
+    def of_job(self, queryset: QuerySet[Worker], name: str, value: int) -> QuerySet[Worker]:
+        """Workers that were given a job."""
+        given = WorkerJob.objects.filter(
+            job_id=int(value), harvester=OuterRef("harvester"), worker_id=OuterRef("worker_id")
+        )
+        return queryset.filter(Exists(given))
 
 
 class FileFilter(django_filters.FilterSet):

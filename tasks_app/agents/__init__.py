@@ -27,6 +27,7 @@ def register() -> None:
         lost_jobs,
         old_messages,
         old_sandboxes,
+        old_workers,
         pending,
         second_look,
         stale_locks,
@@ -73,4 +74,5 @@ def register() -> None:
     agents.register("notification", notification.run, period_s=10, title="Mails owners when their tasks end or stop")
     agents.register("old_messages", old_messages.run, period_s=3600, title="Deletes messages and mails of long ago")
     agents.register("old_sandboxes", old_sandboxes.run, period_s=3600, title="Removes sandboxes that nobody uses")
+    agents.register("old_workers", old_workers.run, period_s=3600, title="Deletes workers and their words of long ago")
     agents.register("periodic", periodic.run, period_s=10, title="Makes input of tasks that have a schedule")

@@ -2,7 +2,19 @@ from __future__ import annotations
 
 from django.urls import path
 
-from tasks_app.dashboard import agents, configuration, help, histograms, jobs, overview, sites, tasks, timeouts, why
+from tasks_app.dashboard import (
+    agents,
+    configuration,
+    help,
+    histograms,
+    jobs,
+    overview,
+    sites,
+    tasks,
+    timeouts,
+    why,
+    workers,
+)
 
 app_name = "dashboard"
 urlpatterns = [
@@ -23,6 +35,8 @@ urlpatterns = [
     path("sites/", sites.site_list, name="sites"),
     path("sites/<path:name>/why/", why.site_why, name="site-why"),
     path("shares/<path:name>/why/", why.share_why, name="share-why"),
+    path("workers/", workers.worker_list, name="workers"),
+    path("workers/<int:worker_id>/", workers.worker_page, name="worker"),
     path("agents/", agents.agent_list, name="agents"),
     path("timeouts/", timeouts.timeout_list, name="timeouts"),
     path("agents/<slug:name>/", agents.agent_action, name="agent-action"),

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
+from psycopg.types.numeric import Int8
 
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app.harvester.instances import check_in
-from tasks_app.models.worker import WORKER_ENDED
+from tasks_app.models.worker import INSTANCE_LENGTH, WORKER_ENDED
 
 COLUMNS: dict[str, str] = {
     "batchid": "text",
@@ -96,6 +97,19 @@ def _arrays(news: list[WorkerNews]) -> dict[str, str]:
     return found
 
 
+_HANDED = """
+INSERT INTO harvester_rel_jobs_workers (harvesterid, workerid, pandaid)
+SELECT %s, %s, unnest(%s::bigint[]) ON CONFLICT DO NOTHING
+"""
+
+
+def handed_to(harvester: str, worker: str, jobs: Sequence[int]) -> None:
+    """Note which jobs a worker got; its instance may tell of it later. A worker without a number is not noted."""
+    if worker.isascii() and worker.isdecimal() and len(worker) < 19:
+        with hot_cursor() as cursor:
+            cursor.execute(_HANDED, [harvester[:INSTANCE_LENGTH], Int8(int(worker)), numbers(jobs)])
+
+
 _PILOT = """
 UPDATE harvester_workers
    SET pilotstatus = CASE WHEN pilotendtime IS NOT NULL AND NOT %(ended)s THEN pilotstatus ELSE %(status)s END,
@@ -122,7 +136,7 @@ def pilot_status(harvester: str, worker_id: int, status: str, *, site: str = "",
     that never reported, and not for a worker of another queue.
     """
     given = {
-        "harvester": harvester, "worker": worker_id, "status": status[:80], "site": site, "node": node[:200],
+        "harvester": harvester, "worker": Int8(worker_id), "status": status[:80], "site": site, "node": node[:200],
         "started": status == PILOT_STARTED, "ended": status in PILOT_ENDED,
     }  # fmt: skip
     with hot_cursor() as cursor:

@@ -19,6 +19,7 @@ from psycopg.types.numeric import Int8
 
 from brokerage_app.configured import configuration
 from jedisite.sql import hot_cursor
+from tasks_app.harvester.workers import handed_to
 from tasks_app.pilots.description import described
 from tasks_app.pilots.share_order import ShareOrder, share_order
 
@@ -126,7 +127,8 @@ def _claim_of(chosen: str, count: int) -> str:
 class Request:
     """What a pilot asks: jobs for a queue, of one prodSourceLabel ("" is any).
 
-    `with_secret`: the pilot shows the secret with each report. PanDA's own pilots know of none.
+    `with_secret`: the pilot shows the secret with each report. PanDA's own pilots know of none. With a `harvester` and
+    a number as `worker` it is kept which worker got which job.
     """
 
     site: str
@@ -136,6 +138,7 @@ class Request:
     worker: str = ""
     by: str = "pilot"
     with_secret: bool = True
+    harvester: str = ""
 
 
 def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
@@ -151,6 +154,8 @@ def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
     order = share_order()
     sloppy = order is not None and is_sloppy(randrange(100) if draw is None else draw)
     rows = _claim(request, digest, None if sloppy else order, sloppy)
+    if rows and request.harvester:
+        handed_to(request.harvester, request.worker, [row[_NUMBER] for row in rows])
     return [described(row, secret) for row in rows]
 
 

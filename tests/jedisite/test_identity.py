@@ -60,6 +60,8 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "help/configuration/": {"GET": READ},
     "help/states/": {"GET": READ},
     "sites/": {"GET": READ},
+    "workers/": {"GET": READ},
+    "workers/<int:worker_id>/": {"GET": READ},
     "agents/": {"GET": READ},
     "timeouts/": {"GET": READ},
     "agents/<slug:name>/": {"POST": OPERATE},
@@ -125,6 +127,10 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v1/pilot/acquire_jobs": {"POST": PILOT},
     "api/v1/pilot/update_job": {"POST": PILOT},
     "api/v1/pilot/update_jobs_bulk": {"POST": PILOT},
+    "api/v1/pilot/get_job_status": {"GET": PILOT},
+    "api/v1/pilot/update_worker_status": {"POST": PILOT},
+    "api/v1/pilot/update_worker_node": {"POST": PILOT},
+    "api/v1/pilot/update_worker_node_gpu": {"POST": PILOT},
     **{
         f"api/v1/harvester/{name}": {"POST": Right.WORKERS}
         for name in (

@@ -22,21 +22,23 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Delete up to `limit` rows of each table, the oldest first."""
     now = now or timezone.now()
     deleted = [
-        _delete("messages_out", _OUT, now - KEEP, limit),
-        _delete("messages_in", _IN, now - KEEP, limit),
-        _delete("notifications", _MAILS, now - KEEP_MAILS, limit),
+        delete_oldest("messages_out", _OUT, now - KEEP, limit),
+        delete_oldest("messages_in", _IN, now - KEEP, limit),
+        delete_oldest("notifications", _MAILS, now - KEEP_MAILS, limit),
     ]
     return Pass(sum(deleted), more=limit in deleted)
 
 
-def _delete(table: str, condition: str, before: datetime, limit: int) -> int:
-    """Rows lie in the order of their ids about as old as they are, so that only the oldest are looked at."""
+def delete_oldest(table: str, condition: str, before: datetime, limit: int, key: str = "id") -> int:
+    """Delete rows of a table, whose names are constants. They lie in the order of their keys about as old as they are, so
+    that only the oldest are looked at."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"""DELETE FROM {table} WHERE id IN (
-                   SELECT id FROM {table}
-                    WHERE id <= (SELECT max(id) FROM (SELECT id FROM {table} ORDER BY id LIMIT %s) oldest) AND {condition}
-                    ORDER BY id FOR UPDATE SKIP LOCKED)""",  # noqa: S608 - constants of this module
+            f"""DELETE FROM {table} WHERE {key} IN (
+                   SELECT {key} FROM {table}
+                    WHERE {key} <= (SELECT max({key}) FROM (SELECT {key} FROM {table} ORDER BY {key} LIMIT %s) oldest)
+                      AND {condition}
+                    ORDER BY {key} FOR UPDATE SKIP LOCKED)""",  # noqa: S608
             [limit, before],
         )
         return int(cursor.rowcount)

@@ -92,6 +92,7 @@ def get_job(ask: Ask) -> HttpResponse:
             text(body, "worker_id", 80),
             ask.caller.name,
             with_secret=False,
+            harvester=text(body, "harvester_id", 50),
         )
     )
     pilotcalls.count(site, got=1)

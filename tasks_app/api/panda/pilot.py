@@ -69,6 +69,7 @@ def acquire_jobs(ask: Ask) -> HttpResponse:
         text(body, "worker_id", 80),
         caller.name,
         body.get("with_secret") is True,
+        text(body, "harvester_id", 50),
     )
     jobs = get_jobs(request)
     pilotcalls.count(site, got=1)

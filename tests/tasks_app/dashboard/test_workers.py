@@ -1,0 +1,49 @@
+"""The pages on workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from brokerage_app.models import WorkerStats
+from tasks_app.models import Harvester, HarvesterCommand, HarvesterDialog, Job, Worker, WorkerJob
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_pages_show_instances_queues_and_workers(
+    client: Client, ada: User, make_job: Callable[..., Job], django_assert_max_num_queries: Any
+) -> None:
+    client.force_login(ada)
+    assert "No worker has been reported yet" in client.get("/workers/").content.decode()
+    Harvester.objects.create(id="hv/1", owner="worker:<x>")
+    for n in range(60):
+        status = "failed" if n % 2 else "running"
+        Worker.objects.create(harvester="hv/1", worker_id=n + 1, status=status, site="SITE/A", message="<b>no slot")
+    WorkerStats.objects.create(harvester="hv/1", queue="SITE/B", resource_type="S", status="submitted", workers=1234)
+    HarvesterDialog.objects.create(harvester="hv/1", number=1, message="<i>disk full", level="ERROR")
+    HarvesterCommand.objects.create(harvester="hv/1", command="KILL_WORKERS")
+    worker = Worker.objects.get(worker_id=60)
+    job = make_job(worker_id="60", task_id=20_000_000)
+    for number in (job.id, 1):
+        WorkerJob.objects.create(harvester="hv/1", worker_id=60, job_id=number)
+    with django_assert_max_num_queries(10):
+        text = client.get("/workers/").content.decode()
+    assert "worker:&lt;x&gt;" in text and "&lt;b&gt;no slot" in text and "<b>no slot" not in text
+    assert "30 running" in text and "1,234 submitted" in text.replace("\N{THIN SPACE}", ",").replace(
+        "\N{NARROW NO-BREAK SPACE}", ","
+    )
+    assert "?before=" in text and f"/workers/{worker.id}/" in text
+    for query, shown in (("status=failed&site=SITE/A", 30), (f"job={job.id}", 1), ("harvester=no", 0), ("status=", 50)):
+        rows = client.get(f"/workers/?{query}").context["rows"]
+        assert len(rows) == shown, query
+    assert client.get("/workers/?job=x").status_code == 200
+    with django_assert_max_num_queries(10):
+        page = client.get(f"/workers/{worker.id}/").content.decode()
+    assert f"/jobs/{job.id}/" in page and "archived" in page and "&lt;i&gt;disk full" in page and "KILL_WORKERS" in page
+    assert f"/workers/?job={job.id}" in client.get(f"/jobs/{job.id}/").content.decode()
+    assert client.get("/workers/999999/").status_code == 404
