@@ -56,7 +56,10 @@ class Order:
     def reversed(self) -> Order:
         return replace(self, descending=not self.descending)
 
-    def place_of(self, row: models.Model) -> Place:
+    def place_of(self, row: models.Model | Mapping[str, Any]) -> Place:
+        """The place of a row, or of its values by name."""
+        if isinstance(row, Mapping):
+            return Place(row[self.field.name], row[self.key.name])
         return Place(getattr(row, self.field.name), row.pk)
 
     def rows(self, queryset: Rows, after: Place | None, count: int) -> list[Any]:

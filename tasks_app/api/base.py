@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from rest_framework import exceptions, serializers
@@ -19,6 +19,11 @@ from tasks_app.models import Task
 
 LONGEST_ACTOR = 128
 FORMAT = "format"
+PLAIN = (
+    serializers.CharField, serializers.IntegerField, serializers.FloatField, serializers.BooleanField, serializers.ChoiceField,
+    serializers.DateTimeField, serializers.DecimalField, serializers.UUIDField, serializers.JSONField,
+)  # fmt: skip
+"""Fields whose form depends on nothing but their value."""
 JSON_TYPES: tuple[tuple[type[serializers.Field], type, str], ...] = (
     (serializers.BooleanField, bool, "true or false"),
     (serializers.IntegerField, int, "a whole number"),
@@ -126,12 +131,34 @@ class Lists:
             raise InvalidFields([{"field": name, "rule": "pages", "message": message} for name in faults])
         _, order = self.paginator.order_of(rows, request, self)
         serializer = self.get_serializer()
+        plain = plain_fields(serializer, rows.model)
+        if plain is None:
+            represent = serializer.to_representation
+        else:
+            # Only what is sent is read, and no objects are made: little more than half the time.
+            rows = rows.values(order.field.name, order.key.name, *(source for _, source, _ in plain))
+
+            def represent(row: Mapping[str, Any]) -> dict[str, Any]:
+                return {name: None if (v := row[source]) is None else shown(v) for name, source, shown in plain}
 
         def pieces() -> Iterator[list[Any]]:
             for chunk in order.chunks(rows, exports.CHUNK):
-                yield [serializer.to_representation(row) for row in chunk]
+                yield [represent(row) for row in chunk]
 
         return exports.stream(request.accepted_renderer, list(serializer.fields), pieces(), path=request.path)
+
+
+def plain_fields(
+    serializer: serializers.Serializer[Any], model: type[Model]
+) -> list[tuple[str, str, Callable[[Any], Any]]] | None:
+    """(name, column, how it is shown) of each field, when all are columns of the model that stand for themselves."""
+    columns = {name for field in model._meta.concrete_fields for name in (field.name, field.attname)}
+    found: list[tuple[str, str, Callable[[Any], Any]]] = []
+    for name, field in serializer.fields.items():
+        if not isinstance(field, PLAIN) or field.source not in columns:
+            return None
+        found.append((name, field.source, field.to_representation))
+    return found
 
 
 class OfTask(Resource):

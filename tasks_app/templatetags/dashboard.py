@@ -6,8 +6,10 @@ import json
 import re
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -79,3 +81,11 @@ def utc(moment: datetime | None) -> str | SafeString:
     if moment is None:
         return "–"
     return format_html('<time datetime="{}">{}</time>', moment.isoformat(), f"{moment:%Y-%m-%d %H:%M:%S}")
+
+
+@register.inclusion_tag("partials/exports.html", takes_context=True)
+def exports(context: dict[str, Any], name: str) -> dict[str, Any]:
+    """Links to the whole list with the filters of the page; `name` is that of the list's address in the API."""
+    given = context["request"].GET
+    filters = {field: given[field] for field in context["filters"].fields if given.get(field)}
+    return {"forms": [(f.upper(), f"{reverse(name)}?{urlencode({**filters, 'format': f})}") for f in ("csv", "ndjson")]}

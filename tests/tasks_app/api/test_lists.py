@@ -258,3 +258,19 @@ def test_pages_in_an_order_go_through_its_index(text: str) -> None:
     for part in parts:
         assert_uses_an_index(part)
     assert '"Sort"' not in parts[0].explain(format="json")
+
+
+def test_pages_link_to_the_whole_list_with_their_filters(rows: None, make_user: Callable[..., Any]) -> None:
+    people = Client()
+    people.force_login(make_user())
+    for path, found in (
+        ("/tasks/?status=running&name=b&odd=1&before=99999999", 4),
+        ("/jobs/?status=failed&error=&site=", ROWS),
+    ):
+        link = re.search(r'href="(/api/v2/[^"]*format=csv)"', people.get(path).content.decode())
+        assert link, path
+        answer: Any = people.get(link[1].replace("&amp;", "&"))
+        assert (
+            answer.status_code == 200
+            and len(list(csv.reader(io.StringIO(b"".join(answer.streaming_content).decode())))) == found + 1
+        )
