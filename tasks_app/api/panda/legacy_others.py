@@ -30,7 +30,7 @@ MOST_IDS = 1000
 UNKNOWN = "unknown"
 
 
-class BulkParams(Params):
+class LegacyBulkParams(Params):
     jobList = JsonList(help_text="objects as of updateJob, at most 1000")
     harvester_id = Text(required=False)
 
@@ -61,7 +61,7 @@ class ProxyParams(Params):
     dn = Text(required=False)
 
 
-@call("updateJobsInBulk", "POST", Right.PILOT, BulkParams, old=True)
+@call("updateJobsInBulk", "POST", Right.PILOT, LegacyBulkParams, old=True)
 def update_jobs_in_bulk(ask: Ask) -> HttpResponse:
     """Report on several jobs: [true, answers], each as of updateJob and written as a text."""
     given = ask.given["jobList"]
