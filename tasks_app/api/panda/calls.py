@@ -73,10 +73,15 @@ class PandaView(APIView):
     def answer(self, request: Any) -> HttpResponseBase:
         http: HttpRequest = request._request
         caller, uploads = api_caller(request), type(self).uploads
-        if uploads is not None:
-            http.upload_handlers = [uploads(http, caller)]
-        raw = query_of(http) if http.method in ("GET", "HEAD") else body_of(http)
-        return type(self).function(Ask(caller, self.params.check(raw), http))
+        handler = uploads(http, caller) if uploads is not None else None
+        if handler is not None:
+            http.upload_handlers = [handler]
+        try:
+            raw = query_of(http) if http.method in ("GET", "HEAD") else body_of(http)
+            return type(self).function(Ask(caller, self.params.check(raw), http))
+        finally:
+            if handler is not None:  # what the call has not kept goes at once
+                handler.upload_interrupted()
 
     def handle_exception(self, exc: Exception) -> Any:
         status, sentence = _fault(exc)

@@ -86,9 +86,12 @@ class SandboxUpload(FileUploadHandler):
             self._refuse("the file is empty")
         return Received(self.file_name or "", file_size, self)
 
-    def _refuse(self, sentence: str) -> None:
+    def upload_interrupted(self) -> None:
         if self.incoming is not None:
             self.incoming.drop()
+
+    def _refuse(self, sentence: str) -> None:
+        self.upload_interrupted()
         self.incoming, self.refusal = None, self.refusal or sentence
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http.request import UnreadablePostError
 from django.test import Client
 from django.utils import timezone
 
@@ -131,6 +132,24 @@ def test_a_form_without_the_file_or_with_two_is_refused(api: Api, folder: Path) 
     answer = ada.post("/api/v1/file_server/upload_cache_file", {"file": files})
     assert answer.json()["message"] == "one file is taken at a time"
     assert not Sandbox.objects.exists() and not list(folder.iterdir())
+
+
+def test_nothing_stays_of_a_file_whose_sender_went_away(api: Api, folder: Path) -> None:
+    class Cut(BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            found = super().read(size)
+            if not found:
+                assert len(list(folder.iterdir())) == 1
+                raise ConnectionResetError("the client is gone")
+            return found
+
+    body = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.gz"\r\n\r\n' + ARCHIVE * 700
+    with pytest.raises(UnreadablePostError):
+        api().generic(
+            "POST", "/api/v1/file_server/upload_cache_file", "x", content_type="multipart/form-data; boundary=x",
+            **{"wsgi.input": Cut(body), "CONTENT_LENGTH": str(10 * len(body))},
+        )  # fmt: skip
+    assert not list(folder.iterdir()) and not Sandbox.objects.exists()
 
 
 def test_a_file_is_refused_while_it_arrives_once_it_is_too_large(
