@@ -43,7 +43,7 @@ def set_user_secrets(ask: Ask) -> HttpResponse:
 
 
 class GetParams(Params):
-    keys = Listed(child=Text(), required=False, max_length=100, help_text="names; all when absent")
+    keys = Listed(child=Text(), required=False, allow_null=True, max_length=100, help_text="names; all when absent")
 
 
 @call("creds/get_user_secrets", "GET", Right.SUBMIT, GetParams, data=OpenApiTypes.STR)

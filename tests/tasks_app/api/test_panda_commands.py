@@ -74,3 +74,17 @@ def test_parameters_reach_the_command(api: Api, make_task: Make) -> None:
         {"soft": True},
         {"attempts": 7},
     ]
+
+
+def test_those_who_steer_reactivate_a_task_whatever_the_limits_say(api: Api, make_task: Make) -> None:
+    manager = api("production")
+    for status, command in (("finished", "retry"), ("failed", "incexec"), ("done", "incexec")):
+        task = make_task(status=status)
+        said = call(manager, "reactivate", task_id=task.id, keep_attempt_nr=False, trigger_job_generation=None).json()
+        assert (said["success"], said["data"]) == (True, 0)
+        given = Command.objects.get(task=task)
+        assert (given.name, given.parameters) == (command, {"transcend": True})
+    mine = call(api(), "reactivate", task_id=make_task(status="finished").id).json()
+    assert (mine["success"], mine["data"]) == (False, None) and "steer" in mine["message"]
+    assert call(manager, "reactivate", task_id=make_task(status="broken").id).json()["data"] == 4
+    assert call(manager, "reactivate", task_id=7).json()["data"] == 2
