@@ -1,0 +1,113 @@
+"""How PanDA's programs write what they ask: parameters, or a refusal with a sentence, never an error of ours."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.exceptions import RequestDataTooBig
+from django.test import Client, RequestFactory
+
+from tasks_app.api.panda.wire import BadCallError, body_of, query_of
+
+JSON, FORM, NONE = "application/json", "application/x-www-form-urlencoded", ""
+PARTS = "multipart/form-data; boundary=xx"
+Api = Callable[..., Client]
+
+
+def packed(data: Any) -> bytes:
+    return gzip.compress(json.dumps(data).encode())
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "given"),
+    [
+        (JSON, b'{"a": 1, "b": null, "c": [1], "d": "None"}', {"a": 1, "b": None, "c": [1], "d": "None"}),
+        (JSON, packed({"a": 1}), {"a": 1}),
+        (NONE, packed({"a": 1}), {"a": 1}),
+        (FORM, gzip.compress(b"a=1"), {"a": "1"}),
+        (NONE, b"a=1&b=x+y%26z&c=%5B1%5D", {"a": "1", "b": "x y&z", "c": "[1]"}),
+        (FORM, b"a=None&b=False&c=", {"b": "False", "c": ""}),
+        (FORM, b"a=1&a=2&b=3", {"a": ["1", "2"], "b": "3"}),
+        (FORM, "a=grüße".encode(), {"a": "grüße"}),
+        (FORM, b"a=gr%C3%BC%C3%9Fe", {"a": "grüße"}),
+        ("text/plain", b' {"a": 1}', {"a": 1}),
+        (NONE, b"", {}),
+        (JSON, b"", {}),
+        (f"{JSON}; charset=utf-8", b'{"a": "\xc3\xbc"}', {"a": "ü"}),
+        (PARTS, b'--xx\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--xx--\r\n', {"a": "1"}),
+    ],
+)
+def test_every_way_in_which_they_write_is_read(kind: str, body: bytes, given: dict[str, Any]) -> None:
+    assert body_of(RequestFactory().generic("POST", "/", body, content_type=kind)) == given
+
+
+BOMB = gzip.compress(b" " * 100_000_000)
+REFUSED = [
+    (JSON, b'{"a": 1', "not valid JSON"),
+    (JSON, b"[1]", "not a JSON object"),
+    (JSON, b'{"a": "\\u0000"}', "not valid JSON"),
+    (JSON, b'{"a": NaN}', "not valid JSON"),
+    (JSON, b'{"a": "\xff"}', "not valid JSON"),
+    (JSON, b"a=1", "not valid JSON"),
+    (JSON, b"{" * 100_000, "not valid JSON"),
+    (JSON, b'{"a":' + b"[" * 100_000, "not valid JSON"),
+    (JSON, packed({"a": 1})[:-6], "ends too early"),
+    (JSON, packed({"a": 1})[:10] + b"\xff" * 20, "not gzip"),
+    (NONE, b"\x1f\x8b", "ends too early"),
+    (NONE, b"a=%00", "U+0000"),
+    (NONE, b"a%00b=1", "U+0000"),
+    (NONE, b"a=%FF", "neither a JSON object nor a form"),
+    (FORM, b"\xff\xfe", "neither a JSON object nor a form"),
+    (FORM, b"&".join(b"a%d=1" % n for n in range(2000)), "neither a JSON object nor a form"),
+    (NONE, zlib.compress(b'{"a": 1}'), "neither a JSON object nor a form"),
+    ("multipart/form-data", b"--xx", "not a form of several parts"),
+]
+
+
+@pytest.mark.parametrize(("kind", "body", "says"), REFUSED, ids=range(len(REFUSED)))
+def test_what_cannot_be_read_is_refused_with_a_sentence(kind: str, body: bytes, says: str) -> None:
+    with pytest.raises(BadCallError, match=says.replace("+", r"\+")):
+        body_of(RequestFactory().generic("POST", "/", body, content_type=kind))
+
+
+def test_a_small_body_that_unpacks_to_a_large_one_is_refused() -> None:
+    assert len(BOMB) < 200_000
+    with pytest.raises(RequestDataTooBig):
+        body_of(RequestFactory().generic("POST", "/", BOMB, content_type=JSON))
+
+
+@pytest.mark.parametrize(
+    ("query", "given"),
+    [
+        ("a=1&b=None&c=True", {"a": "1", "c": "True"}),
+        ("a=input&a=output&b=one", {"a": ["input", "output"], "b": "one"}),
+        ("a=x%20y+z", {"a": "x y z"}),
+        ("", {}),
+    ],
+)
+def test_queries_are_read(query: str, given: dict[str, Any]) -> None:
+    assert query_of(RequestFactory().get(f"/?{query}")) == given
+
+
+@pytest.mark.django_db
+def test_v1_refuses_in_the_envelope_and_legacy_with_a_code(api: Api) -> None:
+    """The whole way: status, shape and sentence, whatever the bytes are."""
+    user, pilot = api(), api("pilot")
+    for kind, body, says in [*REFUSED, (JSON, BOMB, "larger")]:
+        v1 = user.generic("POST", "/api/v1/job/kill", body, content_type=kind)
+        if body is BOMB:
+            assert v1.status_code == 413 and says in v1.content.decode()
+        else:
+            assert v1.status_code == 200 and v1.json()["success"] is False and says in v1.json()["message"]
+        old = pilot.generic("POST", "/server/panda/updateJob", body, content_type=kind)
+        said = old.json()
+        assert (old.status_code, said["StatusCode"]) == (200, 50) and says in said["errorDialog"], body[:50]
+    assert user.get("/api/v1/task/get_status?task_id=%00").json()["success"] is False
+    assert user.get("/api/v1/task/get_status?task_id=%FF").json()["success"] is False
+    wrong = user.get("/api/v1/job/kill")
+    assert wrong.status_code == 405 and "text/plain" in wrong["Content-Type"]
