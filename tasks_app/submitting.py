@@ -80,6 +80,8 @@ def check(raw: object, caller: Caller) -> Submission:
     user = (params.user_name if trusted else None) or caller.name
     if len(user) > LONGEST_USER:
         faults.add("userName", "length", f"At most {LONGEST_USER} characters are allowed, and this has {len(user)}.")
+    if user != caller.name and params.flag("useSecrets"):
+        faults.add("useSecrets", "right", f"Jobs get the secrets of {shown(user)} only when {shown(user)} submits the task.")
     if not trusted:
         _check_rights(params, faults)
     faults.raise_if_any()

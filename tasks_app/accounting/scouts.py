@@ -17,8 +17,6 @@ CHUNKS: Final = 10
 """A task scouts with this many jobs."""
 SCOUT_PRIORITY: Final = 901
 """Scout jobs have at least this priority."""
-TAG: Final = "sj"
-"""Stands in the special handling of a scout job."""
 SUB_CHUNKS_PER_SITE: Final = 2
 CHECK_EVERY: Final = timedelta(minutes=10)
 EARLY_PERCENT: Final = 50

@@ -11,6 +11,7 @@ from typing import Any
 from brokerage_app.gathering import endpoint_of
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import SiteView
+from tasks_app import handling
 from tasks_app.accounting import scouts
 from tasks_app.accounting.resource_typing import resource_table
 from tasks_app.generating import buildstep
@@ -62,10 +63,9 @@ class TaskWork:
         masters = [d for d in self.inputs if d.master_id is None]
         self.scouting = _is_scouting(task, self.rule, masters)
         self.needs = of_work(self.needs, task, self.rule, masters, now, scouting=self.scouting)
+        self.facts = replace(self.facts, special_handling=handling.of_task(self.rule, scouting=self.scouting))
         if self.scouting:
-            self.facts = replace(
-                self.facts, priority=scouts.scout_priority(self.facts.priority), special_handling=scouts.TAG
-            )
+            self.facts = replace(self.facts, priority=scouts.scout_priority(self.facts.priority))
 
     def read_inputs(self) -> None:
         """Find out where the input is, for brokers that ask."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class BadJobError(ValueError):
@@ -32,7 +32,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`outputs` are the payload's; the log is apart. Limits are 0 when there is none."""
+    """`outputs` are the payload's; the log is apart. Limits are 0 when there is none.
+
+    `secrets`: a JSON object of the user's secrets as a text, "" for a job that asked for none.
+    """
 
     id: int
     task_id: int
@@ -48,6 +51,7 @@ class Job:
     memory_mb: int
     walltime_s: int
     disk_mb: int
+    secrets: str = field(default="", repr=False)
 
 
 def parse_job(raw: Mapping[str, object]) -> Job:
@@ -71,6 +75,7 @@ def parse_job(raw: Mapping[str, object]) -> Job:
         memory_mb=max(0, _number(raw, "minRamCount")),
         walltime_s=max(0, _number(raw, "maxWalltime")),
         disk_mb=max(0, _number(raw, "maxDiskCount")),
+        secrets=_text(raw, "secrets"),
     )
 
 

@@ -21,6 +21,8 @@ from tasks_app.pilot.processes import Family, tie_to_pilot
 
 TRANSFORM_LIMIT_BYTES = 10_000_000
 TEMPORARY = "tmp"
+SECRETS = "panda_secrets.json"
+"""Where a payload finds its user's secrets, as with PanDA's pilot. It is gone when the payload is."""
 # The pilot's own secrets and settings are not the payload's business.
 PRIVATE_PREFIXES = ("JEDI_", "DJANGO_", "DATABASE_URL", "PGPASS")
 
@@ -86,6 +88,12 @@ def environment(job: Job, folder: Path, outer: Mapping[str, str], server: str = 
         "OMP_NUM_THREADS": cores,
         "OPENBLAS_NUM_THREADS": cores,
     }
+
+
+def put_secrets(folder: Path, secrets: str) -> None:
+    """Lay the user's secrets into the work folder, for nobody else on the machine to read."""
+    with open(os.open(folder / SECRETS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(secrets)
 
 
 class Payload:

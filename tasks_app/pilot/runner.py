@@ -121,6 +121,8 @@ class _Run:
     def _run_payload(self, argv: list[str]) -> None:
         """Run it under watch. Raises JobError when it fails or is stopped; none of its processes is left either way."""
         environment = payloads.environment(self.job, self.folder, os.environ, self.settings.server)
+        if self.job.secrets:
+            payloads.put_secrets(self.folder, self.job.secrets)
         payload = payloads.Payload(argv, self.folder, environment)
         log.info("payload.started pid=%d words=%d", payload.pid, len(argv))
         self.reporter.progress.start = payload.started
@@ -133,6 +135,7 @@ class _Run:
             ended = payload.end(GRACE_S if stopped and stopped.code not in NO_GRACE else 0.0)
             last = gauge.final(ended.peak_kb)
             self._book(gauge)
+            (self.folder / payloads.SECRETS).unlink(missing_ok=True)
             self.metrics["workfolder_mb"] = last.disk_kb // 1024
             self.reporter.progress.exit_code = ended.exit_code
             log.info("payload.ended exit_code=%d wall_s=%.2f cpu_s=%.2f max_rss_kb=%d",

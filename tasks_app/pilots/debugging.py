@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from django.db import connection
 
+from tasks_app.handling import DEBUG
 from tasks_app.states import JOB_OPEN
-
-DEBUG = "debug"
-"""As PanDA writes it into `specialHandling`."""
-
-
-def is_debugged(special_handling: str | None) -> bool:
-    return DEBUG in (special_handling or "").split(",")
 
 
 def set_debug(job_id: int, on: bool) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tasks_app import handling
+
 _ROLES = {"lib": "input", "trn_output": "output", "trn_log": "log"}
 """What files of special types are to a pilot."""
 _TYPE, _LFN, _SCOPE, _GUID, _SIZE, _CHECKSUM, _DATASET, _ENDPOINT, _SURL = range(9)
 NOTHING = "NULL"
-DEBUG = "debug"
-"""The tag among a job's special handling that asks for reports each minute, with the end of what the payload printed."""
 
 
 def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
     }
     if secret:
         job["jobSecret"] = secret
-    if special_handling and DEBUG in special_handling.split(","):
+    if special_handling and handling.has(special_handling, handling.DEBUG):
         job["debug"] = "True"
     return job
 

@@ -21,6 +21,7 @@ from brokerage_app.configured import configuration
 from jedisite.sql import hot_cursor
 from tasks_app.harvester.workers import handed_to
 from tasks_app.pilots.description import described
+from tasks_app.pilots.entrusted import give_secrets
 from tasks_app.pilots.share_order import ShareOrder, share_order
 
 FULL_SCAN_EVERY_S = 0.5
@@ -109,7 +110,7 @@ _BY_SHARE = (
 
 
 Row = tuple[Any, ...]
-_NUMBER, _PRIORITY, _SHARE = 0, 12, 21
+_NUMBER, _PRIORITY, _SHARE, _HANDLING = 0, 12, 21, 22
 """Places of columns in a row."""
 
 
@@ -156,7 +157,9 @@ def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
     rows = _claim(request, digest, None if sloppy else order, sloppy)
     if rows and request.harvester:
         handed_to(request.harvester, request.worker, [row[_NUMBER] for row in rows])
-    return [described(row, secret) for row in rows]
+    jobs = [described(row, secret) for row in rows]
+    give_secrets(jobs, [row[_HANDLING] for row in rows])
+    return jobs
 
 
 def is_sloppy(draw: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -13,7 +14,9 @@ from tasks_app.benchmarks.scene import add_jobs
 from tasks_app.models import Job, JobStatusLog
 from tasks_app.pilots import dispatch
 from tasks_app.pilots.dispatch import Request, get_jobs
-from tests.flow.driving import SITE, add_dataset, parameters, reads, settle, status, submit
+from tasks_app.pilots.entrusted import give_secrets
+from tasks_app.usersecrets import set_secret
+from tests.flow.driving import SITE, USER, add_dataset, parameters, reads, settle, status, submit
 from tests.flow.pilot import Pilot, drive
 from tests.flow.threads import together
 
@@ -52,6 +55,22 @@ def test_a_storm_of_pilots_gets_each_job_exactly_once(books: None) -> None:
     assert JobStatusLog.objects.filter(status="sent").count() == 90
     drive(Pilot())
     assert status(made) == "done"
+
+
+def test_a_job_brings_the_secrets_of_its_user_and_debug_mode_if_its_task_asks_for_them(books: None, settings: Any) -> None:
+    add_dataset("lab.in", 1)
+    add_dataset("lab.other", 1)
+    asking = submit(parameters("lab.t", reads("lab.in"), useSecrets=True, debugMode=True))
+    plain = submit(parameters("lab.u", reads("lab.other")))
+    settle()
+    set_secret(USER, "password", "xyzzy")
+    set_secret("somebody else", "password", "other")
+    jobs = {job["taskID"]: job for job in get_jobs(Request(SITE, count=10))}
+    assert (jobs[asking]["secrets"], jobs[asking]["debug"]) == ('{"password": "xyzzy"}', "True")
+    assert not {"secrets", "debug"} & jobs[plain].keys()
+    settings.SECRET_KEY = "another key"
+    give_secrets([jobs[asking]], ["sj,us"])
+    assert jobs[asking]["secrets"] == "{}"
 
 
 def test_pilots_that_ask_for_many_at_once_do_not_share_any(tables: None) -> None:

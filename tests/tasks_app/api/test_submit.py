@@ -225,3 +225,9 @@ def test_many_at_once_make_one_task(make_token: Callable[..., str], task_params:
         thread.join()
     assert Task.objects.count() == 1
     assert sorted(codes) == ([201] * clients if how == "key" else [201] + [409] * (clients - 1))
+
+
+def test_whoever_submits_for_somebody_else_cannot_ask_for_their_secrets(api: Api, task_params: Params) -> None:
+    refused = post(api("production"), task_params(userName="eve", useSecrets=True))
+    assert refused.status_code == 422 and fields(refused) == ["useSecrets"]
+    assert post(api("production"), task_params(useSecrets=True)).status_code == 201

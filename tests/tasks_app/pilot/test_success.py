@@ -46,6 +46,20 @@ def test_a_job_reads_its_inputs_and_its_outputs_and_log_lie_on_the_storage(site:
     assert pilots.leftovers() == []
 
 
+def test_a_payload_finds_its_users_secrets_while_it_runs_and_nobody_later(site: Site, pilots: Pilots) -> None:
+    command = urllib.parse.quote("stat -c %a panda_secrets.json > out; cat panda_secrets.json >> out")
+    job = site.offer(
+        "run_command", f"""-p "{command}" -o "{{'out': 'user.jdoe.1'}}" """, outputs=("user.jdoe.1",), secrets='{"a": "xyzzy"}'
+    )
+    assert pilots.run("--keep", "--max-jobs", "1") == 0
+    final = site.wait_final(job)
+    assert final["job_status"] == "finished", final
+    report = json.loads(final["job_output_report"])
+    assert stored(site, report["user.jdoe.1"]["surl"]).read_text() == '600\n{"a": "xyzzy"}'
+    assert b"xyzzy" not in stored(site, report[f"log.{job}.tgz"]["surl"]).read_bytes()
+    assert pilots.leftovers() and not any(path.name == "panda_secrets.json" for path in pilots.work.rglob("*"))
+
+
 def test_events_are_counted_as_the_payload_reports_them(site: Site, pilots: Pilots) -> None:
     job = site.offer("zmumu_generate", "--max-events 1000 --seed 5 --output ev.npy", outputs=("ev.npy",))
     assert pilots.run() == 0

@@ -10,8 +10,9 @@ import pytest
 from django.test import Client
 from pytest_django.fixtures import DjangoAssertNumQueries
 
+from tasks_app.handling import DEBUG, has
 from tasks_app.models import Job, JobArchive, JobFile, JobMetadata, JobParams, JobStatusLog
-from tasks_app.pilots.debugging import is_debugged, set_debug
+from tasks_app.pilots.debugging import set_debug
 
 pytestmark = pytest.mark.django_db
 Api = Callable[..., Client]
@@ -92,10 +93,10 @@ def test_debug_mode_is_a_word_among_the_special_handlings(api: Api, make_job: Ma
     assert post(api(), "set_debug_mode", job_id=job.id, mode=True)["success"]
     assert set_debug(job.id, True)
     job.refresh_from_db()
-    assert job.special_handling == "sj,debug" and is_debugged(job.special_handling)
+    assert job.special_handling == "sj,debug" and has(job.special_handling, DEBUG)
     assert post(api(), "set_debug_mode", job_id=job.id, mode="False")["success"]
     job.refresh_from_db()
-    assert job.special_handling == "sj" and not is_debugged(None)
+    assert job.special_handling == "sj" and not has(None, DEBUG)
     ended = make_job(status="failed", special_handling=None)
     for client, number in ((api("user", name="eve"), job.id), (api(), ended.id), (api(), 7)):
         assert post(client, "set_debug_mode", job_id=number, mode=True)["success"] is False

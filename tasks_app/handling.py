@@ -1,0 +1,23 @@
+"""The words among a job's special handling, as PanDA writes them: which of them a task gives to its jobs. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tasks_app.params.splitrule import SplitRule
+
+SCOUT: Final = "sj"
+DEBUG: Final = "debug"
+"""Its pilot reports each minute, with the end of what the payload printed."""
+SECRETS: Final = "us"
+"""It gets the secrets of its user."""
+
+
+def has(words: str | None, word: str) -> bool:
+    return word in (words or "").split(",")
+
+
+def of_task(rule: SplitRule, *, scouting: bool) -> str:
+    """What a new job of a task is marked with."""
+    wanted = ((scouting, SCOUT), (rule.flag("DM"), DEBUG), (rule.flag("ST"), SECRETS))
+    return ",".join(word for wished, word in wanted if wished)
