@@ -21,6 +21,7 @@ env = environ.Env()
 
 KNOWN = {
     "JEDI_HOME": "folder for all state of this installation (default: .jedisite in the checkout)",
+    "JEDI_OLD_SECRET_KEYS": "earlier signing keys, with commas: what they signed, and users' secrets, can still be read",
     "JEDI_SECRET_KEY": "signing key shared by all machines (default: made once and kept in JEDI_HOME)",
     "JEDI_DEBUG": "1 shows tracebacks in the browser; never in production",
     "JEDI_ALLOWED_HOSTS": "comma list of host names that the site answers to",
@@ -137,6 +138,7 @@ def _mail_server(url: str) -> dict[str, object]:
 
 
 SECRET_KEY = _secret_key()
+SECRET_KEY_FALLBACKS = env.list("JEDI_OLD_SECRET_KEYS", default=[])
 DEBUG = env.bool("JEDI_DEBUG", default=False)
 ALLOWED_HOSTS = env.list("JEDI_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("JEDI_CSRF_TRUSTED_ORIGINS", default=[])

@@ -8,10 +8,13 @@ class TasksConfig(AppConfig):
     verbose_name = "Tasks"
 
     def ready(self) -> None:
+        from django.conf import settings
         from django.core import checks
+        from django.db.models.signals import post_delete
 
-        from tasks_app import timeouts
+        from tasks_app import timeouts, usersecrets
         from tasks_app.agents import register
 
         checks.register(timeouts.check_limits)
         register()
+        post_delete.connect(usersecrets.forget, sender=settings.AUTH_USER_MODEL)

@@ -6,12 +6,13 @@ The key comes from the site's signing key. Whoever reads the database alone lear
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.utils.encoding import force_bytes
 
@@ -55,28 +56,29 @@ def delete_secrets(user: str, name: str | None = None) -> int:
     """Delete one secret of a user, or all of them. Returns how many there were."""
     chosen = UserSecret.objects.filter(user=user)
     count, _ = (chosen if name is None else chosen.filter(name=name)).delete()
-    audit.record(user, "delete secrets", "user", user, details={"name": name, "count": count})
+    if count:
+        audit.record(user, "delete secrets", "user", user, details={"name": name, "count": count})
     return count
 
 
 def secrets_of(user: str, names: Iterable[str] | None = None) -> dict[str, str]:
     """The secrets of a user by name, or some of them. Raises UnreadableSecretError."""
-    return secrets_of_users([user], names).get(user, {})
-
-
-def secrets_of_users(users: Iterable[str], names: Iterable[str] | None = None) -> Mapping[str, dict[str, str]]:
-    """The same for several users at once: {user: {name: value}}. One query. Raises UnreadableSecretError."""
-    rows = UserSecret.objects.filter(user__in=list(users)).order_by("user", "name")
+    rows = UserSecret.objects.filter(user=user).order_by("name")
     if names is not None:
         rows = rows.filter(name__in=list(names))
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, str] = {}
     cipher = _cipher()
-    for user, name, sealed in rows.values_list("user", "name", "value"):
+    for name, sealed in rows.values_list("name", "value"):
         try:
-            found.setdefault(user, {})[name] = cipher.decrypt(bytes(sealed)).decode()
+            found[name] = cipher.decrypt(bytes(sealed)).decode()
         except InvalidToken as exc:
             raise UnreadableSecretError(f"the secret {name} of {user} cannot be read any more: set it again") from exc
     return found
+
+
+def forget(instance: AbstractBaseUser, **_: object) -> None:
+    """Delete the secrets of an account that is deleted: the next one of that name is somebody else."""
+    delete_secrets(instance.get_username())
 
 
 def _cipher() -> MultiFernet:

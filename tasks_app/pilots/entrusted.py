@@ -8,23 +8,25 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tasks_app import handling
-from tasks_app.usersecrets import UnreadableSecretError, secrets_of_users
+from tasks_app.usersecrets import UnreadableSecretError, secrets_of
 
 log = logging.getLogger(__name__)
 
 
 def give_secrets(jobs: Iterable[dict[str, Any]], words: Sequence[str | None]) -> None:
-    """Put `secrets`, a JSON object as a text, into the jobs whose special handling asks for them. A query if any does.
+    """Put `secrets`, a JSON object as a text, into the jobs that ask for them. A query for each of their users.
 
     One that cannot be read any more leaves its jobs without: the payload says what it misses, the log why.
     """
     asking = [job for job, said in zip(jobs, words, strict=True) if handling.has(said, handling.SECRETS)]
-    if not asking:
-        return
+    found = {user: _of(user) for user in {job["prodUserID"] for job in asking}}
+    for job in asking:
+        job["secrets"] = found[job["prodUserID"]]
+
+
+def _of(user: str) -> str:
     try:
-        found = secrets_of_users({job["prodUserID"] for job in asking})
+        return json.dumps(secrets_of(user))
     except UnreadableSecretError as exc:
         log.warning("dispatch.secrets_unreadable: %s", exc)
-        found = {}
-    for job in asking:
-        job["secrets"] = json.dumps(found.get(job["prodUserID"], {}))
+        return "{}"

@@ -114,3 +114,38 @@ def test_answers_are_of_the_shape_that_the_client_read(scene: Scene, recording: 
             wrong.append((exchange.name, exchange.method, exchange.path, found))
     assert not wrong, json.dumps(wrong, indent=1)
     assert compared >= {"client_prun": 6, "client_pbook": 28, "client_api": 45}[recording]
+
+
+REFUSALS = {
+    2: ("bad token", None),
+    3: ("somebody else's", None),
+    4: ("done", 4),
+    6: ("not there", 2),
+    7: ("not there", 2),
+    8: ("broken", 4),
+    9: ("somebody else's", None),
+    27: ("finished under the same name", "jediTaskID="),
+}
+"""Recorded refusals that can be had here: by number, the situation, and the code (or what the message says)."""
+
+
+def test_refusals_are_those_that_the_client_understood(
+    api: Callable[..., Client], make_task: Callable[..., Task]
+) -> None:
+    recorded = {int(exchange.name.split()[-1]): exchange for exchange in exchanges("client_errors")}
+    for number, (situation, code) in REFUSALS.items():
+        exchange, client = recorded[number], api("user", name="jdoe")
+        name = str(exchange.body.get("task_parameters", {}).get("taskName", "user.jdoe.x/"))
+        state = situation if situation in ("done", "broken") else "finished"
+        owner = "eve" if situation.startswith("somebody") else "jdoe"
+        task = make_task(user=owner, status=state, name=name, vo="atlas", prod_source_label="user")
+        ids = {} if situation == "not there" else {exchange.body.get("task_id"): task.id}
+        if situation == "bad token":
+            answer = send(Client(headers={"authorization": "Bearer no.such.token"}), exchange, ids)
+            # The client prints the text of any status but 200; 401 is HTTP's word for it.
+            assert answer.status_code == 401 and answer["Content-Type"] == "text/plain" and exchange.status == 403
+            continue
+        answer = send(client, exchange, ids)
+        assert not compare(exchange, answer), (exchange.name, answer.content)
+        said = answer.json()
+        assert code in said["message"] if isinstance(code, str) else said["data"] == code, (exchange.name, said)

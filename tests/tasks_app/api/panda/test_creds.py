@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
 from jedisite.models import AuditEntry
 from tasks_app.models import UserSecret
-from tasks_app.usersecrets import LONGEST_VALUE, MOST_SECRETS, secrets_of, secrets_of_users, set_secret
+from tasks_app.usersecrets import LONGEST_VALUE, MOST_SECRETS, secrets_of, set_secret
 
 pytestmark = pytest.mark.django_db
 Api = Callable[..., Client]
@@ -35,11 +36,18 @@ def test_secrets_are_set_listed_and_deleted_by_their_owner_alone(api: Api) -> No
     assert put(ada, key="a", value="other")["success"] and put(eve, key="a", value="eve's")["success"]
     assert kept(ada) == kept(ada, keys="None") == {"a": "other", "___file___:b": "eA==", "c": ""}
     assert kept(ada, keys=["a", "c", "x"]) == {"a": "other", "c": ""} and kept(eve) == {"a": "eve's"}
-    assert secrets_of_users(["ada", "eve", "bob"])["eve"] == {"a": "eve's"} and secrets_of("bob") == {}
+    assert secrets_of("eve") == {"a": "eve's"} and secrets_of("bob") == {}
     put(ada, key="a", value=None)
     assert set(kept(ada)) == {"___file___:b", "c"}
     put(ada, key=None, value=None)
     assert (kept(ada), kept(eve)) == ({}, {"a": "eve's"})
+
+
+def test_secrets_go_with_the_account(api: Api) -> None:
+    put(api(), key="a", value="b")
+    put(api("user", name="eve"), key="a", value="b")
+    User.objects.get(username="ada").delete()
+    assert list(UserSecret.objects.values_list("user", flat=True)) == ["eve"]
 
 
 def test_neither_the_database_nor_the_audit_trail_holds_a_value(api: Api) -> None:
