@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from tasks_app.benchmarks import clients, web
-from tasks_app.benchmarks.calls import CLIENTS, Call, pilot_calls, user_calls
+from tasks_app.benchmarks.calls import CLIENTS, Call, Made, pilot_calls, user_calls
 from tasks_app.benchmarks.crowd import crowd
 from tasks_app.benchmarks.database import Place
 from tasks_app.benchmarks.measuring import Case, Rates, Result, Target, in_turn
@@ -33,8 +33,8 @@ def kept(call: str) -> str:
 
 
 def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], None]) -> Result:
-    """`sizes`: jobs of a case (6000), milliseconds of a case (500)."""
-    number, case_ms = [*sizes, *(6000, 500)[len(sizes) :]]
+    """`sizes`: jobs of a case (4000), milliseconds of a case (400)."""
+    number, case_ms = [*sizes, *(4000, 400)[len(sizes) :]]
     seconds = case_ms / 1000
     loads: dict[str, list[clients.Load]] = {}
     spent: dict[str, list[float]] = {}
@@ -52,12 +52,13 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
             loads.setdefault(name, []).append(seen)
             return seen.rate * call.things
 
-        def without(call: Call) -> float:
-            return crowd(CLIENTS, call.direct(call.ready(number)), seconds).rate
+        def without(ready: Callable[[int], range], direct: Callable[[range], Made]) -> float:
+            return crowd(CLIENTS, direct(ready(number)), seconds).rate
 
         cases: dict[str, Case] = {}
         for call in calls:
-            cases[directly(call.name)] = partial(without, call)
+            if call.direct:
+                cases[directly(call.name)] = partial(without, call.ready, call.direct)
             cases[call.name] = partial(by_http, call, call.name, keep=False)
             cases[kept(call.name)] = partial(by_http, call, kept(call.name), keep=True)
         for call in calls:
@@ -97,19 +98,19 @@ def _figures(
     def percentile(name: str, percent: float) -> float:
         return round(median(seen.percentile_ms(percent) for seen in loads[name]), 2)
 
-    name, again = call.name, kept(call.name)
+    name, again, raw = call.name, kept(call.name), directly(call.like or call.name)
     found = {
         "rate": round(rates.median(name), 1),
         "p50_ms": percentile(name, 50),
         "p99_ms": percentile(name, 99),
-        "ratio": round(rates.ratio(name, directly(name)), 4),
-        "direct": round(rates.median(directly(name)), 1),
+        "ratio": round(rates.ratio(name, raw), 4),
+        "direct": round(rates.median(raw), 1),
         "server_cpu_us": round(median(spent[name])),
         "kept_rate": round(rates.median(again), 1),
         "kept_p50_ms": percentile(again, 50),
         "kept_p99_ms": percentile(again, 99),
         "kept_server_cpu_us": round(median(spent[again])),
-        "kept_ratio": round(rates.ratio(again, directly(name)), 4),
+        "kept_ratio": round(rates.ratio(again, raw), 4),
     }
     return found if call.panda is None else {**found, "times_panda": round(found["rate"] / call.panda, 2)}
 

@@ -20,6 +20,7 @@ from jedisite.sql import hot_cursor
 from tasks_app import submitting
 from tasks_app.benchmarks import clients, dispatching, reporting, scene
 from tasks_app.benchmarks.crowd import Step
+from tasks_app.benchmarks.database import settle
 from tasks_app.models import Task
 from tasks_app.pilots import dispatch, report, share_order
 
@@ -36,51 +37,60 @@ Made = Callable[[int], Step]
 """What each of the processes that do it directly does, by its number."""
 
 
+Requests = Callable[[range, bool], Iterator[bytes]]
+"""Requests about jobs, for connections that are kept or not."""
+Bodies = Callable[[range], Iterator[dict[str, Any]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of the API.
 
     `ready(n)` fills the tables for one case and returns n jobs; `direct` does the work on them without HTTP, `requests`
-    by it; `things` is how many heartbeats, say, one call carries; `panda` is today's server's rate of it.
+    by it; `things` is how many heartbeats, say, one call carries; `panda` is today's server's rate of it. `like` names
+    the call whose work without HTTP is the same, and then there is no `direct`.
     """
 
     name: str
     ready: Callable[[int], range]
-    direct: Callable[[range], Made]
-    requests: Callable[[range, bool], Iterator[bytes]]
+    requests: Requests
     is_good: Callable[[bytes], bool]
+    direct: Callable[[range], Made] | None = None
+    like: str = ""
     things: int = 1
     panda: float | None = None
 
 
 def pilot_calls(token: str) -> list[Call]:
-    def said(
-        path: str, bodies: Callable[[range], Iterator[dict[str, Any]]]
-    ) -> Callable[[range, bool], Iterator[bytes]]:
+    def said(path: str, bodies: Bodies, write: Callable[..., bytes] = clients.post) -> Requests:
         # Made before the time begins, so that the clients have little to do in it.
-        return lambda jobs, keep: iter([clients.post(path, token, body, keep=keep) for body in bodies(jobs)])
+        return lambda jobs, keep: iter([write(path, token, body, keep=keep) for body in bodies(jobs)])
 
+    update = "/api/v1/pilot/update_job"
     return [
         Call(
-            "acquire_jobs", _activated, _claiming, said("/api/v1/pilot/acquire_jobs", _asking), _has_job,
+            "acquire_jobs", _activated, said("/api/v1/pilot/acquire_jobs", _asking), _has_job, _claiming,
             panda=PANDA_ACQUIRE,
         ),
+        Call("heartbeat", _running, said(update, _heartbeats), _is_booked, _beating, panda=PANDA_HEARTBEAT),
+        Call("final_update", _running, said(update, _final_reports), _is_booked, _ending, panda=PANDA_UPDATE),
         Call(
-            "heartbeat", _running, _beating, said("/api/v1/pilot/update_job", _heartbeats), _is_booked,
-            panda=PANDA_HEARTBEAT,
+            "legacy_getJob", _activated, said("/server/panda/getJob", _asking_as_panda, clients.form), _has_job,
+            like="acquire_jobs", panda=PANDA_ACQUIRE,
         ),
         Call(
-            "final_update", _running, _ending, said("/api/v1/pilot/update_job", _final_reports), _is_booked,
-            panda=PANDA_UPDATE,
+            "legacy_updateJob", _running_without_secret,
+            said("/server/panda/updateJob", _heartbeats_as_panda, clients.form),
+            lambda answer: b'"StatusCode": 0, "command": "NULL"' in answer, like="heartbeat", panda=PANDA_HEARTBEAT,
         ),
         Call(
-            f"heartbeats_bulk_{BULK}", _running, _beating, _again(said("/api/v1/pilot/update_jobs_bulk", _bulks)),
-            lambda answer: answer.count(b'"command": "NULL"') == 2 * BULK, things=BULK,
+            f"heartbeats_bulk_{BULK}", _running, _again(said("/api/v1/pilot/update_jobs_bulk", _bulks)),
+            lambda answer: answer.count(b'"command": "NULL"') == 2 * BULK, like="heartbeat", things=BULK,
         ),
     ]  # fmt: skip
 
 
-def _again(requests: Callable[[range, bool], Iterator[bytes]]) -> Callable[[range, bool], Iterator[bytes]]:
+def _again(requests: Requests) -> Requests:
     return lambda jobs, keep: itertools.cycle(requests(jobs, keep))
 
 
@@ -93,14 +103,14 @@ def user_calls() -> list[Call]:
     listing = f"/api/v1/task/get_tasks_detailed_info_since?n_tasks={LISTED}"
     return [
         Call(
-            "submit", _nothing, lambda _: lambda _: _submitting(token),
+            "submit", _nothing,
             lambda _, keep: itertools.repeat(clients.post("/api/v1/task/submit", token, submitted, keep=keep)),
-            lambda answer: b'"success": true' in answer,
+            lambda answer: b'"success": true' in answer, lambda _: lambda _: _submitting(token),
         ),
         Call(
-            "task_list", _nothing, lambda _: lambda _: _listing(),
+            "task_list", _nothing,
             lambda _, keep: itertools.repeat(clients.head("GET", listing, token, keep=keep)),
-            lambda answer: answer.count(b'"jediTaskID"') == LISTED,
+            lambda answer: answer.count(b'"jediTaskID"') == LISTED, lambda _: lambda _: _listing(),
         ),
     ]  # fmt: skip
 
@@ -115,6 +125,33 @@ def _activated(number: int) -> range:
 
 def _running(number: int) -> range:
     return reporting.running(number, SITES)
+
+
+def _running_without_secret(number: int) -> range:
+    """As PanDA's own pilots get jobs: they know of no secret."""
+    jobs = _running(number)
+    with hot_cursor() as cursor:
+        cursor.execute("UPDATE jobs SET secret_hash = NULL")
+    settle("jobs")
+    return jobs
+
+
+def _asking_as_panda(jobs: range) -> Iterator[dict[str, Any]]:
+    for site in itertools.islice(itertools.cycle(SITES), len(jobs)):
+        yield {
+            "siteName": site, "computingElement": site, "prodSourceLabel": "user", "diskSpace": 10_000, "workingGroup": "",
+            "cpu": 2596.12, "mem": 24_105.56, "node": "node001.bench", "allowOtherCountry": False,
+        }  # fmt: skip
+
+
+def _heartbeats_as_panda(jobs: range) -> Iterator[dict[str, Any]]:
+    for job_id in jobs:
+        yield {
+            "jobId": job_id, "state": "running", "timestamp": "2026-11-20T12:24:56+00:00", "siteName": SITES[0],
+            "node": "node001.bench", "attemptNr": 1, "schedulerID": "unknown", "pilotID": "unknown|PR|3.7.0.36",
+            "startTime": 1795177496.64, "coreCount": 1, "cpuConsumptionUnit": "s+AMD EPYC 1024 KB 2-Core Processor+AVX2",
+            "cpuConsumptionTime": 1234, "maxRSS": 900_000, "avgRSS": 800_000,
+        }  # fmt: skip
 
 
 def _asking(jobs: range) -> Iterator[dict[str, Any]]:

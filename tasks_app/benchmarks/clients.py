@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 HOST = "127.0.0.1"
 LARGEST_READ = 1 << 18
@@ -32,6 +33,12 @@ def post(path: str, token: str, body: dict[str, Any], *, keep: bool = True) -> b
     """A request with a JSON body as bytes, ready to be sent many times."""
     data = json.dumps(body).encode()
     return head("POST", path, token, keep=keep, kind="application/json", length=len(data)) + data
+
+
+def form(path: str, token: str, body: dict[str, Any], *, keep: bool = True) -> bytes:
+    """The same with the body as a form."""
+    data = urlencode(body).encode()
+    return head("POST", path, token, keep=keep, kind="application/x-www-form-urlencoded", length=len(data)) + data
 
 
 @dataclass(slots=True)
