@@ -11,12 +11,10 @@ import psycopg
 from django.db import connection
 
 
-@contextmanager
-def hot_cursor() -> Iterator[psycopg.Cursor[Any]]:
-    """A psycopg cursor that binds on the server, in Django's current transaction."""
+def hot_cursor() -> psycopg.Cursor[Any]:
+    """A psycopg cursor that binds on the server, in Django's current transaction: for a `with`, which closes it."""
     connection.ensure_connection()
-    with psycopg.Cursor(connection.connection) as cursor:
-        yield cursor
+    return psycopg.Cursor(connection.connection)
 
 
 @contextmanager
