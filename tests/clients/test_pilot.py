@@ -1,0 +1,195 @@
+"""PanDA's own pilot, as it comes from the package index, in the slots of an installation.
+
+It kills processes of its user all over the machine unless it is held: see `tasks_app/workers/panda.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tarfile
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psutil
+import pytest
+
+from tasks_app.workers.panda import CannotIsolateError, check
+from tests.clients.programs import once, run
+from tests.installation import ROOT, Site, wait_for
+
+VERSION = "panda-pilot==3.7.0.36"
+SLOTS = 5
+LIMIT_S = 400
+ENDED = {"finished", "failed", "cancelled", "closed"}
+MAKE_USER = "from django.contrib.auth.models import User; User.objects.create_user('ada')"
+LONGER = "from brokerage_app.models import Queue; Queue.objects.update(data={'timefloor': 60})"
+"""Makes pilots run several jobs, one after the other."""
+
+
+def unpack(folder: Path) -> None:
+    run("python3", "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", str(folder), VERSION)
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+
+
+@pytest.fixture(scope="module")
+def pilot_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = once(tmp_path_factory, "panda-pilot", unpack)
+    source = folder / VERSION.replace("==", "-")
+    try:
+        check(source)
+    except CannotIsolateError as exc:
+        if os.environ.get("JEDI_TEST_ALL") == "1":
+            pytest.fail(str(exc))
+        pytest.skip(str(exc))
+    return source
+
+
+@pytest.fixture
+def site(tmp_path_factory: pytest.TempPathFactory, pilot_source: Path) -> Iterator[Site]:
+    home = tmp_path_factory.mktemp("site")
+    home.parent.chmod(0o755)
+    home.chmod(0o755)
+    settings = {"JEDI_PILOT": "panda", "JEDI_PANDA_PILOT_DIR": str(pilot_source), "JEDI_PILOT_HEARTBEAT_S": "3"}
+    site = Site(home, "--no-workers", **settings)
+    try:
+        wait_for(lambda: site.url, "the site's start")
+        yield site
+    finally:
+        site.stop()
+
+
+def task(name: str, command: str, read: str = "", **more: Any) -> dict[str, Any]:
+    """A task of the shape that prun submits; what the command writes to out.txt is its output."""
+    full = f"user.ada.{name}"
+    lfn = f"{full}.$JEDITASKID._${{SN/P}}.txt"
+    items: list[dict[str, Any]] = [{"type": "constant", "value": f'-p "{quote(command)}"'}]
+    if read:
+        items.append({"type": "template", "param_type": "input", "value": '-i "${IN/T}"', "dataset": read})
+    else:
+        more = {"noInput": True, "nEvents": 1, "nEventsPerJob": 1, **more}
+    made = {"dataset": f"{full}/", "container": f"{full}/", "hidden": True}
+    items.append({"type": "constant", "value": f"-o \"{{'out.txt': '{lfn}'}}\""})
+    items.append({"type": "template", "param_type": "output", "value": lfn, **made})
+    log = {"type": "template", "param_type": "log", "value": f"{full}.${{SN}}.log.tgz", "dataset": f"{full}.log"}
+    return {
+        "taskName": full, "userName": "ada", "vo": "lab", "prodSourceLabel": "user", "taskType": "anal", "processingType": "test",
+        "skipScout": True, "transPath": "run_command", "maxAttempt": 1, "maxFailure": 1, "log": log, "jobParameters": items,
+        **more,
+    }  # fmt: skip
+
+
+def token_of(site: Site, *whose: str) -> str:
+    kept = site.home / f"token-{whose[0]}"
+    site.manage("token", *whose, "--file", str(kept))
+    return kept.read_text().strip()
+
+
+def post(site: Site, token: str, path: str, body: dict[str, Any]) -> Any:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(site.url + path, json.dumps(body).encode(), headers)) as answer:
+        return json.load(answer)
+
+
+def jobs(site: Site) -> dict[str, list[tuple[Any, ...]]]:
+    """(state, error code of the pilot, exit code of the payload, without a secret) by name of the task."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for name, *row in site.query(
+        """SELECT t.taskname, j.jobstatus, j.piloterrorcode, j.transexitcode, j.secret_hash IS NULL
+             FROM jobs j JOIN jedi_tasks t USING (jeditaskid) ORDER BY j.pandaid"""
+    ):
+        found.setdefault(name.removeprefix("user.ada."), []).append(tuple(row))
+    return found
+
+
+def files(site: Site, beginning: str) -> list[Path]:
+    """Files of datasets whose names begin so."""
+    rows = site.query("SELECT d.name, f.url FROM catalogue_files f JOIN catalogue_datasets d ON d.id = f.dataset_id")
+    return [Path(url.removeprefix("file://localhost")) for name, url in rows if name.startswith(beginning)]
+
+
+@pytest.fixture
+def pilots(site: Site) -> Iterator[Callable[[], psutil.Process]]:
+    """Starts the local workers. All processes below them are gone after the test, however it ended."""
+    started: list[psutil.Process] = []
+
+    def start() -> psutil.Process:
+        token = token_of(site, "pilot", "--site", "LOCAL")
+        secret = {"JEDI_SERVER_URL": site.url, "JEDI_PILOT_TOKEN": token, "DATABASE_URL": site.database}
+        log = (site.home / "workers.log").open("w")
+        command = [sys.executable, "manage.py", "local_workers", "--slots", str(SLOTS)]
+        process = psutil.Popen(command, cwd=ROOT, env=site.environment | secret, stdout=log, stderr=log)
+        log.close()
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            below = process.children(recursive=True)
+            process.kill()
+            psutil.wait_procs([process, *below], 20)
+
+
+def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilots(
+    site: Site, pilots: Callable[[], psutil.Process], tmp_path: Path
+) -> None:
+    """All at once: the pilot takes two minutes to report a failure."""
+    site.manage("local_site", "--slots", str(SLOTS))
+    site.manage("shell", "-c", f"{MAKE_USER}; {LONGER}")
+    token = token_of(site, "make", "ada")
+    for number in (1, 2):
+        (tmp_path / f"n{number}.txt").write_text(f"{number}\n")
+    site.manage("register_dataset", "user.ada.numbers", str(tmp_path / "n1.txt"), str(tmp_path / "n2.txt"))
+    wanted: dict[str, tuple[str, dict[str, Any]]] = {
+        "good": ("echo fine > out.txt", {}),
+        "fails": ("exit 3", {}),
+        "nothing": ("true", {}),
+        "endless": ("sleep 3000", {}),
+        "sums": ("cat $(echo %IN | tr , ' ') > out.txt", {"read": "user.ada.numbers", "nFilesPerJob": 2}),
+        "several": ("echo more > out.txt", {"nEvents": 3, "taskPriority": 10}),
+    }
+    numbers = {
+        name: post(site, token, "/api/v2/tasks/", task(name, command, **more))["id"]
+        for name, (command, more) in wanted.items()
+    }
+    wait_for(lambda: sum(map(len, jobs(site).values())) == 8, "the jobs of all tasks", LIMIT_S)
+    workers = pilots()
+    wait_for(lambda: jobs(site)["endless"][0][0] == "running", "the start of the endless job", LIMIT_S)
+    assert post(site, token, "/api/v1/task/kill", {"task_id": numbers["endless"]})["success"]
+    wait_for(lambda: {row[0] for rows in jobs(site).values() for row in rows} <= ENDED, "the end of all jobs", LIMIT_S)
+    found = jobs(site)
+    assert {row[-1] for rows in found.values() for row in rows} == {True}, "PanDA's pilots carry no secret"
+    assert {name: [row[:2] for row in rows] for name, rows in found.items()} == {
+        "good": [("finished", 0)],
+        "fails": [("failed", 1305)],
+        "nothing": [("failed", 1165)],
+        "endless": [("cancelled", 1144)],
+        "sums": [("finished", 0)],
+        "several": [("finished", 0)] * 3,
+    }
+    assert found["fails"][0][2] == "3", "the payload's own code is kept"
+    nodes = site.query("SELECT pilotid, count(*) FROM jobs GROUP BY 1")
+    assert nodes == [("unknown|PR|3.7.0.36", 8)]
+    for name, content, count in (
+        ("good", "fine\n", 1),
+        ("sums", "1\n2\n", 1),
+        ("several", "more\n", 3),
+        ("nothing", "", 0),
+    ):
+        assert [path.read_text() for path in files(site, f"user.ada.{name}.1")] == [content] * count
+        logs = files(site, f"user.ada.{name}.log")
+        assert len(logs) == max(count, 1) and all(tarfile.is_tarfile(path) for path in logs)
+    below = [workers, *workers.children(recursive=True)]
+    assert len(below) > SLOTS
+    workers.terminate()
+    _, left = psutil.wait_procs(below, 60)
+    assert not left
+    assert not list((site.home / "work").glob("w-*")), "folders of pilots are removed"
