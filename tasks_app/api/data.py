@@ -8,14 +8,14 @@ from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
-from rest_framework import mixins
+from rest_framework import mixins, serializers
 
 from jedisite.identity import Right
 from jedisite.paging import OldestFirst
 from tasks_app.api.base import Lists, OfTask, Resource
 from tasks_app.api.serializers import DatasetSerializer, FileSerializer
 from tasks_app.filtersets import DatasetFilter, FileFilter, NamedFileFilter
-from tasks_app.models import Dataset, File, Task
+from tasks_app.models import Dataset, File, Sandbox, Task
 from tasks_app.models.dataset import UNMERGED_TYPES
 
 UNMERGED = OpenApiParameter("unmerged", OpenApiTypes.BOOL, description="list datasets of unmerged files, too")
@@ -87,3 +87,26 @@ class FileViewSet(Lists, Resource):
     queryset = File.objects.all()
     serializer_class = FileSerializer
     filterset_class = NamedFileFilter
+
+
+class SandboxSerializer(serializers.ModelSerializer[Sandbox]):
+    class Meta:
+        model = Sandbox
+        fields = ["id", "name", "size", "sha256", "created", "last_used"]
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="One's own sandboxes",
+        description="Archives with code that one's tasks use, newest first. Sizes in bytes.",
+    )
+)
+class SandboxViewSet(Lists, Resource):
+    rights = {"list": Right.READ}
+    queryset = Sandbox.objects.all()
+    serializer_class = SandboxSerializer
+
+    def get_queryset(self) -> QuerySet[Any]:
+        # A name is the key by which the archive is fetched.
+        found: QuerySet[Any] = super().get_queryset()
+        return found if getattr(self, "swagger_fake_view", False) else found.filter(owner=self.caller.name)

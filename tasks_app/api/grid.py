@@ -16,6 +16,8 @@ from jedisite.models import Agent, AgentPass
 from jedisite.paging import ByName, OldestFirst
 from tasks_app.api.base import Lists, Resource
 from tasks_app.api.serializers import AgentSerializer, QueueSerializer
+from tasks_app.filtersets import WorkerFilter
+from tasks_app.models import Worker
 
 
 class QueueDetailSerializer(serializers.ModelSerializer[Queue]):
@@ -120,3 +122,22 @@ class PassViewSet(Lists, Resource):
         if getattr(self, "swagger_fake_view", False):
             return AgentPass.objects.all()
         return AgentPass.objects.filter(agent=get_object_or_404(Agent, pk=self.kwargs["name"]).name)
+
+
+class WorkerSerializer(serializers.ModelSerializer[Worker]):
+    class Meta:
+        model = Worker
+        fields = "__all__"
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Workers",
+        description="Batch jobs in which pilots run, newest first. `job=` finds those that a job was handed to. Memory in MB.",
+    )
+)
+class WorkerViewSet(Lists, Resource):
+    rights = {"list": Right.READ}
+    queryset = Worker.objects.all()
+    serializer_class = WorkerSerializer
+    filterset_class = WorkerFilter

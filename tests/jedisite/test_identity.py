@@ -180,6 +180,8 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v2/storage/": {"GET": SITE_DATA},
     "api/v2/storage/<path:pk>/": {"GET": SITE_DATA},
     "api/v2/work-queues/": {"GET": READ},
+    "api/v2/workers/": {"GET": READ},
+    "api/v2/sandboxes/": {"GET": READ},
     "api/v2/agents/<slug:pk>/": {"GET": READ},
     "api/v2/agents/<slug:name>/passes/": {"GET": READ},
     "api/v2/tasks/<bigint:pk>/": {"GET": READ},

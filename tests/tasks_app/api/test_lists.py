@@ -54,6 +54,8 @@ TABLES: dict[str, dict[str, str]] = {
     "queues": {"status": "'online'", "type": "'unified'", "site_name": "'S' || i % 3", "core_count": "1", "min_memory_mb": "0"},
     "storage_endpoints": {"site_name": "'S' || i % 3", "space_free_gb": f"{TIES} + 0.25"},
     "jedi_work_queue": {"queue_order": "CASE WHEN i % 2 = 0 THEN i END"},
+    "harvester_workers": {"harvesterid": "'h'", "workerid": "i", "computingsite": "'SITE_A'", "status": "'running'"},
+    "sandboxes": {"owner": "'ada'", "sha256": "'0'"},
     "agent_passes": {"agent": "'feeder'", "error": "'x' || chr(10) || 'ValueError: ' || i"},
     "messages_out": {"username": "'ada'", "position": "i", "topic": "'jedi.tasks'"},
 }  # fmt: skip
