@@ -20,6 +20,7 @@ urlpatterns = [
     path(f"{dev_keys.PATH}/token", dev_issuer.token),
     path(f"{dev_keys.PATH}/verify", dev_issuer.verify, name="device-verify"),
     path("", include("tasks_app.dashboard.urls")),
+    path("", include("events_app.urls")),
     path("", include("tasks_app.api.panda.urls")),
     path("", include("tasks_app.api.urls")),
 ]
