@@ -21,7 +21,7 @@ IGNORED = ("running", "transferring")
 NOT_YET = "this site does not hand out ranges of events yet"
 
 
-class AcquireParams(Params):
+class AcquireRangesParams(Params):
     job_id = Id(required=False, help_text="or pandaID, as harvester says")
     jobset_id = Number(required=False)
     task_id = Number(required=False)
@@ -29,12 +29,12 @@ class AcquireParams(Params):
     pandaID = Id(required=False)
 
 
-class UpdateParams(Params):
+class UpdateRangesParams(Params):
     event_ranges = JsonList(help_text="of ranges (version 0), or of files with their ranges (1)")
     version = Number(required=False)
 
 
-class CountParams(Params):
+class CountRangesParams(Params):
     job_id = Id()
     jobset_id = Number(required=False)
     task_id = Number(required=False)
@@ -85,7 +85,7 @@ def _answer(said: Any) -> bool | None:
     return None if whole and said.get("eventStatus") in IGNORED else False
 
 
-@call("event/acquire_event_ranges", "POST", Right.PILOT, AcquireParams)
+@call("event/acquire_event_ranges", "POST", Right.PILOT, AcquireRangesParams)
 def acquire_event_ranges(ask: Ask) -> HttpResponse:
     """Fetch ranges of events for a job."""
     if _available(ask, ask.given.get("job_id", ask.given.get("pandaID"))):
@@ -93,13 +93,13 @@ def acquire_event_ranges(ask: Ask) -> HttpResponse:
     return envelope({"StatusCode": 0, "eventRanges": []})
 
 
-@call("event/update_event_ranges", "POST", Right.PILOT, UpdateParams)
+@call("event/update_event_ranges", "POST", Right.PILOT, UpdateRangesParams)
 def update_event_ranges(ask: Ask) -> HttpResponse:
     """Report on ranges of events: true, false or null of each, in their order."""
     return envelope({"StatusCode": 0, "Returns": _updated(ask.given["event_ranges"]), "Command": {}})
 
 
-@call("event/get_available_event_range_count", "GET", Right.PILOT, CountParams)
+@call("event/get_available_event_range_count", "GET", Right.PILOT, CountRangesParams)
 def get_available_event_range_count(ask: Ask) -> HttpResponse:
     """How many ranges of events wait for a job."""
     return envelope(_available(ask, ask.given["job_id"]))
