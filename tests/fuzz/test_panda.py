@@ -1,0 +1,63 @@
+"""Whatever is sent to PanDA's calls, their clients get an answer that they can read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from urllib.parse import parse_qs
+
+import pytest
+from django.http import HttpResponse
+from schemathesis.generation.case import Case
+
+from tasks_app.api.panda.wire import StatusCode
+from tests.fuzz.sending import Fuzz
+
+RELAYS = {
+    f"/server/panda/{name}" for name in ("put_workflow_request", "relay_idds_command", "execute_idds_workflow_command")
+}
+"""Their callers read a pair: whether it went well, and a sentence."""
+PICKING = "/server/panda/putEventPickingRequest"
+"""Its callers print what they get."""
+STATES = "/server/panda/getStatus"
+"""Its callers read a form."""
+pytestmark = pytest.mark.django_db
+
+
+def judge_v1(case: Case, answer: HttpResponse) -> bool:
+    """The envelope, or a text that says who may not; and by the method the call is not made with, 405."""
+    if answer.status_code in (401, 403, 405, 413):
+        assert answer.headers["Content-Type"].startswith("text/plain") and answer.content, answer.content[:200]
+        return True
+    assert answer.status_code == 200, answer.content[:300]
+    if not answer.headers["Content-Type"].startswith("application/json"):
+        return False
+    said = json.loads(answer.content)
+    assert {"success", "message", "data"} <= set(said) and isinstance(said["success"], bool), said
+    # A pilot that finds no job was not refused: its call is counted.
+    return not said["success"] and said["message"] != "no jobs in PanDA"
+
+
+def judge_legacy(case: Case, answer: HttpResponse) -> bool:
+    assert answer.status_code == 200, answer.content[:300]
+    if answer.headers["Content-Type"].startswith("text/plain"):
+        assert case.path == PICKING or (case.path == STATES and "StatusCode" in parse_qs(answer.text)), answer.text
+        return case.path == PICKING
+    said = json.loads(answer.content)
+    if isinstance(said, list):
+        assert case.path in RELAYS and said[0] is False and isinstance(said[1], str), said
+        return True
+    assert said["StatusCode"] in set(StatusCode), said
+    return said["StatusCode"] not in (StatusCode.OK, StatusCode.NO_JOBS)
+
+
+def test_every_answer_of_a_v1_call_is_the_envelope_or_says_who_may_not(fuzz: Callable[..., Fuzz]) -> None:
+    requests = fuzz(lambda path: path.startswith("/api/v1/"), judge_v1)
+    requests.run()
+    assert requests.sent > 10 * len(requests.operations) > 400
+
+
+def test_every_answer_of_a_legacy_call_is_json_with_a_status_code(fuzz: Callable[..., Fuzz]) -> None:
+    requests = fuzz(lambda path: path.startswith("/server/panda/"), judge_legacy)
+    requests.run()
+    assert requests.sent > 10 * len(requests.operations) > 0
