@@ -20,7 +20,7 @@ from schemathesis.generation.case import Case
 from schemathesis.schemas import APIOperation, BaseSchema
 
 NUMBER = 20_000_000
-CASES = 12
+CASES = 20
 Judge = Callable[[Case, HttpResponse], bool]
 """Looks at an answer, with an AssertionError for what must not be; whether the request was refused."""
 

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.multipartparser import MultiPartParserError
@@ -80,7 +80,10 @@ def legacy(code: StatusCode = StatusCode.OK, says: str = "", **more: Any) -> Jso
 
 def query_of(request: HttpRequest) -> dict[str, Any]:
     """The parameters of a GET: a key that is repeated becomes a list; `None` as a text is none. Raises BadCallError."""
-    found = {name: _single(values) for name, values in request.GET.lists()}
+    try:
+        found = {name: _single(values) for name, values in request.GET.lists()}
+    except TooManyFieldsSent as exc:
+        raise BadCallError(f"the query has more than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS} parameters") from exc
     if any("\x00" in text for values in request.GET.lists() for text in (values[0], *values[1])):
         raise BadCallError("a parameter holds the character U+0000")
     return {name: value for name, value in found.items() if value != "None"}
