@@ -27,6 +27,8 @@ from jedisite.supervisor import Event, Process, Supervisor
 
 log = structlog.get_logger(__name__)
 STUCK_AFTER_S = 15.0
+START_S = 120.0
+"""A cluster that has shown no sign yet may take so long: on a machine with much to do its start alone takes long."""
 
 
 class Command(BaseCommand):
@@ -61,7 +63,9 @@ class Command(BaseCommand):
 
     def _look(self) -> None:
         """About once a second: end a cluster that does nothing although there is work; the supervisor starts another."""
-        if time.time() - max(self._last_sign(), self.started) < self.stuck_after:
+        sign = self._last_sign()
+        patience = self.stuck_after if sign > self.started else max(START_S, self.stuck_after)
+        if time.time() - max(sign, self.started) < patience:
             return
         try:
             stuck = agents.overdue(self.stuck_after)
@@ -70,7 +74,7 @@ class Command(BaseCommand):
             return
         pid = self.supervisor.pids().get("django-q2")
         if stuck and pid:
-            log.warning("cluster.stuck", seconds=round(time.time() - self._last_sign()))
+            log.warning("cluster.stuck", seconds=round(time.time() - max(sign, self.started)))
             os.killpg(pid, signal.SIGKILL)
 
     def _last_sign(self) -> float:
