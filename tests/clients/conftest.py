@@ -26,7 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     home = tmp_path_factory.mktemp("site")
     home.parent.chmod(0o755)
     home.chmod(0o755)
-    site = Site(home, "--slots", "3")
+    site = Site(home, "--slots", "3", JEDI_PILOT_HEARTBEAT_S="5")
     try:
         wait_for(lambda: site.url, "the site's start")
         yield site
@@ -38,5 +38,5 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def ada(site: Site, panda_client: Path, tmp_path_factory: pytest.TempPathFactory) -> User:
     """Somebody who has an account at the site and a token."""
     site.manage("shell", "-c", MAKE_USER.format("ada", "Ada", "Lovelace"))
-    token = site.manage("token", "ada").split()[-1]
+    token = site.manage("token", "make", "ada").split()[-1]
     return User(panda_client, site.url, token, tmp_path_factory.mktemp("ada"))

@@ -61,23 +61,23 @@ def test_tasks_run_are_retried_killed_and_run_again(site: Site, ada: User, measu
     """Four tasks at once, since PanDA's pilot takes two minutes to report a failure."""
     built = ada.prun(
         "--exec", "python3 sum.py %IN", "--bexec", "python3 configure.py", "--inDS", "user.ada.measurements",
-        "--outDS", "user.ada.sums", "--outputs", "out.txt", "--nFilesPerJob", "5", "--skipScout",
+        "--outDS", "user.ada.sums", "--outputs", "out.txt", "--nFilesPerJob", "5",
         cwd=code(tmp_path / "built", sum="from factor import factor" + SUM, configure="open('factor.py', 'w').write('factor = 3')"),
     )  # fmt: skip
     flaky = ada.prun(
         "--exec", f"python3 flaky.py {tmp_path / 'mark'}", "--outDS", "user.ada.flaky", "--outputs", "out.txt",
-        "--nJobs", "1", "--noBuild", "--skipScout",
+        "--nJobs", "1", "--noBuild",
         cwd=code(tmp_path / "flaky", flaky=FAILS_ONCE),
     )  # fmt: skip
     endless = ada.prun(
         "--exec", f"touch {tmp_path / 'started'}; sleep 3000; touch out.txt", "--outDS", "user.ada.endless", "--outputs", "out.txt",
-        "--nJobs", "1", "--noBuild", "--skipScout",
+        "--nJobs", "1", "--noBuild",
         cwd=code(tmp_path / "endless"),
     )  # fmt: skip
     half = ada.prun(
         "--exec", f"ls {tmp_path / 'allowed'} || echo %IN | grep -v m.007 > out.txt",
         "--inDS", "user.ada.measurements", "--nFiles", "10", "--nFilesPerJob", "5", "--maxAttempt", "1",
-        "--outDS", "user.ada.half", "--outputs", "out.txt", "--noBuild", "--skipScout",
+        "--outDS", "user.ada.half", "--outputs", "out.txt", "--noBuild",
         cwd=code(tmp_path / "half"),
     )  # fmt: skip
     wait_for((tmp_path / "started").exists, "the start of the endless job", 240)
