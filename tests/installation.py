@@ -69,9 +69,9 @@ class Site:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
+    def query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.database) as connection:
-            return connection.execute(sql).fetchall()  # type: ignore[arg-type]
+            return connection.execute(sql, values or None).fetchall()  # type: ignore[arg-type]
 
     def processes(self) -> list[tuple[psutil.Process, str]]:
         """All processes below the one that watches over them, with their names."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +13,12 @@ from tests.clients.programs import once, pip
 from tests.clients.user import User
 from tests.installation import Site, wait_for
 
-MAKE_USER = "from django.contrib.auth.models import User; User.objects.create_user('{}', first_name='{}', last_name='{}')"
+PASSWORD = secrets.token_urlsafe(12)
+MAKE_USER = (
+    "from django.contrib.auth.models import User; "
+    "User.objects.create_user('ada', password='{}', first_name='Ada', last_name='Lovelace')"
+)
+PILOT = "panda-pilot==3.7.0.36"
 
 
 @pytest.fixture(scope="session")
@@ -20,13 +27,30 @@ def panda_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return once(tmp_path_factory, "panda-client", lambda folder: pip(folder, "install", "-q", "panda-client==2.2.0"))
 
 
+@pytest.fixture(scope="session")
+def panda_pilot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked source of panda-pilot, which has the launcher that its wheel lacks."""
+
+    def make(folder: Path) -> None:
+        pip(folder / "v", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", str(folder), PILOT)
+        (archive,) = folder.glob("*.tar.gz")
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter="data")
+
+    (source,) = once(tmp_path_factory, "panda-pilot", make).glob("panda*pilot-*/")
+    return source
+
+
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """`manage.py up` in an empty folder."""
+def site(tmp_path_factory: pytest.TempPathFactory, panda_pilot: Path) -> Iterator[Site]:
+    """`manage.py up` in an empty folder, with PanDA's own pilots and an issuer of tokens."""
     home = tmp_path_factory.mktemp("site")
     home.parent.chmod(0o755)
     home.chmod(0o755)
-    site = Site(home, "--slots", "3", JEDI_PILOT_HEARTBEAT_S="5")
+    site = Site(
+        home, "--slots", "4",
+        JEDI_PILOT="panda", JEDI_PANDA_PILOT_DIR=str(panda_pilot), JEDI_PILOT_HEARTBEAT_S="5", JEDI_DEV_ISSUER="lab",
+    )  # fmt: skip
     try:
         wait_for(lambda: site.url, "the site's start")
         yield site
@@ -37,6 +61,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture(scope="module")
 def ada(site: Site, panda_client: Path, tmp_path_factory: pytest.TempPathFactory) -> User:
     """Somebody who has an account at the site and a token."""
-    site.manage("shell", "-c", MAKE_USER.format("ada", "Ada", "Lovelace"))
+    site.manage("shell", "-c", MAKE_USER.format(PASSWORD))
     token = site.manage("token", "make", "ada").split()[-1]
     return User(panda_client, site.url, token, tmp_path_factory.mktemp("ada"))
