@@ -46,7 +46,7 @@ class User:
         report = self.folder / "submitted.json"
         report.unlink(missing_ok=True)
         self.run("prun", *options, "--dumpJson", str(report), cwd=cwd, code=code)
-        return int(json.loads(report.read_text())["jediTaskID"]) if code == 0 else 0
+        return int(json.loads(report.read_text())[0]["jediTaskID"]) if code == 0 else 0
 
     def pbook(self, *words: str, code: int | None = 0) -> str:
         return self.run("pbook", *words, code=code)
