@@ -42,7 +42,7 @@ def status(site: Site, task_id: int) -> str:
 
 
 def outputs(site: Site, dataset: str) -> list[Path]:
-    """Files of a dataset of the catalogue."""
+    """Files of the datasets of the catalogue whose names begin so: a task adds to what prun was told."""
     rows = site.query(
         "SELECT f.url FROM catalogue_files f JOIN catalogue_datasets d ON d.id = f.dataset_id WHERE d.name = %s",
         dataset,
