@@ -44,7 +44,7 @@ def status(site: Site, task_id: int) -> str:
 def outputs(site: Site, dataset: str) -> list[Path]:
     """Files of the datasets of the catalogue whose names begin so: a task adds to what prun was told."""
     rows = site.query(
-        "SELECT f.url FROM catalogue_files f JOIN catalogue_datasets d ON d.id = f.dataset_id WHERE d.name = %s",
+        "SELECT f.url FROM catalogue_files f JOIN catalogue_datasets d ON d.id = f.dataset_id WHERE starts_with(d.name, %s)",
         dataset,
     )
     return [Path(str(url).removeprefix("file://localhost")) for (url,) in rows]
@@ -95,7 +95,7 @@ def test_tasks_run_are_retried_killed_and_run_again(site: Site, ada: User, measu
     wait_for(lambda: status(site, built) == "done", "the end of the built task", LIMIT_S)
     sums = [int(path.read_text()) for path in outputs(site, "user.ada.sums_out.txt")]
     assert len(sums) == FILES / 5 and sum(sums) == 3 * measurements
-    assert len(outputs(site, "user.ada.sums.log")) == FILES / 5 + 1  # and the build's
+    assert len(outputs(site, "user.ada.sums.log")) == FILES / 5
     wait_for(lambda: status(site, half) == "finished", "the end of the half task", LIMIT_S)
     (tmp_path / "mended").touch()
     assert f"retry was registered for task {half}" in ada.pbook("retry", str(half))
@@ -149,7 +149,7 @@ def test_pbook_commands(site: Site, ada: User, tmp_path: Path) -> None:
     assert "there is no task 99999999" in ada.pbook("kill", "99999999")
     (empty / "flow.cwl").write_text("cwlVersion: v1.0")
     (empty / "flow.yaml").write_text("a: b")
-    assert "not support" in ada.run(
+    assert "this site runs no workflows" in ada.run(
         "pchain", "--cwl", "flow.cwl", "--yaml", "flow.yaml", "--outDS", "user.ada.chain", cwd=empty, code=None
     )
 
