@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from rest_framework import exceptions, status
 from rest_framework.parsers import BaseParser
@@ -101,7 +101,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
 
     if isinstance(exc, RequestDataTooBig):
         exc = TooLarge()
-    elif isinstance(exc, OperationalError):
+    elif isinstance(exc, OperationalError | InterfaceError):
         exc = Unavailable()
     elif isinstance(exc, exceptions.ValidationError):
         exc = InvalidFields(_field_errors(exc.detail))

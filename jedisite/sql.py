@@ -11,10 +11,15 @@ import psycopg
 from django.db import connection
 
 
-def hot_cursor() -> psycopg.Cursor[Any]:
-    """A psycopg cursor that binds on the server, in Django's current transaction: for a `with`, which closes it."""
+@contextmanager
+def hot_cursor() -> Iterator[psycopg.Cursor[Any]]:
+    """A psycopg cursor that binds on the server, in Django's current transaction.
+
+    What the database refuses is raised as Django's errors, and a connection that is lost is replaced at the next request.
+    """
     connection.ensure_connection()
-    return psycopg.Cursor(connection.connection)
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
+        yield cursor
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 import structlog
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.core.files.uploadhandler import FileUploadHandler
@@ -112,7 +111,7 @@ def _fault(exc: Exception) -> tuple[int, str]:
         return 200, str(exc)
     if isinstance(exc, RequestDataTooBig):
         return 413, str(exc) or "the request is larger than this site takes"
-    if isinstance(exc, OperationalError | InterfaceError | psycopg.OperationalError | psycopg.InterfaceError):
+    if isinstance(exc, OperationalError | InterfaceError):
         return 503, "the database does not answer; try again in a moment"
     if isinstance(exc, PermissionDenied):
         return 403, str(exc) or "you may not call this"
