@@ -12,6 +12,7 @@ from brokerage_app.configured import configuration
 from jedisite import audit
 from jedisite.identity import Caller, Right
 from tasks_app import amending, moves, sandboxes
+from tasks_app.commands import rights
 from tasks_app.models import Command, Task
 from tasks_app.params.faults import Faults, shown
 from tasks_app.params.resubmission import (
@@ -19,6 +20,7 @@ from tasks_app.params.resubmission import (
     Code,
     Decision,
     Existing,
+    changes_of,
     decide,
     looks_for_duplicates,
     name_key,
@@ -64,6 +66,7 @@ class Submission:
     params: TaskParams
     user: str
     stored: Mapping[str, Any]
+    caller: Caller
 
     @property
     def priority(self) -> int:
@@ -93,7 +96,7 @@ def check(raw: object, caller: Caller) -> Submission:
             given = params.whole(name)
             if given is not None:
                 stored[name] = min(given, HIGHEST_PRIORITY)
-    return Submission(params, user, stored)
+    return Submission(params, user, stored, caller)
 
 
 def _check_rights(params: TaskParams, faults: Faults) -> None:
@@ -114,8 +117,8 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
 
     With `allow_active` a task of the name that runs is changed in place. A user may have `most_active` active tasks; when it
     is not given, as many as the configuration says (MAX_ACTIVE_TASKS_PER_USER_<label>).
-    Raises ParamErrors when its parent is unknown or its share is none, SubmissionRefusedError when its name is to be
-    unique and is not, or the user has too many tasks; both write nothing.
+    Raises ParamErrors when its parent is unknown, its share is none, or the caller may not command the older task;
+    SubmissionRefusedError when its name is to be unique and is not, or the user has too many tasks. Both write nothing.
     """
     params, user = submission.params, submission.user
     parent_id, share = _parent_of(params, user), params.text("gshare")
@@ -167,6 +170,15 @@ def _parent_of(params: TaskParams, user: str) -> int | None:
     return by_id or by_name
 
 
+def _check_older(submission: Submission, older: Task) -> None:
+    """Raises ParamErrors unless the caller may run that task again: an official one may be anybody's."""
+    no = rights.refusal(submission.caller, TaskCommand.INCEXEC, older, {"changes": changes_of(submission.params.raw)})
+    if no:
+        faults = Faults()
+        faults.add("taskName", "right", no)
+        faults.raise_if_any()
+
+
 def _existing(submission: Submission, allow_active: bool) -> Existing | None:
     """The newest task of the same name, if names matter. Nobody else submits under the name until the transaction ends."""
     params = submission.params
@@ -183,6 +195,7 @@ def _existing(submission: Submission, allow_active: bool) -> Existing | None:
     found = same.order_by("-id").select_for_update().first()
     if found is None:
         return None
+    _check_older(submission, found)
     # One that was submitted again, and has not begun to run again, waits as a new one does.
     waits = Command.objects.open().filter(task=found, name=TaskCommand.INCEXEC).exists()
     return Existing(found.id, None if waits else found.status, found.prod_source_label or "")

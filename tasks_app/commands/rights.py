@@ -7,7 +7,11 @@ from typing import Any
 
 from jedisite.identity import Caller, Right
 from tasks_app.models import Task
+from tasks_app.params.splitrule import SplitRule
 from tasks_app.states import COMMANDS, Giver, TaskCommand
+
+CODE = frozenset({"fixedSandbox", "sourceURL", "cliParams"})
+"""Changes with which jobs run other code than the owner of their task gave them."""
 
 
 def refusal(caller: Caller, command: str, task: Task, parameters: Mapping[str, Any] | None = None) -> str | None:
@@ -18,4 +22,7 @@ def refusal(caller: Caller, command: str, task: Task, parameters: Mapping[str, A
         return f"{command} needs the right to {Right.STEER.value}."
     if (parameters or {}).get("transcend") and not caller.may(Right.STEER):
         return f"transcend needs the right to {Right.STEER.value}."
+    changes = (parameters or {}).get("changes") or {}
+    if caller.name != task.user and CODE & changes.keys() and SplitRule.parse(task.split_rule).flag("ST"):
+        return f"Jobs of task {task.id} get the secrets of {task.user}; only {task.user} changes their code."
     return None

@@ -12,7 +12,9 @@ from brokerage_app.configuring import set_value
 from jedisite.identity import Caller, Role
 from tasks_app import moves, submitting
 from tasks_app.agents import commando, refiner
+from tasks_app.commands import rights
 from tasks_app.models import Command, Dataset, OutputTemplate, Task, TaskParams
+from tasks_app.params.faults import ParamErrors
 from tasks_app.params.splitrule import SplitRule
 from tests.flow.driving import (
     add_dataset,
@@ -347,6 +349,30 @@ def test_a_task_submitted_again_runs_again_with_what_may_be_changed() -> None:
     assert status(first.task_id) == "done"
     stored = TaskParams.objects.get(pk=first.task_id).params
     assert (stored["nFilesPerJob"], stored["cliParams"], stored["processingType"]) == (3, "prun again", "test")
+    assert Task.objects.count() == 1
+
+
+def test_nobody_changes_the_code_of_others_by_submitting_under_the_name_of_their_task() -> None:
+    add_dataset("lab.t.in", 1)
+    ours = again(useSecrets=True)
+    settle()
+    wishes: dict[str, Any] = {"uniqueTaskName": True, "fixedSandbox": "evil.tar.gz", "nFilesPerJob": 1, "maxAttempt": 1}
+    for caller, more in (
+        (Caller("eve", frozenset({Role.USER})), {"official": True}),
+        (Caller("eve", frozenset({Role.PRODUCTION})), {"official": True}),
+        (Caller("eve", frozenset({Role.PRODUCTION})), {"official": False, "userName": "ada"}),
+    ):
+        for _ in range(2):
+            params = parameters("user.ada.t", reads("lab.t.in"), **wishes, **more)
+            with pytest.raises(ParamErrors, match=r"you may not command it|only ada changes their code"):
+                submitting.submit(submitting.check(params, caller), by="eve", allow_active=True)
+            drive(Pilot())
+    assert status(ours.task_id) == "done"
+    eve = Caller("eve", frozenset({Role.PRODUCTION}))
+    no = rights.refusal(eve, "incexec", task(ours.task_id), {"changes": {"fixedSandbox": "evil.tar.gz"}})
+    assert no and "only ada" in no
+    for caller, changes in ((eve, {"nFiles": 5}), (ADA, {"fixedSandbox": "new.tar.gz"})):
+        assert rights.refusal(caller, "incexec", task(ours.task_id), {"changes": changes}) is None
     assert Task.objects.count() == 1
 
 
