@@ -22,7 +22,17 @@ Answer = Callable[[HttpRequest], HttpResponse]
 
 
 class Handler(WSGIHandler):
-    """Django's handler, which looks first whether an address takes the short way."""
+    """Django's handler, which looks first whether an address takes the short way.
+
+    Queries and forms are read as UTF-8, whatever charset a Content-Type names: among those that Python knows are some that
+    are no text, at which Django fails before anything answers, and some that give texts which cannot be stored.
+    """
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        kind, *parameters = environ.get("CONTENT_TYPE", "").split(";")
+        if any(_is_charset(one) for one in parameters):
+            environ["CONTENT_TYPE"] = ";".join([kind, *(one for one in parameters if not _is_charset(one))])
+        return super().__call__(environ, start_response)
 
     @cached_property
     def short_ways(self) -> dict[str, Answer]:
@@ -38,6 +48,10 @@ class Handler(WSGIHandler):
         if response.status_code >= 400:
             log_response("%s: %s", response.reason_phrase, request.path, response=response, request=request)
         return response
+
+
+def _is_charset(parameter: str) -> bool:
+    return parameter.strip().lower().startswith("charset")
 
 
 def _short(patterns: Iterable[URLPattern | URLResolver], prefix: str) -> Iterable[tuple[str, Any]]:

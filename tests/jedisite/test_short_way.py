@@ -96,3 +96,13 @@ def test_a_report_by_the_short_way_is_booked(token: str, make_job: Callable[...,
     assert headers["X-Content-Type-Options"] == "nosniff" and int(headers["Content-Length"]) == len(body)
     job.refresh_from_db()
     assert job.status == "running"
+
+
+@pytest.mark.parametrize("charset", ["hex", "base64", "utf-7", "utf-16", "idna", "latin-1"])
+def test_a_charset_that_a_caller_names_counts_for_nothing(charset: str, token: str) -> None:
+    part = '--x\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+    body = (part.format("job_id", "1") + part.format("job_status", "ü+2AA-") + "--x--\r\n").encode()
+    more = {"CONTENT_TYPE": f"multipart/form-data; Charset={charset}; boundary=x", "QUERY_STRING": "a=%2B2AA-"}
+    status, _, said = answer(Handler(), token, UPDATE, body, more)
+    assert status == "200 OK" and "ü+2AA-" in json.loads(said)["message"]
+    assert answer(Handler(), token, "/api/v1/system/is_alive", b"", more | {"REQUEST_METHOD": "GET"})[0] == "200 OK"
