@@ -70,7 +70,11 @@ class Listed(serializers.ListField):
     """A list; one plain value is a list of one, as a query gives it."""
 
     def to_internal_value(self, data: Any) -> list[Any]:
-        return super().to_internal_value(data if isinstance(data, list) else [data])
+        given = data if isinstance(data, list) else [data]
+        if self.max_length is not None and len(given) > self.max_length:
+            # Before each entry is looked at: a body has room for millions of faults.
+            self.fail("max_length", max_length=self.max_length)
+        return super().to_internal_value(given)
 
 
 class JsonObject(serializers.JSONField):

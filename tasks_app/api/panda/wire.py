@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.multipartparser import MultiPartParserError
@@ -129,9 +129,12 @@ def _form_of(data: bytes) -> dict[str, Any]:
 
 def _parts_of(request: HttpRequest) -> dict[str, Any]:
     try:
-        return {**request.POST.dict(), **request.FILES.dict()}
-    except MultiPartParserError as exc:
+        fields = request.POST.dict()
+    except (MultiPartParserError, TooManyFieldsSent, TooManyFilesSent) as exc:
         raise BadCallError(f"the body is not a form of several parts: {exc}") from exc
+    if any("\x00" in text for field in fields.items() for text in field):
+        raise BadCallError("a parameter holds the character U+0000")
+    return {**fields, **request.FILES.dict()}
 
 
 def _single(values: list[str]) -> Any:

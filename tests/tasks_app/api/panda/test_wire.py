@@ -23,6 +23,10 @@ def packed(data: Any) -> bytes:
     return gzip.compress(json.dumps(data).encode(), mtime=0)
 
 
+def part(name: str, value: str) -> bytes:
+    return f'--xx\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n--xx--\r\n'.encode()
+
+
 @pytest.mark.parametrize(
     ("kind", "body", "given"),
     [
@@ -47,6 +51,7 @@ def test_every_way_in_which_they_write_is_read(kind: str, body: bytes, given: di
 
 
 BOMB = gzip.compress(b" " * 100_000_000, mtime=0)
+MANY_PARTS = b"".join(part(f"a{n}", "1")[:-8] for n in range(1100)) + b"--xx--\r\n"
 REFUSED = [
     (JSON, b'{"a": 1', "not valid JSON"),
     (JSON, b"[1]", "not a JSON object"),
@@ -66,6 +71,9 @@ REFUSED = [
     (FORM, b"&".join(b"a%d=1" % n for n in range(2000)), "neither a JSON object nor a form"),
     (NONE, zlib.compress(b'{"a": 1}'), "neither a JSON object nor a form"),
     ("multipart/form-data", b"--xx", "not a form of several parts"),
+    (PARTS, part("a", "1\x00"), "U+0000"),
+    (PARTS, part("a\x00b", "1"), "U+0000"),
+    (PARTS, MANY_PARTS, "not a form of several parts"),
 ]
 
 
@@ -109,5 +117,7 @@ def test_v1_refuses_in_the_envelope_and_legacy_with_a_code(api: Api) -> None:
         assert (old.status_code, said["StatusCode"]) == (200, 50) and says in said["errorDialog"], body[:50]
     assert user.get("/api/v1/task/get_status?task_id=%00").json()["success"] is False
     assert user.get("/api/v1/task/get_status?task_id=%FF").json()["success"] is False
+    many = user.post("/api/v1/job/kill", {"job_ids": [{}] * 200_000}, JSON).json()
+    assert "no more than 5500" in many["message"]
     wrong = user.get("/api/v1/job/kill")
     assert wrong.status_code == 405 and "text/plain" in wrong["Content-Type"]
