@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from django.utils import timezone
 from psycopg.types.json import Json
 from psycopg.types.numeric import Int8
 
@@ -26,6 +27,8 @@ FINAL_REPORTS = ("finished", "failed")
 TOWARDS_END = ("holding", "transferring")
 """What pilots and harvester say while outputs are on their way: for us the job runs until its final report."""
 ALIVE_REPORTS = ("starting", "running", *TOWARDS_END)
+LONGEST_AGO, LATEST = timedelta(days=365), timedelta(days=1)
+"""Times that pilots say of their jobs count when they are not further from now, before and behind."""
 
 MEASURES: dict[str, str] = {
     "cpu_time_s": "cpuconsumptiontime",
@@ -179,12 +182,18 @@ def values_of(report: Report) -> dict[str, Any]:
         "digest": hashlib.sha256(proof.secret.encode()).digest(),
         "site": proof.site or None,
         "attempt": _whole(proof.attempt),
-        "start": report.start_time,
-        "end": report.end_time,
+        "start": _believable(report.start_time),
+        "end": _believable(report.end_time),
         "by": report.by,
         **{key: _whole(report.measures[key]) for key in present(report.measures, MEASURES)},
         **{key: _whole(report.errors[key]) for key in present(report.errors, ERRORS)},
     }
+
+
+def _believable(said: datetime | None) -> datetime | None:
+    """A time that a pilot says, unless its clock is so far off that durations would not fit into what is made of them."""
+    now = timezone.now()
+    return said if said is not None and now - LONGEST_AGO < said < now + LATEST else None
 
 
 def present(given: Mapping[str, Any], known: Mapping[str, str]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -281,3 +282,12 @@ def test_booking_another_end_on_a_job_that_has_ended_changes_nothing(books: None
     with transaction.atomic(), hot_cursor() as cursor:
         assert book(cursor, [outcome]) == 0
     assert (row(job), JobStatusLog.objects.count(), dataset(made).files_finished) == before
+
+
+def test_a_clock_that_is_far_off_says_nothing(books: None) -> None:
+    _, pilot, job = one_job()
+    pilot.start(job)
+    wrong = {"start_time": datetime(1, 1, 2, tzinfo=UTC), "end_time": datetime(9999, 1, 1, tzinfo=UTC)}
+    update_job(replace(final_report(job, "failed"), **wrong))
+    found = row(job)
+    assert timedelta() <= found["end_time"] - found["start_time"] < timedelta(hours=1)
