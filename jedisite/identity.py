@@ -34,6 +34,8 @@ __all__ = ["NOBODY", "RIGHTS", "Caller", "Right", "Role", "Scope"]
 GROUP_ROLES = {"shift": Role.SHIFTER, "production": Role.PRODUCTION}
 MANAGER_OF = "manager:"
 """Begins the names of Django's groups whose members command the tasks of a working group: manager:phys-higgs."""
+LONGEST_VO = 56
+"""Characters of an organisation in a caller's name, which is to fit into columns of 128."""
 
 
 def issue_token(
@@ -130,7 +132,8 @@ def _vouched_for(vouched: oidc.Vouched) -> Caller:
     vo, role = vouched.provider.vo, vouched.role
     if role in (Role.PILOT, Role.WORKER):
         people.known_user(vouched.provider.issuer, vouched.subject)  # not one that is switched off
-        return Caller(f"{role.value}:{people.username_in(vouched.claims)}", frozenset({role}), vo=vo)
+        # Each organisation has its own ada, and what harvester's instances are belongs to names.
+        return Caller(f"{role.value}:{people.username_in(vouched.claims)}@{vo[:LONGEST_VO]}", frozenset({role}), vo=vo)
     plain = caller_of_user(people.user_of(vouched))
     return replace(plain, roles=plain.roles | {role} if role else plain.roles, vo=vo)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import jwt
@@ -18,6 +19,8 @@ from jedisite.roles import Role
 LEEWAY_S = 60
 """Seconds by which the clocks of an issuer and of this site may differ."""
 LONGEST_TOKEN = 16_384
+LAST_MOMENT = 253_402_300_799
+"""The end of the year 9999."""
 
 
 class IssuerSilent(APIException):
@@ -76,6 +79,12 @@ def check(token: str, origin: str) -> Vouched:
     provider, role = found
     key = _key(provider, header)
     return Vouched(provider, claims := _verified(token, key, provider), _role(provider, role, claims))
+
+
+def end_of(token: str) -> datetime:
+    """When a token ends that was checked before."""
+    _, claims = _unchecked(token)
+    return datetime.fromtimestamp(min(int(claims["exp"]), LAST_MOMENT), UTC)
 
 
 def _unchecked(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -10,10 +10,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from jedisite import audit
+from jedisite import audit, oidc
 from jedisite.identity import bearer, issue_token, revoke_token, row_of_token
 from jedisite.models import ApiToken
 from jedisite.roles import Scope
+from jedisite.token_text import is_ours
 
 MOST_TOKENS = 100
 """Valid tokens of one user."""
@@ -37,7 +38,11 @@ def of_user(username: str) -> QuerySet[ApiToken]:
 def latest_end(request: HttpRequest) -> datetime | None:
     """When what is made in this request has to end: with the token that the request came with."""
     used = bearer(request)
-    row = row_of_token(used) if used else None
+    if not used:
+        return None
+    if not is_ours(used):
+        return oidc.end_of(used)
+    row = row_of_token(used)
     return row.expires if row else None
 
 

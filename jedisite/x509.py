@@ -23,12 +23,13 @@ def user_of(request: HttpRequest) -> User | None:
     """The user whose certificate a trusted proxy has seen; None without one. Raises AuthenticationFailed.
 
     A browser sends a certificate with whatever a page asks of it, as it does with cookies; so requests of browsers are
-    not believed: they come with an Origin that is an address, or with a Sec-Fetch-Site header.
+    not believed: they come with an Origin that is an address or null, or with a Sec-Fetch-Site header.
     """
     dn = request.META.get("HTTP_" + settings.JEDI_X509_HEADER.upper().replace("-", "_"), "")
     if not dn or len(dn) > LONGEST_SUBJECT or "\x00" in dn or not _comes_from_proxy(request):
         return None
-    if "HTTP_SEC_FETCH_SITE" in request.META or "://" in request.META.get("HTTP_ORIGIN", ""):
+    origin = request.META.get("HTTP_ORIGIN", "")
+    if "HTTP_SEC_FETCH_SITE" in request.META or "://" in origin or origin == "null":
         return None
     return known_user(ForeignIdentity.X509, dn) or known_user(ForeignIdentity.X509, OF_PROXY.sub("", dn))
 

@@ -18,7 +18,7 @@ from jwt.algorithms import RSAAlgorithm
 
 from jedisite import identity, oidc_keys
 from jedisite.identity import Caller, Right, Role
-from jedisite.models import AuditEntry, ForeignIdentity
+from jedisite.models import ApiToken, AuditEntry, ForeignIdentity
 from tests.jedisite.little_issuer import AUDIENCE, LittleIssuer, ec_key, rsa_key
 
 pytestmark = pytest.mark.django_db
@@ -143,10 +143,18 @@ def test_a_token_that_holds_makes_an_account_once(atlas: LittleIssuer, case: str
 
 def test_a_pilot_needs_no_account_and_gets_none_of_a_person(atlas: LittleIssuer) -> None:
     caller = identity.caller_of_token(atlas.token(), "atlas.pilot")
-    assert caller == Caller("pilot:ada", frozenset({Role.PILOT}), vo="atlas") and not User.objects.exists()
+    assert caller == Caller("pilot:ada@atlas", frozenset({Role.PILOT}), vo="atlas") and not User.objects.exists()
     robot = atlas.token(preferred_username=None, name=None, sub="robot-7")
-    assert identity.caller_of_token(robot, "atlas:pilot").name == "pilot:robot-7"  # type: ignore[union-attr]
+    assert identity.caller_of_token(robot, "atlas:pilot").name == "pilot:robot-7@atlas"  # type: ignore[union-attr]
     assert ask(robot, "atlas:pilot").status_code == 403
+
+
+def test_a_token_made_with_one_of_an_issuer_ends_with_it(atlas: LittleIssuer) -> None:
+    for exp in (int(NOW()) + 600, 10**15):
+        caller = Client(headers={"authorization": f"Bearer {atlas.token(exp=exp)}"})
+        assert caller.post("/api/v2/tokens/", {"name": "child", "days": 300}, "application/json").status_code == 201
+    ends = ApiToken.objects.order_by("id").values_list("expires", flat=True)
+    assert [round((end.timestamp() - NOW()) / 600) for end in ends] == [1, 300 * 144]
 
 
 def test_roles_are_kept_apart_though_the_token_is_the_same(atlas: LittleIssuer) -> None:

@@ -50,4 +50,5 @@ def test_a_dn_counts_from_the_proxy_only(
 def test_a_browser_is_not_believed_about_its_certificate(ask: Callable[..., int]) -> None:
     assert ask(**{"sec-fetch-site": "cross-site"}) == 401
     assert ask(origin="https://evil.example") == 401
+    assert ask(origin="null") == 401  # a page in a sandbox
     assert ask(origin="atlas") == 200
