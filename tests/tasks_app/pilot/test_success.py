@@ -98,7 +98,9 @@ def test_the_slot_says_what_it_offers(site: Site, pilots: Pilots) -> None:
     asked = site.acquired[0]
     assert asked.pop("disk_space") > 0
     assert asked.pop("node")
-    assert asked == {"site_name": "Q", "memory": 1500, "prod_source_label": "user", "worker_id": 42, "n_jobs": 1}
+    assert asked == {
+        "site_name": "Q", "memory": 1500, "prod_source_label": "user", "worker_id": 42, "n_jobs": 1, "with_secret": True,
+    }  # fmt: skip
 
 
 def test_keep_leaves_the_work_folder(site: Site, pilots: Pilots) -> None:
