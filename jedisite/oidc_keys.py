@@ -88,7 +88,12 @@ class Keys:
         now = time.monotonic()
         if now - self._fetched < KEPT_S and kid in self._keys:
             return self._keys[kid]
-        with self._lock:
+        # Only the first keys are waited for: else a slow issuer and made-up key ids would hold all threads of the process.
+        if not self._lock.acquire(blocking=not self._keys):
+            if now - self._fetched < STALE_S and kid in self._keys:
+                return self._keys[kid]
+            raise IssuerSilentError("its keys are being fetched")
+        try:
             now = time.monotonic()
             wanted = kid not in self._keys or now - self._fetched >= KEPT_S
             if wanted and now - self._tried >= PAUSE_S:
@@ -97,6 +102,8 @@ class Keys:
                 return self._keys[kid]
             if self._fault:
                 raise IssuerSilentError(self._fault)
+        finally:
+            self._lock.release()
         raise UnknownKeyError(kid)
 
     def _fetch(self, provider: Provider) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import jwt
@@ -37,11 +37,16 @@ class LittleIssuer:
         self.keys: dict[str, tuple[Any, str]] = {"one": (rsa_key(), "RS256")}
         self.discovery: dict[str, Any] = {}
         self.silent = False
+        self.door, self.arrived = Event(), Event()
+        """While it is closed (cleared), requests arrive and wait."""
+        self.door.set()
         issuer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 issuer.asked.append(self.path)
+                issuer.arrived.set()
+                issuer.door.wait(30)
                 body = json.dumps(issuer.document(self.path)).encode()
                 self.send_response(500 if issuer.silent else 200)
                 self.send_header("Content-Length", str(len(body)))

@@ -8,6 +8,7 @@ import hmac
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -231,6 +232,27 @@ def test_a_new_key_is_found_and_unknown_keys_cost_one_look_a_while(
     assert ask(atlas.token(kid="one", jti="withdrawn")).status_code == 401 and len(atlas.asked) == 4
     now[0] += oidc_keys.KEPT_S
     assert ask(atlas.token(kid="two", jti="2")).status_code == 200 and len(atlas.asked) == 6
+
+
+def test_nobody_waits_for_the_keys_of_a_slow_issuer_but_who_fetches_them(
+    issuer: LittleIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("jedisite.oidc_keys.time.monotonic", lambda: now[0])
+    keys, provider = oidc_keys.Keys(), issuer.provider()
+    known = keys.get(provider, "one")
+    now[0] += oidc_keys.KEPT_S
+    issuer.door.clear()
+    issuer.arrived.clear()
+    with ThreadPoolExecutor(1) as others:
+        fetched = others.submit(keys.get, provider, "one")
+        assert issuer.arrived.wait(20)
+        assert keys.get(provider, "one") is known  # a day old, and still good
+        with pytest.raises(oidc_keys.IssuerSilentError):
+            keys.get(provider, "made-up")
+        assert not fetched.done()
+        issuer.door.set()
+        assert fetched.result(20) is not known
 
 
 def test_a_silent_issuer_stops_new_keys_only(atlas: LittleIssuer, monkeypatch: pytest.MonkeyPatch) -> None:
