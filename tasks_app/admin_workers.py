@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
+from django.http import HttpRequest
 
 from jedisite.admin_base import AuditedAdmin, LargeTableAdmin
 from jedisite.admin_filters import days, exact
@@ -20,6 +23,10 @@ class HarvesterAdmin(AuditedAdmin):
         "id": "it cannot be changed later",
         "owner": "name of the caller that speaks for this instance; calls of others are refused",
     }
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """What the instance tells of itself is there once it has done so."""
+        return super().get_fields(request, obj) if obj else ["id", "owner"]
 
 
 @admin.register(models.Worker)

@@ -126,14 +126,14 @@ def test_tasks_run_are_retried_killed_and_run_again(site: Site, ada: User, measu
 
 
 def test_pbook_commands(site: Site, ada: User, tmp_path: Path) -> None:
-    """What needs no job that runs."""
+    """What needs no job that runs: no queue has the memory that this task wants."""
     assert "Secret set successfully" in ada.pbook("set_secret", "key", "a value")
     assert "a value" in ada.pbook("list_secrets")
     ada.pbook("delete_secret", "key")
     assert "No secrets" in ada.pbook("list_secrets")
     empty = code(tmp_path / "empty")
     task = ada.prun(
-        "--exec", "true", "--outDS", "user.ada.asks", "--nJobs", "1", "--noBuild", "--site", "NOWHERE", cwd=empty
+        "--exec", "true", "--outDS", "user.ada.asks", "--nJobs", "1", "--noBuild", "--memory", "900000", cwd=empty
     )
     again = ada.run(
         "prun", "--exec", "true", "--outDS", "user.ada.asks", "--nJobs", "1", "--noBuild", cwd=empty, code=90

@@ -117,8 +117,8 @@ RIGHT: dict[str, tuple[dict[str, Any], str | None, frozenset[Role]]] = {
     "no Origin": ({}, None, frozenset({Role.USER})),
     "a page's Origin": ({}, "https://page.example", frozenset({Role.USER})),
     "one of several audiences": ({"aud": ["x", AUDIENCE]}, "atlas", frozenset({Role.USER})),
-    "expired within the leeway": ({"exp": int(NOW()) - 5}, "atlas", frozenset({Role.USER})),
-    "times as texts": ({"exp": str(int(NOW()) + 600)}, "atlas", frozenset({Role.USER})),
+    "expired within the leeway": ({"exp": lambda: int(NOW()) - 5}, "atlas", frozenset({Role.USER})),
+    "times as texts": ({"exp": lambda: str(int(NOW()) + 600)}, "atlas", frozenset({Role.USER})),
     "no groups": ({"groups": None}, "atlas", frozenset({Role.USER})),
     "production": ({}, "atlas.production", frozenset({Role.USER, Role.PRODUCTION})),
     "production after a colon": ({}, "atlas:production", frozenset({Role.USER, Role.PRODUCTION})),
@@ -130,7 +130,8 @@ RIGHT: dict[str, tuple[dict[str, Any], str | None, frozenset[Role]]] = {
 
 @pytest.mark.parametrize("case", RIGHT)
 def test_a_token_that_holds_makes_an_account_once(atlas: LittleIssuer, case: str) -> None:
-    changes, origin, roles = RIGHT[case]
+    given, origin, roles = RIGHT[case]
+    changes: dict[str, Any] = {name: value() if callable(value) else value for name, value in given.items()}
     token = atlas.token(**changes)
     assert ask(token, origin).status_code == 200
     assert identity.caller_of_token(token, origin or "") == Caller("ada", roles, vo="atlas")
