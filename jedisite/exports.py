@@ -12,6 +12,7 @@ import io
 import json
 import re
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -30,16 +31,14 @@ Row = Mapping[str, Any]
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-class Export(BaseRenderer):
+class Export(BaseRenderer, ABC):
     """A form in which a list is sent as a whole. Answers are made by `stream`; a view chooses by the request."""
 
     charset = "utf-8"
 
+    @abstractmethod
     def lines(self, columns: Sequence[str], pieces: Iterable[list[Row]]) -> Iterator[bytes]:
-        raise NotImplementedError
-
-    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
-        raise NotImplementedError("exports are streamed")
+        """The rows in pieces as they are sent."""
 
 
 class CSVExport(Export):

@@ -72,7 +72,7 @@ def encoded(exchange: Exchange, body: Any) -> tuple[str, bytes]:
     if exchange.encoding is None:
         return kind, b""
     data = json.dumps(body).encode()
-    return kind, gzip.compress(data) if exchange.encoding == "gzip+json" else data
+    return kind, gzip.compress(data, mtime=0) if exchange.encoding == "gzip+json" else data
 
 
 def mapped(value: Any, ids: Ids) -> Any:

@@ -21,7 +21,7 @@ ACQUIRE, UPDATE = "/api/v1/pilot/acquire_jobs", "/api/v1/pilot/update_job"
 ALIVE = json.dumps({"job_id": 1, "job_status": "running", "attempt_nr": 1}).encode()
 REQUESTS: dict[str, tuple[int, str, bytes, dict[str, Any]]] = {
     "no jobs": (200, ACQUIRE, b'{"site_name": "NOWHERE"}', {}),
-    "a packed body": (200, ACQUIRE, gzip.compress(b'{"site_name": "NOWHERE"}'), {}),
+    "a packed body": (200, ACQUIRE, gzip.compress(b'{"site_name": "NOWHERE"}', mtime=0), {}),
     "a form": (200, ACQUIRE, b"site_name=NOWHERE", {"CONTENT_TYPE": ""}),
     "another queue than the token's": (403, ACQUIRE, b'{"site_name": "ELSEWHERE"}', {}),
     "a parameter is missing": (200, ACQUIRE, b"{}", {}),

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 Api = Callable[..., Client]
 NAME = "jobO.aac5cbe3-9c95-428a-b6f4-8bc608919725.tar.gz"
 CONTENT = os.urandom(3000)
-ARCHIVE = gzip.compress(CONTENT)
+ARCHIVE = gzip.compress(CONTENT, mtime=0)
 CRC = zlib.crc32(CONTENT)
 
 
@@ -92,7 +92,7 @@ def test_a_name_is_taken_once_unless_it_may_be_overwritten_by_its_owner(
     for client, name in ((ada, NAME), (eve, NAME), (eve, "again.tar.gz.__ow__")):
         assert send(client, name=name) == (False, f"there is a sandbox of the name {name} already")
     with django_capture_on_commit_callbacks(execute=True):
-        assert send(ada, gzip.compress(b"newer"), "again.tar.gz.__ow__") == (True, "")
+        assert send(ada, gzip.compress(b"newer", mtime=0), "again.tar.gz.__ow__") == (True, "")
     assert gzip.decompress(fetch("again.tar.gz.__ow__").body) == b"newer"
     assert Sandbox.objects.count() == len(list(folder.iterdir())) == 2
 

@@ -34,7 +34,7 @@ def old(api: Callable[..., Client]) -> Call:
             clients[site] = api("pilot", site=site, name=f"pilot of {site}")
         data, kind = urlencode(body), FORM
         if packed:
-            data, kind = gzip.compress(json.dumps(body).encode()), "application/json"
+            data, kind = gzip.compress(json.dumps(body).encode(), mtime=0), "application/json"
         answer = clients[site].generic("POST", f"/server/panda/{name}", data, content_type=kind)
         assert answer.status_code == 200
         said: dict[str, Any] = answer.json()
