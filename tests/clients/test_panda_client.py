@@ -133,7 +133,7 @@ def test_pbook_commands(site: Site, ada: User, tmp_path: Path) -> None:
     assert "No secrets" in ada.pbook("list_secrets")
     empty = code(tmp_path / "empty")
     task = ada.prun(
-        "--exec", "true", "--outDS", "user.ada.asks", "--nJobs", "1", "--noBuild", "--memory", "900000", cwd=empty
+        "--exec", "true", "--outDS", "user.ada.asks", "--nJobs", "1", "--noBuild", "--memory", "900000", "-y", cwd=empty
     )
     again = ada.run(
         "prun", "--exec", "true", "--outDS", "user.ada.asks", "--nJobs", "1", "--noBuild", cwd=empty, code=90
