@@ -159,7 +159,6 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "django_q",
     "django_htmx",
-    "django_tables2",
     "jedisite",
     "brokerage_app",
     "tasks_app",
