@@ -226,10 +226,13 @@ def needs(right: Right) -> Callable[[Callable[..., HttpResponseBase]], Callable[
     return wrap
 
 
+FOR_PROGRAMS = ("/api/", "/metrics")
+
+
 def _who_are_you(request: HttpRequest) -> HttpResponse:
     from django.contrib.auth.views import redirect_to_login
 
-    if not request.path.startswith("/api/") and bearer(request) is None:
+    if not request.path.startswith(FOR_PROGRAMS) and bearer(request) is None:
         return redirect_to_login(request.get_full_path())
     return _plain(401, "A valid bearer token is needed.\n")
 

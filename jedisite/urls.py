@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 
-from jedisite import dev_issuer, dev_keys, token_pages
+from jedisite import dev_issuer, dev_keys, health, token_pages
 
 # Rooms are named by text only: the frame imports none of them.
 urlpatterns = [
@@ -12,6 +12,8 @@ urlpatterns = [
     path("logout/", LogoutView.as_view(), name="logout"),
     path("tokens/", token_pages.own_tokens, name="tokens"),
     path("tokens/<int:token_id>/revoke/", token_pages.revoke_own, name="token-revoke"),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
     path("admin/", admin.site.urls),
     path("auth/<str:vo>_auth_config.json", dev_issuer.auth_config, name="auth-config"),
     path(f"{dev_keys.PATH}/.well-known/openid-configuration", dev_issuer.discovery),

@@ -38,7 +38,7 @@ UNREAD_WAIT = timedelta(seconds=30)
 JUST_COUNTED_S = 1.0
 """Counts of jobs that the throttle has just taken are used again."""
 
-_HAS_WORK = """
+HAS_WORK = """
 EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL AND d.status = 'ready'
          AND d.type IN ('input', 'pseudo_input') AND d.nfilestobeused > d.nfilesused)
 """
@@ -46,10 +46,10 @@ EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.ma
 
 def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     """One pass over the most urgent tasks that have input left."""
-    throttle = look(timezone.now(), _HAS_WORK)
+    throttle = look(timezone.now(), HAS_WORK)
     allowed, values = throttle.condition()
     claimed = moves.claim_tasks(
-        owner(), sorted(TASK_GENERATING), tasks, condition=f"{_HAS_WORK} AND {allowed}", values=values
+        owner(), sorted(TASK_GENERATING), tasks, condition=f"{HAS_WORK} AND {allowed}", values=values
     )
     first = prepro.claim(tasks, throttle.off)
     if not claimed and not first:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
-
 from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -15,45 +11,11 @@ from django.views.decorators.http import require_POST, require_safe
 from django_q.tasks import async_task
 
 from jedisite import audit
+from jedisite.agent_state import rows
 from jedisite.identity import Right, caller_of, needs
 from jedisite.models import Agent, AgentPass
 
 REFRESH_S = 3
-LATE_AFTER_PERIODS = 3
-LATE_AFTER_S = 10
-"""Lateness that is never worth a warning, whatever the period."""
-
-
-@dataclass(frozen=True, slots=True)
-class AgentRow:
-    """An agent with what its times mean now. `state` is ok, working, late, paused or error.
-
-    `late_s` are the seconds by which it is overdue.
-    """
-
-    agent: Agent
-    state: str
-    tone: str
-    late_s: float
-
-
-def rows(agents: Iterable[Agent], now: datetime) -> list[AgentRow]:
-    return [judge(agent, now) for agent in agents]
-
-
-def judge(agent: Agent, now: datetime) -> AgentRow:
-    """What to think of an agent: red when its last pass failed or it is overdue by more than three periods."""
-    late_s = max((now - agent.due_at).total_seconds(), 0.0) if not agent.paused else 0.0
-    working = agent.lease_until is not None and agent.lease_until > now
-    if agent.paused:
-        return AgentRow(agent, "paused", "warn", late_s)
-    if agent.last_error:
-        return AgentRow(agent, "error", "bad", late_s)
-    if working:
-        return AgentRow(agent, "working", "run", 0.0)
-    if late_s > max(LATE_AFTER_PERIODS * agent.period_s, LATE_AFTER_S):
-        return AgentRow(agent, "late", "bad", late_s)
-    return AgentRow(agent, "ok", "ok", late_s)
 
 
 @needs(Right.READ)

@@ -12,9 +12,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from jedisite import agent_state
 from jedisite.identity import Right, needs
 from jedisite.models import Agent
-from tasks_app.dashboard import agents, pages, queries, words
+from tasks_app.dashboard import pages, queries, words
 from tasks_app.models import Job, Task
 from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, TASK_FINAL, JobStatus, TaskStatus
 
@@ -41,7 +42,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     context = {
         "section": "overview",
         "tiles": _tiles(tasks, jobs),
-        "late": [row for row in agents.rows(Agent.objects.all(), now) if row.tone == "bad"],
+        "late": [row for row in agent_state.rows(Agent.objects.all(), now) if row.tone == "bad"],
         "rows": queries.task_rows(recent),
         "seconds": REFRESH_S,
         "now": now,

@@ -8,6 +8,7 @@ from tasks_app.dashboard import (
     help,
     histograms,
     jobs,
+    metrics,
     overview,
     sites,
     tasks,
@@ -38,6 +39,7 @@ urlpatterns = [
     path("workers/", workers.worker_list, name="workers"),
     path("workers/<int:worker_id>/", workers.worker_page, name="worker"),
     path("agents/", agents.agent_list, name="agents"),
+    path("metrics", metrics.metrics, name="metrics"),
     path("timeouts/", timeouts.timeout_list, name="timeouts"),
     path("agents/<slug:name>/", agents.agent_action, name="agent-action"),
 ]

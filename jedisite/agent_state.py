@@ -1,0 +1,46 @@
+"""What to think of an agent: does it make its passes in time, and do they succeed?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from jedisite.models import Agent
+
+LATE_AFTER_PERIODS: Final = 3
+LATE_AFTER_S: Final = 10
+"""Lateness that is never worth a warning, whatever the period."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """An agent with what its times mean now. `state` is ok, working, late, paused or error.
+
+    `late_s` are the seconds by which it is overdue; `late` says that these are more than three periods.
+    """
+
+    agent: Agent
+    state: str
+    tone: str
+    late_s: float
+    late: bool = False
+
+
+def rows(agents: Iterable[Agent], now: datetime) -> list[AgentRow]:
+    return [judge(agent, now) for agent in agents]
+
+
+def judge(agent: Agent, now: datetime) -> AgentRow:
+    """What to think of an agent: red when its last pass failed or it is overdue by more than three periods."""
+    working = agent.lease_until is not None and agent.lease_until > now
+    if agent.paused:
+        return AgentRow(agent, "paused", "warn", 0.0)
+    late_s = 0.0 if working else max((now - agent.due_at).total_seconds(), 0.0)
+    late = late_s > max(LATE_AFTER_PERIODS * agent.period_s, LATE_AFTER_S)
+    if agent.last_error:
+        return AgentRow(agent, "error", "bad", late_s, late)
+    if working:
+        return AgentRow(agent, "working", "run", 0.0)
+    return AgentRow(agent, "late", "bad", late_s, True) if late else AgentRow(agent, "ok", "ok", late_s)

@@ -1,0 +1,81 @@
+"""Whether this installation works, for whoever starts, stops and balances processes: open to anybody, and brief.
+
+`/healthz`: this process answers; if not, it is to be started anew. `/readyz`: it can do its work; if not, no request is to
+be sent to it. What stands there tells a stranger nothing but that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from django.db import Error, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from jedisite.agent_state import rows
+from jedisite.identity import Right, needs
+from jedisite.models import Agent
+
+_migrated = False
+
+
+@needs(Right.NOTHING)
+@require_safe
+@never_cache
+def healthz(request: HttpRequest) -> HttpResponse:
+    """This process answers. The database is not asked: its loss is mended by starting no process anew."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+@needs(Right.NOTHING)
+@require_safe
+@never_cache
+def readyz(request: HttpRequest) -> JsonResponse:
+    """{"ready": bool, "checks": {name: "ok" or what is wrong}}; 503 when something is. What follows a fault is not asked."""
+    checks: dict[str, str] = {}
+    for name, check in CHECKS.items():
+        try:
+            checks[name] = check()
+        except Error:
+            # What the driver says names hosts and accounts.
+            checks[name] = "the database does not answer"
+        if checks[name] != OK:
+            break
+    ready = all(said == OK for said in checks.values())
+    return JsonResponse({"ready": ready, "checks": checks}, status=200 if ready else 503)
+
+
+OK: Final = "ok"
+
+
+def _database() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return OK
+
+
+def _migrations() -> str:
+    """Read once in a process: what has been applied stays so."""
+    global _migrated
+    if not _migrated:
+        executor = MigrationExecutor(connection)
+        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        if missing:
+            return f"{len(missing)} migrations are to be applied"
+        _migrated = True
+    return OK
+
+
+def _agents() -> str:
+    """One agent that is late concerns its own work; when all are, nobody runs them."""
+    judged = [row for row in rows(Agent.objects.filter(paused=False), timezone.now())]
+    if judged and all(row.late for row in judged):
+        return f"all {len(judged)} agents are late"
+    return OK
+
+
+CHECKS: Final[dict[str, Callable[[], str]]] = {"database": _database, "migrations": _migrations, "agents": _agents}
