@@ -16,6 +16,7 @@ from brokerage_app.models import (
     QueueEndpoint,
     Refreshed,
     ReplicaLookup,
+    Sample,
     Site,
     SoftwareTags,
     UserCount,
@@ -96,6 +97,15 @@ class JobCountAdmin(ReadOnlyAdmin):
     list_filter = ["status", "share", "resource_type", "label"]
     search_fields = ["site"]
     ordering = ["site", "share", "resource_type", "status"]
+
+
+@admin.register(Sample)
+class SampleAdmin(LargeTableAdmin):
+    list_display = [
+        "at", "site", "share", "running_jobs", "running_cores", "queued_jobs", "finished", "failed", "wasted_core_s",
+    ]  # fmt: skip
+    search_fields = ["site__exact"]
+    ordering = ["-id"]
 
 
 @admin.register(UserCount)

@@ -1,4 +1,4 @@
-"""The one table of time-outs: of tasks, jobs, datasets and locks. Watch dogs take their limits from here only.
+"""The one table of time-outs: of tasks, jobs, datasets, locks and records. Watch dogs take their limits from here only.
 
 Each row says what it concerns, from when it counts, its limit and what happens then, and where it comes from: T is the
 JEDI document, B the brokerage page, S the running system (lifecycle). `limit(name)` is the limit that holds in this
@@ -24,7 +24,7 @@ from tasks_app.accounting import jobtimeouts, throttling
 from tasks_app.accounting.jobtimeouts import TIMEOUTS, Do, Labels, Priority, TimeoutRule, TimeoutSettings
 from tasks_app.accounting.killcodes import kill_code
 
-Thing = Literal["task", "job", "dataset", "lock"]
+Thing = Literal["task", "job", "dataset", "lock", "record"]
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
@@ -198,6 +198,13 @@ _OTHER_ROWS: Final = (
         "lock.task", "lock", (), "a claim on a task that was not renewed; at once when its holder is gone",
         5 * MINUTE, "freed; the fence rises, so that its holder writes nothing", "S 6.5: 60 min, own host 10 min",
         "stale_locks",
+    ),
+    Timeout(
+        "sample.all", "record", (), "a sample of the grid, of a site or of a share", 30 * DAY, "deleted", "ours",
+        "old_samples",
+    ),
+    Timeout(
+        "sample.pair", "record", (), "a sample of a share at a site", 7 * DAY, "deleted", "ours", "old_samples",
     ),
 )  # fmt: skip
 

@@ -125,6 +125,7 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     brokerage.JobCount: lambda n: brokerage.JobCount.objects.create(
         site=f"Q{n}", share="", work_queue_id=0, resource_type="", label="", status="running", jobs=n, cores=n
     ),
+    brokerage.Sample: lambda n: brokerage.Sample.objects.create(at=NOW, site=f"Q{n}", running_jobs=n),
     brokerage.UserCount: lambda n: brokerage.UserCount.objects.create(
         site="Q", share="", user=f"u{n}", queued=n, running=n
     ),

@@ -18,6 +18,7 @@ def register() -> None:
         periodic,
         post_processor,
         refiner,
+        samples,
         task_broker,
         watchdogs,
     )
@@ -26,6 +27,7 @@ def register() -> None:
         expired_datasets,
         lost_jobs,
         old_messages,
+        old_samples,
         old_sandboxes,
         old_workers,
         pending,
@@ -73,6 +75,8 @@ def register() -> None:
     agents.register("message_processor", message_processor.run, period_s=5, title="Obeys messages of other systems")
     agents.register("notification", notification.run, period_s=10, title="Mails owners when their tasks end or stop")
     agents.register("old_messages", old_messages.run, period_s=3600, title="Deletes messages and mails of long ago")
+    agents.register("samples", samples.run, period_s=30, title="Writes down every five minutes what the grid does")
+    agents.register("old_samples", old_samples.run, period_s=3600, title="Deletes samples of long ago")
     agents.register("old_sandboxes", old_sandboxes.run, period_s=3600, title="Removes sandboxes that nobody uses")
     agents.register("old_workers", old_workers.run, period_s=3600, title="Deletes workers and their words of long ago")
     agents.register("periodic", periodic.run, period_s=10, title="Makes input of tasks that have a schedule")

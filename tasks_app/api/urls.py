@@ -15,6 +15,7 @@ from tasks_app.api import resources as r
 from tasks_app.api.lost_files import LostFilesViewSet
 from tasks_app.api.me import MeViewSet
 from tasks_app.api.messages import MessageViewSet
+from tasks_app.api.samples import SampleViewSet
 from tasks_app.api.shares import ShareViewSet
 from tasks_app.api.tokens import TokenViewSet
 from tasks_app.api.why import ShareWhyViewSet, SiteWhyViewSet, TaskWhatIfViewSet, TaskWhyViewSet, VerdictViewSet
@@ -75,6 +76,7 @@ urlpatterns = [
     path("api/v2/storage/", grid.StorageViewSet.as_view(LIST), name="storage"),
     path("api/v2/storage/<path:pk>/", grid.StorageViewSet.as_view(ONE), name="storage-endpoint"),
     path("api/v2/work-queues/", grid.WorkQueueViewSet.as_view(LIST), name="work-queues"),
+    path("api/v2/samples/", SampleViewSet.as_view(LIST), name="samples"),
     path("api/v2/workers/", grid.WorkerViewSet.as_view(LIST), name="workers"),
     path("api/v2/sandboxes/", data.SandboxViewSet.as_view(LIST), name="sandboxes"),
     path("api/v2/agents/", grid.AgentViewSet.as_view(LIST), name="agents"),

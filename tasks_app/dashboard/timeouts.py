@@ -137,7 +137,7 @@ def _numbers(statement: str, values: Mapping[str, Any]) -> list[int]:
         return [int(number) for number in cursor.fetchone()]
 
 
-GROUPS: Final = (("task", "Tasks"), ("job", "Jobs"), ("dataset", "Datasets"), ("lock", "Claims"))
+GROUPS: Final = (("task", "Tasks"), ("job", "Jobs"), ("dataset", "Datasets"), ("lock", "Claims"), ("record", "Records"))
 
 
 @needs(Right.READ)

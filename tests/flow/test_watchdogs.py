@@ -13,7 +13,7 @@ from django.db import connection
 from django.utils import timezone
 
 from brokerage_app import configured
-from brokerage_app.models import GdpConfig, GlobalShare, Queue, QueueEndpoint, Site, StorageEndpoint
+from brokerage_app.models import GdpConfig, GlobalShare, Queue, QueueEndpoint, Sample, Site, StorageEndpoint
 from jedisite.agents import REGISTRY
 from tasks_app import moves, timeouts
 from tasks_app.agents import adder, feeder, job_generator, refiner, task_broker
@@ -22,6 +22,7 @@ from tasks_app.agents.watchdogs import (
     boost,
     exhausted,
     goals,
+    old_samples,
     paused_tasks,
     pending,
     queue_filler,
@@ -248,6 +249,14 @@ def _empty_queue() -> Case:
     return Case(since, lambda now: queue_filler.run(now=now).items, lambda: task(made).site == "SITE_A")
 
 
+def _sample(share: str, rows: int) -> Case:
+    """A sample of a site, or of a share there, is deleted, and that of the whole grid beside it kept as long as it may."""
+    at = timezone.now() - timedelta(days=1)
+    for site, of in (("SITE_A", share), ("", "")):
+        Sample.objects.create(at=at, site=site, share=of)
+    return Case(at, lambda now: old_samples.run(now=now).items, lambda: Sample.objects.count() == 2 - rows)
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "task.quick_retry": _rests,
     "task.pending": lambda: _rests(**PRODUCTION),
@@ -265,6 +274,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "dataset.growing": _growing,
     "dataset.forgotten": _forgotten,
     "lock.task": _claimed,
+    "sample.all": lambda: _sample("", 2),
+    "sample.pair": lambda: _sample("User", 1),
 }
 PERIODS = {"task.goal": "goals", "task.crowding": "user_caps", "task.withheld": "task_withholder"}
 

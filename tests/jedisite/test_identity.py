@@ -185,6 +185,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v2/jobs/<bigint:job_id>/files/": {"GET": READ},
     "api/v2/jobs/<bigint:job_id>/log/": {"GET": READ},
     "api/v2/queues/<path:pk>/": {"GET": SITE_DATA},
+    "api/v2/samples/": {"GET": READ},
     "api/v2/storage/": {"GET": SITE_DATA},
     "api/v2/storage/<path:pk>/": {"GET": SITE_DATA},
     "api/v2/work-queues/": {"GET": READ},
