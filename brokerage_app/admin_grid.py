@@ -14,6 +14,7 @@ from brokerage_app.models import (
     PilotCalls,
     QueueActivity,
     QueueEndpoint,
+    QueueStatusLog,
     Refreshed,
     ReplicaLookup,
     Sample,
@@ -57,6 +58,15 @@ class QueueEndpointAdmin(AuditedAdmin):
         "order_write": "1 is where outputs go; empty: jobs do not write to it",
         "is_local": "the storage is at the site of the queue",
     }
+
+
+@admin.register(QueueStatusLog)
+class QueueStatusLogAdmin(LargeTableAdmin):
+    list_display = ["id", "queue", "old", "new", "by", "reason", "at", "until", "ended_at"]
+    list_filter = [exact("queue", "queue")]
+    search_fields = ["queue__exact", "id__exact"]
+    search_help_text = "Name of a queue, or number of a row."
+    ordering = ["-id"]
 
 
 @admin.register(LinkValue)

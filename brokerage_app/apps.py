@@ -14,6 +14,7 @@ class BrokerageConfig(AppConfig):
 
         for signal in (post_save, post_delete):
             signal.connect(forget_after_change, sender=GdpConfig)
-        from brokerage_app import verdict_agent
+        from brokerage_app import queue_status, verdict_agent
 
         verdict_agent.register()
+        queue_status.register()

@@ -85,6 +85,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     q2.Failure: lambda n: _ended(n, False),
     q2.OrmQ: lambda n: q2.OrmQ.objects.create(key="jedi", payload="spoilt", lock=NOW),
     brokerage.Queue: lambda n: brokerage.Queue.objects.create(name=f"SITE/{n}_1", site_name="S"),
+    brokerage.QueueStatusLog: lambda n: brokerage.QueueStatusLog.objects.create(
+        queue=f"GONE_{n}", old="online", new="offline", by="ada", reason="<b>", at=NOW
+    ),
     brokerage.StorageEndpoint: lambda n: brokerage.StorageEndpoint.objects.create(name=f"SE {n}", site_name="S"),
     brokerage.ResourceType: lambda n: brokerage.ResourceType.objects.create(name=f"TYPE{n}"),
     brokerage.WorkQueue: lambda n: brokerage.WorkQueue.objects.create(

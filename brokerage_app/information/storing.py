@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import models, transaction
 
+from brokerage_app import queue_status
 from brokerage_app.information.cric import QUEUE, SITE, STORAGE, WORK_DIR, Described, record_of
 from brokerage_app.models import LinkValue, Queue, QueueEndpoint, Site, SoftwareTags, StorageEndpoint
 
@@ -18,13 +19,16 @@ BATCH = 2000
 def store(described: Described, now: datetime) -> dict[str, int]:
     """Make or change what is described, and leave the rest as it is. Returns the number of rows by kind.
 
-    Storage of the described queues is replaced. Sites that queues belong to are made, as satellites, if they are new.
+    A status that somebody set for a time stays. Storage of the described queues is replaced.
+    Sites that queues belong to are made, as satellites, if they are new.
     """
     _upsert(Site, [{**row, "last_update": now} for row in described.sites], ["name"])
     known = {row["site_name"] for row in described.queues if row["site_name"]}
     Site.objects.bulk_create([Site(name=name) for name in sorted(known)], ignore_conflicts=True)
     _upsert(StorageEndpoint, [{**row, "updated": now} for row in described.storages], ["name"])
-    _upsert(Queue, [{**row, "last_update": now} for row in described.queues], ["name"])
+    with queue_status.said(by="import_sites", at=now):
+        queues = queue_status.keep_held(described.queues, now)
+        _upsert(Queue, [{**row, "last_update": now} for row in queues], ["name"])
     QueueEndpoint.objects.filter(queue__in=[row["name"] for row in described.queues]).delete()
     sites = {row["name"]: row["site_name"] for row in described.queues}
     places = dict(StorageEndpoint.objects.values_list("name", "site_name"))

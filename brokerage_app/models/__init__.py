@@ -4,7 +4,15 @@ from brokerage_app.models.network import DatasetReplica, LinkValue, ReplicaLooku
 from brokerage_app.models.nodes import NodeGpus, WorkerNode
 from brokerage_app.models.queue import GlobalShare, WorkQueue
 from brokerage_app.models.samples import Sample
-from brokerage_app.models.site import Queue, QueueEndpoint, ResourceType, Site, SoftwareTags, StorageEndpoint
+from brokerage_app.models.site import (
+    Queue,
+    QueueEndpoint,
+    QueueStatusLog,
+    ResourceType,
+    Site,
+    SoftwareTags,
+    StorageEndpoint,
+)
 from brokerage_app.models.statistics import (
     GridVersion,
     HarvesterSlots,
@@ -22,8 +30,8 @@ from brokerage_app.models.verdict import GridSnapshot, VerdictCount, VerdictReco
 
 __all__ = [
     "AnalysisUser", "DatasetReplica", "GdpConfig", "GlobalShare", "GridSnapshot", "GridVersion", "HarvesterSlots", "JobCount",
-    "LinkValue", "NodeGpus", "PilotCalls", "Queue", "QueueActivity", "QueueEndpoint", "Refreshed", "ReplicaLookup",
-    "ResourceType", "Sample", "Site", "SiteClassRecord", "SoftwareTags", "StorageEndpoint", "TaskClassRecord", "ThrottleRecord",
-    "UserCount", "VerdictCount", "VerdictRecord", "WorkQueue", "WorkerNode", "WorkerNodeCpus", "WorkerNodeGpus",
+    "LinkValue", "NodeGpus", "PilotCalls", "Queue", "QueueActivity", "QueueEndpoint", "QueueStatusLog", "Refreshed",
+    "ReplicaLookup", "ResourceType", "Sample", "Site", "SiteClassRecord", "SoftwareTags", "StorageEndpoint", "TaskClassRecord",
+    "ThrottleRecord", "UserCount", "VerdictCount", "VerdictRecord", "WorkQueue", "WorkerNode", "WorkerNodeCpus", "WorkerNodeGpus",
     "WorkerStats",
 ]  # fmt: skip

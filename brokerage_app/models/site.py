@@ -97,6 +97,44 @@ class Queue(models.Model):
         return self.name
 
 
+class QueueStatusLog(models.Model):
+    """What the status of a queue was, from when to when. Triggers of the table of queues write it, whoever changes a status.
+
+    The row that holds now has no `ended_at`. A status with an end, `until`, makes way for `after` when that time comes.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    queue = models.CharField(max_length=128, help_text="name; the queue may be gone")
+    old = models.CharField(max_length=20, blank=True, default="", help_text="empty: the queue was new")
+    new = models.CharField(max_length=20)
+    reason = models.TextField(blank=True, default="")
+    by = models.CharField(max_length=128, blank=True, default="", help_text="empty: the writer did not say")
+    at = models.DateTimeField()
+    until = models.DateTimeField(null=True, blank=True, help_text="when it is to end; empty: when somebody changes it")
+    after = models.CharField(max_length=20, blank=True, default="", help_text="the status that follows at that time")
+    ended_at = models.DateTimeField(null=True, blank=True, help_text="empty: it holds now")
+
+    class Meta:
+        db_table = "queue_status_log"
+        verbose_name = "status of a queue"
+        verbose_name_plural = "status history of queues"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["queue"], condition=Q(ended_at__isnull=True), name="queue_status_log_one_holds"
+            ),
+            models.CheckConstraint(condition=Q(until__isnull=True) | ~Q(after=""), name="queue_status_log_after"),
+        ]
+        indexes = [
+            models.Index(fields=["queue", "-id"], name="queue_status_log_by_queue"),
+            models.Index(
+                fields=["until"], condition=Q(ended_at__isnull=True, until__isnull=False), name="queue_status_log_due"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.queue} {self.new} from {self.at:%Y-%m-%d %H:%M}"
+
+
 class StorageEndpoint(models.Model):
     """A storage element, with the folder under which its files lie when it is a local one. Space in GB; empty is unknown."""
 

@@ -36,7 +36,8 @@ VALUES: dict[str, Any] = {
     "TaskParameter.type": "whole number", "TaskParameter.split_rule": "NF", "KeptMessage.id": "rucio-20261122-0001",
     "Tried.name": "user_analysis", "TaskQueue.queue": "user_analysis", "Dataset.id": 311, "MadeToken.token": "jedi_…",
     "Command.id": 12, "Token.id": 4, "MadeToken.id": 4, "Submitted.code": 3,
-    "Submitted.sentence": "The task runs again.", "Command.answer": "",
+    "Submitted.sentence": "The task runs again.", "Command.answer": "", "old": "online", "new": "brokeroff", "after": "online",
+    "QueueStatusRow.reason": "storage is down",
 }  # fmt: skip
 """What a field of that name, or of that component and name, looks like, where the type of the field allows it."""
 BODIES: dict[str, dict[str, Any]] = {
@@ -52,6 +53,7 @@ BODIES: dict[str, dict[str, Any]] = {
         ],
     },
     "/api/v2/tasks/{task_id}/commands/": {"command": "finish", "reason": "enough events", "soft": True},
+    "/api/v2/queues/{name}/status/": {"status": "brokeroff", "reason": "storage is down"},
     "/api/v2/messages/": {"id": "rucio-20261122-0001", "kind": "kick", "payload": {"agent": "feeder", "task_id": 10000042}},
 }  # fmt: skip
 """Requests whose fields depend on each other."""

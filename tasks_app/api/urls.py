@@ -15,6 +15,7 @@ from tasks_app.api import resources as r
 from tasks_app.api.lost_files import LostFilesViewSet
 from tasks_app.api.me import MeViewSet
 from tasks_app.api.messages import MessageViewSet
+from tasks_app.api.queue_status import QueueHistoryViewSet, QueueStatusViewSet
 from tasks_app.api.samples import SampleViewSet
 from tasks_app.api.shares import ShareViewSet
 from tasks_app.api.tokens import TokenViewSet
@@ -72,6 +73,8 @@ urlpatterns = [
     path("api/v2/jobs/<bigint:job_id>/files/", jobs.JobFileViewSet.as_view(LIST), name="job-files"),
     path("api/v2/jobs/<bigint:job_id>/log/", jobs.JobLogViewSet.as_view(LIST), name="job-log"),
     path("api/v2/queues/", grid.QueueViewSet.as_view(LIST), name="queues"),
+    path("api/v2/queues/<path:name>/history/", QueueHistoryViewSet.as_view(LIST), name="queue-history"),
+    path("api/v2/queues/<path:name>/status/", QueueStatusViewSet.as_view(CREATE), name="queue-status"),
     path("api/v2/queues/<path:pk>/", grid.QueueViewSet.as_view(ONE), name="queue"),
     path("api/v2/storage/", grid.StorageViewSet.as_view(LIST), name="storage"),
     path("api/v2/storage/<path:pk>/", grid.StorageViewSet.as_view(ONE), name="storage-endpoint"),

@@ -184,6 +184,8 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v2/files/": {"GET": READ},
     "api/v2/jobs/<bigint:job_id>/files/": {"GET": READ},
     "api/v2/jobs/<bigint:job_id>/log/": {"GET": READ},
+    "api/v2/queues/<path:name>/history/": {"GET": READ},
+    "api/v2/queues/<path:name>/status/": {"POST": OPERATE},
     "api/v2/queues/<path:pk>/": {"GET": SITE_DATA},
     "api/v2/samples/": {"GET": READ},
     "api/v2/storage/": {"GET": SITE_DATA},

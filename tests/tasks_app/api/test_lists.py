@@ -52,6 +52,7 @@ TABLES: dict[str, dict[str, str]] = {
     "task_commands": {"comm_task": str(TASK), "comm_cmd": "'kill'", "comm_owner": "'ada'", "comm_parameters": "'{\"a\": [1]}'"},
     "verdicts": {"jeditaskid": str(TASK), "chosen": "'[[\"S\", 1.5]]'"},
     "queues": {"status": "'online'", "type": "'unified'", "site_name": "'S' || i % 3", "core_count": "1", "min_memory_mb": "0"},
+    "queue_status_log": {"queue": "'feeder'", "new": "'online'", "at": MOMENT, "ended_at": MOMENT},
     "storage_endpoints": {"site_name": "'S' || i % 3", "space_free_gb": f"{TIES} + 0.25"},
     "jedi_work_queue": {"queue_order": "CASE WHEN i % 2 = 0 THEN i END"},
     "harvester_workers": {"harvesterid": "'h'", "workerid": "i", "computingsite": "'SITE_A'", "status": "'running'"},

@@ -374,3 +374,26 @@ def test_dataset_rows_name_their_task(
     task = make_task()
     make_dataset(task)
     assert api().get(f"{TASKS}{task.id}/datasets/").json()["results"][0]["task_id"] == task.id
+
+
+def test_shifters_set_the_status_of_a_queue_for_a_time_and_its_history_tells(api: Api) -> None:
+    Queue.objects.create(name="S/A_1", site_name="A")
+    shifter, where = api("shifter"), "/api/v2/queues/S/A_1/"
+    until = (timezone.now() + timedelta(hours=3)).isoformat()
+    body = {"status": "brokeroff", "reason": "storage is down", "until": until}
+    made = shifter.post(f"{where}status/", body, "application/json")
+    assert made.status_code == 201 and made.json()["after"] == "online"
+    rows = shifter.get(f"{where}history/").json()["results"]
+    assert [(row["old"], row["new"], row["by"]) for row in rows] == [("online", "brokeroff", "shifter"), ("", "online", "")]
+    wrong = [
+        ({**body, "status": "gone"}, "status"),
+        ({**body, "reason": ""}, "reason"),
+        ({**body, "until": "2001-01-01T00:00:00Z"}, "until"),
+        (body, "status"),
+    ]
+    for sent, field in wrong:
+        answer = shifter.post(f"{where}status/", sent, "application/json")
+        assert answer.status_code == 422 and [e["field"] for e in answer.json()["errors"]] == [field]
+    assert shifter.post("/api/v2/queues/B/status/", body, "application/json").status_code == 404
+    assert shifter.get("/api/v2/queues/B/history/").status_code == 404
+    assert AuditEntry.objects.get().details["after"] == "online"

@@ -65,6 +65,7 @@ def test_the_examples_of_requests_are_taken_by_the_site(
     schema: dict[str, Any], api: Api, make_task: Callable[..., Any]
 ) -> None:
     make_task(id=5, user="administrator")
+    Queue.objects.create(name="SITE_A", site_name="A")
     client, seen = api("administrator"), {}
     for method, path, operation in operations(schema):
         if method == "POST":
