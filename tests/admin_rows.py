@@ -47,6 +47,13 @@ def _token(number: int) -> frame.ApiToken:
     return frame.ApiToken.objects.latest("id")
 
 
+def _fingerprint(number: int) -> tasks.ErrorFingerprint:
+    values = {"example": "<b>", "category": "payload", "first_seen": NOW, "last_seen": NOW}
+    return tasks.ErrorFingerprint.objects.get_or_create(
+        component="exe", code=str(number), text="no such file <path>", defaults=values
+    )[0]
+
+
 def _ended(number: int, success: bool) -> q2.Task:
     now = timezone.now()
     name = f"pass {number}"
@@ -223,6 +230,13 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     tasks.HarvesterMetrics: lambda n: tasks.HarvesterMetrics.objects.create(
         harvester="h", host=f"host{n}", at=NOW, metrics={"rss_mib": n}
     ),
+    tasks.ErrorFingerprint: _fingerprint,
+    tasks.JobFailure: lambda n: tasks.JobFailure.objects.create(
+        id=FIRST + n, ended=NOW, fingerprint=_fingerprint(0), task_id=FIRST, attempt=1, site="SITE_A", node=f"wn{n}",
+        user="ada", activity="User", pilot_version="3.1.0", walltime_s=60, wasted_core_s=480,
+    ),
+    tasks.JobEndDue: lambda n: tasks.JobEndDue.objects.create(id=FIRST + n),
+    tasks.JobEnds: lambda n: tasks.JobEnds.objects.create(hour=NOW, dimension="site", key=f"SITE_{n}", finished=n),
     tasks.CatalogueDataset: lambda n: tasks.CatalogueDataset.objects.create(name=f"data.{n}", scope="test"),
     tasks.CatalogueFile: lambda n: tasks.CatalogueFile.objects.create(
         dataset=_catalogue(n), lfn=f"f{n}", scope="s", guid="g", size=1, adler32="1", endpoint="SE", url="file://x"

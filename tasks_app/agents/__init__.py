@@ -8,6 +8,7 @@ def register() -> None:
     from tasks_app.agents import (
         adder,
         commando,
+        failures,
         feeder,
         job_generator,
         libraries,
@@ -26,6 +27,7 @@ def register() -> None:
         archive,
         expired_datasets,
         lost_jobs,
+        old_failures,
         old_messages,
         old_samples,
         old_sandboxes,
@@ -51,6 +53,7 @@ def register() -> None:
     agents.register("job_generator", job_generator.run, period_s=2, title="Cuts input into jobs for the sites")
     agents.register("merger", merger.run, period_s=3, title="Makes the jobs that merge what other jobs have written")
     agents.register("adder", adder.run, period_s=1, title="Books the outcomes of jobs on files and datasets")
+    agents.register("failures", failures.run, period_s=5, title="Counts jobs that have ended, and why they failed")
     agents.register(
         "post_processor", post_processor.run, period_s=3, title="Finishes tasks that have nothing left to do"
     )
@@ -74,6 +77,7 @@ def register() -> None:
     agents.register("messages", messages.run, period_s=2, title="Publishes changes of states")
     agents.register("message_processor", message_processor.run, period_s=5, title="Obeys messages of other systems")
     agents.register("notification", notification.run, period_s=10, title="Mails owners when their tasks end or stop")
+    agents.register("old_failures", old_failures.run, period_s=3600, title="Deletes counts of errors of long ago")
     agents.register("old_messages", old_messages.run, period_s=3600, title="Deletes messages and mails of long ago")
     agents.register("samples", samples.run, period_s=30, title="Writes down every five minutes what the grid does")
     agents.register("old_samples", old_samples.run, period_s=3600, title="Deletes samples of long ago")

@@ -1,6 +1,7 @@
 from tasks_app.models.catalogue import CatalogueDataset, CatalogueFile
 from tasks_app.models.command import Command
 from tasks_app.models.dataset import Dataset
+from tasks_app.models.failure import ErrorFingerprint, JobEndDue, JobEnds, JobFailure
 from tasks_app.models.file import File, FileRetry
 from tasks_app.models.filling import EmptyQueue, Preassignment
 from tasks_app.models.history import JobRetryHistory, JobStatusLog, TaskStatusLog
@@ -24,6 +25,7 @@ __all__ = [
     "Dataset",
     "EmptyQueue",
     "ErrorClass",
+    "ErrorFingerprint",
     "File",
     "FileRetry",
     "Harvester",
@@ -33,6 +35,9 @@ __all__ = [
     "InMessage",
     "Job",
     "JobArchive",
+    "JobEndDue",
+    "JobEnds",
+    "JobFailure",
     "JobFile",
     "JobMetadata",
     "JobOutputReport",

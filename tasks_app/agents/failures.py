@@ -1,0 +1,13 @@
+"""Counts the jobs that have ended, and groups those that failed by what went wrong."""
+
+from __future__ import annotations
+
+from jedisite.agents import Pass
+from tasks_app.accounting.failures import book_ends
+
+LIMIT = 5000
+
+
+def run(limit: int = LIMIT) -> Pass:
+    booked = book_ends(limit)
+    return Pass(booked, more=booked == limit)
