@@ -1,0 +1,50 @@
+"""Ends of jobs by worker node, and which nodes are black holes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import connection
+
+from tasks_app.accounting.black_holes import LEAST_FAILED, BlackHole, NodeEnds, SiteEnds, black_holes
+
+MOST_NODES = 200
+
+
+def failing_nodes(since: datetime, until: datetime, site: str | None = None) -> list[NodeEnds]:
+    """The nodes on which most jobs failed between two times, at one site or everywhere. One query.
+
+    Finished jobs are counted by full hours.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """WITH busy AS MATERIALIZED (
+                   SELECT computingsite, node, count(*) AS failed FROM job_failures
+                    WHERE ended >= %(since)s AND ended < %(until)s AND node <> ''
+                      AND (%(site)s::text IS NULL OR computingsite = %(site)s)
+                    GROUP BY 1, 2 HAVING count(*) >= %(least)s ORDER BY 3 DESC LIMIT %(most)s),
+               walltimes AS (
+                   SELECT f.computingsite, f.node, percentile_disc(0.5) WITHIN GROUP (ORDER BY f.walltime_s) AS median
+                     FROM job_failures f JOIN busy USING (computingsite, node)
+                    WHERE f.ended >= %(since)s AND f.ended < %(until)s GROUP BY 1, 2)
+               SELECT computingsite, node, failed, median,
+                      coalesce((SELECT sum(finished) FROM job_ends e WHERE e.dimension = 'node' AND e.key = busy.node
+                                   AND e.hour >= date_trunc('hour', %(since)s::timestamptz) AND e.hour < %(until)s), 0)
+                 FROM busy JOIN walltimes USING (computingsite, node) ORDER BY failed DESC, 1, 2""",
+            {"since": since, "until": until, "site": site, "least": LEAST_FAILED, "most": MOST_NODES},
+        )
+        return [NodeEnds(s, node, int(done), failed, float(m)) for s, node, failed, m, done in cursor.fetchall()]
+
+
+def find_black_holes(since: datetime, until: datetime, site: str | None = None) -> list[BlackHole]:
+    """The black holes at one site or everywhere between two times, the worst first. Two queries."""
+    nodes = failing_nodes(since, until, site)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT key, sum(finished), sum(failed) FROM job_ends
+                WHERE dimension = 'site' AND key = ANY(%s) AND hour >= date_trunc('hour', %s::timestamptz) AND hour < %s
+                GROUP BY 1""",
+            [sorted({node.site for node in nodes}), since, until],
+        )
+        sites = {name: SiteEnds(int(finished), int(failed)) for name, finished, failed in cursor.fetchall()}
+    return black_holes(nodes, sites)
