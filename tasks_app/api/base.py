@@ -96,8 +96,8 @@ class Resource(GenericViewSet[Any]):
         return self.caller.name
 
 
-class Lists:
-    """A list in pages, or as a whole when a form for that is asked for: `format=csv`, `format=ndjson`, or by Accept."""
+class Forms:
+    """A list that may be asked for as a whole: `format=csv`, `format=ndjson`, or by Accept."""
 
     def known_parameters(self: Any) -> set[str]:
         names: set[str] = super().known_parameters()  # type: ignore[misc]
@@ -116,6 +116,10 @@ class Lists:
             message = f"A list is sent as one of: {', '.join(forms)}."
             raise InvalidFields([{"field": FORMAT, "rule": "known format", "message": message}])
         return forms[wanted], forms[wanted].media_type
+
+
+class Lists(Forms):
+    """A list in pages, or as a whole."""
 
     def list(self: Any, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
         rows = self.filter_queryset(self.get_queryset())

@@ -30,7 +30,8 @@ VALUES: dict[str, Any] = {
     "Storage.name": "SITE_A_DATADISK", "Me.name": "ada", "Storage.type": "DATADISK", "Token.name": "laptop",
     "NewToken.name": "laptop", "MadeToken.name": "laptop", "Me.site": "", "Dataset.name": "user.ada.out",
     "WorkQueue.name": "user_analysis", "WorkQueue.type": "user", "QueueNow.name": "user_analysis",
-    "QueueNow.type": "user", "ShareNow.name": "User", "VerdictRow.kind": "job", "Verdict.kind": "job",
+    "QueueNow.type": "user", "ShareNow.name": "User", "ShareRow.name": "User",
+    "ShareRow.state": "on target", "VerdictRow.kind": "job", "Verdict.kind": "job",
     "Message.kind": "task_status", "Message.id": 8041, "Me.groups": ["phys-higgs"], "JobRow.id": 6000000017,
     "Job.id": 6000000017, "JobFile.id": 7301, "File.id": 52004, "TaskParameter.name": "nFilesPerJob",
     "TaskParameter.type": "whole number", "TaskParameter.split_rule": "NF", "KeptMessage.id": "rucio-20261122-0001",
@@ -133,7 +134,7 @@ def _whole_lists(operation: dict[str, Any], content: dict[str, Any], page: Any) 
     """What a list is when it is not sent in pages."""
     if "text/csv" not in content:
         return
-    row = page["results"][0]
+    row = page.get("results", page.get("table"))[0]
     content["text/csv"] = {
         "schema": {"type": "string", "description": "all rows, with a line of names"},
         "example": f"{','.join(row)}\r\n",

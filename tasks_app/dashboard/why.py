@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -56,8 +57,5 @@ def site_why(request: HttpRequest, name: str) -> HttpResponse:
 @needs(Right.READ)
 @require_safe
 def share_why(request: HttpRequest, name: str) -> HttpResponse:
-    if not places.share_is_known(name):
-        raise Http404
-    now = timezone.now()
-    context = {"section": "sites", "share": name, "why": places.why_share(name, now), "seconds": REFRESH_S, "now": now}
-    return render(request, "tasks_app/share_why.html", context)
+    """An old address: the page of a share says why its tasks wait."""
+    return redirect(f"{reverse('dashboard:share', args=[name])}#why", permanent=True)

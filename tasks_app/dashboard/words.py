@@ -15,6 +15,11 @@ TONES: Final[Mapping[str, str]] = {
     # work goes on
     **dict.fromkeys(("scouting", "scouted", "running", "prepared", "picked", "working"), "run"),
     **dict.fromkeys(("sent", "starting", "transferring", "merging"), "run"),
+    # shares
+    **dict.fromkeys(("on target",), "ok"),
+    **dict.fromkeys(("over target",), "run"),
+    **dict.fromkeys(("starved",), "warn"),
+    **dict.fromkeys(("little work", "no target", "idle"), "wait"),
     # ended well
     **dict.fromkeys(("done", "finished", "online", "ok", "valid"), "ok"),
     # somebody should look

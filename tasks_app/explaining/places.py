@@ -10,14 +10,16 @@ from django.db import connection
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
-from brokerage_app.models import Queue, VerdictCount
+from brokerage_app.models import JobCount, Queue, VerdictCount
 from tasks_app.explaining.tasks import explained, nearly
-from tasks_app.models import Job, Task
-from tasks_app.states import JOB_OPEN, TASK_FINAL
+from tasks_app.models import Task
+from tasks_app.states import TASK_FINAL
 
 RECENT = timedelta(hours=24)
 DAYS = 30
 TASKS = 20
+MOST = 2000
+"""The most urgent tasks of a share that are looked at."""
 
 _OPEN = "t.status <> ALL(%(final)s)"
 # The latest verdict of each open task about queues: what it says of one site.
@@ -42,14 +44,13 @@ SELECT l.jeditaskid, t.taskname, l.code, l.sentence, l.at, l.kind, coalesce(t.cu
   FROM jedi_tasks t
  CROSS JOIN LATERAL (SELECT v.* FROM verdicts v WHERE v.jeditaskid = t.jeditaskid ORDER BY v.id DESC LIMIT 1) l
  WHERE {_OPEN} AND t.gshare = %(share)s AND l.code <> '' AND l.at > %(since)s
- ORDER BY coalesce(t.currentpriority, 0) DESC, t.jeditaskid
+ ORDER BY coalesce(t.currentpriority, 0) DESC, t.jeditaskid LIMIT %(most)s
 """  # noqa: S608
 
 
 def _jobs(**of: Any) -> dict[str, int]:
-    found = (
-        Job.objects.filter(status__in=JOB_OPEN, **of).values_list("status").annotate(n=Count("id")).order_by("status")
-    )
+    """Open jobs by state, as they were counted last."""
+    found = JobCount.objects.filter(**of).values_list("status").annotate(n=Sum("jobs")).order_by("status")
     return {status: n for status, n in found}
 
 
@@ -104,7 +105,7 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
 def why_share(share: str, now: datetime | None = None) -> dict[str, Any]:
     """What holds up the tasks of a share: by code, with examples, the most urgent first."""
     now = now or timezone.now()
-    values: dict[str, Any] = {"share": share, "since": now - RECENT, "final": sorted(TASK_FINAL)}
+    values: dict[str, Any] = {"share": share, "since": now - RECENT, "final": sorted(TASK_FINAL), "most": MOST}
     with connection.cursor() as cursor:
         cursor.execute(_OF_SHARE, values)
         rows = cursor.fetchall()
@@ -115,7 +116,7 @@ def why_share(share: str, now: datetime | None = None) -> dict[str, Any]:
     return {
         "share": share,
         "tasks": {status: n for status, n in tasks.values_list("status").annotate(n=Count("id")).order_by("status")},
-        "jobs": _jobs(gshare=share),
+        "jobs": _jobs(share=share),
         "waiting": len(rows),
         "reasons": [
             {

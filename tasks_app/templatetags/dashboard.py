@@ -66,6 +66,18 @@ def bar(progress: Progress) -> dict[str, Any]:
     return {"parts": progress.parts(), "label": progress.label()}
 
 
+@register.filter
+def power(value: float | None) -> str:
+    """HS as whole numbers, thousands apart."""
+    return "–" if value is None else words.count(round(value))
+
+
+@register.filter
+def percent(value: float | None) -> str:
+    """A percentage with one figure behind the point; None -> "–"."""
+    return "–" if value is None else f"{value:.1f}\u202f%"
+
+
 @register.simple_tag
 def ago(moment: datetime | None, now: datetime | None = None) -> str | SafeString:
     """A moment as "3 min ago", with the full time in UTC beside it for whoever points at it."""

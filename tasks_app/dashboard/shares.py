@@ -1,0 +1,220 @@
+"""Pages on global shares: the tree with what each has against its target, one share, and other values tried out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.db.models import F, Sum
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from brokerage_app import policy, samples, share_change
+from brokerage_app.models import Queue, ResourceType, UserCount
+from brokerage_app.share_values import ShareValueError, parse, set_values
+from jedisite.identity import Right, caller_of, needs
+from tasks_app import share_use
+from tasks_app.dashboard import bullets, trends, window, words
+from tasks_app.explaining import places
+from tasks_app.explaining.tasks import explained
+from tasks_app.models import Task
+from tasks_app.share_use import ShareRow
+from tasks_app.states import TASK_FINAL
+
+REFRESH_S = 30
+USUAL_WINDOW = "24h"
+POINTS = 120
+SHOWN = 15
+VALUE, SEEN = "value-", "seen-"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of the tree as it is shown: with its bar and, of starved leaves, (what a code means, tasks, one of them)."""
+
+    row: ShareRow
+    bullet: bullets.Bullet | None
+    reasons: list[tuple[dict[str, Any], int, int]]
+
+
+@needs(Right.READ)
+@require_safe
+def share_list(request: HttpRequest) -> HttpResponse:
+    """The tree; of one resource type or region when the address says so."""
+    now = timezone.now()
+    frame = window.read(request.GET, now, USUAL_WINDOW)
+    types = list(ResourceType.objects.values_list("name", flat=True))
+    regions = list(Queue.objects.exclude(cloud="").order_by("cloud").values_list("cloud", flat=True).distinct())
+    resource_type, region = _one_of(request, "resource", types), _one_of(request, "region", regions)
+    rows = share_use.share_rows(now, resource_type=resource_type, region=region)
+    why = share_use.reasons(rows, now)
+    lines = [_line(row, why) for row in rows]
+    context = {
+        "section": "shares",
+        "lines": lines,
+        "starved": [line for line in lines if line.row.leaf and line.row.state == share_change.STARVED],
+        "over": [line for line in lines if line.row.leaf and line.row.state == share_change.OVER],
+        "trends": _trends(rows, frame.since, frame.until),
+        "frame": frame,
+        "band_percent": round(100 * share_change.BAND),
+        "types": types,
+        "regions": regions,
+        "resource": resource_type,
+        "region": region,
+        "may_steer": caller_of(request).may(Right.STEER),
+        "RUNNING": ",".join(share_use.EXECUTING),
+        "QUEUED": ",".join(share_use.QUEUED),
+        "WAITING": ",".join(share_use.WAITING),
+        "query": urlencode({k: v for k, v in (("resource", resource_type), ("region", region)) if v}),
+        "seconds": REFRESH_S,
+        "now": now,
+    }
+    return render(request, "tasks_app/shares.html", context)
+
+
+def _one_of(request: HttpRequest, name: str, known: list[str]) -> str:
+    given = request.GET.get(name, "")
+    return given if given in known else ""
+
+
+def _line(row: ShareRow, why: Mapping[str, list[tuple[str, int, int]]]) -> Line:
+    label = f"{row.name}: {row.state}"
+    if row.ratio is not None and row.actual is not None:
+        label = f"{row.name} has {row.actual:.1f} % of what runs, its target is {row.percent:.1f} %: {row.state}"
+    bullet = bullets.of_ratio(row.ratio, share_change.BAND, label, words.tone(row.state))
+    return Line(row, bullet, [(explained(code), tasks, one) for code, tasks, one in why.get(row.name, [])])
+
+
+def _trends(rows: tuple[ShareRow, ...], since: datetime, until: datetime) -> list[tuple[ShareRow, trends.Trend]]:
+    """Percent of what ran, of each leaf over time. One query."""
+    step = samples.step_for(until - since, POINTS)
+    found = samples.each("share", since=since, until=until, step=step, names=("running_hs",))
+    leaves = [row for row in rows if row.leaf]
+    lists = [found[row.name].values["running_hs"] for row in leaves if row.name in found]
+    totals = [sum(v or 0 for v in at) for at in zip(*lists, strict=True)]
+    shown = []
+    for row in leaves:
+        if row.name in found:
+            pairs = zip(found[row.name].values["running_hs"], totals, strict=True)
+            percents = [None if value is None or not total else 100 * value / total for value, total in pairs]
+            shown.append((row, trends.trend(percents, row.percent, share_change.BAND)))
+    return shown
+
+
+@needs(Right.READ)
+@require_safe
+def share_page(request: HttpRequest, name: str) -> HttpResponse:
+    """One share: what it has, who uses it, and what its tasks wait for."""
+    now = timezone.now()
+    frame = window.read(request.GET, now, USUAL_WINDOW)
+    tree = policy.share_tree()
+    rows = share_use.rows_of(tree, now)
+    row = next((one for one in rows if one.name == name), None)
+    if row is None and not places.share_is_known(name):
+        raise Http404
+    series = share_use.series_of(tree, name, frame.since, frame.until, POINTS)
+    tasks = Task.objects.filter(gshare=name).exclude(status__in=TASK_FINAL)
+    users = UserCount.objects.filter(share=name).values("user").annotate(running=Sum("running"), queued=Sum("queued"))
+    context = {
+        "section": "shares",
+        "share": name,
+        "line": _line(row, {}) if row else None,
+        "above": _above(name, tree.shares),
+        "children": [one for one in rows if one.parent == name],
+        "patterns": _patterns(tree.shares.get(name)),
+        "why": places.why_share(name, now),
+        "users": users.order_by("-running", "-queued", "user")[:SHOWN],
+        "tasks": tasks.order_by(F("current_priority").desc(nulls_last=True), "id")[:SHOWN],
+        "plot": trends.stacked(series.at, {name: series.values["running_hs"]}),
+        "queued_plot": trends.stacked(series.at, {name: series.values["queued_hs"]}),
+        "points": [
+            {"at": at, **{what: numbers[i] for what, numbers in series.values.items()}}
+            for i, at in reversed(list(enumerate(series.at)))
+        ],
+        "frame": frame,
+        "may_steer": caller_of(request).may(Right.STEER),
+        "RUNNING": ",".join(share_use.EXECUTING),
+        "QUEUED": ",".join(share_use.QUEUED),
+        "WAITING": ",".join(share_use.WAITING),
+        "seconds": REFRESH_S,
+        "now": now,
+    }
+    return render(request, "tasks_app/share_page.html", context)
+
+
+def _above(name: str, shares: Mapping[str, Any]) -> list[str]:
+    """The shares above one, from the top."""
+    found: list[str] = []
+    parent = shares[name].parent if name in shares else None
+    while parent:
+        found.insert(0, parent)
+        parent = shares[parent].parent
+    return found
+
+
+def _patterns(share: Any) -> list[tuple[str, str]]:
+    """What a task must have to belong to a leaf, as (attribute, regular expression)."""
+    if share is None:
+        return []
+    names = ("vo", "prod_source_label", "working_group", "campaign", "processing_type", "trans_path", "rtype")
+    return [(name.replace("_", " "), getattr(share, name)) for name in names if getattr(share, name)]
+
+
+@needs(Right.READ)
+@require_safe
+def share_targets(request: HttpRequest) -> HttpResponse:
+    """Other values of shares, and what they would do. The address holds the values; nothing is stored."""
+    rows = policy.share_rows()
+    given = {key.removeprefix(VALUE): str(text) for key, text in request.GET.dict().items() if key.startswith(VALUE)}
+    known = {row.name for row in rows}
+    values: dict[str, int] = {}
+    faults: list[str] = []
+    for name, text in given.items():
+        try:
+            if name not in known:
+                raise ShareValueError(name, f"There is no share {name[:32]!r}.")
+            values[name] = parse(name, text)
+        except ShareValueError as exc:
+            faults.append(str(exc))
+    loads, turned_over = share_use.loads(), share_use.turned_over()
+    executing, queued = (
+        {n: load.executing for n, load in loads.items()},
+        {n: load.queued for n, load in loads.items()},
+    )
+    effects = share_change.effects(rows, {} if faults else values, executing, queued, turned_over=turned_over)
+    context = {
+        "section": "shares",
+        "effects": effects,
+        "typed": given,
+        "faults": faults,
+        "changed": not faults and any(one.changed for one in effects),
+        "turned_over": round(100 * turned_over),
+        "may_steer": caller_of(request).may(Right.STEER),
+        "now": timezone.now(),
+    }
+    return render(request, "tasks_app/share_targets.html", context, status=400 if faults else 200)
+
+
+@needs(Right.STEER)
+@require_POST
+def share_targets_change(request: HttpRequest) -> HttpResponse:
+    """Store the values that were looked at in the preview."""
+    asked = {key.removeprefix(VALUE): str(text) for key, text in request.POST.dict().items() if key.startswith(VALUE)}
+    try:
+        values = {name: parse(name, text) for name, text in asked.items()}
+        seen = {n: parse(n, request.POST.get(f"{SEEN}{n}", "")) for n in asked}
+        changed = set_values(values, seen=seen, by=caller_of(request).name, reason=request.POST.get("reason", ""))
+    except ShareValueError as exc:
+        messages.error(request, str(exc))
+        back = urlencode({f"{VALUE}{name}": text for name, text in asked.items()})
+        return redirect(f"{reverse('dashboard:share-targets')}?{back}")
+    told = ", ".join(f"{name} from {old} to {new}" for name, (old, new) in sorted(changed.items()))
+    messages.success(request, f"Changed: {told}. Agents follow within seconds.")
+    return redirect("dashboard:shares")
