@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from jedisite.models import AuditEntry
@@ -15,12 +16,29 @@ def record(
     *,
     reason: str = "",
     details: dict[str, Any] | None = None,
-) -> None:
-    AuditEntry.objects.create(
-        actor=actor[:128],
-        action=action,
-        object_type=object_type,
-        object_id=str(object_id)[:64],
-        reason=reason,
-        details=details,
+) -> AuditEntry:
+    (entry,) = record_many(actor, action, object_type, [object_id], reason=reason, details=details)
+    return entry
+
+
+def record_many(
+    actor: str,
+    action: str,
+    object_type: str,
+    object_ids: Iterable[int | str],
+    *,
+    reason: str = "",
+    details: dict[str, Any] | None = None,
+) -> list[AuditEntry]:
+    """One entry for each of several objects to which the same was done."""
+    return AuditEntry.objects.bulk_create(
+        AuditEntry(
+            actor=actor[:128],
+            action=action,
+            object_type=object_type,
+            object_id=str(object_id)[:64],
+            reason=reason,
+            details=details,
+        )
+        for object_id in object_ids
     )

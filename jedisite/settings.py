@@ -38,6 +38,7 @@ KNOWN = {
     "JEDI_ARCHIVE_AFTER_DAYS": "days after which final jobs move to the archive (default 7)",
     "JEDI_SANDBOX_QUOTA_MB": "megabytes of sandboxes that the site keeps for one user (default 10000)",
     "JEDI_SANDBOX_DAYS": "days after its last use for which a sandbox is kept (default 30)",
+    "JEDI_BULK_LIMIT": "tasks or jobs that one act on many may touch (default 1000)",
     "JEDI_WORKERS": "worker processes of one django-q2 cluster (default 4)",
     "JEDI_CLUSTER_PULSE": "file that the workers of a cluster touch, set by manage.py cluster",
     "JEDI_LOG_LEVEL": "level of the log: DEBUG, INFO, WARNING (default INFO)",
@@ -79,6 +80,7 @@ except ValueError as exc:
     raise ImproperlyConfigured(f"JEDI_LIMITS is a comma list of name=number: {exc}") from exc
 JEDI_QUEUE_FLOOR = env.int("JEDI_QUEUE_FLOOR", default=100)
 JEDI_ARCHIVE_AFTER_DAYS = env.int("JEDI_ARCHIVE_AFTER_DAYS", default=7)
+JEDI_BULK_LIMIT = env.int("JEDI_BULK_LIMIT", default=1000)
 JEDI_SERVER_URL = env.str("JEDI_SERVER_URL", default="").rstrip("/")
 try:
     JEDI_OIDC = oidc_settings.read(env.str("JEDI_OIDC")) if env.str("JEDI_OIDC", default="") else {}

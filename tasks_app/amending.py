@@ -5,7 +5,7 @@ Each is one transaction, with a line in the task's status log and one in the aud
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django.db import transaction
@@ -80,7 +80,7 @@ def change_in_place(task_id: int, changes: Changes, *, by: str, reason: str = "s
     if changes.get("ramCount") is not None:
         files.lower_memory(task_id, changes["ramCount"])
     files.give_attempts(task_id, files.ATTEMPTS_ADDED)
-    _noted(task_id, by, "change", reason, dict(changes))
+    _noted([task_id], by, "change", reason, dict(changes))
 
 
 def _rule(task: Task, changes: Changes) -> SplitRule:
@@ -93,28 +93,74 @@ def _rule(task: Task, changes: Changes) -> SplitRule:
         raise
 
 
-@transaction.atomic
 def change_priority(task_id: int, priority: int, *, by: str, reason: str) -> str:
     """Give a task, and its queued jobs, another priority. Returns what was done. Raises CannotChangeError."""
-    _open_task(task_id)
-    Task.objects.filter(pk=task_id).update(current_priority=priority)
-    jobs = set_priority(task_id, priority)
-    _noted(task_id, by, "change priority", reason, {"priority": priority})
+    return change_priorities([task_id], priority, by=by, reason=reason)
+
+
+@transaction.atomic
+def change_priorities(
+    task_ids: Sequence[int], priority: int, *, by: str, reason: str, act: Mapping[str, Any] | None = None
+) -> str:
+    """The same for several tasks: all of them or, when one has ended, none. `act` is noted in the audit trail."""
+    _open_tasks(task_ids)
+    Task.objects.filter(pk__in=task_ids).update(current_priority=priority)
+    jobs = set_priority(task_ids, priority)
+    _noted(task_ids, by, "change priority", reason, {"priority": priority}, act)
     return f"the priority is {priority}, also of {jobs} queued jobs"
 
 
-@transaction.atomic
 def change_share(task_id: int, share: str, *, by: str, reason: str) -> str:
     """Put a task, and its queued jobs, into another global share. Returns what was done.
 
     Raises ParamErrors for a share that tasks cannot have, CannotChangeError.
     """
+    return change_shares([task_id], share, by=by, reason=reason)
+
+
+@transaction.atomic
+def change_shares(
+    task_ids: Sequence[int], share: str, *, by: str, reason: str, act: Mapping[str, Any] | None = None
+) -> str:
+    """The same for several tasks: all of them or, when one has ended, none. `act` is noted in the audit trail."""
     check_share(share)
-    _open_task(task_id)
-    Task.objects.filter(pk=task_id).update(gshare=share)
-    jobs = set_share(task_id, share)
-    _noted(task_id, by, "change share", reason, {"gshare": share})
+    _open_tasks(task_ids)
+    Task.objects.filter(pk__in=task_ids).update(gshare=share)
+    jobs = set_share(task_ids, share)
+    _noted(task_ids, by, "change share", reason, {"gshare": share}, act)
     return f"the share is {share}, also of {jobs} queued jobs"
+
+
+LIMITED_SITES: Final = "LS"
+"""In the split rule: 1 when sites are named to which a task keeps, plus 2 when sites are named that it avoids."""
+
+
+@transaction.atomic
+def avoid_site(
+    task_ids: Sequence[int], site: str, *, by: str, reason: str, act: Mapping[str, Any] | None = None
+) -> str:
+    """Tasks make no more jobs at a site; jobs that are there go on. Returns what was done.
+
+    Raises CannotChangeError, and then changes nothing, when one has ended or has nowhere else to go: it is bound to the
+    site.
+    """
+    tasks = {task.id: task for task in _open_tasks(task_ids)}
+    changed = list(TaskParams.objects.filter(pk__in=task_ids))
+    for stored in changed:
+        task, params = tasks[stored.pk], parse(stored.params)
+        excluded, included = params.names("excludedSite"), params.names("includedSite")
+        if task.site == site or (included and set(included) <= {site, *excluded}):
+            raise CannotChangeError(f"task {task.id} is bound to {site}")
+        if site not in excluded:
+            stored.params = stored.params | {"excludedSite": [*excluded, site]}
+        if site in included:
+            stored.params["includedSite"] = [name for name in included if name != site]
+        rule = SplitRule.parse(task.split_rule).having(LIMITED_SITES, (1 if included else 0) + 2)
+        task.split_rule = str(rule)
+    TaskParams.objects.bulk_update(changed, ["params"])
+    Task.objects.bulk_update(tasks.values(), ["split_rule"])
+    _noted(task_ids, by, "avoid site", reason, {"site": site}, act)
+    return f"no more jobs are made at {site}"
 
 
 @transaction.atomic
@@ -135,10 +181,10 @@ def change_attributes(task_id: int, values: Mapping[str, Any], *, by: str, reaso
         else:
             check_value(KEYS[name], value, name, faults)
     faults.raise_if_any()
-    _open_task(task_id)
+    _open_tasks([task_id])
     columns = {ATTRIBUTES[name]: _as_stored(name, value) for name, value in values.items()}
     Task.objects.filter(pk=task_id).update(**columns)
-    _noted(task_id, by, "change attributes", reason, dict(values))
+    _noted([task_id], by, "change attributes", reason, dict(values))
     return "; ".join(f"{name} is {value}" for name, value in values.items())
 
 
@@ -162,39 +208,52 @@ def change_split_rule(task_id: int, values: Mapping[str, Any], *, by: str, reaso
             faults.add(name, "changeable", f"{shown(name)} is no rule that can be changed; these can: {known}.")
     faults.raise_if_any()
     changes = check_changes(values)
-    task = _open_task(task_id)
+    (task,) = _open_tasks([task_id])
     rule = str(_rule(task, changes))
     Task.objects.filter(pk=task_id).update(split_rule=rule)
     stored = TaskParams.objects.filter(pk=task_id).first()
     if stored is not None:
         stored.params = apply_changes(stored.params, changes)
         stored.save(update_fields=["params"])
-    _noted(task_id, by, "change split rule", reason, dict(values))
+    _noted([task_id], by, "change split rule", reason, dict(values))
     return f"the split rule is {rule}"
 
 
-def _open_task(task_id: int) -> Task:
-    """Lock the task. Raises CannotChangeError when it has ended, Task.DoesNotExist."""
-    task = Task.objects.select_for_update().get(pk=task_id)
-    if task.status in TASK_FINAL:
-        raise CannotChangeError(f"task {task_id} is {task.status}: it makes no more jobs")
-    return task
+def _open_tasks(task_ids: Sequence[int]) -> list[Task]:
+    """Lock tasks. Raises CannotChangeError when one has ended, Task.DoesNotExist."""
+    tasks = list(Task.objects.select_for_update().filter(pk__in=task_ids).order_by("pk"))
+    if len(tasks) != len(set(task_ids)):
+        raise Task.DoesNotExist(f"not all of the {len(task_ids)} tasks are there")
+    for task in tasks:
+        if task.status in TASK_FINAL:
+            raise CannotChangeError(f"task {task.id} is {task.status}: it makes no more jobs")
+    return tasks
 
 
-def _noted(task_id: int, by: str, action: str, reason: str, details: dict[str, Any]) -> None:
-    audit.record(by, action, "task", task_id, reason=reason, details=details)
-    moves.note_on_task(task_id, by=by, reason=f"{action}: {details}" + (f" ({reason})" if reason else ""))
-    moves.wake_task(task_id, "job_generator")
+def _noted(
+    task_ids: Sequence[int],
+    by: str,
+    action: str,
+    reason: str,
+    details: dict[str, Any],
+    act: Mapping[str, Any] | None = None,
+) -> None:
+    audit.record_many(by, action, "task", task_ids, reason=reason, details={**details, **(act or {})})
+    moves.note_on_tasks(task_ids, by=by, reason=f"{action}: {details}" + (f" ({reason})" if reason else ""))
+    moves.wake_tasks(task_ids, "job_generator")
 
 
 __all__ = [
     "ATTRIBUTES",
     "CannotChangeError",
     "ParamErrors",
+    "avoid_site",
     "change_attributes",
     "change_in_place",
+    "change_priorities",
     "change_priority",
     "change_share",
+    "change_shares",
     "change_split_rule",
     "run_again",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -167,11 +167,33 @@ def give_command(
 ) -> Command:
     """Queue a command for a task. Raises CommandRefusedError when its state does not accept it now."""
     task = Task.objects.select_for_update().get(pk=task_id)
-    check_command(task, command)
-    row = Command.objects.create(task=task, name=command, owner=by, comment=reason, parameters=parameters)
-    audit.record(by, command, "task", task_id, reason=reason, details=parameters)
-    kick("commando")
+    (row,) = queue_commands([task], command, by=by, reason=reason, parameters=parameters)
     return row
+
+
+def queue_commands(
+    tasks: Sequence[Task],
+    command: str,
+    *,
+    by: str,
+    reason: str,
+    parameters: dict[str, Any] | None = None,
+    act: Mapping[str, Any] | None = None,
+) -> list[Command]:
+    """Queue a command for each of several tasks, whose rows the caller's transaction has locked.
+
+    `act` is noted in the audit trail beside the parameters. Raises CommandRefusedError, and writes nothing, when the
+    state of one does not accept it now.
+    """
+    for task in tasks:
+        check_command(task, command)
+    rows = Command.objects.bulk_create(
+        Command(task=task, name=command, owner=by, comment=reason, parameters=parameters) for task in tasks
+    )
+    details = {**(parameters or {}), **(act or {})} or None
+    audit.record_many(by, command, "task", [task.id for task in tasks], reason=reason, details=details)
+    kick("commando")
+    return rows
 
 
 def check_command(task: Task, command: str) -> None:
@@ -190,15 +212,25 @@ def check_command(task: Task, command: str) -> None:
 
 def note_on_task(task_id: int, *, by: str, reason: str) -> None:
     """Write into a task's status log what was done to it in the state in which it is. Its row is the caller's to lock."""
-    task = Task.objects.only("status", "attempt").get(pk=task_id)
-    TaskStatusLog.objects.create(
-        task_id=task_id, status=task.status, attempt=task.attempt, by=by, reason=reason, host=HOST
+    note_on_tasks([task_id], by=by, reason=reason)
+
+
+def note_on_tasks(task_ids: Sequence[int], *, by: str, reason: str) -> None:
+    """The same for several tasks."""
+    TaskStatusLog.objects.bulk_create(
+        TaskStatusLog(task_id=task_id, status=status, attempt=attempt, by=by, reason=reason, host=HOST)
+        for task_id, status, attempt in Task.objects.filter(pk__in=task_ids).values_list("id", "status", "attempt")
     )
 
 
 def wake_task(task_id: int, *agents: str) -> None:
     """Whatever the task waits for, these agents look at it now."""
-    Task.objects.filter(pk=task_id).update(next_check=timezone.now())
+    wake_tasks([task_id], *agents)
+
+
+def wake_tasks(task_ids: Sequence[int], *agents: str) -> None:
+    """The same for several tasks."""
+    Task.objects.filter(pk__in=task_ids).update(next_check=timezone.now())
     kick(*agents)
 
 
@@ -370,11 +402,14 @@ __all__ = [
     "move_task",
     "next_task_id",
     "note_on_task",
+    "note_on_tasks",
     "note_task",
+    "queue_commands",
     "release_task",
     "set_aside",
     "still_holds",
     "submit",
     "throttle_task",
     "wake_task",
+    "wake_tasks",
 ]

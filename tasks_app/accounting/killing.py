@@ -15,12 +15,12 @@ from tasks_app.states import JOB_FINAL, JobStatus
 ANALYSIS = frozenset({"user", "panda"})
 
 
-@transaction.atomic
 def _is_owner(caller: Caller, owner: str, working_group: str | None) -> bool:
     """Whether a job is the caller's own, or one of a group that the caller manages."""
     return owner == caller.name or working_group in caller.manages
 
 
+@transaction.atomic
 def kill_by_hand(job_ids: Sequence[int], caller: Caller, code: int | None = None) -> list[bool]:
     """Kill those of the jobs that the caller may kill with this code; of each, in their order, whether it is killed.
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import connection
+
+from jedisite.sql import numbers
 
 
 def shift(task_id: int, old: str, new: str, by: str) -> int:
@@ -25,23 +29,23 @@ def shift(task_id: int, old: str, new: str, by: str) -> int:
 _QUEUED = ("pending", "waiting", "defined", "assigned", "activated", "throttled")
 
 
-def set_priority(task_id: int, priority: int) -> int:
-    """Queued jobs of a task get another priority. Returns how many."""
-    return _set(task_id, "currentpriority", priority)
+def set_priority(task_ids: Sequence[int], priority: int) -> int:
+    """Queued jobs of tasks get another priority. Returns how many."""
+    return _set(task_ids, "currentpriority", priority)
 
 
-def set_share(task_id: int, share: str) -> int:
-    """Queued jobs of a task go into another global share. Returns how many."""
-    return _set(task_id, "gshare", share)
+def set_share(task_ids: Sequence[int], share: str) -> int:
+    """Queued jobs of tasks go into another global share. Returns how many."""
+    return _set(task_ids, "gshare", share)
 
 
-def _set(task_id: int, column: str, value: int | str) -> int:
+def _set(task_ids: Sequence[int], column: str, value: int | str) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             f"""UPDATE jobs SET {column} = %(value)s WHERE pandaid IN (
-                    SELECT pandaid FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = ANY(%(queued)s)
+                    SELECT pandaid FROM jobs WHERE jeditaskid = ANY(%(tasks)s::bigint[]) AND jobstatus = ANY(%(queued)s)
                      ORDER BY pandaid FOR UPDATE)""",  # noqa: S608 - a name of ours
-            {"task": task_id, "value": value, "queued": list(_QUEUED)},
+            {"tasks": numbers(task_ids), "value": value, "queued": list(_QUEUED)},
         )
         count: int = cursor.rowcount
         return count

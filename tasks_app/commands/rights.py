@@ -6,20 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from jedisite.identity import Caller, Right
+from tasks_app.commands.acts import ACTS
 from tasks_app.models import Task
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.states import COMMANDS, Giver, TaskCommand
+from tasks_app.states import Giver
 
 CODE = frozenset({"fixedSandbox", "sourceURL", "cliParams"})
 """Changes with which jobs run other code than the owner of their task gave them."""
 
 
-def refusal(caller: Caller, command: str, task: Task, parameters: Mapping[str, Any] | None = None) -> str | None:
-    """Why the caller may not give this command to this task; None when they may."""
+def refusal(caller: Caller, name: str, task: Task, parameters: Mapping[str, Any] | None = None) -> str | None:
+    """Why the caller may not give this command to this task, or change it so; None when they may."""
     if not caller.may_command(task.user, task.working_group):
         return f"Task {task.id} belongs to {task.user}; you may not command it."
-    if COMMANDS[TaskCommand(command)].giver is Giver.OPERATOR and not caller.may(Right.STEER):
-        return f"{command} needs the right to {Right.STEER.value}."
+    if ACTS[name].giver is Giver.OPERATOR and not caller.may(Right.STEER):
+        return f"{name} needs the right to {Right.STEER.value}."
     if (parameters or {}).get("transcend") and not caller.may(Right.STEER):
         return f"transcend needs the right to {Right.STEER.value}."
     changes = (parameters or {}).get("changes") or {}

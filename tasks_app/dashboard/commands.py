@@ -1,89 +1,89 @@
-"""Commands that people give to tasks on the pages."""
+"""What people may do to a task now, as buttons; and the fields of forms as parameters of an act."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from django.http import Http404
-
 from jedisite.identity import Caller
-from tasks_app import moves
-from tasks_app.commands import parameters, rights
-from tasks_app.models import Command, Task
-from tasks_app.params.faults import ParamErrors
+from tasks_app import bulk
+from tasks_app.commands import acts, rights
+from tasks_app.commands.acts import ACTS, Act
+from tasks_app.models import Task
+from tasks_app.params.faults import Faults, ParamErrors
 from tasks_app.params.kinds import Key
-from tasks_app.states import COMMANDS, CommandRule, TaskCommand
 
 LONGEST_REASON = 1000
 
 
-class RefusedCommandError(ValueError):
-    """A command that cannot be given; the sentence says why."""
+@dataclass(frozen=True, slots=True)
+class Button:
+    """An act on a task, and why it cannot be done now; "" when it can."""
+
+    act: Act
+    why_not: str = ""
 
 
-def allowed(task: Task, caller: Caller) -> list[tuple[str, CommandRule, tuple[Key, ...]]]:
-    """The commands that a task in its state accepts from this caller, each with its row of the table and its parameters."""
+def buttons(task: Task, caller: Caller) -> list[Button]:
+    """All acts in the order of their table."""
     found = []
-    for command, rule in COMMANDS.items():
-        try:
-            moves.check_command(task, command)
-        except moves.CommandRefusedError:
-            continue
-        if rights.refusal(caller, command, task) is None:
-            keys = [
-                k
-                for k in parameters.PARAMETERS.get(command, ())
-                if not rights.refusal(caller, command, task, {k.name: 1})
-            ]
-            found.append((command.value, rule, tuple(keys)))
+    for act in ACTS.values():
+        why = bulk.why_not(act, task, caller)
+        found.append(Button(act, why.sentence if why else ""))
     return found
 
 
-def give(task_id: int, name: str, *, caller: Caller, reason: str, form: Mapping[str, str] | None = None) -> Command:
-    """Queue a command of a person for a task; `form` holds the fields of its parameters as texts.
+def keys_for(act: Act, caller: Caller, task: Task) -> list[Key]:
+    """The parameters of an act that this caller may give for this task."""
+    return [key for key in act.keys if rights.refusal(caller, act.name, task, {key.name: 1}) is None]
 
-    Raises RefusedCommandError (and writes nothing) when the command is unknown, has no reason, has parameters that do
-    not fit, is not the caller's to give, or is not accepted in the task's state; Http404 when there is no such task.
-    """
-    if name not in set(TaskCommand):
-        raise RefusedCommandError(f"There is no command {name!r}.")
+
+def read(act: Act, form: Mapping[str, str]) -> tuple[str, dict[str, Any] | None]:
+    """The reason and the parameters in a form whose fields are called after the keys. Raises ParamErrors."""
+    reason = form.get("reason", "").strip()
+    faults = Faults()
     if not reason:
-        raise RefusedCommandError("Say why: a command needs a reason.")
-    task = Task.objects.filter(pk=task_id).first()
-    if task is None:
-        raise Http404(f"There is no task {task_id}.")
-    command = TaskCommand(name)
-    try:
-        given = parameters.check(command, _typed(command, form or {}))
-    except ParamErrors as exc:
-        raise RefusedCommandError(" ".join(f"{e.field}: {e.message}" for e in exc.errors[:3])) from exc
-    refused = rights.refusal(caller, command, task, given)
-    if refused:
-        raise RefusedCommandError(f"{refused[:1].upper()}{refused[1:]}")
-    try:
-        return moves.give_command(task_id, name, by=caller.name, reason=reason[:LONGEST_REASON], parameters=given)
-    except moves.CommandRefusedError as exc:
-        raise RefusedCommandError(f"{str(exc)[:1].upper()}{str(exc)[1:]}.") from exc
+        faults.add("reason", "required", "Say why: this needs a reason.")
+    elif len(reason) > LONGEST_REASON or "\x00" in reason:
+        faults.add("reason", "length", f"A reason has at most {LONGEST_REASON} plain characters.")
+    given = _typed(act.keys, form, faults)
+    faults.raise_if_any()
+    return reason, acts.check(act, given)
 
 
-def _typed(command: TaskCommand, form: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of a form that belong to the command, by their kinds. Raises RefusedCommandError."""
+def _typed(keys: tuple[Key, ...], form: Mapping[str, str], faults: Faults) -> dict[str, Any]:
+    """Fields that are filled, as values of the kinds of their keys."""
     found: dict[str, Any] = {}
-    for key in parameters.PARAMETERS.get(command, ()):
-        text = form.get(f"{command.value}.{key.name}", "").strip()
-        if not text:
+    for key in keys:
+        text = form.get(key.name, "").strip()
+        if "\x00" in text:
+            faults.add(key.name, "characters", "A text may not hold U+0000.")
+        elif not text:
             continue
-        if key.kind == "flag":
+        elif key.kind == "flag":
             found[key.name] = text in ("on", "true", "1")
-        elif key.kind == "integer":
-            found[key.name] = int(text) if text.lstrip("-").isascii() and text.lstrip("-").isdigit() else text
+        elif key.kind in ("integer", "number"):
+            found[key.name] = _number(text, key.kind == "integer")
         elif key.kind == "object":
             try:
                 found[key.name] = json.loads(text)
-            except ValueError as exc:
-                raise RefusedCommandError(f"{key.name} is not valid JSON: {exc}.") from exc
+            except (ValueError, RecursionError):
+                faults.add(key.name, "JSON", 'This is not valid JSON, such as {"nFilesPerJob": 5}.')
         else:
             found[key.name] = text
     return found
+
+
+def _number(text: str, whole: bool) -> int | float | str:
+    """The number that a text says; the text itself when it says none, for the check to refuse."""
+    try:
+        return int(text) if whole and len(text) < 20 else float(text)
+    except ValueError:
+        return text
+
+
+def faults_of(exc: ParamErrors) -> list[str]:
+    """What is wrong, in a few sentences."""
+    return [f"{error.field}: {error.message}" if error.field else error.message for error in exc.errors[:5]]
