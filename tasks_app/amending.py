@@ -17,7 +17,7 @@ from tasks_app.commands.jobs import set_priority, set_share
 from tasks_app.models import Task, TaskParams
 from tasks_app.params.faults import Faults, ParamErrors, shown
 from tasks_app.params.keys import KEYS
-from tasks_app.params.kinds import check_value
+from tasks_app.params.kinds import check_value, names_of
 from tasks_app.params.resubmission import RULE_KEYS, Changes, apply_changes, changed_rule, check_changes
 from tasks_app.params.schema import parse
 from tasks_app.params.splitrule import SplitRule, SplitRuleError
@@ -147,9 +147,10 @@ def avoid_site(
     tasks = {task.id: task for task in _open_tasks(task_ids)}
     changed = list(TaskParams.objects.filter(pk__in=task_ids))
     for stored in changed:
-        task, params = tasks[stored.pk], parse(stored.params)
-        excluded, included = params.names("excludedSite"), params.names("includedSite")
-        if task.site == site or (included and set(included) <= {site, *excluded}):
+        task = tasks[stored.pk]
+        excluded, included = (names_of(stored.params.get(key)) for key in ("excludedSite", "includedSite"))
+        bound_to = set(included) or set(names_of(task.site or None))
+        if bound_to and bound_to <= {site, *excluded}:
             raise CannotChangeError(f"task {task.id} is bound to {site}")
         if site not in excluded:
             stored.params = stored.params | {"excludedSite": [*excluded, site]}

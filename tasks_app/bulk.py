@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import QuerySet, Sum
+from django.db.models import Model, QuerySet, Sum
+from django_filters import FilterSet
 
 from jedisite import audit
 from jedisite.identity import Caller
@@ -26,6 +27,7 @@ from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, TASK_FINAL
 
+Row = TypeVar("Row", bound=Model)
 AT_ONCE: Final = 100
 """Tasks that one transaction locks."""
 JOBS_COUNTED: Final = 10_000
@@ -50,38 +52,48 @@ class Selection:
 
 def by_ids(ids: Iterable[int]) -> Selection:
     """Raises SelectionError when there are none or too many."""
-    wanted = sorted(set(ids))
-    if not wanted:
-        raise SelectionError("ids", "No task is chosen.")
-    if len(wanted) > settings.JEDI_BULK_LIMIT:
-        raise SelectionError("ids", _too_many(f"{len(wanted)} tasks are"))
+    wanted = checked_ids(ids, "task")
     found = tuple(Task.objects.filter(pk__in=wanted).only(*_FIELDS).order_by("pk"))
     return Selection(found, tuple(sorted(set(wanted) - {task.id for task in found})))
 
 
-def by_filter(given: Mapping[str, Any]) -> Selection:
-    """The tasks that a filter of the list of tasks finds.
+def checked_ids(ids: Iterable[int], what: str) -> list[int]:
+    """Each id once, in order. Raises SelectionError when there are none or too many."""
+    wanted = sorted(set(ids))
+    if not wanted:
+        raise SelectionError("ids", f"No {what} is chosen.")
+    if len(wanted) > settings.JEDI_BULK_LIMIT:
+        raise SelectionError("ids", _too_many(f"{len(wanted)} {what}s are"))
+    return wanted
 
-    Raises SelectionError for a name that is no filter, a value that does not fit, no filter at all, nothing found, and too
-    many tasks.
+
+def by_filter(given: Mapping[str, Any]) -> Selection:
+    """The tasks that a filter of the list of tasks finds. Raises SelectionError as `filtered` does."""
+    tasks = filtered(TaskFilter, Task.objects.only(*_FIELDS), given, "task")
+    return Selection(tuple(sorted(tasks, key=lambda task: task.id)))
+
+
+def filtered(kind: type[FilterSet], rows: QuerySet[Row], given: Mapping[str, Any], what: str) -> list[Row]:
+    """What a filter finds, newest first.
+
+    Raises SelectionError for a name that is no filter, a value that does not fit, no filter at all, and too many rows.
     """
-    unknown = sorted(set(given) - set(TaskFilter.base_filters))
+    unknown = sorted(set(given) - set(kind.base_filters))
     if unknown:
-        raise SelectionError(unknown[0][:100], f"There is no filter {unknown[0][:100]!r} of tasks.")
-    chosen = TaskFilter({name: value for name, value in given.items() if value != ""}, queryset=Task.objects.all())
+        raise SelectionError(unknown[0][:100], f"There is no filter {unknown[0][:100]!r} of {what}s.")
+    chosen = kind({name: value for name, value in given.items() if value != ""}, queryset=rows)
     if not chosen.data:
-        raise SelectionError("filter", "All tasks there are cannot be acted on at once: name a filter, or tasks.")
+        raise SelectionError(
+            "filter", f"All {what}s there are cannot be acted on at once: give a filter, or choose some."
+        )
     if not chosen.is_valid():
         name, faults = next(iter(chosen.form.errors.items()))
-        raise SelectionError(name, str(faults[0]))
+        raise SelectionError(name, f"{name}: {faults[0]}")
     limit: int = settings.JEDI_BULK_LIMIT
-    found: QuerySet[Task] = chosen.qs
-    tasks = tuple(found.only(*_FIELDS).order_by("pk")[: limit + 1])
-    if len(tasks) > limit:
-        raise SelectionError("filter", _too_many(f"More than {limit} tasks match; they are"))
-    if not tasks:
-        raise SelectionError("filter", "No task matches.")
-    return Selection(tasks)
+    found: list[Row] = list(chosen.qs.order_by("-pk")[: limit + 1])
+    if len(found) > limit:
+        raise SelectionError("filter", _too_many(f"More than {limit} {what}s match: they are"))
+    return found
 
 
 def _too_many(begin: str) -> str:
@@ -162,8 +174,9 @@ class Preview:
         return [task.id for task in self.tasks]
 
     @property
-    def owners(self) -> Counter[str]:
-        return Counter(task.user for task in self.tasks)
+    def owners(self) -> dict[str, int]:
+        """Tasks of each owner, most first."""
+        return dict(Counter(task.user for task in self.tasks).most_common())
 
     @property
     def refused_tasks(self) -> int:
@@ -214,7 +227,7 @@ def _hit(act: Act, ids: Sequence[int]) -> Hit:
     by_status: Counter[str] = Counter()
     for status, _, count in rows:
         by_status[status] += count
-    return Hit(by_status, len({site for _, site, _ in rows}), by_status.total() > JOBS_COUNTED)
+    return Hit(dict(by_status), len({site for _, site, _ in rows}), by_status.total() > JOBS_COUNTED)
 
 
 def _failed_files(act: Act, ids: Sequence[int]) -> int:

@@ -55,6 +55,9 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "/api/v2/tasks/{task_id}/commands/": {"command": "finish", "reason": "enough events", "soft": True},
     "/api/v2/queues/{name}/status/": {"status": "brokeroff", "reason": "storage is down"},
+    "/api/v2/tasks/bulk-commands/": {
+        "command": "pause", "reason": "wrong conditions data", "filter": {"status": "running", "user": "ada"}, "preview": True,
+    },
     "/api/v2/messages/": {"id": "rucio-20261122-0001", "kind": "kick", "payload": {"agent": "feeder", "task_id": 10000042}},
 }  # fmt: skip
 """Requests whose fields depend on each other."""

@@ -12,6 +12,7 @@ from jedisite.identity import HasRight, Right
 from jedisite.paging import IdConverter
 from tasks_app.api import data, grid, jobs
 from tasks_app.api import resources as r
+from tasks_app.api.bulk import BulkCommandViewSet
 from tasks_app.api.lost_files import LostFilesViewSet
 from tasks_app.api.me import MeViewSet
 from tasks_app.api.messages import MessageViewSet
@@ -44,6 +45,7 @@ app_name = "api-v2"
 urlpatterns = [
     path("api/v2/me/", MeViewSet.as_view(ONE), name="me"),
     path("api/v2/tasks/", r.TaskViewSet.as_view(LIST_AND_CREATE), name="tasks"),
+    path("api/v2/tasks/bulk-commands/", BulkCommandViewSet.as_view(CREATE), name="bulk-commands"),
     path("api/v2/tasks/<bigint:pk>/", r.TaskViewSet.as_view(ONE), name="task"),
     path("api/v2/tasks/<bigint:task_id>/progress/", r.TaskProgressViewSet.as_view(ONE), name="task-progress"),
     path("api/v2/tasks/<bigint:task_id>/params/", r.TaskParamsViewSet.as_view(ONE), name="task-params"),

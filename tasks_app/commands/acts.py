@@ -92,7 +92,9 @@ _EFFECTS: Mapping[TaskCommand, _Effect] = {
     TaskCommand.INCREASE_ATTEMPTS: _Effect(f"{_NO_WAY_BACK}.", files="that have no attempt left are tried again"),
     TaskCommand.RELEASE: _Effect(f"{_NO_WAY_BACK}: jobs read the files from where they are."),
     TaskCommand.REASSIGN: _Effect(
-        f"{_ENDED_STAY}; the task can be reassigned again.", JOB_OPEN, "are ended, by the mode: all, queued ones or none"
+        f"{_ENDED_STAY}; the task can be reassigned again.",
+        JOB_OPEN,
+        "are ended, by the mode: all, queued ones or none",
     ),
     TaskCommand.FINISH: _Effect(
         f"{_ENDED_STAY}; the task can be retried when it has finished.",
@@ -150,6 +152,35 @@ ACTS: Final[Mapping[str, Act]] = MappingProxyType(
     | {act.name: act for act in _CHANGES}
 )
 """In the order in which people see them."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobAct:
+    """One thing that can be done to a job."""
+
+    name: str
+    title: str
+    help: str
+    undo: str
+    ends_work: bool = False
+
+
+JOB_ACTS: Final[Mapping[str, JobAct]] = MappingProxyType(
+    {
+        act.name: act
+        for act in (
+            JobAct(
+                "kill", "Kill", "End the job: at once while it is queued, else its pilot is told when it next calls.",
+                "This cannot be taken back; its files go into another job while they have attempts left.", ends_work=True,
+            ),
+            JobAct(
+                "debug", "Debug", "Let its pilot report each minute, with the end of what the payload prints.",
+                "It can be switched off again.",
+            ),
+            JobAct("no-debug", "End debug", "Its pilot reports at its usual pace again.", "It can be switched on again."),
+        )
+    }
+)  # fmt: skip
 
 
 def check(act: Act, given: Mapping[str, Any]) -> dict[str, Any] | None:

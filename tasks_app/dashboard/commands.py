@@ -37,20 +37,30 @@ def buttons(task: Task, caller: Caller) -> list[Button]:
 
 def keys_for(act: Act, caller: Caller, task: Task) -> list[Key]:
     """The parameters of an act that this caller may give for this task."""
-    return [key for key in act.keys if rights.refusal(caller, act.name, task, {key.name: 1}) is None]
+    return [
+        key
+        for key in act.keys
+        if key.kind != "flag" or rights.refusal(caller, act.name, task, {key.name: True}) is None
+    ]
 
 
 def read(act: Act, form: Mapping[str, str]) -> tuple[str, dict[str, Any] | None]:
     """The reason and the parameters in a form whose fields are called after the keys. Raises ParamErrors."""
-    reason = form.get("reason", "").strip()
-    faults = Faults()
+    reason, faults = reason_in(form), Faults()
+    given = _typed(act.keys, form, faults)
+    faults.raise_if_any()
+    return reason, acts.check(act, given)
+
+
+def reason_in(form: Mapping[str, str]) -> str:
+    """The reason that somebody gives for an act. Raises ParamErrors when it is empty, too long or cannot be stored."""
+    reason, faults = form.get("reason", "").strip(), Faults()
     if not reason:
         faults.add("reason", "required", "Say why: this needs a reason.")
     elif len(reason) > LONGEST_REASON or "\x00" in reason:
         faults.add("reason", "length", f"A reason has at most {LONGEST_REASON} plain characters.")
-    given = _typed(act.keys, form, faults)
     faults.raise_if_any()
-    return reason, acts.check(act, given)
+    return reason
 
 
 def _typed(keys: tuple[Key, ...], form: Mapping[str, str], faults: Faults) -> dict[str, Any]:

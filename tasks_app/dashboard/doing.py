@@ -137,7 +137,10 @@ def _chosen(given: MultiValueDict[str, str], query: str) -> bulk.Selection:
     named = ids_in(given.getlist("ids"))
     if named or not query:
         return bulk.by_ids(named)
-    return bulk.by_filter({name: value for name, value in QueryDict(query).items() if name not in LISTING})
+    found = bulk.by_filter({name: value for name, value in QueryDict(query).items() if name not in LISTING})
+    if not found.tasks:
+        raise bulk.SelectionError("query", "No task matches.")
+    return found
 
 
 def ids_in(texts: Iterable[str]) -> list[int]:
@@ -169,4 +172,6 @@ def _tell(request: HttpRequest, act: Act, done: bulk.Done) -> None:
         messages.success(request, f"{act.title}: given to {words.plural(len(done.ids), 'task')}.")
     for group in done.refused:
         few = ", ".join(map(str, group.ids[:5])) + (" …" if len(group.ids) > 5 else "")
-        messages.warning(request, f"{act.title} was refused by {words.plural(len(group.ids), 'task')} ({few}): {group.words}.")
+        messages.warning(
+            request, f"{act.title} was refused by {words.plural(len(group.ids), 'task')} ({few}): {group.words}."
+        )

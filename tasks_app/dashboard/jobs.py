@@ -11,8 +11,8 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from jedisite.identity import Right, needs
-from tasks_app.dashboard import errors, merging, pages, storage
+from jedisite.identity import Right, caller_of, needs
+from tasks_app.dashboard import errors, job_doing, merging, pages, storage
 from tasks_app.filtersets import JobFilter
 from tasks_app.models import (
     File,
@@ -67,6 +67,7 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
         "error": error_of(job),
         "waits_for": _waits_for(job),
         "merging": merging.of_job(job),
+        "buttons": job_doing.job_buttons(job, caller_of(request)),
         "log": JobStatusLog.objects.filter(job_id=job_id).order_by("id")[:200],
         "files": files[:FILES],
         "more_files": len(files) > FILES,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from brokerage_app.models import VerdictRecord
 from jedisite.identity import Right, caller_of, needs
@@ -19,7 +18,7 @@ from tasks_app.filtersets import TaskFilter
 from tasks_app.models import Command, Dataset, OutputTemplate, PeriodicTask, Task, TaskParams, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.states import JOB_OPEN, TaskStatus
+from tasks_app.states import TaskStatus
 
 REFRESH_S = 5
 LOG_LINES = 100
@@ -80,7 +79,6 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         last_reason=last.reason if last is not None and last.status == task.status else "",
     )
     templates = OutputTemplate.objects.filter(task_id=task_id)
-    caller = caller_of(request)
     context: dict[str, Any] = {
         "section": "tasks",
         "task": task,
@@ -98,8 +96,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "schedule": schedule,
         "has_histograms": templates.filter(file_name_template__contains=ENDING).exists(),
         "commands": Command.objects.filter(task_id=task_id).order_by("-id")[:10],
-        "allowed": commands.allowed(task, caller),
-        "working": sum(n for status, n in matrix.by_status.items() if status in JOB_OPEN),
+        "buttons": commands.buttons(task, caller_of(request)),
         "seconds": REFRESH_S,
         "now": timezone.now(),
     }
@@ -112,17 +109,3 @@ def _ranged(task: Task, masters: list[Dataset]) -> dict[int, RangedFiles]:
     if "NE" not in rule and "DY" not in rule:
         return {}
     return files_of_ranges(task.id, [d.id for d in masters if d.type == "input" and 0 < d.files <= MOST_RANGES])
-
-
-@needs(Right.SUBMIT)
-@require_POST
-def give_command(request: HttpRequest, task_id: int) -> HttpResponse:
-    """Store a command for a task; task commando obeys it. The answer stands on the task's page."""
-    name, reason = request.POST.get("command", ""), request.POST.get("reason", "").strip()
-    try:
-        commands.give(task_id, name, caller=caller_of(request), reason=reason, form=request.POST.dict())
-    except commands.RefusedCommandError as exc:
-        messages.error(request, str(exc))
-    else:
-        messages.success(request, "The command was noted; it takes effect within seconds.")
-    return redirect("dashboard:task", task_id=task_id)

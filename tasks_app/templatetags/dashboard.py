@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -24,6 +25,12 @@ register.filter("thousands", words.count)
 register.filter("capped", words.capped)
 register.filter("tone", words.tone)
 register.filter("bytes", words.size)
+
+
+@register.filter
+def item(values: Mapping[str, Any], name: str) -> Any:
+    """What a mapping has under a name; "" when it has nothing."""
+    return values.get(name, "")
 
 
 @register.filter

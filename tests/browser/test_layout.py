@@ -21,6 +21,7 @@ from jedisite import device_logins, identity
 from jedisite.models import Agent
 from tasks_app.ddm.local import storage_path
 from tasks_app.models import Command, File, Job, Task, TaskStatusLog
+from tests.conftest import FIRST_JOB
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -89,6 +90,13 @@ def addresses(busy_task: Task, failed_job: Job, sites: None, tmp_path: Path, set
         "overview": "/",
         "tasks": "/tasks/",
         "task": f"/tasks/{busy_task.id}/",
+        "kill-task": f"/tasks/{busy_task.id}/do/kill/",
+        "reassign-task": f"/tasks/{busy_task.id}/do/reassign/",
+        "resume-task": f"/tasks/{busy_task.id}/do/resume/",
+        "kill-tasks": f"/tasks/bulk/?command=kill&ids={busy_task.id},{busy_task.id + 101},{busy_task.id + 105},7",
+        "act-on-tasks": "/tasks/bulk/?query=user%3Dada",
+        "kill-jobs": f"/jobs/bulk/?query=task%3D{busy_task.id}",
+        "kill-job": f"/jobs/{FIRST_JOB}/do/kill/",
         "jobs": "/jobs/",
         "job": f"/jobs/{failed_job.id}/",
         "sites": "/sites/",
@@ -193,9 +201,10 @@ def test_the_theme_is_kept(open_page: Any, addresses: dict[str, str]) -> None:
 
 def test_a_task_is_commanded_from_its_page(open_page: Any, addresses: dict[str, str], busy_task: Task) -> None:
     page = open_page(addresses["task"])
+    page.get_by_role("link", name="Pause …", exact=True).click()
     page.get_by_label("Why").fill("wrong input")
-    page.get_by_role("button", name="Pause", exact=True).last.click()
-    page.get_by_text("The command was noted").wait_for()
+    page.get_by_role("button", name="Pause", exact=True).click()
+    page.get_by_text("Pause: noted").wait_for()
     assert Command.objects.filter(task_id=busy_task.id, comment="wrong input").count() == 1
 
 

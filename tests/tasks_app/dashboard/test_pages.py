@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from jedisite.models import Agent, AgentPass, AuditEntry
-from tasks_app.models import Command, Dataset, File, Job, Task
+from tasks_app.models import Dataset, File, Job, Task
 
 MOST_QUERIES = 12 + 3  # what a page asks, and the session, the user and the user's groups
 pytestmark = pytest.mark.django_db
@@ -164,51 +164,6 @@ def test_search_goes_to_the_number(reader: Client, busy_task: Task, failed_job: 
     assert reader.get("/search/?q=")["Location"] == "/tasks/"
 
 
-def test_a_command_is_noted_with_who_and_why(reader: Client, busy_task: Task) -> None:
-    url = reverse("dashboard:task-command", args=[busy_task.id])
-    answer = reader.post(url, {"command": "pause", "reason": "wrong <input>"}, follow=True)
-    command = Command.objects.get()
-    assert (command.task_id, command.name, command.owner, command.comment) == (
-        busy_task.id,
-        "pause",
-        "ada",
-        "wrong <input>",
-    )
-    assert AuditEntry.objects.get().action == "pause"
-    assert "wrong &lt;input&gt;" in answer.content.decode()
-
-
-@pytest.mark.parametrize(
-    ("changes", "form", "fault"),
-    [
-        ({}, {"command": "pause", "reason": " "}, "needs a reason"),
-        ({}, {"command": "explode", "reason": "x"}, "no command"),
-        ({}, {"command": "resume", "reason": "x"}, "resume is accepted in"),
-        ({"user": "bob"}, {"command": "pause", "reason": "x"}, "belongs to bob"),
-    ],
-)
-def test_a_command_that_cannot_be_given_is_refused(
-    reader: Client, make_task: Callable[..., Task], changes: dict[str, str], form: dict[str, str], fault: str
-) -> None:
-    task = make_task(**changes)
-    answer = reader.post(reverse("dashboard:task-command", args=[task.id]), form, follow=True)
-    assert fault in answer.content.decode()
-    assert not Command.objects.exists()
-
-
-def test_a_command_needs_the_token_of_its_form(ada: Any, make_task: Callable[..., Task]) -> None:
-    strict = Client(enforce_csrf_checks=True)
-    strict.force_login(ada)
-    answer = strict.post(reverse("dashboard:task-command", args=[make_task().id]), {"command": "pause", "reason": "x"})
-    assert answer.status_code == 403 and not Command.objects.exists()
-
-
-def test_only_commands_that_the_state_accepts_are_offered(reader: Client, make_task: Callable[..., Task]) -> None:
-    assert 'value="resume"' in reader.get(f"/tasks/{make_task(status='paused').id}/").content.decode()
-    assert "Command this task" not in reader.get(f"/tasks/{make_task(status='broken').id}/").content.decode()
-    assert "Command this task" not in reader.get(f"/tasks/{make_task(user='bob').id}/").content.decode()
-
-
 @pytest.fixture
 def agent(db: None) -> Agent:
     AgentPass.objects.create(agent="tester", duration_s=0.1, items=3, note="3 tested", host="here")
@@ -229,9 +184,8 @@ def test_readers_may_not_operate_agents(reader: Client, agent: Agent) -> None:
     assert reader.post("/agents/tester/", {"action": "pause"}).status_code == 403
 
 
-@pytest.mark.parametrize("url", ["dashboard:task-command", "dashboard:agent-action"])
-def test_actions_are_posted(operator: Client, url: str) -> None:
-    assert operator.get(reverse(url, args=[1])).status_code == 405
+def test_actions_are_posted(operator: Client) -> None:
+    assert operator.get(reverse("dashboard:agent-action", args=[1])).status_code == 405
 
 
 def test_the_page_of_a_task_by_events_says_how_many_files_the_ranges_are(

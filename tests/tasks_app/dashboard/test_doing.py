@@ -1,0 +1,251 @@
+"""Acts on one task or job and on many: what is said beforehand, what is done, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jedisite.models import AuditEntry
+from tasks_app.commands.acts import ACTS
+from tasks_app.models import Command, Job, Task, TaskParams, TaskStatusLog
+
+MOST_QUERIES = 12 + 3
+pytestmark = pytest.mark.django_db
+Make = Callable[..., Any]
+
+
+def text_of(answer: Any) -> str:
+    return str(answer.content.decode()).replace("\u202f", " ")
+
+
+def test_an_act_on_a_task_is_explained_asked_for_its_reason_and_noted(
+    reader: Client, busy_task: Task, django_assert_max_num_queries: Any
+) -> None:
+    url = f"/tasks/{busy_task.id}/do/kill/"
+    assert url in text_of(reader.get(f"/tasks/{busy_task.id}/"))
+    with django_assert_max_num_queries(MOST_QUERIES):
+        text = text_of(reader.get(url))
+    assert "12 jobs at 3 sites" in text and "6 queued, 6 with pilots" in text and "stay ended" in text
+    answer = reader.post(url, {"reason": " "})
+    assert answer.status_code == 409 and "needs a reason" in text_of(answer) and not Command.objects.exists()
+    answer = reader.post(url, {"reason": "wrong <input>"}, follow=True)
+    command, entry = Command.objects.get(), AuditEntry.objects.get()
+    assert (command.task_id, command.name, command.owner, command.comment) == (
+        busy_task.id,
+        "kill",
+        "ada",
+        "wrong <input>",
+    )
+    assert (entry.action, entry.object_id, entry.reason) == ("kill", str(busy_task.id), "wrong <input>")
+    assert "wrong &lt;input&gt;" in text_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "form", "fault"),
+    [
+        ({}, "resume", {}, "resume is accepted in"),
+        ({"user": "bob"}, "pause", {}, "belongs to bob"),
+        ({}, "reassign", {"site": "SITE_B"}, "needs the right to steer"),
+        ({}, "increase_attempts", {"attempts": "1000"}, "attempts: The largest value is 100"),
+        ({}, "increase_attempts", {"attempts": "many"}, "attempts: Expected a whole number"),
+        ({}, "pause", {"reason": "x" * 1001}, "at most 1000"),
+        ({}, "pause", {"reason": "a\x00b"}, "plain characters"),
+        ({}, "avoid_site", {"site": "a\x00b"}, "U+0000"),
+        ({}, "avoid_site", {}, "This is needed"),
+        ({"status": "done"}, "avoid_site", {"site": "SITE_B"}, "makes no more jobs"),
+        ({"status": "finished"}, "incexec", {"changes": "{"}, "not valid JSON"),
+    ],
+)
+def test_an_act_that_cannot_be_done_is_refused(
+    reader: Client, make_task: Make, changes: dict[str, str], path: str, form: dict[str, str], fault: str
+) -> None:
+    task = make_task(**changes)
+    answer = reader.post(f"/tasks/{task.id}/do/{path}/", {"reason": "x", **form})
+    assert answer.status_code == 409 and fault in text_of(answer)
+    assert not Command.objects.exists() and not AuditEntry.objects.exists()
+
+
+def test_an_act_needs_the_token_of_its_form_and_a_name(ada: Any, make_task: Make) -> None:
+    strict, task = Client(enforce_csrf_checks=True), make_task()
+    strict.force_login(ada)
+    assert strict.post(f"/tasks/{task.id}/do/pause/", {"reason": "x"}).status_code == 403
+    assert strict.get(f"/tasks/{task.id}/do/explode/").status_code == 404
+    assert not Command.objects.exists()
+
+
+def test_acts_that_are_not_legal_are_greyed_with_the_reason(reader: Client, make_task: Make) -> None:
+    for changes, act, why in (
+        ({"status": "paused"}, "pause", "accepted in"), ({"user": "bob"}, "kill", "belongs to bob"),
+        ({}, "release", "right to steer")
+    ):  # fmt: skip
+        task = make_task(**changes)
+        text = text_of(reader.get(f"/tasks/{task.id}/"))
+        off = text[text.index("not-now") :]
+        assert f"/tasks/{task.id}/do/{act}/" in off and why in off
+        assert "Not now" in text_of(reader.get(f"/tasks/{task.id}/do/{act}/"))
+    assert "/do/resume/" in text_of(reader.get(f"/tasks/{make_task(status='paused').id}/")).split("not-now")[0]
+
+
+def test_operators_change_a_task_in_place(operator: Client, make_task: Make, make_job: Make) -> None:
+    task = make_task(split_rule="", current_priority=1)
+    TaskParams.objects.create(task=task, params={"taskName": "x", "includedSite": ["SITE_A", "SITE_B"]})
+    queued = make_job(task_id=task.id, status="activated")
+    for name, form in (
+        ("priority", {"priority": "900"}), ("avoid_site", {"site": "SITE_A"}), ("needs", {"ramCount": "3000"}),
+        ("split_rule", {"changes": '{"nFilesPerJob": 3}'}),
+    ):  # fmt: skip
+        answer = operator.post(f"/tasks/{task.id}/do/{name}/", {"reason": "try", **form})
+        assert answer.status_code == 302, text_of(answer)
+    task.refresh_from_db()
+    queued.refresh_from_db()
+    assert (task.current_priority, queued.current_priority, task.ram_count) == (900, 900, 3000)
+    assert "NF=3" in task.split_rule and "LS=3" in task.split_rule
+    params = TaskParams.objects.get(pk=task.id).params
+    assert (params["excludedSite"], params["includedSite"]) == (["SITE_A"], ["SITE_B"])
+    assert AuditEntry.objects.count() == TaskStatusLog.objects.filter(task_id=task.id).count() == 4
+    answer = operator.post(f"/tasks/{task.id}/do/avoid_site/", {"reason": "try", "site": "SITE_B"})
+    assert answer.status_code == 409 and "is bound to SITE_B" in text_of(answer)
+
+
+def test_many_tasks_are_previewed_and_exactly_those_get_it(
+    reader: Client, make_task: Make, make_job: Make, django_assert_max_num_queries: Any, settings: Any
+) -> None:
+    mine = [make_task() for _ in range(5)]
+    done, bobs = make_task(status="done"), make_task(user="bob")
+    for number, task in enumerate(mine):
+        make_job(task_id=task.id, status="activated", site=f"SITE_{number % 2}")
+    ids = [task.id for task in (*mine, done, bobs)]
+    with django_assert_max_num_queries(MOST_QUERIES):
+        answer = reader.post("/tasks/bulk/", {"command": "pause", "ids": [*ids, 7]})
+    text, plan = text_of(answer), answer.context["plan"]
+    assert plan.ids == ids[:5] and (plan.hit.jobs, plan.hit.sites, plan.refused_tasks) == (5, 2, 3)
+    assert "belongs to bob" in text and "is done; pause is accepted in" in text and "is not there" in text
+    assert not Command.objects.exists()
+    # One is ended and another one made in the meantime.
+    Task.objects.filter(pk=ids[0]).update(status="aborted")
+    make_task()
+    form = {"command": "pause", "ids": answer.context["ids"], "reason": "stop", "confirm": "1", "query": "user=ada"}
+    answer = reader.post("/tasks/bulk/", form, follow=True)
+    assert answer.redirect_chain[0][0] == "/tasks/?user=ada"
+    assert "Pause: given to 4 tasks" in text_of(answer) and f"refused by 1 task ({ids[0]}): is aborted" in text_of(
+        answer
+    )
+    assert sorted(Command.objects.values_list("task_id", flat=True)) == ids[1:5]
+    act = AuditEntry.objects.get(object_type="tasks")
+    assert (act.action, act.reason, act.details["ids"]) == ("bulk pause", "stop", ids[:5])
+    each = AuditEntry.objects.filter(object_type="task", action="pause")
+    assert {(e.object_id, e.reason, e.details["bulk"]) for e in each} == {(str(i), "stop", act.pk) for i in ids[1:5]}
+
+
+def test_tasks_are_chosen_by_the_filters_of_the_list_and_not_too_many(
+    operator: Client, make_task: Make, settings: Any
+) -> None:
+    ids = [make_task(name=f"x{n}", current_priority=1).id for n in range(3)]
+    other = make_task(name="y", current_priority=1)
+    answer = operator.get("/tasks/bulk/", {"query": "?name=x&before=&sort=-name"})
+    assert "3 tasks?" in text_of(answer) and answer.context["ids"] == ",".join(map(str, ids))
+    answer = operator.post("/tasks/bulk/", {"command": "priority", "query": "name=x"})
+    assert answer.context["plan"].ids == ids
+    form = {"command": "priority", "ids": answer.context["ids"], "query": "name=x", "confirm": "1", "reason": "urgent"}
+    assert operator.post("/tasks/bulk/", form).status_code == 400  # no priority is given
+    assert operator.post("/tasks/bulk/", {**form, "priority": "5"}).status_code == 302
+    assert set(Task.objects.filter(pk__in=ids).values_list("current_priority", flat=True)) == {5}
+    other.refresh_from_db()
+    assert other.current_priority == 1
+    form = {"command": "share", "ids": str(other.id), "confirm": "1", "reason": "x", "share": "x" * 33}
+    answer = operator.post("/tasks/bulk/", form)
+    assert answer.status_code == 400 and "share: At most 32" in text_of(answer)
+    settings.JEDI_BULK_LIMIT = 2
+    for given, fault in (
+        ({"query": "name=x"}, "2 is the limit"), ({"ids": "1,2,3"}, "2 is the limit"), ({"query": "colour=red"}, "no filter"),
+        ({"query": "sort=name"}, "give a filter"), ({"query": "status=odd"}, "status:"), ({"ids": "1,x"}, "no number"),
+        ({}, "No task is chosen"), ({"query": "name=nothing"}, "No task matches"),
+    ):  # fmt: skip
+        answer = operator.post("/tasks/bulk/", {"command": "pause", **given})
+        assert answer.status_code == 400 and fault in text_of(answer), given
+
+
+def test_a_thousand_tasks_take_few_statements(
+    reader: Client, make_task: Make, django_assert_max_num_queries: Any
+) -> None:
+    Task.objects.bulk_create(
+        Task(id=30_000_000 + n, name=f"t{n}", status="running", user="ada", task_type="anal") for n in range(1000)
+    )
+    answer = reader.post("/tasks/bulk/", {"command": "finish", "query": "user=ada"})
+    with django_assert_max_num_queries(120):
+        form = {"command": "finish", "ids": answer.context["ids"], "confirm": "1", "reason": "over"}
+        assert reader.post("/tasks/bulk/", form).status_code == 302
+    assert Command.objects.filter(name="finish").count() == 1000
+
+
+def test_the_api_previews_and_gives_a_command_to_many(api: Make, make_task: Make, make_job: Make) -> None:
+    client, url = api(), "/api/v2/tasks/bulk-commands/"
+    ids = [make_task().id for _ in range(3)]
+    bobs = make_task(user="bob").id
+    make_job(task_id=ids[0], status="activated")
+    body = {"command": "finish", "soft": True, "reason": "enough", "filter": {"status": "running"}}
+    answer = client.post(url, body, content_type="application/json")
+    found = answer.json()
+    assert answer.status_code == 200 and found["preview"] is True and not Command.objects.exists()
+    assert (found["ids"], found["jobs"], found["sites"], found["owners"]) == (ids, 1, 1, {"ada": 3})
+    assert found["refused"] == [
+        {"kind": "right", "words": "belongs to bob; you may not command it", "ids": [bobs]}
+    ]  # fmt: skip
+    body = {"command": "finish", "soft": True, "reason": "enough", "ids": [*ids, bobs, 7], "preview": False}
+    answer = client.post(url, body, content_type="application/json")
+    assert answer.status_code == 202 and answer.json()["ids"] == ids
+    assert [group["kind"] for group in answer.json()["refused"]] == ["missing", "right"]
+    assert set(Command.objects.values_list("task_id", "comment")) == {(i, "enough") for i in ids}
+    assert Command.objects.first().parameters == {"soft": True}  # type: ignore[union-attr]
+    for wrong, field in (
+        ({"ids": [1], "filter": {}}, "ids"), ({}, "ids"), ({"filter": {}}, "filter"),
+        ({"filter": {"colour": "x"}}, "filter.colour"),
+        ({"ids": [1], "attempts": 3}, "attempts"), ({"ids": [0]}, "ids.0"), ({"filter": {"status": "odd"}}, "filter.status"),
+        ({"ids": [1], "reason": ""}, "reason"),
+    ):  # fmt: skip
+        answer = client.post(url, {"command": "pause", "reason": "x", **wrong}, content_type="application/json")
+        assert answer.status_code == 422 and answer.json()["errors"][0]["field"] == field, (wrong, answer.json())
+
+
+def test_jobs_are_killed_one_or_many_for_a_reason(reader: Client, busy_task: Task, make_job: Make) -> None:
+    bobs = make_job(user="bob", status="activated")
+    answer = reader.post("/jobs/bulk/", {"command": "kill", "query": f"task={busy_task.id}", "ids": []})
+    plan = answer.context["plan"]
+    assert (len(plan.at_once), len(plan.at_next_call), plan.sites) == (6, 6, 3)
+    assert sum(map(len, plan.refused.values())) == 18
+    form = {"command": "kill", "ids": f"{answer.context['ids']},{bobs.id}", "reason": "stuck", "confirm": "1"}
+    assert reader.post("/jobs/bulk/", {**form, "reason": ""}).status_code == 400
+    text = text_of(reader.post("/jobs/bulk/", form, follow=True))
+    assert "12 jobs killed" in text and "1 job left alone" in text
+    killed = Job.objects.filter(pk=plan.at_once[0]).get()
+    assert killed.status == "cancelled" and killed.task_buffer_error_diag.endswith("(ada): stuck")
+    assert Job.objects.filter(command_to_pilot="tobekilled").count() == 6
+    assert AuditEntry.objects.filter(object_type="job", action="kill", reason="stuck").count() == 12
+    assert AuditEntry.objects.get(object_type="jobs").details["ids"] == sorted([*plan.ids, bobs.id])
+    one = make_job(status="running", task_id=busy_task.id)
+    for act in ("debug", "no-debug", "kill"):
+        assert f"/jobs/{one.id}/do/{act}/" in text_of(reader.get(f"/jobs/{one.id}/")) or act == "kill"
+        assert "Do it" in text_of(reader.get(f"/jobs/{one.id}/do/{act}/"))
+        assert reader.post(f"/jobs/{one.id}/do/{act}/", {"reason": "look"}).status_code == 302
+    assert set(AuditEntry.objects.filter(object_id=str(one.id)).values_list("action", flat=True)) == {
+        "debug",
+        "no-debug",
+        "kill",
+    }
+    answer = reader.post(f"/jobs/{bobs.id}/do/kill/", {"reason": "x"})
+    assert answer.status_code == 409 and "belongs to bob" in text_of(answer)
+    for given, fault in (
+        ({"command": "retry", "ids": "1"}, "no other command"), ({}, "No job is chosen"), ({"query": "x=1"}, "no filter"),
+        ({"query": "task=1"}, "No job matches"),
+    ):  # fmt: skip
+        assert fault in text_of(reader.post("/jobs/bulk/", given))
+
+
+def test_every_act_has_a_page(operator: Client, make_task: Make) -> None:
+    task = make_task(status="ready")
+    for name in ACTS:
+        answer = operator.get(f"/tasks/{task.id}/do/{name}/")
+        assert answer.status_code == 200 and ACTS[name].title in text_of(answer)
