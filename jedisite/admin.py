@@ -14,12 +14,10 @@ from django_q import models as q2
 from jedisite import admin_accounts, admin_tokens  # noqa: F401 - they register accounts and tokens
 from jedisite.admin_base import AuditedAdmin, LargeTableAdmin, ReadOnlyAdmin, caller_behind
 from jedisite.admin_filters import exact, months
+from jedisite.agent_orders import LONGEST_PERIOD_S, SHORTEST_PERIOD_S
 from jedisite.agents import REGISTRY
 from jedisite.identity import Right
 from jedisite.models import Agent, AgentPass, AuditEntry
-
-SHORTEST_PERIOD_S = 0.2
-LONGEST_PERIOD_S = 86_400.0
 
 
 class AgentForm(forms.ModelForm):

@@ -56,7 +56,10 @@ class AgentPass(models.Model):
     class Meta:
         db_table = "agent_passes"
         verbose_name_plural = "agent passes"
-        indexes = [models.Index(fields=["agent", "-id"], name="agent_passes_agent")]
+        indexes = [
+            models.Index(fields=["agent", "-id"], name="agent_passes_agent"),
+            models.Index(fields=["agent", "-id"], condition=~models.Q(error=""), name="agent_passes_failed"),
+        ]
 
 
 class ApiToken(models.Model):
@@ -151,4 +154,10 @@ class AuditEntry(models.Model):
     class Meta:
         db_table = "audit_entries"
         verbose_name_plural = "audit entries"
-        indexes = [models.Index(fields=["object_type", "object_id", "-id"], name="audit_entries_object")]
+        indexes = [
+            models.Index(fields=["object_type", "object_id", "-id"], name="audit_entries_object"),
+            models.Index(fields=["object_type", "-id"], name="audit_entries_kind"),
+            models.Index(fields=["actor", "-id"], name="audit_entries_actor"),
+            models.Index(fields=["action", "-id"], name="audit_entries_action"),
+            models.Index(fields=["at"], name="audit_entries_at"),
+        ]

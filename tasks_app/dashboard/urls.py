@@ -51,5 +51,7 @@ urlpatterns = [
     path("agents/", agents.agent_list, name="agents"),
     path("metrics", metrics.metrics, name="metrics"),
     path("timeouts/", timeouts.timeout_list, name="timeouts"),
-    path("agents/<slug:name>/", agents.agent_action, name="agent-action"),
+    path("agents/<slug:name>/", agents.agent_page, name="agent"),
+    path("agents/<slug:name>/order/", agents.agent_action, name="agent-action"),
+    path("agents/<slug:name>/passes/<int:pass_id>/", agents.pass_page, name="agent-pass"),
 ]

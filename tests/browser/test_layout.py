@@ -101,6 +101,7 @@ def addresses(busy_task: Task, failed_job: Job, sites: None, tmp_path: Path, set
         "job": f"/jobs/{failed_job.id}/",
         "sites": "/sites/",
         "agents": "/agents/",
+        "agent": "/agents/adder/",
         "timeouts": "/timeouts/",
         "tokens": "/tokens/",
         "device": f"/dev-issuer/verify?user_code={begun[1]}",

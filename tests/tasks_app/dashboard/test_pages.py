@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 
-from jedisite.models import Agent, AgentPass, AuditEntry
 from tasks_app.models import Dataset, File, Job, Task
 
 MOST_QUERIES = 12 + 3  # what a page asks, and the session, the user and the user's groups
@@ -162,26 +160,6 @@ def test_search_goes_to_the_number(reader: Client, busy_task: Task, failed_job: 
     assert reader.get(f"/search/?q={failed_job.id}")["Location"] == f"/jobs/{failed_job.id}/"
     assert reader.get("/search/?q=some+name")["Location"] == "/tasks/?name=some+name"
     assert reader.get("/search/?q=")["Location"] == "/tasks/"
-
-
-@pytest.fixture
-def agent(db: None) -> Agent:
-    AgentPass.objects.create(agent="tester", duration_s=0.1, items=3, note="3 tested", host="here")
-    return Agent.objects.create(name="tester", title="tests things", period_s=5, due_at=timezone.now())
-
-
-def test_operators_pause_and_run_agents(operator: Client, agent: Agent) -> None:
-    assert "Run once" in operator.get("/agents/").content.decode()
-    for action, paused in (("pause", True), ("resume", False)):
-        operator.post("/agents/tester/", {"action": action})
-        agent.refresh_from_db()
-        assert agent.paused is paused
-    assert set(AuditEntry.objects.values_list("action", flat=True)) == {"agent.pause", "agent.resume"}
-
-
-def test_readers_may_not_operate_agents(reader: Client, agent: Agent) -> None:
-    assert "Run once" not in reader.get("/agents/").content.decode()
-    assert reader.post("/agents/tester/", {"action": "pause"}).status_code == 403
 
 
 def test_actions_are_posted(operator: Client) -> None:
