@@ -26,6 +26,7 @@ from jedisite.problems import InvalidFields
 
 LARGEST_ID = 2**63 - 1
 CURSOR, PAGE_SIZE, ORDERING = "cursor", "page_size", "ordering"
+MOST_SORTED = 10_000
 Rows = QuerySet[Any]
 
 
@@ -119,7 +120,8 @@ class KeysetPagination(BasePagination):
     """Newest first; `page_size` up to 1 000 (more gives 1 000).
 
     A view may name fields in `orderings`, besides the one of the usual order, by which its list can be ordered; each
-    needs an index with the key behind it.
+    needs an index with the key behind it. By those in `small_orderings`, which have none, only a list of at most
+    `MOST_SORTED` rows is ordered.
     """
 
     ordering = "-id"
@@ -133,11 +135,15 @@ class KeysetPagination(BasePagination):
         if text not in self.choices(view):
             message = f"A list is ordered by one of: {', '.join(self.choices(view))}."
             raise InvalidFields([{"field": ORDERING, "rule": "known ordering", "message": message}])
+        name = text.removeprefix("-")
+        if name in getattr(view, "small_orderings", ()) and queryset.order_by()[: MOST_SORTED + 1].count() > MOST_SORTED:
+            message = f"More than {MOST_SORTED} rows are not ordered by {name}: filter the list first."
+            raise InvalidFields([{"field": ORDERING, "rule": "few rows", "message": message}])
         return text, Order.of(queryset.model, text, has_nulls=self.has_nulls)
 
     def choices(self, view: Any) -> list[str]:
         usual = self.ordering.removeprefix("-")
-        names = dict.fromkeys((usual, *getattr(view, "orderings", ())))
+        names = dict.fromkeys((usual, *getattr(view, "orderings", ()), *getattr(view, "small_orderings", ())))
         return [f"{sign}{name}" for name in names for sign in ("", "-")]
 
     def get_page_size(self, request: Any) -> int:

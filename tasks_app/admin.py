@@ -410,3 +410,11 @@ class CatalogueFileAdmin(LargeTableAdmin):
     ordering = ["-id"]
     ordering_within = {"dataset_id": ("-dataset", "-lfn", "-id")}
     list_select_related = ["dataset"]
+
+
+@admin.register(models.SavedView)
+class SavedViewAdmin(ReadOnlyAdmin):
+    list_display = ["name", "page", "owner", "shared", "pinned", "is_usual", "created"]
+    list_filter = ["page", "shared"]
+    search_fields = ["name", "owner"]
+    ordering = ["page", "owner", "name"]

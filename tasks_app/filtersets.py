@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import django_filters
 from django.core.exceptions import ValidationError
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.utils import timezone
 from django_filters.fields import IsoDateTimeField
 
-from tasks_app.models import Dataset, File, Job, Task, Worker, WorkerJob
-from tasks_app.states import DatasetStatus, FileStatus, JobStatus, TaskStatus
+from brokerage_app.models import VerdictRecord, WorkQueue
+from tasks_app.dashboard import window
+from tasks_app.models import Dataset, File, Job, ScoutReport, Task, Worker, WorkerJob
+from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, JobStatus, TaskStatus
+
+TaskRows = QuerySet[Task]
 
 
 class StatusFilter(django_filters.BaseInFilter, django_filters.ChoiceFilter):
@@ -41,22 +47,92 @@ class IdFilter(django_filters.NumberFilter):
         super().__init__(field_name=field_name, min_value=0, max_value=2**63 - 1, decimal_places=0)
 
 
+def text(column: str, longest: int, label: str) -> django_filters.CharFilter:
+    """Rows whose column is a text exactly."""
+    return django_filters.CharFilter(field_name=column, max_length=longest, label=label)
+
+
+class WorkQueueFilter(django_filters.CharFilter):
+    """Rows of a work queue, by its name or its number."""
+
+    def __init__(self) -> None:
+        super().__init__(field_name="work_queue_id", max_length=32, label="Work queue")
+
+    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
+        if not value:
+            return qs
+        if value.isascii() and value.isdecimal():
+            return qs.filter(work_queue_id=int(value)) if int(value) < 2**31 else qs.none()
+        return qs.filter(work_queue_id__in=WorkQueue.objects.filter(name=value).values("id"))
+
+
+class WindowFilter(django_filters.ChoiceFilter):
+    """Rows whose column is within the last hours or days: `window=12h`."""
+
+    def __init__(self, field_name: str, label: str) -> None:
+        super().__init__(field_name=field_name, choices=[(key, key) for key in window.CHOICES], label=label)
+
+    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
+        if not value:
+            return qs
+        return qs.filter(**{f"{self.field_name}__gte": timezone.now() - window.CHOICES[value]})
+
+
 class TaskFilter(django_filters.FilterSet):
-    status = StatusFilter(choices=[(s.value, s.value) for s in TaskStatus])
-    user = django_filters.CharFilter(field_name="user", max_length=128)
+    status = StatusFilter(choices=[(s.value, s.value) for s in TaskStatus], label="Status")
     name = django_filters.CharFilter(field_name="name", lookup_expr="icontains", max_length=256, label="Name contains")
-    type = django_filters.CharFilter(field_name="task_type", max_length=64)
-    label = django_filters.CharFilter(field_name="prod_source_label", max_length=20)
-    share = django_filters.CharFilter(field_name="gshare", max_length=32)
-    queue = IdFilter("work_queue_id")
+    user = text("user", 128, "User")
+    type = text("task_type", 64, "Type")
+    label = text("prod_source_label", 20, "Label")
+    share = text("gshare", 32, "Share")
+    queue = WorkQueueFilter()
+    vo = text("vo", 32, "VO")
+    group = text("working_group", 32, "Working group")
+    processing = text("processing_type", 64, "Processing type")
+    resource_type = text("resource_type", 56, "Resource type")
+    nucleus = text("nucleus", 52, "Nucleus")
+    site = django_filters.CharFilter(method="with_jobs_at", max_length=128, label="Open jobs at site")
+    campaign = text("campaign", 32, "Campaign")
+    reason = django_filters.CharFilter(method="refused_for", max_length=60, label="Reason of the broker")
+    dataset = django_filters.CharFilter(method="with_dataset", max_length=255, label="Dataset")
+    stalled_for = django_filters.NumberFilter(
+        method="without_progress", min_value=1, max_value=10_000, label="No progress for hours"
+    )
+    has_scouts = django_filters.BooleanFilter(method="that_scouted", label="Has scouts")
     parent = IdFilter("parent_id")
     request = IdFilter("req_id")
-    created_after = MomentFilter(field_name="creation_date", lookup_expr="gte")
-    created_before = MomentFilter(field_name="creation_date", lookup_expr="lt")
+    window = WindowFilter("modification_time", "Changed within")
+    created_after = MomentFilter(field_name="creation_date", lookup_expr="gte", label="Created after")
+    created_before = MomentFilter(field_name="creation_date", lookup_expr="lt", label="Created before")
 
     class Meta:
         model = Task
         fields: list[str] = []
+
+    def with_jobs_at(self, queryset: TaskRows, name: str, value: str) -> TaskRows:
+        return queryset.filter(id__in=Job.objects.open().filter(site=value).values("task_id"))
+
+    def refused_for(self, queryset: TaskRows, name: str, value: str) -> TaskRows:
+        """Open tasks for which the broker found no site when it was asked last, by the code of its refusal."""
+        latest = VerdictRecord.objects.filter(task_id=OuterRef("pk")).order_by("-id").values("code")[:1]
+        return (
+            queryset.exclude(status__in=sorted(TASK_FINAL)).annotate(last_code=Subquery(latest)).filter(last_code=value)
+        )
+
+    def with_dataset(self, queryset: TaskRows, name: str, value: str) -> TaskRows:
+        """Tasks that read or write a dataset, named in full."""
+        return queryset.filter(id__in=Dataset.objects.filter(name=value).values("task_id"))
+
+    def without_progress(self, queryset: TaskRows, name: str, value: Decimal) -> TaskRows:
+        """Open tasks that have not changed, nor have the counters of their input, for some hours."""
+        before = timezone.now() - timedelta(hours=float(value))
+        moved = Dataset.objects.filter(task_id=OuterRef("pk"), modification_time__gte=before)
+        still = queryset.exclude(status__in=sorted(TASK_FINAL)).filter(modification_time__lt=before)
+        return still.filter(~Exists(moved))
+
+    def that_scouted(self, queryset: TaskRows, name: str, value: bool) -> TaskRows:
+        reports = ScoutReport.objects.filter(task_id=OuterRef("pk"))
+        return queryset.filter(Exists(reports)) if value else queryset.exclude(Exists(reports))
 
 
 class JobFilter(django_filters.FilterSet):
@@ -66,7 +142,7 @@ class JobFilter(django_filters.FilterSet):
     user = django_filters.CharFilter(field_name="user", max_length=128)
     node = django_filters.CharFilter(field_name="worker_node", max_length=128)
     share = django_filters.CharFilter(field_name="gshare", max_length=32)
-    queue = IdFilter("work_queue_id")
+    queue = WorkQueueFilter()
     error = django_filters.CharFilter(method="with_error", max_length=40, label="Error (component:code)")
     changed_after = MomentFilter(field_name="modification_time", lookup_expr="gte")
     changed_before = MomentFilter(field_name="modification_time", lookup_expr="lt")

@@ -11,7 +11,8 @@ from django.shortcuts import get_object_or_404
 from rest_framework import exceptions, serializers
 from rest_framework.viewsets import GenericViewSet
 
-from jedisite import exports
+from jedisite import columns, exports
+from jedisite.columns import Column, Columns
 from jedisite.identity import Caller, Right, api_caller
 from jedisite.paging import CURSOR, ORDERING, PAGE_SIZE, KeysetPagination
 from jedisite.problems import InvalidFields
@@ -97,11 +98,23 @@ class Resource(GenericViewSet[Any]):
 
 
 class Forms:
-    """A list that may be asked for as a whole: `format=csv`, `format=ndjson`, or by Accept."""
+    """A list that may be asked for as a whole: `format=csv`, `format=ndjson`, or by Accept.
+
+    With `columns` set, `columns=a,b` chooses what each row has, among them what is computed.
+    """
+
+    columns: Columns | None = None
 
     def known_parameters(self: Any) -> set[str]:
         names: set[str] = super().known_parameters()  # type: ignore[misc]
-        return names | {FORMAT} if self.action == "list" else names
+        if self.action != "list":
+            return names
+        return names | {FORMAT} | ({columns.COLUMNS} if self.columns else set())
+
+    def chosen_columns(self: Any, request: Any) -> list[Column] | None:
+        """The columns that the request names; None when it names none. Raises InvalidFields."""
+        text = request.query_params.get(columns.COLUMNS)
+        return None if text is None or self.columns is None else self.columns.choose(text)
 
     def get_renderers(self) -> list[Any]:
         found: list[Any] = super().get_renderers()  # type: ignore[misc]
@@ -125,6 +138,11 @@ class Lists(Forms):
         rows = self.filter_queryset(self.get_queryset())
         if isinstance(request.accepted_renderer, exports.Export):
             return self._whole(rows, request)
+        chosen = self.chosen_columns(request)
+        if chosen is not None:
+            order = self.paginator.order_of(rows, request, self)[1]
+            found = self.paginate_queryset(rows.values(*self.columns.needed(chosen, order.field.name)))
+            return self.get_paginated_response(_plain_rows(self.columns.rows(found, chosen)))
         return self.get_paginated_response(self.get_serializer(self.paginate_queryset(rows), many=True).data)
 
     def _whole(self: Any, rows: QuerySet[Any], request: Any) -> HttpResponseBase:
@@ -134,6 +152,16 @@ class Lists(Forms):
             message = "A list that is sent as a whole has no pages."
             raise InvalidFields([{"field": name, "rule": "pages", "message": message} for name in faults])
         _, order = self.paginator.order_of(rows, request, self)
+        chosen = self.chosen_columns(request)
+        if chosen is not None:
+            narrow, made = rows.values(*self.columns.needed(chosen, order.field.name)), self.columns
+
+            def chosen_pieces() -> Iterator[list[Any]]:
+                for chunk in order.chunks(narrow, exports.CHUNK):
+                    yield _plain_rows(made.rows(chunk, chosen))
+
+            names = [column.name for column in chosen]
+            return exports.stream(request.accepted_renderer, names, chosen_pieces(), path=request.path)
         serializer = self.get_serializer()
         plain = plain_fields(serializer, rows.model)
         if plain is None:
@@ -150,6 +178,10 @@ class Lists(Forms):
                 yield [represent(row) for row in chunk]
 
         return exports.stream(request.accepted_renderer, list(serializer.fields), pieces(), path=request.path)
+
+
+def _plain_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: columns.plain(value) for name, value in row.items()} for row in rows]
 
 
 def plain_fields(

@@ -19,6 +19,7 @@ from tasks_app import amending, moves, placing, submitting
 from tasks_app.api import idempotency
 from tasks_app.api import serializers as s
 from tasks_app.api.base import Lists, OfTask, Resource, check_command_right, sentence
+from tasks_app.columns.tasks import TASKS
 from tasks_app.commands import rights
 from tasks_app.filtersets import TaskFilter
 from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
@@ -60,6 +61,11 @@ class TaskViewSet(Lists, mixins.RetrieveModelMixin, Resource):
     queryset = Task.objects.all()
     filterset_class = TaskFilter
     orderings = ("creation_date", "current_priority", "name")
+    small_orderings = (
+        "status", "state_change_time", "user", "task_type", "gshare", "task_priority", "nucleus", "core_count", "ram_count",
+        "resource_type", "attempt", "start_time", "end_time", "modification_time", "ttc_requested", "cpu_efficiency", "req_id",
+    )  # fmt: skip
+    columns = TASKS
 
     def known_parameters(self) -> set[str]:
         return {ALLOW_ACTIVE} if self.action == "create" else super().known_parameters()

@@ -57,7 +57,7 @@ def task_rows(tasks: Sequence[Task]) -> list[TaskRow]:
         of_task = jobs[task.id]
         running = sum(of_task.get(status, 0) for status in JOB_AT_PILOT)
         queued = sum(of_task.get(status, 0) for status in JOB_QUEUED)
-        blocked = "" if running or queued else blocking(task, verdicts.get(task.id))
+        blocked = "" if running or queued else blocking(task.status, task.error_dialog, verdicts.get(task.id))
         rows.append(
             TaskRow(
                 task, progress.of_datasets(by_task[task.id]), running, queued, of_task.get(JobStatus.FAILED, 0), blocked
@@ -72,15 +72,15 @@ def latest_verdicts(task_ids: Iterable[int]) -> dict[int, VerdictRecord]:
     return {verdict.task_id: verdict for verdict in found}
 
 
-def blocking(task: Task, verdict: VerdictRecord | None) -> str:
+def blocking(status: str, error_dialog: str | None, verdict: VerdictRecord | None) -> str:
     """Why a task gets no further, in a sentence; empty when it did all it was asked, or nothing is known to block it."""
-    if task.status == TaskStatus.DONE:
+    if status == TaskStatus.DONE:
         return ""
-    if words.is_final_task(task.status):
-        return task.error_dialog or ""
+    if words.is_final_task(status):
+        return error_dialog or ""
     if verdict is not None and not verdict.chosen:
         return verdict.sentence
-    return task.error_dialog or ""
+    return error_dialog or ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from django.views.decorators.http import require_safe
 from brokerage_app.models import VerdictRecord
 from jedisite.identity import Right, caller_of, needs
 from tasks_app.accounting.ranges import MOST_RANGES, RangedFiles, files_of_ranges
-from tasks_app.dashboard import commands, pages, progress, queries, scouting, sentences
+from tasks_app.dashboard import commands, progress, queries, scouting, sentences
 from tasks_app.dashboard.histograms import ENDING
-from tasks_app.filtersets import TaskFilter
+from tasks_app.dashboard.lists import listing
+from tasks_app.dashboard.tasks_listing import LISTING
 from tasks_app.models import Command, Dataset, OutputTemplate, PeriodicTask, Task, TaskParams, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.states import TaskStatus
 
 REFRESH_S = 5
 LOG_LINES = 100
@@ -28,22 +28,8 @@ DATASETS = 200
 @needs(Right.READ)
 @require_safe
 def task_list(request: HttpRequest) -> HttpResponse:
-    """Tasks, newest first, filtered by the query string."""
-    chosen = TaskFilter(request.GET, queryset=Task.objects.select_related("work_queue"))
-    page = pages.keyset_page(request, chosen.qs if chosen.is_valid() else Task.objects.none())
-    context = {
-        "section": "tasks",
-        "page": page,
-        "rows": queries.task_rows(page.rows),
-        "filters": chosen.form,
-        "statuses": [status.value for status in TaskStatus],
-        "filtered": any(value for name, value in request.GET.items() if name != "before"),
-        "seconds": REFRESH_S,
-        "now": timezone.now(),
-        "AT_PILOT": queries.AT_PILOT,
-        "QUEUED": queries.QUEUED,
-    }
-    return render(request, "tasks_app/task_list.html", context)
+    """Tasks, newest first unless the address says another order."""
+    return listing.show(request, LISTING)
 
 
 def _awaited(verdict: VerdictRecord | None, schedule: PeriodicTask | None) -> str:

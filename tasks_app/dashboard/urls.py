@@ -19,6 +19,7 @@ from tasks_app.dashboard import (
     why,
     workers,
 )
+from tasks_app.dashboard.lists import views
 
 app_name = "dashboard"
 urlpatterns = [
@@ -37,6 +38,9 @@ urlpatterns = [
     path("jobs/<int:job_id>/do/<slug:name>/", job_doing.job_do, name="job-do"),
     path("jobs/<int:job_id>/", jobs.job_page, name="job"),
     path("jobs/<int:job_id>/log/", jobs.job_log, name="job-log"),
+    path("views/", views.view_list, name="views"),
+    path("views/save/", views.save_view, name="view-save"),
+    path("views/<int:view_id>/", views.change_view, name="view-change"),
     path("help/states/", help.states, name="help-states"),
     path("help/configuration/", configuration.configuration_page, name="help-configuration"),
     path("sites/", sites.site_list, name="sites"),

@@ -16,6 +16,7 @@ from tasks_app.models.submission import SubmissionKey
 from tasks_app.models.task import JobParamsTemplate, Task, TaskParams
 from tasks_app.models.template import OutputTemplate
 from tasks_app.models.usersecret import UserSecret
+from tasks_app.models.view import SavedView
 from tasks_app.models.worker import Harvester, HarvesterCommand, HarvesterDialog, HarvesterMetrics, Worker, WorkerJob
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "RetryNote",
     "RetryRule",
     "Sandbox",
+    "SavedView",
     "ScoutReport",
     "SubmissionKey",
     "Task",

