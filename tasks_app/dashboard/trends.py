@@ -117,7 +117,7 @@ def stacked(ends: Sequence[datetime], values: Mapping[str, Sequence[float | None
         layers.append(Layer(name, kind, f"M{upper} L{lower} Z" if ends else "", row[-1] if row else None))
         below = above
     return Stack(
-        layers, _times(ends, empty.left, empty.right), [Tick(y(v), f"{v:,.0f}".replace(",", "\u202f")) for v in marks],
+        layers, times(ends, empty.left, empty.right), [Tick(y(v), f"{v:,.0f}".replace(",", "\u202f")) for v in marks],
         top, totals,
     )  # fmt: skip
 
@@ -133,7 +133,7 @@ def nice(largest: float) -> list[float]:
     return [step * i for i in range(5) if i == 0 or step * (i - 1) < largest]
 
 
-def _times(ends: Sequence[datetime], left: float, right: float) -> list[Tick]:
+def times(ends: Sequence[datetime], left: float, right: float) -> list[Tick]:
     """Round times on an axis from the first to the last."""
     if len(ends) < 2:
         return []

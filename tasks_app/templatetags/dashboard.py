@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from tasks_app.dashboard import words
 from tasks_app.dashboard.progress import Progress
+from tasks_app.dashboard.tabs import TABS
 
 register = template.Library()
 NAVIGATION = (
@@ -128,6 +129,19 @@ def navigation() -> list[dict[str, Any]]:
     key_icon = "partials/icons/key.svg"
     entries.append({"section": "tokens", "title": "Tokens", "key": "", "url": reverse("tokens"), "icon": key_icon})
     return entries
+
+
+@register.inclusion_tag("partials/task_tabs.html")
+def task_tabs(task_id: int, tab: str) -> dict[str, Any]:
+    """The tabs of a task; `tab` is the name of the address that is shown. A tab whose page is not there is left out."""
+    entries = []
+    for name, title in TABS:
+        try:
+            url = reverse(f"dashboard:{name}", args=[task_id])
+        except NoReverseMatch:
+            continue
+        entries.append({"url": url, "title": title, "on": name == tab})
+    return {"entries": entries}
 
 
 @register.simple_tag
