@@ -23,6 +23,8 @@ from brokerage_app.models import (
     StorageEndpoint,
     ThrottleRecord,
     VerdictCount,
+    VerdictHour,
+    VerdictMinute,
     VerdictRecord,
     WorkQueue,
 )
@@ -319,6 +321,24 @@ class VerdictCountAdmin(LargeTableAdmin):
     list_filter = [exact("site", "site")]
     search_fields = ["site__exact", "id__exact"]
     search_help_text = "Name of a site, or number of a count."
+    ordering = ["-id"]
+
+
+@admin.register(VerdictHour)
+class VerdictHourAdmin(LargeTableAdmin):
+    list_display = ["id", "hour", "site", "share", "kind", "code", "decisions"]
+    list_filter = [days("hour")]
+    search_fields = ["id__exact"]
+    search_help_text = "Number of a count."
+    ordering = ["-id"]
+
+
+@admin.register(VerdictMinute)
+class VerdictMinuteAdmin(LargeTableAdmin):
+    list_display = ["id", "minute", "share", "kind", "code", "decisions"]
+    list_filter = [days("minute")]
+    search_fields = ["id__exact"]
+    search_help_text = "Number of a count."
     ordering = ["-id"]
 
 

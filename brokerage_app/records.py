@@ -1,4 +1,4 @@
-"""Verdicts in the database: kept by brokers' callers, folded into counts of days, read back for explanations."""
+"""Verdicts in the database: kept by brokers' callers, folded into counts of days, hours and minutes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from brokerage_app.models import GridSnapshot, VerdictCount, VerdictRecord
+from brokerage_app.models import GridSnapshot, VerdictCount, VerdictHour, VerdictMinute, VerdictRecord
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import Grid
 from brokerage_app.stored import as_json, pack
@@ -21,6 +21,10 @@ SNAPSHOT_EVERY = timedelta(seconds=60)
 SNAPSHOTS_KEPT = timedelta(days=2)
 VERDICTS_KEPT = timedelta(days=14)
 COUNTS_KEPT = timedelta(days=366)
+HOURS_KEPT = timedelta(days=2)
+MINUTES_KEPT = timedelta(days=8)
+KEPT_IN_FULL = 3
+"""The latest verdicts of a task and kind that keep every site with its numbers."""
 
 
 class Snapshots:
@@ -68,23 +72,21 @@ class Decided:
 def keep(decided: Decided) -> int:
     """Keep a verdict: a new row if it chose other sites or skipped some for other reasons, else the last row anew.
 
-    Returns the row's id. Of the row before only the sites by reason are left.
+    Returns the row's id. The latest three rows have every site with its numbers; of the one before only the sites by
+    reason are left.
     """
     verdict, values = decided.verdict, _values(decided)
     with transaction.atomic():
-        latest = (
-            VerdictRecord.objects.filter(task_id=decided.task_id, kind=decided.kind)
-            .order_by("-id")
-            .values_list("id", "code", "reasons", "chosen")
-            .first()
-        )
+        of_kind = VerdictRecord.objects.filter(task_id=decided.task_id, kind=decided.kind).order_by("-id")
+        latest = of_kind.values_list("id", "code", "reasons", "chosen").first()
         if latest is not None and _shape(*latest[1:]) == _shape(verdict.code, values["reasons"], values["chosen"]):
             with hot_cursor() as cursor:
                 cursor.execute(_AGAIN, {**{k: _jsonb(v) for k, v in values.items() if k in _JSON}, "sentence": values["sentence"],
                                         "snapshot": values["snapshot_id"], "id": latest[0]})  # fmt: skip
             return int(latest[0])
         if latest is not None:
-            VerdictRecord.objects.filter(pk=latest[0]).update(skipped=[], facts=None)
+            older = of_kind.values("id")[KEPT_IN_FULL - 1 : KEPT_IN_FULL]
+            VerdictRecord.objects.filter(pk__in=older).update(skipped=[], facts=None)
         return VerdictRecord.objects.create(**values).id
 
 
@@ -130,7 +132,7 @@ WITH taken AS (
 counted AS (
     UPDATE verdicts v SET counted = v.repeats FROM taken t, verdicts old
      WHERE v.id = t.id AND old.id = v.id
-    RETURNING v.kind, v.share, v.at, v.chosen, v.reasons, v.stopped, v.repeats - old.counted AS more),
+    RETURNING v.kind, v.share, v.at, v.code, v.chosen, v.reasons, v.stopped, v.repeats - old.counted AS more),
 said AS (
     SELECT kind, share, at, more, c ->> 0 AS site, '' AS code FROM counted CROSS JOIN jsonb_array_elements(chosen) c
     UNION ALL
@@ -142,13 +144,23 @@ folded AS (
     INSERT INTO verdict_counts AS k (day, kind, share, site, code, decisions)
     SELECT (at AT TIME ZONE 'UTC')::date, kind, share, site, code, sum(more) FROM said
      GROUP BY 1, 2, 3, 4, 5 ORDER BY 4, 1, 2, 3, 5
-    ON CONFLICT (site, day, kind, share, code) DO UPDATE SET decisions = k.decisions + excluded.decisions)
+    ON CONFLICT (site, day, kind, share, code) DO UPDATE SET decisions = k.decisions + excluded.decisions),
+by_hour AS (
+    INSERT INTO verdict_hours AS k (hour, kind, share, site, code, decisions)
+    SELECT date_trunc('hour', at, 'UTC'), kind, share, site, code, sum(more) FROM said
+     GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 4, 2, 3, 5
+    ON CONFLICT (hour, site, kind, share, code) DO UPDATE SET decisions = k.decisions + excluded.decisions),
+by_minute AS (
+    INSERT INTO verdict_minutes AS k (minute, kind, share, code, decisions)
+    SELECT date_trunc('minute', at, 'UTC'), kind, share, code, sum(more) FROM counted
+     GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
+    ON CONFLICT (minute, kind, share, code) DO UPDATE SET decisions = k.decisions + excluded.decisions)
 SELECT count(*) FROM taken
 """
 
 
 def fold(limit: int = 1000) -> int:
-    """Add decisions that are not counted yet to the counts of their day. Returns the number of verdicts."""
+    """Add decisions that are not counted yet to the counts of their day, hour and minute. Returns the number of verdicts."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_FOLD, {"limit": limit})
         return int(cursor.fetchone()[0])
@@ -169,5 +181,7 @@ def forget_old() -> int:
         gone = cursor.rowcount
     old.filter(needs__isnull=False).update(needs=None, facts=None)
     counts, _ = VerdictCount.objects.filter(day__lt=Now() - COUNTS_KEPT).delete()
+    hours, _ = VerdictHour.objects.filter(hour__lt=Now() - HOURS_KEPT - timedelta(hours=1)).delete()
+    minutes, _ = VerdictMinute.objects.filter(minute__lt=Now() - MINUTES_KEPT).delete()
     snapshots, _ = GridSnapshot.objects.filter(at__lt=Now() - SNAPSHOTS_KEPT).delete()
-    return int(gone) + counts + snapshots
+    return int(gone) + counts + hours + minutes + snapshots

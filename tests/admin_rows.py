@@ -116,6 +116,12 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     brokerage.VerdictCount: lambda n: brokerage.VerdictCount.objects.create(
         day="2026-01-01", kind="job", share="X", site=f"S{n}", code="low_memory", decisions=n
     ),
+    brokerage.VerdictHour: lambda n: brokerage.VerdictHour.objects.create(
+        hour=NOW, kind="job", share="X", site=f"S{n}", code="low_memory", decisions=n
+    ),
+    brokerage.VerdictMinute: lambda n: brokerage.VerdictMinute.objects.create(
+        minute=NOW, kind="job", share=f"X{n}", code="low_memory", decisions=n
+    ),
     brokerage.GlobalShare: lambda n: brokerage.GlobalShare.objects.create(name=f"share {n}", value=n, queue_id=n),
     brokerage.ThrottleRecord: lambda n: brokerage.ThrottleRecord.objects.create(
         label="managed", queue=f"share:MC {n}", passed=False, code="throttled_queued", detail="2200 jobs", lines=["<b>"]

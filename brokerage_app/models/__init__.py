@@ -26,12 +26,12 @@ from brokerage_app.models.statistics import (
     WorkerStats,
 )
 from brokerage_app.models.throttle import ThrottleRecord
-from brokerage_app.models.verdict import GridSnapshot, VerdictCount, VerdictRecord
+from brokerage_app.models.verdict import GridSnapshot, VerdictCount, VerdictHour, VerdictMinute, VerdictRecord
 
 __all__ = [
     "AnalysisUser", "DatasetReplica", "GdpConfig", "GlobalShare", "GridSnapshot", "GridVersion", "HarvesterSlots", "JobCount",
     "LinkValue", "NodeGpus", "PilotCalls", "Queue", "QueueActivity", "QueueEndpoint", "QueueStatusLog", "Refreshed",
     "ReplicaLookup", "ResourceType", "Sample", "Site", "SiteClassRecord", "SoftwareTags", "StorageEndpoint", "TaskClassRecord",
-    "ThrottleRecord", "UserCount", "VerdictCount", "VerdictRecord", "WorkQueue", "WorkerNode", "WorkerNodeCpus", "WorkerNodeGpus",
-    "WorkerStats",
+    "ThrottleRecord", "UserCount", "VerdictCount", "VerdictHour", "VerdictMinute", "VerdictRecord", "WorkQueue",
+    "WorkerNode", "WorkerNodeCpus", "WorkerNodeGpus", "WorkerStats",
 ]  # fmt: skip

@@ -25,8 +25,8 @@ class GridSnapshot(models.Model):
 class VerdictRecord(models.Model):
     """One outcome of brokerage for a task. The same outcome again only raises `repeats`.
 
-    The latest of each kind has every site with its numbers; of older ones `skipped` is empty, and `reasons` says which
-    sites were skipped by which code.
+    The latest three of each kind have every site with its numbers; of older ones `skipped` is empty, and `reasons` says
+    which sites were skipped by which code.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -83,7 +83,50 @@ class VerdictCount(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["site", "day", "kind", "share", "code"], name="verdict_counts_key")
         ]
-        indexes = [models.Index(fields=["share", "day"], name="verdict_counts_share")]
+        indexes = [
+            models.Index(fields=["share", "day"], name="verdict_counts_share"),
+            models.Index(fields=["code", "day"], name="verdict_counts_code"),
+            models.Index(fields=["day"], name="verdict_counts_day"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.day} {self.site} {self.code or 'chosen'}: {self.decisions}"
+
+
+class VerdictHour(models.Model):
+    """The same as `VerdictCount` by the hour, for the last days only."""
+
+    id = models.BigAutoField(primary_key=True)
+    hour = models.DateTimeField()
+    kind = models.CharField(max_length=20)
+    share = models.CharField(max_length=32)
+    site = models.CharField(max_length=128)
+    code = models.CharField(max_length=60)
+    decisions = models.BigIntegerField()
+
+    class Meta:
+        db_table = "verdict_hours"
+        constraints = [
+            models.UniqueConstraint(fields=["hour", "site", "kind", "share", "code"], name="verdict_hours_key")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.hour:%Y-%m-%d %H}h {self.site} {self.code or 'chosen'}: {self.decisions}"
+
+
+class VerdictMinute(models.Model):
+    """How many decisions of one minute chose a site (code ""), or were blocked by a code, for the tasks of one share."""
+
+    id = models.BigAutoField(primary_key=True)
+    minute = models.DateTimeField()
+    kind = models.CharField(max_length=20)
+    share = models.CharField(max_length=32)
+    code = models.CharField(max_length=60)
+    decisions = models.BigIntegerField()
+
+    class Meta:
+        db_table = "verdict_minutes"
+        constraints = [models.UniqueConstraint(fields=["minute", "kind", "share", "code"], name="verdict_minutes_key")]
+
+    def __str__(self) -> str:
+        return f"{self.minute:%Y-%m-%d %H:%M} {self.code or 'chosen'}: {self.decisions}"

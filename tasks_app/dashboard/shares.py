@@ -23,7 +23,7 @@ from jedisite.identity import Right, caller_of, needs
 from tasks_app import share_use
 from tasks_app.dashboard import bullets, trends, window, words
 from tasks_app.explaining import places
-from tasks_app.explaining.tasks import explained
+from tasks_app.explaining.verdicts import explained
 from tasks_app.models import Task
 from tasks_app.share_use import ShareRow
 from tasks_app.states import TASK_FINAL

@@ -4,6 +4,7 @@ from django.urls import path
 
 from tasks_app.dashboard import (
     agents,
+    brokerage,
     configuration,
     doing,
     help,
@@ -16,6 +17,7 @@ from tasks_app.dashboard import (
     sites,
     tasks,
     timeouts,
+    whatif,
     why,
     workers,
 )
@@ -28,7 +30,7 @@ urlpatterns = [
     path("tasks/", tasks.task_list, name="tasks"),
     path("tasks/<int:task_id>/", tasks.task_page, name="task"),
     path("tasks/<int:task_id>/why/", why.task_why, name="task-why"),
-    path("tasks/<int:task_id>/what-if/", why.task_what_if, name="task-what-if"),
+    path("tasks/<int:task_id>/what-if/", whatif.task_what_if, name="task-what-if"),
     path("tasks/bulk/", doing.tasks_bulk, name="tasks-bulk"),
     path("tasks/<int:task_id>/do/<slug:name>/", doing.task_do, name="task-do"),
     path("tasks/<int:task_id>/histograms/", histograms.task_histograms, name="task-histograms"),
@@ -41,6 +43,11 @@ urlpatterns = [
     path("views/", views.view_list, name="views"),
     path("views/save/", views.save_view, name="view-save"),
     path("views/<int:view_id>/", views.change_view, name="view-change"),
+    path("brokerage/", brokerage.brokerage_page, name="brokerage"),
+    path("brokerage/what-if/", whatif.what_if, name="what-if"),
+    path("brokerage/<int:verdict_id>/", brokerage.decision, name="decision"),
+    path("help/codes/", brokerage.codes_page, name="help-codes"),
+    path("help/codes/<slug:code>/", brokerage.code_page, name="code"),
     path("help/states/", help.states, name="help-states"),
     path("help/configuration/", configuration.configuration_page, name="help-configuration"),
     path("sites/", sites.site_list, name="sites"),

@@ -2,45 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+from urllib.parse import urlencode
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from brokerage_app.whatif import ChangeError
+from brokerage_app.models import VerdictRecord
+from jedisite.exports import CSVExport, Row
 from jedisite.identity import Right, needs
-from tasks_app.explaining import places, tasks, whatif
+from tasks_app.dashboard.areas import Areas, Span, stack
+from tasks_app.dashboard.verdicts import Part, Picked
+from tasks_app.explaining import places, tasks, verdicts
+from tasks_app.explaining.gates import Gate
 from tasks_app.models import Task
 
 REFRESH_S = 10
-LONGEST = 10_000
+CHOSEN: Final = "chosen"
+"""The name of the lowest layer: sites that were chosen."""
 
 
 @needs(Right.READ)
 @require_safe
 def task_why(request: HttpRequest, task_id: int) -> HttpResponse:
+    """The gates of a task, the latest verdicts with their sites as the address filters them, and how reasons changed.
+
+    `?format=csv` sends the sites that fit as a file.
+    """
     task = get_object_or_404(Task.objects.select_related("work_queue"), pk=task_id)
-    now = timezone.now()
-    context = {"section": "tasks", "task": task, "why": tasks.why(task, now), "seconds": REFRESH_S, "now": now}
+    now, picked = timezone.now(), Picked.of(request.GET)
+    found = tasks.look(task, now)
+    parts = [Part(record, found.before(record), picked) for record in found.verdicts]
+    if request.GET.get("format") == "csv":
+        return csv_of(f"task-{task_id}-why", parts)
+    jobs = [record for record in found.history if record.kind != "task"]
+    context = {
+        "section": "tasks", "task": task, "why": found, "gates": gate_rows(found.gates), "parts": parts,
+        "tone": TONE_OF[found.blocked.severity] if found.blocked else "", "areas": reasons_over_time(jobs, now),
+        "csv": csv_query(picked), "seconds": REFRESH_S, "now": now,
+    }  # fmt: skip
     return render(request, "tasks_app/task_why.html", context)
 
 
-@needs(Right.READ)
-@require_safe
-def task_what_if(request: HttpRequest, task_id: int) -> HttpResponse:
-    """A form of changes, one a line, and what they would make of the last decision. The address holds the changes."""
-    task = get_object_or_404(Task, pk=task_id)
-    text = request.GET.get("changes", "")[:LONGEST]
-    lines = [line for line in text.splitlines() if line.strip()]
-    context = {"section": "tasks", "task": task, "text": text, "now": timezone.now()}
-    status = 200
-    if lines:
-        try:
-            context["found"] = whatif.told(*whatif.for_task(task_id, lines))
-        except (ChangeError, whatif.NothingKeptError) as exc:
-            context["problem"], status = str(exc), 400 if isinstance(exc, ChangeError) else 200
-    return render(request, "tasks_app/task_what_if.html", context, status=status)
+TONE_OF: Final = {"info": "wait", "warning": "warn", "error": "bad"}
+
+
+def gate_rows(gates: Iterable[Gate]) -> list[tuple[str, Gate]]:
+    """Gates with how their row is shown: the first "no" stands out, and all behind it stand back."""
+    found, stopped = [], False
+    for gate in gates:
+        first = gate.answer == "no" and not stopped
+        found.append(("first-no" if first else "unreached" if stopped else "", gate))
+        stopped = stopped or first
+    return found
+
+
+def csv_of(name: str, parts: Iterable[Part]) -> HttpResponse:
+    """All sites of verdicts that fit what was asked, as a file."""
+    rows: list[Row] = [row for part in parts for row in verdicts.csv_rows(part.record.kind, part.fitting)]
+    body = b"".join(CSVExport().lines(verdicts.CSV_COLUMNS, [rows]))
+    return HttpResponse(
+        body, content_type="text/csv; charset=utf-8", headers={"Content-Disposition": f'attachment; filename="{name}.csv"'}
+    )
+
+
+def csv_query(picked: Picked) -> str:
+    """The parameters of the address of the same sites as a file."""
+    given = {"site": picked.site, "code": picked.code, "answer": picked.answer}
+    return urlencode({name: value for name, value in given.items() if value} | {"format": "csv"})
+
+
+def reasons_over_time(history: list[VerdictRecord], now: datetime) -> Areas | None:
+    """Sites by reason, from verdicts (the newest first); each holds until the next. None without any."""
+    if not history:
+        return None
+    spans, until = [], now
+    for record in history:
+        if record.first_at >= until:
+            continue
+        counts = {code: len(sites) for code, sites in record.reasons.items()}
+        if record.chosen:
+            counts[CHOSEN] = len(record.chosen)
+        spans.append(Span(record.first_at, until, counts))
+        until = record.first_at
+    spans.reverse()
+    return stack(spans, now - tasks.HISTORY, now, (CHOSEN,))
 
 
 @needs(Right.READ)

@@ -30,6 +30,12 @@ TONES: Final[Mapping[str, str]] = {
     # taken out
     **dict.fromkeys(("aborted", "aborting", "toabort", "cancelled", "closed"), "off"),
     **dict.fromkeys(("brokeroff", "removed", "nooutput", "expired", "revoked"), "off"),
+    # answers of gates and brokers
+    "yes": "ok", "chosen": "ok", "no": "bad", "skipped": "off", "not asked": "wait", "not reached": "off",
+    # what changes between two decisions
+    "gained": "ok", "other weight": "run", "other reason": "wait",
+    # severity of refusals
+    "info": "wait", "warning": "warn",
 }
 ICONS: Final = ("ok", "run", "wait", "warn", "bad", "off")
 

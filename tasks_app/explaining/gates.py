@@ -23,6 +23,7 @@ AGENT_OF: Final[Mapping[str, str]] = {
     T.PASSED: "post_processor", T.FINISHING: "post_processor", T.TOABORT: "commando", T.ABORTING: "commando",
     T.TORETRY: "commando", T.TOINCEXEC: "commando", T.TOREASSIGN: "commando",
 }  # fmt: skip
+STAGING: Final = frozenset({T.STAGING, T.STAGED})
 UNREFINED: Final = frozenset({T.REGISTERED, T.REREFINE, T.TOINCEXEC, T.TOPREPROCESS, T.PREPROCESSING})
 ENDING: Final = frozenset({T.PREPARED, T.FINISHING, T.PASSED, T.TOABORT, T.ABORTING, T.TOBROKEN})
 UNREAD: Final = frozenset({"registered", "defined", "toupdate", "pending"})
@@ -51,6 +52,10 @@ class Gate:
     def who(self) -> str:
         return refusals.get(self.code).who_can_fix if self.code else ""
 
+    @property
+    def severity(self) -> str:
+        return refusals.get(self.code).severity if self.code else ""
+
 
 @dataclass(frozen=True, slots=True)
 class InputFact:
@@ -64,13 +69,65 @@ class InputFact:
 
 
 @dataclass(frozen=True, slots=True)
+class ParentFact:
+    """The task whose outputs this one reads."""
+
+    id: int
+    status: str
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in TASK_FINAL
+
+
+@dataclass(frozen=True, slots=True)
 class AgentFact:
+    """The agent that is to look at the task. `took_s` and `items` are of its last pass; `due_s`: seconds until the next."""
+
     name: str
     paused: bool = False
     period_s: float = 1.0
     silent_s: float | None = None
     errors_in_a_row: int = 0
     last_error: str = ""
+    took_s: float | None = None
+    items: int | None = None
+    due_s: float | None = None
+    holder: str = ""
+
+    @property
+    def last_pass(self) -> str:
+        """How the last pass went, in words."""
+        said = f"its last pass ended {self.silent_s:.0f} s ago" if self.silent_s is not None else "it has never run"
+        if self.took_s is not None:
+            said += f" (took {self.took_s:.2g} s, {self.items or 0} items)"
+        return said
+
+    @property
+    def next_pass(self) -> str:
+        if self.holder:
+            return f"a pass runs now on {self.holder}"
+        if self.due_s is None:
+            return ""
+        return f"the next is due in {self.due_s:.0f} s" if self.due_s >= 1 else "the next is due now"
+
+
+@dataclass(frozen=True, slots=True)
+class PilotFact:
+    """Pilots of a site with activated jobs of the task. `silent_s`: seconds since one called; None when none did.
+
+    waiting   activated jobs of the task; calls: of the last hours; workers: running or queued in the batch system
+    """
+
+    site: str
+    waiting: int = 0
+    silent_s: float | None = None
+    calls: int = 0
+    workers: int = 0
+
+    @property
+    def is_alive(self) -> bool:
+        return self.silent_s is not None and self.silent_s <= PILOT_SILENT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +147,10 @@ class VerdictFact:
 
 @dataclass(frozen=True, slots=True)
 class WhyFacts:
-    """All that the gates look at. `jobs` by status; `pilots`: seconds since one asked, by site with activated jobs."""
+    """All that the gates look at. `jobs` by status; `pilots`: of the sites with activated jobs.
+
+    allowed   what the throttle says of a group of tasks that it lets pass
+    """
 
     status: str
     error_dialog: str = ""
@@ -104,7 +164,9 @@ class WhyFacts:
     task_verdict: VerdictFact | None = None
     verdict: VerdictFact | None = None
     jobs: Mapping[str, int] = field(default_factory=dict)
-    pilots: Mapping[str, float | None] = field(default_factory=dict)
+    pilots: tuple[PilotFact, ...] = ()
+    parent: ParentFact | None = None
+    allowed: str = ""
     now: datetime | None = None
 
 
@@ -131,7 +193,14 @@ def _inputs(facts: WhyFacts) -> Gate:
     title = "The inputs are known"
     if facts.status in UNREFINED:
         return Gate("inputs", title, "no", codes.TASK_NOT_REFINED, f"the task is {facts.status}", facts.state_since)
+    if facts.status in STAGING:
+        sentence = facts.error_dialog or f"the task is {facts.status}"
+        return Gate("inputs", title, "no", codes.INPUT_NOT_STAGED, sentence, facts.state_since)
     unread = [one for one in facts.inputs if one.status in UNREAD]
+    parent = facts.parent
+    if unread and parent is not None and not parent.has_ended:
+        sentence = f"the parent task {parent.id}, which makes {unread[0].name}, is {parent.status}"
+        return Gate("inputs", title, "no", codes.PARENT_NOT_FINISHED, sentence, facts.state_since)
     if unread:
         sentence = f"{unread[0].name} is {unread[0].status}"
         if len(unread) > 1:
@@ -142,7 +211,9 @@ def _inputs(facts: WhyFacts) -> Gate:
     left, files = sum(one.files_left for one in facts.inputs), sum(one.files for one in facts.inputs)
     if facts.inputs and not left:
         return Gate("inputs", title, "no", codes.INPUT_USED_UP, f"none of {files} files is left for another job")
-    return Gate("inputs", title, "yes", "", f"{left} of {files} files are left for jobs")
+    missing = sum(one.missing for one in facts.inputs)
+    says = f"{left} of {files} files are left for jobs" if files else "the task needs no input"
+    return Gate("inputs", title, "yes", "", f"{says}, {missing} are missing" if missing else says)
 
 
 def _throttle(facts: WhyFacts) -> Gate:
@@ -153,30 +224,32 @@ def _throttle(facts: WhyFacts) -> Gate:
         if verdict is None or not verdict.is_throttle:
             continue
         return Gate("throttle", title, "no", verdict.code, verdict.sentence, verdict.at)
-    return Gate("throttle", title, "yes")
+    return Gate("throttle", title, "yes", "", facts.allowed or "no limit on its work queue or share concerns it")
 
 
 def _agent(facts: WhyFacts) -> Gate:
     title, agent = "An agent looks at it", facts.agent
     if agent is None:
-        return Gate("agent", title, "not asked")
+        return Gate("agent", title, "not asked", "", f"no agent looks at tasks that are {facts.status}")
     if agent.paused:
         return Gate("agent", title, "no", codes.AGENT_LATE, f"the agent {agent.name} is paused")
     if agent.errors_in_a_row:
-        sentence = f"the last {agent.errors_in_a_row} passes of {agent.name} failed: {agent.last_error}"
+        sentence = f"the last {agent.errors_in_a_row} passes of {agent.name} failed, {agent.next_pass}: {agent.last_error}"
         return Gate("agent", title, "no", codes.AGENT_LATE, sentence)
     if agent.silent_s is None or agent.silent_s > max(LATE_PERIODS * agent.period_s, 60):
         ago = "has never run" if agent.silent_s is None else f"ended its last pass {agent.silent_s:.0f} s ago"
         sentence = f"the agent {agent.name} {ago}, and should run every {agent.period_s:g} s"
         return Gate("agent", title, "no", codes.AGENT_LATE, sentence)
-    claimed = f", {facts.claimed_by} works on it" if facts.claimed_by else ""
-    return Gate("agent", title, "yes", "", f"{agent.name} ran {agent.silent_s:.0f} s ago{claimed}")
+    claimed = f"{facts.claimed_by} works on it" if facts.claimed_by else ""
+    says = (f"{agent.name}: {agent.last_pass}", agent.next_pass, claimed)
+    return Gate("agent", title, "yes", "", "; ".join(filter(None, says)))
 
 
 def _nucleus(facts: WhyFacts) -> Gate:
     title = "Its outputs have a place to be gathered"
     if facts.status != T.ASSIGNING:
-        return Gate("nucleus", title, "yes" if facts.nucleus else "not asked", "", facts.nucleus)
+        says = f"they are gathered at {facts.nucleus}" if facts.nucleus else "its outputs stay where they are made"
+        return Gate("nucleus", title, "yes" if facts.nucleus else "not asked", "", says)
     verdict = facts.task_verdict
     if verdict is None or not verdict.code:
         return Gate("nucleus", title, "no", codes.NO_NUCLEUS_YET, facts.error_dialog, facts.state_since)
@@ -211,14 +284,19 @@ def _pilots(facts: WhyFacts) -> Gate:
     title = "Pilots ask for them"
     if not facts.pilots:
         return Gate("pilots", title, "not asked", "", "no job waits for a pilot")
-    seen = {site: s for site, s in facts.pilots.items() if s is not None and s <= PILOT_SILENT_S}
-    if not seen:
-        count = len(facts.pilots)
-        named = ", ".join(sorted(facts.pilots)[:3])
-        sentence = f"no pilot has asked in the last {PILOT_SILENT_S // 3600} hours at {count} sites with jobs ({named})"
+    alive = [one for one in facts.pilots if one.is_alive]
+    if not alive:
+        named = ", ".join(sorted(one.site for one in facts.pilots)[:3])
+        sentence = (
+            f"no pilot has asked in the last {PILOT_SILENT_S // 3600} hours at {len(facts.pilots)} sites with jobs ({named}); "
+            f"{sum(one.workers for one in facts.pilots)} workers run or wait there"
+        )
         return Gate("pilots", title, "no", codes.NO_PILOT_CAME, sentence)
-    site = min(seen, key=lambda name: (seen[name], name))
-    return Gate("pilots", title, "yes", "", f"the last one asked at {site} {seen[site]:.0f} s ago")
+    sentence = f"pilots called at {len(alive)} of {len(facts.pilots)} sites with jobs"
+    most = max(alive, key=lambda one: (one.calls, one.site))
+    if most.calls:
+        sentence += f": {sum(one.calls for one in alive)} calls lately, {most.calls} of them at {most.site}"
+    return Gate("pilots", title, "yes", "", sentence)
 
 
 def _running(facts: WhyFacts) -> Gate:
@@ -226,7 +304,7 @@ def _running(facts: WhyFacts) -> Gate:
     if running:
         return Gate("running", title, "yes", "", f"{running} jobs run")
     waiting = facts.jobs.get("activated", 0)
-    return Gate("running", title, "no", codes.NO_JOB_RUNS, f"{waiting} activated jobs, none runs")
+    return Gate("running", title, "no", codes.NO_JOB_RUNS, f"{waiting} jobs are activated, none runs")
 
 
 GATES: Final[tuple[Ask, ...]] = (

@@ -11,7 +11,7 @@ from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from brokerage_app.models import JobCount, Queue, VerdictCount
-from tasks_app.explaining.tasks import explained, nearly
+from tasks_app.explaining.verdicts import explained, nearly
 from tasks_app.models import Task
 from tasks_app.states import TASK_FINAL
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,29 +17,47 @@ from brokerage_app.models import ThrottleRecord, VerdictRecord
 from jedisite import refusals
 from jedisite.models import Agent
 from tasks_app import codes
-from tasks_app.explaining.gates import AGENT_OF, AgentFact, Gate, InputFact, VerdictFact, WhyFacts, first_no, walk
+from tasks_app.explaining.gates import (
+    AGENT_OF,
+    UNREAD,
+    AgentFact,
+    Gate,
+    InputFact,
+    ParentFact,
+    PilotFact,
+    VerdictFact,
+    WhyFacts,
+    first_no,
+    walk,
+)
+from tasks_app.explaining.verdicts import told
 from tasks_app.generating.groups import record_of
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.models.dataset import INPUT_TYPES
 
 HISTORY = timedelta(hours=48)
 HISTORY_ROWS = 200
-NEAR = 10
-SITES_SHOWN = 2000
+CALLS_OF = timedelta(hours=4)
+AHEAD_SHOWN = 5
 
-_PILOTS = """
-SELECT w.site, extract(epoch FROM %(now)s - max(s.heartbeat_at))::float8
-  FROM (SELECT DISTINCT computingsite AS site FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = 'activated') w
-  LEFT JOIN jobs s ON s.computingsite = w.site AND s.heartbeat_at IS NOT NULL
-       AND s.jobstatus IN ('sent', 'starting', 'running', 'holding', 'transferring', 'finished', 'failed')
- GROUP BY w.site
+PILOTS = """
+SELECT w.site, w.n::int, extract(epoch FROM %(now)s - greatest(c.last, a.laststart))::float8, coalesce(c.calls, 0)::int,
+       coalesce(a.batch_jobs, 0)
+  FROM ({waiting}) w
+  LEFT JOIN queue_activity a ON a.computingsite = w.site
+  LEFT JOIN (SELECT site, max(least(hour + interval '1 hour', %(now)s)) AS last, sum(getjob) AS calls FROM sitedata
+              WHERE hour > %(since)s AND getjob > 0 GROUP BY site) c ON c.site = w.site
+"""
+_WAITING = """
+SELECT computingsite AS site, count(*) AS n FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = 'activated' GROUP BY 1
 """
 _AHEAD = """
-SELECT count(*) FROM jedi_tasks t
+SELECT t.jeditaskid, t.taskname, t.status, coalesce(t.currentpriority, 0), count(*) OVER () FROM jedi_tasks t
  WHERE t.status IN ('ready', 'scouting', 'running', 'pending') AND t.gshare IS NOT DISTINCT FROM %(share)s
    AND t.workqueue_id IS NOT DISTINCT FROM %(queue)s AND t.jeditaskid <> %(task)s
    AND (coalesce(t.currentpriority, 0) > %(priority)s
         OR (coalesce(t.currentpriority, 0) = %(priority)s AND t.jeditaskid < %(task)s))
+ ORDER BY coalesce(t.currentpriority, 0) DESC, t.jeditaskid LIMIT %(most)s
 """
 
 
@@ -47,15 +66,16 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
     counted = Job.objects.filter(task_id=task.id).values_list("status").annotate(n=Count("id")).order_by()
     jobs = {status: n for status, n in counted}
     masters = Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES, master_id=None).exclude(status="removed")
+    inputs = tuple(
+        InputFact(d.name, d.status, d.files, max(d.files_to_be_used - d.files_used, 0), d.files_missing or 0)
+        for d in masters.order_by("list_position", "id")
+    )
     return WhyFacts(
         status=task.status,
         error_dialog=task.error_dialog or "",
         state_since=task.state_change_time,
         next_check=task.next_check,
-        inputs=tuple(
-            InputFact(d.name, d.status, d.files, max(d.files_to_be_used - d.files_used, 0), d.files_missing or 0)
-            for d in masters.order_by("list_position", "id")
-        ),
+        inputs=inputs,
         agent=_agent(task.status, now),
         claimed_by=task.locked_by or "",
         nucleus=task.nucleus or "",
@@ -63,7 +83,9 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         task_verdict=_said(latest.get("task")),
         verdict=_said(latest.get("job")),
         jobs=jobs,
-        pilots=_pilots(task.id, now) if jobs.get("activated") else {},
+        pilots=pilots_of(_WAITING, {"task": task.id}, now) if jobs.get("activated") else (),
+        parent=_parent(task) if any(one.status in UNREAD for one in inputs) else None,
+        allowed=f"{throttled.lines[0]}" if throttled is not None and throttled.lines else "",
         now=now,
     )
 
@@ -90,110 +112,112 @@ def _throttle(task: Task, now: datetime, record: ThrottleRecord | None) -> Verdi
     return VerdictFact(record.code, record.detail, 0, record.since, stopped=True)
 
 
+def _parent(task: Task) -> ParentFact | None:
+    if not task.parent_id or task.parent_id == task.id:
+        return None
+    status = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()
+    return ParentFact(task.parent_id, status) if status is not None else None
+
+
 def _agent(status: str, now: datetime) -> AgentFact | None:
     name = AGENT_OF.get(status)
     row = Agent.objects.filter(name=name).first() if name else None
     if row is None:
         return None
     silent = (now - row.last_ended_at).total_seconds() if row.last_ended_at else None
-    return AgentFact(row.name, row.paused, row.period_s, silent, row.errors_in_a_row, row.last_error.strip()[-300:])
+    holds = row.lease_owner if row.lease_until is not None and row.lease_until > now else ""
+    return AgentFact(
+        row.name, row.paused, row.period_s, silent, row.errors_in_a_row, row.last_error.strip()[-300:],
+        took_s=row.last_duration_s, items=row.last_items, due_s=(row.due_at - now).total_seconds(), holder=holds or "",
+    )  # fmt: skip
 
 
-def _pilots(task_id: int, now: datetime) -> dict[str, float | None]:
+def pilots_of(waiting: str, values: dict[str, Any], now: datetime) -> tuple[PilotFact, ...]:
+    """Signs of pilots at the sites of `waiting`: SQL of this package for (site, n), with its values. One query."""
     with connection.cursor() as cursor:
-        cursor.execute(_PILOTS, {"task": task_id, "now": now})
-        return dict(cursor.fetchall())
+        cursor.execute(PILOTS.format(waiting=waiting), {**values, "now": now, "since": now - CALLS_OF})
+        return tuple(PilotFact(*row) for row in cursor.fetchall())
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """All that is known of what a task waits for. `records`: the latest verdict of each kind; `history`: newest first."""
+
+    task: Task
+    gates: tuple[Gate, ...]
+    records: Mapping[str, VerdictRecord]
+    throttled: ThrottleRecord | None
+    history: Sequence[VerdictRecord]
+    position: Mapping[str, Any]
+
+    @property
+    def blocked(self) -> Gate | None:
+        return first_no(self.gates)
+
+    @property
+    def verdicts(self) -> list[VerdictRecord]:
+        return [self.records[kind] for kind in KINDS if kind in self.records]
+
+    def before(self, record: VerdictRecord) -> list[VerdictRecord]:
+        """Earlier verdicts of the same kind, the newest first."""
+        return [one for one in self.history if one.kind == record.kind and one.id < record.id]
+
+
+KINDS = ("task", "job", "merge")
+
+
+def look(task: Task, now: datetime) -> Why:
+    """Find out why a task waits; its `work_queue` should be at hand. About ten queries."""
+    records, throttled = _latest(task.id), record_of(task, now)
+    facts = facts_of(task, now, records, throttled)
+    history = VerdictRecord.objects.filter(task_id=task.id, at__gt=now - HISTORY).defer("skipped", "needs", "facts")
+    rows = list(history.order_by("-id")[:HISTORY_ROWS])
+    return Why(task, walk(facts), records, throttled, rows, _position(task, facts.agent, now))
 
 
 def why(task: Task, now: datetime | None = None) -> dict[str, Any]:
     """The whole answer as plain values; the page shows the same."""
-    now = now or timezone.now()
-    records, throttled = _latest(task.id), record_of(task, now)
-    gates = walk(facts_of(task, now, records, throttled))
-    blocked = first_no(gates)
+    found = look(task, now or timezone.now())
     return {
         "task": task.id,
         "status": task.status,
-        "blocked_by": _gate(blocked) if blocked else None,
-        "gates": [_gate(gate) for gate in gates],
-        "verdicts": [_verdict(records[kind]) for kind in ("task", "job", "merge") if kind in records],
-        "throttle": throttled.lines if throttled else [],
-        "history": _history(task.id, now),
-        "position": _position(task),
+        "blocked_by": as_json(found.blocked) if found.blocked else None,
+        "gates": [as_json(gate) for gate in found.gates],
+        "verdicts": [told(record, found.before(record)) for record in found.verdicts],
+        "throttle": found.throttled.lines if found.throttled else [],
+        "history": [_passed(record) for record in found.history],
+        "position": found.position,
     }
 
 
-def _gate(gate: Gate) -> dict[str, Any]:
+def as_json(gate: Gate) -> dict[str, Any]:
     return {
         "name": gate.name, "title": gate.title, "answer": gate.answer, "code": gate.code, "sentence": gate.sentence,
         "advice": gate.advice, "who_can_fix": gate.who, "since": gate.since,
     }  # fmt: skip
 
 
-def _verdict(record: VerdictRecord) -> dict[str, Any]:
+def _passed(record: VerdictRecord) -> dict[str, Any]:
     return {
-        "id": record.id, "kind": record.kind, "broker": record.broker, "at": record.at, "first_at": record.first_at,
-        "repeats": record.repeats, "sentence": record.sentence, "code": record.code,
-        "stopped": explained(record.stopped[0], detail=record.stopped[1]) if record.stopped else None,
-        "chosen": [{"site": c[0], "weight": c[1], "factors": c[2] if len(c) > 2 else {}} for c in record.chosen],
-        "reasons": [
-            {**explained(code), "sites": len(sites), "examples": sites[:5]}
-            for code, sites in sorted(record.reasons.items(), key=lambda pair: (-len(pair[1]), pair[0]))
-        ],
-        "skipped": [
-            {"site": s[0], "code": s[1], "sentence": s[2], "advice": explained(s[1])["advice"]}
-            for s in record.skipped[:SITES_SHOWN]
-        ],
-        "nearly": nearly(record.skipped),
+        "kind": record.kind, "from": record.first_at, "to": record.at, "times": record.repeats,
+        "chosen": len(record.chosen), "code": record.code,
+        "counts": {code: len(sites) for code, sites in record.reasons.items()}, "sentence": record.sentence,
     }  # fmt: skip
 
 
-def explained(code: str, **more: Any) -> dict[str, Any]:
-    """What a code means. Of codes of former versions nothing but the code is known."""
-    if code not in refusals.all_codes():
-        return {"code": code, "title": code.replace("_", " "), "group": "", "who_can_fix": "", "advice": "", **more}
-    found = refusals.get(code)
-    return {
-        "code": code, "title": found.title, "group": found.group, "who_can_fix": found.who_can_fix, "advice": found.advice,
-        **more,
-    }  # fmt: skip
-
-
-def nearly(skipped: Sequence[Sequence[Any]], most: int = NEAR) -> list[dict[str, Any]]:
-    """Sites that were skipped for a number, the nearest first: what is needed, what they offer, and the part between."""
-    found = []
-    for site, code, sentence, *rest in skipped:
-        values = rest[0] if rest else []
-        if len(values) < 2 or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values[:2]):
-            continue
-        need, offer = values[:2]
-        gap = abs(need - offer) / max(abs(need), abs(offer), 1)
-        found.append(
-            {"site": site, "code": code, "sentence": sentence, "need": need, "offer": offer, "gap": round(gap, 4)}
-        )
-    return sorted(found, key=lambda one: (one["gap"], one["site"]))[:most]
-
-
-def _history(task_id: int, now: datetime) -> list[dict[str, Any]]:
-    rows = VerdictRecord.objects.filter(task_id=task_id, at__gt=now - HISTORY).order_by("-id")[:HISTORY_ROWS]
-    return [
-        {
-            "kind": r.kind, "from": r.first_at, "to": r.at, "times": r.repeats, "chosen": len(r.chosen), "code": r.code,
-            "counts": {code: len(sites) for code, sites in r.reasons.items()}, "sentence": r.sentence,
-        }
-        for r in rows
-    ]  # fmt: skip
-
-
-def _position(task: Task) -> dict[str, Any]:
+def _position(task: Task, agent: AgentFact | None, now: datetime) -> dict[str, Any]:
+    """Tasks of the same share and work queue that get jobs before this one, and when an agent looks at it next."""
+    priority = task.current_priority or 0
     values = {
-        "share": task.gshare,
-        "queue": task.work_queue_id,
-        "task": task.id,
-        "priority": task.current_priority or 0,
-    }
+        "share": task.gshare, "queue": task.work_queue_id, "task": task.id, "priority": priority, "most": AHEAD_SHOWN,
+    }  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute(_AHEAD, values)
-        ahead = cursor.fetchone()[0]
-    queue = task.work_queue.name if task.work_queue is not None else ""
-    return {"share": task.gshare or "", "work_queue": queue, "priority": task.current_priority or 0, "ahead": ahead}
+        rows = cursor.fetchall()
+    due = now + timedelta(seconds=max(agent.due_s or 0.0, 0.0)) if agent is not None and not agent.paused else None
+    return {
+        "share": task.gshare or "", "work_queue": task.work_queue.name if task.work_queue is not None else "",
+        "priority": priority, "ahead": rows[0][4] if rows else 0,
+        "first": [{"task": r[0], "name": r[1], "status": r[2], "priority": r[3]} for r in rows],
+        "next_pass": max(due, task.next_check) if due is not None else None,
+    }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,17 +38,67 @@ def decider(record: VerdictRecord) -> Decide:
     return decide
 
 
+def kept_of_task(task_id: int) -> VerdictRecord:
+    """The last decision on the jobs of a task that can be made again. Raises NothingKeptError."""
+    found: VerdictRecord | None = _kept().filter(task_id=task_id).order_by("-id").first()
+    if found is None:
+        raise NothingKeptError(f"no decision on jobs of task {task_id} is kept with the grid of its time")
+    return found
+
+
+def kept(verdict_id: int) -> VerdictRecord:
+    """A decision on jobs by its number. Raises NothingKeptError when it cannot be made again."""
+    found: VerdictRecord | None = _kept().filter(pk=verdict_id).first()
+    if found is None:
+        raise NothingKeptError(f"decision {verdict_id} is not one on jobs that is kept with the grid of its time")
+    return found
+
+
+def of_needs(plain: Mapping[str, Any]) -> VerdictRecord:
+    """A decision that was never made: on needs as they are stored, on the grid that was kept last. It is not saved.
+
+    Raises NothingKeptError without a grid, NeedsError for needs that cannot be read.
+    """
+    snapshot = GridSnapshot.objects.order_by("-id").first()
+    if snapshot is None:
+        raise NothingKeptError("no grid is kept yet: the first decision keeps one")
+    try:
+        needs = needs_of(plain)
+    except Exception as exc:
+        # The library raises groups of many kinds.
+        inner = getattr(exc, "exceptions", (exc,))[0]
+        raise NeedsError(str(inner)) from exc
+    name = choosing.broker_of(needs.vo, needs.label, read())
+    return VerdictRecord(
+        task_id=needs.task_id, needs=dict(plain), snapshot=snapshot, broker=name, at=snapshot.at, share=needs.share
+    )
+
+
+class NeedsError(ValueError):
+    """Needs that cannot be read; the sentence names the field."""
+
+
+def again(record: VerdictRecord, lines: Iterable[str]) -> WhatIf:
+    """A decision made again on the grid of its time, and the same under changes.
+
+    Raises ChangeError for a line that cannot be read or made.
+    """
+    changes = [whatif.parse(line) for line in lines]
+    assert record.snapshot is not None
+    conditions = Conditions(needs_of(record.needs), unpack(bytes(record.snapshot.body)), read())
+    return whatif.what_if(conditions, changes, decider(record))
+
+
 def for_task(task_id: int, lines: Iterable[str]) -> tuple[VerdictRecord, WhatIf]:
     """The last decision on the jobs of a task, and the same under changes.
 
     Raises ChangeError for a line that cannot be read or made, NothingKeptError.
     """
-    changes = [whatif.parse(line) for line in lines]
-    record = _kept().filter(task_id=task_id).order_by("-id").first()
-    if record is None:
-        raise NothingKeptError(f"no decision on jobs of task {task_id} is kept with the grid of its time")
-    conditions = Conditions(needs_of(record.needs), unpack(bytes(record.snapshot.body)), read())
-    return record, whatif.what_if(conditions, changes, decider(record))
+    lines = list(lines)
+    for line in lines:
+        whatif.parse(line)
+    record = kept_of_task(task_id)
+    return record, again(record, lines)
 
 
 def _kept() -> Any:

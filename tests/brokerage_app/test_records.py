@@ -10,7 +10,7 @@ from brokerage_app.brokers import production_job
 from brokerage_app.brokers.analysis_settings import AnalysisFacts, Ended
 from brokerage_app.case import grid_of
 from brokerage_app.classes import TaskClass
-from brokerage_app.models import GridSnapshot, VerdictCount, VerdictRecord
+from brokerage_app.models import GridSnapshot, VerdictCount, VerdictHour, VerdictMinute, VerdictRecord
 from brokerage_app.needs import InputData, Replica, TaskNeeds
 from brokerage_app.records import Decided, Snapshots, fold, forget_old, keep
 from brokerage_app.snapshot import Counts, Endpoint, Grid, Link, Nucleus, SiteView, Slots, UserJobs
@@ -69,10 +69,13 @@ def test_json_that_does_not_fit_names_the_field() -> None:
 
 
 @pytest.mark.django_db
-def test_the_latest_verdict_is_kept_in_full_and_the_one_before_by_reason() -> None:
+def test_the_latest_three_verdicts_are_kept_in_full_and_those_before_by_reason() -> None:
     first = keep(Decided(TASK, GOOD, TaskNeeds(memory_mb=4000, share="X")))
     second = keep(Decided(TASK, BAD, TaskNeeds(memory_mb=4000, share="X")))
     assert second > first
+    keep(Decided(TASK, GOOD))
+    assert VerdictRecord.objects.get(pk=first).skipped != []
+    keep(Decided(TASK, Verdict((), (OFF,))))
     latest, old = VerdictRecord.objects.get(pk=second), VerdictRecord.objects.get(pk=first)
     assert latest.skipped == [
         ["B", "low_memory", "needs 4000 MB, the site gives 2000 MB", [4000, 2000]],
@@ -114,6 +117,8 @@ def test_each_decision_is_counted_once_for_each_site() -> None:
     expected = {("A", ""): 1, ("B", "low_memory"): 4, ("C", "site_offline"): 4}
     assert counts() == expected
     assert fold() == 0 and counts() == expected
+    assert {(row.site, row.code): row.decisions for row in VerdictHour.objects.all()} == expected
+    assert {row.code: row.decisions for row in VerdictMinute.objects.all()} == {"": 1, "low_memory": 3}
     keep(Decided(TASK, BAD, TaskNeeds(share="X")))
     assert fold(1) == 1
     assert counts() == {("A", ""): 1, ("B", "low_memory"): 5, ("C", "site_offline"): 5}
@@ -149,7 +154,9 @@ def test_what_is_old_is_forgotten_but_for_the_last_word_on_a_task() -> None:
         decisions=1,
     )
     GridSnapshot.objects.create(sites=0, body=pack(Grid()), at=timezone.now() - records.SNAPSHOTS_KEPT)
-    assert forget_old() == 3
+    old_hours, old_minutes = VerdictHour.objects.all(), VerdictMinute.objects.all()
+    gone = 3 + old_hours.count() + old_minutes.count()
+    assert forget_old() == gone and not old_hours.exists() and not old_minutes.exists()
     record = VerdictRecord.objects.get()
     assert (record.id, record.needs) == (last, None)
     assert not VerdictCount.objects.filter(site="Z").exists() and not GridSnapshot.objects.exists()

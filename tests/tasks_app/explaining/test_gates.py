@@ -4,7 +4,17 @@ from datetime import UTC, datetime
 import pytest
 
 from jedisite import refusals
-from tasks_app.explaining.gates import GATES, AgentFact, InputFact, VerdictFact, WhyFacts, first_no, walk
+from tasks_app.explaining.gates import (
+    GATES,
+    AgentFact,
+    InputFact,
+    ParentFact,
+    PilotFact,
+    VerdictFact,
+    WhyFacts,
+    first_no,
+    walk,
+)
 from tasks_app.states import TaskStatus
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -14,7 +24,7 @@ CHOSEN = VerdictFact("", "2 of 3 sites were chosen.", 2, AT)
 REFUSED = VerdictFact("low_memory", "All 3 sites were skipped: 3 low memory.", 0, AT)
 HELD = VerdictFact("throttled_queued", "Throttled: 90 jobs are queued, 80 are wanted.", 0, AT, stopped=True)
 GOOD = WhyFacts(
-    "running", inputs=(INPUT,), agent=AGENT, verdict=CHOSEN, jobs={"running": 3, "activated": 1}, pilots={"A": 5.0}
+    "running", inputs=(INPUT,), agent=AGENT, verdict=CHOSEN, jobs={"running": 3, "activated": 1}, pilots=(PilotFact("A", 1, 5.0),)
 )
 
 CASES = [
@@ -25,6 +35,11 @@ CASES = [
     ("finishing", replace(GOOD, status="finishing"), "state", "task_ending"),
     ("not refined", replace(GOOD, status="registered"), "inputs", "task_not_refined"),
     ("not read", replace(GOOD, inputs=(INPUT, replace(INPUT, status="defined"))), "inputs", "input_not_read"),
+    ("waits for its parent", replace(GOOD, inputs=(replace(INPUT, status="defined"),), parent=ParentFact(7, "running")),
+     "inputs", "parent_not_finished"),
+    ("parent has ended", replace(GOOD, inputs=(replace(INPUT, status="defined"),), parent=ParentFact(7, "done")),
+     "inputs", "input_not_read"),
+    ("input is staged", replace(GOOD, status="staging"), "inputs", "input_not_staged"),
     ("used up", replace(GOOD, inputs=(replace(INPUT, files_left=0),)), "inputs", "input_used_up"),
     ("no inputs at all", replace(GOOD, inputs=()), "", ""),
     ("throttled state", replace(GOOD, status="throttled"), "throttle", "task_throttled"),
@@ -41,12 +56,12 @@ CASES = [
     ("no site", replace(GOOD, verdict=REFUSED), "sites", "low_memory"),
     ("pending without verdict", replace(GOOD, status="pending", verdict=None), "sites", "task_waits_to_retry"),
     ("pending although chosen", replace(GOOD, status="pending"), "sites", "task_waits_to_retry"),
-    ("no job yet", replace(GOOD, jobs={}, pilots={}), "activated", "no_job_made"),
-    ("jobs wait for a library", replace(GOOD, jobs={"defined": 2}, pilots={}), "activated", "jobs_not_activated"),
-    ("no pilot ever", replace(GOOD, jobs={"activated": 1}, pilots={"A": None}), "pilots", "no_pilot_came"),
-    ("pilots silent", replace(GOOD, jobs={"activated": 1}, pilots={"A": 3 * 3600.1}), "pilots", "no_pilot_came"),
+    ("no job yet", replace(GOOD, jobs={}, pilots=()), "activated", "no_job_made"),
+    ("jobs wait for a library", replace(GOOD, jobs={"defined": 2}, pilots=()), "activated", "jobs_not_activated"),
+    ("no pilot ever", replace(GOOD, jobs={"activated": 1}, pilots=(PilotFact("A", 1),)), "pilots", "no_pilot_came"),
+    ("pilots silent", replace(GOOD, jobs={"activated": 1}, pilots=(PilotFact("A", 1, 3 * 3600.1),)), "pilots", "no_pilot_came"),
     ("none runs yet", replace(GOOD, jobs={"activated": 1}), "running", "no_job_runs"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("facts", "name", "code"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
@@ -62,6 +77,16 @@ def test_behind_the_first_no_nothing_is_reached() -> None:
     gates = walk(replace(GOOD, status="paused", verdict=REFUSED))
     assert [gate.answer for gate in gates if gate.name in ("state", "sites")] == ["no", "not reached"]
     assert len(gates) == len(GATES)
+
+
+def test_gates_that_are_passed_say_by_how_much() -> None:
+    agent = replace(AGENT, took_s=0.25, items=12, due_s=1.5)
+    facts = replace(GOOD, agent=agent, allowed="MC: 80 of 100 jobs are queued", inputs=(replace(INPUT, missing=2),))
+    said = {gate.name: gate.sentence for gate in walk(replace(facts, pilots=(PilotFact("A", 1, 5.0, 40, 3), PilotFact("B"))))}
+    assert said["inputs"] == "4 of 10 files are left for jobs, 2 are missing"
+    assert said["throttle"] == "MC: 80 of 100 jobs are queued"
+    assert said["agent"] == "job_generator: its last pass ended 1 s ago (took 0.25 s, 12 items); the next is due in 2 s"
+    assert said["pilots"] == "pilots called at 1 of 2 sites with jobs: 40 calls lately, 40 of them at A"
 
 
 def test_all_gates_of_all_states_carry_registered_codes_and_say_something() -> None:

@@ -49,7 +49,11 @@ def test_a_task_says_what_it_waits_for_and_which_sites_came_near(api: Api, waiti
     assert [(one["site"], one["gap"]) for one in verdict["nearly"]] == [("B", 0.25), ("D", 0.75)]
     assert [(one["code"], one["sites"]) for one in verdict["reasons"]] == [("low_memory", 2), ("site_offline", 1)]
     assert verdict["skipped"][1]["sentence"] == "needs 4000 MB, the site gives 3000 MB"
-    assert found["position"] == {"share": "Express", "work_queue": "", "priority": 500, "ahead": 1}
+    position = found["position"]
+    assert (position["share"], position["priority"], position["ahead"]) == ("Express", 500, 1)
+    assert [one["priority"] for one in position["first"]] == [900] and position["next_pass"]
+    assert [(one["code"], one["before"], one["after"]) for one in verdict["funnel"]] == [("site_offline", 3, 2), ("low_memory", 2, 0)]
+    assert [(one["site"], one["gate"]) for one in verdict["skipped"]] == [("C", 1), ("B", 2), ("D", 2)]
 
 
 def test_reasons_over_time_are_intervals(api: Api, waiting: Any) -> None:

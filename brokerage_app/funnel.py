@@ -1,0 +1,81 @@
+"""How many sites were left after each reason of a broker, in the order in which it asks. Pure.
+
+A stored verdict has one reason a site. A site that a rule refused for the time being, and no later rule for good, stands
+at its reason's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from brokerage_app import codes
+from brokerage_app.brokers import analysis_job, choosing, production_job
+from brokerage_app.filters import nucleus
+
+NUCLEI: Final = "task"
+"""The kind of decisions that choose a nucleus."""
+_GENERIC: Final = (
+    codes.OTHER_CLOUD, codes.NOT_PREASSIGNED, codes.SITE_OFFLINE, codes.SITE_BROKEROFF, codes.SITE_TEST_ONLY, codes.EXCLUDED,
+    codes.NOT_INCLUDED, codes.SCRATCH_DISK, codes.STORAGE_FULL, codes.SHORT_WALLTIME, codes.LONG_WALLTIME,
+    codes.TOO_FEW_CORES, codes.MULTI_CORE_ONLY, codes.LOW_MEMORY, codes.HIGH_MEMORY, codes.NO_PILOTS, codes.QUEUE_FULL,
+    codes.LOW_WEIGHT,
+)  # fmt: skip
+_ANALYSIS: Final = (
+    codes.NO_DATA_THERE, codes.SITE_OFFLINE, codes.SITE_BROKEROFF, codes.SITE_TEST_ONLY, codes.ZERO_SHARE, codes.DISK_IO_BUSY,
+    codes.IO_INTENSITY, codes.VIRTUAL_STORAGE, codes.TOO_FEW_CORES, codes.MULTI_CORE_ONLY, codes.TOO_MANY_CORES,
+    codes.HARDWARE_RESERVED, codes.CLOSED_THERE, codes.NO_RELEASE, codes.NO_CPU, codes.NO_GPU, codes.NO_CONTAINER,
+    codes.NO_PLATFORM, codes.LOW_MEMORY, codes.HIGH_MEMORY, codes.NO_DIRECT_ACCESS, codes.SCRATCH_DISK,
+    codes.NO_OUTPUT_STORAGE, codes.STORAGE_FULL, codes.INPUT_NOT_READABLE, codes.OUTPUT_NOT_WRITABLE,
+    codes.STORAGE_NOT_RECEIVING, codes.STORAGE_NOT_SENDING, codes.SOURCE_NOT_SENDING, codes.LOCAL_QUOTA,
+    codes.SHORT_WALLTIME, codes.LONG_WALLTIME, codes.SHORT_FOR_SCOUTS, codes.SHORT_FOR_UNKNOWN, codes.NO_PILOTS,
+    codes.EXCLUDED, codes.NOT_INCLUDED, codes.OTHER_CLOUD, codes.NOT_PREASSIGNED, codes.FILES_NOT_THERE, codes.QUEUE_FULL,
+    codes.USER_QUEUE_LONG, codes.FAILING_THERE, codes.OVERLOADED, codes.OVERLOADED_VIRTUAL, codes.HOSPITAL,
+)  # fmt: skip
+
+
+@cache
+def order_of(broker: str, kind: str = "job") -> Mapping[str, int]:
+    """The place of each code among the reasons of a broker.
+
+    Codes that are not named are those of queues that are no candidates at all: they come before the first.
+    """
+    if kind == NUCLEI:
+        found: Collection[str] = nucleus.LABELS.values()
+    elif broker == choosing.PRODUCTION:
+        found = production_job.LABELS
+    elif broker == choosing.ANALYSIS:
+        found = (*_ANALYSIS, *(code for code in analysis_job.LABELS if code not in _ANALYSIS))
+    else:
+        found = _GENERIC
+    return {code: place for place, code in enumerate(found, 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Sites before and after one reason. `gate` is its place among those that took sites away, from 1."""
+
+    gate: int
+    code: str
+    before: int
+    after: int
+
+    @property
+    def gone(self) -> int:
+        return self.before - self.after
+
+
+def funnel(broker: str, kind: str, chosen: int, reasons: Mapping[str, Collection[str]]) -> list[Step]:
+    """What each reason took away, in the order of the broker.
+
+    reasons   the sites that each code skipped, as verdicts are stored
+    """
+    order = order_of(broker, kind)
+    left = chosen + sum(map(len, reasons.values()))
+    steps = []
+    for number, code in enumerate(sorted(reasons, key=lambda code: (order.get(code, 0), code)), 1):
+        steps.append(Step(number, code, left, left - len(reasons[code])))
+        left = steps[-1].after
+    return steps

@@ -1,0 +1,166 @@
+"""What-if pages: a decision made again under changes by the same pure broker. The address holds all that was asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from brokerage_app.models import VerdictRecord
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.stored import needs_of
+from brokerage_app.verdict import Skip, Verdict
+from brokerage_app.whatif import FORMS, ChangeError, WhatIf
+from jedisite.identity import Right
+from jedisite.identity import needs as needs_right
+from tasks_app.dashboard import pages
+from tasks_app.explaining import verdicts, whatif, wishes
+from tasks_app.explaining.whatif import NeedsError, NothingKeptError
+from tasks_app.explaining.wishes import WISHES, WishError
+from tasks_app.models import Task
+
+LONGEST: Final = 10_000
+MOST_LINES: Final = 50
+ROWS: Final = 100
+
+
+@needs_right(Right.READ)
+@require_safe
+def task_what_if(request: HttpRequest, task_id: int) -> HttpResponse:
+    """The last decision on the jobs of a task, and what changes would make of it."""
+    task = get_object_or_404(Task, pk=task_id)
+    context: dict[str, Any] = {"section": "tasks", "task": task, "action": request.path}
+    try:
+        record = whatif.kept_of_task(task_id)
+    except NothingKeptError as exc:
+        return _page(request, context, str(exc), 200)
+    return _decided(request, context, record)
+
+
+@needs_right(Right.READ)
+@require_safe
+def what_if(request: HttpRequest) -> HttpResponse:
+    """The same for any task (`task=`), a decision (`decision=`), or needs that are pasted as JSON (`needs=`)."""
+    given = {name: request.GET.get(name, "")[:LONGEST].strip() for name in ("task", "decision", "needs")}
+    context: dict[str, Any] = {"section": "brokerage", "start": given, "action": reverse("dashboard:what-if")}
+    try:
+        record = _start(given)
+    except WishError as exc:
+        return _page(request, context, f"{exc}", 400)
+    except NothingKeptError as exc:
+        return _page(request, context, str(exc), 404)
+    if record is None:
+        return _page(request, context, "", 200)
+    return _decided(request, context, record)
+
+
+def _start(given: dict[str, str]) -> VerdictRecord | None:
+    """The decision that is made again; None when nothing is asked. Raises WishError, NothingKeptError."""
+    for name in ("decision", "task"):
+        if given[name]:
+            number = pages.number(given[name])
+            if number is None:
+                raise WishError(name, f"{given[name][:40]!r} is not a number")
+            return whatif.kept(number) if name == "decision" else whatif.kept_of_task(number)
+    if not given["needs"]:
+        return None
+    try:
+        plain = json.loads(given["needs"])
+    except (ValueError, RecursionError) as exc:
+        raise WishError("needs", "they are not JSON") from exc
+    if not isinstance(plain, dict):
+        raise WishError("needs", "they are not a JSON object")
+    try:
+        return whatif.of_needs(plain)
+    except NeedsError as exc:
+        raise WishError("needs", str(exc)) from exc
+
+
+def _decided(request: HttpRequest, context: dict[str, Any], record: VerdictRecord) -> HttpResponse:
+    given = {wish.name: request.GET.get(wish.name, "")[:LONGEST] for wish in WISHES}
+    text = request.GET.get("changes", "")[:LONGEST]
+    needs: TaskNeeds = needs_of(record.needs)
+    context |= {
+        "record": record, "text": text, "needs_json": json.dumps(record.needs, indent=1, sort_keys=True),
+        "fields": [(wish, wish.now(needs), given[wish.name]) for wish in WISHES],
+    }  # fmt: skip
+    try:
+        lines = wishes.lines_of(given, needs) + [line for line in text.splitlines() if line.strip()]
+        if len(lines) > MOST_LINES:
+            raise WishError("changes", f"{len(lines)} changes are asked for, {MOST_LINES} are the most")
+        if lines or request.GET.get("again") or not record.pk:
+            result = whatif.again(record, lines)
+            context |= {"found": Comparison(result), "lines": lines}
+    except (ChangeError, WishError) as exc:
+        return _page(request, context, str(exc), 400)
+    return _page(request, context, "", 200)
+
+
+def _page(request: HttpRequest, context: dict[str, Any], problem: str, status: int) -> HttpResponse:
+    context |= {"problem": problem, "forms": FORMS, "now": timezone.now()}
+    return render(request, "tasks_app/task_what_if.html", context, status=status)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A site in both decisions: codes ("" is chosen), weights, and the sentence of the second."""
+
+    site: str
+    change: str
+    before: str
+    after: str
+    weight_before: float | None
+    weight_after: float | None
+    sentence: str
+
+
+CHANGES: Final = ("gained", "lost", "other weight", "other reason")
+
+
+class Comparison:
+    """Two decisions site by site and code by code."""
+
+    def __init__(self, result: WhatIf) -> None:
+        found = self.difference = result.difference
+        self.before, self.after = result.before, result.after
+        weights = [{one.site: one.weight for one in verdict.chosen} for verdict in (result.before, result.after)]
+        skips = [{one.site: one for one in verdict.skipped} for verdict in (result.before, result.after)]
+        changed = (found.gained, found.lost, tuple(found.weights), tuple(found.reasons))
+        self.rows = [
+            Row(
+                site, change, _said(site, weights[0], skips[0]), _said(site, weights[1], skips[1]),
+                weights[0].get(site), weights[1].get(site), skips[1][site].detail if site in skips[1] else "",
+            )
+            for change, sites in zip(CHANGES, changed, strict=True) for site in sites
+        ][:ROWS]  # fmt: skip
+        self.counts = [(change, len(sites)) for change, sites in zip(CHANGES, changed, strict=True)]
+        self.total = max(_size(result.before), _size(result.after))
+        self.unchanged = self.total - sum(n for _, n in self.counts)
+        self.codes = _by_code(result)
+
+    @property
+    def more(self) -> int:
+        return sum(n for _, n in self.counts) - len(self.rows)
+
+
+def _said(site: str, weights: Mapping[str, float], skips: Mapping[str, Skip]) -> str:
+    return "" if site in weights else skips[site].code if site in skips else "not asked"
+
+
+def _size(verdict: Verdict) -> int:
+    return len(verdict.chosen) + len(verdict.skipped)
+
+
+def _by_code(result: WhatIf) -> list[dict[str, Any]]:
+    """Sites that each code skips, before and after, those that change most first."""
+    old, new = result.before.counts(), result.after.counts()
+    rows = [(code, old.get(code, 0), new.get(code, 0)) for code in old.keys() | new.keys()]
+    rows.sort(key=lambda row: (-abs(row[2] - row[1]), -row[1], row[0]))
+    return [{**verdicts.explained(code), "before": a, "after": b, "more": b - a} for code, a, b in rows]
