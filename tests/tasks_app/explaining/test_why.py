@@ -52,7 +52,8 @@ def test_a_task_says_what_it_waits_for_and_which_sites_came_near(api: Api, waiti
     position = found["position"]
     assert (position["share"], position["priority"], position["ahead"]) == ("Express", 500, 1)
     assert [one["priority"] for one in position["first"]] == [900] and position["next_pass"]
-    assert [(one["code"], one["before"], one["after"]) for one in verdict["funnel"]] == [("site_offline", 3, 2), ("low_memory", 2, 0)]
+    funnel = [(one["code"], one["before"], one["after"]) for one in verdict["funnel"]]
+    assert funnel == [("site_offline", 3, 2), ("low_memory", 2, 0)]
     assert [(one["site"], one["gate"]) for one in verdict["skipped"]] == [("C", 1), ("B", 2), ("D", 2)]
 
 
