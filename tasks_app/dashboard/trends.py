@@ -90,7 +90,12 @@ OTHERS: Final = "others"
 
 
 def stacked(ends: Sequence[datetime], values: Mapping[str, Sequence[float | None]]) -> Stack:
-    """Areas of numbers by name at the same times. What is not known counts as nothing. The smallest are put together."""
+    """Areas of numbers by name at the same times. The smallest are put together.
+
+    A time of which nothing is known is left out; else what is not known counts as nothing.
+    """
+    known = [i for i in range(len(ends)) if any(row[i] is not None for row in values.values())]
+    ends, values = [ends[i] for i in known], {name: [row[i] for i in known] for name, row in values.items()}
     order = sorted(values, key=lambda name: (-sum(v or 0 for v in values[name]), name))
     rows = {name: [v or 0.0 for v in values[name]] for name in order[: KINDS - 1]}
     rest = order[KINDS - 1 :]
@@ -106,8 +111,11 @@ def stacked(ends: Sequence[datetime], values: Mapping[str, Sequence[float | None
     def y(value: float) -> float:
         return round(empty.bottom - value / top * (empty.bottom - 10), 1)
 
+    length = (ends[-1] - ends[0]) / timedelta(seconds=1) if len(ends) > 1 else 1.0
+
     def x(number: int) -> float:
-        return round(empty.left + number * (empty.right - empty.left) / max(len(ends) - 1, 1), 1)
+        part = (ends[number] - ends[0]) / timedelta(seconds=1) / length
+        return round(empty.left + part * (empty.right - empty.left), 1)
 
     below, layers = [0.0] * len(ends), []
     for kind, (name, row) in enumerate(rows.items()):

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from tasks_app.dashboard import words
+from tasks_app.dashboard import bullets, words
 from tasks_app.dashboard.progress import Progress
 from tasks_app.dashboard.tabs import TABS
 
@@ -113,6 +113,18 @@ def power(value: float | None) -> str:
 def percent(value: float | None) -> str:
     """A percentage with one figure behind the point; None -> "–"."""
     return "–" if value is None else f"{value:.1f}\u202f%"
+
+
+@register.inclusion_tag("partials/bullet.html")
+def free_space(endpoint: Any) -> dict[str, Any]:
+    """Free space of a storage endpoint of all that it has, against what has to stay free; nothing when unknown."""
+    free, total = endpoint.space_free_gb, endpoint.space_total_gb
+    if free is None or not total:
+        return {"bullet": None}
+    least = endpoint.space_min_free_gb
+    label = f"{words.count(round(free))} GB of {words.count(round(total))} GB are free"
+    tone = "bad" if least and free < least else "ok"
+    return {"bullet": bullets.of_amount(free, least, label, tone, top=total)}
 
 
 @register.simple_tag

@@ -1,0 +1,226 @@
+"""What a queue does and did lately: jobs, cores, pilots, ends, errors, worker nodes, storage. Sets for pages and exports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import connection
+
+from tasks_app.models.worker import WORKER_ENDED, WORKER_OPEN
+from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED
+
+HOUR, WEEK = timedelta(hours=1), timedelta(days=7)
+STATS_FRESH: Final = timedelta(minutes=60)
+NEWEST_WORKERS: Final = 500
+"""Workers that ended, the newest of a queue, among which those without a job are counted."""
+
+
+@dataclass(slots=True)
+class OpenJobs:
+    """Open jobs of one queue as they were counted last."""
+
+    by_status: dict[str, int] = field(default_factory=dict)
+    by_share: dict[str, tuple[int, int]] = field(default_factory=dict)
+    running: int = 0
+    cores: int = 0
+    queued: int = 0
+    transferring: int = 0
+
+
+_OPEN = """
+SELECT jobstatus, gshare, sum(njobs)::int, sum(ncores)::int FROM job_counts WHERE computingsite = %s GROUP BY 1, 2 ORDER BY 1, 2
+"""
+
+
+def open_jobs(queue: str) -> OpenJobs:
+    """One query."""
+    found = OpenJobs()
+    for status, share, jobs, cores in _rows(_OPEN, [queue]):
+        found.by_status[status] = found.by_status.get(status, 0) + jobs
+        running, queued = found.by_share.get(share, (0, 0))
+        if status in JOB_AT_PILOT:
+            running += jobs
+            found.running += jobs
+            found.cores += cores
+        elif status in JOB_QUEUED:
+            queued += jobs
+            found.queued += jobs
+        found.by_share[share] = (running, queued)
+    found.transferring = found.by_status.get("transferring", 0)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class PilotFlow:
+    """Workers of a queue: open ones by state, as they are known one by one and as instances reported numbers; and of the
+    newest that ended, how many there are, failed, and never had a job."""
+
+    open: Mapping[str, int]
+    reported: Mapping[str, int]
+    ended: int
+    failed: int
+    empty: int
+
+    @property
+    def requested(self) -> int:
+        """Workers that are asked for and do not run yet."""
+        return sum(n for state, n in self._best.items() if state not in ("running", "idle"))
+
+    @property
+    def running(self) -> int:
+        return sum(n for state, n in self._best.items() if state in ("running", "idle"))
+
+    @property
+    def _best(self) -> Mapping[str, int]:
+        return self.open or self.reported
+
+    @property
+    def empty_percent(self) -> float | None:
+        return 100 * self.empty / self.ended if self.ended else None
+
+
+_PILOTS = """
+SELECT 'open', status, count(*)::int, 0, 0 FROM harvester_workers
+ WHERE computingsite = %(queue)s AND status = ANY(%(open)s) GROUP BY status
+UNION ALL
+SELECT 'reported', status, sum(n_workers)::int, 0, 0 FROM harvester_worker_stats
+ WHERE computingsite = %(queue)s AND lastupdate > %(fresh)s AND status = ANY(%(open)s) GROUP BY status
+UNION ALL
+SELECT 'ended', '', count(*)::int, (count(*) FILTER (WHERE status = 'failed'))::int,
+       (count(*) FILTER (WHERE NOT EXISTS (SELECT 1 FROM harvester_rel_jobs_workers r
+                          WHERE r.harvesterid = w.harvesterid AND r.workerid = w.workerid)))::int
+  FROM (SELECT harvesterid, workerid, status FROM harvester_workers
+         WHERE computingsite = %(queue)s AND status = ANY(%(ended)s) ORDER BY id DESC LIMIT %(newest)s) w
+"""
+
+
+def pilot_flow(queue: str, now: datetime) -> PilotFlow:
+    """One query."""
+    values = {
+        "queue": queue,
+        "open": list(WORKER_OPEN),
+        "ended": list(WORKER_ENDED),
+        "fresh": now - STATS_FRESH,
+        "newest": NEWEST_WORKERS,
+    }
+    kinds: dict[str, dict[str, int]] = {"open": {}, "reported": {}}
+    ended = failed = empty = 0
+    for kind, status, n, bad, without in _rows(_PILOTS, values):
+        if kind == "ended":
+            ended, failed, empty = n, bad, without
+        elif n:
+            kinds[kind][status] = n
+    return PilotFlow(kinds["open"], kinds["reported"], ended, failed, empty)
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Jobs that ended at a queue in the last hour, and in the same hour a week ago."""
+
+    finished: int = 0
+    failed: int = 0
+    finished_then: int = 0
+    failed_then: int = 0
+
+    @property
+    def percent(self) -> float | None:
+        return percent(self.failed, self.finished)
+
+    @property
+    def percent_then(self) -> float | None:
+        return percent(self.failed_then, self.finished_then)
+
+
+def percent(failed: int, finished: int) -> float | None:
+    """Failed of all that ended; None when nothing did."""
+    return 100 * failed / (failed + finished) if failed + finished else None
+
+
+_ENDS = """
+SELECT site, sum(finished) FILTER (WHERE at > %(hour)s)::int, sum(failed) FILTER (WHERE at > %(hour)s)::int,
+       sum(finished) FILTER (WHERE at <= %(then)s)::int, sum(failed) FILTER (WHERE at <= %(then)s)::int
+  FROM samples
+ WHERE site <> '' AND gshare = '' AND (%(site)s = '' OR site = %(site)s)
+   AND ((at > %(hour)s AND at <= %(now)s) OR (at > %(hour_then)s AND at <= %(then)s))
+ GROUP BY site
+"""
+
+
+def ends(now: datetime, queue: str = "") -> dict[str, Ends]:
+    """Ends at one queue, or at all, by name. One query."""
+    values = {"now": now, "hour": now - HOUR, "then": now - WEEK, "hour_then": now - WEEK - HOUR, "site": queue}
+    return {site: Ends(*(n or 0 for n in numbers)) for site, *numbers in _rows(_ENDS, values)}
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorAt:
+    """Failed jobs of a queue with one fingerprint. `nodes` is on how many worker nodes, `node` one of them."""
+
+    id: int
+    key: str
+    text: str
+    jobs: int
+    wasted_h: float
+    nodes: int
+    node: str
+    last: datetime
+    ticket: str
+
+
+_ERRORS = """
+SELECT f.id, CASE WHEN f.component = '' THEN 'no error' ELSE f.component || ':' || f.code END, f.text, e.jobs, e.wasted, e.nodes,
+       e.node, e.last, f.ticket
+  FROM (SELECT fingerprint_id, count(*)::int AS jobs, (sum(wasted_core_s) / 3600.0)::float8 AS wasted,
+               count(DISTINCT node)::int AS nodes, min(node) AS node, max(ended) AS last
+          FROM job_failures WHERE computingsite = %s AND ended >= %s AND ended < %s
+         GROUP BY 1 ORDER BY 3 DESC, 2 DESC LIMIT %s) e
+  JOIN error_fingerprints f ON f.id = e.fingerprint_id ORDER BY e.wasted DESC, e.jobs DESC, f.id
+"""
+
+
+def top_errors(queue: str, since: datetime, until: datetime, most: int = 8) -> list[ErrorAt]:
+    """The errors that wasted most core hours at a queue. One query."""
+    return [ErrorAt(*row) for row in _rows(_ERRORS, [queue, since, until, most])]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The way between a site and another one: closeness, MB/s of the last hour, day and week, and files that wait."""
+
+    source: str
+    destination: str
+    closeness: float | None
+    mbps_1h: float | None
+    mbps_1d: float | None
+    mbps_1w: float | None
+    queued: float | None
+    at: datetime
+
+    @property
+    def blocked(self) -> bool:
+        return self.closeness is not None and self.closeness < 0
+
+
+_LINKS = """
+SELECT src, dst, max(value) FILTER (WHERE key = 'AGIS_closeness'), max(value) FILTER (WHERE key = 'dashb_mbps_1h'),
+       max(value) FILTER (WHERE key = 'dashb_mbps_1d'), max(value) FILTER (WHERE key = 'dashb_mbps_1w'),
+       sum(value) FILTER (WHERE key LIKE '%%\\_queued'), max(ts)
+  FROM network_matrix_kv WHERE {column} = %s AND {other} <> %s GROUP BY src, dst
+ ORDER BY (max(value) FILTER (WHERE key = 'AGIS_closeness') < 0) NULLS FIRST,
+          max(value) FILTER (WHERE key = 'AGIS_closeness') NULLS LAST, 1, 2 LIMIT %s
+"""
+
+
+def links(site: str, *, outward: bool, most: int = 60) -> list[Link]:
+    """Links from a site or to it, the nearest first, blocked ones last. One query."""
+    column, other = ("src", "dst") if outward else ("dst", "src")
+    return [Link(*row) for row in _rows(_LINKS.format(column=column, other=other), [site, site, most])]
+
+
+def _rows(statement: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return cursor.fetchall()

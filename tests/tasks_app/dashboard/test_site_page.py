@@ -1,0 +1,158 @@
+"""The pages of one queue: what it does, its nodes, its storage and network; and what shifters may do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from brokerage_app import queue_status
+from brokerage_app.models import (
+    LinkValue,
+    Queue,
+    QueueActivity,
+    QueueEndpoint,
+    Sample,
+    StorageEndpoint,
+    VerdictCount,
+    WorkerNode,
+)
+from brokerage_app.samples import INTERVAL, ORIGIN
+from jedisite.models import AuditEntry
+from tasks_app import statistics
+from tasks_app.dashboard import strips
+from tasks_app.models import ErrorFingerprint, Job, JobEnds, JobFailure, Worker, WorkerJob
+
+pytestmark = pytest.mark.django_db
+MOST_QUERIES = 12 + 3  # what a page asks, and the session, the user and the user's groups
+NAME = "SITE/A"
+
+
+@pytest.fixture
+def queue(make_job: Callable[..., Job]) -> Queue:
+    """A queue with jobs of two shares, pilots, a black hole, a history, storage and links."""
+    now = timezone.now()
+    disk = StorageEndpoint.objects.create(
+        name="A_DISK", site_name="A", space_free_gb=50, space_total_gb=200, space_min_free_gb=80
+    )
+    queue = Queue.objects.create(name=NAME, site_name="A", pledged_cores=10, max_memory_mb=2000, storage=disk)
+    QueueEndpoint.objects.create(queue=queue, endpoint=disk, order_read=1, order_write=1)
+    QueueActivity.objects.create(site=NAME, started_per_h=4, last_start=now, transferring_to={"NUC": 3})
+    for n, (status, share) in enumerate(
+        (("running", "MC"), ("running", "Data"), ("activated", "MC"), ("transferring", "MC"))
+    ):
+        make_job(site=NAME, status=status, gshare=share, core_count=4, worker_node=f"slot{n}@wn1.example")
+    statistics.refresh()
+    for n, status in enumerate(("running", "submitted", "finished", "failed")):
+        Worker.objects.create(harvester="h", worker_id=n, status=status, site=NAME)
+    WorkerJob.objects.create(harvester="h", worker_id=2, job_id=1)
+    last = ORIGIN + INTERVAL * ((now - ORIGIN) // INTERVAL)
+    for at in (last, last - timedelta(days=7)):
+        Sample.objects.create(at=at, site=NAME, finished=6, failed=2 if at == last else 0)
+    for n in range(3):
+        Sample.objects.create(at=last - n * INTERVAL, site=NAME, share="MC", running_cores=8)
+    error = ErrorFingerprint.objects.create(
+        component="pilot",
+        code="1099",
+        text="<b>no file",
+        example="x",
+        category="unknown",
+        first_seen=now,
+        last_seen=now,
+    )
+    for n in range(12):
+        JobFailure.objects.create(
+            id=n, ended=now - timedelta(minutes=5), fingerprint=error, attempt=1, site=NAME, node="wn9.example", user="ada",
+            activity="MC", pilot_version="3", walltime_s=60, wasted_core_s=3600,
+        )  # fmt: skip
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    JobEnds.objects.create(hour=hour, dimension="site", key=NAME, finished=100, failed=12)
+    WorkerNode.objects.create(site="A", host="wn1.example", cpu_model="EPYC", queue=NAME, logical_cpus=64)
+    VerdictCount.objects.create(day=now.date(), kind="job", share="MC", site=NAME, code="low_memory", decisions=1234)
+    for key, value in (("AGIS_closeness", -1), ("dashb_mbps_1h", 12.5), ("Express_queued", 7)):
+        LinkValue.objects.create(source="A", destination="FAR", key=key, value=value)
+    return queue
+
+
+def plain(answer: Any) -> str:
+    text: str = answer.content.decode().replace("\u202f", " ")
+    return text
+
+
+def test_a_queue_has_pages_for_what_it_does_its_nodes_and_its_data(
+    reader: Client, queue: Queue, django_assert_max_num_queries: Any
+) -> None:
+    with django_assert_max_num_queries(MOST_QUERIES):
+        answer = reader.get(f"/sites/{NAME}/")
+    text = plain(answer)
+    jobs, pilots = answer.context["jobs"], answer.context["pilots"]
+    assert (jobs.running, jobs.cores, jobs.queued, jobs.transferring) == (2, 8, 1, 1)
+    assert (pilots.requested, pilots.running, pilots.ended, pilots.failed, pilots.empty) == (1, 1, 2, 1, 1)
+    assert "25.0 %, a week ago 0.0 %" in text and "8 cores run, 10 are pledged" in text
+    assert "12 of 12 jobs failed on wn9.example" in text and "&lt;b&gt;no file" in text and "<b>no file" not in text
+    assert "Not enough memory at the site" in text and "1 234" in text
+    assert [layer.name for layer in answer.context["plot"].layers] == ["MC"]
+    assert "Set the status" not in text
+    with django_assert_max_num_queries(MOST_QUERIES):
+        nodes = reader.get(f"/sites/{NAME}/nodes/")
+    assert [(row["node"], row["running"], bool(row["hole"])) for row in nodes.context["rows"]] == [
+        ("wn9.example", 0, True), ("wn1.example", 2, False),
+    ]  # fmt: skip
+    with django_assert_max_num_queries(MOST_QUERIES):
+        data = plain(reader.get(f"/sites/{NAME}/data/"))
+    assert "50 GB of 200 GB are free" in data and "3 jobs to NUC" in data and "blocked" in data and "12.5" in data
+
+
+def test_a_queue_of_which_nothing_is_known_says_so(reader: Client, sites: None) -> None:
+    for path in ("", "nodes/", "data/"):
+        assert 'class="empty"' in plain(reader.get(f"/sites/SITE_A/{path}")), path
+        assert reader.get(f"/sites/NOWHERE/{path}").status_code == 404
+    assert "SITE_A" in plain(reader.get("/sites/SITE_A/?window=nonsense"))
+
+
+def test_a_shifter_sets_the_status_and_writes_notes(operator: Client, queue: Queue) -> None:
+    form = {"status": "brokeroff", "reason": "a <i>downtime", "hours": "2"}
+    for changes, says in (
+        ({"reason": " "}, "reason: Say why"), ({"status": "gone"}, "status:"), ({"hours": "x"}, "until: An end is a time"),
+        ({"until": "yesterday"}, "until: An end is a time"), ({"until": "2000-01-01T00:00"}, "until:"),
+        ({"hours": "1e999"}, "until:"),
+    ):  # fmt: skip
+        answer = operator.post(f"/sites/{NAME}/status/", {**form, **changes}, follow=True)
+        assert says in plain(answer), changes
+    assert Queue.objects.get(pk=NAME).status == "online" and not AuditEntry.objects.exists()
+    text = plain(operator.post(f"/sites/{NAME}/status/", form, follow=True))
+    assert "then online" in text and "a &lt;i&gt;downtime" in text and "by grace" in text
+    assert Queue.objects.get(pk=NAME).status == "brokeroff"
+    assert "1 to 1000 characters" in plain(operator.post(f"/sites/{NAME}/note/", {"note": " "}, follow=True))
+    assert "GGUS <b>" not in plain(operator.post(f"/sites/{NAME}/note/", {"note": "GGUS <b>1"}, follow=True))
+    assert list(AuditEntry.objects.order_by("id").values_list("action", "object_id", "reason")) == [
+        ("queue.status", NAME, "a <i>downtime"), ("queue.note", NAME, "GGUS <b>1"),
+    ]  # fmt: skip
+    assert operator.post("/sites/NOWHERE/status/", form).status_code == 404
+
+
+def test_who_may_not_operate_changes_nothing(reader: Client, queue: Queue) -> None:
+    for what in ("status", "note"):
+        assert (
+            reader.post(f"/sites/{NAME}/{what}/", {"status": "offline", "reason": "x", "note": "x"}).status_code == 403
+        )
+    with pytest.raises(queue_status.QueueStatusError):
+        queue_status.set_status("NOWHERE", "offline", by="x", reason="y", now=timezone.now())
+
+
+def test_a_strip_is_cut_to_its_window_and_shows_what_was_short() -> None:
+    now = timezone.now()
+    hours = [now - timedelta(hours=n) for n in range(31)]
+    held = [
+        strips.Held("offline", hours[30], hours[25]), strips.Held("online", hours[25], hours[12], "good"),
+        strips.Held("test", hours[12], hours[12] + timedelta(seconds=1)), strips.Held("online", hours[6], None),
+    ]  # fmt: skip
+    pieces = strips.strip(held, hours[24], now, {"online": "ok"})
+    assert [(p.name, p.tone, p.start, p.width) for p in pieces] == [
+        ("online", "ok", 0, 50), ("test", "wait", 50, 0.4), ("online", "ok", 75, 25),
+    ]  # fmt: skip
+    assert pieces[0].words.endswith(": good") and pieces[2].words.endswith("still")
