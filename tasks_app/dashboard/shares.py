@@ -49,7 +49,7 @@ class Line:
 def share_list(request: HttpRequest) -> HttpResponse:
     """The tree; of one resource type or region when the address says so."""
     now = timezone.now()
-    frame = window.read(request.GET, now, USUAL_WINDOW)
+    span = window.read(request.GET, now, USUAL_WINDOW)
     types = list(ResourceType.objects.values_list("name", flat=True))
     regions = list(Queue.objects.exclude(cloud="").order_by("cloud").values_list("cloud", flat=True).distinct())
     resource_type, region = _one_of(request, "resource", types), _one_of(request, "region", regions)
@@ -61,8 +61,8 @@ def share_list(request: HttpRequest) -> HttpResponse:
         "lines": lines,
         "starved": [line for line in lines if line.row.leaf and line.row.state == share_change.STARVED],
         "over": [line for line in lines if line.row.leaf and line.row.state == share_change.OVER],
-        "trends": _trends(rows, frame.since, frame.until),
-        "frame": frame,
+        "trends": _trends(rows, span.since, span.until),
+        "span": span,
         "band_percent": round(100 * share_change.BAND),
         "types": types,
         "regions": regions,
@@ -113,13 +113,13 @@ def _trends(rows: tuple[ShareRow, ...], since: datetime, until: datetime) -> lis
 def share_page(request: HttpRequest, name: str) -> HttpResponse:
     """One share: what it has, who uses it, and what its tasks wait for."""
     now = timezone.now()
-    frame = window.read(request.GET, now, USUAL_WINDOW)
+    span = window.read(request.GET, now, USUAL_WINDOW)
     tree = policy.share_tree()
     rows = share_use.rows_of(tree, now)
     row = next((one for one in rows if one.name == name), None)
     if row is None and not places.share_is_known(name):
         raise Http404
-    series = share_use.series_of(tree, name, frame.since, frame.until, POINTS)
+    series = share_use.series_of(tree, name, span.since, span.until, POINTS)
     tasks = Task.objects.filter(gshare=name).exclude(status__in=TASK_FINAL)
     users = UserCount.objects.filter(share=name).values("user").annotate(running=Sum("running"), queued=Sum("queued"))
     context = {
@@ -138,7 +138,7 @@ def share_page(request: HttpRequest, name: str) -> HttpResponse:
             {"at": at, **{what: numbers[i] for what, numbers in series.values.items()}}
             for i, at in reversed(list(enumerate(series.at)))
         ],
-        "frame": frame,
+        "span": span,
         "may_steer": caller_of(request).may(Right.STEER),
         "RUNNING": ",".join(share_use.EXECUTING),
         "QUEUED": ",".join(share_use.QUEUED),

@@ -65,7 +65,7 @@ def _frame(request: HttpRequest, queue: Queue, tab: str) -> dict[str, Any]:
         "section": "sites",
         "queue": queue,
         "tab": tab,
-        "frame": window.read(request.GET, now, USUAL_WINDOW),
+        "span": window.read(request.GET, now, USUAL_WINDOW),
         "may_operate": caller_of(request).may(Right.OPERATE),
         "seconds": REFRESH_S,
         "now": now,
@@ -78,14 +78,14 @@ def site_page(request: HttpRequest, name: str) -> HttpResponse:
     """What the queue does: status and its history, jobs, pilots, what ran, errors, and what brokers said of it."""
     queue = _queue(name)
     context = _frame(request, queue, "site")
-    now, frame = context["now"], context["frame"]
+    now, span = context["now"], context["span"]
     jobs = site_use.open_jobs(name)
-    step = samples.step_for(frame.length, POINTS)
-    ran = samples.each("share", site=name, since=frame.since, until=frame.until, step=step, names=("running_cores",))
-    ends_at = samples.steps(frame.since, frame.until, step)
+    step = samples.step_for(span.length, POINTS)
+    ran = samples.each("share", site=name, since=span.since, until=span.until, step=step, names=("running_cores",))
+    ends_at = samples.steps(span.since, span.until, step)
     cores = {share: series.values["running_cores"] for share, series in ran.items()}
     log = QueueStatusLog.objects.filter(queue=name).order_by("-id")
-    history = list(log.filter(Q(ended_at=None) | Q(ended_at__gt=frame.since))[:HISTORY])
+    history = list(log.filter(Q(ended_at=None) | Q(ended_at__gt=span.since))[:HISTORY])
     notes = AuditEntry.objects.filter(object_type="queue", object_id=name[:64], action=NOTE).order_by("-id")[:10]
     verdicts = VerdictCount.objects.filter(
         Q(site=name) | Q(site__startswith=f"{name}/"), kind="job", day__gt=now - timedelta(days=2)
@@ -107,12 +107,12 @@ def site_page(request: HttpRequest, name: str) -> HttpResponse:
         "history": history,
         "holds": next((row for row in history if row.ended_at is None), None),
         "strip": strips.strip(
-            [strips.Held(row.new, row.at, row.ended_at, row.reason[:120]) for row in history], frame.since, frame.until,
+            [strips.Held(row.new, row.at, row.ended_at, row.reason[:120]) for row in history], span.since, span.until,
             STATUS_TONES,
         ),
         "notes": notes,
-        "holes": find_black_holes(frame.since, frame.until, name),
-        "errors": site_use.top_errors(name, frame.since, frame.until),
+        "holes": find_black_holes(span.since, span.until, name),
+        "errors": site_use.top_errors(name, span.since, span.until),
         "outcomes": [(row["code"], explained(row["code"]) if row["code"] else None, row["n"]) for row in outcomes],
         "statuses": [(s, STATUS_WORDS[s]) for s in STATUS_WORDS],
         "limits": limits(queue),
@@ -167,9 +167,9 @@ def site_nodes(request: HttpRequest, name: str) -> HttpResponse:
     """Worker nodes: what failed there in the window, what runs there now, what they are; black holes first."""
     queue = _queue(name)
     context = _frame(request, queue, "nodes")
-    frame = context["frame"]
-    failing = failing_nodes(frame.since, frame.until, name)
-    holes = {hole.ends.node: hole for hole in find_black_holes(frame.since, frame.until, name)}
+    span = context["span"]
+    failing = failing_nodes(span.since, span.until, name)
+    holes = {hole.ends.node: hole for hole in find_black_holes(span.since, span.until, name)}
     running = Job.objects.filter(site=name, status__in=JOB_AT_PILOT).values_list("worker_node").annotate(n=Count("id"))
     # A slot on a node is written slot@node.
     at_node: Counter[str] = Counter()
