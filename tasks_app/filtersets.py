@@ -14,8 +14,19 @@ from django.utils import timezone
 from django_filters.fields import IsoDateTimeField
 
 from brokerage_app.models import VerdictRecord, WorkQueue
+from tasks_app.accounting.fingerprints import CATEGORIES
 from tasks_app.dashboard import window
-from tasks_app.models import Dataset, File, Job, ScoutReport, Task, Worker, WorkerJob
+from tasks_app.models import (
+    Dataset,
+    ErrorFingerprint,
+    File,
+    Job,
+    JobFailure,
+    ScoutReport,
+    Task,
+    Worker,
+    WorkerJob,
+)
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, JobStatus, TaskStatus
 
 TaskRows = QuerySet[Task]
@@ -43,8 +54,8 @@ class MomentFilter(django_filters.IsoDateTimeFilter):
 class IdFilter(django_filters.NumberFilter):
     """A whole number that fits a column of ids."""
 
-    def __init__(self, field_name: str) -> None:
-        super().__init__(field_name=field_name, min_value=0, max_value=2**63 - 1, decimal_places=0)
+    def __init__(self, field_name: str, **more: Any) -> None:
+        super().__init__(field_name=field_name, min_value=0, max_value=2**63 - 1, decimal_places=0, **more)
 
 
 def text(column: str, longest: int, label: str) -> django_filters.CharFilter:
@@ -144,10 +155,15 @@ class JobFilter(django_filters.FilterSet):
     share = django_filters.CharFilter(field_name="gshare", max_length=32)
     queue = WorkQueueFilter()
     error = django_filters.CharFilter(method="with_error", max_length=40, label="Error (component:code)")
+    fingerprint = IdFilter("fingerprint", method="of_fingerprint", label="Fingerprint of its error")
     changed_after = MomentFilter(field_name="modification_time", lookup_expr="gte")
     changed_before = MomentFilter(field_name="modification_time", lookup_expr="lt")
 
     # No Meta.model: living and archived jobs have the same columns.
+
+    def of_fingerprint(self, queryset: QuerySet[Job], name: str, value: int) -> QuerySet[Job]:
+        """Jobs that failed in the same way."""
+        return queryset.filter(Exists(JobFailure.objects.filter(pk=OuterRef("pk"), fingerprint_id=int(value))))
 
     def with_error(self, queryset: QuerySet[Job], name: str, value: str) -> QuerySet[Job]:
         """Jobs of `component:code`, as errors are named on the pages; nothing for a name that does not exist."""
@@ -159,6 +175,58 @@ class JobFilter(django_filters.FilterSet):
         if field is None or not re.fullmatch("-?[0-9]{1,9}", code):
             return queryset.none()
         return queryset.filter(**{field: int(code)})
+
+
+def _known(queryset: QuerySet[Any], value: bool, prefix: str = "") -> QuerySet[Any]:
+    """Errors that somebody has marked as known and expected until some time to come; with False the others."""
+    known = Q(**{f"{prefix}known_until__gt": timezone.now()})
+    return queryset.filter(known if value else ~known)
+
+
+class FailureFilter(django_filters.FilterSet):
+    """Failed jobs, as they are booked for counting."""
+
+    category = django_filters.ChoiceFilter(field_name="fingerprint__category", choices=[(c, c) for c in CATEGORIES])
+    error = django_filters.CharFilter(method="with_error", max_length=60, label="Error (component:code)")
+    fingerprint = IdFilter("fingerprint_id")
+    site = django_filters.CharFilter(field_name="site", max_length=128)
+    node = django_filters.CharFilter(field_name="node", max_length=128)
+    task = IdFilter("task_id")
+    user = django_filters.CharFilter(field_name="user", max_length=128)
+    share = django_filters.CharFilter(field_name="activity", max_length=32, label="Activity (share)")
+    version = django_filters.CharFilter(field_name="pilot_version", max_length=32, label="Version of the pilot")
+    known = django_filters.BooleanFilter(method="is_known", label="Known and expected")
+    ended_after = MomentFilter(field_name="ended", lookup_expr="gte")
+    ended_before = MomentFilter(field_name="ended", lookup_expr="lt")
+
+    class Meta:
+        model = JobFailure
+        fields: list[str] = []
+
+    def with_error(self, queryset: QuerySet[JobFailure], name: str, value: str) -> QuerySet[JobFailure]:
+        component, _, code = value.partition(":")
+        if value == NO_ERROR:
+            component, code = "", ""
+        return queryset.filter(fingerprint__component=component, fingerprint__code=code)
+
+    def is_known(self, queryset: QuerySet[JobFailure], name: str, value: bool) -> QuerySet[JobFailure]:
+        return _known(queryset, value, "fingerprint__")
+
+
+class FingerprintFilter(django_filters.FilterSet):
+    category = django_filters.ChoiceFilter(field_name="category", choices=[(c, c) for c in CATEGORIES])
+    component = django_filters.CharFilter(field_name="component", max_length=16)
+    code = django_filters.CharFilter(field_name="code", max_length=40)
+    known = django_filters.BooleanFilter(method="is_known", label="Known and expected")
+    seen_after = MomentFilter(field_name="last_seen", lookup_expr="gte")
+    first_seen_after = MomentFilter(field_name="first_seen", lookup_expr="gte")
+
+    class Meta:
+        model = ErrorFingerprint
+        fields: list[str] = []
+
+    def is_known(self, queryset: QuerySet[ErrorFingerprint], name: str, value: bool) -> QuerySet[ErrorFingerprint]:
+        return _known(queryset, value)
 
 
 class WorkerFilter(django_filters.FilterSet):
@@ -211,6 +279,8 @@ class DatasetFilter(django_filters.FilterSet):
         fields: list[str] = []
 
 
+NO_ERROR = "none"
+"""What stands for component and code of failed jobs of which no part said why."""
 ERROR_FIELDS = {
     "pilot": "pilot_error_code",
     "exe": "exe_error_code",

@@ -137,7 +137,7 @@ def _whole_lists(operation: dict[str, Any], content: dict[str, Any], page: Any) 
     """What a list is when it is not sent in pages."""
     if "text/csv" not in content:
         return
-    row = page.get("results", page.get("table"))[0]
+    row = next(page[name] for name in ("results", "table", "cells") if name in page)[0]
     content["text/csv"] = {
         "schema": {"type": "string", "description": "all rows, with a line of names"},
         "example": f"{','.join(row)}\r\n",

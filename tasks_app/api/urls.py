@@ -10,7 +10,7 @@ from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerView
 from jedisite import openapi  # noqa: F401 - its extensions register themselves
 from jedisite.identity import HasRight, Right
 from jedisite.paging import IdConverter
-from tasks_app.api import data, grid, jobs
+from tasks_app.api import data, errors, grid, jobs
 from tasks_app.api import resources as r
 from tasks_app.api.bulk import BulkCommandViewSet
 from tasks_app.api.lost_files import LostFilesViewSet
@@ -74,6 +74,10 @@ urlpatterns = [
     path("api/v2/jobs/<bigint:pk>/", jobs.JobViewSet.as_view(ONE), name="job"),
     path("api/v2/jobs/<bigint:job_id>/files/", jobs.JobFileViewSet.as_view(LIST), name="job-files"),
     path("api/v2/jobs/<bigint:job_id>/log/", jobs.JobLogViewSet.as_view(LIST), name="job-log"),
+    path("api/v2/errors/", errors.ErrorViewSet.as_view(LIST), name="errors"),
+    path("api/v2/errors/<bigint:pk>/", errors.ErrorViewSet.as_view(ONE), name="error"),
+    path("api/v2/errors/pivot/", errors.ErrorPivotViewSet.as_view({"get": "pivot"}), name="errors-pivot"),
+    path("api/v2/failures/", errors.FailureViewSet.as_view(LIST), name="failures"),
     path("api/v2/queues/", grid.QueueViewSet.as_view(LIST), name="queues"),
     path("api/v2/queues/<path:name>/history/", QueueHistoryViewSet.as_view(LIST), name="queue-history"),
     path("api/v2/queues/<path:name>/status/", QueueStatusViewSet.as_view(CREATE), name="queue-status"),

@@ -67,6 +67,23 @@ def megabytes(value: float | None) -> str:
     return "–" if value is None else f"{words.count(value)} MB"
 
 
+@register.simple_tag
+def hours(core_seconds: int | None) -> str:
+    """Core seconds in hours: "1 234", and "0.4" for little."""
+    if core_seconds is None:
+        return "–"
+    found = core_seconds / 3600
+    return f"{found:.1f}" if 0 < found < 10 else words.count(round(found))
+
+
+@register.simple_tag
+def whole(value: float | None) -> str:
+    """A number without its decimals, unless it is a small one: "1 234", "0.4"."""
+    if value is None:
+        return "–"
+    return f"{value:.1f}" if 0 < value < 1 else words.count(round(value))
+
+
 @register.filter
 def pretty(value: Any) -> str:
     """A JSON value over several lines, keys in order."""

@@ -59,6 +59,10 @@ TABLES: dict[str, dict[str, str]] = {
     "samples": {"site": "'Q' || i", "gshare": "''", "at": MOMENT, "finished": "0", "failed": "0", "wasted_core_s": "0"},
     "sandboxes": {"owner": "'ada'", "sha256": "'0'"},
     "agent_passes": {"agent": "'feeder'", "error": "'x' || chr(10) || 'ValueError: ' || i"},
+    "error_fingerprints": {
+        "code": "i::text", "text": "'=' || i", "category": "'payload'", "first_seen": MOMENT, "last_seen": MOMENT,
+    },
+    "job_failures": {"pandaid": "i", "fingerprint_id": "(SELECT min(id) FROM error_fingerprints)", "ended": MOMENT},
     "messages_out": {"username": "'ada'", "position": "i", "topic": "'jedi.tasks'"},
 }  # fmt: skip
 NEEDED = {"files/": {"lfn": "same"}}

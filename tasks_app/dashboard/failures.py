@@ -1,0 +1,408 @@
+"""The pages on errors: kinds of failures with what they cost and how they are spread, one kind, and who failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from jedisite.identity import Right, caller_of, needs
+from tasks_app import classifying
+from tasks_app.dashboard import failure_queries as asked
+from tasks_app.dashboard import pages, pivots, window
+from tasks_app.dashboard.bars import Bars, bars
+from tasks_app.dashboard.failure_queries import DIMENSIONS, Kind
+from tasks_app.dashboard.jobs import error_of
+from tasks_app.dashboard.pivots import per_thousand
+from tasks_app.dashboard.spreads import Spread
+from tasks_app.dashboard.window import Window
+from tasks_app.filtersets import FailureFilter
+from tasks_app.models import ErrorFingerprint, Job, JobFailure, Task
+
+REFRESH_S = 30
+KINDS = 25
+NEWEST = 10_000
+"""Failures of one kind or task that its page counts by site and the like, where there are more."""
+TOP = 8
+EXAMPLES = 6
+ORDERS = {"wasted": "core hours wasted", "failures": "failed jobs", "last": "last seen", "first": "first seen"}
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """The failed jobs that an address asks for: its filters and its window."""
+
+    filters: FailureFilter
+    window: Window
+    rows: QuerySet[JobFailure]
+    """Of the window, with the filters."""
+    every: QuerySet[JobFailure]
+    """With the filters, of any time."""
+
+    @property
+    def given(self) -> dict[str, str]:
+        """What an address needs to ask for the same."""
+        return {**self.picked, **self.window.parameters}
+
+    @property
+    def picked(self) -> dict[str, str]:
+        """The filters that are on."""
+        return {name: self.filters.data[name] for name in self.filters.filters if self.filters.data.get(name)}
+
+    def url(self, name: str, **changes: object) -> str:
+        """The address of another page on the same failures, or on some of them."""
+        values = {**self.given, **{k: v for k, v in changes.items() if v is not None}}
+        return f"{reverse(f'dashboard:{name}')}?{urlencode(values)}"
+
+
+def failures_of(request: HttpRequest, now: datetime) -> Failures:
+    """What a request asks for; nothing when a filter is wrong, and its form says what is."""
+    filters = FailureFilter(request.GET, queryset=JobFailure.objects.all())
+    every = filters.qs if filters.is_valid() else JobFailure.objects.none()
+    within = window.read(request.GET, now)
+    return Failures(filters, within, asked.in_window(every, within), every)
+
+
+def frame_of(request: HttpRequest, page: str, found: Failures, now: datetime) -> dict[str, Any]:
+    """What all pages on errors show: tabs, filters, the window."""
+    return {
+        "section": "errors",
+        "page_name": page,
+        "tabs": [
+            (name, title, found.url(name))
+            for name, title in (("errors", "Kinds"), ("errors-pivot", "Pivot"), ("errors-jobs", "Failed jobs"))
+        ],
+        "window": found.window,
+        "filters": found.filters.form,
+        "picked": [
+            (found.filters.filters[name].label or name, value[:60], _without(request, name))
+            for name, value in found.picked.items()
+        ],
+        "kept": {**{n: v for n, v in request.GET.items() if n in ("rows", "columns", "show", "order")},
+                 **(found.window.parameters if any(request.GET.get(n) for n in window.NAMES) else {})},
+        "categories": [choice for choice, _ in found.filters.form.fields["category"].choices if choice],
+        "seconds": REFRESH_S,
+        "now": now,
+    }  # fmt: skip
+
+
+def _without(request: HttpRequest, name: str) -> str:
+    return pages.address(request, **{name: None, "before": None})
+
+
+@needs(Right.READ)
+@require_safe
+def error_list(request: HttpRequest) -> HttpResponse:
+    """Kinds of failures in the window, those that wasted most first."""
+    now = timezone.now()
+    found = failures_of(request, now)
+    order = request.GET.get("order", "wasted")
+    order = order if order in ORDERS else "wasted"
+    kinds = _ordered(asked.kinds(found.rows, now), order)
+    shown = kinds[:KINDS]
+    spreads = asked.spreads(found.rows, [kind.fingerprint.id for kind in shown]) if shown else {}
+    failures, wasted = sum(kind.failures for kind in kinds), sum(kind.wasted_core_s for kind in kinds)
+    ended = _ended(found)
+    step, counts = asked.over_time(found.rows, found.window) if failures else (timedelta(), [])
+    context = {
+        **frame_of(request, "errors", found, now),
+        "rows": [_kind_row(found, kind, spreads.get(kind.fingerprint.id), wasted, now) for kind in shown],
+        "kinds": len(kinds),
+        "new": sum(kind.new for kind in kinds),
+        "failures": failures,
+        "wasted_core_s": wasted,
+        "ended": ended,
+        "rate": per_thousand(failures, ended),
+        "by_category": _by_category(found, kinds, wasted),
+        "plot": _plot(found, step, counts),
+        "order": order,
+        "orders": [(name, title, pages.address(request, order=name)) for name, title in ORDERS.items()],
+        "jobs_url": found.url("errors-jobs"),
+    }
+    return render(request, "tasks_app/errors.html", context)
+
+
+def _ordered(kinds: list[Kind], order: str) -> list[Kind]:
+    keys = {
+        "wasted": lambda kind: kind.wasted_core_s,
+        "failures": lambda kind: kind.failures,
+        "last": lambda kind: kind.last,
+        "first": lambda kind: kind.fingerprint.first_seen,
+    }
+    return sorted(kinds, key=keys[order], reverse=True)
+
+
+def _kind_row(found: Failures, kind: Kind, spread: Spread | None, wasted: int, now: datetime) -> dict[str, Any]:
+    known = kind.fingerprint.known_until
+    return {
+        "kind": kind,
+        "spread": spread,
+        "part": 100 * kind.wasted_core_s / wasted if wasted else 0,
+        "known": known is not None and known > now,
+        "url": f"{reverse('dashboard:error', args=[kind.fingerprint.id])}?{urlencode(found.window.parameters)}",
+        "jobs_url": found.url("errors-jobs", fingerprint=kind.fingerprint.id),
+    }
+
+
+def _by_category(found: Failures, kinds: list[Kind], wasted: int) -> list[dict[str, Any]]:
+    sums: dict[str, list[int]] = {}
+    for kind in kinds:
+        line = sums.setdefault(kind.fingerprint.category, [0, 0])
+        line[0] += kind.failures
+        line[1] += kind.wasted_core_s
+    return [
+        {
+            "category": category, "failures": n, "wasted_core_s": core_s, "part": 100 * core_s / wasted if wasted else 0,
+            "url": found.url("errors", category=category),
+        }
+        for category, (n, core_s) in sorted(sums.items(), key=lambda item: -item[1][1])
+    ]  # fmt: skip
+
+
+def _ended(found: Failures) -> int | None:
+    """Jobs that ended in the window and fit the filters; None where that is not counted."""
+    counted = [
+        (name, value) for name, value in found.picked.items() if name not in ("known", "ended_after", "ended_before")
+    ]
+    if not counted:
+        return asked.ended_jobs({"all": [""]}, found.window).get(("all", ""))
+    if len(counted) == 1:
+        dimension = next((d for d in DIMENSIONS.values() if d.filter == counted[0][0] and d.ends), None)
+        if dimension is not None:
+            key = counted[0][1]
+            return asked.ended_jobs({dimension.ends: [key]}, found.window).get((dimension.ends, key))
+    return None
+
+
+def _plot(found: Failures, step: timedelta, counts: list[int], **more: object) -> Bars | None:
+    if not counts:
+        return None
+
+    def url(start: datetime) -> str:
+        moments = {"since": f"{start:%Y-%m-%dT%H:%M}", "until": f"{start + step:%Y-%m-%dT%H:%M}"}
+        values = {**found.picked, **moments, **more}
+        return f"{reverse('dashboard:errors-jobs')}?{urlencode(values)}"
+
+    return bars(found.window.since, step, counts, url)
+
+
+@needs(Right.READ)
+@require_safe
+def error_pivot(request: HttpRequest) -> HttpResponse:
+    """Failed jobs by two dimensions, as a table and as a heat map."""
+    now = timezone.now()
+    found = failures_of(request, now)
+    rows_by, columns_by, measure, faults = pivots.choice(request.GET)
+    table = pivots.pivot(found.every, found.window, rows_by, columns_by, measure)
+    context = {
+        **frame_of(request, "errors-pivot", found, now),
+        "pivot": table,
+        "faults": faults,
+        "dimensions": list(DIMENSIONS.values()),
+        "measures": pivots.MEASURES,
+        "lines": [
+            {"head": row, "url": _cell_url(found, table, row.key, None), "cells": [
+                {"cell": cell, "url": _cell_url(found, table, cell.row.key, cell.column.key)} for cell in line
+            ]}
+            for row, line in zip(table.rows, table.cells, strict=True)
+        ],
+        "heads": [{"head": head, "url": _cell_url(found, table, None, head.key)} for head in table.columns],
+        "jobs_url": found.url("errors-jobs"),
+        "other_way": pages.address(request, rows=columns_by, columns=rows_by),
+        "heat": {
+            "rows": [row.label[:60] for row in table.rows],
+            "columns": [column.label[:60] for column in table.columns],
+            "values": [
+                [x, y, round(cell.value, 2)]
+                for y, line in enumerate(table.cells) for x, cell in enumerate(line) if cell.value
+            ],
+            "urls": [
+                _cell_url(found, table, cell.row.key, cell.column.key)
+                for line in table.cells for cell in line if cell.value
+            ],
+            "measure": pivots.MEASURES[measure],
+        },
+        "exports": [
+            (form.upper(), f"{reverse('api-v2:errors-pivot')}?{urlencode(_export(found, rows_by, columns_by, form))}")
+            for form in ("json", "csv", "ndjson")
+        ],
+    }  # fmt: skip
+    return render(request, "tasks_app/error_pivot.html", context)
+
+
+def _export(found: Failures, rows_by: str, columns_by: str, form: str) -> dict[str, str]:
+    return {**found.given, "rows": rows_by, "columns": columns_by, "format": form}
+
+
+def _cell_url(found: Failures, table: pivots.Pivot, row: str | None, column: str | None) -> str:
+    """The list of the failed jobs in a cell; "" where no filter finds them: those of which a value is not known."""
+    if row == "" or column == "":
+        return ""
+    return found.url("errors-jobs", **{table.rows_by.filter: row, table.columns_by.filter: column})
+
+
+@needs(Right.READ)
+@require_safe
+def error_jobs(request: HttpRequest) -> HttpResponse:
+    """The failed jobs themselves, newest first."""
+    now = timezone.now()
+    found = failures_of(request, now)
+    page = pages.keyset_page(request, found.rows.select_related("fingerprint"))
+    context = {
+        **frame_of(request, "errors-jobs", found, now),
+        "page": page,
+        "export_url": f"{reverse('api-v2:failures')}?{urlencode({**found.picked, **_moments(found.window)})}",
+    }
+    return render(request, "tasks_app/error_jobs.html", context)
+
+
+def _moments(within: Window) -> dict[str, str]:
+    return {"ended_after": within.since.isoformat(), "ended_before": within.until.isoformat()}
+
+
+class ClassifyForm(forms.Form):
+    """What is known of an error. Times are in UTC."""
+
+    ticket = forms.CharField(max_length=200, required=False, label="Ticket", help_text="its address or number")
+    known_until = forms.DateTimeField(
+        required=False, label="Known and expected until",
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    )  # fmt: skip
+    advice = forms.CharField(
+        max_length=1000, required=False, label="What to do", widget=forms.Textarea(attrs={"rows": 3})
+    )
+    reason = forms.CharField(max_length=300, label="Reason for this change")
+
+    def clean_known_until(self) -> datetime | None:
+        until: datetime | None = self.cleaned_data["known_until"]
+        if until is not None and until > timezone.now() + timedelta(days=366):
+            raise forms.ValidationError("That is more than a year ahead.")
+        return until
+
+
+@needs(Right.READ)
+@require_safe
+def error_page(request: HttpRequest, number: int) -> HttpResponse:
+    """One kind of failure: what is known of it, when, where and whose it was."""
+    return _error_page(request, number, None)
+
+
+def _error_page(request: HttpRequest, number: int, form: ClassifyForm | None) -> HttpResponse:
+    now = timezone.now()
+    fingerprint = get_object_or_404(ErrorFingerprint, pk=number)
+    found = failures_of(request, now)
+    rows = found.rows.filter(fingerprint_id=number)
+    tops = asked.tops(rows, NEWEST, TOP)
+    ended = asked.ended_jobs({name: [line.key for line in lines] for name, lines in tops.items()}, found.window)
+    step, counts = asked.over_time(rows, found.window)
+    failures = sum(counts)
+    if failures > NEWEST:
+        ended = {}  # rates of a part of the failures would be too low
+    examples = list(rows.order_by("-ended")[:EXAMPLES])
+    jobs = Job.objects.in_bulk([failure.id for failure in examples])
+    spread = asked.spreads(rows, [number], NEWEST).get(number)
+    may_classify = caller_of(request).may(Right.OPERATE)
+    if form is None:
+        form = ClassifyForm(initial={name: getattr(fingerprint, name) for name in classifying.FIELDS}, label_suffix="")
+    context = {
+        **frame_of(request, "error", found, now),
+        "fingerprint": fingerprint,
+        "new": now - fingerprint.first_seen < asked.NEW_FOR,
+        "known": fingerprint.known_until is not None and fingerprint.known_until > now,
+        "spread": spread,
+        "failures": failures,
+        "sampled": NEWEST if failures > NEWEST else None,
+        "tops": [_top_table(found, number, name, lines, ended) for name, lines in tops.items() if lines],
+        "plot": _plot(found, step, counts, fingerprint=number),
+        "examples": [(failure, _said(failure, jobs)) for failure in examples],
+        "ticket_url": fingerprint.ticket if fingerprint.ticket.startswith(("https://", "http://")) else "",
+        "form": form if may_classify else None,
+        "jobs_url": found.url("errors-jobs", fingerprint=number),
+        "pivot_url": found.url("errors-pivot", fingerprint=number, rows="site", columns="node"),
+    }
+    return render(request, "tasks_app/error_page.html", context, status=422 if form.errors else 200)
+
+
+def _said(failure: JobFailure, jobs: dict[Any, Job]) -> str:
+    error = error_of(jobs[failure.id]) if failure.id in jobs else None
+    return (error.detail or error.sentence) if error else ""
+
+
+def _top_table(
+    found: Failures, number: int, name: str, lines: list[asked.Top], ended: dict[tuple[str, str], int]
+) -> dict[str, Any]:
+    dimension = DIMENSIONS[name]
+    return {
+        "title": dimension.title,
+        "lines": [
+            {"top": line, "rate": per_thousand(line.failures, ended.get((name, line.key))), "name": name,
+             "url": found.url("errors-jobs", fingerprint=number, **{dimension.filter: line.key}) if line.key else ""}
+            for line in lines
+        ],
+    }  # fmt: skip
+
+
+@needs(Right.OPERATE)
+@require_POST
+def classify(request: HttpRequest, number: int) -> HttpResponse:
+    """Write down what is known of an error."""
+    form = ClassifyForm(request.POST, label_suffix="")
+    if not form.is_valid():
+        return _error_page(request, number, form)
+    try:
+        classifying.classify(
+            number,
+            ticket=form.cleaned_data["ticket"],
+            known_until=form.cleaned_data["known_until"],
+            advice=form.cleaned_data["advice"],
+            by=caller_of(request).name,
+            reason=form.cleaned_data["reason"],
+        )
+    except ErrorFingerprint.DoesNotExist as exc:
+        raise Http404(f"There is no error {number}.") from exc
+    messages.success(request, "What is known of this error is written down.")
+    return redirect("dashboard:error", number)
+
+
+@needs(Right.READ)
+@require_safe
+def task_errors(request: HttpRequest, task_id: int) -> HttpResponse:
+    """Why jobs of a task failed: causes with their parts, where, and since when."""
+    task = get_object_or_404(Task, pk=task_id)
+    now = timezone.now()
+    rows = JobFailure.objects.filter(task_id=task_id)
+    kinds = _ordered(asked.kinds(rows, now), "failures")
+    spreads = asked.spreads(rows, [kind.fingerprint.id for kind in kinds[:KINDS]]) if kinds else {}
+    failures = sum(kind.failures for kind in kinds)
+    sites = asked.top_sites(rows, [kind.fingerprint.id for kind in kinds[:KINDS]]) if kinds else {}
+    context = {
+        "section": "tasks",
+        "tab": "task-errors",
+        "task": task,
+        "rows": [
+            {
+                "kind": kind, "part": 100 * kind.failures / failures,
+                "spread": spreads.get(kind.fingerprint.id), "sites": sites.get(kind.fingerprint.id, []),
+                "known": kind.fingerprint.known_until is not None and kind.fingerprint.known_until > now,
+                "jobs_url": f"{reverse('dashboard:jobs')}?{urlencode({'task': task_id, 'fingerprint': kind.fingerprint.id})}",
+            }
+            for kind in kinds[:KINDS]
+        ],
+        "more": max(0, len(kinds) - KINDS),
+        "failures": failures,
+        "wasted_core_s": sum(kind.wasted_core_s for kind in kinds),
+        "jobs_url": f"{reverse('dashboard:jobs')}?{urlencode({'task': task_id, 'status': 'failed'})}",
+        "seconds": REFRESH_S,
+        "now": now,
+    }  # fmt: skip
+    return render(request, "tasks_app/task_errors.html", context)
