@@ -24,7 +24,7 @@ from tasks_app import site_use
 from tasks_app.accounting.black_holes import BlackHole, NodeEnds
 from tasks_app.accounting.failing_nodes import failing_nodes, find_black_holes
 from tasks_app.dashboard import bullets, queries, strips, trends, window, words
-from tasks_app.explaining.tasks import explained
+from tasks_app.explaining.verdicts import explained
 from tasks_app.models import Job
 from tasks_app.states import JOB_AT_PILOT
 
