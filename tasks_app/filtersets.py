@@ -259,6 +259,19 @@ class FileFilter(django_filters.FilterSet):
         fields: list[str] = []
 
 
+class TaskFileFilter(FileFilter):
+    """Files of one task, through all its datasets."""
+
+    dataset = IdFilter("dataset_id")
+    type = text("type", 20, "Use")
+    unfinished = django_filters.BooleanFilter(method="that_remain", label="Unfinished")
+
+    def that_remain(self, queryset: QuerySet[File], name: str, value: bool) -> QuerySet[File]:
+        """Files that are not done: neither finished nor read by a merge already."""
+        done = [FileStatus.FINISHED.value]
+        return queryset.exclude(status__in=done) if value else queryset.filter(status__in=done)
+
+
 class NamedFileFilter(FileFilter):
     """Files of all datasets, by name: there are too many to look at all."""
 

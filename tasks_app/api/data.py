@@ -14,7 +14,8 @@ from jedisite.identity import Right
 from jedisite.paging import OldestFirst
 from tasks_app.api.base import Lists, OfTask, Resource
 from tasks_app.api.serializers import DatasetSerializer, FileSerializer
-from tasks_app.filtersets import DatasetFilter, FileFilter, NamedFileFilter
+from tasks_app.columns.files import FILES
+from tasks_app.filtersets import DatasetFilter, FileFilter, NamedFileFilter, TaskFileFilter
 from tasks_app.models import Dataset, File, Sandbox, Task
 from tasks_app.models.dataset import UNMERGED_TYPES
 
@@ -87,6 +88,21 @@ class FileViewSet(Lists, Resource):
     queryset = File.objects.all()
     serializer_class = FileSerializer
     filterset_class = NamedFileFilter
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Files of a task",
+        description="Of all its datasets, in the order in which they came; `unfinished=true` leaves those that are done out.",
+    )
+)
+class TaskFileViewSet(Lists, OfTask):
+    rights = {"list": Right.READ}
+    queryset = File.objects.all()
+    serializer_class = FileSerializer
+    filterset_class = TaskFileFilter
+    pagination_class = OldestFirst
+    columns = FILES
 
 
 class SandboxSerializer(serializers.ModelSerializer[Sandbox]):

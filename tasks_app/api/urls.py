@@ -51,6 +51,7 @@ urlpatterns = [
     path("api/v2/tasks/<bigint:task_id>/params/", r.TaskParamsViewSet.as_view(ONE), name="task-params"),
     path("api/v2/tasks/<bigint:task_id>/queue/", r.TaskQueueViewSet.as_view(ONE), name="task-queue"),
     path("api/v2/tasks/<bigint:task_id>/datasets/", data.TaskDatasetViewSet.as_view(LIST), name="task-datasets"),
+    path("api/v2/tasks/<bigint:task_id>/files/", data.TaskFileViewSet.as_view(LIST), name="task-files"),
     path("api/v2/tasks/<bigint:task_id>/jobs/", jobs.TaskJobViewSet.as_view(LIST), name="task-jobs"),
     path("api/v2/tasks/<bigint:task_id>/retries/", jobs.TaskRetryViewSet.as_view(LIST), name="task-retries"),
     path("api/v2/tasks/<bigint:task_id>/log/", r.TaskLogViewSet.as_view(LIST), name="task-log"),

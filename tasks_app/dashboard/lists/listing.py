@@ -55,6 +55,7 @@ class Listing:
     actions: Sequence[tuple[str, str]] = ()
     nothing_yet: str = ""
     usual_ordering: str = ""
+    has_views: bool = True
 
     @property
     def columns(self) -> Columns:
@@ -138,17 +139,19 @@ def show(
     *,
     more: Callable[[Rows], Mapping[str, Any]] | None = None,
     fixed: Mapping[str, str] | None = None,
+    api_args: Sequence[Any] = (),
     **context: Any,
 ) -> HttpResponse:
     """The page of a list. `queryset` narrows what is listed (a tab of one task's jobs); `more` adds to the template's
-    context from the filtered rows; `fixed` are parameters that the export needs for that narrower list.
+    context from the filtered rows; `fixed` are parameters that the export needs for that narrower list, `api_args` the
+    parts of its address.
 
     Faults of the address are said on the page, and what is left of it is shown.
     """
     better = _canonical(request, listing)
     if better is not None:
         return redirect(better)
-    found = Found(request, listing, queryset, dict(fixed or {}))
+    found = Found(request, listing, queryset, dict(fixed or {}), api_args)
     context = {**found.context(), **(more(found.rows) if more else {}), **context}
     return render(request, listing.template, context)
 
@@ -157,6 +160,8 @@ def _canonical(request: HttpRequest, listing: Listing) -> str | None:
     """The address to go to instead: forms send empty fields and a column at a time; a usual view may be set."""
     given = request.GET
     if not given:
+        if not listing.has_views:
+            return None
         usual = SavedView.objects.filter(owner=caller_of(request).name, page=listing.section, is_usual=True).first()
         return f"{request.path}?{usual.query}" if usual and usual.query else None
     picked = given.getlist(PICKED)
@@ -174,8 +179,15 @@ def _canonical(request: HttpRequest, listing: Listing) -> str | None:
 class Found:
     """What a list page shows, found step by step; `context` is what its template needs."""
 
-    def __init__(self, request: HttpRequest, listing: Listing, queryset: Rows | None, fixed: dict[str, str]) -> None:
-        self.request, self.listing, self.fixed = request, listing, fixed
+    def __init__(
+        self,
+        request: HttpRequest,
+        listing: Listing,
+        queryset: Rows | None,
+        fixed: dict[str, str],
+        api_args: Sequence[Any] = (),
+    ) -> None:
+        self.request, self.listing, self.fixed, self.api_args = request, listing, fixed, api_args
         self.now = timezone.now()
         self.faults: list[str] = []
         self.given = {name: str(value).replace("\x00", "")[:LONGEST_VALUE] for name, value in request.GET.items()}
@@ -284,7 +296,7 @@ class Found:
         parameters = {**self.active, **self.fixed, COLUMNS: ",".join(column.name for column in self.chosen)}
         if ORDERING in self.given:
             parameters[ORDERING] = self.ordering
-        address = reverse(self.listing.api)
+        address = reverse(self.listing.api, args=self.api_args)
         return [
             (form.upper(), f"{address}?{urlencode({**parameters, 'format': form}, safe=',')}")
             for form in ("csv", "ndjson", "json")
@@ -292,6 +304,8 @@ class Found:
 
     def views(self, caller: Caller) -> list[tuple[SavedView, str, bool]]:
         """(view, address, whether it is what is shown) of the caller's own views and of those that all see."""
+        if not self.listing.has_views:
+            return []
         own = SavedView.objects.filter(owner=caller.name, page=self.listing.section)
         shared = SavedView.objects.filter(page=self.listing.section, shared=True)
         now = self.query()

@@ -1,0 +1,70 @@
+"""The tab of a task with its datasets, where they lie, and its files."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from brokerage_app.models import DatasetReplica
+from jedisite.identity import Right, needs
+from tasks_app.api.data import TaskFileViewSet
+from tasks_app.columns.files import FILES
+from tasks_app.dashboard.lists import cells, listing
+from tasks_app.dashboard.lists.facets import FacetOf
+from tasks_app.dashboard.lists.listing import Listing
+from tasks_app.models import Dataset, File, Task
+from tasks_app.models.dataset import INPUT_TYPES
+
+DATASETS = 100
+COLUMN = FILES.by_name
+LISTING = Listing(
+    page="dashboard:task-inputs",
+    api="api-v2:task-files",
+    section="tasks",
+    title="Files",
+    one="file",
+    many="files",
+    view=TaskFileViewSet,
+    facets=(
+        FacetOf("status", "Status", "status"),
+        FacetOf("type", "Use", "type"),
+        FacetOf("dataset", "Dataset", "dataset_id"),
+    ),
+    cells={
+        "job_id": cells.to("dashboard:job", COLUMN["job_id"]),
+        "last_failed_job": cells.to("dashboard:job", COLUMN["last_failed_job"]),
+        "last_error": cells.filtered("dashboard:jobs", "error", COLUMN["last_error"]),
+    },
+    template="tasks_app/task_inputs.html",
+    refresh_s=30,
+    nothing_yet="The files of this task are not listed yet.",
+    has_views=False,
+)
+
+
+@needs(Right.READ)
+@require_safe
+def task_inputs(request: HttpRequest, task_id: int) -> HttpResponse:
+    """Datasets with their replicas, and the files with their errors."""
+    task = get_object_or_404(Task, pk=task_id)
+    datasets = list(Dataset.objects.of_task(task_id).shown()[: DATASETS + 1])
+    places: dict[str, list[DatasetReplica]] = defaultdict(list)
+    inputs = [dataset.name for dataset in datasets if dataset.type in INPUT_TYPES]
+    for replica in DatasetReplica.objects.filter(dataset__in=inputs).order_by("-complete", "-files", "endpoint"):
+        places[replica.dataset].append(replica)
+    return listing.show(
+        request,
+        LISTING,
+        File.objects.filter(task_id=task_id),
+        api_args=(task_id,),
+        task=task,
+        tab="task-inputs",
+        tab_title="Inputs",
+        datasets=[(dataset, places.get(dataset.name, [])) for dataset in datasets[:DATASETS]],
+        more_datasets=len(datasets) > DATASETS,
+        now=timezone.now(),
+    )
