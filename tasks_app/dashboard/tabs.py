@@ -16,7 +16,6 @@ TABS: Final = (
     ("task-scouts", "Scouts"),
     ("task-flow", "Flow"),
     ("task-profile", "Profile"),
-    ("task-histograms", "Histograms"),
     ("task-params", "Parameters"),
     ("task-audit", "Audit"),
 )
