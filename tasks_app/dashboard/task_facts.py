@@ -63,7 +63,12 @@ SELECT coalesce(computingsite, ''), count(*),
 
 def sites(task_id: int, latest: VerdictRecord | None) -> list[SiteFacts]:
     """Sites where a task has jobs, the most jobs first, then those that the broker chose without a job there. One query."""
-    parameters = {"task": task_id, "most": MOST_JOBS, "queued": sorted(JOB_QUEUED), "running": sorted(JOB_AT_PILOT)}
+    parameters: dict[str, Any] = {
+        "task": task_id,
+        "most": MOST_JOBS,
+        "queued": sorted(JOB_QUEUED),
+        "running": sorted(JOB_AT_PILOT),
+    }
     with connection.cursor() as cursor:
         cursor.execute(_SITES, parameters)
         rows = cursor.fetchall()
@@ -74,12 +79,20 @@ def sites(task_id: int, latest: VerdictRecord | None) -> list[SiteFacts]:
     found = []
     for site, jobs, queued, running, finished, failed, walltime, waited, efficiency in rows:
         sentence, is_chosen = said.pop(site, ("", None))
-        numbers = [None if value is None else float(value) for value in (walltime, waited, efficiency)]
-        found.append(SiteFacts(site, jobs, queued, running, finished, failed, *numbers, sentence, is_chosen))
+        found.append(
+            SiteFacts(
+                site, jobs, queued, running, finished, failed, _number(walltime), _number(waited), _number(efficiency),
+                sentence, is_chosen,
+            )
+        )  # fmt: skip
     found += [
         SiteFacts(site, 0, 0, 0, 0, 0, None, None, None, text, True) for site, (text, chosen) in said.items() if chosen
     ]
     return found
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 @dataclass(frozen=True, slots=True)
