@@ -15,6 +15,7 @@ from jedisite.admin_base import AuditedAdmin, LargeTableAdmin, ReadOnlyAdmin, ca
 from jedisite.admin_filters import choice, choice_within, days, exact, months
 from jedisite.identity import Right
 from tasks_app import (
+    admin_attention,  # noqa: F401
     admin_failures,  # noqa: F401 - registers its own
     admin_messages,  # noqa: F401
     admin_sandboxes,  # noqa: F401

@@ -200,6 +200,10 @@ _OTHER_ROWS: Final = (
         "stale_locks",
     ),
     Timeout(
+        "attention.gone", "record", (), "something that needed somebody, since its cause was gone", 7 * DAY, "deleted",
+        "ours", "attention_tasks",
+    ),
+    Timeout(
         "sample.all", "record", (), "a sample of the grid, of a site or of a share", 30 * DAY, "deleted", "ours",
         "old_samples",
     ),

@@ -202,6 +202,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     tasks.TaskChangeDue: lambda n: tasks.TaskChangeDue.objects.create(
         task_id=FIRST + n, change={"ramcount": n}, reason="more"
     ),
+    tasks.AttentionItem: lambda n: tasks.AttentionItem.objects.create(
+        key=f"asks:{n}", kind="asks", tone="warn", sentence="<b>", since=NOW, path="/tasks/"
+    ),
     tasks.Command: lambda n: tasks.Command.objects.create(task=_task(n), name="kill", owner="ada", comment="enough"),
     tasks.SubmissionKey: lambda n: tasks.SubmissionKey.objects.create(
         caller="ada", key=f"{n}", fingerprint=b"\0", reply={}

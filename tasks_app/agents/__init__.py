@@ -7,6 +7,7 @@ def register() -> None:
     from jedisite import agents, partitions
     from tasks_app.agents import (
         adder,
+        attention,
         commando,
         failures,
         feeder,
@@ -79,6 +80,10 @@ def register() -> None:
     agents.register("notification", notification.run, period_s=10, title="Mails owners when their tasks end or stop")
     agents.register("old_failures", old_failures.run, period_s=3600, title="Deletes counts of errors of long ago")
     agents.register("old_messages", old_messages.run, period_s=3600, title="Deletes messages and mails of long ago")
+    agents.register("attention", attention.run, period_s=30, title="Looks for what needs somebody")
+    agents.register(
+        "attention_tasks", attention.run_slow, period_s=300, title="Looks for tasks and shares that stand still"
+    )
     agents.register("samples", samples.run, period_s=30, title="Writes down every five minutes what the grid does")
     agents.register("old_samples", old_samples.run, period_s=3600, title="Deletes samples of long ago")
     agents.register("old_sandboxes", old_sandboxes.run, period_s=3600, title="Removes sandboxes that nobody uses")

@@ -12,6 +12,7 @@ from jedisite.identity import HasRight, Right
 from jedisite.paging import IdConverter
 from tasks_app.api import data, errors, grid, jobs
 from tasks_app.api import resources as r
+from tasks_app.api.attention import AttentionViewSet
 from tasks_app.api.bulk import BulkCommandViewSet
 from tasks_app.api.lost_files import LostFilesViewSet
 from tasks_app.api.me import MeViewSet
@@ -86,6 +87,8 @@ urlpatterns = [
     path("api/v2/storage/", grid.StorageViewSet.as_view(LIST), name="storage"),
     path("api/v2/storage/<path:pk>/", grid.StorageViewSet.as_view(ONE), name="storage-endpoint"),
     path("api/v2/work-queues/", grid.WorkQueueViewSet.as_view(LIST), name="work-queues"),
+    path("api/v2/attention/", AttentionViewSet.as_view(LIST), name="attention"),
+    path("api/v2/attention/<bigint:pk>/", AttentionViewSet.as_view({**ONE, "post": "act"}), name="attention-item"),
     path("api/v2/samples/", SampleViewSet.as_view(LIST), name="samples"),
     path("api/v2/workers/", grid.WorkerViewSet.as_view(LIST), name="workers"),
     path("api/v2/sandboxes/", data.SandboxViewSet.as_view(LIST), name="sandboxes"),

@@ -4,6 +4,7 @@ from django.urls import path
 
 from tasks_app.dashboard import (
     agents,
+    attention,
     brokerage,
     configuration,
     doing,
@@ -30,6 +31,8 @@ from tasks_app.dashboard.lists import views
 app_name = "dashboard"
 urlpatterns = [
     path("", overview.overview, name="overview"),
+    path("attention/", attention.attention_list, name="attention"),
+    path("attention/<int:item_id>/", attention.attention_action, name="attention-action"),
     path("search/", overview.search, name="search"),
     path("tasks/", tasks.task_list, name="tasks"),
     path("tasks/<int:task_id>/", tasks.task_page, name="task"),

@@ -1,3 +1,4 @@
+from tasks_app.models.attention import AttentionItem
 from tasks_app.models.catalogue import CatalogueDataset, CatalogueFile
 from tasks_app.models.command import Command
 from tasks_app.models.dataset import Dataset
@@ -20,6 +21,7 @@ from tasks_app.models.view import SavedView
 from tasks_app.models.worker import Harvester, HarvesterCommand, HarvesterDialog, HarvesterMetrics, Worker, WorkerJob
 
 __all__ = [
+    "AttentionItem",
     "CatalogueDataset",
     "CatalogueFile",
     "Command",

@@ -15,7 +15,8 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from tasks_app.dashboard import bullets, words
+from tasks_app.attention import lists
+from tasks_app.dashboard import bullets, pages, words
 from tasks_app.dashboard.progress import Progress
 from tasks_app.dashboard.tabs import TABS
 
@@ -188,6 +189,23 @@ def utc(moment: datetime | None) -> str | SafeString:
     if moment is None:
         return "–"
     return format_html('<time datetime="{}">{}</time>', moment.isoformat(), f"{moment:%Y-%m-%d %H:%M:%S}")
+
+
+@register.inclusion_tag("partials/bell.html")
+def attention_bell() -> dict[str, Any]:
+    """The bell: how many things need somebody and nobody has taken on. One query."""
+    number = pages.capped_count(lists.waiting(timezone.now()), cap=99)
+    shown = "99+" if number > 99 else str(number) if number else ""
+    thing = "thing needs" if number == 1 else "things need"
+    return {"number": number, "shown": shown, "words": f"{shown or 'no'} {thing} somebody"}
+
+
+@register.simple_tag
+def ticket(text: str) -> str | SafeString:
+    """A ticket: a link when it is an address."""
+    if text.startswith(("https://", "http://")):
+        return format_html('<a href="{}" rel="noreferrer">{}</a>', text, text.removeprefix("https://")[:60])
+    return format_html('<span class="mono">{}</span>', text)
 
 
 @register.inclusion_tag("partials/exports.html", takes_context=True)

@@ -16,7 +16,7 @@ from brokerage_app import configured
 from brokerage_app.models import GdpConfig, GlobalShare, Queue, QueueEndpoint, Sample, Site, StorageEndpoint
 from jedisite.agents import REGISTRY
 from tasks_app import moves, timeouts
-from tasks_app.agents import adder, feeder, job_generator, refiner, task_broker
+from tasks_app.agents import adder, attention, feeder, job_generator, refiner, task_broker
 from tasks_app.agents.watchdogs import (
     auto_pause,
     boost,
@@ -31,7 +31,7 @@ from tasks_app.agents.watchdogs import (
     throttle,
     user_caps,
 )
-from tasks_app.models import Command, Dataset, Job, Task, TaskStatusLog
+from tasks_app.models import AttentionItem, Command, Dataset, Job, Task, TaskStatusLog
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -249,6 +249,12 @@ def _empty_queue() -> Case:
     return Case(since, lambda now: queue_filler.run(now=now).items, lambda: task(made).site == "SITE_A")
 
 
+def _gone() -> Case:
+    at = timezone.now() - timedelta(days=1)
+    AttentionItem.objects.create(key="x:1", kind="x", tone="bad", sentence="x", since=at, path="/", gone_at=at)
+    return Case(at, lambda now: attention.run_slow(now=now).items, lambda: not AttentionItem.objects.exists())
+
+
 def _sample(share: str, rows: int) -> Case:
     """A sample of a site, or of a share there, is deleted, and that of the whole grid beside it kept as long as it may."""
     at = timezone.now() - timedelta(days=1)
@@ -274,6 +280,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "dataset.growing": _growing,
     "dataset.forgotten": _forgotten,
     "lock.task": _claimed,
+    "attention.gone": _gone,
     "sample.all": lambda: _sample("", 2),
     "sample.pair": lambda: _sample("User", 1),
 }

@@ -56,6 +56,7 @@ TABLES: dict[str, dict[str, str]] = {
     "storage_endpoints": {"site_name": "'S' || i % 3", "space_free_gb": f"{TIES} + 0.25"},
     "jedi_work_queue": {"queue_order": "CASE WHEN i % 2 = 0 THEN i END"},
     "harvester_workers": {"harvesterid": "'h'", "workerid": "i", "computingsite": "'SITE_A'", "status": "'running'"},
+    "attention_items": {"key": "i::text", "tone": "'bad'", "size": "i", "rank": "i"},
     "samples": {"site": "'Q' || i", "gshare": "''", "at": MOMENT, "finished": "0", "failed": "0", "wasted_core_s": "0"},
     "sandboxes": {"owner": "'ada'", "sha256": "'0'"},
     "agent_passes": {"agent": "'feeder'", "error": "'x' || chr(10) || 'ValueError: ' || i"},

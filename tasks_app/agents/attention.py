@@ -1,0 +1,51 @@
+"""Agents: what needs somebody. Rules that ask small tables run often; those that look at all open tasks, less often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from jedisite.agents import Pass
+from jedisite.sql import the_time
+from tasks_app import timeouts
+from tasks_app.accounting.failing_nodes import find_black_holes
+from tasks_app.attention import keeping, reading
+from tasks_app.attention.rules import machinery, sites, tasks
+from tasks_app.attention.rules.found import Found
+
+Rule = Callable[[datetime], Iterable[Found]]
+NODES_SEEN: Final = timedelta(hours=3)
+"""How far back failures on worker nodes count."""
+QUICK: Final[dict[str, Rule]] = {
+    "late_agent": lambda now: machinery.late_agents(reading.agents(now)),
+    "backlog": lambda now: machinery.full_queues(reading.backlogs(now)),
+    "failures": lambda now: sites.failure_spikes(reading.failure_rates(now)),
+    "no_pilots": lambda now: sites.no_pilots(reading.sites_with_work()),
+    "offline": lambda now: sites.newly_offline(reading.status_changes(now), now),
+    "asks": lambda now: tasks.asks_a_person(reading.asking_tasks(), now),
+}
+SLOW: Final[dict[str, Rule]] = {
+    "stuck_task": lambda now: tasks.stuck(reading.stuck_tasks(now), now),
+    "data": lambda now: tasks.data_stalls(reading.tasks_waiting_for_data(), now),
+    "black_hole": lambda now: sites.black_holes(find_black_holes(now - NODES_SEEN, now)),
+    "share": lambda now: sites.starved_shares(reading.shares_of_a_day(now)),
+}
+"""By the kind of what they find."""
+
+
+def run(now: datetime | None = None) -> Pass:
+    return _pass(QUICK, now)
+
+
+def run_slow(now: datetime | None = None) -> Pass:
+    """The slower rules; and items that have been gone for long are deleted, which is what the pass counts."""
+    moment = the_time(now)
+    done = _pass(SLOW, moment)
+    return Pass(keeping.forget(moment - timeouts.limit("attention.gone")), done.note)
+
+
+def _pass(rules: dict[str, Rule], now: datetime | None) -> Pass:
+    moment = the_time(now)
+    kept = keeping.keep(rules, (one for rule in rules.values() for one in rule(moment)), moment)
+    return Pass(0, f"{kept} things need somebody" if kept else "")

@@ -1,0 +1,208 @@
+"""Facts for the rules, from the database: each a statement or two over small tables, or over an index."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import connection
+
+from brokerage_app import policy
+from jedisite import agent_state
+from jedisite.models import Agent
+from tasks_app.attention.rules.facts import (
+    AgentFact,
+    BacklogFact,
+    OfflineFact,
+    RateFact,
+    ShareFact,
+    SiteFact,
+    TaskFact,
+)
+from tasks_app.attention.rules.sites import NEWLY, SPIKE_FAILED, SPIKE_PERCENT
+from tasks_app.attention.rules.tasks import ASKS_AFTER, STUCK_AFTER
+from tasks_app.states import JOB_AT_PILOT, JOB_OPEN, JOB_QUEUED, TASK_FINAL, TaskStatus
+
+MOST_TASKS: Final = 2000
+"""Tasks of a kind that are looked at in one pass, the ones with the oldest state first."""
+_PEOPLE: Final = (TaskStatus.PAUSED, TaskStatus.STAGING)
+"""Held by a person, or by another system, whose rule is another one."""
+MOVING: Final = sorted(str(s) for s in TaskStatus if s not in TASK_FINAL and s not in ASKS_AFTER and s not in _PEOPLE)
+_WORKING: Final = sorted(str(s) for s in JOB_OPEN - JOB_QUEUED)
+SHARE_WINDOW: Final = timedelta(hours=24)
+LEAST_SAMPLES: Final = 12
+"""Samples of a share, an hour's, without which its mean says nothing."""
+
+
+def _rows(statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall())
+
+
+# What a task did last is seen at its datasets: both making jobs and booking their outcomes write there.
+_STUCK = """
+SELECT t.jeditaskid, coalesce(t.taskname, ''), t.username, t.status, greatest(t.since, d.at),
+       coalesce(CASE WHEN v.chosen = '[]'::jsonb THEN v.sentence END, nullif(t.errordialog, ''), ''),
+       (SELECT count(*) FROM (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus = ANY(%(queued)s)
+                               LIMIT 100000) q)
+  FROM (SELECT jeditaskid, taskname, username, status, errordialog, parent_tid,
+               coalesce(statechangetime, modificationtime) AS since FROM jedi_tasks
+         WHERE status = ANY(%(moving)s) AND coalesce(statechangetime, modificationtime) < %(before)s
+         ORDER BY since, jeditaskid LIMIT %(most)s) t
+  LEFT JOIN LATERAL (SELECT max(modificationtime) AS at FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid) d ON true
+  LEFT JOIN LATERAL (SELECT chosen, sentence FROM verdicts v WHERE v.jeditaskid = t.jeditaskid
+                      ORDER BY id DESC LIMIT 1) v ON true
+ WHERE (d.at IS NULL OR d.at < %(before)s)
+   AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus = ANY(%(working)s))
+   AND NOT EXISTS (SELECT 1 FROM periodic_tasks p WHERE p.jeditaskid = t.jeditaskid AND p.ended IS NULL)
+   AND NOT EXISTS (SELECT 1 FROM jedi_tasks p WHERE p.jeditaskid = t.parent_tid AND p.jeditaskid <> t.jeditaskid
+                      AND p.status <> ALL(%(final)s))
+"""
+
+
+def stuck_tasks(now: datetime) -> list[TaskFact]:
+    """Open tasks that nobody is asked about, without any job at work, that have done nothing for STUCK_AFTER."""
+    values = {
+        "moving": MOVING, "queued": sorted(JOB_QUEUED), "working": _WORKING, "before": now - STUCK_AFTER,
+        "most": MOST_TASKS, "final": sorted(TASK_FINAL),
+    }  # fmt: skip
+    return [
+        TaskFact(task, name, user, status, since, reason, queued)
+        for task, name, user, status, since, reason, queued in _rows(_STUCK, values)
+    ]
+
+
+_ASKING = """
+SELECT t.jeditaskid, coalesce(t.taskname, ''), t.username, t.status,
+       CASE WHEN t.status = 'pending' THEN coalesce(t.frozentime, t.statechangetime, t.modificationtime)
+            ELSE coalesce(t.statechangetime, t.modificationtime) END AS since, coalesce(t.errordialog, '')
+  FROM jedi_tasks t WHERE t.status = ANY(%(asking)s) ORDER BY since, t.jeditaskid LIMIT %(most)s
+"""
+
+
+def asking_tasks() -> list[TaskFact]:
+    """Tasks in states in which a person is asked, sooner or later."""
+    rows = _rows(_ASKING, {"asking": sorted(ASKS_AFTER), "most": MOST_TASKS})
+    return [TaskFact(*row) for row in rows]
+
+
+_WAITING_FOR_DATA = """
+SELECT t.jeditaskid, coalesce(t.taskname, ''), t.username, t.status, coalesce(t.statechangetime, t.modificationtime),
+       coalesce(t.errordialog, ''), coalesce(d.missing, 0)
+  FROM jedi_tasks t
+  LEFT JOIN LATERAL (SELECT sum(nfilesmissing) AS missing FROM jedi_datasets d
+                      WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL AND d.type IN ('input', 'pseudo_input')) d
+         ON true
+ WHERE t.status = 'staging' OR (t.status = ANY(%(open)s) AND d.missing > 0)
+ ORDER BY 7 DESC, 5, 1 LIMIT %(most)s
+"""
+
+
+def tasks_waiting_for_data() -> list[TaskFact]:
+    """Tasks whose input is being staged, and open tasks some of whose input files are missing."""
+    values = {"open": sorted(str(s) for s in TaskStatus if s not in TASK_FINAL), "most": MOST_TASKS}
+    return [
+        TaskFact(task, name, user, status, since, reason, 0, int(missing))
+        for task, name, user, status, since, reason, missing in _rows(_WAITING_FOR_DATA, values)
+    ]
+
+
+# The past of a site is read only where the last hour is bad.
+_RATES = """
+SELECT h.site, h.finished, h.failed, h.wasted, w.finished, w.failed, d.finished, d.failed
+  FROM (SELECT site, sum(finished)::int AS finished, sum(failed)::int AS failed, sum(wasted_core_s)::bigint AS wasted
+          FROM samples WHERE site <> '' AND gshare = '' AND at > %(now)s - interval '1 hour' AND at <= %(now)s GROUP BY site
+        UNION ALL
+        SELECT '', sum(finished)::int, sum(failed)::int, sum(wasted_core_s)::bigint
+          FROM samples WHERE site = '' AND gshare = '' AND at > %(now)s - interval '1 hour' AND at <= %(now)s) h,
+       LATERAL (SELECT coalesce(sum(finished), 0)::int AS finished, coalesce(sum(failed), 0)::int AS failed FROM samples s
+                 WHERE s.site = h.site AND s.gshare = '' AND s.at > %(now)s - interval '7 days 1 hour'
+                   AND s.at <= %(now)s - interval '7 days') w,
+       LATERAL (SELECT coalesce(sum(finished), 0)::int AS finished, coalesce(sum(failed), 0)::int AS failed FROM samples s
+                 WHERE s.site = h.site AND s.gshare = '' AND s.at > %(now)s - interval '25 hours'
+                   AND s.at <= %(now)s - interval '1 hour') d
+ WHERE h.failed >= %(failed)s AND 100.0 * h.failed / (h.failed + h.finished) >= %(percent)s
+"""
+
+
+def failure_rates(now: datetime) -> list[RateFact]:
+    """Sites, and the grid, where the last hour was bad, with the same hour last week and the day before."""
+    rows = _rows(_RATES, {"now": now, "failed": SPIKE_FAILED, "percent": SPIKE_PERCENT})
+    return [RateFact(*row) for row in rows]
+
+
+_SITES = """
+SELECT q.name, q.status, c.activated, c.at_pilots, a.pilots_3h, coalesce(a.batch_jobs, 0), a.laststart
+  FROM queues q
+  JOIN (SELECT computingsite, coalesce(sum(njobs) FILTER (WHERE jobstatus = 'activated'), 0)::int AS activated,
+               coalesce(sum(njobs) FILTER (WHERE jobstatus = ANY(%(pilot)s)), 0)::int AS at_pilots
+          FROM job_counts GROUP BY 1) c ON c.computingsite = q.name
+  LEFT JOIN queue_activity a ON a.computingsite = q.name
+ WHERE c.activated > 0
+"""
+
+
+def sites_with_work() -> list[SiteFact]:
+    return [SiteFact(*row) for row in _rows(_SITES, {"pilot": sorted(JOB_AT_PILOT)})]
+
+
+_OFFLINE = """
+SELECT l.queue, l.old, l.new, l.at, l.by, l.reason, coalesce(c.jobs, 0)
+  FROM queue_status_log l
+  LEFT JOIN (SELECT computingsite, sum(njobs)::int AS jobs FROM job_counts GROUP BY 1) c ON c.computingsite = l.queue
+ WHERE l.ended_at IS NULL AND l.at > %(since)s AND l.old <> ''
+"""
+
+
+def status_changes(now: datetime) -> list[OfflineFact]:
+    """Queues whose status of now began lately, with the one before."""
+    return [OfflineFact(*row) for row in _rows(_OFFLINE, {"since": now - NEWLY})]
+
+
+_SHARES = """
+SELECT gshare, avg(running_hs)::float8, avg(queued_hs)::float8 FROM samples
+ WHERE site = '' AND gshare <> '' AND at > %(since)s AND running_hs IS NOT NULL GROUP BY 1 HAVING count(*) >= %(least)s
+"""
+
+
+def shares_of_a_day(now: datetime) -> list[ShareFact]:
+    """Leaves of the tree with their means over the last day, as far as there are samples."""
+    rows = _rows(_SHARES, {"since": now - SHARE_WINDOW, "least": LEAST_SAMPLES})
+    running = {name: hs for name, hs, _ in rows}
+    queued = {name: hs for name, _, hs in rows}
+    tree = policy.share_tree()
+    usage = tree.usage(running, queued)
+    return [
+        ShareFact(leaf.name, tree.percents[leaf.name], usage[leaf.name].executing, usage[leaf.name].target, queued[leaf.name])
+        for leaf in tree.leaves
+        if leaf.name in running
+    ]  # fmt: skip
+
+
+def agents(now: datetime) -> list[AgentFact]:
+    return [
+        AgentFact(
+            row.agent.name, row.agent.title, row.agent.paused, row.late, row.late_s, row.agent.errors_in_a_row,
+            row.agent.last_error, row.agent.last_ended_at,
+        )
+        for row in agent_state.rows(Agent.objects.all(), now)
+    ]  # fmt: skip
+
+
+_BACKLOGS = """
+SELECT (SELECT count(*) FROM django_q_ormq WHERE lock <= %(now)s),
+       (SELECT extract(epoch FROM %(now)s - min(lock))::float8 FROM django_q_ormq WHERE lock <= %(now)s),
+       (SELECT count(*) FROM (SELECT 1 FROM job_output_report LIMIT 100001) r),
+       (SELECT extract(epoch FROM %(now)s - min(timestamp))::float8
+          FROM (SELECT timestamp FROM job_output_report ORDER BY pandaid LIMIT 1000) r)
+"""
+
+
+def backlogs(now: datetime) -> list[BacklogFact]:
+    """Passes that wait for a worker of django-q2, and reports of pilots that wait for the adder."""
+    ((passes, passes_s, reports, reports_s),) = _rows(_BACKLOGS, {"now": now})
+    return [
+        BacklogFact("passes", "passes of agents wait for a worker process", passes, passes_s or 0.0, "/agents/"),
+        BacklogFact("reports", "reports of pilots wait to be booked", reports, reports_s or 0.0, "/agents/"),
+    ]

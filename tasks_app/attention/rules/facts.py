@@ -1,0 +1,99 @@
+"""What the rules judge. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFact:
+    """An open task. `since`: when its state, or its last progress, began. `waiting` files or jobs are left to do.
+
+    `reason`: what the task or its last verdict says of itself, "" when nothing is known.
+    """
+
+    id: int
+    name: str
+    user: str
+    status: str
+    since: datetime
+    reason: str = ""
+    queued_jobs: int = 0
+    missing_files: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RateFact:
+    """Jobs that ended at a site ("" is the whole grid) in the last hour, and in the same hour last week or the last day."""
+
+    site: str
+    finished: int
+    failed: int
+    wasted_core_s: int
+    week_finished: int = 0
+    week_failed: int = 0
+    day_finished: int = 0
+    day_failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFact:
+    """A queue with open jobs. `pilots` are calls in three hours, None when nobody has counted for so long."""
+
+    name: str
+    status: str
+    activated: int
+    at_pilots: int
+    pilots: int | None
+    batch_jobs: int = 0
+    last_start: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineFact:
+    """A queue that was taken out. `jobs`: its open jobs."""
+
+    name: str
+    old: str
+    new: str
+    at: datetime
+    by: str
+    reason: str
+    jobs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShareFact:
+    """A leaf of the tree of shares. HS23, means over the last day."""
+
+    name: str
+    percent: float
+    running_hs: float
+    target_hs: float
+    queued_hs: float
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFact:
+    """An agent. `late_s`: seconds by which it is overdue; `late`: more than it may be."""
+
+    name: str
+    title: str
+    paused: bool
+    late: bool
+    late_s: float
+    errors_in_a_row: int
+    last_error: str
+    last_ended: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogFact:
+    """Things that wait for the machinery, and how long the oldest has."""
+
+    name: str
+    title: str
+    number: int
+    oldest_s: float
+    path: str

@@ -1,0 +1,43 @@
+"""Rules on the machinery itself: agents that are late or fail, and queues that are full. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from tasks_app.attention.rules.facts import AgentFact, BacklogFact
+from tasks_app.attention.rules.found import Found, address, few, hours, largest, sentence
+
+FAILS_IN_A_ROW: Final = 3
+FULL_OLDEST_S: Final = 300.0
+FULL_NUMBER: Final = 20
+"""Less than this is no full queue, however old: one passes that is taken up again and again."""
+
+
+def late_agents(agents: Iterable[AgentFact]) -> Iterator[Found]:
+    """Agents that are overdue by more than three periods, or whose last passes failed, one after the other."""
+    found = []
+    for agent in agents:
+        if agent.paused:
+            continue
+        if agent.errors_in_a_row >= FAILS_IN_A_ROW:
+            last = agent.last_error.strip().rpartition("\n")[2][:200]
+            text = sentence(f"Agent {agent.name} has failed {agent.errors_in_a_row} times in a row", last)
+        elif agent.late:
+            text = sentence(f"Agent {agent.name} is overdue by {hours(agent.late_s)}", agent.title)
+        else:
+            continue
+        size = round(agent.late_s / 60)
+        found.append(
+            Found("late_agent", agent.name, text, address("agents"), "", size, "min late", agent.last_ended)
+        )  # fmt: skip
+    yield from few(largest(found), "agents are late or fail", address("agents"))
+
+
+def full_queues(backlogs: Iterable[BacklogFact]) -> Iterator[Found]:
+    """Queues of the machinery whose oldest entry has waited for minutes."""
+    for backlog in backlogs:
+        if backlog.number < FULL_NUMBER or backlog.oldest_s < FULL_OLDEST_S:
+            continue
+        text = sentence(f"{backlog.number} {backlog.title}, the oldest for {hours(backlog.oldest_s)}")
+        yield Found("backlog", backlog.name, text, backlog.path, "", backlog.number, "waiting")

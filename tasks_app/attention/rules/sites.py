@@ -1,0 +1,118 @@
+"""Rules on sites and shares: spikes of failures, work without pilots, newly offline, bad nodes, starved shares. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Final
+from urllib.parse import urlencode
+
+from tasks_app.accounting.black_holes import BlackHole
+from tasks_app.attention.rules.facts import OfflineFact, RateFact, ShareFact, SiteFact
+from tasks_app.attention.rules.found import Found, address, few, largest, sentence, waits
+
+SPIKE_FAILED: Final = 20
+"""Fewer failures in an hour are no spike."""
+SPIKE_PERCENT: Final = 20.0
+SPIKE_TIMES: Final = 2.0
+SPIKE_POINTS: Final = 10.0
+BASE_ENDED: Final = 20
+"""Jobs that must have ended in the same hour last week for it to be a measure."""
+NEWLY: Final = timedelta(hours=24)
+OUT: Final = frozenset({"offline", "test", "brokeroff", "paused"})
+TAKES_JOBS: Final = frozenset({"online", "standby"})
+STARVED_RATIO: Final = 0.5
+STARVED_PERCENT: Final = 1.0
+"""Smaller shares are not watched: one large job more or less is half of them."""
+
+
+def failure_spikes(rates: Iterable[RateFact]) -> Iterator[Found]:
+    """Sites, and the grid, where many more jobs fail than in the same hour last week, or than over the last day."""
+    found = []
+    for rate in rates:
+        ended = rate.finished + rate.failed
+        percent = 100 * rate.failed / ended if ended else 0.0
+        if rate.failed < SPIKE_FAILED or percent < SPIKE_PERCENT:
+            continue
+        week, day = rate.week_finished + rate.week_failed, rate.day_finished + rate.day_failed
+        if week >= BASE_ENDED:
+            usual, when = 100 * rate.week_failed / week, "in the same hour last week"
+        elif day >= BASE_ENDED:
+            usual, when = 100 * rate.day_failed / day, "over the day before"
+        else:
+            usual, when = 0.0, ""
+        if percent < max(SPIKE_TIMES * usual, usual + SPIKE_POINTS):
+            continue
+        where = f"At {rate.site}" if rate.site else "On the whole grid"
+        text = sentence(
+            f"{where} {percent:.0f} % of {ended} jobs failed in the last hour",
+            f"{usual:.0f} % {when}" if when else "",
+            f"{rate.wasted_core_s / 3600:.0f} core hours were lost" if rate.wasted_core_s >= 3600 else "",
+        )
+        query = urlencode({"status": "failed", **({"site": rate.site} if rate.site else {})})
+        found.append(
+            Found("failures", rate.site, text, f"{address('jobs')}?{query}", rate.site, rate.failed, "failed jobs")
+        )
+    yield from few(largest(found), "sites have a spike of failures", address("sites"))
+
+
+def no_pilots(sites: Iterable[SiteFact]) -> Iterator[Found]:
+    """Queues that take jobs and have some waiting, where nothing runs and no pilot has called for three hours."""
+    found = []
+    for site in sites:
+        if site.status not in TAKES_JOBS or not site.activated or site.at_pilots or site.pilots != 0:
+            continue
+        batch = f"{site.batch_jobs} batch jobs are on their way" if site.batch_jobs else "no batch job is on its way"
+        text = sentence(f"{waits(site.activated, 'job')} at {site.name}, and no pilot has called for 3 hours", batch)
+        path = address("sites", site.name, "why")
+        found.append(Found("no_pilots", site.name, text, path, site.name, site.activated, "jobs", site.last_start))
+    yield from few(largest(found), "sites have work but no pilots", address("sites"))
+
+
+def newly_offline(sites: Iterable[OfflineFact], now: datetime) -> Iterator[Found]:
+    """Queues that took jobs until some time in the last day, and take none now."""
+    found = []
+    for site in sites:
+        if site.new not in OUT or site.old not in TAKES_JOBS or now - site.at > NEWLY:
+            continue
+        who = f"by {site.by}" if site.by else ""
+        text = sentence(
+            " ".join(filter(None, (f"{site.name} went from {site.old} to {site.new}", who))),
+            site.reason[:200],
+            f"{site.jobs} open jobs are there" if site.jobs else "",
+        )
+        path = address("sites", site.name, "why")
+        found.append(Found("offline", site.name, text, path, site.name, site.jobs, "jobs", site.at))
+    yield from few(largest(found), "sites were taken out in the last day", f"{address('sites')}?status=offline")
+
+
+def black_holes(holes: Iterable[BlackHole]) -> Iterator[Found]:
+    """Worker nodes that swallow jobs: nearly all fail, and soon, while the rest of their site works."""
+    found = []
+    for hole in holes:
+        ends = hole.ends
+        query = urlencode({"status": "failed", "site": ends.site, "node": ends.node})
+        key = f"{ends.site}:{ends.node}"[:150]
+        path = f"{address('jobs')}?{query}"
+        found.append(Found("black_hole", key, sentence(hole.sentence), path, ends.site, ends.failed, "failed jobs"))
+    yield from few(largest(found), "worker nodes fail nearly everything", address("sites"))
+
+
+def starved_shares(shares: Iterable[ShareFact]) -> Iterator[Found]:
+    """Shares that got less than half of their target over the last day although they have work."""
+    found = []
+    for share in shares:
+        missing = share.target_hs - share.running_hs
+        if share.percent < STARVED_PERCENT or share.queued_hs < missing / 2 or missing <= 0:
+            continue
+        if share.running_hs >= STARVED_RATIO * share.target_hs:
+            continue
+        part = 100 * share.running_hs / share.target_hs
+        text = sentence(
+            f"{share.name} had {part:.0f} % of its target over the last day "
+            f"({share.running_hs:.0f} of {share.target_hs:.0f} HS23)",
+            f"jobs of {share.queued_hs:.0f} HS23 wait",
+        )
+        path = address("shares", share.name, "why")
+        found.append(Found("share", share.name, text, path, share.name, round(missing), "HS23 missing"))
+    yield from few(largest(found), "shares are far below their target", address("shares"))

@@ -1,0 +1,156 @@
+"""What needs somebody is found in the tables, kept, taken on by people, and gone with its cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.utils import timezone
+
+from brokerage_app.models import GlobalShare, JobCount, Queue, QueueActivity, Sample
+from jedisite.models import Agent, AuditEntry
+from tasks_app.agents import attention
+from tasks_app.attention import keeping
+from tasks_app.attention.rules.found import Found
+from tasks_app.models import AttentionItem, Dataset, Job, Task
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+
+
+def one(sentence: str = "x", **more: Any) -> Found:
+    return Found(**{"kind": "asks", "key": "1", "sentence": sentence, "path": "/tasks/1/", "size": 3, **more})
+
+
+def the_item() -> AttentionItem:
+    return AttentionItem.objects.get()
+
+
+def test_an_item_lives_as_long_as_its_cause(django_assert_num_queries: Any) -> None:
+    Agent.objects.all().delete()
+    assert keeping.keep(["asks"], [one(), one("twice", size=1)], NOW) == 1
+    assert (the_item().since, the_item().sentence, the_item().gone_at) == (NOW, "x", None)
+    keeping.acknowledge(the_item().id, by="grace", reason="I ask ada")
+    keeping.keep(["asks"], [one("y")], NOW + MINUTE)
+    keeping.keep(["share"], [], NOW + MINUTE)
+    assert (the_item().sentence, the_item().since, the_item().acknowledged_by) == ("y", NOW, "grace")
+    with django_assert_num_queries(3):  # a savepoint around one statement
+        keeping.keep(["asks"], [], NOW + 2 * MINUTE)
+    assert the_item().gone_at == NOW + 2 * MINUTE
+    keeping.keep(["asks"], [one()], NOW + 5 * MINUTE)
+    assert the_item().gone_at is None and the_item().acknowledged_by == "grace", "it only flickered"
+    keeping.keep(["asks"], [], NOW + 6 * MINUTE)
+    with pytest.raises(keeping.AttentionError, match="over since"):
+        keeping.acknowledge(the_item().id, by="grace", reason="late")
+    keeping.keep(["asks"], [one()], NOW + 30 * MINUTE)
+    assert (the_item().since, the_item().acknowledged_by, the_item().note) == (NOW + 30 * MINUTE, "", ""), "it is new"
+    entry = AuditEntry.objects.get(object_type="attention")
+    assert (entry.actor, entry.action, entry.reason) == ("grace", "attention.acknowledge", "I ask ada")
+    assert entry.details is not None and entry.details["item"] == "asks:1"
+
+
+def test_agents_find_what_is_wrong_in_the_tables(
+    make_task: Callable[..., Task], make_job: Callable[..., Job], make_dataset: Callable[..., Dataset]
+) -> None:
+    Agent.objects.all().delete()
+    Agent.objects.create(name="feeder", period_s=5, due_at=NOW - HOUR)
+    old = NOW - 9 * HOUR
+    stuck = make_task(status="running", state_change_time=old, error_dialog="no site")
+    make_dataset(stuck, type="input", modification_time=old)
+    make_job(task_id=stuck.id, status="activated", site="SITE_A")
+    for sign_of_life in ("a job runs", "files were booked", "just began"):
+        well = make_task(status="running", state_change_time=NOW if sign_of_life == "just began" else old)
+        make_dataset(well, type="input", modification_time=NOW if sign_of_life == "files were booked" else old)
+        if sign_of_life == "a job runs":
+            make_job(task_id=well.id, status="running")
+    make_task(status="exhausted", state_change_time=old)
+    lost = make_task(status="ready", state_change_time=NOW)
+    make_dataset(lost, type="input", files_missing=4)
+    Queue.objects.create(name="SITE_A", site_name="A")
+    Queue.objects.create(name="OUT", site_name="A")
+    Queue.objects.filter(name="OUT").update(status="offline", status_reason="no power")
+    QueueActivity.objects.create(site="SITE_A", pilots_3h=0)
+    JobCount.objects.create(
+        site="SITE_A", share="", work_queue_id=0, resource_type="", label="", status="activated", jobs=5, cores=5
+    )
+    root = GlobalShare.objects.create(name="ATLAS", value=100)
+    for name, running in (("Production", 900.0), ("User", 10.0)):
+        GlobalShare.objects.create(name=name, value=50, parent=root)
+        for number in range(12):
+            Sample.objects.create(at=NOW - number * 5 * MINUTE, share=name, running_hs=running, queued_hs=5000.0)
+    Sample.objects.create(at=NOW - MINUTE, site="SITE_A", finished=10, failed=90, wasted_core_s=36_000)
+    Sample.objects.create(at=NOW - timedelta(days=7, minutes=5), site="SITE_A", finished=95, failed=5)
+    attention.run(now=NOW)
+    attention.run_slow(now=NOW)
+    found = {item.kind: item.sentence for item in AttentionItem.objects.all()}
+    assert len(found) == AttentionItem.objects.count()
+    assert found == {
+        "late_agent": "Agent feeder is overdue by 1 h.",
+        "asks": found["asks"],
+        "offline": "OUT went from online to offline; no power.",
+        "stuck_task": f"Task {stuck.id} {stuck.name} (running): no new job and no progress for 9 h; "
+        "1 job waits for a pilot; no site.",
+        "data": f"Task {lost.id} {lost.name}: 4 input files are missing.",
+        "no_pilots": "5 jobs wait at SITE_A, and no pilot has called for 3 hours; no batch job is on its way.",
+        "failures": "At SITE_A 90 % of 100 jobs failed in the last hour; 5 % in the same hour last week; "
+        "10 core hours were lost.",
+        "share": "User had 2 % of its target over the last day (10 of 455 HS23); jobs of 5000 HS23 wait.",
+    }  # fmt: skip
+    assert "waits for a decision for 9 h" in found["asks"]
+
+
+@pytest.fixture
+def shifter(client: Client) -> Client:
+    user = User.objects.create_user("grace", password="compiler-of-1952")
+    user.groups.add(Group.objects.get_or_create(name="shift")[0])
+    client.force_login(user)
+    return client
+
+
+def test_shifters_act_on_the_page_and_by_the_api(
+    shifter: Client, api: Callable[..., Client], django_assert_max_num_queries: Any
+) -> None:
+    empty = shifter.get("/attention/").content.decode()
+    assert "Nothing needs anybody." in empty and "no things need somebody" in empty
+    found = [one(f"<b>{n}</b>", key=str(n), owner="ada" if n else "bob") for n in range(30)]
+    keeping.keep(["asks"], found, timezone.now())
+    with django_assert_max_num_queries(12):
+        text = shifter.get("/attention/").content.decode()
+    assert "&lt;b&gt;7&lt;/b&gt;" in text and "30 things need somebody" in text
+    first = AttentionItem.objects.get(owner="bob")
+    path = f"/attention/{first.id}/"
+
+    def said(**form: str) -> str:
+        return shifter.post(path, {"next": "/attention/?state=all", **form}, follow=True).content.decode()
+
+    assert "reason: Say why" in said(action="acknowledge", reason=" ")
+    assert "Acknowledged" in said(action="acknowledge", reason="I ask <bob>") and "I ask &lt;bob&gt;" in said(
+        action="x"
+    )
+    assert "29 things need somebody" in shifter.get("/attention/?state=acknowledged").content.decode()
+    assert "hours: It is one of" in said(action="snooze", reason="later", hours="3")
+    assert "until: A snooze ends in the future" in said(action="snooze", reason="later", until="2020-01-01T00:00")
+    assert "until: It is a time" in said(action="snooze", reason="later", until="soon")
+    assert "Put off until" in said(action="snooze", reason="later", hours="8")
+    assert "The ticket is linked" in said(action="ticket", reason="r", ticket="https://tickets.example/1")
+    assert 'href="https://tickets.example/1"' in shifter.get("/attention/?state=snoozed&owner=bob").content.decode()
+    assert "open again" in said(action="reopen", reason="wrong one")
+    assert shifter.post(path, {"action": "x", "next": "https://elsewhere.example/"})["Location"] == "/attention/"
+    assert "No item is like that" in shifter.get("/attention/?state=gone").content.decode()
+    assert AuditEntry.objects.filter(object_type="attention", object_id=str(first.id)).count() == 4
+    assert [row["key"] for row in api().get("/api/v2/attention/?state=open&owner=bob").json()["results"]] == ["asks:0"]
+
+    AttentionItem.objects.filter(pk=first.id).update(gone_at=NOW)
+    client = api("shifter")
+    for body, status, field in (
+        ({"action": "snooze", "reason": "x"}, 422, "until"), ({"action": "sleep", "reason": "x"}, 422, "action"),
+        ({"action": "ticket", "reason": "x", "ticket": "#1"}, 409, None),
+    ):  # fmt: skip
+        answer = client.post(f"/api/v2/attention/{first.id}/", body, content_type="application/json")
+        assert answer.status_code == status, answer.content
+        assert field is None or [e["field"] for e in answer.json()["errors"]] == [field]

@@ -1,0 +1,116 @@
+"""What needs somebody: each rule on a few facts, at its limits."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.urls import resolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks_app.accounting.black_holes import BlackHole, NodeEnds
+from tasks_app.attention.rules import machinery, sites, tasks
+from tasks_app.attention.rules.facts import (
+    AgentFact,
+    BacklogFact,
+    OfflineFact,
+    RateFact,
+    ShareFact,
+    SiteFact,
+    TaskFact,
+)
+from tasks_app.attention.rules.found import KINDS, LONGEST_SENTENCE, MOST_OF_A_KIND, SHOWN_OF_MANY, Found
+
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def task(status: str = "running", hours: float = 7, **more: Any) -> TaskFact:
+    return TaskFact(1, "user.ada", "ada", status, NOW - hours * HOUR, **more)
+
+
+def agent(**more: Any) -> AgentFact:
+    values = {"paused": False, "late": False, "late_s": 0.0, "errors_in_a_row": 0, "last_error": "", "last_ended": None}
+    return AgentFact("feeder", "Finds the files", **{**values, **more})
+
+
+def offline(old: str, new: str, hours: float = 1) -> OfflineFact:
+    return OfflineFact("SITE/A 1", old, new, NOW - hours * HOUR, "grace", "no power", 7)
+
+
+CASES: list[tuple[str, list[Found], str]] = [
+    ("stuck", list(tasks.stuck([task(queued_jobs=3, reason="All 3 sites were skipped.")], NOW)),
+     "Task 1 user.ada (running): no new job and no progress for 7 h; 3 jobs wait for a pilot; All 3 sites were skipped."),
+    ("not stuck for long", list(tasks.stuck([task(hours=5.9)], NOW)), ""),
+    ("exhausted", list(tasks.asks_a_person([task("exhausted", 0.1, reason="too many failures")], NOW)),
+     "Task 1 user.ada stopped by itself and waits for a decision for 6 min; too many failures."),
+    ("pending", list(tasks.asks_a_person([task("pending", 13)], NOW)), "Task 1 user.ada could do nothing for 13 h."),
+    ("pending for a while", list(tasks.asks_a_person([task("pending", 11), task("running", 90)], NOW)), ""),
+    ("staging", list(tasks.data_stalls([task("staging", 30)], NOW)),
+     "Task 1 user.ada: its input has been staged for 1 d."),
+    ("missing", list(tasks.data_stalls([task(missing_files=1), task("staging", 1)], NOW)),
+     "Task 1 user.ada: 1 input file is missing."),
+    ("spike", list(sites.failure_spikes([RateFact("S", 50, 50, 7200, 90, 10)])),
+     "At S 50 % of 100 jobs failed in the last hour; 10 % in the same hour last week; 2 core hours were lost."),
+    ("as bad as last week", list(sites.failure_spikes([RateFact("S", 50, 50, 0, 60, 40)])), ""),
+    ("no week yet", list(sites.failure_spikes([RateFact("", 50, 50, 0, 0, 0, 180, 20)])),
+     "On the whole grid 50 % of 100 jobs failed in the last hour; 10 % over the day before."),
+    ("no past at all", list(sites.failure_spikes([RateFact("S", 0, 20, 0)])),
+     "At S 100 % of 20 jobs failed in the last hour."),
+    ("few failures", list(sites.failure_spikes([RateFact("S", 0, 19, 0), RateFact("T", 0, 0, 0)])), ""),
+    ("no pilots", list(sites.no_pilots([SiteFact("S", "online", 12, 0, 0, 3)])),
+     "12 jobs wait at S, and no pilot has called for 3 hours; 3 batch jobs are on their way."),
+    ("pilots", list(sites.no_pilots([
+        SiteFact("busy", "online", 12, 1, 0), SiteFact("called", "online", 12, 0, 1), SiteFact("unknown", "online", 12, 0, None),
+        SiteFact("offline", "offline", 12, 0, 0), SiteFact("idle", "online", 0, 0, 0)])), ""),
+    ("offline", list(sites.newly_offline([offline("online", "offline")], NOW)),
+     "SITE/A 1 went from online to offline by grace; no power; 7 open jobs are there."),
+    ("offline for long, or never online", list(sites.newly_offline(
+        [offline("online", "test", 25), offline("test", "offline"), offline("online", "standby")], NOW)), ""),
+    ("black hole", list(sites.black_holes([BlackHole(NodeEnds("S", "wn1", 1, 99, 40.0), 0.05)])),
+     "99 of 100 jobs failed on wn1, half of them within 40 s; elsewhere at S 5% of the jobs fail."),
+    ("starved", list(sites.starved_shares([ShareFact("User", 30, 40, 100, 500)])),
+     "User had 40 % of its target over the last day (40 of 100 HS23); jobs of 500 HS23 wait."),
+    ("shares that are well", list(sites.starved_shares([
+        ShareFact("half", 30, 50, 100, 500), ShareFact("no work", 30, 0, 100, 10), ShareFact("tiny", 0.5, 0, 2, 500),
+        ShareFact("over", 30, 200, 100, 500), ShareFact("empty grid", 30, 0, 0, 500)])), ""),
+    ("late", list(machinery.late_agents([agent(late=True, late_s=600)])),
+     "Agent feeder is overdue by 10 min; Finds the files."),
+    ("fails", list(machinery.late_agents([agent(errors_in_a_row=3, last_error="Traceback\nValueError: x\n")])),
+     "Agent feeder has failed 3 times in a row; ValueError: x."),
+    ("paused", list(machinery.late_agents([agent(late=True, paused=True), agent(errors_in_a_row=2)])), ""),
+    ("full", list(machinery.full_queues([BacklogFact("reports", "reports wait", 20, 300, "/agents/")])),
+     "20 reports wait, the oldest for 5 min."),
+    ("in flow", list(machinery.full_queues([
+        BacklogFact("a", "a", 19, 900, "/agents/"), BacklogFact("b", "b", 900, 299, "/agents/")])), ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("found", "said"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_rules(found: list[Found], said: str) -> None:
+    assert [one.sentence for one in found] == ([said] if said else [])
+    for one in found:
+        resolve(one.path.partition("?")[0])
+        assert one.kind in KINDS and one.rank >= KINDS[one.kind].base
+
+
+def test_every_kind_has_a_case() -> None:
+    assert {one.kind for _, found, _ in CASES for one in found} == set(KINDS)
+
+
+@given(st.integers(0, 40), st.text(max_size=600))
+def test_many_of_a_kind_are_few_sentences(number: int, reason: str) -> None:
+    many = [TaskFact(n, "t", "ada", "exhausted", NOW - n * HOUR, reason) for n in range(number)]
+    found = list(tasks.asks_a_person(many, NOW))
+    assert len({one.key for one in found}) == len(found)
+    assert all(len(one.sentence) <= LONGEST_SENTENCE for one in found)
+    if number <= MOST_OF_A_KIND:
+        assert len(found) == number
+    else:
+        assert (
+            len(found) == SHOWN_OF_MANY + 1
+            and found[-1].sentence == f"{number - SHOWN_OF_MANY} more tasks are exhausted."
+        )
+        assert found[0].key == str(number - 1), "the oldest first"
