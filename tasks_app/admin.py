@@ -310,6 +310,14 @@ class ScoutReportAdmin(LargeTableAdmin):
     ordering_within = {"task_id": ("-task_id", "-id")}
 
 
+@admin.register(models.UsualDuration)
+class UsualDurationAdmin(ReadOnlyAdmin):
+    list_display = ["status", "task_type", "label", "processing_type", "stays", "median_s", "low_s", "high_s", "updated"]
+    list_filter = ["status", "task_type"]
+    search_fields = ["processing_type"]
+    ordering = ["-id"]
+
+
 @admin.register(models.TaskChangeDue)
 class TaskChangeDueAdmin(ReadOnlyAdmin):
     list_display = ["id", "task_id", "reason", "at"]

@@ -245,6 +245,10 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
         id=FIRST + n, ended=NOW, fingerprint=_fingerprint(0), task_id=FIRST, attempt=1, site="SITE_A", node=f"wn{n}",
         user="ada", activity="User", pilot_version="3.1.0", walltime_s=60, wasted_core_s=480,
     ),
+    tasks.UsualDuration: lambda n: tasks.UsualDuration.objects.create(
+        task_type="prod", label="managed", processing_type=f"p{n}", status="pending", stays=n, median_s=700, low_s=60,
+        high_s=9000, updated=NOW,
+    ),
     tasks.JobEndDue: lambda n: tasks.JobEndDue.objects.create(id=FIRST + n),
     tasks.JobEnds: lambda n: tasks.JobEnds.objects.create(hour=NOW, dimension="site", key=f"SITE_{n}", finished=n),
     tasks.CatalogueDataset: lambda n: tasks.CatalogueDataset.objects.create(name=f"data.{n}", scope="test"),

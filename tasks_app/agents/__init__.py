@@ -22,6 +22,7 @@ def register() -> None:
         refiner,
         samples,
         task_broker,
+        usual_durations,
         watchdogs,
     )
     from tasks_app.agents.watchdogs import (
@@ -68,6 +69,9 @@ def register() -> None:
         "waiting_for_lib", waiting_for_lib.run, period_s=300, title="Finds jobs that wait for a build that has ended"
     )
     agents.register("second_look", second_look.run, period_s=30, title="Measures running tasks anew from finished jobs")
+    agents.register(
+        "usual_durations", usual_durations.run, period_s=3600, title="Measures how long tasks usually stay in a state"
+    )
     agents.register("archive", archive.run, period_s=300, title="Moves old jobs to the archive")
     agents.register(
         "expired_datasets",

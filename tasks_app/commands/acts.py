@@ -70,7 +70,7 @@ class Act:
 
 _NO_WAY_BACK = "This cannot be taken back"
 _ENDED_STAY = "Jobs that it ends stay ended"
-_TRIED = "are tried again"
+_TRIED = "tried again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,28 +83,28 @@ class _Effect:
 
 _EFFECTS: Mapping[TaskCommand, _Effect] = {
     TaskCommand.PAUSE: _Effect(
-        "Resume takes it back.", frozenset({JobStatus.ACTIVATED}), "are held back; jobs that run go on"
+        "Resume takes it back.", frozenset({JobStatus.ACTIVATED}), "held back; jobs that run go on"
     ),
-    TaskCommand.RESUME: _Effect("Pause takes it back.", frozenset({JobStatus.THROTTLED}), "are queued again"),
+    TaskCommand.RESUME: _Effect("Pause takes it back.", frozenset({JobStatus.THROTTLED}), "queued again"),
     TaskCommand.AVALANCHE: _Effect(f"{_NO_WAY_BACK}: all jobs are made at once."),
     TaskCommand.RETRY: _Effect(f"{_NO_WAY_BACK}; finish ends the new attempt.", files=_TRIED),
     TaskCommand.INCEXEC: _Effect(f"{_NO_WAY_BACK}; finish ends the new attempt.", files=_TRIED),
-    TaskCommand.INCREASE_ATTEMPTS: _Effect(f"{_NO_WAY_BACK}.", files="that have no attempt left are tried again"),
+    TaskCommand.INCREASE_ATTEMPTS: _Effect(f"{_NO_WAY_BACK}.", files="tried again where no attempt is left"),
     TaskCommand.RELEASE: _Effect(f"{_NO_WAY_BACK}: jobs read the files from where they are."),
     TaskCommand.REASSIGN: _Effect(
         f"{_ENDED_STAY}; the task can be reassigned again.",
         JOB_OPEN,
-        "are ended, by the mode: all, queued ones or none",
+        "ended, by the mode: all, queued ones or none",
     ),
     TaskCommand.FINISH: _Effect(
         f"{_ENDED_STAY}; the task can be retried when it has finished.",
         JOB_OPEN,
-        "are ended: queued ones at once, the others through their pilots",
+        "ended, queued ones at once, the others through their pilots",
     ),
     TaskCommand.KILL: _Effect(
         f"{_ENDED_STAY}; the task can be retried or run again when it is aborted.",
         JOB_OPEN,
-        "are ended: queued ones at once, the others through their pilots",
+        "ended, queued ones at once, the others through their pilots",
     ),
 }
 
@@ -124,12 +124,12 @@ _CHANGES: tuple[Act, ...] = (
     Act(
         Change.PRIORITY.value, "Change priority", "give it, and its queued jobs, another priority", _AGAIN, _AT_WORK,
         Giver.OPERATOR, (Key("priority", "integer", "a higher one comes first", required=True, low=0, high=HIGHEST_PRIORITY),),
-        JOB_QUEUED, "get the priority",
+        JOB_QUEUED, "with the new priority",
     ),
     Act(
         Change.SHARE.value, "Change share", "put it, and its queued jobs, into another global share", _AGAIN, _AT_WORK,
         Giver.OPERATOR, (Key("share", "text", "name of a share at the end of the tree", required=True, longest=32),),
-        JOB_QUEUED, "go into the share",
+        JOB_QUEUED, "in the new share",
     ),
     Act(
         Change.AVOID_SITE.value, "Avoid a site", "make no more of its jobs at a site; jobs that are there go on",

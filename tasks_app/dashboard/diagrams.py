@@ -50,6 +50,18 @@ class Place(NamedTuple):
 Move = tuple[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The way that one task or job took through the states: how often each move was made, and where it is now."""
+
+    moves: Mapping[Move, int]
+    now: str
+
+    @property
+    def states(self) -> set[str]:
+        return {self.now, *(state for move in self.moves for state in move)}
+
+
 def moves_of(machine: Machine) -> set[Move]:
     """All moves of the table."""
     return {(str(old), str(new)) for old, nexts in machine.moves.items() for new in nexts}
@@ -59,8 +71,11 @@ def gathered_moves(machine: Machine, box: Gathered) -> set[Move]:
     return {(old, new) for old, new in moves_of(machine) if old in box.sources and new in box.targets}
 
 
-def draw(machine: Machine) -> str:
-    """The diagram. Each arrow carries its move, or those that it stands for, in `data-moves`, and says them when pointed at."""
+def draw(machine: Machine, route: Route | None = None) -> str:
+    """The diagram. Each arrow carries its move, or those that it stands for, in `data-moves`, and says them when pointed at.
+
+    With a route, the moves that were made are drawn bold and the others pale.
+    """
     # Marks are known in the whole page: those of each diagram have their own names.
     mark = machine.title.lower().replace(" ", "-")
     rows = _rows(machine)
@@ -71,14 +86,22 @@ def draw(machine: Machine) -> str:
     for number, box in enumerate(machine.gathered):
         moves = gathered_moves(machine, box)
         single -= moves
+        if route is not None:
+            # A move that was made is drawn from its own state, not from the box that stands for many.
+            single |= moves & route.moves.keys()
+            moves -= route.moves.keys()
         arrows += _arrows_of_box(mark, places, f"box {number}", box, moves)
-    arrows += [_arrow(mark, places[a], places[b], [(a, b)], f"{a} → {b}") for a, b in sorted(single)]
+    arrows += [
+        _arrow(mark, places[a], places[b], [(a, b)], f"{a} → {b}", route.moves.get((a, b), 0) if route else 0)
+        for a, b in sorted(single, key=lambda move: (route is not None and move in route.moves, move))
+    ]
     labels = {f"box {n}": box.label for n, box in enumerate(machine.gathered)}
-    nodes = [_node(name, labels.get(name), place) for name, place in places.items()]
+    nodes = [_node(name, labels.get(name), place, route) for name, place in places.items()]
     width = columns * (WIDTH + GAP_X) - GAP_X + 2 * EDGE
     height = len(rows) * (HEIGHT + GAP_Y) - GAP_Y + 2 * EDGE + ARCH
     return (
-        f'<svg class="machine" role="img" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'<svg class="machine{" routed" if route else ""}" role="img" '
+        f'viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'xmlns="http://www.w3.org/2000/svg"><title>{escape(machine.title)}</title>'
         f"<defs>{_head(mark, 'ahead')}{_head(mark, 'back')}</defs>"
         f"{''.join(arrows)}{''.join(nodes)}</svg>"
@@ -119,13 +142,16 @@ def _arrows_of_box(mark: str, places: Mapping[str, Place], name: str, box: Gathe
     return found
 
 
-def _arrow(mark: str, start: Place, end: Place, moves: Sequence[Move], said: str) -> str:
+def _arrow(mark: str, start: Place, end: Place, moves: Sequence[Move], said: str, times: int = 0) -> str:
     back = end.row < start.row or (end.row == start.row and end.x < start.x)
     path = _path(start, end)
     carried = ";".join(f"{a} {b}" for a, b in moves)
     kind = "back" if back else "ahead"
+    if times:
+        said += f": {times} times" if times > 1 else ": once"
+    drawn = f"{kind} taken" if times else kind
     return (
-        f'<path class="{kind}" d="{path}" marker-end="url(#{mark}-{kind})" data-moves="{escape(carried)}">'
+        f'<path class="{drawn}" d="{path}" marker-end="url(#{mark}-{kind})" data-moves="{escape(carried)}">'
         f"<title>{escape(said)}</title></path>"
     )
 
@@ -151,8 +177,10 @@ def _path(start: Place, end: Place) -> str:
     return f"M{x1:.0f} {y1:.0f} C{x1:.0f} {y1 + bend:.0f} {x2:.0f} {y2 + bend:.0f} {x2:.0f} {y2:.0f}"
 
 
-def _node(name: str, label: str | None, place: Place) -> str:
+def _node(name: str, label: str | None, place: Place, route: Route | None) -> str:
     kind = "state" if label is None else "box"
+    if route is not None and name in route.states:
+        kind += " now" if name == route.now else " been"
     x, y = place.x - WIDTH / 2, place.y - HEIGHT / 2
     return (
         f'<g class="{kind}"><rect x="{x:.0f}" y="{y:.0f}" width="{WIDTH}" height="{HEIGHT}" rx="6"/>'
@@ -162,6 +190,7 @@ def _node(name: str, label: str | None, place: Place) -> str:
 
 def _head(mark: str, kind: str) -> str:
     return (
-        f'<marker id="{mark}-{kind}" class="{kind}" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="7" markerHeight="7" '
+        f'<marker id="{mark}-{kind}" class="{kind}" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="8" markerHeight="8" '
+        'markerUnits="userSpaceOnUse" '
         'orient="auto-start-reverse"><path d="M0 0 L8 4 L0 8 z"/></marker>'
     )

@@ -58,7 +58,7 @@ def job_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
     """One job, from the living table or the archive."""
-    job = _job(job_id)
+    job = job_of(job_id)
     files = list(JobFile.objects.filter(job_id=job_id).order_by("type", "id")[: FILES + 1])
     now = timezone.now()
     context: dict[str, Any] = {
@@ -73,7 +73,7 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
         "more_files": len(files) > FILES,
         "params": JobParams.objects.filter(pk=job_id).values_list("params", flat=True).first(),
         "metadata": JobMetadata.objects.filter(pk=job_id).values_list("metadata", flat=True).first(),
-        "attempts": _attempts(job_id),
+        "attempts": attempts_of(job_id),
         "retry_notes": RetryNote.objects.filter(job_id=job_id).order_by("id")[:20] if job.status == "failed" else (),
         "walltime_s": _walltime_s(job, now),
         "efficiency": _efficiency_percent(job, now),
@@ -93,7 +93,7 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
 
     `?member=<name>` shows another file of the archive.
     """
-    job = _job(job_id)
+    job = job_of(job_id)
     log_file = JobFile.objects.filter(job_id=job_id, type__in=("log", "trn_log")).order_by("id").first()
     found: storage.Log | None = None
     problem, member = "", request.GET.get("member", "")[: storage.LONGEST_NAME]
@@ -118,7 +118,7 @@ def error_of(job: JobColumns) -> errors.JobError | None:
     return errors.main_error(job.__dict__)
 
 
-def _job(job_id: int) -> JobColumns:
+def job_of(job_id: int) -> JobColumns:
     found: JobColumns | None = Job.objects.filter(pk=job_id).first() or JobArchive.objects.filter(pk=job_id).first()
     if found is None:
         raise Http404(f"There is no job {job_id}.")
@@ -140,7 +140,7 @@ def _waits_for(job: JobColumns) -> Job | None:
     return Job.objects.filter(pk__in=list(made_by)).first()
 
 
-def _attempts(job_id: int) -> list[dict[str, Any]]:
+def attempts_of(job_id: int) -> list[dict[str, Any]]:
     """The jobs of the same attempt chain with their states, oldest first; empty when it stands alone."""
     near = list(
         JobRetryHistory.objects.exclude(relation_type="merge").filter(Q(old_job_id=job_id) | Q(new_job_id=job_id))[:200]
@@ -151,7 +151,9 @@ def _attempts(job_id: int) -> list[dict[str, Any]]:
     ids = {job_id, *origins}
     for link in near:
         ids |= {link.old_job_id, link.new_job_id}
-    found = Job.objects.filter(pk__in=sorted(ids)).values("id", "status", "site", "attempt", "end_time").order_by("id")
+    found = Job.objects.filter(pk__in=sorted(ids)).order_by("id").values(
+        "id", "status", "site", "attempt", "creation_time", "start_time", "end_time", "modification_time"
+    )
     known: dict[int, dict[str, Any]] = {row["id"]: dict(row) for row in found}
     return [known.get(job, {"id": job, "status": None}) for job in sorted(ids)]
 

@@ -5,7 +5,7 @@ from tasks_app.models.dataset import Dataset
 from tasks_app.models.failure import ErrorFingerprint, JobEndDue, JobEnds, JobFailure
 from tasks_app.models.file import File, FileRetry
 from tasks_app.models.filling import EmptyQueue, Preassignment
-from tasks_app.models.history import JobRetryHistory, JobStatusLog, TaskStatusLog
+from tasks_app.models.history import JobRetryHistory, JobStatusLog, TaskStatusLog, UsualDuration
 from tasks_app.models.job import Job, JobArchive, JobFile, JobMetadata, JobOutputReport, JobParams
 from tasks_app.models.lock import ProcessLock
 from tasks_app.models.message import InMessage, Notification, OutMessage
@@ -65,6 +65,7 @@ __all__ = [
     "TaskParams",
     "TaskStatusLog",
     "UserSecret",
+    "UsualDuration",
     "Worker",
     "WorkerJob",
 ]

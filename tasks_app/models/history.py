@@ -60,3 +60,32 @@ class JobRetryHistory(models.Model):
             models.Index(fields=["new_job_id"], name="job_retry_history_new"),
             models.Index(fields=["task_id"], name="job_retry_history_task"),
         ]
+
+
+class UsualDuration(models.Model):
+    """How long tasks of one kind usually stay in a state: from the stays of the last 30 days that have ended.
+
+    An agent fills it; pages only read it. Empty texts stand for what a task has not.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    task_type = models.CharField(max_length=64, blank=True)
+    label = models.CharField(max_length=20, blank=True)
+    processing_type = models.CharField(max_length=64, blank=True)
+    status = models.CharField(max_length=64)
+    stays = models.IntegerField(help_text="stays in the state that were measured")
+    median_s = models.FloatField()
+    low_s = models.FloatField(help_text="a tenth of the stays were shorter")
+    high_s = models.FloatField(help_text="a tenth of the stays were longer")
+    updated = models.DateTimeField()
+
+    class Meta:
+        db_table = "usual_durations"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task_type", "label", "processing_type", "status"], name="usual_durations_kind"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.status} of {'/'.join(filter(None, (self.task_type, self.label, self.processing_type)))}"

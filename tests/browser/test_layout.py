@@ -90,6 +90,8 @@ def addresses(busy_task: Task, failed_job: Job, sites: None, tmp_path: Path, set
         "overview": "/",
         "tasks": "/tasks/",
         "task": f"/tasks/{busy_task.id}/",
+        "task-timeline": f"/tasks/{busy_task.id}/timeline/",
+        "job-timeline": f"/jobs/{failed_job.id}/timeline/",
         "kill-task": f"/tasks/{busy_task.id}/do/kill/",
         "reassign-task": f"/tasks/{busy_task.id}/do/reassign/",
         "resume-task": f"/tasks/{busy_task.id}/do/resume/",

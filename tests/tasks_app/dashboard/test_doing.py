@@ -28,7 +28,7 @@ def test_an_act_on_a_task_is_explained_asked_for_its_reason_and_noted(
     assert url in text_of(reader.get(f"/tasks/{busy_task.id}/"))
     with django_assert_max_num_queries(MOST_QUERIES):
         text = text_of(reader.get(url))
-    assert "12 jobs at 3 sites" in text and "6 queued, 6 with pilots" in text and "stay ended" in text
+    assert "12 jobs at 3 sites" in text and "(6 queued, 6 with pilots)" in text and "stay ended" in text
     answer = reader.post(url, {"reason": " "})
     assert answer.status_code == 409 and "needs a reason" in text_of(answer) and not Command.objects.exists()
     answer = reader.post(url, {"reason": "wrong <input>"}, follow=True)
