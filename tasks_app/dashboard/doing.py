@@ -26,7 +26,22 @@ from tasks_app.placing import check_share
 SHOWN = 100
 REFUSED_SHOWN = 20
 LISTING = frozenset(
-    {"before", "after", "sort", "order", "columns", "density", "view", "tab", "size", "page_size", "cursor", "ordering"}
+    {
+        "before",
+        "after",
+        "sort",
+        "order",
+        "columns",
+        "column",
+        "density",
+        "view",
+        "window",
+        "tab",
+        "size",
+        "page_size",
+        "cursor",
+        "ordering",
+    }
 )
 """Parameters of the addresses of lists that say how rows are shown, not which."""
 
@@ -133,14 +148,19 @@ def tasks_bulk(request: HttpRequest) -> HttpResponse:
 
 
 def _chosen(given: MultiValueDict[str, str], query: str) -> bulk.Selection:
-    """The tasks that are named, or else those that the query finds. Raises SelectionError."""
+    """The tasks that the query finds or, in the end and without a query, those that are named. Raises SelectionError."""
     named = ids_in(given.getlist("ids"))
-    if named or not query:
+    if is_by_ids(given, named):
         return bulk.by_ids(named)
     found = bulk.by_filter({name: value for name, value in QueryDict(query).items() if name not in LISTING})
     if not found.tasks:
         raise bulk.SelectionError("query", "No task matches.")
     return found
+
+
+def is_by_ids(given: MultiValueDict[str, str], named: list[int]) -> bool:
+    """Whether the named ones are meant: what was shown is confirmed, or there is no query to find others by."""
+    return "confirm" in given or "query" not in given or (not given.get("query") and bool(named))
 
 
 def ids_in(texts: Iterable[str]) -> list[int]:

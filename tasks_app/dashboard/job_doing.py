@@ -116,9 +116,9 @@ def jobs_bulk(request: HttpRequest) -> HttpResponse:
 
 
 def _chosen(given: MultiValueDict[str, str], query: str) -> list[int]:
-    """The jobs that are named, or else those that the query finds. Raises SelectionError."""
+    """The jobs that the query finds or, in the end and without a query, those that are named. Raises SelectionError."""
     named = doing.ids_in(given.getlist("ids"))
-    if named or not query:
+    if doing.is_by_ids(given, named):
         return bulk.checked_ids(named, "job")
     filters: Mapping[str, Any] = {n: v for n, v in QueryDict(query).items() if n not in doing.LISTING}
     found = bulk.filtered(JobFilter, Job.objects.only("id"), filters, "job")

@@ -65,10 +65,10 @@ def draw(lanes: Sequence[Lane | Bars], view: View, now: datetime) -> str:
             parts.append(_bars(lane.bars, scale, y))
             y += BARS + GAP
             continue
-        height = SLIM if lane.is_slim else ROW
+        thick = SLIM if lane.is_slim else ROW
         for row in lane.rows:
-            parts += _row(row, scale, y, view, now, height)
-            y += height + (6 if any(span.usual_s for span in row) else 1)
+            parts += _row(row, scale, y, view, now, thick)
+            y += thick + (6 if any(span.usual_s for span in row) else 1)
         if lane.moments or not lane.rows:
             parts += _moments(lane.moments, scale, y, view)
             y += ROW
