@@ -25,6 +25,7 @@ from tasks_app.dashboard import (
     timeouts,
     whatif,
     why,
+    work_queues,
     workers,
 )
 from tasks_app.dashboard.lists import views
@@ -81,6 +82,9 @@ urlpatterns = [
     path("sites/<path:name>/status/", site_page.site_status, name="site-status"),
     path("sites/<path:name>/note/", site_page.site_note, name="site-note"),
     path("sites/<path:name>/", site_page.site_page, name="site"),
+    path("queues/", work_queues.queue_list, name="queues"),
+    path("queues/tester/", work_queues.queue_tester, name="queue-tester"),
+    path("queues/<int:queue_id>/", work_queues.queue_page, name="queue"),
     path("shares/", shares.share_list, name="shares"),
     path("shares/<path:name>/why/", why.share_why, name="share-why"),
     path("shares/<path:name>/", shares.share_page, name="share"),

@@ -18,7 +18,7 @@ TONES: Final[Mapping[str, str]] = {
     # shares
     **dict.fromkeys(("on target",), "ok"),
     **dict.fromkeys(("over target",), "run"),
-    **dict.fromkeys(("starved",), "warn"),
+    **dict.fromkeys(("starved", "urgent only"), "warn"),
     **dict.fromkeys(("little work", "no target", "idle"), "wait"),
     # ended well
     **dict.fromkeys(("done", "finished", "online", "ok", "valid"), "ok"),
@@ -29,7 +29,7 @@ TONES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("failed", "broken", "tobroken", "lost", "missing", "offline", "error", "late", "refused"), "bad"),
     # taken out
     **dict.fromkeys(("aborted", "aborting", "toabort", "cancelled", "closed"), "off"),
-    **dict.fromkeys(("brokeroff", "removed", "nooutput", "expired", "revoked"), "off"),
+    **dict.fromkeys(("brokeroff", "removed", "nooutput", "inactive", "expired", "revoked"), "off"),
     # answers of gates and brokers
     "yes": "ok", "chosen": "ok", "no": "bad", "skipped": "off", "not asked": "wait", "not reached": "off",
     # what changes between two decisions
