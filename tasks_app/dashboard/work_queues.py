@@ -28,6 +28,8 @@ FIELDS: Final = {
     "campaign": "campaign", "transPath": "trans_path",
 }  # fmt: skip
 """Fields of the tester, and the attribute that each stands for."""
+ASKED: Final = "a-"
+"""Before the names of its parameters: the frame has some of its own with the same names."""
 NUMBERS: Final = ("coreCount", "eventService")
 OPEN: Final = ",".join(status.value for status in TaskStatus if status not in TASK_FINAL)
 
@@ -36,10 +38,12 @@ OPEN: Final = ",".join(status.value for status in TaskStatus if status not in TA
 @require_safe
 def queue_list(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
+    rows = queue_use.queue_uses(now)
+    names = {f"queue:{row.queue.id}": row.queue for row in rows}
     context = {
         "section": "queues",
-        "rows": queue_use.queue_uses(now),
-        "throttle": queue_use.throttle_records(now),
+        "rows": rows,
+        "throttle": [(record, names.get(record.queue)) for record in queue_use.throttle_records(now)],
         "fields": _fields(request),
         "open_statuses": OPEN,
         "AT_PILOT": queries.AT_PILOT,
@@ -94,11 +98,10 @@ def queue_tester(request: HttpRequest) -> HttpResponse:
             problems.append(f"task: there is no task {request.GET['task'][:20]!r}.")
         else:
             found = placing.explained(task)
-    elif any(request.GET.get(name) for name in FIELDS):
+    elif any(request.GET.get(ASKED + name) for name in FIELDS):
         attributes = _attributes(request, problems)
         if not problems:
-            wish = Wish(request.GET.get("queue") or None, request.GET.get("share") or None)
-            found = explain(attributes, wish, WorkQueues(policy.queue_rows()), policy.share_tree())
+            found = explain(attributes, Wish(), WorkQueues(policy.queue_rows()), policy.share_tree())
     context = {
         "section": "queues",
         "fields": _fields(request),
@@ -113,14 +116,14 @@ def queue_tester(request: HttpRequest) -> HttpResponse:
 
 def _fields(request: HttpRequest) -> list[tuple[str, str, bool]]:
     """(name, value, whether it is a number) of each field of the tester."""
-    return [(name, request.GET.get(name, "")[:LONGEST], name in NUMBERS) for name in FIELDS]
+    return [(name, request.GET.get(ASKED + name, "")[:LONGEST], name in NUMBERS) for name in FIELDS]
 
 
 def _attributes(request: HttpRequest, problems: list[str]) -> TaskAttributes:
     """The described task; what is wrong is added to the problems."""
     given: dict[str, Any] = {}
     for name, attribute in FIELDS.items():
-        text = request.GET.get(name, "").strip()
+        text = request.GET.get(ASKED + name, "").strip()
         if not text:
             continue
         if len(text) > LONGEST:
