@@ -236,7 +236,6 @@
         item.previousElementSibling?.before(item);
         up.focus();
       }
-      if (event.target.closest("[data-help-button]")) document.getElementById("help")?.showModal();
       for (const details of document.querySelectorAll("details.tool[open], details.frame-tool[open]")) {
         if (!details.contains(event.target)) details.open = false;
       }
@@ -249,7 +248,7 @@
       }
       if (event.target.closest("#selection")) countSelection();
     });
-    for (const button of document.querySelectorAll("[data-copy-link], [data-move-up], [data-help-button]")) button.hidden = false;
+    for (const button of document.querySelectorAll("[data-copy-link], [data-move-up]")) button.hidden = false;
     if (matchMedia("(max-width: 860px)").matches) document.getElementById("d-facets")?.removeAttribute("open");
     schedule();
     tick();

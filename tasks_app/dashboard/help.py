@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
 
 from jedisite.identity import Right, needs
 from tasks_app.commands.parameters import PARAMETERS
 from tasks_app.dashboard.diagrams import draw
+from tasks_app.dashboard.guide import GUIDE
 from tasks_app.dashboard.machines import CHAPTERS, Chapter
 from tasks_app.states import COMMANDS
 
@@ -26,6 +28,23 @@ def _chapter(chapter: Chapter) -> dict[str, object]:
 
 
 _CHAPTERS = [_chapter(chapter) for chapter in CHAPTERS]
+
+
+@needs(Right.READ)
+@require_safe
+def guide(request: HttpRequest) -> HttpResponse:
+    """What each page is for, with pictures."""
+    pages = [
+        {
+            "slug": entry.slug,
+            "title": entry.title,
+            "lines": entry.lines,
+            "picture": entry.picture,
+            "url": reverse(f"dashboard:{entry.page}") if entry.page else "",
+        }
+        for entry in GUIDE
+    ]
+    return render(request, "tasks_app/help.html", {"section": "help", "pages": pages})
 
 
 @needs(Right.READ)

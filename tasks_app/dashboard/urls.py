@@ -73,6 +73,7 @@ urlpatterns = [
     path("brokerage/<int:verdict_id>/", brokerage.decision, name="decision"),
     path("help/codes/", brokerage.codes_page, name="help-codes"),
     path("help/codes/<slug:code>/", brokerage.code_page, name="code"),
+    path("help/", help.guide, name="help"),
     path("help/states/", help.states, name="help-states"),
     path("help/configuration/", configuration.configuration_page, name="help-configuration"),
     path("sites/", sites.site_list, name="sites"),

@@ -45,6 +45,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "tasks/<int:task_id>/params/": {"GET": READ},
     "tasks/<int:task_id>/audit/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/files/": {"GET": READ},
+    "help/": {"GET": READ},
     "views/": {"GET": READ},
     "views/save/": {"POST": READ},
     "views/<int:view_id>/": {"POST": READ},
