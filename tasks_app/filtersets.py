@@ -186,18 +186,21 @@ def _known(queryset: QuerySet[Any], value: bool, prefix: str = "") -> QuerySet[A
 class FailureFilter(django_filters.FilterSet):
     """Failed jobs, as they are booked for counting."""
 
-    category = django_filters.ChoiceFilter(field_name="fingerprint__category", choices=[(c, c) for c in CATEGORIES])
+    category = django_filters.ChoiceFilter(
+        field_name="fingerprint__category", choices=[(c, c) for c in CATEGORIES], label="Category"
+    )
     error = django_filters.CharFilter(method="with_error", max_length=60, label="Error (component:code)")
-    fingerprint = IdFilter("fingerprint_id")
-    site = django_filters.CharFilter(field_name="site", max_length=128)
-    node = django_filters.CharFilter(field_name="node", max_length=128)
-    task = IdFilter("task_id")
-    user = django_filters.CharFilter(field_name="user", max_length=128)
+    fingerprint = IdFilter("fingerprint_id", label="Fingerprint")
+    site = django_filters.CharFilter(field_name="site", max_length=128, label="Site")
+    node = django_filters.CharFilter(field_name="node", max_length=128, label="Worker node")
+    task = IdFilter("task_id", label="Task")
+    user = django_filters.CharFilter(field_name="user", max_length=128, label="User")
     share = django_filters.CharFilter(field_name="activity", max_length=32, label="Activity (share)")
     version = django_filters.CharFilter(field_name="pilot_version", max_length=32, label="Version of the pilot")
     known = django_filters.BooleanFilter(method="is_known", label="Known and expected")
-    ended_after = MomentFilter(field_name="ended", lookup_expr="gte")
-    ended_before = MomentFilter(field_name="ended", lookup_expr="lt")
+    window = WindowFilter("ended", "Failed within")
+    since = MomentFilter(field_name="ended", lookup_expr="gte", label="Failed after")
+    until = MomentFilter(field_name="ended", lookup_expr="lt", label="Failed before")
 
     class Meta:
         model = JobFailure

@@ -16,6 +16,7 @@ from jedisite import exports
 from jedisite.identity import Right
 from jedisite.problems import InvalidFields
 from tasks_app.api.base import FORMAT, Lists, Resource
+from tasks_app.columns.failures import FAILURES
 from tasks_app.dashboard import pivots, window
 from tasks_app.dashboard.failure_queries import DIMENSIONS
 from tasks_app.filtersets import FailureFilter, FingerprintFilter
@@ -72,6 +73,7 @@ class FailureViewSet(Lists, Resource):
     queryset = JobFailure.objects.all()
     serializer_class = FailureSerializer
     filterset_class = FailureFilter
+    columns = FAILURES
 
 
 class PivotCellSerializer(serializers.Serializer[Any]):
@@ -108,7 +110,7 @@ class ErrorPivotViewSet(Resource):
     filter_backends = []
 
     def known_parameters(self) -> set[str]:
-        return {*FailureFilter.base_filters, *window.NAMES, "rows", "columns", "show", FORMAT}
+        return {*FailureFilter.base_filters, "rows", "columns", "show", FORMAT}
 
     def get_renderers(self) -> list[Any]:
         return [*super().get_renderers(), exports.CSVExport(), exports.NDJSONExport()]
@@ -131,14 +133,16 @@ class ErrorPivotViewSet(Resource):
             _parameter("columns", "site if absent", DIMENSIONS),
             _parameter("show", "by what the rows and columns are chosen", pivots.MEASURES),
             _parameter("window", "how long until now; 12h if absent", window.CHOICES),
-            _parameter("since", "start of the window instead, in UTC"),
+            _parameter("since", "start of a window instead, in UTC"),
             _parameter("until", "its end"),
         ],
         responses=forced_singular_serializer(PivotSerializer),
     )
     def pivot(self, request: Any) -> HttpResponseBase:
         given = request.query_params
-        filters = FailureFilter(given, queryset=JobFailure.objects.all())
+        filters = FailureFilter(
+            {n: v for n, v in given.items() if n not in window.NAMES}, queryset=JobFailure.objects.all()
+        )
         faults = [("filter", field, message) for field, said in filters.errors.items() for message in said]
         within = window.read(given, timezone.now())
         if within.fault:

@@ -21,8 +21,10 @@ from tasks_app import classifying
 from tasks_app.dashboard import failure_queries as asked
 from tasks_app.dashboard import pages, pivots, window
 from tasks_app.dashboard.bars import Bars, bars
+from tasks_app.dashboard.errors import main_error
 from tasks_app.dashboard.failure_queries import DIMENSIONS, Kind
-from tasks_app.dashboard.jobs import error_of
+from tasks_app.dashboard.failures_listing import LISTING
+from tasks_app.dashboard.lists import listing
 from tasks_app.dashboard.pivots import per_thousand
 from tasks_app.dashboard.spreads import Spread
 from tasks_app.dashboard.window import Window
@@ -67,7 +69,8 @@ class Failures:
 
 def failures_of(request: HttpRequest, now: datetime) -> Failures:
     """What a request asks for; nothing when a filter is wrong, and its form says what is."""
-    filters = FailureFilter(request.GET, queryset=JobFailure.objects.all())
+    given = {name: value for name, value in request.GET.items() if name not in window.NAMES}
+    filters = FailureFilter(given, queryset=JobFailure.objects.all())
     every = filters.qs if filters.is_valid() else JobFailure.objects.none()
     within = window.read(request.GET, now)
     return Failures(filters, within, asked.in_window(every, within), every)
@@ -257,17 +260,8 @@ def error_jobs(request: HttpRequest) -> HttpResponse:
     """The failed jobs themselves, newest first."""
     now = timezone.now()
     found = failures_of(request, now)
-    page = pages.keyset_page(request, found.rows.select_related("fingerprint"))
-    context = {
-        **frame_of(request, "errors-jobs", found, now),
-        "page": page,
-        "export_url": f"{reverse('api-v2:failures')}?{urlencode({**found.picked, **_moments(found.window)})}",
-    }
-    return render(request, "tasks_app/error_jobs.html", context)
-
-
-def _moments(within: Window) -> dict[str, str]:
-    return {"ended_after": within.since.isoformat(), "ended_before": within.until.isoformat()}
+    frame = frame_of(request, "errors-jobs", found, now)
+    return listing.show(request, LISTING, tabs=frame["tabs"], page_name=frame["page_name"])
 
 
 class ClassifyForm(forms.Form):
@@ -334,7 +328,7 @@ def _error_page(request: HttpRequest, number: int, form: ClassifyForm | None) ->
 
 
 def _said(failure: JobFailure, jobs: dict[Any, Job]) -> str:
-    error = error_of(jobs[failure.id]) if failure.id in jobs else None
+    error = main_error(jobs[failure.id].__dict__) if failure.id in jobs else None
     return (error.detail or error.sentence) if error else ""
 
 

@@ -89,7 +89,7 @@ def test_failed_jobs_are_counted_by_any_two_dimensions_and_each_number_leads_to_
     cells = [one for line in table["lines"] for one in line["cells"] if one["cell"].failures]
     assert {(one["cell"].failures, round(one["cell"].rate)) for one in cells} == {(20, 400), (1, 1000), (4, 118)}
     for one in cells:
-        assert reader.get(one["url"]).context["page"].total == one["cell"].failures
+        assert reader.get(one["url"]).context["counted"].total == one["cell"].failures
     dimensions = [d.name for d in table["dimensions"]]
     for number, rows in enumerate(dimensions):
         columns = dimensions[number - 1]
@@ -128,7 +128,7 @@ def test_a_kind_of_error_shows_where_it_is_and_people_write_down_what_they_know(
     assert "cannot copy &lt;b&gt;/data/" in text and "Write down" not in text
     by_site = next(table for table in answer.context["tops"] if table["title"] == "Site")
     assert [(line["top"].key, line["rate"]) for line in by_site["lines"]] == [("SITE_A", 400.0)]
-    assert reader.get(answer.context["jobs_url"]).context["page"].total == 20
+    assert reader.get(answer.context["jobs_url"]).context["counted"].total == 20
     assert reader.get("/jobs/", {"fingerprint": kind.id}).context["page"].total == 20
     assert reader.get("/errors/999999/").status_code == 404
 
@@ -157,12 +157,15 @@ def test_a_kind_of_error_shows_where_it_is_and_people_write_down_what_they_know(
 def test_the_list_of_failed_jobs_is_the_api_and_the_csv(
     reader: Client, failures: list[Job], api: Callable[..., Client]
 ) -> None:
-    page = reader.get("/errors/jobs/?site=SITE_A&before=x")
-    assert page.context["page"].total == 20
-    sent: Any = reader.get(page.context["export_url"] + "&format=csv")
-    lines = list(csv.DictReader(io.StringIO(b"".join(sent.streaming_content).decode())))
-    assert [int(line["id"]) for line in lines] == [row.id for row in page.context["page"].rows]
-    assert {line["wasted_core_s"] for line in lines} == {str(8 * 3600)}
+    page = reader.get("/errors/jobs/?site=SITE_A&window=1h")
+    assert page.context["counted"].total == 20
+    shown = [[cell.raw for cell in row] for _, row in page.context["table"]]
+    sent: Any = reader.get(dict(page.context["export_forms"])["CSV"])
+    assert list(csv.reader(io.StringIO(b"".join(sent.streaming_content).decode())))[1:] == shown
+    assert "cannot copy" in page.content.decode() and "/errors/pivot/?site=SITE_A" in page.content.decode()
+    (row, *_) = api().get("/api/v2/failures/?site=SITE_A").json()["results"]
+    assert row["wasted_core_s"] == 8 * 3600
+    assert len(api().get("/api/v2/failures/?category=unknown&until=2000-01-01").json()["results"]) == 0
     assert len(api().get("/api/v2/failures/?category=unknown").json()["results"]) == 4
 
 
@@ -186,9 +189,10 @@ def test_a_task_shows_the_causes_of_its_failures(
 
 def test_without_failures_the_pages_say_so(reader: Client, db: None) -> None:
     assert not JobFailure.objects.exists()
-    for path in ("/errors/", "/errors/pivot/", "/errors/jobs/"):
+    for path in ("/errors/", "/errors/pivot/"):
         assert "No job has failed in this time" in reader.get(path).content.decode()
         assert "No failed job matches" in reader.get(f"{path}?site=X").content.decode()
+    assert "No job has failed in the last 30 days" in reader.get("/errors/jobs/").content.decode()
 
 
 def test_bars_and_shades_keep_small_numbers_visible() -> None:
