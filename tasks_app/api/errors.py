@@ -125,7 +125,7 @@ class ErrorPivotViewSet(Resource):
 
     @extend_schema(
         summary="Failed jobs by two dimensions",
-        description="The cells with failures of the rows and columns that have most, at most 40 by 15, as on the page. "
+        description="The cells with failures of the rows and columns that have most, at most 40 by 12, as on the page. "
         "Rates count ended jobs of the row, or of the column when the row is a kind of error, by full hours. It takes the "
         "filters of the list of failed jobs.",
         parameters=[

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from jedisite.columns import Column, Columns
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jedisite.columns import Batch, Column, Columns, Row
+from tasks_app.filtersets import NO_ERROR
 from tasks_app.models import JobFailure
+
+
+def _errors(rows: Sequence[Row]) -> Mapping[Any, Row]:
+    """Component and code in one, as filters take them."""
+    both = {row["id"]: (row["fingerprint__component"], row["fingerprint__code"]) for row in rows}
+    return {job: {"error": f"{component}:{code}" if component else NO_ERROR} for job, (component, code) in both.items()}
+
 
 FAILURES = Columns(
     JobFailure,
@@ -17,8 +28,11 @@ FAILURES = Columns(
             source="fingerprint__text",
             help="with what differs from job to job masked",
         ),
-        Column("component", "Part", source="fingerprint__component", help="the part that failed the job"),
-        Column("code", "Code", source="fingerprint__code"),
+        Batch(
+            (Column("error", "Error", "code", help="the part that failed the job, and its code"),),
+            _errors,
+            needs=("fingerprint__component", "fingerprint__code"),
+        ),
         Column("category", "Category", source="fingerprint__category"),
         Column("fingerprint_id", "Fingerprint", "number_plain", shown=False, help="number of the kind of error"),
         Column("task_id", "Task", "number_plain"),

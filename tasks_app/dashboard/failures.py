@@ -149,7 +149,7 @@ def _kind_row(found: Failures, kind: Kind, spread: Spread | None, wasted: int, n
     known = kind.fingerprint.known_until
     return {
         "kind": kind,
-        "spread": spread,
+        "spread": spread.without(found.picked) if spread else None,
         "part": 100 * kind.wasted_core_s / wasted if wasted else 0,
         "known": known is not None and known > now,
         "url": f"{reverse('dashboard:error', args=[kind.fingerprint.id])}?{urlencode(found.window.parameters)}",
@@ -313,7 +313,7 @@ def _error_page(request: HttpRequest, number: int, form: ClassifyForm | None) ->
         "fingerprint": fingerprint,
         "new": now - fingerprint.first_seen < asked.NEW_FOR,
         "known": fingerprint.known_until is not None and fingerprint.known_until > now,
-        "spread": spread,
+        "spread": spread.without(found.picked) if spread else None,
         "failures": failures,
         "sampled": NEWEST if failures > NEWEST else None,
         "tops": [_top_table(found, number, name, lines, ended) for name, lines in tops.items() if lines],
@@ -386,7 +386,7 @@ def task_errors(request: HttpRequest, task_id: int) -> HttpResponse:
         "rows": [
             {
                 "kind": kind, "part": 100 * kind.failures / failures,
-                "spread": spreads.get(kind.fingerprint.id), "sites": sites.get(kind.fingerprint.id, []),
+                "spread": spreads[kind.fingerprint.id].without(("task", "user")), "sites": sites.get(kind.fingerprint.id, []),
                 "known": kind.fingerprint.known_until is not None and kind.fingerprint.known_until > now,
                 "jobs_url": f"{reverse('dashboard:jobs')}?{urlencode({'task': task_id, 'fingerprint': kind.fingerprint.id})}",
             }

@@ -43,6 +43,7 @@ LISTING = Listing(
     cells={
         "id": cells.to("dashboard:job", COLUMN["id"]),
         "text": Cell(_text, ("fingerprint_id",)),
+        "error": cells.filtered(PAGE, "error", COLUMN["error"]),
         "category": cells.filtered(PAGE, "category", COLUMN["category"]),
         "fingerprint_id": cells.to("dashboard:error", COLUMN["fingerprint_id"]),
         "task_id": cells.to("dashboard:task-errors", COLUMN["task_id"]),

@@ -20,7 +20,7 @@ MEASURES: Final[dict[Measure, str]] = {
     "wasted": "core hours wasted",
     "rate": "failures per 1 000 ended jobs",
 }
-ROWS, COLUMNS = 40, 15
+ROWS, COLUMNS = 40, 12
 CANDIDATES = 300
 """Rows with most failures, among which those with the highest rates are looked for."""
 SHADES = 6

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tasks_app.dashboard import words
@@ -46,6 +46,10 @@ class Spread:
         if self.failures < 2:
             return ""
         return next((name for name in NAMES if self._share(name) >= MOST_OF), "")
+
+    def without(self, names: Collection[str]) -> Spread:
+        """The same without the dimensions that were picked, in which it says nothing that all is in one place."""
+        return replace(self, over={name: over for name, over in self.over.items() if name not in names})
 
     def _share(self, name: str) -> float:
         over = self.over.get(name)

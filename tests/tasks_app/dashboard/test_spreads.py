@@ -27,3 +27,7 @@ ONE = {"site": Over(1, "S", 50), "node": Over(1, "wn1", 50), "task": Over(3, "7"
 )  # fmt: skip
 def test_a_sentence_says_where_most_of_the_failures_are(failures: int, over: dict[str, Over], sentence: str) -> None:
     assert Spread(failures, over).sentence == sentence
+
+
+def test_what_was_picked_is_no_news() -> None:
+    assert Spread(50, ONE).without(("node", "site")).sentence == "spread: 3 tasks"
