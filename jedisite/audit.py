@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from django.db.models import Q, QuerySet
+
 from jedisite.models import AuditEntry
+from jedisite.roles import Caller, Right
 
 
 def record(
@@ -42,3 +45,15 @@ def record_many(
         )
         for object_id in object_ids
     )
+
+
+PRIVATE = ("user", "group", "token", "apitoken", "foreignidentity", "device", "devicelogin", "secret")
+"""Kinds of objects that are people's own affair: accounts and their keys."""
+
+
+def visible_to(caller: Caller) -> QuerySet[AuditEntry]:
+    """What of the trail a caller may read: those who run the grid all of it; others what concerns nobody's account but
+    their own, and all that they did themselves."""
+    if caller.may(Right.OPERATE) or caller.may(Right.STEER):
+        return AuditEntry.objects.all()
+    return AuditEntry.objects.filter(~Q(object_type__in=PRIVATE) | Q(actor=caller.name))

@@ -14,6 +14,7 @@ from django.utils import timezone
 from django_filters.fields import IsoDateTimeField
 
 from brokerage_app.models import VerdictRecord, WorkQueue
+from jedisite.models import AuditEntry
 from tasks_app.accounting.fingerprints import CATEGORIES
 from tasks_app.dashboard import window
 from tasks_app.models import (
@@ -281,6 +282,29 @@ class NamedFileFilter(FileFilter):
     lfn = django_filters.CharFilter(field_name="lfn", max_length=1024, required=True)
     task = IdFilter("task_id")
     dataset = IdFilter("dataset_id")
+
+
+class AuditFilter(django_filters.FilterSet):
+    """Entries of the audit trail. An object is named by its kind and its id together."""
+
+    actor = text("actor", 128, "Who")
+    action = text("action", 64, "What")
+    object_type = text("object_type", 32, "Kind of object")
+    object_id = text("object_id", 64, "Id of object")
+    window = WindowFilter("at", "Within")
+    since = MomentFilter(field_name="at", lookup_expr="gte", label="Since")
+    until = MomentFilter(field_name="at", lookup_expr="lt", label="Until")
+
+    class Meta:
+        model = AuditEntry
+        fields: list[str] = []
+
+    @property
+    def form(self) -> Any:
+        form = super().form
+        if form.is_bound and form.data.get("object_id") and not form.data.get("object_type"):
+            form.add_error("object_id", "An id needs object_type beside it.")
+        return form
 
 
 class DatasetFilter(django_filters.FilterSet):

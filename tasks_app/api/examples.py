@@ -38,7 +38,8 @@ VALUES: dict[str, Any] = {
     "Tried.name": "user_analysis", "TaskQueue.queue": "user_analysis", "Dataset.id": 311, "MadeToken.token": "jedi_…",
     "Command.id": 12, "Token.id": 4, "MadeToken.id": 4, "Submitted.code": 3,
     "Submitted.sentence": "The task runs again.", "Command.answer": "", "old": "online", "new": "brokeroff", "after": "online",
-    "QueueStatusRow.reason": "storage is down",
+    "QueueStatusRow.reason": "storage is down", "actor": "grace", "action": "agent.pause", "object_type": "agent",
+    "object_id": "feeder", "Audit.id": 512, "Audit.reason": "Rucio is down", "Audit.details": None,
 }  # fmt: skip
 """What a field of that name, or of that component and name, looks like, where the type of the field allows it."""
 BODIES: dict[str, dict[str, Any]] = {

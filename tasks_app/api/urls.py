@@ -13,6 +13,7 @@ from jedisite.paging import IdConverter
 from tasks_app.api import data, errors, grid, jobs
 from tasks_app.api import resources as r
 from tasks_app.api.attention import AttentionViewSet
+from tasks_app.api.audit import AuditViewSet
 from tasks_app.api.bulk import BulkCommandViewSet
 from tasks_app.api.lost_files import LostFilesViewSet
 from tasks_app.api.me import MeViewSet
@@ -95,6 +96,7 @@ urlpatterns = [
     path("api/v2/agents/", grid.AgentViewSet.as_view(LIST), name="agents"),
     path("api/v2/agents/<slug:pk>/", grid.AgentViewSet.as_view(ONE), name="agent"),
     path("api/v2/agents/<slug:name>/passes/", grid.PassViewSet.as_view(LIST), name="agent-passes"),
+    path("api/v2/audit/", AuditViewSet.as_view(LIST), name="audit"),
     path("api/v2/shares/", ShareViewSet.as_view(LIST), name="shares"),
     path("api/v2/messages/", MessageViewSet.as_view(LIST_AND_CREATE), name="messages"),
     path("api/v2/tokens/", TokenViewSet.as_view(LIST_AND_CREATE), name="tokens"),

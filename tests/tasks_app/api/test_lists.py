@@ -59,6 +59,7 @@ TABLES: dict[str, dict[str, str]] = {
     "attention_items": {"key": "i::text", "tone": "'bad'", "size": "i", "rank": "i"},
     "samples": {"site": "'Q' || i", "gshare": "''", "at": MOMENT, "finished": "0", "failed": "0", "wasted_core_s": "0"},
     "sandboxes": {"owner": "'ada'", "sha256": "'0'"},
+    "audit_entries": {"object_type": "'task'", "details": "'{\"changed\": [1]}'"},
     "agent_passes": {"agent": "'feeder'", "error": "'x' || chr(10) || 'ValueError: ' || i"},
     "error_fingerprints": {
         "code": "i::text", "text": "'=' || i", "category": "'payload'", "first_seen": MOMENT, "last_seen": MOMENT,

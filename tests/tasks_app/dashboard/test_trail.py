@@ -1,0 +1,60 @@
+"""The page on the audit trail: the same as the API's list, with links to what things were done to."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jedisite import audit
+from jedisite.models import AuditEntry
+from tests.plans import assert_uses_an_index, fill_table
+from tests.tasks_app.dashboard.test_listing import Table
+from tests.tasks_app.dashboard.test_pages import MOST_QUERIES
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_trail_says_who_did_what_and_leads_there(reader: Client, django_assert_max_num_queries: Any) -> None:
+    assert "Nobody has done anything yet" in reader.get("/audit/?view=all").content.decode()
+    audit.record(
+        "grace", "agent.period", "agent", "feeder", reason="too <slow>", details={"changed": {"period_s": [5, 2]}}
+    )
+    audit.record("ada", "kill", "task", 20_000_000, reason="wrong")
+    audit.record("grace", "admin.change", "user", 1, details={"changed": {"email": ["a@b.c", "d@e.f"]}})
+    audit.record("ada", "token.make", "token", 7, details={"scope": "read"})
+    for query, shown in (
+        ("view=all", ["token.make", "kill", "agent.period"]), ("actor=grace", ["agent.period"]),
+        ("object_type=task&object_id=20000000", ["kill"]), ("action=kill&window=1h", ["kill"]),
+        ("until=2020-01-01", []), ("since=2020-01-01&object_type=user", []),
+    ):  # fmt: skip
+        with django_assert_max_num_queries(MOST_QUERIES):
+            page = reader.get(f"/audit/?{query}")
+        rows = Table(page.content.decode()).rows
+        assert [row[2] for row in rows] == shown and not page.context["faults"], query
+        answer: Any = reader.get(dict(page.context["export_forms"])["CSV"])
+        exported = list(csv.reader(io.StringIO(b"".join(answer.streaming_content).decode(), newline="")))
+        assert exported[1:] == rows
+    text = reader.get("/audit/?view=all").content.decode()
+    assert 'href="/agents/feeder/"' in text and 'href="/tasks/20000000/"' in text and "period_s: 5 → 2" in text
+    assert "too &lt;slow&gt;" in text and "a@b.c" not in text and "/audit/?object_type=token&amp;object_id=7" in text
+    assert "object_type" in reader.get("/audit/?object_id=7").context["faults"][0]
+    assert reader.get("/api/v2/audit/?object_id=7").status_code == 422
+
+
+def test_those_who_run_the_grid_see_accounts_too(operator: Client) -> None:
+    audit.record("ada", "admin.change", "user", 1)
+    assert len(Table(operator.get("/audit/?view=all").content.decode()).rows) == 1
+    assert len(operator.get("/api/v2/audit/").json()["results"]) == 1
+
+
+def test_filters_of_the_trail_go_through_indexes(db: None) -> None:
+    fill_table(
+        "audit_entries", 5000, actor="'u' || i % 500", action="'a' || i % 500", object_type="'t' || i % 50",
+        at="now() - i * interval '1 hour'",
+    )  # fmt: skip
+    for name, value in (("actor", "u7"), ("action", "a7"), ("object_type", "t7")):
+        assert_uses_an_index(AuditEntry.objects.filter(**{name: value}).order_by("-id")[:50])
