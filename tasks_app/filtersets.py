@@ -9,14 +9,15 @@ from typing import Any
 
 import django_filters
 from django.core.exceptions import ValidationError
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 from django_filters.fields import IsoDateTimeField
 
-from brokerage_app.models import VerdictRecord, WorkQueue
+from brokerage_app.models import DatasetReplica, VerdictRecord, WorkQueue
 from jedisite.models import AuditEntry
 from tasks_app.accounting.fingerprints import CATEGORIES
 from tasks_app.dashboard import window
+from tasks_app.locality import NOT_IN_DATA_MANAGEMENT
 from tasks_app.models import (
     Dataset,
     ErrorFingerprint,
@@ -28,6 +29,7 @@ from tasks_app.models import (
     Worker,
     WorkerJob,
 )
+from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, JobStatus, TaskStatus
 
 TaskRows = QuerySet[Task]
@@ -308,15 +310,48 @@ class AuditFilter(django_filters.FilterSet):
 
 
 class DatasetFilter(django_filters.FilterSet):
+    """Uses of datasets by tasks."""
+
     task = IdFilter("task_id")
-    name = django_filters.CharFilter(field_name="name", max_length=255)
-    container = django_filters.CharFilter(field_name="container_name", max_length=255)
-    type = django_filters.CharFilter(field_name="type", max_length=20)
-    status = StatusFilter(choices=[(s.value, s.value) for s in DatasetStatus])
+    name = text("name", 255, "Name")
+    contains = django_filters.CharFilter(field_name="name", lookup_expr="icontains", max_length=255, label="Name contains")
+    container = text("container_name", 255, "Container")
+    type = text("type", 20, "Use")
+    status = StatusFilter(choices=[(s.value, s.value) for s in DatasetStatus], label="Status")
+    task_status = StatusFilter(
+        field_name="task__status", choices=[(s.value, s.value) for s in TaskStatus], label="Status of the task"
+    )
+    user = text("task__user", 128, "User")
+    in_use = django_filters.BooleanFilter(method="of_open_tasks", label="Input of an open task")
+    not_ready = django_filters.BooleanFilter(method="with_files_not_ready", label="Files not ready")
+    missing = django_filters.BooleanFilter(method="with_missing_files", label="Files missing")
+    replicas = django_filters.ChoiceFilter(
+        method="that_lie", choices=[(n, n) for n in ("whole", "part", "none")], label="Lies somewhere"
+    )
+    changed_before = MomentFilter(field_name="modification_time", lookup_expr="lt", label="Unchanged since")
 
     class Meta:
         model = Dataset
         fields: list[str] = []
+
+    def of_open_tasks(self, queryset: QuerySet[Dataset], name: str, value: bool) -> QuerySet[Dataset]:
+        inputs = queryset.filter(type__in=INPUT_TYPES).exclude(task__status__in=sorted(TASK_FINAL))
+        return inputs if value else queryset.exclude(pk__in=inputs.values("pk"))
+
+    def with_files_not_ready(self, queryset: QuerySet[Dataset], name: str, value: bool) -> QuerySet[Dataset]:
+        return queryset.filter(**{"files__gt" if value else "files__lte": F("files_to_be_used")})
+
+    def with_missing_files(self, queryset: QuerySet[Dataset], name: str, value: bool) -> QuerySet[Dataset]:
+        return queryset.filter(files_missing__gt=0) if value else queryset.filter(files_missing=0)
+
+    def that_lie(self, queryset: QuerySet[Dataset], name: str, value: str) -> QuerySet[Dataset]:
+        """Inputs by what data management said: whole at some storage, only in part, or nowhere."""
+        held = DatasetReplica.objects.filter(dataset=OuterRef("name"))
+        inputs = queryset.filter(type="input").exclude(status=DatasetStatus.REMOVED).exclude(name__in=NOT_IN_DATA_MANAGEMENT)
+        if value == "none":
+            return inputs.filter(~Exists(held))
+        whole = Exists(held.filter(complete=True))
+        return inputs.filter(whole) if value == "whole" else inputs.filter(Exists(held), ~whole)
 
 
 NO_ERROR = "none"

@@ -14,6 +14,7 @@ from jedisite.identity import Right
 from jedisite.paging import OldestFirst
 from tasks_app.api.base import Lists, OfTask, Resource
 from tasks_app.api.serializers import DatasetSerializer, FileSerializer
+from tasks_app.columns.datasets import DATASETS
 from tasks_app.columns.files import FILES
 from tasks_app.filtersets import DatasetFilter, FileFilter, NamedFileFilter, TaskFileFilter
 from tasks_app.models import Dataset, File, Sandbox, Task
@@ -35,7 +36,9 @@ class DatasetViewSet(Lists, mixins.RetrieveModelMixin, Resource):
     queryset = Dataset.objects.all()
     serializer_class = DatasetSerializer
     filterset_class = DatasetFilter
+    columns = DATASETS
     orderings = ("name",)
+    small_orderings = ("files", "files_finished", "files_failed", "files_missing", "modification_time")
 
 
 @extend_schema_view(
@@ -69,6 +72,7 @@ class DatasetFileViewSet(Lists, Resource):
     serializer_class = FileSerializer
     filterset_class = FileFilter
     pagination_class = OldestFirst
+    columns = FILES
 
     def get_queryset(self) -> QuerySet[Any]:
         if getattr(self, "swagger_fake_view", False):

@@ -104,6 +104,7 @@ def addresses(busy_task: Task, failed_job: Job, sites: None, tmp_path: Path, set
         "sites": "/sites/",
         "agents": "/agents/",
         "agent": "/agents/adder/",
+        "data": "/data/?view=all",
         "users": "/users/",
         "user": "/users/ada/",
         "audit": "/audit/?view=all",

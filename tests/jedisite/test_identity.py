@@ -55,6 +55,8 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "readyz": {"GET": NOTHING},
     "metrics": {"GET": READ},
     "audit/": {"GET": READ},
+    "data/": {"GET": READ},
+    "data/<int:dataset_id>/": {"GET": READ},
     "users/": {"GET": READ},
     "users/<path:name>/": {"GET": READ},
     "auth/<str:vo>_auth_config.json": {"GET": NOTHING},

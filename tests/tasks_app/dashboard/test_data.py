@@ -1,0 +1,102 @@
+"""The pages on data."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from brokerage_app.models import DatasetReplica, ReplicaLookup
+from tasks_app.models import Dataset, File, Task
+from tests.tasks_app.dashboard.test_listing import Table
+from tests.tasks_app.dashboard.test_pages import MOST_QUERIES
+
+pytestmark = pytest.mark.django_db
+TITLES = ("in use", "not all ready", "stuck", "missing", "known", "whole")
+
+
+@pytest.fixture
+def inputs(make_task: Callable[..., Task]) -> dict[str, Dataset]:
+    """Inputs of an open task: whole, in part, nowhere and missing, numbers; one of a task that has ended, and an output."""
+    made = {}
+    reading, ended = make_task(), make_task(status="done")
+    make_task(status="staging", name="waits.for.tape")
+    old = timezone.now() - timedelta(days=2)
+    for name, task, values in (
+        ("whole", reading, {"files_to_be_used": 10, "files_finished": 4, "files_used": 6, "files_failed": 1}),
+        ("part", reading, {"files_to_be_used": 4, "modification_time": old}),
+        ("nowhere", reading, {"files_to_be_used": 8, "files_missing": 2, "type": "input"}),
+        ("seq_number", reading, {"files_to_be_used": 10, "type": "pseudo_input"}),
+        ("over", ended, {"files_to_be_used": 10}),
+        ("out", reading, {"files_to_be_used": 0, "type": "output"}),
+        ("whole", make_task(), {"files_to_be_used": 10}),
+    ):
+        made.setdefault(
+            name,
+            Dataset.objects.create(task=task, name=name, **{"type": "input", "status": "ready", "files": 10, **values}),
+        )
+    for name, endpoint, whole in (("whole", "SE_1", True), ("whole", "SE_2", False), ("part", "SE_2", False)):
+        DatasetReplica.objects.create(
+            dataset=name, endpoint=endpoint, files=10 if whole else 3, bytes=10**9, complete=whole
+        )
+        ReplicaLookup.objects.get_or_create(dataset=name)
+    return made
+
+
+def test_inputs_in_use_are_counted_listed_and_exported(
+    reader: Client, inputs: dict[str, Dataset], django_assert_max_num_queries: Any
+) -> None:
+    reader.get("/data/?view=all")
+    with django_assert_max_num_queries(MOST_QUERIES):
+        page = reader.get("/data/?view=all")
+    found = dict(zip(TITLES, page.context["tiles"], strict=True))
+    numbers = {title: (tile.figure.value, tile.figure.more) for title, tile in found.items()}
+    assert numbers == {
+        "in use": ("5", ""), "not all ready": ("2", "8 files"), "stuck": ("1", ""), "missing": ("1", "2 files"),
+        "known": ("1", ""), "whole": ("1", ""),
+    }  # fmt: skip
+    for title, tile in found.items():
+        linked = reader.get(tile.url)
+        assert not linked.context["faults"] and str(linked.context["counted"].total) == numbers[title][0], title
+        answer: Any = reader.get(dict(linked.context["export_forms"])["CSV"])
+        exported = list(csv.reader(io.StringIO(b"".join(answer.streaming_content).decode(), newline="")))
+        assert exported[1:] == Table(linked.content.decode()).rows, title
+    text = page.content.decode()
+    assert "waits.for.tape" in text.replace("<wbr>", "") and "oldest answer" in text
+    shown = reader.get("/data/?name=whole&columns=name,replicas,partial_replicas,readers,not_ready,files_finished")
+    assert {tuple(row) for row in Table(shown.content.decode()).rows} == {
+        ("whole", "1", "1", "2", "0", "4"), ("whole", "1", "1", "2", "0", "0"),
+    }  # fmt: skip
+    assert 'href="/data/?name=whole">2</a>' in shown.content.decode()
+    Task.objects.update(status="done")
+    assert "No open task reads a dataset" in reader.get("/data/?view=all").content.decode()
+
+
+def test_a_dataset_has_places_other_uses_and_its_files(
+    reader: Client, inputs: dict[str, Dataset], django_assert_max_num_queries: Any
+) -> None:
+    dataset = inputs["whole"]
+    for number in range(60):
+        File.objects.create(
+            task_id=dataset.task_id, dataset_id=dataset.id, lfn=f"f<{number}>", type="input",
+            status="staging" if number % 2 else "finished",
+        )  # fmt: skip
+    with django_assert_max_num_queries(MOST_QUERIES):
+        page = reader.get(f"/data/{dataset.id}/")
+    text = page.content.decode()
+    assert page.context["summary"] == "50 of 60 files" and "SE_2" in text and "4 of 10 files finished" in text
+    assert "f&lt;0&gt;" in text and len(page.context["others"]) == 1 and "1.0 GB" in text
+    staging = reader.get(f"/data/{dataset.id}/?status=staging")
+    assert len(Table(staging.content.decode()).rows) == 30
+    answer: Any = reader.get(dict(staging.context["export_forms"])["CSV"])
+    assert len(b"".join(answer.streaming_content).splitlines()) == 31
+    assert "not been asked" in reader.get(f"/data/{inputs['nowhere'].id}/").content.decode()
+    assert "numbers, not files" in reader.get(f"/data/{inputs['seq_number'].id}/").content.decode()
+    for missing in (0, 10**30):
+        assert reader.get(f"/data/{missing}/").status_code == 404
