@@ -27,7 +27,7 @@ BARS: Final = 84
 """Height of a lane with bars of many jobs."""
 LEAST: Final = 3.0
 """Pixels of the shortest span; shorter ones beside each other are drawn as one."""
-LETTER: Final = 7.5
+LETTER: Final = 7.9
 TABLE: Final = "#as-table"
 
 STEPS: Final = tuple(
