@@ -1,4 +1,4 @@
-"""Admin of where work may run: queues, storage, classes of resources, work queues; and what the brokers decided."""
+"""Admin of where work may run: storage, classes of resources, work queues; and what the brokers decided."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from brokerage_app import (
     admin_classes,  # noqa: F401 - it registers the classes of analysis
     admin_configuration,  # noqa: F401 - it registers the configuration
     admin_grid,  # noqa: F401 - it registers what brokers read beside queues
+    admin_queues,  # noqa: F401 - it registers queues
     policy,
 )
 from brokerage_app.criteria import ParseError, parse
 from brokerage_app.models import (
     GlobalShare,
     GridSnapshot,
-    Queue,
     ResourceType,
     StorageEndpoint,
     ThrottleRecord,
@@ -32,98 +32,7 @@ from brokerage_app.shares import Share, faults
 from brokerage_app.workqueues import IS_PARTITION
 from jedisite.admin_base import AuditedAdmin, LargeTableAdmin
 from jedisite.admin_filters import days, exact
-
-
-class BoundsForm(forms.ModelForm):
-    """A form with pairs of limits: the smaller one must not exceed the larger one; none is negative."""
-
-    bounds: tuple[tuple[str, str], ...] = ()
-    never_negative: tuple[str, ...] = ()
-
-    def clean(self) -> dict[str, Any]:
-        values: dict[str, Any] = super().clean() or {}
-        for low, high in self.bounds:
-            least, most = values.get(low), values.get(high)
-            if least is not None and most is not None and least > most:
-                self.add_error(high, f"The limit {most} is below the minimum {least}.")
-        for name in self.never_negative:
-            value = values.get(name)
-            if value is not None and value < 0:
-                self.add_error(name, f"This cannot be negative; it is {value}.")
-        return values
-
-
-class QueueForm(BoundsForm):
-    bounds = (("min_memory_mb", "max_memory_mb"), ("min_walltime_s", "max_walltime_s"))
-    never_negative = (
-        "core_count",
-        "min_memory_mb",
-        "max_memory_mb",
-        "min_walltime_s",
-        "max_walltime_s",
-        "work_dir_mb",
-        "core_power",
-        "transferring_limit",
-        "max_disk_io_kbps",
-        "transfer_days_high",
-        "transfer_days_low",
-        "space_gb",
-    )
-
-    def clean_params(self) -> Any:
-        value = self.cleaned_data["params"]
-        if not isinstance(value, dict):
-            raise forms.ValidationError(f"A map of switches, for example {{}}; this is {type(value).__name__}.")
-        return value
-
-    def clean_releases(self) -> Any:
-        value = self.cleaned_data["releases"]
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            raise forms.ValidationError('A list of names, for example ["AUTO"].')
-        return value
-
-
-@admin.register(Queue)
-class QueueAdmin(AuditedAdmin):
-    form = QueueForm
-    list_display = ["name", "site_name", "status", "core_count", "max_memory_mb", "max_walltime_s", "storage"]
-    list_filter = ["status", "type", "capability", "cloud", days("last_update")]
-    list_select_related = ["storage"]
-    search_fields = ["name", "site_name"]
-    ordering = ["name"]
-    readonly_fields = ["last_update"]
-    fieldsets = [
-        (
-            None,
-            {"fields": ["name", "site_name", "type", "cloud", "grid_type", "status", "status_reason", "storage"]},
-        ),
-        ("One slot", {"fields": ["core_count", "core_power", "work_dir_mb", "capability"]}),
-        ("Limits", {"fields": ["min_memory_mb", "max_memory_mb", "min_walltime_s", "max_walltime_s"]}),
-        (
-            "Data",
-            {
-                "fields": [
-                    "max_input_mb", "direct_access_lan", "direct_access_wan", "max_disk_io_kbps", "space_gb",
-                    "transferring_limit", "transfer_days_high", "transfer_days_low",
-                ]
-            },
-        ),
-        ("What it takes", {"fields": ["releases", "policy", "connectivity", "job_seed", "workflow", "pledged_cores"]}),
-        ("Description", {"fields": ["catchall", "params", "data", "last_update"]}),
-    ]  # fmt: skip
-    help_texts = {
-        "name": "name that pilots ask with; it cannot be changed later, since jobs refer to it",
-        "cloud": "group of sites that the queue is counted to",
-        "policy": "zero shares, for example priority<600:0,type=evgen:0",
-        "status": "online: takes jobs; standby: takes jobs of production, with slots kept in reserve; test: only those sent "
-        "to it by name; brokeroff: runs what it has, gets nothing new; paused: runs nothing for now; offline: out of use",
-        "status_reason": "a sentence for those who wonder why it is in this state",
-        "min_memory_mb": "MB; jobs that need less go elsewhere",
-        "min_walltime_s": "seconds; shorter jobs go elsewhere",
-        "max_walltime_s": "seconds a job may run; empty is no limit",
-        "capability": "score: one core a job; mcore: several; ucore: either, slots are cut to the size of each job",
-        "catchall": "further switches, separated by commas, as the information system gives them",
-    }
+from jedisite.admin_forms import BoundsForm
 
 
 @admin.register(StorageEndpoint)

@@ -64,7 +64,7 @@ def set_status(
     meanwhile; a lasting one does not. Raises QueueStatusError, and then writes nothing.
     """
     reason = reason.strip()
-    _check(status, reason, until, now)
+    check(status, reason, until, now)
     row = None if "\x00" in queue else Queue.objects.select_for_update().filter(name=queue).first()
     if row is None:
         raise QueueStatusError("queue", f"There is no queue {queue[:128]!r}.")
@@ -84,7 +84,8 @@ def set_status(
     return QueueStatusLog.objects.get(queue=queue, ended_at=None)
 
 
-def _check(status: str, reason: str, until: datetime | None, now: datetime) -> None:
+def check(status: str, reason: str, until: datetime | None, now: datetime) -> None:
+    """Raises QueueStatusError for what no queue can be given."""
     if status not in Queue.STATUSES:
         raise QueueStatusError("status", f"{status[:30]!r} is no status; there are: {', '.join(Queue.STATUSES)}.")
     if not reason:

@@ -21,6 +21,9 @@ from jedisite.identity import Caller, caller_of_user
 
 SECRET = frozenset({"password", "digest", "refresh_digest", "secret_hash"})
 """Columns whose values never go into the audit trail."""
+WHY = "_why"
+"""The field below each form for a reason, which goes into the audit trail with the change."""
+LONGEST_WHY = 500
 
 
 def plain(value: Any) -> Any:
@@ -69,6 +72,9 @@ class AuditedAdmin(ModelAdmin):
     show_full_result_count = False
     paginator = EstimatingPaginator
     show_facets = admin.ShowFacets.NEVER
+    change_form_after_template = "admin_parts/below_form.html"
+    tool_template: str | None = None
+    """What stands between the form and the field for a reason."""
     help_texts: dict[str, str] = {}
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
@@ -121,7 +127,8 @@ class AuditedAdmin(ModelAdmin):
     def record(
         self, request: HttpRequest, action: str, obj: Any, details: dict[str, Any] | None = None, reason: str = ""
     ) -> None:
-        """Write one line of the audit trail in the name of the person who made this request."""
+        """Write one line of the audit trail in the name of the person who made this request, with the reason given there."""
+        reason = reason or request.POST.get(WHY, "").replace("\x00", "").strip()[:LONGEST_WHY]
         kind, key = str(self.opts.model_name)[:32], str(obj.pk)[:64]
         audit.record(actor_of(request), action, kind, key, reason=reason, details=details)
 

@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from brokerage_app.models import GlobalShare, Queue, ResourceType, StorageEndpoint, WorkQueue
+from brokerage_app.models import GlobalShare, Queue, QueueStatusLog, ResourceType, StorageEndpoint, WorkQueue
 from jedisite import identity
 from jedisite.models import Agent, ApiToken, AuditEntry
 from tasks_app.models import Command, RetryRule, Task
@@ -62,11 +62,33 @@ def test_a_queue_is_made_changed_and_deleted_with_a_trail(grace):
     assert not Queue.objects.exists()
     added, changed, deleted = AuditEntry.objects.order_by("id")
     assert [(e.actor, e.action, e.object_type, e.object_id) for e in (added, changed, deleted)] == [
-        ("grace", f"admin.{what}", "queue", "SITE/A_1") for what in ("add", "change", "delete")
+        ("grace", what, "queue", "SITE/A_1") for what in ("admin.add", "queue.status", "admin.delete")
     ]
     assert added.details["values"]["core_count"] == 1
-    assert changed.details == {"changed": {"status": ["online", "offline"], "status_reason": ["", "power cut"]}}
+    assert (changed.details, changed.reason) == ({"status": ["online", "offline"]}, "power cut")
     assert deleted.details["values"]["status"] == "offline"
+    assert list(QueueStatusLog.objects.order_by("id").values_list("new", "by")) == [("online", "grace"), ("offline", "grace")]
+
+
+def test_a_status_of_a_queue_is_set_for_a_time_with_a_new_reason_and_its_page_tells_its_history(grace):
+    Queue.objects.create(name="A", site_name="A")
+    page, end = reverse("admin:brokerage_app_queue_change", args=["A"]), timezone.now() + timedelta(hours=2)
+    until = {"status_until_0": f"{end:%Y-%m-%d}", "status_until_1": f"{end:%H:%M:%S}"}
+    values = queue_form(status="brokeroff", status_reason="storage is down", cloud="X", **until)
+    assert grace.post(page, {**values, "_why": "agreed in the meeting"}).status_code == 302
+    changed, more = AuditEntry.objects.order_by("id")
+    assert (changed.details["after"], changed.reason) == ("online", "storage is down")
+    assert (more.details, more.reason) == ({"changed": {"cloud": ["", "X"]}}, "agreed in the meeting")
+    shown = grace.get(page).text
+    assert "storage is down" in shown and ", then online" in shown and f'value="{end:%H:%M:%S}"' in shown
+    for wrong, field in (
+        ({"status": "offline"}, "status_reason"),
+        ({"status_until_0": "", "status_until_1": ""}, "status_reason"),
+        ({"status_reason": "x", "status_until_0": "2001-01-01"}, "status_until"),
+        ({"status_reason": "", "status": "offline"}, "status_reason"),
+    ):
+        assert list(errors_of(grace.post(page, {**values, **wrong}))) == [field], wrong
+    assert Queue.objects.get().status == "brokeroff" and QueueStatusLog.objects.count() == 2
 
 
 def test_a_form_sent_without_a_change_leaves_no_trail(grace):
