@@ -8,7 +8,7 @@ NOT is moved down to the comparisons while parsing: what is left to say of each 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import ge, gt, le, lt
 from typing import Any, Final, Literal
@@ -105,6 +105,32 @@ class Criteria:
     def unmet(self, values: Values) -> tuple[Condition, ...]:
         """The comparisons that keep the criteria from being met, in the order of the text; none when they are met."""
         return _unmet(self.root, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A line of criteria as a task meets it: `text` is a comparison, or how the lines below it (`depth` + 1) are joined."""
+
+    depth: int
+    text: str
+    met: bool
+    has: str = ""
+
+
+def clauses(criteria: Criteria, values: Values) -> tuple[Clause, ...]:
+    """Criteria line by line, from the outside inwards, with what the task has where a comparison is made."""
+    return tuple(_clauses(criteria.root, values, 0))
+
+
+def _clauses(node: Node, values: Values, depth: int) -> Iterator[Clause]:
+    met = _predicate(node)(values)
+    if isinstance(node, Condition):
+        yield Clause(depth, str(node), met, _has(node.attribute, values))
+        return
+    joined = "at least one of" if isinstance(node, Either) else "all of" if node.parts else "every task"
+    yield Clause(depth, joined, met)
+    for part in node.parts:
+        yield from _clauses(part, values, depth + 1)
 
 
 def parse(criteria: str | None, variables: str | None = None) -> Criteria:

@@ -7,15 +7,17 @@ from brokerage_app.shares import Share, ShareTree
 from brokerage_app.workqueues import QueueRow, WorkQueues
 
 
+def queue_row(row: WorkQueue) -> QueueRow:
+    """A row as the rules read it. One that is not stored yet has the id 0, which no stored one has."""
+    return QueueRow(
+        row.id or 0, row.name, row.type, row.vo, share=row.share, order=row.order, criteria=row.criteria,
+        variables=row.variables, partition_id=row.partition_id, stretchable=bool(row.stretchable), status=row.status,
+        function=row.function,
+    )  # fmt: skip
+
+
 def queue_rows() -> list[QueueRow]:
-    return [
-        QueueRow(
-            row.id, row.name, row.type, row.vo, share=row.share, order=row.order, criteria=row.criteria,
-            variables=row.variables, partition_id=row.partition_id, stretchable=bool(row.stretchable), status=row.status,
-            function=row.function,
-        )
-        for row in WorkQueue.objects.order_by("id")
-    ]  # fmt: skip
+    return [queue_row(row) for row in WorkQueue.objects.order_by("id")]
 
 
 def share_rows() -> list[Share]:

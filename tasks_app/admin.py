@@ -18,6 +18,8 @@ from tasks_app import (
     admin_attention,  # noqa: F401
     admin_failures,  # noqa: F401 - registers its own
     admin_messages,  # noqa: F401
+    admin_policy,  # noqa: F401
+    admin_retry,  # noqa: F401
     admin_sandboxes,  # noqa: F401
     admin_workers,  # noqa: F401
     models,
@@ -256,37 +258,6 @@ class JobRetryHistoryAdmin(LargeTableAdmin):
         "new_job_id": ("-new_job_id", "-id"),
         "task_id": ("-task_id", "-id"),
     }
-
-
-ERROR_FIELDS = ["error_source", "error_code", "pattern"]
-
-
-@admin.register(models.RetryRule)
-class RetryRuleAdmin(AuditedAdmin):
-    list_display = [*ERROR_FIELDS, "action", "parameters", "active", "expires", "description"]
-    list_filter = ["error_source", "action", "active", days("expires")]
-    list_select_related = ["work_queue"]
-    search_fields = ["error_code", "description", "pattern"]
-    ordering = ["error_source", "error_code", "id"]
-    fieldsets = [
-        ("The error", {"fields": ERROR_FIELDS}),
-        ("Only for", {"fields": ["architecture", "release", "work_queue"]}),
-        ("What is done", {"fields": ["action", "parameters", "active", "expires", "description"]}),
-    ]
-    help_texts = {
-        "action": "increase_memory: one step up the ladder; memory_xtimes: times the task's own step; increase_cputime: "
-        "as the job ran; reduce_input: smaller jobs; limit_retry: so many attempts; no_retry: none",
-        "work_queue": "only tasks of this work queue",
-    }
-
-
-@admin.register(models.ErrorClass)
-class ErrorClassAdmin(AuditedAdmin):
-    list_display = [*ERROR_FIELDS, "name", "active", "description"]
-    list_filter = ["error_source", "name", "active"]
-    search_fields = ["error_code", "description", "pattern"]
-    ordering = ["error_source", "error_code", "id"]
-    help_texts = {"name": "system: failures by this error do not count against a limit on failures"}
 
 
 @admin.register(models.RetryNote)

@@ -55,10 +55,14 @@ def placed(refined: Refined, params: Params, policy: Policy) -> Refined:
 
 def explained(task: Task) -> Explained:
     """Every work queue and share that is asked for a task, by its present attributes and by those configured now."""
+    return explain(*asked_of(task), policy.work_queues(), policy.share_tree())
+
+
+def asked_of(task: Task) -> tuple[TaskAttributes, Wish]:
+    """What a stored task has and asks for, as it is asked about its place."""
     stored = TaskParams.objects.filter(pk=task.id).values_list("params", flat=True).first() or {}
     wish = Wish(stored.get("workQueueName") or None, stored.get("gshare") or None)
-    columns = {column: getattr(task, ATTRIBUTES[column]) for column in COLUMNS}
-    return explain(attributes_of(columns), wish, policy.work_queues(), policy.share_tree())
+    return attributes_of({column: getattr(task, ATTRIBUTES[column]) for column in COLUMNS}), wish
 
 
 def check_share(share: str) -> None:

@@ -15,7 +15,7 @@ from django.utils import timezone
 from brokerage_app.models import GlobalShare, Queue, QueueStatusLog, ResourceType, StorageEndpoint, WorkQueue
 from jedisite import identity
 from jedisite.models import Agent, ApiToken, AuditEntry
-from tasks_app.models import Command, RetryRule, Task
+from tasks_app.models import Command, Job, RetryRule, Task
 
 pytestmark = pytest.mark.django_db
 
@@ -480,3 +480,72 @@ def test_global_shares_are_edited_and_one_that_could_not_work_is_not_stored(grac
     found = errors_of(grace.post(page, {"value": 1, "parent": "User"}))
     assert list(found) == ["parent"] and "'Analysis' is below 'User'" in found["parent"][0]
     assert sorted(GlobalShare.objects.values_list("name", flat=True)) == ["Analysis", "User"]
+
+
+def test_a_work_queue_is_tried_before_it_is_saved_with_a_task_and_with_attributes(grace):
+    WorkQueue.objects.create(id=1, name="first", type="managed", vo="atlas", order=1, share=30, criteria="coreCount > 8")
+    queue = WorkQueue.objects.create(id=2, name="rest", type="managed", vo="atlas", order=2, share=10)
+    task = Task.objects.create(
+        id=7, name="x", status="running", user="ada", task_type="prod", vo="atlas", prod_source_label="managed", core_count=8,
+        work_queue=queue,
+    )  # fmt: skip
+    page = reverse("admin:brokerage_app_workqueue_change", args=[1])
+    values = {"name": "first", "type": "managed", "vo": "atlas", "order": 1, "share": 10, "criteria": "NOT coreCount < 8"}
+
+    def tried(**more: Any) -> Any:
+        answer = grace.post(page, {**values, "_try": "1", **more})
+        assert answer.status_code == 200
+        return answer
+
+    found = tried(**{"_try-task": task.id}).context["tried"]
+    assert (found["stored"].mapped.queue.name, found["edited"].mapped.queue.name) == ("rest", "first")
+    assert found["stored"].tried[0].why == "coreCount > 8 is false: coreCount is 8"
+    assert [(c.text, c.met, c.has) for c in found["clauses"]] == [("coreCount >= 8", True, "coreCount is 8")]
+    assert [(p.queue.name, p.full_before, p.full, p.now_before, p.now) for p in found["parts"]] == [
+        ("first", 75, 50, 0, 0), ("rest", 25, 50, 100, 100),
+    ]  # fmt: skip
+    answer = tried(**{"_try-described": '{"vo": "atlas", "prodSourceLabel": "managed", "coreCount": 1}'})
+    assert "coreCount &gt;= 8 is false: coreCount is 1" in answer.text and "rest" in answer.text
+    assert tried(criteria="coreCount > ", **{"_try-task": task.id}).context["tried"]["edited"] is None
+    for wrong, says in (
+        ({"_try-task": 5}, "There is no task 5."), ({"_try-described": "{"}, "This is no JSON"),
+        ({"_try-described": '{"cores": 1}'}, "There is no attribute &#x27;cores&#x27;"),
+        ({"_try-described": '{"coreCount": "8"}'}, "coreCount is a whole number, not &#x27;8&#x27;"),
+        ({"_try-described": '{"coreCount": 99999999999}'}, "which no task has"),
+        ({"_try-described": "{}", "_try-task": task.id}, "not both"),
+    ):  # fmt: skip
+        assert says in tried(**wrong).text, wrong
+    assert WorkQueue.objects.get(pk=1).share == 30 and not AuditEntry.objects.exists()
+
+
+def test_retry_rules_are_tried_with_an_error_and_with_a_job(grace):
+    RetryRule.objects.all().delete()
+    limit = RetryRule.objects.create(
+        error_source="pilot", error_code=1200, action="limit_retry", parameters="maxAttempt=2", pattern="no space"
+    )
+    RetryRule.objects.create(error_source="pilot", error_code=1200, action="increase_memory", active=False)
+    job = Job.objects.create(
+        id=6000, status="failed", user="ada", task_id=10_000_000, pilot_error_code=1200, pilot_error_diag="no space left", exe_error_code=65
+    )  # fmt: skip
+    page = reverse("admin:tasks_app_retryrule_try")
+    answer = grace.get(page, {"_try": "1", "_try-job": job.pk})
+    found = answer.context["tried"]
+    assert [(j.rule.id, j.effect) for j in found["applied"]] == [(limit.id, "the inputs are tried 2 times at most")]
+    assert [[j.why for j in judged] for _, judged in found["errors"]] == [["", ""], []] and "noted only" in answer.text
+    found = grace.get(page, {"_try": "1", "_try-source": "pilot", "_try-code": 1200, "_try-diag": "x"}).context["tried"]
+    assert not found["applied"] and found["errors"][0][1][0].why == "its pattern does not match the text"
+    for wrong, says in (({}, "Give a job"), ({"_try-job": 7}, "Job 7 is not among"), ({"_try-code": "x"}, "whole number")):
+        assert says in grace.get(page, {"_try": "1", **wrong}).text
+    # The rule in the form counts, not the stored one.
+    change = reverse("admin:tasks_app_retryrule_change", args=[limit.pk])
+    values = {**rule_form(action="no_retry", parameters=""), "error_source": "pilot", "error_code": 1200, "pattern": ""}
+    asked = {"_try": "1", "_try-source": "pilot", "_try-code": 1200}
+    found = grace.post(change, {**values, **asked}).context["tried"]
+    assert [(j.rule.action, j.edited) for j in found["applied"]] == [("no_retry", True)]
+    assert "Only stored rules were tried" in grace.post(change, {**values, **asked, "pattern": "(a+)+b"}).text
+    assert RetryRule.objects.get(pk=limit.pk).action == "limit_retry"
+
+
+def test_a_rule_that_could_take_for_ever_is_refused(grace):
+    answer = grace.post(reverse("admin:tasks_app_retryrule_add"), rule_form(pattern="(a+)+b"))
+    assert "takes for ever" in errors_of(answer)["pattern"][0]

@@ -13,6 +13,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from tasks_app.accounting.patterns import trouble
+
 
 class RetryRuleError(ValueError):
     """A rule cannot be read; the sentence names the piece."""
@@ -30,8 +32,8 @@ class Action(StrEnum):
 
 
 LIMITS: Final = (Action.LIMIT_RETRY, Action.NO_RETRY)
-LONGEST_DIAGNOSIS: Final = 4000
-"""Characters of a diagnosis that patterns are matched against; the columns hold far fewer."""
+LONGEST_DIAGNOSIS: Final = 500
+"""Characters of a diagnosis that patterns are matched against: what the columns hold. `patterns` counts on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def _steps(text: str) -> tuple[int, int, int]:
 class RetryRule:
     """One rule. None is no condition. An inactive rule, or one of an inactive action, is only recorded.
 
-    Raises RetryRuleError for a pattern that is no regular expression and for limit_retry without maxAttempt.
+    Raises RetryRuleError for a pattern that `patterns` does not take and for limit_retry without maxAttempt.
     """
 
     id: int
@@ -99,12 +101,8 @@ class RetryRule:
     expires: datetime | None = None
 
     def __post_init__(self) -> None:
-        try:
-            re.compile(self.pattern or "")
-        except re.error as exc:
-            raise RetryRuleError(
-                f"the pattern {self.pattern!r} of retry rule {self.id} cannot be read: {exc}."
-            ) from exc
+        if fault := trouble(self.pattern):
+            raise RetryRuleError(f"the pattern {self.pattern!r} of retry rule {self.id} is not taken: {fault}")
         if self.action == Action.LIMIT_RETRY and self.parameters.max_attempt is None:
             raise RetryRuleError(f"retry rule {self.id} limits the attempts but says no maxAttempt.")
 
@@ -150,18 +148,27 @@ class Matches:
     recorded: tuple[tuple[JobError, RetryRule], ...]
 
 
-def matches(rule: RetryRule, error: JobError, where: Circumstances, now: datetime) -> bool:
-    """Whether a rule fits an error now. The pattern has to match from the diagnosis' first character."""
+def objection(rule: RetryRule, error: JobError, where: Circumstances, now: datetime) -> str:
+    """Why a rule does not fit an error now, as a sentence; empty when it does. The pattern is matched from the diagnosis'
+    first character."""
     if (rule.error_source, rule.error_code) != (error.source, error.code):
-        return False
+        return "it is about another error"
     if rule.expires is not None and rule.expires <= now:
-        return False
-    wanted = ((rule.architecture, where.architecture), (rule.release, where.release))
-    if any(asked is not None and asked != has for asked, has in wanted):
-        return False
+        return f"it expired at {rule.expires:%Y-%m-%d %H:%M} UTC"
+    wanted = (("platform", rule.architecture, where.architecture), ("release", rule.release, where.release))
+    for what, asked, has in wanted:
+        if asked is not None and asked != has:
+            return f"it is for the {what} {asked}, the job has {has or 'none'}"
     if rule.work_queue_id is not None and rule.work_queue_id != where.work_queue_id:
-        return False
-    return rule.pattern is None or re.match(rule.pattern, error.diag[:LONGEST_DIAGNOSIS], re.DOTALL) is not None
+        return f"it is for work queue {rule.work_queue_id}, the job is of {where.work_queue_id or 'none'}"
+    if rule.pattern is None or re.match(rule.pattern, error.diag[:LONGEST_DIAGNOSIS], re.DOTALL):
+        return ""
+    return "its pattern does not match the text"
+
+
+def matches(rule: RetryRule, error: JobError, where: Circumstances, now: datetime) -> bool:
+    """Whether a rule fits an error now."""
+    return not objection(rule, error, where, now)
 
 
 def select(errors: Iterable[JobError], rules: Sequence[RetryRule], where: Circumstances, now: datetime) -> Matches:

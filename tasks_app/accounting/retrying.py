@@ -19,6 +19,7 @@ from jedisite.agents import kick
 from jedisite.sql import numbers, texts
 from tasks_app import codes
 from tasks_app.accounting.memory import JobMemory, MemoryNeeds, RaisedFiles
+from tasks_app.accounting.patterns import trouble
 from tasks_app.accounting.retry import FailedJob, FileAttempts, RetryDecision, RetryTask, decide
 from tasks_app.accounting.retry_rules import (
     Action,
@@ -92,23 +93,23 @@ SELECT j.pandaid, j.jeditaskid, e.errors, j.cmtconfig, j.atlasrelease, j.workque
                       (9, 'trans', CASE WHEN j.transexitcode ~ '^-?[0-9]{1,9}$' THEN j.transexitcode::int END, ''))
               v (rank, source, code, diag)
         WHERE coalesce(v.code, 0) <> 0) e
- WHERE j.pandaid = ANY(%s::bigint[]) AND j.jeditaskid IS NOT NULL AND e.hit ORDER BY j.pandaid
+ WHERE j.pandaid = ANY(%s::bigint[]) AND j.jeditaskid IS NOT NULL AND (e.hit OR %s AND e.errors IS NOT NULL) ORDER BY j.pandaid
 """
 
 
-def find(cursor: psycopg.Cursor[Any], failed: Sequence[int]) -> Failures:
-    """The jobs among `failed` whose errors a rule or a class knows. Their errors must be written."""
+def find(cursor: psycopg.Cursor[Any], failed: Sequence[int], *, every: bool = False) -> Failures:
+    """The jobs among `failed` whose errors a rule or a class knows, or `every` one with errors. These must be written."""
     if not failed:
         return Failures()
-    cursor.execute(_FIND, [numbers(failed)])
+    cursor.execute(_FIND, [numbers(failed), every])
     by_task: dict[int, list[FailedRow]] = {}
     for row in cursor.fetchall():
         found = FailedRow._make(row)
         by_task.setdefault(found.task_id, []).append(found)
-    return Failures(by_task, _load(cursor)) if by_task else Failures()
+    return Failures(by_task, load_rules(cursor)) if by_task else Failures()
 
 
-def _load(cursor: psycopg.Cursor[Any]) -> RuleBook:
+def load_rules(cursor: psycopg.Cursor[Any]) -> RuleBook:
     """All rules. One that cannot be read is left out: the pages refuse such rules, but SQL can write them."""
     cursor.execute(
         """SELECT id, errorsource, errorcode, action, nullif(errordiag, ''), nullif(architecture, ''), nullif(release, ''),
@@ -129,7 +130,11 @@ def _load(cursor: psycopg.Cursor[Any]) -> RuleBook:
         """SELECT errorsource, errorcode, errorclass, nullif(errordiag, '') FROM error_classes
             WHERE active AND errorclass = 'system' ORDER BY id"""
     )
-    return RuleBook(tuple(rules), tuple(ErrorClass(*row) for row in cursor))
+    classes = [ErrorClass(*row) for row in cursor]
+    for known in classes:
+        if fault := trouble(known.pattern):
+            log.warning("error_class.unreadable", source=known.error_source, code=known.error_code, trouble=fault)
+    return RuleBook(tuple(rules), tuple(known for known in classes if not trouble(known.pattern)))
 
 
 class _FileRow(NamedTuple):

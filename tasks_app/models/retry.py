@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -10,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from tasks_app.accounting.patterns import trouble
 from tasks_app.accounting.retry_rules import Action, RetryParameters, RetryRuleError
 from tasks_app.models.fields import text
 
@@ -41,10 +41,8 @@ class ErrorMatch(models.Model):
     def clean(self) -> None:
         """Raise ValidationError, under the name of the field, for what could not be applied."""
         self.pattern = self.pattern or None
-        try:
-            re.compile(self.pattern or "")
-        except re.error as exc:
-            raise ValidationError({"pattern": f"This is not a regular expression: {exc}."}) from exc
+        if fault := trouble(self.pattern):
+            raise ValidationError({"pattern": fault})
 
 
 class RetryRule(ErrorMatch):
