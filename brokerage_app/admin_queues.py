@@ -58,7 +58,9 @@ class QueueForm(BoundsForm):
         if self.instance.pk and STATUS_FIELDS & set(self.changed_data) and "status" in values:
             reason = values.get("status_reason") or ""
             if "status_reason" not in self.changed_data:
-                self.add_error("status_reason", "Say why the status changes: the reason is still that of the last change.")
+                self.add_error(
+                    "status_reason", "Say why the status changes: the reason is still that of the last change."
+                )
                 return values
             try:
                 queue_status.check(values["status"], reason.strip(), values.get("status_until"), timezone.now())
@@ -84,7 +86,16 @@ class QueueForm(BoundsForm):
 class QueueAdmin(ToolAdmin):
     form = QueueForm
     tool_template = "admin_parts/queue_status.html"
-    list_display = ["name", "site_name", "status", "status_reason", "core_count", "max_memory_mb", "max_walltime_s", "storage"]
+    list_display = [
+        "name",
+        "site_name",
+        "status",
+        "status_reason",
+        "core_count",
+        "max_memory_mb",
+        "max_walltime_s",
+        "storage",
+    ]
     list_filter = ["status", "type", "capability", "cloud", days("last_update")]
     list_select_related = ["storage"]
     search_fields = ["name", "site_name"]

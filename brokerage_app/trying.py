@@ -42,7 +42,9 @@ def described(text: str) -> tuple[TaskAttributes, Wish]:
             raise DescriptionError(f"There is no attribute {name[:50]!r}; these can be used: {', '.join(KNOWN)}.")
         wanted = int if name in NUMBERS else str
         if value is not None and type(value) is not wanted:
-            raise DescriptionError(f"{name} is {'a whole number' if wanted is int else 'a text'}, not {str(value)[:50]!r}.")
+            raise DescriptionError(
+                f"{name} is {'a whole number' if wanted is int else 'a text'}, not {str(value)[:50]!r}."
+            )
         if isinstance(value, int) and abs(value) >= LARGEST:
             raise DescriptionError(f"{name} is {value}, which no task has.")
         if name != WISH:
@@ -93,6 +95,13 @@ def parts(stored: Sequence[QueueRow], edited: Sequence[QueueRow], tasks: dict[in
         found += [distribute(WHOLE, rows, every), distribute(WHOLE, rows, [i for i in every if tasks.get(i)])]
     full_before, now_before, full, now = found
     return tuple(
-        Part(row, tasks.get(row.id, 0), full_before.get(row.id), full.get(row.id), now_before.get(row.id), now.get(row.id))
+        Part(
+            row,
+            tasks.get(row.id, 0),
+            full_before.get(row.id),
+            full.get(row.id),
+            now_before.get(row.id),
+            now.get(row.id),
+        )
         for row in WorkQueues(edited).rows
     )

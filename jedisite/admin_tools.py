@@ -30,23 +30,32 @@ class ToolAdmin(AuditedAdmin):
         """What the tool has found out. The form was looked at: its values are in `cleaned_data`, faults in `errors`."""
         raise NotImplementedError
 
+    def must_look(self, request: HttpRequest, form: Any) -> bool:
+        """Whether a valid form is shown again with what the tool has found out, before it may be saved."""
+        return False
+
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change, **kwargs)
-        if TRY not in request.POST:
+        if request.method != "POST":
             return form
+        model_admin = self
 
-        class Tried(form):  # type: ignore[misc, valid-type] # a class made for this request
+        class Looked(form):  # type: ignore[misc, valid-type] # a class made for this request
             """The page shows a form that is not valid again, with what was typed: that is all the tool needs."""
 
-            def is_valid(self) -> bool:
-                super().is_valid()
-                return False
+            looked = False
 
-        return Tried
+            def is_valid(self) -> bool:
+                valid = super().is_valid()
+                self.looked = TRY in request.POST or (valid and model_admin.must_look(request, self))
+                return valid and not self.looked
+
+        return Looked
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        used = TRY in request.POST
-        form, tool = context["adminform"].form, self.tool_form(request.POST if used else None)
+        form = context["adminform"].form
+        used = getattr(form, "looked", False)
+        tool = self.tool_form(request.POST if used else None)
         context |= {"tool": tool, "try": TRY, **self.tool_context(request, form, context.get("original"))}
         if used and tool.is_valid():
             context["tried"] = self.tried(request, form, tool)

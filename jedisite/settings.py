@@ -317,7 +317,12 @@ Q_CLUSTER = {
     "label": "Scheduled agents",
 }
 
-UNFOLD = {"SITE_TITLE": "jedisite", "SITE_HEADER": "jedisite", "SITE_URL": "/", "STYLES": [f"/{STATIC_URL.strip('/')}/css/admin.css"]}
+UNFOLD = {
+    "SITE_TITLE": "jedisite",
+    "SITE_HEADER": "jedisite",
+    "SITE_URL": "/",
+    "STYLES": [f"{STATIC_URL}css/admin.css"],
+}
 
 _LOG_LEVEL = env.str("JEDI_LOG_LEVEL", default="INFO")
 _SHARED: list[structlog.typing.Processor] = [

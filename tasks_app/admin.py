@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from jedisite.admin_base import AuditedAdmin, LargeTableAdmin, ReadOnlyAdmin, caller_behind
+from jedisite.admin_base import LargeTableAdmin, ReadOnlyAdmin, caller_behind
 from jedisite.admin_filters import choice, choice_within, days, exact, months
 from jedisite.identity import Right
 from tasks_app import (

@@ -49,7 +49,9 @@ class ErrorToTry(forms.Form):
     """An error as a job reports it, or a job that failed."""
 
     job = forms.IntegerField(required=False, min_value=1, max_value=LARGEST_ID, label="Number of a failed job")
-    source = forms.ChoiceField(required=False, choices=[("", "or a component")] + [(s, s) for s in SOURCES], label="Component")
+    source = forms.ChoiceField(
+        required=False, choices=[("", "or a component")] + [(s, s) for s in SOURCES], label="Component"
+    )
     code = forms.IntegerField(required=False, min_value=-(2**31), max_value=2**31 - 1, label="Code")
     diag = forms.CharField(
         required=False, max_length=4000, label="Text of the error", strip=False,
@@ -68,7 +70,9 @@ class ErrorToTry(forms.Form):
                 found = find(cursor.cursor, [values["job"]], every=True).by_task
             values["row"] = next((row for rows in found.values() for row in rows), None)
             if values["row"] is None:
-                self.add_error("job", f"Job {values['job']} is not among the jobs that are kept at hand, or it has no error.")
+                self.add_error(
+                    "job", f"Job {values['job']} is not among the jobs that are kept at hand, or it has no error."
+                )
         elif not values["source"] or values["code"] is None:
             self.add_error("source", "Give a job, or a component and a code.")
         return values
@@ -107,7 +111,8 @@ def trial(given: dict[str, Any], edited: models.RetryRule | None, now: datetime)
         where = Circumstances(given["architecture"] or None, given["release"] or None)
     chosen = select(errors, rules, where, now)
     same = [
-        (error, [Judged(r, objection(r, error, where, now), r is own) for r in rules if _about(r, error)]) for error in errors
+        (error, [Judged(r, objection(r, error, where, now), r is own) for r in rules if _about(r, error)])
+        for error in errors
     ]
     return {
         "job": given["job"], "errors": same, "error": chosen.error, "system": is_system_error(errors, book.classes),

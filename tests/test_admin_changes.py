@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from brokerage_app.models import GlobalShare, Queue, QueueStatusLog, ResourceType, StorageEndpoint, WorkQueue
+from brokerage_app.models import GlobalShare, JobCount, Queue, QueueStatusLog, ResourceType, StorageEndpoint, WorkQueue
 from jedisite import identity
 from jedisite.models import Agent, ApiToken, AuditEntry
 from tasks_app.models import Command, Job, RetryRule, Task
@@ -525,7 +525,8 @@ def test_retry_rules_are_tried_with_an_error_and_with_a_job(grace):
     )
     RetryRule.objects.create(error_source="pilot", error_code=1200, action="increase_memory", active=False)
     job = Job.objects.create(
-        id=6000, status="failed", user="ada", task_id=10_000_000, pilot_error_code=1200, pilot_error_diag="no space left", exe_error_code=65
+        id=6000, status="failed", user="ada", task_id=10_000_000, pilot_error_code=1200,
+        pilot_error_diag="no space left", exe_error_code=65,
     )  # fmt: skip
     page = reverse("admin:tasks_app_retryrule_try")
     answer = grace.get(page, {"_try": "1", "_try-job": job.pk})
@@ -549,3 +550,37 @@ def test_retry_rules_are_tried_with_an_error_and_with_a_job(grace):
 def test_a_rule_that_could_take_for_ever_is_refused(grace):
     answer = grace.post(reverse("admin:tasks_app_retryrule_add"), rule_form(pattern="(a+)+b"))
     assert "takes for ever" in errors_of(answer)["pattern"][0]
+
+
+def test_shares_are_a_tree_whose_sums_are_checked_and_a_new_value_is_stored_once_its_effect_was_seen(grace):
+    GlobalShare.objects.create(name="Production", value=60, working_group="x")
+    for name, value, parent in (("Analysis", 40, None), ("MC", 3, "Production"), ("Data", 1, "Production")):
+        GlobalShare.objects.create(name=name, value=value, parent_id=parent)
+    JobCount.objects.create(site="Q", share="MC", work_queue_id=0, status="running", jobs=9, cores=90)
+    JobCount.objects.create(site="Q", share="Analysis", work_queue_id=0, status="activated", jobs=900, cores=900)
+    page = reverse("admin:brokerage_app_globalshare_changelist")
+    listed = grace.get(page)
+    rows = [(row.name, row.level, row.siblings, row.percent, row.actual) for row in listed.context["cl"].result_list]
+    assert rows == [
+        ("Analysis", 1, 100, 40, 0), ("Production", 1, 100, 60, 100), ("Data", 2, 4, 15, 0), ("MC", 2, 4, 45, 100),
+    ]  # fmt: skip
+    assert listed.context["cl"].oddities == [
+        (False, "Below Production the values add up to 4, not 100: a share gets its value / 4."),
+        (True, "Production has patterns, which are never asked: only shares without children have tasks."),
+    ]
+    GlobalShare.objects.filter(parent="Production").update(value=0)
+    assert "Below Production all values are 0" in grace.get(page).text
+    GlobalShare.objects.filter(pk="MC").update(value=3)
+    change, values = reverse("admin:brokerage_app_globalshare_change", args=["Analysis"]), {"value": 140}
+    shown = grace.post(change, values)
+    found = {one.name: one for one in shown.context["tried"]["effects"]}
+    assert (found["Analysis"].percent, found["Analysis"].new_percent, found["MC"].new_percent) == (40, 70, 30)
+    assert found["Analysis"].difference > 0 and "Nothing is saved yet" in shown.text
+    assert GlobalShare.objects.get(pk="Analysis").value == 40 and not AuditEntry.objects.exists()
+    assert grace.post(change, {**values, "_seen": "140", "_why": "agreed"}).status_code == 302
+    entry = AuditEntry.objects.get()
+    assert (entry.details, entry.reason) == ({"changed": {"value": [40, 140]}}, "agreed")
+    # What is not the value is stored at once; of a share that is new the effect is shown as well.
+    assert grace.post(change, {"value": 140, "vo": "atlas"}).status_code == 302
+    new = grace.post(reverse("admin:brokerage_app_globalshare_add"), {"name": "Test", "value": 20, "_try": "1"})
+    assert {one.name for one in new.context["tried"]["effects"]} == {"Analysis", "Production", "MC", "Data", "Test"}
