@@ -7,12 +7,16 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.http import HttpRequest
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from brokerage_app.configuration import problem_of
 from brokerage_app.models import GdpConfig
-from brokerage_app.parameter import Parameter
-from brokerage_app.parameters import parse_key
-from jedisite.admin_base import AuditedAdmin
+from brokerage_app.parameter import Parameter, Type
+from brokerage_app.parameters import PARAMETERS, parse_key
+from jedisite.admin_tools import ToolAdmin
+
+NAME = ("component", "key")
 
 
 class GdpConfigForm(forms.ModelForm):
@@ -27,6 +31,30 @@ class GdpConfigForm(forms.ModelForm):
         for name in ("app", "type"):
             if name in self.fields:
                 self.fields[name].required = False
+        if "key" in self.fields:
+            self.fields["key"].widget.attrs["list"] = "parameters"
+        parameter = self.parameter
+        if parameter is not None and "value" in self.fields:
+            self._type_value(parameter)
+
+    @property
+    def parameter(self) -> Parameter | None:
+        """The parameter that the form is about, as far as it says."""
+        component, key = (self[name].value() if name in self.fields else getattr(self.instance, name) for name in NAME)
+        parsed = parse_key(str(component or ""), str(key or ""))
+        return parsed[0] if parsed else None
+
+    def _type_value(self, parameter: Parameter) -> None:
+        """The field for the value asks for what the parameter is."""
+        field = self.fields["value"]
+        if parameter.type == Type.BOOL:
+            field.widget = UnfoldAdminSelectWidget(choices=[("", "–"), ("true", "true"), ("false", "false")])
+            self.initial["value"] = (self.initial.get("value") or "").strip().lower()
+        elif parameter.type in (Type.INT, Type.FLOAT):
+            given = {"min": parameter.least, "max": parameter.most, "step": 1 if parameter.type == Type.INT else "any"}
+            attrs = {name: value for name, value in given.items() if value is not None}
+            field.widget = UnfoldAdminTextInputWidget(attrs={"type": "number", **attrs})
+        field.help_text = f"{parameter.allowed}{f', in {parameter.unit}' if parameter.unit else ''}"
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or {}
@@ -50,16 +78,17 @@ class GdpConfigForm(forms.ModelForm):
 
 
 @admin.register(GdpConfig)
-class GdpConfigAdmin(AuditedAdmin):
+class GdpConfigAdmin(ToolAdmin):
     form = GdpConfigForm
-    list_display = ["component", "key", "vo", "shown", "unit", "default", "meaning"]
+    tool_template = "admin_parts/parameter.html"
+    list_display = ["component", "key", "vo", "shown", "unit", "default", "allowed", "meaning"]
     list_filter = ["component", "vo"]
     search_fields = ["component", "key", "description"]
     ordering = ["component", "key", "vo"]
-    readonly_fields = ["unit", "default", "meaning"]
+    readonly_fields = ["unit", "default", "allowed", "meaning"]
     fieldsets = [
         (None, {"fields": ["component", "key", "vo", "value", "value_json", "description"]}),
-        ("The parameter", {"fields": ["meaning", "unit", "default", "app", "type"]}),
+        ("The parameter", {"fields": ["meaning", "unit", "default", "allowed", "app", "type"]}),
     ]
     help_texts = {
         "component": "part of the system that reads it; all parameters are on the page Help, Configuration",
@@ -70,6 +99,17 @@ class GdpConfigAdmin(AuditedAdmin):
         "app": "empty: that of the parameter",
         "type": "empty: that of the parameter",
     }
+
+    def tool_context(self, request: HttpRequest, form: Any, obj: Any) -> dict[str, Any]:
+        """What is set of the parameter of the form, and the names of all for the field of the key."""
+        parameter: Parameter | None = getattr(form, "parameter", None)
+        if parameter is None:
+            return {"parameters": PARAMETERS}
+        rows = GdpConfig.objects.filter(component=parameter.component, key__startswith=parameter.key).order_by(
+            "key", "vo"
+        )
+        own = [row for row in rows if _parameter(row) is parameter]
+        return {"parameters": PARAMETERS, "parameter": parameter, "set_here": [(row, self.shown(row)) for row in own]}
 
     @admin.display(description="value")
     def shown(self, row: GdpConfig) -> str:
@@ -83,7 +123,12 @@ class GdpConfigAdmin(AuditedAdmin):
     @admin.display
     def default(self, row: GdpConfig) -> str:
         found = _parameter(row)
-        return "" if found is None else found.default_words or ("none" if found.default is None else str(found.default))
+        return found.default_said if found else ""
+
+    @admin.display
+    def allowed(self, row: GdpConfig) -> str:
+        found = _parameter(row)
+        return found.allowed if found else ""
 
     @admin.display
     def meaning(self, row: GdpConfig) -> str:

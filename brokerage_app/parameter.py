@@ -66,9 +66,31 @@ class Parameter:
         """The key with what may follow it, such as MIN_WEIGHT[_label[_share]]."""
         return self.key + "".join(f"[_{kind}" for kind in self.per) + "]" * len(self.per)
 
+    @property
+    def allowed(self) -> str:
+        """What people may enter, in words."""
+        if self.type not in (Type.INT, Type.FLOAT):
+            return {Type.BOOL: "true or false", Type.JSON: "JSON: a list or an object"}.get(self.type, "a text")
+        bounds = "".join(f" {word} {value:g}" for word, value in (("from", self.least), ("to", self.most)) if value is not None)
+        return ("a whole number" if self.type == Type.INT else "a number") + bounds
+
+    @property
+    def default_said(self) -> str:
+        """The default in words, with those of special suffixes."""
+        words = self.default_words or _shown(self.default)
+        return words + "".join(f", {_shown(value)} for {suffix}" for suffix, value in self.special)
+
     def default_for(self, suffixes: tuple[str, ...], read: Read) -> Value | None:
         if self.derived is not None:
             return self.derived(read)
         if suffixes and self.special:
             return dict(self.special).get(suffixes[-1], self.default)
         return self.default
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) and abs(value) < 10**6 else str(value)

@@ -11,19 +11,29 @@ from django.contrib.auth.admin import UserAdmin as PlainUserAdmin
 from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from jedisite.admin_base import AuditedAdmin
 from jedisite.admin_filters import days
+from jedisite.admin_tools import ToolAdmin
+from jedisite.identity import GROUP_ROLES, MANAGER_OF, caller_of_user
 from jedisite.models import ForeignIdentity
+from jedisite.roles import RIGHT_WORDS, RIGHTS, Caller, Right, Role
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
-RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
+RAISING = ("is_staff", "is_superuser", "groups", "user_permissions")
+
+
+def words_of(caller: Caller) -> list[str]:
+    """What somebody may do on the pages and by the API, in words."""
+    return [words for right, words in RIGHT_WORDS.items() if right is not Right.NOTHING and caller.may(right)]
 
 
 @admin.register(User)
-class UserAdmin(PlainUserAdmin, AuditedAdmin):  # type: ignore[misc] # both refine the same class
+class UserAdmin(PlainUserAdmin, ToolAdmin):  # type: ignore[misc] # both refine the same class
+    tool_template = "admin_parts/account.html"
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -34,13 +44,28 @@ class UserAdmin(PlainUserAdmin, AuditedAdmin):  # type: ignore[misc] # both refi
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         fields = [*super().get_readonly_fields(request, obj), "last_login", "date_joined"]
-        return fields if _is_administrator(request) else [*fields, *RIGHTS]
+        return fields if _is_administrator(request) else [*fields, *RAISING]
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(super().has_change_permission(request, obj)) and _may_touch(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(super().has_delete_permission(request, obj)) and _may_touch(request, obj)
+
+    def tool_context(self, request: HttpRequest, form: Any, obj: Any) -> dict[str, Any]:
+        """What the account may do as it is stored, and its tokens."""
+        if obj is None:
+            return {}
+        stored = User.objects.get(pk=obj.pk)
+        caller = caller_of_user(stored)
+        return {
+            "account": stored,
+            "roles": sorted(caller.roles),
+            "may": words_of(caller),
+            "manages": sorted(caller.manages),
+            "tokens": stored.api_tokens.order_by("revoked", "-id")[:20],
+            "tokens_url": reverse("admin:jedisite_apitoken_changelist"),
+        }
 
     @transaction.atomic
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
@@ -81,12 +106,35 @@ class ForeignIdentityAdmin(AuditedAdmin):
 
 
 @admin.register(Group)
-class GroupAdmin(PlainGroupAdmin, AuditedAdmin):  # type: ignore[misc] # both refine the same class
+class GroupAdmin(PlainGroupAdmin, ToolAdmin):  # type: ignore[misc] # both refine the same class
     """Groups carry rights (see `jedisite.identity.GROUP_ROLES`): administrators alone change them."""
 
-    list_display = ["name"]
+    tool_template = "admin_parts/roles.html"
+    list_display = ["name", "meaning"]
     search_fields = ["name"]
     ordering = ["name"]
+
+    @admin.display(description="its members may")
+    def meaning(self, group: Group) -> str:
+        if group.name.startswith(MANAGER_OF):
+            return f"command the tasks of the working group {group.name.removeprefix(MANAGER_OF)}"
+        role = GROUP_ROLES.get(group.name)
+        more = RIGHTS[role] - RIGHTS[Role.USER] if role else ()
+        return (
+            "; ".join(words for right, words in RIGHT_WORDS.items() if right in more)
+            or "nothing but what is ticked here"
+        )
+
+    def tool_context(self, request: HttpRequest, form: Any, obj: Any) -> dict[str, Any]:
+        """What each role may do, and by which group people have it."""
+        groups = {role: name for name, role in GROUP_ROLES.items()}
+        return {
+            "roles": [
+                (role, groups.get(role, ""), words_of(Caller("", frozenset({role}))))
+                for role in Role
+                if role != Role.ANONYMOUS
+            ]
+        }
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return _is_administrator(request)

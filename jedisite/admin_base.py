@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.admin.utils import quote
 from django.core.serializers.json import DjangoJSONEncoder
@@ -24,6 +25,8 @@ SECRET = frozenset({"password", "digest", "refresh_digest", "secret_hash"})
 WHY = "_why"
 """The field below each form for a reason, which goes into the audit trail with the change."""
 LONGEST_WHY = 500
+LINES = 3
+"""Height of a field for a long text; people pull it larger where they need to."""
 
 
 def plain(value: Any) -> Any:
@@ -79,6 +82,12 @@ class AuditedAdmin(ModelAdmin):
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         return super().get_form(request, obj, change, **{"help_texts": self.help_texts, **kwargs})
+
+    def formfield_for_dbfield(self, db_field: models.Field[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None and isinstance(field.widget, forms.Textarea):
+            field.widget.attrs["rows"] = LINES
+        return field
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         fields = list(super().get_readonly_fields(request, obj))

@@ -27,8 +27,11 @@ class ToolAdmin(AuditedAdmin):
         return {}
 
     def tried(self, request: HttpRequest, form: Any, tool: Any) -> dict[str, Any]:
-        """What the tool has found out. The form was looked at: its values are in `cleaned_data`, faults in `errors`."""
-        raise NotImplementedError
+        """What the tool has found out, when it is one that is used.
+
+        The form was looked at: its values are in `cleaned_data`, faults in `errors`.
+        """
+        return {}
 
     def must_look(self, request: HttpRequest, form: Any) -> bool:
         """Whether a valid form is shown again with what the tool has found out, before it may be saved."""

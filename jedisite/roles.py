@@ -46,6 +46,22 @@ RIGHTS: dict[Role, frozenset[Right]] = {
 }
 
 
+RIGHT_WORDS: dict[Right, str] = {
+    Right.NOTHING: "see what is open to anybody",
+    Right.READ: "look at tasks, jobs, sites and agents",
+    Right.SUBMIT: "submit tasks and command one's own",
+    Right.TOKENS: "make and revoke one's own tokens, let a device in",
+    Right.COMMAND_ANY: "command anybody's tasks",
+    Right.STEER: "reassign and release tasks, change their priorities, shares and needs, and the targets of shares",
+    Right.OPERATE: "run and pause agents, set the status of queues",
+    Right.PILOT: "fetch jobs and report on them",
+    Right.WORKERS: "report on the workers in which pilots run, and obey commands about them",
+    Right.SITE_DATA: "read the descriptions of queues and storage",
+    Right.TELL: "send messages of other systems in",
+}
+"""What each right allows, for people."""
+
+
 class Scope(StrEnum):
     """What a token is good for. A scope takes rights of its owner away and gives none."""
 

@@ -118,7 +118,7 @@ class ShareTreeList(ChangeList):
         total = sum(one.executing for one in found if one.level == 1)
         sums = level_sums(rows)
         for row in self.result_list:
-            row.level = levels.get(row.name, 1)
+            row.level, row.leaf = levels.get(row.name, 1), tree.is_leaf(row.name)
             row.percent = tree.percents.get(row.name)
             row.siblings = sums[row.parent_id or None]
             row.actual = 100 * now[row.name].executing / total if total and row.name in now else None
@@ -167,7 +167,7 @@ class GlobalShareTree(ToolAdmin, GlobalShareAdmin):
     @admin.display(description="takes tasks with")
     def patterns(self, row: Any) -> str:
         asked = [f"{name.replace('_', ' ')} {value!r}" for name in row.PATTERNS if (value := getattr(row, name))]
-        return ", ".join(asked) or "any"
+        return ", ".join(asked) or ("any" if row.leaf else "–")
 
     def must_look(self, request: HttpRequest, form: Any) -> bool:
         value = form.cleaned_data.get("value")

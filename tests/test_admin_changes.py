@@ -12,9 +12,20 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from brokerage_app.models import GlobalShare, JobCount, Queue, QueueStatusLog, ResourceType, StorageEndpoint, WorkQueue
+from brokerage_app.models import (
+    GdpConfig,
+    GlobalShare,
+    JobCount,
+    Queue,
+    QueueStatusLog,
+    ResourceType,
+    StorageEndpoint,
+    WorkQueue,
+)
+from brokerage_app.parameters import PARAMETERS
 from jedisite import identity
 from jedisite.models import Agent, ApiToken, AuditEntry
+from jedisite.roles import RIGHT_WORDS, Right
 from tasks_app.models import Command, Job, RetryRule, Task
 
 pytestmark = pytest.mark.django_db
@@ -584,3 +595,42 @@ def test_shares_are_a_tree_whose_sums_are_checked_and_a_new_value_is_stored_once
     assert grace.post(change, {"value": 140, "vo": "atlas"}).status_code == 302
     new = grace.post(reverse("admin:brokerage_app_globalshare_add"), {"name": "Test", "value": 20, "_try": "1"})
     assert {one.name for one in new.context["tried"]["effects"]} == {"Analysis", "Production", "MC", "Data", "Test"}
+
+
+def test_a_parameter_is_asked_for_as_what_it_is_with_its_default_and_what_sets_it(grace):
+    add, page = reverse("admin:brokerage_app_gdpconfig_add"), "admin:brokerage_app_gdpconfig_change"
+    asked = grace.get(add, {"component": "taskbrokerage", "key": "INPUT_SIZE_FRACTION"}).text
+    assert "a number from 0 to 100" in asked and "<strong>10</strong> %" in asked and "No row sets it yet" in asked
+    assert 'type="number"' in asked and 'max="100"' in asked and '<option value="INPUT_NUM_THRESHOLD">' in asked
+    values = {"component": "taskbrokerage", "key": "INPUT_SIZE_FRACTION", "value": "120"}
+    assert "INPUT_SIZE_FRACTION is at most 100 %; this is 120" in str(errors_of(grace.post(add, values)))
+    assert grace.post(add, {**values, "value": "20", "_why": "tapes are slow"}).status_code == 302
+    row = GdpConfig.objects.get(key="INPUT_SIZE_FRACTION")
+    assert (row.app, row.type, trail("admin.add")[0].reason) == ("jedi", "float", "tapes are slow")
+    assert "Rows that set it" in grace.get(reverse(page, args=[row.pk])).text
+    switch = next(p for p in PARAMETERS if p.type == "bool")
+    asked = grace.get(add, {"component": switch.component, "key": switch.key}).text
+    assert '<option value="true">true</option>' in asked and "true or false" in asked
+    assert f"?component=taskbrokerage&amp;key={row.key}" in grace.get("/help/configuration/").text
+
+
+def test_accounts_and_groups_say_in_words_what_people_may_do(grace):
+    user = User.objects.create_user("ada")
+    user.groups.set(
+        [Group.objects.create(name=name) for name in ("shift", "manager:phys-higgs", "readers")]
+    )
+    identity.issue_token("laptop", "user", user=user, lifetime=timedelta(days=1))
+    shown = grace.get(reverse("admin:auth_user_change", args=[user.pk]))
+    assert shown.context["roles"] == ["group manager", "shifter", "user"]
+    for words in ("run and pause agents", "working group phys-higgs", "works until it expires", "The admin is closed to it"):
+        assert words in shown.text
+    assert "command anybody" not in shown.text
+    listed = grace.get(reverse("admin:auth_group_changelist")).text
+    for words in ("run and pause agents", "tasks of the working group phys-higgs", "nothing but what is ticked here"):
+        assert words in listed
+    roles = grace.get(reverse("admin:auth_group_change", args=[Group.objects.get(name="shift").pk])).context["roles"]
+    assert {str(role): group for role, group, _ in roles if group} == {"shifter": "shift", "production": "production"}
+    assert set(RIGHT_WORDS) == set(Right)
+    user.is_active = False
+    user.save()
+    assert "the account is not active" in grace.get(reverse("admin:auth_user_change", args=[user.pk])).text

@@ -8,6 +8,7 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from brokerage_app import configured
@@ -53,22 +54,6 @@ class Line:
     parameter: Parameter
     rows: tuple[Row, ...]
 
-    @property
-    def default(self) -> str:
-        parameter = self.parameter
-        words = parameter.default_words or shown(parameter.default)
-        special = "".join(f", {shown(value)} for {suffix}" for suffix, value in parameter.special)
-        return words + special
-
-
-def shown(value: object) -> str:
-    """A value as people write it."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return f"{value:g}" if isinstance(value, float) and abs(value) < 10**6 else str(value)
-
 
 def lines(found: Configuration) -> Iterator[Line]:
     """All parameters with what sets them; rows that are not in force are left out."""
@@ -93,6 +78,8 @@ def configuration_page(request: HttpRequest) -> HttpResponse:
         "groups": groups,
         "faults": list(found.faults()),
         "set_here": sum(len(line.rows) for line in all_lines),
+        "may_set": request.user.has_perm("brokerage_app.add_gdpconfig"),
+        "add_url": reverse("admin:brokerage_app_gdpconfig_add"),
         "cache_s": int(configured.CACHE_S),
     }
     return render(request, "tasks_app/configuration.html", context)
