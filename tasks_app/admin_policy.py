@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.db.models import Case, Count, QuerySet, Value, When
+from django.db.models import Case, Count, F, QuerySet, Value, When
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -145,7 +145,9 @@ class GlobalShareTree(ToolAdmin, GlobalShareAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[GlobalShare]:
         """Parents before their children; rows that hang on nothing come last."""
         names = list(policy.share_tree().shares)
-        place = Case(*(When(pk=name, then=Value(i)) for i, name in enumerate(names)), default=Value(len(names)))
+        places = [When(pk=name, then=Value(i)) for i, name in enumerate(names)]
+        # Without shares there is nothing to order by, and PostgreSQL takes a plain number for a column.
+        place: Any = Case(*places, default=Value(len(names))) if places else F("value")
         return super().get_queryset(request).annotate(place=place)
 
     @admin.display(description="share")
