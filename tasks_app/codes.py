@@ -291,3 +291,40 @@ NO_JOB_RUNS: Final = _code(
     "no_job_runs", "Jobs wait for a free slot", "capacity", "nobody",
     "Wait: pilots come, and take jobs of more urgent shares and priorities first.", severity="info",
 )  # fmt: skip
+
+JOB_ENDED_BADLY: Final = _code(
+    "job_ended_badly", "Job has ended without success", "state", "user",
+    "Look at its error; its inputs are tried again in a new job while they have attempts.", severity="error",
+)  # fmt: skip
+JOB_WAITS_FOR_LIBRARY: Final = _code(
+    "job_waits_for_library", "Job waits for its library", "input", "nobody",
+    "Wait for the job that builds it; when that fails, look at its log.", severity="info",
+)  # fmt: skip
+JOB_WAITS_FOR_INPUT: Final = _code(
+    "job_waits_for_input", "Input is on its way to the site", "input", "nobody",
+    "Wait for the transfer; when it takes long, look at data management.", severity="info",
+)  # fmt: skip
+JOBS_GO_FIRST: Final = _code(
+    "jobs_go_first", "Other jobs of the site go first", "capacity", "nobody",
+    "Wait, or raise the priority of the task: jobs of under-used shares go first, in each the most urgent.", severity="info",
+)  # fmt: skip
+JOB_STARTS: Final = _code(
+    "job_starts", "Pilot has not started the payload yet", "state", "nobody",
+    "Wait: the pilot gets input and software ready; without a sign of life the job is given up.", severity="info",
+)  # fmt: skip
+JOB_IS_BOOKED: Final = _code(
+    "job_is_booked", "End of the job is being booked", "state", "nobody",
+    "Wait for the adder; when it takes long, look at the page of agents.", severity="info",
+)  # fmt: skip
+JOB_OUTPUT_MOVES: Final = _code(
+    "job_output_moves", "Outputs are on their way", "data", "nobody",
+    "Wait for the transfer of its outputs; when it takes long, look at data management.", severity="info",
+)  # fmt: skip
+JOB_OUTPUT_MERGES: Final = _code(
+    "job_output_merges", "Outputs wait to be merged", "data", "nobody",
+    "Wait for the merge job.", severity="info",
+)  # fmt: skip
+NO_SITE_CHOSEN: Final = _code(
+    "no_site_chosen", "No site is chosen for the job", "state", "nobody",
+    "Wait for the broker; the page of its task says what the sites lack.", severity="info",
+)  # fmt: skip

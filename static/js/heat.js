@@ -14,16 +14,17 @@
     probe.remove();
     return found;
   }
-  function option(data) {
+  const NARROW_PX = 700;
+  function option(data, width) {
     const text = { color: resolved("--muted"), fontSize: 11 };
     return {
       animation: false,
       aria: { enabled: true },
       grid: { left: 8, right: 8, top: 8, bottom: 56, containLabel: true },
       tooltip: { renderMode: "richText", formatter: (one) => `${data.rows[one.value[1]]}\n${data.columns[one.value[0]]}: ${one.value[2].toLocaleString("en-GB")}` },
-      xAxis: { type: "category", data: data.columns, position: "top", axisLabel: { ...text, rotate: 30, interval: 0 }, axisTick: { show: false } },
+      xAxis: { type: "category", data: data.columns, position: "top", axisLabel: { ...text, rotate: width < NARROW_PX ? 90 : 30, interval: 0 }, axisTick: { show: false } },
       yAxis: { type: "category", data: data.rows, axisLabel: text, axisTick: { show: false } },
-      visualMap: { min: 0, max: Math.max(data.most, 1), orient: "horizontal", left: "center", bottom: 4, itemHeight: 220, calculable: true, textStyle: text,
+      visualMap: { min: 0, max: Math.max(data.most, 1), orient: "horizontal", left: "center", bottom: 4, itemHeight: 180, calculable: true, textStyle: text,
         inRange: { color: [resolved("--raised"), resolved("--warn-fill"), resolved("--bad-fill")] } },
       series: [{ type: "heatmap", data: data.cells, itemStyle: { borderColor: resolved("--surface"), borderWidth: 1 } }],
     };
@@ -35,7 +36,7 @@
     element.hidden = false;
     element.style.height = `${data.rows.length * ROW_PX + 150}px`;
     if (!charts.has(element)) charts.set(element, window.echarts.init(element));
-    charts.get(element).setOption(option(data), true);
+    charts.get(element).setOption(option(data, element.clientWidth), true);
   }
   function drawAll() {
     for (const [element, chart] of charts) {

@@ -80,6 +80,12 @@ ANSWERS: dict[str, dict[str, Any]] = {
         },
         "gates": [], "verdicts": [], "throttle": [], "history": [], "position": None,
     },
+    "/api/v2/jobs/{job_id}/why/": {
+        "job": 6000000042, "task": 10000042, "status": "activated", "site": "SITE_A", "blocked_by": None, "gates": [],
+        "decision": {"id": 77, "at": "2026-11-22T08:00:00Z", "place": 1, "of": 3, "weight": 1.5},
+        "pilots": {"silent_s": 12.0, "calls": 340, "workers": 25},
+        "ahead": {"share": "User", "own_share": 12, "other_shares": 40},
+    },
     "/api/v2/sites/{name}/why/": {
         "site": "SITE_A", "status": "online", "status_reason": "", "jobs": {"running": 12}, "chosen_for": 5, "skipped_for": 3,
         "reasons": [_REASON], "nearly": [], "days": [],

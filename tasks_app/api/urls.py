@@ -22,7 +22,14 @@ from tasks_app.api.queue_status import QueueHistoryViewSet, QueueStatusViewSet
 from tasks_app.api.samples import SampleViewSet
 from tasks_app.api.shares import ShareViewSet
 from tasks_app.api.tokens import TokenViewSet
-from tasks_app.api.why import ShareWhyViewSet, SiteWhyViewSet, TaskWhatIfViewSet, TaskWhyViewSet, VerdictViewSet
+from tasks_app.api.why import (
+    JobWhyViewSet,
+    ShareWhyViewSet,
+    SiteWhyViewSet,
+    TaskWhatIfViewSet,
+    TaskWhyViewSet,
+    VerdictViewSet,
+)
 
 register_converter(IdConverter, "bigint")
 
@@ -77,6 +84,7 @@ urlpatterns = [
     path("api/v2/jobs/<bigint:pk>/", jobs.JobViewSet.as_view(ONE), name="job"),
     path("api/v2/jobs/<bigint:job_id>/files/", jobs.JobFileViewSet.as_view(LIST), name="job-files"),
     path("api/v2/jobs/<bigint:job_id>/log/", jobs.JobLogViewSet.as_view(LIST), name="job-log"),
+    path("api/v2/jobs/<bigint:job_id>/why/", JobWhyViewSet.as_view(ONE), name="job-why"),
     path("api/v2/errors/", errors.ErrorViewSet.as_view(LIST), name="errors"),
     path("api/v2/errors/<bigint:pk>/", errors.ErrorViewSet.as_view(ONE), name="error"),
     path("api/v2/errors/pivot/", errors.ErrorPivotViewSet.as_view({"get": "pivot"}), name="errors-pivot"),

@@ -16,8 +16,9 @@ from brokerage_app.whatif import FORMS, ChangeError
 from jedisite.identity import Right
 from jedisite.problems import Conflict, InvalidFields
 from tasks_app.api.base import Lists, OfTask, Resource, StrictSerializer
-from tasks_app.explaining import places, tasks, whatif
-from tasks_app.models import Task
+from tasks_app.dashboard.jobs import error_words, job_of, merging_words
+from tasks_app.explaining import jobs, places, tasks, whatif
+from tasks_app.models import Job, Task
 
 
 class WhyViewSet(Resource):
@@ -38,6 +39,24 @@ class TaskWhyViewSet(WhyViewSet):
     )
     def retrieve(self, request: Any, task_id: int) -> Response:
         return Response(tasks.why(get_object_or_404(Task.objects.select_related("work_queue"), pk=task_id)))
+
+
+class JobWhyViewSet(Resource):
+    rights = {"retrieve": Right.READ}
+    queryset = Job.objects.all()
+    serializer_class = serializers.Serializer
+    pagination_class = None
+    filter_backends = []
+
+    @extend_schema(
+        summary="What a job waits for",
+        description="The gates that a job passes, in order: the first whose answer is no is what it waits for. With them the "
+        "decision that sent it to its site, signs of pilots there, and how many jobs of the site go first.",
+        responses=OpenApiTypes.OBJECT,
+    )
+    def retrieve(self, request: Any, job_id: int) -> Response:
+        job = job_of(job_id)
+        return Response(jobs.why(job, error=error_words(job), merging=merging_words(job)))
 
 
 class VerdictRowSerializer(serializers.ModelSerializer[VerdictRecord]):

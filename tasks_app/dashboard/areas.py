@@ -111,12 +111,10 @@ def _joined(spans: Sequence[Span], below: Sequence[int], above: Sequence[int]) -
 
 def _rounded(number: int) -> int:
     """The next round number, at least 4, that four lines divide evenly."""
-    size = 4
     for factor in (1, 10, 100, 1000, 10_000, 100_000, 1_000_000):
-        for step in (4, 8, 12, 20, 40):
-            size = step * factor
-            if size >= number:
-                return size
+        for step in (4, 5, 6, 8, 10, 12, 16, 20, 24, 32):
+            if step * factor >= number and step * factor % 4 == 0:
+                return step * factor
     return number
 
 

@@ -136,11 +136,11 @@ def decision(request: HttpRequest, verdict_id: int) -> HttpResponse:
     return render(request, "tasks_app/decision.html", context)
 
 
-def factors_of(record: VerdictRecord) -> tuple[list[str], list[tuple[str, float, list[float | None]]]]:
+def factors_of(record: VerdictRecord) -> tuple[list[str], list[tuple[str, float, list[tuple[str, float | None]]]]]:
     """Names of all factors of the weights, and for each chosen site its weight and its factors in that order."""
     given = [(site, weight, rest[0] if rest else {}) for site, weight, *rest in record.chosen]
     names = list(dict.fromkeys(name for _, _, factors in given for name in factors))
-    return names, [(site, weight, [factors.get(name) for name in names]) for site, weight, factors in given]
+    return names, [(site, weight, [(name, factors.get(name)) for name in names]) for site, weight, factors in given]
 
 
 @needs(Right.READ)

@@ -13,9 +13,9 @@ from django.views.decorators.http import require_safe
 
 from jedisite.identity import Right, caller_of, needs
 from tasks_app.dashboard import errors, job_doing, merging, pages, storage
+from tasks_app.explaining.jobs import builder_of
 from tasks_app.filtersets import JobFilter
 from tasks_app.models import (
-    File,
     Job,
     JobArchive,
     JobFile,
@@ -65,7 +65,7 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
         "section": "jobs",
         "job": job,
         "error": error_of(job),
-        "waits_for": _waits_for(job),
+        "waits_for": builder_of(job),
         "merging": merging.of_job(job),
         "buttons": job_doing.job_buttons(job, caller_of(request)),
         "log": JobStatusLog.objects.filter(job_id=job_id).order_by("id")[:200],
@@ -118,26 +118,30 @@ def error_of(job: JobColumns) -> errors.JobError | None:
     return errors.main_error(job.__dict__)
 
 
+def error_words(job: JobColumns) -> str:
+    """What is known of why a job ended badly, in a sentence; "" for others."""
+    error = error_of(job)
+    if error is None:
+        return ""
+    return f"{error.sentence} ({error.key})"
+
+
+def merging_words(job: JobColumns) -> str:
+    """What the merging of a job's outputs waits for, in a sentence; "" when they are not to be merged."""
+    if job.status != JobStatus.MERGING:
+        return ""
+    found = merging.of_job(job)
+    if found is None:
+        return ""
+    return " ".join([found.sentence, *(f"job {other.id} ({other.status})" for other in found.jobs)])
+
+
 def job_of(job_id: int) -> JobColumns:
+    """A job of the living table or the archive. Raises Http404."""
     found: JobColumns | None = Job.objects.filter(pk=job_id).first() or JobArchive.objects.filter(pk=job_id).first()
     if found is None:
         raise Http404(f"There is no job {job_id}.")
     return found
-
-
-def _waits_for(job: JobColumns) -> Job | None:
-    """The job that builds what this one waits for."""
-    if job.status != JobStatus.DEFINED:
-        return None
-    library = JobFile.objects.filter(job_id=job.id, type="lib", file_id__isnull=False).first()
-    made_by = (
-        File.objects.filter(task_id=job.task_id, dataset_id=library.dataset_id, id=library.file_id).values_list(
-            "job_id", flat=True
-        )
-        if library is not None
-        else ()
-    )
-    return Job.objects.filter(pk__in=list(made_by)).first()
 
 
 def attempts_of(job_id: int) -> list[dict[str, Any]]:

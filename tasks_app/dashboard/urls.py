@@ -67,6 +67,7 @@ urlpatterns = [
     path("jobs/<int:job_id>/timeline/", timelines.job_timeline, name="job-timeline"),
     path("jobs/<int:job_id>/do/<slug:name>/", job_doing.job_do, name="job-do"),
     path("jobs/<int:job_id>/", jobs.job_page, name="job"),
+    path("jobs/<int:job_id>/why/", why.job_why, name="job-why"),
     path("jobs/<int:job_id>/log/", jobs.job_log, name="job-log"),
     path("views/", views.view_list, name="views"),
     path("views/save/", views.save_view, name="view-save"),

@@ -17,8 +17,9 @@ from brokerage_app.models import VerdictRecord
 from jedisite.exports import CSVExport, Row
 from jedisite.identity import Right, needs
 from tasks_app.dashboard.areas import Areas, Span, stack
+from tasks_app.dashboard.jobs import error_words, job_of, merging_words
 from tasks_app.dashboard.verdicts import Part, Picked
-from tasks_app.explaining import places, tasks, verdicts
+from tasks_app.explaining import jobs, places, tasks, verdicts
 from tasks_app.explaining.gates import Gate
 from tasks_app.models import Task
 
@@ -40,13 +41,26 @@ def task_why(request: HttpRequest, task_id: int) -> HttpResponse:
     parts = [Part(record, found.before(record), picked) for record in found.verdicts]
     if request.GET.get("format") == "csv":
         return csv_of(f"task-{task_id}-why", parts)
-    jobs = [record for record in found.history if record.kind != "task"]
+    on_jobs = [record for record in found.history if record.kind != "task"]
     context = {
         "section": "tasks", "task": task, "why": found, "gates": gate_rows(found.gates), "parts": parts,
-        "tone": TONE_OF[found.blocked.severity] if found.blocked else "", "areas": reasons_over_time(jobs, now),
+        "tone": TONE_OF[found.blocked.severity] if found.blocked else "", "areas": reasons_over_time(on_jobs, now),
         "csv": csv_query(picked), "seconds": REFRESH_S, "now": now,
     }  # fmt: skip
     return render(request, "tasks_app/task_why.html", context)
+
+
+@needs(Right.READ)
+@require_safe
+def job_why(request: HttpRequest, job_id: int) -> HttpResponse:
+    """What a job waits for: its gates, from being made to its kept outputs."""
+    job, now = job_of(job_id), timezone.now()
+    found = jobs.look(job, now, error=error_words(job), merging=merging_words(job))
+    context = {
+        "section": "jobs", "job": job, "why": found, "gates": gate_rows(found.gates),
+        "tone": TONE_OF[found.blocked.severity] if found.blocked else "", "seconds": REFRESH_S, "now": now,
+    }  # fmt: skip
+    return render(request, "tasks_app/job_why.html", context)
 
 
 TONE_OF: Final = {"info": "wait", "warning": "warn", "error": "bad"}

@@ -13,7 +13,7 @@ from brokerage_app.models import Queue
 from tasks_app.api.examples import ANSWERS, JSON
 
 Api = Callable[..., Client]
-FILLED = {"task_id": "5", "id": "5", "name": "SITE_A"}
+FILLED = {"task_id": "5", "job_id": "5", "id": "5", "name": "SITE_A"}
 WITHOUT_BODY = {"DELETE"}
 
 
@@ -82,13 +82,13 @@ def test_the_examples_of_requests_are_taken_by_the_site(
 
 @pytest.mark.django_db
 def test_examples_have_the_fields_of_real_answers(
-    schema: dict[str, Any], api: Api, make_task: Callable[..., Any]
+    schema: dict[str, Any], api: Api, make_task: Callable[..., Any], make_job: Callable[..., Any]
 ) -> None:
-    make_task(id=5, gshare="SITE_A")
+    make_job(id=5, task_id=make_task(id=5, gshare="SITE_A").id)
     Queue.objects.create(name="SITE_A", site_name="SITE_A")
     client, compared = api(), set()
     for method, path, operation in operations(schema):
-        if method != "GET" or "_id}" in path.replace("{task_id}", ""):
+        if method != "GET" or "_id}" in path.replace("{task_id}", "").replace("{job_id}", ""):
             continue
         answer = client.get(path.format(**FILLED))
         if answer.status_code == 200 and isinstance(answer.json(), dict) and not path.endswith("/params/"):

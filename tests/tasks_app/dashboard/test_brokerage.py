@@ -17,12 +17,14 @@ from brokerage_app import records
 from brokerage_app.brokers.choosing import decide
 from brokerage_app.case import grid_of
 from brokerage_app.configuration import Configuration
-from brokerage_app.models import Queue, VerdictCount, VerdictHour, VerdictRecord
+from brokerage_app.models import GlobalShare, PilotCalls, Queue, VerdictCount, VerdictHour, VerdictRecord
 from brokerage_app.needs import InputData, Replica, TaskNeeds
 from brokerage_app.records import Decided, Snapshots, keep
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip, Verdict
-from tasks_app.models import Task
+from tasks_app import statistics
+from tasks_app.models import Job, Task
+from tasks_app.pilots import share_order
 
 pytestmark = pytest.mark.django_db
 MOST_QUERIES = 12 + 4  # what a page asks, and the session, the user and the user's groups
@@ -195,3 +197,38 @@ def test_what_if_names_what_is_wrong(
         given = {**given, "decision": str(decided[2])}
     answer = reader.get("/brokerage/what-if/", given)
     assert answer.status_code == status and says in answer.content.decode()
+
+
+def test_the_why_page_of_a_job(
+    reader: Client, decided: tuple[Task, int, int], make_job: Callable[..., Job], django_assert_max_num_queries: Any
+) -> None:
+    task, first, _ = decided
+    made = timezone.now() - timedelta(hours=2)
+    values = {"task_id": task.id, "site": "A", "status": "activated", "gshare": "Express", "creation_time": made}
+    job = make_job(current_priority=500, **values)
+    for share, priority in (("Express", 900), ("Express", 500), ("Express", 400), ("Other", 400), ("Other", 900)):
+        make_job(**{**values, "gshare": share}, current_priority=priority)
+    PilotCalls.objects.create(site="A", hour=timezone.now().replace(minute=0, second=0, microsecond=0), get_job=40)
+    with django_assert_max_num_queries(MOST_QUERIES):
+        text = reader.get(f"/jobs/{job.id}/why/").content.decode()
+    found = reader.get(f"/api/v2/jobs/{job.id}/why/").json()
+    assert found["decision"] == {"id": first, "at": found["decision"]["at"], "place": 1, "of": 2, "weight": 1.0}
+    assert found["blocked_by"]["code"] == "jobs_go_first" and found["pilots"]["calls"] == 40
+    assert found["ahead"] == {"share": "Express", "own_share": 2, "other_shares": 0}, (
+        "without shares: by priority and age"
+    )
+    assert f"/brokerage/{first}/" in text and "Why job" in text and "40 calls" in text
+    make_job(**{**values, "status": "running"})
+    for name, value in (("Other", 90), ("Express", 10)):
+        GlobalShare.objects.create(name=name, value=value)
+    share_order.forget()
+    statistics.refresh()
+    assert reader.get(f"/api/v2/jobs/{job.id}/why/").json()["ahead"] == {
+        "share": "Express",
+        "own_share": 1,
+        "other_shares": 2,
+    }
+    Job.objects.filter(pk=job.id).update(status="failed", pilot_error_code=1305, trans_exit_code="7")
+    text = reader.get(f"/jobs/{job.id}/why/").content.decode()
+    assert "exit code 7" in text and "job_ended_badly" in text and "Why job" in text
+    assert reader.get("/jobs/1/why/").status_code == 404

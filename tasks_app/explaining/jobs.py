@@ -1,0 +1,155 @@
+"""Why a job waits: its gates, the decision that sent it to its site, and its place in the queue there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from brokerage_app import policy
+from brokerage_app.models import JobCount, Queue, VerdictRecord
+from tasks_app.explaining.gates import Gate, first_no
+from tasks_app.explaining.jobgates import CAP, ChosenFact, JobFacts, QueueFact, walk
+from tasks_app.explaining.tasks import as_json, pilots_of
+from tasks_app.models import File, Job, JobFile, JobStatusLog
+from tasks_app.models.job import JobColumns
+from tasks_app.share_use import loads
+from tasks_app.states import JobStatus
+
+LOG_ROWS: Final = 200
+_AHEAD = """
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE computingsite = %(site)s AND jobstatus = 'activated' {of_share}
+   AND ((currentpriority * -1), pandaid) < (%(priority)s, %(job)s) LIMIT {limit}) j
+"""
+_HERE = "SELECT %(site)s::text AS site, 1 AS n"
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """All that is known of what a job waits for."""
+
+    job: JobColumns
+    gates: tuple[Gate, ...]
+    facts: JobFacts
+    verdict: VerdictRecord | None
+
+    @property
+    def blocked(self) -> Gate | None:
+        return first_no(self.gates)
+
+
+def builder_of(job: JobColumns) -> Job | None:
+    """The job that builds what this one waits for."""
+    if job.status != JobStatus.DEFINED:
+        return None
+    library = JobFile.objects.filter(job_id=job.id, type="lib", file_id__isnull=False).first()
+    if library is None:
+        return None
+    made_by = File.objects.filter(task_id=job.task_id, dataset_id=library.dataset_id, id=library.file_id)
+    return Job.objects.filter(pk__in=list(made_by.values_list("job_id", flat=True))).first()
+
+
+def look(job: JobColumns, now: datetime, *, error: str = "", merging: str = "") -> Why:
+    """Find out what a job waits for. Ten queries at most.
+
+    error    the main error of a job that failed; `merging`: what is known of the merging of its outputs
+    """
+    reached: dict[str, datetime] = {}
+    for status, at in JobStatusLog.objects.filter(job_id=job.id).order_by("id").values_list("status", "at")[:LOG_ROWS]:
+        reached.setdefault(status, at)
+    builder, verdict = builder_of(job), _decision(job)
+    waits, site = job.status == JobStatus.ACTIVATED, job.site or ""
+    pilots = pilots_of(_HERE, {"site": site}, now) if waits and site else ()
+    facts = JobFacts(
+        status=job.status,
+        site=site,
+        site_status=_status_of(site) if waits else "",
+        reached=reached,
+        made_at=job.creation_time,
+        since=job.state_change_time,
+        error=error,
+        builder=(builder.id, builder.status) if builder is not None else None,
+        chosen=_chosen(job, verdict),
+        pilot=pilots[0] if pilots else None,
+        queue=_queue(job) if waits and site else QueueFact(),
+        silent_s=(now - job.heartbeat_at).total_seconds() if job.heartbeat_at else None,
+        timeout_s=settings.JEDI_HEARTBEAT_TIMEOUT_S,
+        merging=merging,
+    )
+    return Why(job, walk(facts), facts, verdict)
+
+
+def why(job: JobColumns, now: datetime | None = None, *, error: str = "", merging: str = "") -> dict[str, Any]:
+    """The whole answer as plain values; the page shows the same."""
+    found = look(job, now or timezone.now(), error=error, merging=merging)
+    queue, pilot = found.facts.queue, found.facts.pilot
+    return {
+        "job": job.id, "task": job.task_id, "status": job.status, "site": job.site or "",
+        "blocked_by": as_json(found.blocked) if found.blocked else None,
+        "gates": [as_json(gate) for gate in found.gates],
+        "decision": _as_json(found.facts.chosen),
+        "pilots": {"silent_s": pilot.silent_s, "calls": pilot.calls, "workers": pilot.workers} if pilot else None,
+        "ahead": {"share": job.gshare or "", "own_share": queue.own, "other_shares": queue.shares}
+        if job.status == JobStatus.ACTIVATED else None,
+    }  # fmt: skip
+
+
+def _as_json(chosen: ChosenFact | None) -> Mapping[str, Any] | None:
+    if chosen is None:
+        return None
+    return {"id": chosen.verdict, "at": chosen.at, "place": chosen.place, "of": chosen.of, "weight": chosen.weight}
+
+
+def _status_of(site: str) -> str:
+    # Pseudo queues have the status of the queue that they are part of.
+    found = dict(Queue.objects.filter(pk__in=[site, site.rpartition("/")[0]]).values_list("name", "status"))
+    return str(found.get(site) or found.get(site.rpartition("/")[0]) or "")
+
+
+def _decision(job: JobColumns) -> VerdictRecord | None:
+    """The latest decision on jobs of the task that was made before the job and may have sent it to its site."""
+    if not job.task_id or not job.site:
+        return None
+    made = VerdictRecord.objects.filter(task_id=job.task_id, kind__in=("job", "merge"), first_at__lte=job.creation_time)
+    return made.exclude(chosen=[]).defer("skipped", "needs", "facts").order_by("-id").first()
+
+
+def _chosen(job: JobColumns, verdict: VerdictRecord | None) -> ChosenFact | None:
+    if verdict is None:
+        return None
+    for place, (site, weight, *_) in enumerate(verdict.chosen, 1):
+        if site == job.site or site.startswith(f"{job.site}/"):
+            return ChosenFact(verdict.id, verdict.at, place, len(verdict.chosen), weight)
+    return None
+
+
+def _queue(job: JobColumns) -> QueueFact:
+    """What is sent before a job at its site: by shares, in each by priority and age. Of the same label or not."""
+    tree = policy.share_tree()
+    values: dict[str, Any] = {"site": job.site, "priority": -(job.current_priority or 0), "job": job.id}
+    before: list[str] = []
+    of_share = ""
+    if tree:
+        use = loads()
+        order = tree.serving_order(
+            {n: load.executing for n, load in use.items()}, {n: load.queued for n, load in use.items()}
+        )
+        known = job.gshare in order
+        before = list(order[: order.index(job.gshare)] if known else order)
+        of_share = "AND gshare = %(share)s" if known else "AND (gshare IS NULL OR gshare <> ALL(%(before)s))"
+        values |= {"share": job.gshare, "before": before}
+    with connection.cursor() as cursor:
+        cursor.execute(_AHEAD.format(of_share=of_share, limit=CAP + 1), values)
+        own = cursor.fetchone()[0]
+    if not before:
+        return QueueFact(own=own)
+    counts = JobCount.objects.filter(site=job.site, status=JobStatus.ACTIVATED, share__in=before)
+    queued: dict[str, int] = {}
+    for share, jobs in counts.values_list("share", "jobs"):
+        queued[share] = queued.get(share, 0) + jobs
+    return QueueFact(sum(queued.values()), next((name for name in before if queued.get(name)), ""), own)

@@ -1,0 +1,57 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from jedisite import refusals
+from tasks_app.explaining.gates import PilotFact, first_no
+from tasks_app.explaining.jobgates import GATES, ChosenFact, JobFacts, QueueFact, walk
+from tasks_app.states import JobStatus
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+CHOSEN = ChosenFact(77, AT, 2, 5, 1.25)
+PILOT = PilotFact("A", 1, 10.0, 40, 3)
+ACTIVE = JobFacts("activated", "A", "online", {"activated": AT}, AT, AT, chosen=CHOSEN, pilot=PILOT)
+
+CASES = [
+    ("next in line", ACTIVE, "sent", "no_job_runs"),
+    ("no site", replace(ACTIVE, site=""), "brokered", "no_site_chosen"),
+    ("library", replace(ACTIVE, status="defined", builder=(5, "running"), reached={}), "activated", "job_waits_for_library"),
+    ("input", replace(ACTIVE, status="assigned", reached={}), "activated", "job_waits_for_input"),
+    ("throttled", replace(ACTIVE, status="throttled", reached={}), "activated", "jobs_not_activated"),
+    ("no pilots", replace(ACTIVE, pilot=None), "pilots", "no_pilot_came"),
+    ("silent pilots", replace(ACTIVE, pilot=replace(PILOT, silent_s=1e6)), "pilots", "no_pilot_came"),
+    ("others first", replace(ACTIVE, queue=QueueFact(7, "MC", 10_001)), "turn", "jobs_go_first"),
+    ("sent", replace(ACTIVE, status="sent"), "running", "job_starts"),
+    ("running", replace(ACTIVE, status="running", silent_s=5.0), "", ""),
+    ("lost", replace(ACTIVE, status="running", silent_s=7201.0), "running", "job_lost_heartbeat"),
+    ("holding", replace(ACTIVE, status="holding"), "outputs", "job_is_booked"),
+    ("transferring", replace(ACTIVE, status="transferring"), "outputs", "job_output_moves"),
+    ("merging", replace(ACTIVE, status="merging", merging="waits for job 9"), "outputs", "job_output_merges"),
+    ("finished", replace(ACTIVE, status="finished"), "", ""),
+    ("failed", replace(ACTIVE, status="failed", error="boom"), "alive", "job_ended_badly"),
+    ("cancelled", replace(ACTIVE, status="cancelled"), "alive", "job_ended_badly"),
+]
+
+
+@pytest.mark.parametrize(("facts", "name", "code"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
+def test_the_first_no_is_what_the_job_waits_for(facts: JobFacts, name: str, code: str) -> None:
+    blocked = first_no(walk(facts))
+    assert (blocked.name if blocked else "", blocked.code if blocked else "") == (name, code)
+
+
+def test_gates_say_their_numbers() -> None:
+    said = {gate.name: gate.sentence for gate in walk(replace(ACTIVE, queue=QueueFact(7, "MC", 10_001), site_status="test"))}
+    assert said["brokered"] == "A was number 2 of 5 chosen sites, with weight 1.25 (decision 77)"
+    assert said["pilots"] == "40 calls lately; 3 workers run or wait in the batch system; the status of A is test"
+    assert said["turn"].startswith("10000+ jobs of its share go first")
+    assert "7 jobs of shares that are served before, MC first" in said["turn"]
+
+
+def test_all_gates_of_all_states_carry_registered_codes() -> None:
+    for status in JobStatus:
+        for _, facts, _, _ in CASES:
+            for gate in walk(replace(facts, status=status)):
+                assert bool(gate.code) is (gate.answer in ("no", "not reached")), (status, gate)
+                assert not gate.code or refusals.get(gate.code).advice
+    assert len(walk(ACTIVE)) == len(GATES)
