@@ -10,13 +10,10 @@ from operator import or_
 from typing import Any, Final
 
 from django.db import connection
-from django.db.models import CharField, Count, F, Max, Min, Q, QuerySet, Sum, Value
-from django.db.models.expressions import Combinable
-from django.db.models.functions import Concat
+from django.db.models import Count, F, Max, Min, Q, QuerySet, Sum
 
 from tasks_app.dashboard.spreads import Over, Spread
 from tasks_app.dashboard.window import Window
-from tasks_app.filtersets import NO_ERROR
 from tasks_app.models import ErrorFingerprint, JobEnds, JobFailure
 
 NEW_FOR = timedelta(days=1)
@@ -36,13 +33,6 @@ class Dimension:
     source: str
     filter: str
     ends: str = ""
-
-    def expression(self) -> Combinable:
-        if self.name == "error":
-            return Concat(
-                "fingerprint__component", Value(":"), "fingerprint__code", output_field=CharField(max_length=60)
-            )
-        return F(self.source)
 
 
 DIMENSIONS: Final[Mapping[str, Dimension]] = {
@@ -67,8 +57,7 @@ def in_window(found: QuerySet[JobFailure], window: Window) -> QuerySet[JobFailur
 
 def key_text(value: Any) -> str:
     """A value of a dimension as addresses and counts have it."""
-    text = "" if value is None else str(value)
-    return NO_ERROR if text == ":" else text
+    return "" if value is None else str(value)
 
 
 def ended_jobs(keys: Mapping[str, Sequence[str]], window: Window) -> dict[tuple[str, str], int]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from django import forms
 from django.contrib import messages
@@ -207,6 +208,7 @@ def error_pivot(request: HttpRequest) -> HttpResponse:
     found = failures_of(request, now)
     rows_by, columns_by, measure, faults = pivots.choice(request.GET)
     table = pivots.pivot(found.every, found.window, rows_by, columns_by, measure)
+    url = _cell_urls(found, table)
     context = {
         **frame_of(request, "errors-pivot", found, now),
         "pivot": table,
@@ -214,12 +216,12 @@ def error_pivot(request: HttpRequest) -> HttpResponse:
         "dimensions": list(DIMENSIONS.values()),
         "measures": pivots.MEASURES,
         "lines": [
-            {"head": row, "url": _cell_url(found, table, row.key, None), "cells": [
-                {"cell": cell, "url": _cell_url(found, table, cell.row.key, cell.column.key)} for cell in line
+            {"head": row, "url": url(row.key, None), "cells": [
+                {"cell": cell, "url": url(cell.row.key, cell.column.key)} for cell in line
             ]}
             for row, line in zip(table.rows, table.cells, strict=True)
         ],
-        "heads": [{"head": head, "url": _cell_url(found, table, None, head.key)} for head in table.columns],
+        "heads": [{"head": head, "url": url(None, head.key)} for head in table.columns],
         "jobs_url": found.url("errors-jobs"),
         "other_way": pages.address(request, rows=columns_by, columns=rows_by),
         "heat": {
@@ -230,7 +232,7 @@ def error_pivot(request: HttpRequest) -> HttpResponse:
                 for y, line in enumerate(table.cells) for x, cell in enumerate(line) if cell.value
             ],
             "urls": [
-                _cell_url(found, table, cell.row.key, cell.column.key)
+                url(cell.row.key, cell.column.key)
                 for line in table.cells for cell in line if cell.value
             ],
             "measure": pivots.MEASURES[measure],
@@ -247,11 +249,26 @@ def _export(found: Failures, rows_by: str, columns_by: str, form: str) -> dict[s
     return {**found.given, "rows": rows_by, "columns": columns_by, "format": form}
 
 
-def _cell_url(found: Failures, table: pivots.Pivot, row: str | None, column: str | None) -> str:
-    """The list of the failed jobs in a cell; "" where no filter finds them: those of which a value is not known."""
-    if row == "" or column == "":
-        return ""
-    return found.url("errors-jobs", **{table.rows_by.filter: row, table.columns_by.filter: column})
+def _cell_urls(found: Failures, table: pivots.Pivot) -> Callable[[str | None, str | None], str]:
+    """Addresses of the failed jobs of a row, a column, or both by their keys; "" where no filter finds them: those of
+    which a value is not known. Made of one address, since there are hundreds."""
+    names = (table.rows_by.filter, table.columns_by.filter)
+    start = reverse("dashboard:errors-jobs")
+    kept = {
+        (by_row, by_column): urlencode(
+            {n: v for n, v in found.given.items() if not ((by_row and n == names[0]) or (by_column and n == names[1]))}
+        )
+        for by_row in (True, False)
+        for by_column in (True, False)
+    }
+
+    def url(row: str | None, column: str | None) -> str:
+        if row == "" or column == "":
+            return ""
+        picked = [f"{n}={quote(key, safe='')}" for n, key in zip(names, (row, column), strict=True) if key is not None]
+        return f"{start}?{'&'.join([kept[row is not None, column is not None], *picked])}"
+
+    return url
 
 
 @needs(Right.READ)

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 
-from tasks_app.dashboard.failure_queries import DIMENSIONS, Dimension, ended_jobs, fingerprints, in_window, key_text
+from tasks_app.dashboard.failure_queries import (
+    DIMENSIONS,
+    MOST_KINDS,
+    Dimension,
+    ended_jobs,
+    fingerprints,
+    in_window,
+    key_text,
+)
 from tasks_app.dashboard.window import Window
 from tasks_app.filtersets import NO_ERROR
-from tasks_app.models import JobFailure
+from tasks_app.models import ErrorFingerprint, JobFailure
 
 Measure = Literal["failures", "wasted", "rate"]
 MEASURES: Final[dict[Measure, str]] = {
@@ -116,16 +124,19 @@ def pivot(
     most_rows: int = ROWS,
     most_columns: int = COLUMNS,
 ) -> Pivot:
-    """The table of the failures that `found` holds. Seven queries at most, whatever the number of failures.
+    """The table of the failures that `found` holds. Six queries at most, whatever the number of failures.
 
     Rates count ended jobs of the row, or of the column when the row is a kind of error, wherever they ran.
     Raises KeyError for a dimension that does not exist.
     """
     row_dimension, column_dimension = DIMENSIONS[rows_by], DIMENSIONS[columns_by]
     found = in_window(found, window)
-    totals = found.aggregate(n=Count("id"), wasted=Sum("wasted_core_s"))
-    rows = _heads(found, row_dimension, measure, most_rows)
-    columns = _heads(found, column_dimension, measure, most_columns)
+    of_rows, of_columns = (
+        _axis(found, row_dimension, measure, most_rows),
+        _axis(found, column_dimension, measure, most_columns),
+    )
+    failures, wasted = of_rows.totals or of_columns.totals or _totals(found)
+    rows, columns = of_rows.heads, of_columns.heads
     ended = ended_jobs(
         {
             "all": [""],
@@ -140,16 +151,16 @@ def pivot(
     rows = _finished(rows, row_dimension, ended, measure)[:most_rows]
     columns = _finished(columns, column_dimension, ended, measure)[:most_columns]
     everything = ended.get(("all", ""))
-    counted = _cells(found, row_dimension, column_dimension, rows, columns)
+    counted = _cells(found, replace(of_rows, heads=rows), replace(of_columns, heads=columns))
     values: list[list[tuple[Head, Head, int, int, float | None]]] = []
     for row in rows:
         line = []
         for column in columns:
-            n, wasted = counted.get((row.key, column.key), (0, 0))
+            n, core_s = counted.get((row.key, column.key), (0, 0))
             of = row.ended if row_dimension.ends else column.ended if column_dimension.ends else everything
-            line.append((row, column, n, wasted, per_thousand(n, of)))
+            line.append((row, column, n, core_s, per_thousand(n, of)))
         values.append(line)
-    shown = [[_value(measure, n, wasted, rate) for _, _, n, wasted, rate in line] for line in values]
+    shown = [[_value(measure, n, core_s, rate) for _, _, n, core_s, rate in line] for line in values]
     highest = max((value or 0 for line in shown for value in line), default=0)
     cells = [
         [
@@ -158,9 +169,12 @@ def pivot(
         ]
         for line, line_values in zip(values, shown, strict=True)
     ]  # fmt: skip
-    return Pivot(
-        row_dimension, column_dimension, measure, rows, columns, cells, totals["n"], totals["wasted"] or 0, everything
-    )
+    return Pivot(row_dimension, column_dimension, measure, rows, columns, cells, failures, wasted, everything)
+
+
+def _totals(found: QuerySet[JobFailure]) -> tuple[int, int]:
+    totals = found.aggregate(n=Count("id"), wasted=Sum("wasted_core_s"))
+    return totals["n"], totals["wasted"] or 0
 
 
 def _value(measure: Measure, failures: int, wasted_core_s: int, rate: float | None) -> float | None:
@@ -176,22 +190,64 @@ def shade(value: float | None, highest: float) -> int:
     return max(1, min(SHADES, math.ceil(SHADES * math.log1p(value) / math.log1p(highest))))
 
 
-def _heads(found: QuerySet[JobFailure], dimension: Dimension, measure: Measure, most: int) -> list[Head]:
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """A dimension with the values that have most. Kinds of errors are counted by fingerprint, which is quick, and put
+    together here: `kinds` has the key of each fingerprint. `totals`: failures and core seconds of everything, if known."""
+
+    dimension: Dimension
+    heads: list[Head]
+    kinds: Mapping[int, str]
+    totals: tuple[int, int] | None = None
+
+    @property
+    def source(self) -> str:
+        return self.dimension.source if self.dimension.ends else "fingerprint_id"
+
+    def condition(self) -> Q:
+        keys = {head.key for head in self.heads}
+        if not self.dimension.ends:
+            return Q(fingerprint_id__in=[number for number, key in self.kinds.items() if key in keys])
+        if self.dimension.name != "task":
+            return Q(**{f"{self.source}__in": sorted(keys)})
+        known = Q(task_id__in=[int(key) for key in keys if key])
+        return known | Q(task_id=None) if "" in keys else known
+
+    def key(self, value: Any) -> str:
+        return key_text(value) if self.dimension.ends else self.kinds[value]
+
+
+def _axis(found: QuerySet[JobFailure], dimension: Dimension, measure: Measure, most: int) -> _Axis:
     """The values of a dimension that have most. Rates are compared later, among more of those with most failures."""
     order = "-wasted" if measure == "wasted" else "-n"
-    rows = list(
-        found.values(pivot_key=dimension.expression())
-        .annotate(n=Count("id"), wasted=Sum("wasted_core_s"))
-        .order_by(order, "pivot_key")[: CANDIDATES if measure == "rate" and dimension.ends else most]
-    )
-    keys = [key_text(row["pivot_key"]) for row in rows]
-    labels: dict[str, str] = {}
-    if dimension.name == "fingerprint" and keys:
-        labels = {str(number): str(known) for number, known in fingerprints([int(key) for key in keys]).items()}
-    return [
-        Head(key, labels.get(key, key) or "not known", row["n"], row["wasted"], None)
-        for key, row in zip(keys, rows, strict=True)
-    ]
+    grouped = found.values(axis=F(dimension.source if dimension.ends else "fingerprint_id"))
+    grouped = grouped.annotate(n=Count("id"), wasted=Sum("wasted_core_s")).order_by(order, "axis")
+    if dimension.ends:
+        rows = list(grouped[: CANDIDATES if measure == "rate" else most])
+        keys = [key_text(row["axis"]) for row in rows]
+        heads = [Head(k, k or "not known", row["n"], row["wasted"], None) for k, row in zip(keys, rows, strict=True)]
+        return _Axis(dimension, heads, {})
+    rows = list(grouped[:MOST_KINDS])
+    prints = fingerprints([row["axis"] for row in rows])
+    kinds = {number: _key(dimension, known) for number, known in prints.items()}
+    sums: dict[str, list[int]] = {}
+    for row in rows:
+        line = sums.setdefault(kinds[row["axis"]], [0, 0])
+        line[0] += row["n"]
+        line[1] += row["wasted"]
+    labels = {str(number): str(known) for number, known in prints.items()} if dimension.name == "fingerprint" else {}
+    heads = [Head(key, labels.get(key, key), n, wasted, None) for key, (n, wasted) in sums.items()]
+    heads.sort(key=lambda head: (-(head.wasted_core_s if measure == "wasted" else head.failures), head.key))
+    whole = (sum(head.failures for head in heads), sum(head.wasted_core_s for head in heads))
+    return _Axis(dimension, heads[:most], kinds, whole if len(rows) < MOST_KINDS else None)
+
+
+def _key(dimension: Dimension, known: ErrorFingerprint) -> str:
+    if dimension.name == "category":
+        return known.category
+    if dimension.name == "fingerprint":
+        return str(known.id)
+    return known.key if known.component else NO_ERROR
 
 
 def _finished(
@@ -206,36 +262,19 @@ def _finished(
     return heads
 
 
-def _cells(
-    found: QuerySet[JobFailure],
-    rows_by: Dimension,
-    columns_by: Dimension,
-    rows: Sequence[Head],
-    columns: Sequence[Head],
-) -> dict[tuple[str, str], tuple[int, int]]:
+def _cells(found: QuerySet[JobFailure], rows: _Axis, columns: _Axis) -> dict[tuple[str, str], tuple[int, int]]:
     """(failures, wasted core seconds) by the keys of row and column. One query."""
-    if not rows or not columns:
+    if not rows.heads or not columns.heads:
         return {}
     counted = (
-        found.alias(row_of=rows_by.expression(), column_of=columns_by.expression())
-        .filter(_among("row_of", rows_by, rows), _among("column_of", columns_by, columns))
-        .values(row_key=rows_by.expression(), column_key=columns_by.expression())
+        found.filter(rows.condition(), columns.condition())
+        .values(row_key=F(rows.source), column_key=F(columns.source))
         .annotate(n=Count("id"), wasted=Sum("wasted_core_s"))
         .order_by()
     )
-    return {(key_text(c["row_key"]), key_text(c["column_key"])): (c["n"], c["wasted"]) for c in counted}
-
-
-def _among(name: str, dimension: Dimension, heads: Sequence[Head]) -> Q:
-    values = [_stored(dimension, head.key) for head in heads]
-    known = Q(**{f"{name}__in": [value for value in values if value is not None]})
-    return known | Q(**{f"{name}__isnull": True}) if None in values else known
-
-
-def _stored(dimension: Dimension, key: str) -> str | int | None:
-    """A key as the database has it."""
-    if dimension.name in ("fingerprint", "task"):
-        return int(key) if key else None
-    if dimension.name == "error" and key == NO_ERROR:
-        return ":"
-    return key
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
+    for cell in counted:
+        keys = rows.key(cell["row_key"]), columns.key(cell["column_key"])
+        n, wasted = sums.get(keys, (0, 0))
+        sums[keys] = n + cell["n"], wasted + cell["wasted"]
+    return sums
