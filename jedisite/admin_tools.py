@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.http import HttpRequest
 
 from jedisite.admin_base import AuditedAdmin
@@ -58,6 +59,8 @@ class ToolAdmin(AuditedAdmin):
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         form = context["adminform"].form
         used = getattr(form, "looked", False)
+        if used and TRY not in request.POST:
+            messages.warning(request, "Nothing is saved yet. Below the form is what it would do; save again to store it.")
         tool = self.tool_form(request.POST if used else None)
         context |= {"tool": tool, "try": TRY, **self.tool_context(request, form, context.get("original"))}
         if used and tool.is_valid():

@@ -586,7 +586,7 @@ def test_shares_are_a_tree_whose_sums_are_checked_and_a_new_value_is_stored_once
     shown = grace.post(change, values)
     found = {one.name: one for one in shown.context["tried"]["effects"]}
     assert (found["Analysis"].percent, found["Analysis"].new_percent, found["MC"].new_percent) == (40, 70, 30)
-    assert found["Analysis"].difference > 0 and "Nothing is saved yet" in shown.text
+    assert found["Analysis"].difference > 0 and "Nothing is saved yet. Below the form" in shown.text
     assert GlobalShare.objects.get(pk="Analysis").value == 40 and not AuditEntry.objects.exists()
     assert grace.post(change, {**values, "_seen": "140", "_why": "agreed"}).status_code == 302
     entry = AuditEntry.objects.get()
