@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import django_filters
+from django.db.models import QuerySet
 
 from brokerage_app.models import Queue, StorageEndpoint
 
 
 class QueueFilter(django_filters.FilterSet):
+    name = django_filters.CharFilter(field_name="name", lookup_expr="icontains", max_length=128, label="Name contains")
     status = django_filters.ChoiceFilter(choices=[(s, s) for s in Queue.STATUSES])
-    type = django_filters.ChoiceFilter(choices=[(t, t) for t in Queue.TYPES])
-    site = django_filters.CharFilter(field_name="site_name", max_length=60)
-    cloud = django_filters.CharFilter(field_name="cloud", max_length=50)
+    type = django_filters.ChoiceFilter(choices=[(t, t) for t in Queue.TYPES], label="Takes")
+    site = django_filters.CharFilter(field_name="site_name", max_length=60, label="Site")
+    cloud = django_filters.CharFilter(field_name="cloud", max_length=50, label="Region")
+    opportunistic = django_filters.BooleanFilter(method="without_pledge", label="Opportunistic")
 
     class Meta:
         model = Queue
         fields: list[str] = []
+
+    def without_pledge(self, queryset: QuerySet[Queue], name: str, value: bool) -> QuerySet[Queue]:
+        """Queues that may take their slots back, or the others."""
+        return queryset.filter(pledged_cores__lt=0) if value else queryset.filter(pledged_cores__gte=0)
 
 
 class StorageFilter(django_filters.FilterSet):

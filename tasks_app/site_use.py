@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import connection
 
 from tasks_app.models.worker import WORKER_ENDED, WORKER_OPEN
-from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED
+from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus
 
 HOUR, WEEK = timedelta(hours=1), timedelta(days=7)
 STATS_FRESH: Final = timedelta(minutes=60)
@@ -22,8 +22,6 @@ NEWEST_WORKERS: Final = 500
 class OpenJobs:
     """Open jobs of one queue as they were counted last."""
 
-    by_status: dict[str, int] = field(default_factory=dict)
-    by_share: dict[str, tuple[int, int]] = field(default_factory=dict)
     running: int = 0
     cores: int = 0
     queued: int = 0
@@ -31,26 +29,27 @@ class OpenJobs:
 
 
 _OPEN = """
-SELECT jobstatus, gshare, sum(njobs)::int, sum(ncores)::int FROM job_counts WHERE computingsite = %s GROUP BY 1, 2 ORDER BY 1, 2
+SELECT computingsite, jobstatus, sum(njobs)::int, sum(ncores)::int FROM job_counts WHERE computingsite = ANY(%s) GROUP BY 1, 2
 """
+
+
+def open_jobs_of(queues: Sequence[str]) -> dict[str, OpenJobs]:
+    """Of each of the queues. One query."""
+    found = {queue: OpenJobs() for queue in queues}
+    for queue, status, jobs, cores in _rows(_OPEN, [list(queues)]):
+        if status in JOB_AT_PILOT:
+            found[queue].running += jobs
+            found[queue].cores += cores
+        elif status in JOB_QUEUED:
+            found[queue].queued += jobs
+        elif status == JobStatus.TRANSFERRING:
+            found[queue].transferring += jobs
+    return found
 
 
 def open_jobs(queue: str) -> OpenJobs:
     """One query."""
-    found = OpenJobs()
-    for status, share, jobs, cores in _rows(_OPEN, [queue]):
-        found.by_status[status] = found.by_status.get(status, 0) + jobs
-        running, queued = found.by_share.get(share, (0, 0))
-        if status in JOB_AT_PILOT:
-            running += jobs
-            found.running += jobs
-            found.cores += cores
-        elif status in JOB_QUEUED:
-            queued += jobs
-            found.queued += jobs
-        found.by_share[share] = (running, queued)
-    found.transferring = found.by_status.get("transferring", 0)
-    return found
+    return open_jobs_of([queue])[queue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +113,45 @@ def pilot_flow(queue: str, now: datetime) -> PilotFlow:
         elif n:
             kinds[kind][status] = n
     return PilotFlow(kinds["open"], kinds["reported"], ended, failed, empty)
+
+
+_PILOTS_OF = """
+SELECT computingsite, status, count(*)::int, 0 FROM harvester_workers
+ WHERE computingsite = ANY(%(queues)s) AND status = ANY(%(open)s) GROUP BY 1, 2
+UNION ALL
+SELECT computingsite, status, 0, sum(n_workers)::int FROM harvester_worker_stats
+ WHERE computingsite = ANY(%(queues)s) AND lastupdate > %(fresh)s AND status = ANY(%(open)s) GROUP BY 1, 2
+"""
+
+
+def pilots_of(queues: Sequence[str], now: datetime) -> dict[str, tuple[int, int]]:
+    """(requested, running) workers of each of the queues. One query."""
+    values = {"queues": list(queues), "open": list(WORKER_OPEN), "fresh": now - STATS_FRESH}
+    known: dict[str, dict[str, int]] = {queue: {} for queue in queues}
+    reported: dict[str, dict[str, int]] = {queue: {} for queue in queues}
+    for queue, status, seen, told in _rows(_PILOTS_OF, values):
+        for numbers, n in ((known, seen), (reported, told)):
+            if n:
+                numbers[queue][status] = n
+    flows = {queue: PilotFlow(known[queue], reported[queue], 0, 0, 0) for queue in queues}
+    return {queue: (flow.requested, flow.running) for queue, flow in flows.items()}
+
+
+_SPEEDS = """
+SELECT computingsite,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM starttime - creationtime))::float8,
+       (100 * sum(cpuconsumptiontime) FILTER (WHERE endtime > starttime)
+            / nullif(sum(extract(epoch FROM endtime - starttime) * greatest(corecount, 1))
+                     FILTER (WHERE endtime > starttime AND cpuconsumptiontime IS NOT NULL), 0))::float8
+  FROM (SELECT computingsite, creationtime, starttime, endtime, corecount, cpuconsumptiontime
+          FROM jobs ORDER BY pandaid DESC LIMIT %s) newest
+ WHERE starttime >= creationtime AND computingsite IS NOT NULL GROUP BY 1
+"""
+
+
+def speeds(newest: int) -> dict[str, tuple[float, float | None]]:
+    """(median queue time in s, CPU efficiency in percent) of the queues where some of the newest jobs started. One query."""
+    return {queue: (waited, efficiency) for queue, waited, efficiency in _rows(_SPEEDS, [newest])}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from jedisite.models import Agent, AgentPass
 from jedisite.paging import ByName, OldestFirst
 from tasks_app.api.base import Lists, Resource
 from tasks_app.api.serializers import AgentSerializer, QueueSerializer
+from tasks_app.columns.queues import QUEUES
 from tasks_app.filtersets import WorkerFilter
 from tasks_app.models import Worker
 
@@ -37,7 +38,12 @@ class QueueViewSet(Lists, mixins.RetrieveModelMixin, Resource):
     queryset = Queue.objects.all()
     pagination_class = ByName
     filterset_class = QueueFilter
+    columns = QUEUES
     orderings = ("site_name", "status")
+    small_orderings = (
+        "cloud", "pledged_cores", "type", "core_count", "max_memory_mb", "max_walltime_s", "work_dir_mb", "core_power",
+        "last_update",
+    )  # fmt: skip
 
     def get_serializer_class(self) -> Any:
         return QueueSerializer if self.action == "list" else QueueDetailSerializer

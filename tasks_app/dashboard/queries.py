@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db.models import Count, F, Max, Q
+from django.db.models import Count, Max
 from django.db.models.functions import Substr
 
 from brokerage_app.models import VerdictRecord
@@ -15,7 +15,7 @@ from tasks_app.dashboard import errors, progress, words
 from tasks_app.dashboard.progress import Progress
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JOB_QUEUED, JobStatus, TaskStatus
+from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus, TaskStatus
 
 ENDED_BADLY = (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED)
 AT_PILOT = ",".join(sorted(JOB_AT_PILOT))
@@ -166,30 +166,3 @@ def error_groups(task_id: int) -> list[ErrorGroup]:
                 max(known.example, row["example"]),
             )
     return sorted(groups.values(), key=lambda group: (group.error is None, -group.jobs))
-
-
-@dataclass(frozen=True, slots=True)
-class SiteLoad:
-    """Open jobs at a site."""
-
-    running: int = 0
-    queued: int = 0
-    other: int = 0
-
-
-def loads_of_sites() -> dict[str, SiteLoad]:
-    """Open jobs of every site that has some. One query on the index of open jobs."""
-    counted = (
-        Job.objects.exclude(status__in=sorted(JOB_FINAL))
-        .values("site")
-        .annotate(
-            running=Count("id", filter=Q(status__in=sorted(JOB_AT_PILOT))),
-            queued=Count("id", filter=Q(status__in=sorted(JOB_QUEUED))),
-            all=Count("id"),
-        )
-        .order_by(F("site"))
-    )
-    return {
-        row["site"] or "": SiteLoad(row["running"], row["queued"], row["all"] - row["running"] - row["queued"])
-        for row in counted
-    }

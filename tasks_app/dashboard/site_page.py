@@ -97,7 +97,7 @@ def site_page(request: HttpRequest, name: str) -> HttpResponse:
         "pilots": site_use.pilot_flow(name, now),
         "activity": queue.activity or {"pilots_3h": None, "started_per_h": None},  # type: ignore[attr-defined]
         "last_start": _moment((queue.activity or {}).get("last_start")),  # type: ignore[attr-defined]
-        "bullet": cores_bullet(queue, jobs.cores),
+        "bullet": bullets.of_cores(jobs.cores, queue.pledged_cores),
         "plot": trends.stacked(ends_at, cores),
         "points": [
             (at, [(share, values[i]) for share, values in cores.items()])
@@ -120,16 +120,6 @@ def site_page(request: HttpRequest, name: str) -> HttpResponse:
         "QUEUED": queries.QUEUED,
     }  # fmt: skip
     return render(request, "tasks_app/site_page.html", context)
-
-
-def cores_bullet(queue: Queue, cores: int) -> bullets.Bullet:
-    """Running cores against the pledge."""
-    pledged = queue.pledged_cores if queue.pledged_cores > 0 else None
-    if pledged is None:
-        what = "opportunistic, nothing is pledged" if queue.pledged_cores < 0 else "nothing is pledged"
-        return bullets.of_amount(cores, None, f"{words.count(cores)} cores run; {what}", "run" if cores else "wait")
-    label = f"{words.count(cores)} cores run, {words.count(pledged)} are pledged"
-    return bullets.of_amount(cores, pledged, label, "ok" if cores >= 0.85 * pledged else "warn" if cores else "bad")
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -1,30 +1,118 @@
-"""The page on sites: the queues where work runs, their limits and what they have to do."""
+"""The list of sites: the queues where work runs, how they do, and what they have to do."""
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.utils import timezone
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
-from brokerage_app.models import Queue
+from jedisite.columns import Row
 from jedisite.identity import Right, needs
-from tasks_app.dashboard import queries
+from tasks_app.api.grid import QueueViewSet
+from tasks_app.columns.queues import QUEUES
+from tasks_app.dashboard import bullets, queries, words
+from tasks_app.dashboard.lists import cells, listing
+from tasks_app.dashboard.lists.cells import Cell
+from tasks_app.dashboard.lists.facets import FacetOf
+from tasks_app.dashboard.lists.listing import Listing
 
-REFRESH_S = 10
+COLUMN = QUEUES.by_name
+WORSE_BY = 10.0
+"""Percentage points above the same hour a week ago from which on a failure rate is marked."""
+
+
+def _status(row: Row, now: datetime) -> SafeString:
+    """The status, and below it why."""
+    chip = cells.status(row["status"], "", f"{reverse('dashboard:sites')}?status={row['status']}")
+    if not row["status_reason"]:
+        return chip
+    return format_html('{}<br><span class="small muted">{}</span>', chip, words_of(row["status_reason"]))
+
+
+def words_of(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _cores(row: Row, now: datetime) -> SafeString:
+    """Cores against the pledge, as a bar and in numbers; with a link to the jobs."""
+    cores, pledged = row["cores"] or 0, row["pledged_cores"]
+    bullet = bullets.of_cores(cores, pledged)
+    jobs = f"{reverse('dashboard:jobs')}?site={row['name']}&status={queries.AT_PILOT}"
+    of = f" / {words.count(pledged)}" if pledged > 0 else ""
+    return format_html('<a href="{}">{}</a>{}{}', jobs, words.count(cores), of, bullets.svg(bullet))
+
+
+def _failures(row: Row, now: datetime) -> str | SafeString:
+    """The failure rate; marked when it is much worse than a week ago."""
+    value, then = row["failure_percent"], row["failure_percent_last_week"]
+    text = cells.shown("percent", value, now)
+    if value is None or value < (then or 0.0) + WORSE_BY:
+        return text
+    return format_html('<strong class="worse">{}</strong>', text)
+
+
+def _jobs(name: str, status: str) -> Cell:
+    return cells.counted("dashboard:jobs", COLUMN[name], lambda row: {"site": row["name"], "status": status}, ("name",))
+
+
+def _workers(name: str) -> Cell:
+    return cells.counted("dashboard:workers", COLUMN[name], lambda row: {"site": row["name"]}, ("name",))
+
+
+def _why(name: str) -> Cell:
+    def render(row: Row, now: datetime) -> str | SafeString:
+        value = row[name]
+        if not value:
+            return mark_safe("0") if value == 0 else cells.DASH
+        return cells.link(reverse("dashboard:site-why", args=[row["name"]]), cells.shown(COLUMN[name].kind, value, now))
+
+    return Cell(render, ("name",))
+
+
+LISTING = Listing(
+    page="dashboard:sites",
+    api="api-v2:queues",
+    section="sites",
+    title="Sites",
+    one="queue",
+    many="queues",
+    view=QueueViewSet,
+    facets=(
+        FacetOf("status", "Status", "status"),
+        FacetOf("cloud", "Region", "cloud"),
+        FacetOf("site", "Site", "site_name"),
+        FacetOf("type", "Takes", "type"),
+    ),
+    cells={
+        "name": cells.to("dashboard:site", COLUMN["name"]),
+        "site_name": cells.filtered("dashboard:sites", "site", COLUMN["site_name"]),
+        "cloud": cells.filtered("dashboard:sites", "cloud", COLUMN["cloud"]),
+        "status": Cell(_status, ("status_reason",)),
+        "cores": Cell(_cores, ("name", "pledged_cores")),
+        "running": _jobs("running", queries.AT_PILOT),
+        "queued": _jobs("queued", queries.QUEUED),
+        "transferring": _jobs("transferring", "transferring"),
+        "pilots_requested": _workers("pilots_requested"),
+        "pilots_running": _workers("pilots_running"),
+        "finished_1h": _jobs("finished_1h", "finished"),
+        "failed_1h": _jobs("failed_1h", "failed"),
+        "failure_percent": Cell(_failures, ("failure_percent_last_week",)),
+        "chosen": _why("chosen"),
+        "skipped": _why("skipped"),
+        "skipped_mostly": _why("skipped_mostly"),
+        "alerts": cells.counted("dashboard:overview", COLUMN["alerts"], lambda row: {}, ()),
+    },
+    refresh_s=30,
+    nothing_yet="No site is described yet. Add one in the admin under Queues, or run manage.py import_sites.",
+)
 
 
 @needs(Right.READ)
 @require_safe
 def site_list(request: HttpRequest) -> HttpResponse:
-    loads = queries.loads_of_sites()
-    nothing = queries.SiteLoad()
-    context = {
-        "section": "sites",
-        "rows": [(queue, loads.get(queue.name, nothing)) for queue in Queue.objects.order_by("name")],
-        "seconds": REFRESH_S,
-        "now": timezone.now(),
-        "AT_PILOT": queries.AT_PILOT,
-        "QUEUED": queries.QUEUED,
-    }
-    return render(request, "tasks_app/sites.html", context)
+    """Queues by name unless the address says another order."""
+    return listing.show(request, LISTING)
