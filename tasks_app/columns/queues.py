@@ -94,14 +94,14 @@ QUEUES = Columns(
     Queue,
     (
         Column("name", "Queue", "name"),
-        Column("site_name", "Site"),
+        Column("site_name", "Site", shown=False),
         Column("cloud", "Region"),
         Column("status", "Status", "status"),
         Column("status_reason", "Reason", "sentence", shown=False),
         Batch(
             (
-                Column("status_since", "Since", "ago", help="since when it has this status"),
-                Column("status_by", "Source", help="who set the status: a person, an import, an agent"),
+                Column("status_since", "Since", "ago", help="since when it has this status", shown=False),
+                Column("status_by", "Source", help="who set the status: a person, an import, an agent", shown=False),
                 Column("status_until", "Until", "time", shown=False, help="when the status ends by itself"),
             ),
             _of_status,
@@ -109,7 +109,7 @@ QUEUES = Columns(
         Batch(
             (
                 Column("cores", "Cores", "number", help="cores of jobs at pilots, against the pledge"),
-                Column("running", "Running", "number", help="jobs at pilots"),
+                Column("running", "Running", "number", help="jobs at pilots", shown=False),
                 Column("queued", "Queued", "number", help="jobs that wait for a pilot"),
                 Column(
                     "transferring", "Transferring", "number", shown=False, help="jobs whose outputs are on their way"
@@ -120,18 +120,22 @@ QUEUES = Columns(
         Column("pledged_cores", "Pledged", "number", shown=False, help="cores; -1 is an opportunistic queue"),
         Batch(
             (
-                Column("pilots_requested", "Pilots asked", "number", help="workers that do not run yet"),
-                Column("pilots_running", "Pilots", "number", help="workers that run"),
+                Column("pilots_requested", "Pilots asked", "number", help="workers that do not run yet", shown=False),
+                Column("pilots_running", "Pilots", "number", help="workers that run, of all that run or are asked for"),
             ),
             _of_pilots,
         ),
         Batch(
             (
-                Column("finished_1h", "Finished /h", "number"),
-                Column("failed_1h", "Failed /h", "number"),
+                Column("finished_1h", "Finished, failed /h", "number", help="jobs of the last hour"),
+                Column("failed_1h", "Failed /h", "number", shown=False),
                 Column("failure_percent", "Failure %", "percent", help="failed among ended jobs of the last hour"),
                 Column(
-                    "failure_percent_last_week", "A week ago", "percent", help="failure % in the same hour a week ago"
+                    "failure_percent_last_week",
+                    "A week ago",
+                    "percent",
+                    shown=False,
+                    help="failure % in the same hour then",
                 ),
             ),
             _of_ends,
@@ -150,8 +154,13 @@ QUEUES = Columns(
         ),
         Batch(
             (
-                Column("chosen", "Chosen", "number", help="decisions of brokers for it, two days"),
-                Column("skipped", "Skipped", "number", help="decisions of brokers against it, two days"),
+                Column("chosen", "Chosen", "number", help="decisions of brokers for it, two days", shown=False),
+                Column(
+                    "skipped",
+                    "Chosen : skipped",
+                    "number",
+                    help="decisions of two days; a file has those against it",
+                ),
                 Column("skipped_mostly", "Mostly for", "code", shown=False, help="the most frequent code of these"),
             ),
             _of_verdicts,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -19,18 +20,27 @@ from tasks_app.dashboard.lists import cells, listing
 from tasks_app.dashboard.lists.cells import Cell
 from tasks_app.dashboard.lists.facets import FacetOf
 from tasks_app.dashboard.lists.listing import Listing
+from tasks_app.templatetags import dashboard as tags
 
 COLUMN = QUEUES.by_name
 WORSE_BY = 10.0
 """Percentage points above the same hour a week ago from which on a failure rate is marked."""
 
 
+def _name(row: Row, now: datetime) -> SafeString:
+    """The name in one piece: the table is wide enough for it."""
+    return format_html('<a class="nowrap" href="{}">{}</a>', reverse("dashboard:site", args=[row["name"]]), row["name"])
+
+
 def _status(row: Row, now: datetime) -> SafeString:
-    """The status, and below it why."""
+    """The status; below it since when, who set it, and why."""
     chip = cells.status(row["status"], "", f"{reverse('dashboard:sites')}?status={row['status']}")
-    if not row["status_reason"]:
+    since = tags.ago(row["status_since"], now) if row["status_since"] else ""
+    by = f" by {row['status_by']}" if row["status_by"] else ""
+    why = f"{': ' if by or since else ''}{words_of(row['status_reason'])}" if row["status_reason"] else ""
+    if not since and not by and not why:
         return chip
-    return format_html('{}<br><span class="small muted">{}</span>', chip, words_of(row["status_reason"]))
+    return format_html('{}<br><span class="small muted">{}{}{}</span>', chip, since, by, why)
 
 
 def words_of(text: str, most: int = 60) -> str:
@@ -41,18 +51,51 @@ def _cores(row: Row, now: datetime) -> SafeString:
     """Cores against the pledge, as a bar and in numbers; with a link to the jobs."""
     cores, pledged = row["cores"] or 0, row["pledged_cores"]
     bullet = bullets.of_cores(cores, pledged)
-    jobs = f"{reverse('dashboard:jobs')}?site={row['name']}&status={queries.AT_PILOT}"
+    jobs = f"{reverse('dashboard:jobs')}?{urlencode({'site': row['name'], 'status': queries.AT_PILOT}, safe=',')}"
     of = f" / {words.count(pledged)}" if pledged > 0 else ""
     return format_html('<a href="{}">{}</a>{}{}', jobs, words.count(cores), of, bullets.svg(bullet))
 
 
+def _pilots(row: Row, now: datetime) -> str | SafeString:
+    """Workers that run, of those and the ones asked for."""
+    running, asked = row["pilots_running"] or 0, row["pilots_requested"] or 0
+    if not running and not asked:
+        return "0"
+    workers = f"{reverse('dashboard:workers')}?{urlencode({'site': row['name']})}"
+    return format_html('<a href="{}">{}</a> / {}', workers, words.count(running), words.count(running + asked))
+
+
+def _ended(row: Row, now: datetime) -> SafeString:
+    """Jobs that finished and that failed in the last hour."""
+    jobs = f"{reverse('dashboard:jobs')}?{urlencode({'site': row['name'], 'status': ''})}"
+    good, bad = (row[name] or 0 for name in ("finished_1h", "failed_1h"))
+    parts = ((f"{jobs}finished", good), (f"{jobs}failed", bad))
+    shown = [format_html('<a href="{}">{}</a>', url, words.count(n)) if n else "0" for url, n in parts]
+    return format_html("{}, {}", *shown)
+
+
 def _failures(row: Row, now: datetime) -> str | SafeString:
-    """The failure rate; marked when it is much worse than a week ago."""
+    """The failure rate, with that of a week ago; marked when it is much worse."""
     value, then = row["failure_percent"], row["failure_percent_last_week"]
     text = cells.shown("percent", value, now)
-    if value is None or value < (then or 0.0) + WORSE_BY:
-        return text
-    return format_html('<strong class="worse">{}</strong>', text)
+    if value is not None and value >= (then or 0.0) + WORSE_BY:
+        text = format_html('<strong class="worse">{}</strong>', text)
+    return text if then is None else format_html('{} <span class="small muted">({})</span>', text, f"{then:.0f} %")
+
+
+def _skipped(row: Row, now: datetime) -> str | SafeString:
+    """Decisions of brokers for the queue and against it, and what they objected to most."""
+    if not row["chosen"] and not row["skipped"]:
+        return cells.DASH
+    why = reverse("dashboard:site-why", args=[row["name"]])
+    mostly = (
+        format_html('<br><span class="mono small muted">{}</span>', row["skipped_mostly"])
+        if row["skipped_mostly"]
+        else ""
+    )
+    return format_html(
+        '{} : <a href="{}">{}</a>{}', words.count(row["chosen"] or 0), why, words.count(row["skipped"]), mostly
+    )
 
 
 def _jobs(name: str, status: str) -> Cell:
@@ -88,21 +131,21 @@ LISTING = Listing(
         FacetOf("type", "Takes", "type"),
     ),
     cells={
-        "name": cells.to("dashboard:site", COLUMN["name"]),
+        "name": Cell(_name),
         "site_name": cells.filtered("dashboard:sites", "site", COLUMN["site_name"]),
         "cloud": cells.filtered("dashboard:sites", "cloud", COLUMN["cloud"]),
-        "status": Cell(_status, ("status_reason",)),
+        "status": Cell(_status, ("status_reason", "status_since", "status_by")),
         "cores": Cell(_cores, ("name", "pledged_cores")),
         "running": _jobs("running", queries.AT_PILOT),
         "queued": _jobs("queued", queries.QUEUED),
         "transferring": _jobs("transferring", "transferring"),
         "pilots_requested": _workers("pilots_requested"),
-        "pilots_running": _workers("pilots_running"),
-        "finished_1h": _jobs("finished_1h", "finished"),
+        "pilots_running": Cell(_pilots, ("name", "pilots_requested")),
+        "finished_1h": Cell(_ended, ("name", "failed_1h")),
         "failed_1h": _jobs("failed_1h", "failed"),
         "failure_percent": Cell(_failures, ("failure_percent_last_week",)),
         "chosen": _why("chosen"),
-        "skipped": _why("skipped"),
+        "skipped": Cell(_skipped, ("name", "chosen", "skipped_mostly")),
         "skipped_mostly": _why("skipped_mostly"),
         "alerts": cells.counted("dashboard:overview", COLUMN["alerts"], lambda row: {}, ()),
     },

@@ -1,7 +1,9 @@
-"""The pages of one queue: what it does, its nodes, its storage and network; and what shifters may do about it."""
+"""The list of queues, in the page, the API and the file alike; the pages of one queue, and what shifters may do there."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -20,12 +22,13 @@ from brokerage_app.models import (
     StorageEndpoint,
     VerdictCount,
     WorkerNode,
+    WorkerStats,
 )
 from brokerage_app.samples import INTERVAL, ORIGIN
 from jedisite.models import AuditEntry
 from tasks_app import statistics
 from tasks_app.dashboard import strips
-from tasks_app.models import ErrorFingerprint, Job, JobEnds, JobFailure, Worker, WorkerJob
+from tasks_app.models import AttentionItem, ErrorFingerprint, Job, JobEnds, JobFailure, Worker, WorkerJob
 
 pytestmark = pytest.mark.django_db
 MOST_QUERIES = 12 + 4  # what a page asks, and the session, the user and the user's groups
@@ -157,3 +160,43 @@ def test_a_strip_is_cut_to_its_window_and_shows_what_was_short() -> None:
         ("online", "ok", 0, 50), ("test", "wait", 50, 0.4), ("online", "ok", 75, 25),
     ]  # fmt: skip
     assert pieces[0].words.endswith(": good") and pieces[2].words.endswith("still")
+
+
+def test_the_list_shows_how_queues_do_and_its_file_is_the_same(
+    reader: Client,
+    queue: Queue,
+    django_assert_max_num_queries: Any,
+) -> None:
+    now = timezone.now()
+    other = Queue.objects.create(name="SITE_B", site_name="B", cloud="DE", pledged_cores=-1, status_reason="<b>down")
+    WorkerStats.objects.create(harvester="h", queue=other.name, resource_type="S", status="submitted", workers=5)
+    AttentionItem.objects.create(key="x", kind="x", tone="bad", sentence="x", since=now, owner=NAME, path="/")
+    Job.objects.filter(site=NAME, status="running").update(
+        creation_time=now - timedelta(hours=3), start_time=now - timedelta(hours=2), end_time=now - timedelta(hours=1),
+        cpu_time_s=7200,
+    )  # fmt: skip
+    reader.get("/help/states/")  # the choices of the frame are kept for a minute
+    with django_assert_max_num_queries(MOST_QUERIES):
+        text = reader.get("/sites/").content.decode()
+    assert "8 cores run, 10 are pledged" in text and "opportunistic" in text and "&lt;b&gt;down" in text
+    assert "<b>down" not in text and f"/sites/{NAME}/why/" in text
+    asked = (
+        "name,cores,running,queued,transferring,pilots_requested,pilots_running,finished_1h,failed_1h,failure_percent,"
+        "failure_percent_last_week,queue_time_s,cpu_efficiency,storage_free_gb,chosen,skipped,skipped_mostly,alerts,status_by"
+    )
+    rows = {row["name"]: row for row in reader.get(f"/api/v2/queues/?columns={asked}").json()["results"]}
+    assert list(rows[NAME].values()) == [
+        NAME, 8, 2, 1, 1, 1, 1, 6, 2, 25, 0, 3600, 50, 50, 0, 1234, "low_memory", 1, rows[NAME]["status_by"],
+    ]  # fmt: skip
+    assert (rows["SITE_B"]["cores"], rows["SITE_B"]["pilots_requested"], rows["SITE_B"]["chosen"]) == (0, 5, None)
+    answer: Any = reader.get(f"/api/v2/queues/?columns={asked}&format=csv")
+    table = {row["name"]: row for row in csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode()))}
+    assert {name: table[NAME][name] for name in ("cores", "skipped_mostly")} == {
+        "cores": "8",
+        "skipped_mostly": "low_memory",
+    }
+    for query, names in (
+        ("opportunistic=true", ["SITE_B"]), ("cloud=DE", ["SITE_B"]), ("name=site/", [NAME]), ("status=offline", []),
+        ("ordering=-pledged_cores", [NAME, "SITE_B"]),
+    ):  # fmt: skip
+        assert [row["name"] for row in reader.get(f"/api/v2/queues/?{query}").json()["results"]] == names, query
