@@ -12,7 +12,7 @@ from django.db import connection
 from psycopg import sql
 
 INTERVAL: Final = timedelta(minutes=5)
-GAUGES: Final = ("running_jobs", "running_cores", "running_hs", "queued_jobs", "queued_hs")
+GAUGES: Final = ("running_jobs", "running_cores", "running_hs", "queued_jobs", "queued_hs", "idle_tasks")
 FLOWS: Final = ("finished", "failed", "wasted_core_s")
 NAMES: Final = (*GAUGES, *FLOWS)
 ORIGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from brokerage_app.samples import INTERVAL, ORIGIN
 from jedisite.sql import hot_cursor
-from tasks_app.states import JOB_QUEUED
+from tasks_app.states import JOB_OPEN, JOB_QUEUED, TASK_FINAL, TaskStatus
 
 LATE: Final = timedelta(minutes=15)
 """How much later than its time an end may be seen, as its transaction took so long: so far back they are counted again."""
@@ -21,7 +21,11 @@ LONGEST_GAP: Final = timedelta(days=1)
 """After a pause of the agent, what ended meanwhile is counted for at most this time."""
 LONGEST_JOB_S: Final = 30 * 86_400
 """More than that is the fault of a clock."""
+IDLE_STATUSES: Final = sorted(str(status) for status in TaskStatus if status not in TASK_FINAL)
+"""Tasks in these are counted when they have no open job."""
 _QUEUED = ", ".join(f"'{status}'" for status in sorted(JOB_QUEUED))
+_OPEN_JOBS = ", ".join(f"'{status}'" for status in sorted(JOB_OPEN))
+_OPEN_TASKS = ", ".join(f"'{status}'" for status in IDLE_STATUSES)
 
 _WRITE = f"""
 WITH ended AS MATERIALIZED (
@@ -63,10 +67,15 @@ gauges AS (
            coalesce(sum(jobs), 0)::int AS jobs, coalesce(sum(cores), 0)::int AS cores, coalesce(sum(hs), 0)::float8 AS hs,
            coalesce(sum(queued), 0)::int AS queued, coalesce(sum(queued_hs), 0)::float8 AS queued_hs
       FROM lines GROUP BY GROUPING SETS ((), (site), (gshare), (site, gshare))
-    HAVING (grouping(site) = 1 OR site <> '') AND (grouping(gshare) = 1 OR gshare <> ''))
-INSERT INTO samples AS s (at, site, gshare, running_jobs, running_cores, running_hs, queued_jobs, queued_hs,
+    HAVING (grouping(site) = 1 OR site <> '') AND (grouping(gshare) = 1 OR gshare <> '')),
+idle AS (
+    SELECT count(*)::int AS n FROM jedi_tasks t
+     WHERE t.status = ANY(ARRAY[{_OPEN_TASKS}])
+       AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus = ANY(ARRAY[{_OPEN_JOBS}])))
+INSERT INTO samples AS s (at, site, gshare, running_jobs, running_cores, running_hs, queued_jobs, queued_hs, idle_tasks,
                           finished, failed, wasted_core_s)
 SELECT at, site, gshare, g.jobs, g.cores, g.hs, g.queued, g.queued_hs,
+       CASE WHEN g.site = '' AND g.gshare = '' THEN (SELECT n FROM idle) END,
        coalesce(f.finished, 0), coalesce(f.failed, 0), coalesce(f.wasted, 0)
   FROM gauges g FULL JOIN flows f USING (at, site, gshare)
  ORDER BY at, site, gshare

@@ -21,6 +21,9 @@ class Sample(models.Model):
     running_hs = models.FloatField(null=True, blank=True, help_text="HS23 of the cores of running jobs")
     queued_jobs = models.IntegerField(null=True, blank=True)
     queued_hs = models.FloatField(null=True, blank=True, help_text="HS23 of the cores that queued jobs want")
+    idle_tasks = models.IntegerField(
+        null=True, blank=True, help_text="open tasks without any open job; of the whole grid only"
+    )
     finished = models.IntegerField(default=0, help_text="jobs, in the interval")
     failed = models.IntegerField(default=0, help_text="jobs, in the interval")
     wasted_core_s = models.BigIntegerField(default=0, help_text="walltime times cores of the failed jobs, in seconds")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -12,69 +13,63 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from jedisite import agent_state
-from jedisite.identity import Right, needs
-from jedisite.models import Agent
-from tasks_app.dashboard import pages, queries, words
-from tasks_app.models import Job, Task
-from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, TASK_FINAL, JobStatus, TaskStatus
+from jedisite.identity import Right, caller_of, needs
+from tasks_app.attention.lists import in_state, waiting
+from tasks_app.dashboard import overview_data, pages, window
+from tasks_app.dashboard.attention import SNOOZES
+from tasks_app.dashboard.lists.views import address_of
+from tasks_app.models import AttentionItem, Job, SavedView, Task
 
-REFRESH_S = 10
-RECENT = 15
-ASK_A_PERSON = (TaskStatus.EXHAUSTED, TaskStatus.PENDING, TaskStatus.THROTTLED)
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    label: str
-    value: str
-    url: str
-    tone: str
+REFRESH_S: Final = 30
+USUAL_WINDOW: Final = "24h"
+SHOWN_ITEMS: Final = 10
+SHOWN_CHANGES: Final = 10
+SHOWN_VIEWS: Final = 12
 
 
 @needs(Right.READ)
 @require_safe
 def overview(request: HttpRequest) -> HttpResponse:
-    tasks = pages.capped_counts(Task._meta.db_table, "status", [s.value for s in TaskStatus])
-    jobs = pages.capped_counts(Job._meta.db_table, "jobstatus", [s.value for s in JobStatus])
+    """Attention, numbers of now with their last day, running cores, what changed, what wastes most, and pinned lists."""
     now = timezone.now()
-    recent = list(Task.objects.select_related("work_queue").order_by("-pk")[:RECENT])
+    looked = window.read(request.GET, now, USUAL_WINDOW)
+    share = request.GET.get("share", "")[:32]
+    caller = caller_of(request)
+    items = list(waiting(now)[: SHOWN_ITEMS + 1])
+    changed = [
+        replace(change, number=number)
+        for number, change in enumerate(overview_data.changes(looked.since, looked.until), 1)
+    ]
     context = {
         "section": "overview",
-        "tiles": _tiles(tasks, jobs),
-        "late": [row for row in agent_state.rows(Agent.objects.all(), now) if row.tone == "bad"],
-        "rows": queries.task_rows(recent),
+        "items": items[:SHOWN_ITEMS],
+        "more_items": len(items) > SHOWN_ITEMS,
+        "taken_on": pages.capped_count(AttentionItem.objects.filter(in_state("acknowledged", now)), cap=999),
+        "normal_since": None if items else _normal_since(),
+        "may_operate": caller.may(Right.OPERATE),
+        "snoozes": SNOOZES,
+        "kpis": overview_data.kpis(now, share),
+        "cores": overview_data.running_cores(looked.since, looked.until, share, changed[:SHOWN_CHANGES]),
+        "changes": changed[:SHOWN_CHANGES],
+        "more_changes": len(changed) > SHOWN_CHANGES,
+        "waste": overview_data.waste(looked.since, looked.until, share, looked.parameters if looked.key else {}),
+        "views": [(view, address_of(view)) for view in _pinned(caller.name)],
+        "looked": looked,
+        "share": share,
         "seconds": REFRESH_S,
         "now": now,
-        "AT_PILOT": queries.AT_PILOT,
-        "QUEUED": queries.QUEUED,
     }
     return render(request, "tasks_app/overview.html", context)
 
 
-def _tiles(tasks: Mapping[str, int], jobs: Mapping[str, int]) -> list[Tile]:
-    active = [s.value for s in TaskStatus if s not in TASK_FINAL]
-    running, queued = sorted(JOB_AT_PILOT), sorted(JOB_QUEUED)
-    return [
-        _tile("open tasks", "tasks", tasks, active, "run"),
-        _tile("tasks held up", "tasks", tasks, [s.value for s in ASK_A_PERSON], "warn"),
-        _tile("tasks failed or broken", "tasks", tasks, ["failed", "broken"], "bad"),
-        _tile("tasks partly done", "tasks", tasks, ["finished"], "warn"),
-        _tile("tasks done", "tasks", tasks, ["done"], "ok"),
-        _tile("jobs at pilots", "jobs", jobs, running, "run"),
-        _tile("jobs queued", "jobs", jobs, queued, "wait"),
-        _tile("jobs failed", "jobs", jobs, ["failed"], "bad"),
-        _tile("jobs finished", "jobs", jobs, ["finished"], "ok"),
-    ]
+def _normal_since() -> datetime | None:
+    """When the last thing that needed somebody went away; None when nothing did for as long as that is kept."""
+    found = AttentionItem.objects.filter(gone_at__isnull=False).order_by("-gone_at").values_list("gone_at", flat=True)
+    return found.first()
 
 
-def _tile(label: str, page: str, counts: Mapping[str, int], statuses: Sequence[str], tone: str) -> Tile:
-    total = sum(counts.get(status, 0) for status in statuses)
-    # A part that was cut at the cap makes the sum a lower bound too.
-    cut = any(counts.get(status, 0) > words.COUNT_CAP for status in statuses)
-    value = words.capped(max(total, words.COUNT_CAP + 1) if cut else total)
-    url = f"{reverse(f'dashboard:{page}')}?{urlencode({'status': ','.join(statuses)}, safe=',')}"
-    return Tile(label, value, url, tone if total else "wait")
+def _pinned(owner: str) -> list[SavedView]:
+    return list(SavedView.objects.filter(owner=owner, pinned=True).order_by("page", "name")[:SHOWN_VIEWS])
 
 
 @needs(Right.READ)

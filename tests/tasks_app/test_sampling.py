@@ -12,7 +12,7 @@ from django.test import Client
 from brokerage_app import samples
 from brokerage_app.models import GlobalShare, Queue, Sample
 from tasks_app import sampling, statistics
-from tasks_app.models import Job, JobStatusLog
+from tasks_app.models import Job, JobStatusLog, Task
 from tests.plans import fill_table, indexes, plan_of
 
 pytestmark = pytest.mark.django_db
@@ -21,14 +21,15 @@ MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
-def grid(make_job: Callable[..., Job]) -> Callable[..., Job]:
+def grid(make_job: Callable[..., Job], make_task: Callable[..., Task]) -> Callable[..., Job]:
     """Two queues, one of them idle, two shares in a tree; a function that ends a job at a moment."""
     Queue.objects.create(name="SITE_A", site_name="A", core_power=20)
     Queue.objects.create(name="IDLE", site_name="I")
     root = GlobalShare.objects.create(name="ATLAS", value=100)
     for name in ("Production", "User"):
         GlobalShare.objects.create(name=name, value=50, parent=root)
-    make_job(gshare="User", core_count=8, status="running")
+    busy, _ = make_task(), make_task(status="pending")
+    make_job(gshare="User", core_count=8, status="running", task_id=busy.id)
     make_job(gshare="User", core_count=1, status="activated")
     make_job(site="SITE_B", gshare=None, core_count=2, status="running")
 
@@ -53,13 +54,13 @@ def test_a_sample_says_what_runs_waits_and_ended(grid: Callable[..., Job]) -> No
     statistics.refresh()
     assert sampling.sample(AT + MINUTE) == 7
     assert sampling.sample(AT + 2 * MINUTE) == 0, "the interval has its samples"
-    nothing, at_a = (0, 0, 0.0, 0, 0.0, 0, 0, 0), (1, 8, 160.0, 1, 20.0, 1, 2, 480)
+    nothing, at_a = (0, 0, 0.0, 0, 0.0, None, 0, 0, 0), (1, 8, 160.0, 1, 20.0, None, 1, 2, 480)
     assert rows(AT) == {
-        ("", ""): (2, 10, 180.0, 1, 20.0, 1, 2, 480),
+        ("", ""): (2, 10, 180.0, 1, 20.0, 1, 1, 2, 480),
         ("SITE_A", ""): at_a,
         ("", "User"): at_a,
         ("SITE_A", "User"): at_a,
-        ("SITE_B", ""): (1, 2, 20.0, 0, 0.0, 0, 0, 0),
+        ("SITE_B", ""): (1, 2, 20.0, 0, 0.0, None, 0, 0, 0),
         ("IDLE", ""): nothing,
         ("", "Production"): nothing,
     }
@@ -71,8 +72,8 @@ def test_ends_that_were_seen_late_are_counted_and_gaps_show(grid: Callable[..., 
     grid("finished", AT - MINUTE)  # its transaction ended after the sample
     grid("failed", AT + 7 * MINUTE)
     sampling.sample(AT + 16 * MINUTE)
-    assert rows(AT)[("", "")] == (2, 10, 180.0, 1, 20.0, 1, 0, 0)
-    assert rows(AT + 10 * MINUTE)[("SITE_A", "User")] == (None, None, None, None, None, 0, 1, 480)
+    assert rows(AT)[("", "")] == (2, 10, 180.0, 1, 20.0, 1, 1, 0, 0)
+    assert rows(AT + 10 * MINUTE)[("SITE_A", "User")] == (None, None, None, None, None, None, 0, 1, 480)
 
     found = samples.series(since=AT - 5 * MINUTE, until=AT + 15 * MINUTE)
     assert found.at == [AT, AT + 5 * MINUTE, AT + 10 * MINUTE, AT + 15 * MINUTE]

@@ -141,7 +141,7 @@ def test_the_pages_ask_a_bounded_number_of_times(
         keep(Decided(make_task(status="pending", gshare="Express").id, BAD, TaskNeeds(share="Express")))
     client.force_login(make_user())
     for address in (f"/tasks/{waiting.id}/why/", "/sites/B/why/", "/shares/Express/"):
-        with django_assert_max_num_queries(13):
+        with django_assert_max_num_queries(14):
             assert client.get(address).status_code == 200
 
 

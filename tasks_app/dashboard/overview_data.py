@@ -1,0 +1,268 @@
+"""What the overview asks of the database: a fixed number of queries, each over a small table or a few hours of an index."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.db import connection
+from django.urls import reverse
+
+from brokerage_app import samples
+from brokerage_app.models import QueueStatusLog
+from brokerage_app.samples import Series
+from jedisite.models import AuditEntry
+from tasks_app.dashboard import sparklines, trends, words
+from tasks_app.dashboard.sparklines import Sparkline
+from tasks_app.dashboard.trends import Stack
+from tasks_app.models import ErrorFingerprint, Task
+from tasks_app.sampling import IDLE_STATUSES
+from tasks_app.states import JOB_QUEUED
+
+DAY: Final = timedelta(hours=24)
+SPARK_STEP: Final = timedelta(minutes=15)
+POINTS: Final = 150
+TABLE_ROWS: Final = 48
+TOP: Final = 5
+MOST_FAILURES: Final = 100_000
+"""Failures of a window that are looked at, the latest ones."""
+MOST_CHANGES: Final = 40
+LOOKED_THROUGH: Final = 5000
+"""Entries of the audit trail among which changes are looked for."""
+CHANGING: Final = ("globalshare", "gdpconfig", "agent", "queue", "workqueue", "retryrule", "storageendpoint")
+ELSEWHERE: Final = ("queue.status", "agent.run")
+"""Actions on those that are told by the history of status, or change nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kpi:
+    """A number of now, with the last day as a line."""
+
+    label: str
+    value: str
+    unit: str
+    url: str
+    tone: str
+    spark: Sparkline | None
+
+
+def kpis(now: datetime, share: str) -> list[Kpi]:
+    """The strip of numbers, of the whole grid or of one share. One query."""
+    found = samples.series(share=share, since=now - DAY, until=now, step=SPARK_STEP)
+    ended = _last_hour(found, "finished") + _last_hour(found, "failed")
+    failed = 100 * _last_hour(found, "failed") / ended if ended else None
+    jobs, tasks, errors = reverse("dashboard:jobs"), reverse("dashboard:tasks"), reverse("dashboard:errors")
+
+    def address(page: str, **given: str) -> str:
+        return f"{page}?{urlencode({**given, **({'share': share} if share else {})}, safe=',')}"
+
+    running = address(jobs, status="running")
+    strip = [
+        _gauge(found, "running_jobs", "running jobs", running),
+        _gauge(found, "running_cores", "running cores", running),
+        _gauge(found, "queued_jobs", "queued jobs", address(jobs, status=",".join(sorted(JOB_QUEUED)))),
+        Kpi(
+            "finished in the last hour", words.count(round(_last_hour(found, "finished"))), "jobs",
+            address(jobs, status="finished", window="1h"), "ok", _spark(found.per_hour("finished"), "Finished jobs an hour"),
+        ),
+        Kpi(
+            "failed of those that ended", "–" if failed is None else f"{failed:.1f}", "%", address(errors, window="1h"),
+            "wait" if failed is None else "bad" if failed >= 20 else "warn" if failed >= 10 else "ok",
+            _spark(found.failure_percent(), "Failed jobs in percent of those that ended"),
+        ),
+    ]  # fmt: skip
+    if not share:
+        strip.append(_gauge(found, "idle_tasks", "tasks without jobs", address(tasks, status=",".join(IDLE_STATUSES))))
+    return strip
+
+
+def _gauge(found: Series, name: str, label: str, url: str) -> Kpi:
+    latest = found.latest(name)
+    value = words.count(None if latest is None else round(latest))
+    return Kpi(label, value, "", url, "run" if latest else "wait", _spark(found.values[name], label.capitalize()))
+
+
+def _last_hour(found: Series, name: str) -> float:
+    return sum(value or 0 for value in found.values[name][-(timedelta(hours=1) // found.step) :])
+
+
+def _spark(values: list[float | None], label: str) -> Sparkline | None:
+    """What is not known is drawn as what was known last."""
+    line, last = [], None
+    for value in values:
+        last = value if value is not None else last
+        if last is not None:
+            line.append(last)
+    said = f"{label}, last 24 hours: {min(line):,.0f} to {max(line):,.0f}" if line else ""
+    return sparklines.sparkline(line, label=said.replace(",", "\u202f") if line else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that somebody, or the system, changed. `url` is "" where no page shows it."""
+
+    at: datetime
+    who: str
+    what: str
+    why: str
+    url: str
+    number: int = 0
+
+
+def changes(since: datetime, until: datetime) -> list[Change]:
+    """What changed in a window, the latest first: statuses of queues, and what people edited. Two queries."""
+    moved = QueueStatusLog.objects.filter(at__gte=since, at__lt=until).exclude(old="").order_by("-id")
+    found = [
+        Change(
+            row.at, row.by, f"{row.queue}: {row.old} → {row.new}", row.reason, reverse("dashboard:site", args=[row.queue])
+        )
+        for row in moved[:MOST_CHANGES]
+    ]  # fmt: skip
+    latest = AuditEntry.objects.order_by("-id").values("id")[:LOOKED_THROUGH]
+    entries = AuditEntry.objects.filter(id__in=latest, at__gte=since, at__lt=until, object_type__in=CHANGING)
+    found += [
+        Change(entry.at, entry.actor, _edited(entry), entry.reason, _page_of(entry))
+        for entry in entries.exclude(action__in=ELSEWHERE).order_by("-id")[:MOST_CHANGES]
+    ]
+    return sorted(found, key=lambda change: change.at, reverse=True)[:MOST_CHANGES]
+
+
+_THINGS: Final = {
+    "globalshare": "share", "gdpconfig": "configuration", "workqueue": "work queue", "retryrule": "retry rule",
+    "storageendpoint": "storage",
+}  # fmt: skip
+
+
+def _edited(entry: AuditEntry) -> str:
+    changed = (entry.details or {}).get("changed") if isinstance(entry.details, dict) else None
+    how = ", ".join(map(str, changed))[:120] if isinstance(changed, dict) else ""
+    what = f"{_THINGS.get(entry.object_type, entry.object_type)} {entry.object_id}: {entry.action.rpartition('.')[2]}"
+    return f"{what} ({how})" if how else what
+
+
+def _page_of(entry: AuditEntry) -> str:
+    page = {"globalshare": "share", "agent": "agent", "queue": "site"}.get(entry.object_type)
+    return reverse(f"dashboard:{page}", args=[entry.object_id]) if page and entry.object_id else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A change on the plot: where, and what it says when pointed at."""
+
+    at: float
+    text: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """Running cores over time, as a plot and as rows of a table: (time, numbers of `names`)."""
+
+    title: str
+    plot: Stack
+    names: list[str]
+    rows: list[tuple[datetime, list[float | None]]]
+    marks: list[Mark]
+
+
+def running_cores(since: datetime, until: datetime, share: str, changed: list[Change]) -> Cores | None:
+    """Of the whole grid by share, or of a share by site; None when there is no sample. One query."""
+    step = samples.step_for(until - since, POINTS)
+    found = samples.each(
+        "site" if share else "share", since=since, until=until, step=step, names=["running_cores"], share=share
+    )
+    values = {name: one.values["running_cores"] for name, one in found.items() if any(one.values["running_cores"])}
+    if not found:
+        return None
+    ends = samples.steps(since, until, step)
+    plot = trends.stacked(ends, values)
+    span = (ends[-1] - ends[0]) or step
+    # What changed since the last sample stands at the right edge.
+    places = [(change, min(max((change.at - ends[0]) / span, 0.0), 1.0)) for change in changed]
+    marks = [
+        Mark(
+            round(plot.left + place * (plot.right - plot.left), 1), f"{change.at:%H:%M} {change.what}", change.number
+        )
+        for change, place in places
+    ]  # fmt: skip
+    names = [layer.name for layer in plot.layers if layer.name in values]
+    every = max(1, -(-len(ends) // TABLE_ROWS))
+    rows = [(end, [values[name][i] for name in names]) for i, end in enumerate(ends) if i % every == 0]
+    return Cores(
+        f"Running cores of {share} by site" if share else "Running cores by activity", plot, names, rows[::-1], marks
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Waster:
+    """One row of a list of what wasted most: core hours, failed jobs, and its part of all that was wasted, in percent."""
+
+    name: str
+    url: str
+    hours: float
+    failed: int
+    percent: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waste:
+    """What failed jobs of a window cost, by whom and where. `cut`: only the latest MOST_FAILURES are in it."""
+
+    hours: float
+    failed: int
+    cut: bool
+    lists: list[tuple[str, str, list[Waster]]]
+
+
+_WASTE = """
+SELECT g, fingerprint_id, computingsite, jeditaskid, produsername, wasted, failed FROM (
+    SELECT grouping(fingerprint_id, computingsite, jeditaskid, produsername) AS g, fingerprint_id, computingsite, jeditaskid,
+           produsername, sum(wasted_core_s)::float8 / 3600 AS wasted, count(*) AS failed,
+           row_number() OVER (PARTITION BY grouping(fingerprint_id, computingsite, jeditaskid, produsername)
+                                  ORDER BY sum(wasted_core_s) DESC, count(*) DESC) AS place
+      FROM (SELECT fingerprint_id, computingsite, jeditaskid, produsername, wasted_core_s FROM job_failures
+             WHERE ended >= %(since)s AND ended < %(until)s AND (%(share)s = '' OR gshare = %(share)s)
+             ORDER BY ended DESC LIMIT %(most)s) f
+     GROUP BY GROUPING SETS ((), (fingerprint_id), (computingsite), (jeditaskid), (produsername))) r
+ WHERE place <= %(top)s ORDER BY g, place
+"""
+_ERRORS, _SITES, _TASKS, _USERS, _ALL = 0b0111, 0b1011, 0b1101, 0b1110, 0b1111
+
+
+def waste(since: datetime, until: datetime, share: str, window: Mapping[str, str]) -> Waste:
+    """The largest wasters of walltime in a window. Three queries. `window`: parameters of addresses that say it."""
+    values: dict[str, Any] = {"since": since, "until": until, "share": share, "most": MOST_FAILURES, "top": TOP}
+    by: dict[int, list[tuple[Any, float, int]]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        cursor.execute(_WASTE, values)
+        for g, *keys, wasted, failed in cursor.fetchall():
+            by[g].append((next((key for key in keys if key is not None), ""), wasted or 0.0, failed))
+    (_, hours, failed), *_ = by[_ALL] or [("", 0.0, 0)]
+    prints = ErrorFingerprint.objects.in_bulk([number for number, _, _ in by[_ERRORS]])
+    tasks = dict(Task.objects.filter(pk__in=[t for t, _, _ in by[_TASKS] if t]).values_list("pk", "name"))
+
+    def row(name: str, url: str, wasted: float, number: int, note: str = "") -> Waster:
+        return Waster(name, url, wasted, number, 100 * wasted / hours if hours else 0.0, note)
+
+    def jobs(**given: str) -> str:
+        return f"{reverse('dashboard:jobs')}?{urlencode({**given, 'status': 'failed', **window})}"
+
+    lists = [
+        ("Errors", reverse("dashboard:errors"), [
+            row(p.text or "no message", reverse("dashboard:error", args=[key]), wasted, n, p.key)
+            for key, wasted, n in by[_ERRORS] if (p := prints.get(key))]),
+        ("Sites", reverse("dashboard:sites"), [
+            row(key or "no site", reverse("dashboard:site", args=[key]) if key else "", wasted, n)
+            for key, wasted, n in by[_SITES]]),
+        ("Tasks", reverse("dashboard:tasks"), [
+            row(str(key) if key else "no task", reverse("dashboard:task-errors", args=[key]) if key else "", wasted, n,
+                (tasks.get(key) or "") if key else "")
+            for key, wasted, n in by[_TASKS]]),
+        ("Users", "", [row(key or "nobody", jobs(user=key), wasted, n) for key, wasted, n in by[_USERS]]),
+    ]  # fmt: skip
+    return Waste(hours, failed, failed >= MOST_FAILURES, lists)

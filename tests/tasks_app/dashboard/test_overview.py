@@ -1,0 +1,84 @@
+"""The overview: empty, with everything on it, of one share, and at a bounded price."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from brokerage_app.models import Queue, Sample
+from jedisite import audit
+from tasks_app.attention import keeping
+from tasks_app.attention.rules.found import Found
+from tasks_app.models import ErrorFingerprint, JobFailure, SavedView, Task
+
+pytestmark = pytest.mark.django_db
+MOST_QUERIES = 12 + 4  # what a page asks, and the session, the user, the user's groups and the bell
+
+
+def test_an_empty_installation_is_normal(reader: Client) -> None:
+    text = reader.get("/").content.decode()
+    for said in (
+        "All normal",
+        "no samples yet",
+        "There are no samples of this window",
+        "No job failed.",
+        "was changed.",
+    ):
+        assert said in text
+
+
+def test_everything_is_on_the_overview(
+    reader: Client, make_task: Callable[..., Task], django_assert_max_num_queries: Any
+) -> None:
+    now = timezone.now()
+    for number in range(60):
+        at = now - number * timedelta(minutes=5)
+        Sample.objects.create(
+            at=at, running_jobs=1200, running_cores=9600, queued_jobs=700, finished=90, failed=10, idle_tasks=4
+        )
+        for share, cores in (("Production", 9000), ("User", 600)):
+            Sample.objects.create(at=at, share=share, running_cores=cores, running_jobs=7)
+        Sample.objects.create(at=at, site="SITE_A", share="User", running_cores=600)
+    task = make_task(name="<i>lab</i>")
+    error = ErrorFingerprint.objects.create(
+        component="pilot",
+        code="1305",
+        text="no space <b>left",
+        example="x",
+        category="disk",
+        first_seen=now,
+        last_seen=now,
+    )
+    for number in range(30):
+        JobFailure.objects.create(
+            id=number, ended=now - timedelta(minutes=number), fingerprint=error, task_id=task.id, attempt=1, site="SITE_A",
+            node="wn1", user="ada", activity="User", pilot_version="3", walltime_s=3600, wasted_core_s=8 * 3600,
+        )  # fmt: skip
+    keeping.keep(["asks"], [Found("asks", str(n), f"item {n}", "/tasks/", "ada", n) for n in range(30)], now)
+    Queue.objects.create(name="SITE_A", site_name="A")
+    Queue.objects.filter(name="SITE_A").update(status="offline", status_reason="no power")
+    audit.record("grace", "share.value", "globalshare", "User", reason="summer", details={"changed": {"value": [1, 2]}})
+    SavedView.objects.create(owner="ada", page="tasks", name="mine", query="user=ada", pinned=True)
+    with django_assert_max_num_queries(MOST_QUERIES):
+        text = reader.get("/").content.decode().replace("\u202f", " ")
+    for said in (
+        "item 29", "All that is open", "9 600", "1 200", "10.0 %", "Production", "share User: value (value)", "summer",
+        "SITE_A: online → offline", "no power", "240 core hours in 30 failed jobs", "no space &lt;b&gt;left",
+        f"/tasks/{task.id}/errors/", "&lt;i&gt;lab", "/jobs/?user=ada&amp;status=failed&amp;window=24h", "/tasks/?user=ada",
+        'class="change"',
+    ):  # fmt: skip
+        assert said in text, said
+    assert "item 1<" not in text and "All normal" not in text
+    of_share = reader.get("/?share=User&window=6h").content.decode()
+    assert (
+        "Running cores of User by site" in of_share
+        and "last 6 hours" in of_share
+        and "tasks without jobs" not in of_share
+    )
+    assert "240 core hours" in of_share and "No job failed." in reader.get("/?share=Production").content.decode()
+    assert "window is one of" in reader.get("/?window=9y").content.decode()
