@@ -19,8 +19,9 @@ from pytest_django.live_server_helper import LiveServer
 
 from jedisite import device_logins, identity
 from jedisite.models import Agent
+from tasks_app.accounting.failures import book_ends, note_ends
 from tasks_app.ddm.local import storage_path
-from tasks_app.models import Command, File, Job, Task, TaskStatusLog
+from tasks_app.models import Command, ErrorFingerprint, File, Job, Task, TaskStatusLog
 from tests.conftest import FIRST_JOB
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ def addresses(busy_task: Task, failed_job: Job, sites: None, tmp_path: Path, set
     settings.JEDI_STORAGE = tmp_path / "storage"
     settings.JEDI_DEV_ISSUER, settings.JEDI_SERVER_URL = "dev", "http://127.0.0.1:8000"
     histogram = _histogram(busy_task.id, settings.JEDI_STORAGE)
+    note_ends(now - timedelta(days=1))
+    book_ends(1000)
     begun = device_logins.start()
     assert begun is not None
     return {
@@ -101,6 +104,11 @@ def addresses(busy_task: Task, failed_job: Job, sites: None, tmp_path: Path, set
         "kill-job": f"/jobs/{FIRST_JOB}/do/kill/",
         "jobs": "/jobs/",
         "job": f"/jobs/{failed_job.id}/",
+        "errors": "/errors/",
+        "errors-pivot": "/errors/pivot/",
+        "failed-jobs": "/errors/jobs/",
+        "error": f"/errors/{ErrorFingerprint.objects.earliest('id').id}/",
+        "task-errors": f"/tasks/{busy_task.id}/errors/",
         "sites": "/sites/",
         "agents": "/agents/",
         "agent": "/agents/adder/",
