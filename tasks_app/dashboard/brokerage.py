@@ -42,7 +42,7 @@ def brokerage_page(request: HttpRequest) -> HttpResponse:
     scope = Scope(window, kind if kind in KINDS else "job", given["share"], given["code"])
     spans = queries.decisions_over_time(scope)
     found = queries.matrix(scope, now, given["site"])
-    waiting, more = queries.waiting(scope)
+    waits = queries.waiting(scope)
     outcomes: dict[str, int] = {}
     for span in spans:
         for code, n in span.counts.items():
@@ -58,10 +58,10 @@ def brokerage_page(request: HttpRequest) -> HttpResponse:
             {**verdicts.explained(code), "decisions": n}
             for code, n in sorted(outcomes.items(), key=lambda pair: (-pair[1], pair[0])) if code != CHOSEN
         ],
-        "matrix": found, "heat": heat_of(found), "heat_rows": heat_rows(found), "waiting": waiting, "more": more,
+        "matrix": found, "heat": heat_of(found), "heat_rows": heat_rows(found), "waiting": waits.rows, "more": waits.more,
         "clear": urlencode(window.parameters),
         "query": urlencode(window.parameters | {"kind": scope.kind, "share": scope.share}),
-        "by_code": [{**verdicts.explained(code), "tasks": n} for code, n in queries.waiting_by_code(scope).items()],
+        "by_code": [{**verdicts.explained(code), "tasks": n} for code, n in waits.by_code.items()],
     }  # fmt: skip
     return render(request, "tasks_app/brokerage.html", context)
 
@@ -163,11 +163,12 @@ def code_page(request: HttpRequest, code: str) -> HttpResponse:
     if code not in refusals.all_codes() and not spans:
         raise Http404
     window = windows.read({"window": "24h"}, now)
-    waiting, more = queries.waiting(Scope(window, code=code))
+    waits = queries.waiting(Scope(window, code=code))
     areas = stack(spans, now - timedelta(days=queries.DAYS), now) if spans else None
     context = {
         "section": "brokerage", "code": code, "meaning": verdicts.explained(code), "spans": spans, "sites": sites,
-        "severity": refusals.get(code).severity if code in refusals.all_codes() else "", "waiting": waiting, "more": more,
+        "severity": refusals.get(code).severity if code in refusals.all_codes() else "",
+        "waiting": waits.rows, "more": waits.more,
         "areas": areas, "day_rows": areas_rows(areas, spans) if areas else [], "now": now,
     }  # fmt: skip
     return render(request, "tasks_app/code.html", context)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,12 +49,13 @@ _WAITING = """
    AND (%(share)s = '' OR v.share = %(share)s) AND (%(code)s = '' OR v.code = %(code)s) AND t.status <> ALL(%(final)s)
    AND NOT EXISTS (SELECT 1 FROM verdicts n WHERE n.jeditaskid = v.jeditaskid AND n.kind = v.kind AND n.id > v.id)
 """
+# Counts by code come with the first rows, so that those that wait are looked for once.
 _LIST = f"""
+WITH w AS MATERIALIZED (SELECT v.id, v.code, v.at {_WAITING} ORDER BY v.at DESC, v.id DESC LIMIT {COUNT_CAP})
 SELECT v.id, v.jeditaskid, t.taskname, t.status, v.share, coalesce(t.currentpriority, 0), v.code, v.sentence, v.first_at, v.at,
-       v.repeats {_WAITING} ORDER BY v.at DESC, v.id DESC LIMIT {WAITING_SHOWN + 1}
-"""
-_BY_CODE = f"""
-SELECT code, count(*) FROM (SELECT v.code {_WAITING} ORDER BY v.at DESC LIMIT {COUNT_CAP}) w GROUP BY 1 ORDER BY 2 DESC, 1
+       v.repeats, (SELECT json_object_agg(code, n) FROM (SELECT code, count(*) AS n FROM w GROUP BY 1) c)::text
+  FROM (SELECT id FROM w ORDER BY at DESC, id DESC LIMIT {WAITING_SHOWN + 1}) f
+  JOIN verdicts v ON v.id = f.id JOIN jedi_tasks t ON t.jeditaskid = v.jeditaskid ORDER BY v.at DESC, v.id DESC
 """  # noqa: S608 - pieces of this module
 
 
@@ -156,15 +158,21 @@ class Waiting:
     repeats: int
 
 
-def waiting(scope: Scope) -> tuple[list[Waiting], bool]:
-    """Open tasks whose latest decision, in the window, found nothing: the last decided first. And whether there are more."""
-    rows = [Waiting(*row) for row in _rows(_LIST, scope.values())]
-    return rows[:WAITING_SHOWN], len(rows) > WAITING_SHOWN
+@dataclass(frozen=True, slots=True)
+class WaitingTasks:
+    """The first such tasks, whether there are `more`, and how many each code blocks: of COUNT_CAP tasks at most."""
+
+    rows: list[Waiting]
+    more: bool
+    by_code: dict[str, int]
 
 
-def waiting_by_code(scope: Scope) -> dict[str, int]:
-    """Such tasks by the code that blocks them, the most frequent first; of COUNT_CAP tasks at most."""
-    return {code: n for code, n in _rows(_BY_CODE, scope.values())}
+def waiting(scope: Scope) -> WaitingTasks:
+    """Open tasks whose latest decision, in the window, found nothing: the last decided first. One query."""
+    found = _rows(_LIST, scope.values())
+    by_code: dict[str, int] = json.loads(found[0][-1]) if found else {}
+    counted = sorted(by_code.items(), key=lambda pair: (-pair[1], pair[0]))
+    return WaitingTasks([Waiting(*row[:-1]) for row in found[:WAITING_SHOWN]], len(found) > WAITING_SHOWN, dict(counted))
 
 
 def history_of(code: str, now: datetime) -> tuple[list[Span], dict[str, int]]:
