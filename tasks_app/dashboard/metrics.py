@@ -10,7 +10,7 @@ from importlib import metadata
 
 import django
 from django.db import connection
-from django.db.models import F, FloatField, OuterRef, Subquery, Sum
+from django.db.models import Count, F, FloatField, OuterRef, Subquery, Sum
 from django.db.models.functions import Coalesce, Greatest
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -27,7 +27,7 @@ from jedisite.agent_state import AgentRow, rows
 from jedisite.identity import Right, needs
 from jedisite.models import Agent
 from tasks_app.dashboard import backlogs, pages
-from tasks_app.models import Task
+from tasks_app.models import AttentionItem, Task
 from tasks_app.pilots.share_order import EXECUTING, QUEUED
 from tasks_app.states import TASK_FINAL, TaskStatus
 
@@ -62,6 +62,7 @@ class Installation(Collector):
         yield from _jobs()
         yield from _shares()
         yield from _agents()
+        yield _attention()
         yield from _machinery()
 
 
@@ -165,6 +166,14 @@ def _agents() -> Iterator[Metric]:
     for name, backlog in backlogs.backlogs().items():
         family.add_metric([name, backlog.things], backlog.number)
     yield family
+
+
+def _attention() -> Metric:
+    family = _gauge("attention_items", "Things that somebody should look at and that nobody has put off", "kind", "tone")
+    there = AttentionItem.objects.filter(gone_at=None).exclude(snoozed_until__gt=timezone.now())
+    for kind, tone, number in there.order_by("kind", "tone").values_list("kind", "tone").annotate(n=Count("id")):
+        family.add_metric([kind, tone], number)
+    return family
 
 
 def _machinery() -> Iterator[Metric]:

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from brokerage_app.models import GlobalShare, JobCount, Queue
 from jedisite.models import Agent
 from jedisite.roles import Scope
-from tasks_app.models import Job, Task
+from tasks_app.models import AttentionItem, Job, Task
 from tests.tasks_app.dashboard.test_pages import MOST_QUERIES
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +46,11 @@ def test_all_that_is_measured_is_read_with_a_token_for_reading(
         name="feeder", period_s=5, due_at=now - timedelta(hours=1), last_ended_at=now, last_duration_s=0.5
     )
     Agent.objects.create(name="adder", period_s=5, due_at=now, errors_in_a_row=2, last_error="x")
+    for number, wait in enumerate((0, 0, 3600)):
+        AttentionItem.objects.create(
+            key=str(number), kind="late agent", tone="bad", sentence="x", since=now, path="/",
+            snoozed_until=now + timedelta(seconds=wait) if wait else None,
+        )  # fmt: skip
     headers = {"authorization": f"Bearer {make_token(scope=Scope.READ)}"}
     with django_assert_max_num_queries(MOST_QUERIES):
         answer = client.get("/metrics", headers=headers)
@@ -62,7 +67,7 @@ def test_all_that_is_measured_is_read_with_a_token_for_reading(
         ("jedi_share_queued_hs", "B"): 100, ("jedi_share_target_hs", "A"): 417.5,
         ("jedi_agent_late", "feeder"): 1, ("jedi_agent_late", "adder"): 0, ("jedi_agent_errors_in_a_row", "adder"): 2,
         ("jedi_agent_last_pass_duration_seconds", "feeder"): 0.5, ("jedi_agent_backlog", "feeder", "tasks"): 2,
-        ("jedi_q2_queue", "waiting"): 0, ("jedi_database_waiting_locks",): 0,
+        ("jedi_attention_items", "late agent", "bad"): 2, ("jedi_q2_queue", "waiting"): 0, ("jedi_database_waiting_locks",): 0,
     }  # fmt: skip
     assert {key: found.get(key) for key in expected} == expected
     assert found[("jedi_database_bytes",)] > 1e6 and ("jedi_agent_last_pass_items", "adder") not in found
