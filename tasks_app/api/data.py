@@ -15,7 +15,7 @@ from jedisite.paging import OldestFirst
 from tasks_app.api.base import Lists, OfTask, Resource
 from tasks_app.api.serializers import DatasetSerializer, FileSerializer
 from tasks_app.columns.datasets import DATASETS
-from tasks_app.columns.files import FILES
+from tasks_app.columns.files import DATASET_FILES, FILES
 from tasks_app.filtersets import DatasetFilter, FileFilter, NamedFileFilter, TaskFileFilter
 from tasks_app.models import Dataset, File, Sandbox, Task
 from tasks_app.models.dataset import UNMERGED_TYPES
@@ -72,7 +72,7 @@ class DatasetFileViewSet(Lists, Resource):
     serializer_class = FileSerializer
     filterset_class = FileFilter
     pagination_class = OldestFirst
-    columns = FILES
+    columns = DATASET_FILES
 
     def get_queryset(self) -> QuerySet[Any]:
         if getattr(self, "swagger_fake_view", False):

@@ -82,3 +82,5 @@ FILES = Columns(
         Column("creation_date", "Listed", "ago", shown=False),
     ),
 )
+DATASET_FILES = Columns(File, tuple(p for p in FILES.parts if not (isinstance(p, Batch) and p.compute is _of_datasets)))
+"""The same for the list of one dataset's files, which need not say whose they are."""

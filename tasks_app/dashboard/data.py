@@ -23,7 +23,7 @@ from jedisite.columns import Row
 from jedisite.identity import Right, needs
 from tasks_app.api.data import DatasetFileViewSet, DatasetViewSet
 from tasks_app.columns.datasets import DATASETS
-from tasks_app.columns.files import FILES
+from tasks_app.columns.files import DATASET_FILES
 from tasks_app.dashboard import pages, progress, words
 from tasks_app.dashboard.agents import Figure
 from tasks_app.dashboard.lists import cells, listing
@@ -42,7 +42,7 @@ MOST_COUNTED: Final = 50_000
 OTHERS: Final = 20
 STAGING: Final = (TaskStatus.STAGING, TaskStatus.STAGED)
 COLUMN = DATASETS.by_name
-FILE_COLUMN = FILES.by_name
+FILE_COLUMN = DATASET_FILES.by_name
 
 
 def _name(row: Row, now: datetime) -> SafeString:
