@@ -28,7 +28,7 @@ SPARK_STEP: Final = timedelta(minutes=15)
 POINTS: Final = 150
 TABLE_ROWS: Final = 48
 TOP: Final = 5
-MOST_FAILURES: Final = 100_000
+MOST_FAILURES: Final = 50_000
 """Failures of a window that are looked at, the latest ones."""
 MOST_CHANGES: Final = 40
 LOOKED_THROUGH: Final = 5000
