@@ -88,7 +88,14 @@ ANSWERS: dict[str, dict[str, Any]] = {
     },
     "/api/v2/sites/{name}/why/": {
         "site": "SITE_A", "status": "online", "status_reason": "", "jobs": {"running": 12}, "chosen_for": 5, "skipped_for": 3,
-        "reasons": [_REASON], "nearly": [], "days": [],
+        "reasons": [_REASON], "nearly": [], "days": [], "looked_at": 500,
+        "settings": [
+            {
+                "column": "max_memory_mb", "title": "memory of a slot", "unit": "MB", "now": 2000, "value": 4000, "tasks": 3,
+                "task": 10000042, "change": "site.SITE_A.max_memory_mb=4000",
+            },
+        ],
+        "blocked": [],
     },
     "/api/v2/shares/{name}/why/": {
         "share": "User", "tasks": {"pending": 3}, "jobs": {"running": 12}, "waiting": 3, "reasons": [_REASON], "days": [],

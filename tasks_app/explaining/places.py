@@ -11,6 +11,7 @@ from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from brokerage_app.models import JobCount, Queue, VerdictCount
+from tasks_app.explaining.admitting import proposals
 from tasks_app.explaining.verdicts import explained, nearly
 from tasks_app.models import Task
 from tasks_app.states import TASK_FINAL
@@ -18,25 +19,30 @@ from tasks_app.states import TASK_FINAL
 RECENT = timedelta(hours=24)
 DAYS = 30
 TASKS = 20
+URGENT = 500
+"""The most urgent open tasks whose last decisions are looked at for what they say of a site."""
 MOST = 2000
 """The most urgent tasks of a share that are looked at."""
 
 _OPEN = "t.status <> ALL(%(final)s)"
+# Each decision has every site: those of more tasks take too long to read.
+_URGENT = f"""(SELECT t.jeditaskid, t.taskname, t.currentpriority FROM jedi_tasks t WHERE {_OPEN}
+                ORDER BY t.currentpriority DESC NULLS LAST, t.jeditaskid LIMIT %(urgent)s)"""  # noqa: S608
 # The latest verdict of each open task about queues: what it says of one site.
 _OF_SITE = f"""
 SELECT l.jeditaskid, t.taskname, l.share, l.at, s.skip
-  FROM jedi_tasks t
+  FROM {_URGENT} t
  CROSS JOIN LATERAL (SELECT v.* FROM verdicts v WHERE v.jeditaskid = t.jeditaskid AND v.kind = 'job' ORDER BY v.id DESC LIMIT 1) l
  CROSS JOIN LATERAL (SELECT e AS skip FROM jsonb_array_elements(l.skipped) e
                      WHERE e ->> 0 = %(site)s OR starts_with(e ->> 0, %(parts)s)) s
- WHERE {_OPEN} AND l.at > %(since)s
+ WHERE l.at > %(since)s
  ORDER BY coalesce(t.currentpriority, 0) DESC, t.jeditaskid
 """  # noqa: S608 - constants of this module
 _CHOSEN = f"""
-SELECT count(*) FROM jedi_tasks t
+SELECT count(*) FROM {_URGENT} t
  CROSS JOIN LATERAL (SELECT v.chosen, v.at FROM verdicts v WHERE v.jeditaskid = t.jeditaskid AND v.kind = 'job' ORDER BY v.id DESC
                       LIMIT 1) l
- WHERE {_OPEN} AND l.at > %(since)s AND EXISTS (
+ WHERE l.at > %(since)s AND EXISTS (
    SELECT 1 FROM jsonb_array_elements(l.chosen) c WHERE c ->> 0 = %(site)s OR starts_with(c ->> 0, %(parts)s))
 """  # noqa: S608 - constants of this module
 _OF_SHARE = f"""
@@ -74,6 +80,7 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
     """
     now, name = now or timezone.now(), name or queue.name
     values: dict[str, Any] = {"site": name, "parts": f"{name}/", "since": now - RECENT, "final": sorted(TASK_FINAL)}
+    values["urgent"] = URGENT
     with connection.cursor() as cursor:
         cursor.execute(_OF_SITE, values)
         rows = [(*row[:4], _loaded(row[4])) for row in cursor.fetchall()]
@@ -93,11 +100,25 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
         }
         for code, found in sorted(by_code.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     ]  # fmt: skip
+    tasks = {row[0]: row for row in reversed(rows)}  # of each task the first line
+    settings = proposals(((row[0], row[4][1], row[4][3] if len(row[4]) > 3 else []) for row in rows), vars(queue))
     near = nearly([[row[0], *row[4][1:]] for row in rows])
     return {
         "site": name, "status": queue.status, "status_reason": queue.status_reason, "jobs": _jobs(site=queue.name),
         "chosen_for": chosen, "skipped_for": len({row[0] for row in rows}), "reasons": reasons,
         "nearly": [{**one, "task": one.pop("site")} for one in near],
+        "looked_at": URGENT,
+        "settings": [
+            {
+                "column": one.setting.column, "title": one.setting.title, "unit": one.setting.unit, "now": one.now,
+                "value": one.value, "tasks": one.tasks, "task": one.example, "change": one.change(name),
+            }
+            for one in settings
+        ],
+        "blocked": [
+            {"task": r[0], "name": r[1], "share": r[2], "queue": r[4][0], "code": r[4][1], "sentence": r[4][2]}
+            for r in list(reversed(tasks.values()))[:TASKS]
+        ],
         "days": _days(now, Q(site=name) | Q(site__startswith=f"{name}/"), kind="job"),
     }  # fmt: skip
 

@@ -1,0 +1,84 @@
+"""The one setting of a queue that would take away the objection to most of the tasks it was skipped for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import Any, Final
+
+from brokerage_app import codes
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A column of queues that a refusal hangs on, the field of the broker's view of it, and its unit."""
+
+    column: str
+    field: str
+    title: str
+    unit: str = ""
+    raises: bool = True
+
+
+STATUS: Final = Setting("status", "status", "status")
+SETTINGS: Final[Mapping[str, Setting]] = {
+    codes.LOW_MEMORY: Setting("max_memory_mb", "max_memory_mb", "memory of a slot", "MB"),
+    codes.HIGH_MEMORY: Setting("min_memory_mb", "min_memory_mb", "least memory of a job", "MB", raises=False),
+    codes.SHORT_WALLTIME: Setting("max_walltime_s", "max_walltime_s", "time limit", "s"),
+    codes.LONG_WALLTIME: Setting("min_walltime_s", "min_walltime_s", "least time of a job", "s", raises=False),
+    codes.SCRATCH_DISK: Setting("work_dir_mb", "work_dir_mb", "scratch disk of a slot", "MB"),
+    codes.TOO_FEW_CORES: Setting("core_count", "cores", "cores of a slot"),
+    codes.SITE_OFFLINE: STATUS,
+    codes.SITE_BROKEROFF: STATUS,
+    codes.SITE_TEST_ONLY: STATUS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A new value of a setting, how many tasks would not be objected to for it any more, and the most urgent of them."""
+
+    setting: Setting
+    now: Any
+    value: Any
+    tasks: int
+    example: int
+
+    def change(self, queue: str) -> str:
+        """As a line for the what-if."""
+        value = f'"{self.value}"' if isinstance(self.value, str) else self.value
+        return f"site.{queue}.{self.setting.field}={value}"
+
+
+def proposals(skips: Iterable[tuple[int, str, Sequence[Any]]], limits: Mapping[str, Any]) -> list[Proposal]:
+    """What to set, for most tasks first. `skips`: (task, code, its numbers: what is needed, what is offered), most urgent first.
+
+    `limits` are the present values of the queue's columns. Numbers may be in another unit than the setting: it is changed by
+    their ratio, as far as the most demanding of the tasks needs it. A queue tells only its first objection to a task.
+    """
+    wanted: dict[Setting, dict[int, float]] = {}
+    for task, code, numbers in skips:
+        setting = SETTINGS.get(code)
+        if setting is None:
+            continue
+        ratio = 1.0
+        if setting is not STATUS:
+            if not limits.get(setting.column) or not _are_two(numbers) or not numbers[1]:
+                continue
+            ratio = numbers[0] / numbers[1]
+        wanted.setdefault(setting, {}).setdefault(task, ratio)
+    found = []
+    for setting, tasks in wanted.items():
+        now = limits.get(setting.column)
+        value: Any = "online"
+        if setting is not STATUS and setting.raises:
+            value = ceil(now * max(tasks.values()) - 1e-6)  # type: ignore[operator]
+        elif setting is not STATUS:
+            value = floor(now * min(tasks.values()) + 1e-6)  # type: ignore[operator]
+        found.append(Proposal(setting, now, value, len(tasks), next(iter(tasks))))
+    return sorted(found, key=lambda one: (-one.tasks, one.setting.column))
+
+
+def _are_two(numbers: Sequence[Any]) -> bool:
+    return len(numbers) >= 2 and all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers[:2])
