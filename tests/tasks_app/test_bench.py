@@ -60,6 +60,18 @@ def test_verdicts_are_measured_without_a_database() -> None:
     assert {target["name"] for target in found["targets"]} >= {"explaining / deciding"}
 
 
+def test_every_page_is_measured_on_a_database_that_was_filled_for_it() -> None:
+    found = bench("pages", "--tasks", "30", "--jobs", "300", "--files", "600")
+    assert found["median_ms"] > 0 and found["worst_ms"] >= found["median_ms"] and found["worst_queries"] > 0
+    assert found["raw"] > 0 and found["ratio"] > 0 and found["sizes"]["tasks"] == 30
+    pages = {page["path"]: page for page in found["pages"]}
+    assert {"/", "/tasks/", "/jobs/", "/tasks/?status=running"} <= set(pages)
+    assert all(page["median_ms"] > 0 and page["queries"] >= 0 and page["name"] for page in found["pages"])
+    assert any("/jobs/1" in path or "/jobs/2" in path for path in pages)
+    assert all(export["rows"] > 30 for export in found["exports"])
+    assert not databases()
+
+
 def test_without_a_server_a_benchmark_starts_its_own(tmp_path: Path) -> None:
     found = bench("feed", "100", DATABASE_URL="", JEDI_HOME=str(tmp_path / "home"))
     assert found["sizes"] == {"files": 100}

@@ -8,9 +8,10 @@ import logging
 import signal
 import sys
 from argparse import ArgumentParser
+from contextlib import nullcontext
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from tasks_app.benchmarks.database import throw_away
 
@@ -24,8 +25,10 @@ BENCHMARKS = {
     "latency": "from submission to the first job; sizes: tasks (7)",
     "shares": "tasks to work queues and shares; sizes: tasks (20000), work queues (50), leaves (200), running jobs (50000)",
     "broker": "verdicts of the production broker; sizes: queues (200), queues of a large grid (2000), tasks a round (40)",
+    "pages": "time of every page in the server; on the database that is there, or with --tasks, --jobs, --files on a filled one",
     "split": "the splitter alone, no database; sizes: files (1000000), files of a large task (10000000), files a job (10)",
 }
+SIZES_OF_PAGES = ("tasks", "jobs", "files")
 WITHOUT_DATABASE = frozenset({"broker", "split"})
 
 
@@ -39,6 +42,8 @@ class Command(BaseCommand):
         )
         parser.add_argument("sizes", nargs="*", type=int, help="sizes, in the order given above")
         parser.add_argument("--rounds", type=int, default=5, help="times that the cases are run in turn (%(default)s)")
+        for name in SIZES_OF_PAGES:
+            parser.add_argument(f"--{name}", type=int, help=f"pages: fill a database of its own with so many {name}")
         parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -48,7 +53,16 @@ class Command(BaseCommand):
         # Only the one that runs is imported.
         benchmark = importlib.import_module(f"tasks_app.benchmarks.{MODULES[options['benchmark']]}")
         rounds = max(1, options["rounds"])
-        if options["benchmark"] in WITHOUT_DATABASE:
+        filled = {name: options[name] for name in SIZES_OF_PAGES}
+        if any(filled.values()) and options["benchmark"] != "pages":
+            raise CommandError("--tasks, --jobs and --files are for pages")
+        if options["benchmark"] == "pages":
+            with throw_away() if any(filled.values()) else nullcontext():
+                try:
+                    result = benchmark.run(filled, rounds, self._say)
+                except (LookupError, benchmark.EmptyDatabaseError) as exc:
+                    raise CommandError(str(exc)) from exc
+        elif options["benchmark"] in WITHOUT_DATABASE:
             result = benchmark.run(options["sizes"], rounds, self._say)
         else:
             with throw_away() as place:
@@ -73,5 +87,6 @@ MODULES = {
     "million": "million",
     "latency": "latency",
     "shares": "sharing",
+    "pages": "pages",
     "split": "splitting",
 }

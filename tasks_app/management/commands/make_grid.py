@@ -10,11 +10,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from brokerage_app import repository
 from brokerage_app.information.synthetic import store_grid
+from brokerage_app.models import Queue
 from brokerage_app.synthetic import SHARES, synthetic_grid
 from tasks_app import statistics
 from tasks_app.models import Task
-from tasks_app.synthetic import Size, make_tasks
+from tasks_app.synthetic import Size, make_tasks, surroundings
 
 
 class Command(BaseCommand):
@@ -40,11 +42,20 @@ class Command(BaseCommand):
         grid = synthetic_grid(sites, random.Random(options["seed"]))
         queues = store_grid(grid, now)
         self.stdout.write(f"{len(queues)} queues, {len(grid.endpoints)} storages, {len(grid.nuclei)} nuclei")
+        surroundings.make_users()
         made = make_tasks(
-            size, queues, shares=SHARES, nuclei=sorted(grid.nuclei), endpoints=sorted(grid.endpoints), now=now
-        )
+            size, queues, shares=SHARES, nuclei=sorted(grid.nuclei), endpoints=sorted(grid.endpoints), now=now,
+            work_queues=surroundings.make_shares(), places=dict(Queue.objects.values_list("name", "site_name")),
+            seed=options["seed"],
+        )  # fmt: skip
         statistics.refresh()
+        statistics.refresh_activity(now)
+        verdicts = surroundings.keep_decisions(repository.load_grid(now), now, options["seed"])
+        surroundings.keep_throttling(now)
+        surroundings.keep_passes(now, min(surroundings.MOST_PASSES, tasks))
+        surroundings.keep_changes(queues, now, options["seed"])
+        surroundings.keep_outages(queues, now, options["seed"])
         took = time.monotonic() - began
         rows = made["tasks"] + made["files"] + made["jobs"]
-        self.stdout.write(", ".join(f"{count} {kind}" for kind, count in made.items()))
+        self.stdout.write(", ".join(f"{count} {kind}" for kind, count in {**made, "verdicts": verdicts}.items()))
         self.stdout.write(f"{took:.1f} s, {rows / took:.0f} rows of tasks, files and jobs a second")
