@@ -150,17 +150,28 @@ class TaskFilter(django_filters.FilterSet):
 
 
 class JobFilter(django_filters.FilterSet):
-    status = StatusFilter(choices=[(s.value, s.value) for s in JobStatus])
-    task = IdFilter("task_id")
-    site = django_filters.CharFilter(field_name="site", max_length=128)
-    user = django_filters.CharFilter(field_name="user", max_length=128)
-    node = django_filters.CharFilter(field_name="worker_node", max_length=128)
-    share = django_filters.CharFilter(field_name="gshare", max_length=32)
-    queue = WorkQueueFilter()
+    status = StatusFilter(choices=[(s.value, s.value) for s in JobStatus], label="Status")
+    task = IdFilter("task_id", label="Task")
+    site = text("site", 128, "Queue")
+    node = text("worker_node", 128, "Worker node")
     error = django_filters.CharFilter(method="with_error", max_length=40, label="Error (component:code)")
     fingerprint = IdFilter("fingerprint", method="of_fingerprint", label="Fingerprint of its error")
-    changed_after = MomentFilter(field_name="modification_time", lookup_expr="gte")
-    changed_before = MomentFilter(field_name="modification_time", lookup_expr="lt")
+    user = text("user", 128, "User")
+    share = text("gshare", 32, "Share")
+    queue = WorkQueueFilter()
+    processing = text("processing_type", 64, "Processing type")
+    resource_type = text("resource_type", 56, "Resource type")
+    label = text("prod_source_label", 20, "Label")
+    group = text("working_group", 32, "Working group")
+    vo = text("vo", 32, "VO")
+    nucleus = text("nucleus", 52, "Nucleus")
+    attempt = django_filters.NumberFilter(
+        field_name="attempt", lookup_expr="gte", min_value=1, max_value=1000, label="Attempt at least"
+    )
+    cores = django_filters.NumberFilter(field_name="core_count", min_value=0, max_value=10_000, label="Cores")
+    window = WindowFilter("modification_time", "Changed within")
+    changed_after = MomentFilter(field_name="modification_time", lookup_expr="gte", label="Changed after")
+    changed_before = MomentFilter(field_name="modification_time", lookup_expr="lt", label="Changed before")
 
     # No Meta.model: living and archived jobs have the same columns.
 
@@ -236,11 +247,14 @@ class FingerprintFilter(django_filters.FilterSet):
 
 
 class WorkerFilter(django_filters.FilterSet):
-    status = django_filters.CharFilter(field_name="status", max_length=80)
-    site = django_filters.CharFilter(field_name="site", max_length=128, label="Queue")
-    harvester = django_filters.CharFilter(field_name="harvester", max_length=50, label="Instance")
-    worker = IdFilter("worker_id")
+    status = text("status", 80, "Status")
+    site = text("site", 128, "Queue")
+    harvester = text("harvester", 50, "Instance")
+    node = text("node", 200, "Worker node")
+    worker = IdFilter("worker_id", label="Number of the worker")
     job = django_filters.NumberFilter(method="of_job", min_value=0, max_value=2**63 - 1, decimal_places=0, label="Job")
+    empty = django_filters.BooleanFilter(method="without_job", label="Never had a job")
+    window = WindowFilter("last_update", "Changed within")
 
     class Meta:
         model = Worker
@@ -252,6 +266,10 @@ class WorkerFilter(django_filters.FilterSet):
             job_id=int(value), harvester=OuterRef("harvester"), worker_id=OuterRef("worker_id")
         )
         return queryset.filter(Exists(given))
+
+    def without_job(self, queryset: QuerySet[Worker], name: str, value: bool) -> QuerySet[Worker]:
+        given = WorkerJob.objects.filter(harvester=OuterRef("harvester"), worker_id=OuterRef("worker_id"))
+        return queryset.filter(~Exists(given) if value else Exists(given))
 
 
 class FileFilter(django_filters.FilterSet):

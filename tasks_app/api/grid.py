@@ -17,6 +17,7 @@ from jedisite.paging import ByName, OldestFirst
 from tasks_app.api.base import Lists, Resource
 from tasks_app.api.serializers import AgentSerializer, QueueSerializer
 from tasks_app.columns.queues import QUEUES
+from tasks_app.columns.workers import WORKERS
 from tasks_app.filtersets import WorkerFilter
 from tasks_app.models import Worker
 
@@ -147,3 +148,7 @@ class WorkerViewSet(Lists, Resource):
     queryset = Worker.objects.all()
     serializer_class = WorkerSerializer
     filterset_class = WorkerFilter
+    columns = WORKERS
+    small_orderings = (
+        "worker_id", "harvester", "site", "status", "node", "cores", "last_update", "submitted", "started", "ended",
+    )  # fmt: skip

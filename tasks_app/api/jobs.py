@@ -16,6 +16,7 @@ from jedisite.identity import Right
 from jedisite.paging import OldestFirst
 from tasks_app.api.base import Lists, OfTask, Resource
 from tasks_app.api.serializers import JobFileSerializer, JobLogSerializer, JobRowSerializer, JobSerializer
+from tasks_app.columns.jobs import JOBS
 from tasks_app.filtersets import JobFilter
 from tasks_app.models import Job, JobArchive, JobFile, JobRetryHistory, JobStatusLog, Task
 from tasks_app.models.job import JobColumns
@@ -34,7 +35,13 @@ class JobLists(Lists, Resource):
     queryset = Job.objects.all()
     serializer_class = JobRowSerializer
     filterset_class = JobFilter
+    columns = JOBS
     switches = ("archived",)
+    small_orderings = (
+        "status", "site", "worker_node", "core_count", "min_ram_mb", "max_rss_kb", "attempt", "current_priority",
+        "modification_time", "state_change_time", "creation_time", "start_time", "end_time", "heartbeat_at", "user", "gshare",
+        "events", "input_bytes", "output_bytes", "cpu_time_s",
+    )  # fmt: skip
 
     def jobs(self) -> QuerySet[Any]:
         archived = self.action == "list" and self.switch("archived")

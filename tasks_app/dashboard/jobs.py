@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from django.db.models import Q
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from jedisite.identity import Right, caller_of, needs
-from tasks_app.dashboard import errors, job_doing, merging, pages, storage
+from tasks_app.columns import jobs as columns
+from tasks_app.dashboard import job_doing, job_facts, job_plots, merging, storage
+from tasks_app.dashboard.jobs_listing import LISTING, archive_links
+from tasks_app.dashboard.lists import listing
 from tasks_app.explaining.jobs import builder_of
-from tasks_app.filtersets import JobFilter
-from tasks_app.models import (
-    Job,
-    JobArchive,
-    JobFile,
-    JobMetadata,
-    JobParams,
-    JobRetryHistory,
-    JobStatusLog,
-    RetryNote,
-)
+from tasks_app.models import Job, JobArchive, JobFile, JobRetryHistory, JobStatusLog
 from tasks_app.models.job import JobColumns
 from tasks_app.states import JOB_FINAL, JobStatus
 
@@ -37,21 +29,34 @@ _HAS_LOG = JOB_FINAL | {JobStatus.MERGING}
 @needs(Right.READ)
 @require_safe
 def job_list(request: HttpRequest) -> HttpResponse:
-    """Jobs, newest first, filtered by the query string."""
-    chosen = JobFilter(request.GET, queryset=Job.objects.all())
-    page = pages.keyset_page(request, chosen.qs if chosen.is_valid() else Job.objects.none())
-    now = timezone.now()
-    context = {
-        "section": "jobs",
-        "page": page,
-        "rows": [(job, error_of(job), _walltime_s(job, now)) for job in page.rows],
-        "filters": chosen.form,
-        "statuses": [status.value for status in JobStatus],
-        "filtered": any(value for name, value in request.GET.items() if name != "before"),
-        "seconds": REFRESH_S,
-        "now": now,
-    }
-    return render(request, "tasks_app/job_list.html", context)
+    """Jobs, newest first unless the address says another order; with `archived=true` those that ended long ago."""
+    archived = request.GET.get("archived") == "true"
+    return listing.show(
+        request,
+        LISTING,
+        JobArchive.objects.all() if archived else Job.objects.all(),
+        more=(lambda rows: {"plots": job_plots.of(rows)}) if request.GET.get("plots") == "on" else None,
+        plots_base=_base(request.GET),
+        fixed={"archived": "true"} if archived else {},
+        archive_links=archive_links(request.GET, request.path),
+        plots_url=_toggled(request.GET, "plots"),
+    )
+
+
+def _base(given: QueryDict) -> str:
+    """The query string to which a queue and a state can be added."""
+    kept = given.copy()
+    for name in ("site", "status", "cursor", "view"):
+        kept.pop(name, None)
+    return f"{kept.urlencode(safe=',')}&" if kept else ""
+
+
+def _toggled(given: QueryDict, name: str) -> str:
+    """The query string with a switch turned."""
+    changed = given.copy()
+    if changed.pop(name, None) is None:
+        changed[name] = "on"
+    return changed.urlencode(safe=",") or "view=all"
 
 
 @needs(Right.READ)
@@ -64,20 +69,20 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
     context: dict[str, Any] = {
         "section": "jobs",
         "job": job,
-        "error": error_of(job),
+        "error": columns.error_of(job.__dict__),
         "waits_for": builder_of(job),
         "merging": merging.of_job(job),
         "buttons": job_doing.job_buttons(job, caller_of(request)),
         "log": JobStatusLog.objects.filter(job_id=job_id).order_by("id")[:200],
         "files": files[:FILES],
         "more_files": len(files) > FILES,
-        "params": JobParams.objects.filter(pk=job_id).values_list("params", flat=True).first(),
-        "metadata": JobMetadata.objects.filter(pk=job_id).values_list("metadata", flat=True).first(),
-        "attempts": attempts_of(job_id),
-        "retry_notes": RetryNote.objects.filter(job_id=job_id).order_by("id")[:20] if job.status == "failed" else (),
-        "walltime_s": _walltime_s(job, now),
-        "efficiency": _efficiency_percent(job, now),
-        "queued_s": (job.start_time - job.creation_time).total_seconds() if job.start_time else None,
+        "beside": job_facts.beside(job_id),
+        "attempts": job_facts.attempts(job_id),
+        "common": job_facts.commonness(job, now) if job.status == JobStatus.FAILED else None,
+        "sent": job_facts.sent_here(job),
+        "walltime_s": columns.walltime_s(job.__dict__, now),
+        "efficiency": columns.efficiency_percent(job.__dict__, now),
+        "queued_s": columns.queued_s(job.__dict__, now),
         "final": job.status in JOB_FINAL,
         "has_log": job.status in _HAS_LOG,
         "seconds": REFRESH_S,
@@ -107,20 +112,20 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
             found = storage.read_log(path, limit=SHOWN_BYTES, member=member)
         except storage.StorageError as exc:
             problem = str(exc)
-    context = {"section": "jobs", "job": job, "log_file": log_file, "found": found, "member": member, "problem": problem}
+    context = {
+        "section": "jobs",
+        "job": job,
+        "log_file": log_file,
+        "found": found,
+        "member": member,
+        "problem": problem,
+    }
     return render(request, "tasks_app/job_log.html", context)
-
-
-def error_of(job: JobColumns) -> errors.JobError | None:
-    """The main error of a job that ended badly; a pilot's code on a job that goes on is not shown as one."""
-    if job.status not in (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED, JobStatus.HOLDING):
-        return None
-    return errors.main_error(job.__dict__)
 
 
 def error_words(job: JobColumns) -> str:
     """What is known of why a job ended badly, in a sentence; "" for others."""
-    error = error_of(job)
+    error = columns.error_of(job.__dict__)
     if error is None:
         return ""
     return f"{error.sentence} ({error.key})"
@@ -159,19 +164,4 @@ def attempts_of(job_id: int) -> list[dict[str, Any]]:
         "id", "status", "site", "attempt", "creation_time", "start_time", "end_time", "modification_time"
     )
     known: dict[int, dict[str, Any]] = {row["id"]: dict(row) for row in found}
-    return [known.get(job, {"id": job, "status": None}) for job in sorted(ids)]
-
-
-def _walltime_s(job: JobColumns, now: datetime) -> float | None:
-    if job.start_time is None:
-        return None
-    end = job.end_time or (now if job.status not in JOB_FINAL else job.modification_time)
-    return max((end - job.start_time).total_seconds(), 0.0)
-
-
-def _efficiency_percent(job: JobColumns, now: datetime) -> float | None:
-    """CPU time over walltime and cores, in percent."""
-    walltime = _walltime_s(job, now)
-    if not walltime or job.cpu_time_s is None:
-        return None
-    return 100 * job.cpu_time_s / walltime / (job.actual_cores or job.core_count or 1)
+    return [known.get(job, {"id": job, "status": None, "end_time": None}) for job in sorted(ids)]

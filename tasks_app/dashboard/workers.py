@@ -5,59 +5,61 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from brokerage_app.models import WorkerStats
 from jedisite.identity import Right, needs
-from tasks_app.dashboard import pages
-from tasks_app.filtersets import WorkerFilter
+from tasks_app.api.grid import WorkerViewSet
+from tasks_app.columns.workers import WORKERS
+from tasks_app.dashboard import worker_facts
+from tasks_app.dashboard.lists import cells, listing
+from tasks_app.dashboard.lists.facets import FacetOf
+from tasks_app.dashboard.lists.listing import Listing
 from tasks_app.models import Harvester, HarvesterCommand, HarvesterDialog, Job, Worker, WorkerJob
-from tasks_app.models.worker import WORKER_ENDED, WORKER_OPEN
+from tasks_app.models.worker import WORKER_ENDED
 
 REFRESH_S = 10
 SILENT = timedelta(minutes=30)
 """An instance that has not been heard of for so long is shown as silent."""
-STATS_FRESH = timedelta(minutes=60)
 SHOWN = 100
+COLUMN = WORKERS.by_name
+PAGE = "dashboard:workers"
+LISTING = Listing(
+    page=PAGE,
+    api="api-v2:workers",
+    section="workers",
+    title="Workers",
+    one="worker",
+    many="workers",
+    view=WorkerViewSet,
+    facets=(
+        FacetOf("status", "Status", "status"),
+        FacetOf("site", "Queue", "site"),
+        FacetOf("harvester", "Instance", "harvester"),
+    ),
+    cells={
+        "worker_id": cells.to("dashboard:worker", COLUMN["worker_id"], by="id"),
+        "harvester": cells.filtered(PAGE, "harvester", COLUMN["harvester"]),
+        "site": cells.filtered(PAGE, "site", COLUMN["site"]),
+        "status": cells.filtered(PAGE, "status", COLUMN["status"]),
+    },
+    template="tasks_app/worker_list.html",
+    nothing_yet="No worker has been reported yet.",
+)
 
 
 @needs(Right.READ)
 @require_safe
 def worker_list(request: HttpRequest) -> HttpResponse:
-    """Instances, numbers of workers by queue, and workers, newest first, filtered by the query string."""
-    chosen = WorkerFilter(request.GET, queryset=Worker.objects.all())
-    page = pages.keyset_page(request, chosen.qs if chosen.is_valid() else Worker.objects.none())
+    """Workers, newest first, filtered by the address; below them numbers by queue, errors of batch systems, pilots, instances."""
     now = timezone.now()
-    context = {
-        "section": "workers",
-        "instances": Harvester.objects.order_by("-last_update")[:SHOWN],
-        "silent_since": now - SILENT,
-        "queues": _by_queue(),
-        "page": page,
-        "rows": page.rows,
-        "filters": chosen.form,
-        "statuses": (*WORKER_OPEN, *WORKER_ENDED),
-        "filtered": any(value for name, value in request.GET.items() if name != "before"),
-        "seconds": REFRESH_S,
-        "now": now,
-    }
-    return render(request, "tasks_app/worker_list.html", context)
-
-
-def _by_queue() -> list[dict[str, Any]]:
-    """Open workers that are known one by one, and the numbers that instances reported, by queue."""
-    found: dict[str, dict[str, Any]] = {}
-    known = Worker.objects.filter(status__in=WORKER_OPEN).values_list("site", "status").annotate(n=Count("id"))
-    fresh = WorkerStats.objects.filter(at__gt=timezone.now() - STATS_FRESH)
-    reported = fresh.values_list("queue", "status").annotate(n=Sum("workers"))
-    for name, rows in (("known", known.order_by("site", "status")), ("reported", reported.order_by("queue", "status"))):
-        for queue, status, workers in rows:
-            found.setdefault(queue, {"queue": queue, "known": [], "reported": []})[name].append((status, workers))
-    return [found[queue] for queue in sorted(found)]
+    facts = worker_facts.workers(now)
+    instances: list[tuple[Harvester, Any]] = [
+        (one, facts.instances.get(one.id)) for one in Harvester.objects.order_by("-last_update")[:SHOWN]
+    ]
+    return listing.show(request, LISTING, facts=facts, instances=instances, silent_since=now - SILENT)
 
 
 @needs(Right.READ)

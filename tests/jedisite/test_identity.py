@@ -96,6 +96,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "errors/<int:number>/": {"GET": READ},
     "errors/<int:number>/classify/": {"POST": OPERATE},
     "jobs/": {"GET": READ},
+    "jobs/compare/": {"GET": READ},
     "jobs/<int:job_id>/": {"GET": READ},
     "jobs/bulk/": {"GET": SUBMIT, "POST": SUBMIT},
     "jobs/<int:job_id>/timeline/": {"GET": READ},

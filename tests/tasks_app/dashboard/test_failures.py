@@ -129,7 +129,7 @@ def test_a_kind_of_error_shows_where_it_is_and_people_write_down_what_they_know(
     by_site = next(table for table in answer.context["tops"] if table["title"] == "Site")
     assert [(line["top"].key, line["rate"]) for line in by_site["lines"]] == [("SITE_A", 400.0)]
     assert reader.get(answer.context["jobs_url"]).context["counted"].total == 20
-    assert reader.get("/jobs/", {"fingerprint": kind.id}).context["page"].total == 20
+    assert reader.get("/jobs/", {"fingerprint": kind.id}).context["counted"].total == 20
     assert reader.get("/errors/999999/").status_code == 404
 
     reader.force_login(make_user("grace", "shifter"))
@@ -181,7 +181,7 @@ def test_a_task_shows_the_causes_of_its_failures(
         (23, "payload:65"),
     ]
     assert rows[0]["sites"][0].key == "SITE_A" and len(rows[1]["sites"]) == 3
-    assert reader.get(rows[0]["jobs_url"]).context["page"].total == 20
+    assert reader.get(rows[0]["jobs_url"]).context["counted"].total == 20
     other = make_task()
     assert "No job of this task has failed" in reader.get(f"/tasks/{other.id}/errors/").content.decode()
     assert reader.get("/tasks/1/errors/").status_code == 404

@@ -122,14 +122,14 @@ def test_jobs_are_filtered_by_error(reader: Client, busy_task: Task) -> None:
         ("pilot:x", False),
         ("x", False),
     ):
-        assert bool(reader.get(f"/jobs/?error={error}").context["rows"]) is many, error
+        assert bool(reader.get(f"/jobs/?error={error}").context["table"]) is many, error
 
 
 def test_counts_of_errors_lead_to_as_many_jobs(reader: Client, busy_task: Task) -> None:
     groups = reader.get(f"/tasks/{busy_task.id}/").context["errors"]
     assert groups
     for group in groups:
-        found = reader.get(f"/jobs/?task={busy_task.id}&status=failed&error={group.error.key}").context["page"]
+        found = reader.get(f"/jobs/?task={busy_task.id}&status=failed&error={group.error.key}").context["counted"]
         assert found.total == group.jobs
 
 

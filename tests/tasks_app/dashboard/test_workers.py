@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from brokerage_app.models import WorkerStats
-from tasks_app.models import Harvester, HarvesterCommand, HarvesterDialog, Job, Worker, WorkerJob
+from tasks_app.models import Harvester, HarvesterCommand, HarvesterDialog, Job, JobEnds, Worker, WorkerJob
 
 pytestmark = pytest.mark.django_db
 
@@ -31,15 +32,27 @@ def test_the_pages_show_instances_queues_and_workers(
     job = make_job(worker_id="60", task_id=20_000_000)
     for number in (job.id, 1):
         WorkerJob.objects.create(harvester="hv/1", worker_id=60, job_id=number)
-    with django_assert_max_num_queries(10):
-        text = client.get("/workers/").content.decode()
+    JobEnds.objects.create(hour=timezone.now(), dimension="version", key="3.9.3.12", finished=3, failed=1)
+    with django_assert_max_num_queries(12):
+        page = client.get("/workers/")
+    text = page.content.decode()
+    facts = page.context["facts"]
+    assert [(error.workers, error.queues) for error in facts.errors] == [(30, 1)]
+    assert facts.whole.failed_percent == 100 and facts.whole.empty_percent is None
+    assert [(version.name, version.failure_percent) for version in facts.versions] == [("3.9.3.12", 25.0)]
     assert "worker:&lt;x&gt;" in text and "&lt;b&gt;no slot" in text and "<b>no slot" not in text
     assert "30 running" in text and "1,234 submitted" in text.replace("\N{THIN SPACE}", ",").replace(
         "\N{NARROW NO-BREAK SPACE}", ","
     )
-    assert "?before=" in text and f"/workers/{worker.id}/" in text
-    for query, shown in (("status=failed&site=SITE/A", 30), (f"job={job.id}", 1), ("harvester=no", 0), ("status=", 50)):
-        rows = client.get(f"/workers/?{query}").context["rows"]
+    assert "?cursor=" in text and f"/workers/{worker.id}/" in text
+    for query, shown in (
+        ("status=failed&site=SITE/A", 30),
+        (f"job={job.id}", 1),
+        ("harvester=no", 0),
+        ("empty=false", 1),
+        ("view=all", 50),
+    ):
+        rows = client.get(f"/workers/?{query}").context["table"]
         assert len(rows) == shown, query
     assert client.get("/workers/?job=x").status_code == 200
     with django_assert_max_num_queries(10):
