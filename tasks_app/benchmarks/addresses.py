@@ -86,6 +86,7 @@ THINGS: Final[Mapping[tuple[str, str], Mapping[str, Pick]]] = {
         "last": _one("SELECT max(id) FROM agent_passes WHERE agent = (SELECT min(name) FROM agents)")
     },
     ("views/", "view_id"): {"none": lambda: 1},
+    ("attention/", "item_id"): {"none": lambda: 1},
     ("queues/", "queue_id"): {"first": _one("SELECT min(queue_id) FROM jedi_work_queue")},
     ("brokerage/", "verdict_id"): {"last": _one("SELECT max(id) FROM verdicts")},
     ("errors/", "number"): {
