@@ -1,0 +1,200 @@
+"""Every page in a real browser: it fits wide and narrow windows in both themes, and axe finds no serious fault in it.
+
+Pictures of every page are left in the test's folder (`--basetemp` says where).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.urls import URLPattern, reverse
+from django.utils import timezone
+
+from brokerage_app.models import GlobalShare, StorageEndpoint, VerdictRecord, WorkQueue
+from jedisite import audit, device_logins
+from jedisite.models import Agent, AgentPass
+from tasks_app.accounting.failures import book_ends, note_ends
+from tasks_app.agents import attention, samples
+from tasks_app.dashboard.tabs import TABS
+from tasks_app.dashboard.urls import urlpatterns
+from tasks_app.ddm.local import storage_path
+from tasks_app.models import Command, Dataset, ErrorFingerprint, File, Job, SavedView, Task, TaskStatusLog, Worker
+from tests.browser.conftest import NARROW, WIDE
+from tests.conftest import FIRST_JOB
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+Addresses = dict[str, list[str]]
+LEFT_OUT = {
+    # no pages of their own: they answer POST, lead elsewhere, or are not HTML
+    "search", "view-save", "view-change", "metrics", "agent-action", "error-classify", "share-targets-change", "site-status",
+    "site-note", "attention-action",
+}  # fmt: skip
+SERIOUS = ("serious", "critical")
+
+
+@pytest.fixture
+def addresses(moved: Task, failed_job: Job, sites: None, tmp_path: Path, settings: Any) -> Addresses:
+    """Addresses by the name of the page, over tables as a busy installation has them."""
+    busy_task = moved
+    now = timezone.now()
+    Agent.objects.all().delete()
+    Agent.objects.create(name="refiner", title="Turns parameters into tasks", period_s=5, due_at=now, passes=12345)
+    Agent.objects.create(name="feeder", title="Lists the files of inputs", period_s=5, due_at=now - timedelta(hours=2))
+    Agent.objects.create(name="adder", title="Books outcomes", period_s=5, due_at=now, last_error="Traceback: x" * 30)
+    for number, status in enumerate(("running", "done", "failed", "exhausted", "aborted", "pending", "broken"), 100):
+        name = f"user.ada.{status}." + "long_name." * 6
+        why = "All 3 sites were skipped: 2 low memory, 1 site offline."
+        Task.objects.create(
+            id=busy_task.id + number,
+            name=name,
+            status=status,
+            user="ada",
+            task_type="anal",
+            current_priority=900,
+            error_dialog=why,
+        )
+    reason = "killed by ada: wrong input"
+    TaskStatusLog.objects.create(
+        task_id=busy_task.id, old_status="running", status="pending", by="commando", reason=reason
+    )
+    Command.objects.create(
+        task_id=busy_task.id, name="pause", owner="ada", comment="wait for calibration", status="done"
+    )
+    settings.JEDI_STORAGE = tmp_path / "storage"
+    settings.JEDI_DEV_ISSUER, settings.JEDI_SERVER_URL = "dev", "http://127.0.0.1:8000"
+    histogram = _histogram(busy_task.id, settings.JEDI_STORAGE)
+    note_ends(now - timedelta(days=1))
+    book_ends(1000)
+    begun = device_logins.start()
+    assert begun is not None
+    task, job = busy_task.id, failed_job.id
+    verdict = VerdictRecord.objects.filter(task_id=task).latest("id").id
+    dataset = Dataset.objects.filter(task_id=task).earliest("id").id
+    GlobalShare.objects.create(name="Analysis", value=100)
+    queue = WorkQueue.objects.create(
+        name="analysis", type="user", vo="lab", criteria="processing_type = 'test'", order=1
+    )
+    worker = Worker.objects.create(harvester="h", worker_id=1, site="SITE_A", status="running", message="x" * 300)
+    ran = AgentPass.objects.create(agent="adder", started_at=now, duration_s=0.3, items=4, note="4 jobs", host="node1")
+    SavedView.objects.create(owner="grace", page="tasks", name="Stuck ones", query="status=pending", pinned=True)
+    audit.record("grace", "pause", "agent", "feeder", reason="database at work")
+    StorageEndpoint.objects.get_or_create(name="DISK", defaults={"site_name": "A"})
+    kind = ErrorFingerprint.objects.earliest("id")
+    for agent in (samples, attention):
+        agent.run()
+    return {
+        "overview": ["/", "/?window=24h"],
+        "attention": ["/attention/"],
+        "tasks": ["/tasks/?view=all", "/tasks/?name=nothing-has-this-name", "/tasks/?status=running&density=compact"],
+        "task-histograms": [f"/tasks/{task}/histograms/"],
+        "histogram": [f"/tasks/{task}/histograms/{histogram.id}/"],
+        **{name: [reverse(f"dashboard:{name}", args=[task])] for name, _ in TABS if name != "task-jobs"},
+        "task-what-if": [f"/tasks/{task}/what-if/"],
+        "task-compare": [f"/tasks/compare/?ids={task},{task + 101}"],
+        "task-do": [f"/tasks/{task}/do/{act}/" for act in ("kill", "reassign", "resume")],
+        "tasks-bulk": [f"/tasks/bulk/?command=kill&ids={task}&ids={task + 101}&ids=7", "/tasks/bulk/?query=user%3Dada"],
+        "jobs": ["/jobs/?view=all"],
+        "job": [f"/jobs/{job}/"],
+        "job-why": [f"/jobs/{job}/why/"],
+        "job-timeline": [f"/jobs/{job}/timeline/"],
+        "job-log": [f"/jobs/{job}/log/"],
+        "job-compare": [f"/jobs/compare/?ids={job},{job + 1}"],
+        "job-do": [f"/jobs/{FIRST_JOB}/do/kill/"],
+        "jobs-bulk": [f"/jobs/bulk/?query=task%3D{task}"],
+        "errors": ["/errors/"],
+        "errors-pivot": ["/errors/pivot/"],
+        "errors-jobs": ["/errors/jobs/"],
+        "error": [f"/errors/{kind.id}/"],
+        "views": ["/views/"],
+        "brokerage": ["/brokerage/"],
+        "what-if": ["/brokerage/what-if/"],
+        "decision": [f"/brokerage/{verdict}/"],
+        "help": ["/help/"],
+        "help-codes": ["/help/codes/"],
+        "code": ["/help/codes/low_memory/"],
+        "help-states": ["/help/states/"],
+        "help-configuration": ["/help/configuration/"],
+        "sites": ["/sites/?view=all"],
+        "site": ["/sites/SITE_A/"],
+        **{f"site-{tab}": [f"/sites/SITE_A/{tab}/"] for tab in ("why", "nodes", "data")},
+        "shares": ["/shares/"],
+        "share": ["/shares/Analysis/"],
+        "share-why": ["/shares/Analysis/why/"],
+        "share-targets": ["/share-targets/"],
+        "queues": ["/queues/"],
+        "queue": [f"/queues/{queue.id}/"],
+        "queue-tester": ["/queues/tester/"],
+        "workers": ["/workers/?view=all"],
+        "worker": [f"/workers/{worker.id}/"],
+        "data": ["/data/"],
+        "dataset": [f"/data/{dataset}/"],
+        "users": ["/users/"],
+        "user": ["/users/ada/"],
+        "audit": ["/audit/?view=all"],
+        "agents": ["/agents/"],
+        "agent": ["/agents/adder/"],
+        "agent-pass": [f"/agents/adder/passes/{ran.id}/"],
+        "timeouts": ["/timeouts/"],
+        "tokens": ["/tokens/"],
+        "device": [f"/dev-issuer/verify?user_code={begun[1]}", "/dev-issuer/verify"],
+        "login": ["/login/"],
+    }
+
+
+def _histogram(task_id: int, root: Path) -> File:
+    """A file with two histograms in the storage, as a task makes it."""
+    edges = [round(60 + 0.75 * i, 2) for i in range(81)]
+    counts = [round(900 * math.exp(-(((e - 91) / 3) ** 2)) + 40 * math.exp(-(e - 60) / 20)) for e in edges[:-1]]
+    errors = [math.sqrt(count) for count in counts]
+    mass = {
+        "name": "mass",
+        "title": "Mass of the pair",
+        "x_label": "GeV",
+        "edges": edges,
+        "counts": counts,
+        "errors": errors,
+    }
+    few = {"title": "Pairs", "xlabel": "m(mu+ mu-)", "unit": "GeV", "low": 0, "high": 4, "counts": [1, 0, 9, 2]}
+    few |= {"underflow": 3, "events_in": 12000, "peak": {"value": 2.5, "error": 0.125}}
+    path = storage_path(root, "user.ada", "x.hist.json")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"histograms": [mass, few]}))
+    return File.objects.create(
+        task_id=task_id, dataset_id=1, lfn="x.hist.json", type="output", status="finished", scope="user.ada", size=1234
+    )
+
+
+def test_every_page_has_an_address_here(addresses: Addresses) -> None:
+    names = {entry.name for entry in urlpatterns if isinstance(entry, URLPattern)}
+    assert names - LEFT_OUT - set(addresses) == set()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_every_page_fits_and_can_be_read_by_all(
+    open_page: Any, addresses: Addresses, theme: str, size: tuple[int, int], tmp_path: Path
+) -> None:
+    page, axe, faults = open_page("/", size=size, theme=theme), Axe(), []
+    server = page.url.rstrip("/")
+    for name, paths in addresses.items():
+        for number, path in enumerate(paths):
+            answer = page.goto(server + path)
+            assert answer is not None and answer.ok, f"{path} was answered with {answer and answer.status}"
+            page.screenshot(path=tmp_path / f"{name}-{number}-{theme}-{size[0]}.png", full_page=True)
+            overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            if overflow > 0:
+                faults.append(f"{path} is {overflow} px wider than its window")
+            if (theme == "dark") == (size == NARROW):
+                found = axe.run(page).response["violations"]
+                faults += [
+                    f"{path}: {v['id']} ({v['impact']}): {v['help']}: {v['nodes'][0]['html'][:200]}"
+                    for v in found
+                    if v["impact"] in SERIOUS
+                ]
+    assert not faults, "\n".join(faults)
