@@ -32,7 +32,7 @@ Ask = Callable[[], bool]
 
 @pytest.fixture
 def stuck_task(db: None) -> Task:
-    """A task that asks for more memory than any site has, for nine hours already."""
+    """A task that asks for more memory than any site has, for thirteen hours already."""
     add_queue(max_memory_mb=2000)
     add_queue("SITE_B", max_memory_mb=3000)
     add_dataset("data", files=6)
@@ -40,8 +40,9 @@ def stuck_task(db: None) -> Task:
     settle()
     task = Task.objects.get()
     assert task.status == TaskStatus.PENDING and not Job.objects.exists()
-    long = timedelta(hours=9)
+    long = timedelta(hours=13)
     Task.objects.update(
+        frozen_time=timezone.now() - long,
         state_change_time=F("state_change_time") - long,
         modification_time=F("modification_time") - long,
         creation_date=F("creation_date") - long,
@@ -93,7 +94,8 @@ def test_a_shift_with_the_mouse(open_page: Any, stuck_task: Task, tmp_path: Path
     page.locator(".chip", has_text="running").first.wait_for()
     page.screenshot(path=tmp_path / "4-moves.png", full_page=True)
     page.get_by_role("link", name="Overview").click()
-    page.get_by_text("All normal").wait_for()
+    page.get_by_role("heading", name="Overview").wait_for()
+    assert page.locator(f"table.attention a[href*='/tasks/{stuck_task.id}/']").count() == 0
 
 
 def focus_on(page: Page, matches: str, most: int = 150) -> None:
