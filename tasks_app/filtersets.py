@@ -24,6 +24,7 @@ from tasks_app.models import (
     File,
     Job,
     JobFailure,
+    JobRetryHistory,
     ScoutReport,
     Task,
     Worker,
@@ -168,12 +169,18 @@ class JobFilter(django_filters.FilterSet):
     attempt = django_filters.NumberFilter(
         field_name="attempt", lookup_expr="gte", min_value=1, max_value=1000, label="Attempt at least"
     )
+    dropped = django_filters.BooleanFilter(method="that_others_followed", label="Replaced by another attempt")
     cores = django_filters.NumberFilter(field_name="core_count", min_value=0, max_value=10_000, label="Cores")
     window = WindowFilter("modification_time", "Changed within")
     changed_after = MomentFilter(field_name="modification_time", lookup_expr="gte", label="Changed after")
     changed_before = MomentFilter(field_name="modification_time", lookup_expr="lt", label="Changed before")
 
     # No Meta.model: living and archived jobs have the same columns.
+
+    def that_others_followed(self, queryset: QuerySet[Job], name: str, value: bool) -> QuerySet[Job]:
+        """Jobs whose work went to another job; with False those that are the last of their attempts."""
+        links = JobRetryHistory.objects.exclude(relation_type="merge").filter(old_job_id=OuterRef("pk"))
+        return queryset.filter(Exists(links)) if value else queryset.filter(~Exists(links))
 
     def of_fingerprint(self, queryset: QuerySet[Job], name: str, value: int) -> QuerySet[Job]:
         """Jobs that failed in the same way."""
@@ -332,7 +339,9 @@ class DatasetFilter(django_filters.FilterSet):
 
     task = IdFilter("task_id")
     name = text("name", 255, "Name")
-    contains = django_filters.CharFilter(field_name="name", lookup_expr="icontains", max_length=255, label="Name contains")
+    contains = django_filters.CharFilter(
+        field_name="name", lookup_expr="icontains", max_length=255, label="Name contains"
+    )
     container = text("container_name", 255, "Container")
     type = text("type", 20, "Use")
     status = StatusFilter(choices=[(s.value, s.value) for s in DatasetStatus], label="Status")
@@ -365,7 +374,9 @@ class DatasetFilter(django_filters.FilterSet):
     def that_lie(self, queryset: QuerySet[Dataset], name: str, value: str) -> QuerySet[Dataset]:
         """Inputs by what data management said: whole at some storage, only in part, or nowhere."""
         held = DatasetReplica.objects.filter(dataset=OuterRef("name"))
-        inputs = queryset.filter(type="input").exclude(status=DatasetStatus.REMOVED).exclude(name__in=NOT_IN_DATA_MANAGEMENT)
+        inputs = (
+            queryset.filter(type="input").exclude(status=DatasetStatus.REMOVED).exclude(name__in=NOT_IN_DATA_MANAGEMENT)
+        )
         if value == "none":
             return inputs.filter(~Exists(held))
         whole = Exists(held.filter(complete=True))

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from jedisite.columns import Batch, Column, Columns, Row
 from tasks_app.dashboard import errors
-from tasks_app.models import Job
+from tasks_app.models import Job, JobRetryHistory
 from tasks_app.states import JOB_FINAL, JobStatus
 
 ENDED_BADLY = (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED, JobStatus.HOLDING)
@@ -66,6 +66,18 @@ def _of_errors(rows: Sequence[Row]) -> Mapping[Any, Row]:
     return found
 
 
+def _of_history(rows: Sequence[Row]) -> Mapping[Any, Row]:
+    """Which job followed each one with the same work, and which one it followed; of several, the last. Two queries."""
+    ids = [row["id"] for row in rows]
+    links = JobRetryHistory.objects.exclude(relation_type="merge").order_by("id")
+    found: dict[int, dict[str, Any]] = {job_id: {} for job_id in ids}
+    for old, new in links.filter(old_job_id__in=ids).values_list("old_job_id", "new_job_id"):
+        found[old]["followed_by"] = new
+    for old, new in links.filter(new_job_id__in=ids).values_list("old_job_id", "new_job_id"):
+        found[new]["follows"] = old
+    return found
+
+
 JOBS = Columns(
     Job,
     (
@@ -90,6 +102,13 @@ JOBS = Columns(
         Column("attempt", "Attempt", "number"),
         Column("max_attempt", "Attempts allowed", "number", shown=False),
         Column("current_priority", "Priority", "number", help="higher comes first"),
+        Batch(
+            (
+                Column("follows", "Attempt before", "id", shown=False, help="the job that had the same work before"),
+                Column("followed_by", "Next attempt", "id", shown=False, help="the job that got its work"),
+            ),
+            _of_history,
+        ),
         Batch(
             (
                 Column("error", "Error", "code", help="component and code"),

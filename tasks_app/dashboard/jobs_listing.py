@@ -73,6 +73,8 @@ LISTING = Listing(
         "status": Cell(_status, ("sub_status",)),
         "attempt": Cell(_attempt, ("max_attempt",)),
         "error": Cell(_error, ("error_says", "error_detail")),
+        "follows": cells.to("dashboard:job", COLUMN["follows"]),
+        "followed_by": cells.to("dashboard:job", COLUMN["followed_by"]),
         "worker_id": Cell(_worker, ("id",)),
         **_filtered(site="site", worker_node="node", user="user", gshare="share", resource_type="resource_type",
                     processing_type="processing", prod_source_label="label", nucleus="nucleus", vo="vo", working_group="group"),

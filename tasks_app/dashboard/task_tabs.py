@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -12,8 +13,10 @@ from django.views.decorators.http import require_safe
 from jedisite.identity import Right, needs
 from jedisite.models import AuditEntry
 from tasks_app.dashboard import comparing, flows, pages, profiles, queries, scouting, task_facts
+from tasks_app.dashboard.jobs_listing import LISTING as JOB_LISTING
+from tasks_app.dashboard.lists import listing
 from tasks_app.dashboard.tabs import TABS
-from tasks_app.models import Command, JobParamsTemplate, ScoutReport, Task, TaskParams, TaskStatusLog
+from tasks_app.models import Command, Job, JobParamsTemplate, ScoutReport, Task, TaskParams, TaskStatusLog
 
 SHOWN = 200
 TITLES = dict(TABS)
@@ -35,6 +38,25 @@ def task_sites(request: HttpRequest, task_id: int) -> HttpResponse:
     counted = sum(row.jobs for row in rows)
     context = {"rows": rows, "is_capped": counted >= task_facts.MOST_JOBS, "most": task_facts.MOST_JOBS}
     return render_tab(request, task, "task-sites", context)
+
+
+JOBS = replace(JOB_LISTING, page="dashboard:task-jobs", template="tasks_app/task_jobs.html", has_views=False)
+
+
+@needs(Right.READ)
+@require_safe
+def task_jobs(request: HttpRequest, task_id: int) -> HttpResponse:
+    """The jobs of the task, of all attempts or only of the last ones."""
+    task = get_object_or_404(Task, pk=task_id)
+    return listing.show(
+        request,
+        JOBS,
+        Job.objects.filter(task_id=task_id),
+        fixed={"task": str(task_id)},
+        task=task,
+        tab="task-jobs",
+        tab_title=TITLES["task-jobs"],
+    )
 
 
 @needs(Right.READ)

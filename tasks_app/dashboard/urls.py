@@ -46,6 +46,7 @@ urlpatterns = [
     path("tasks/<int:task_id>/what-if/", whatif.task_what_if, name="task-what-if"),
     path("tasks/compare/", task_tabs.task_compare, name="task-compare"),
     path("tasks/<int:task_id>/inputs/", task_inputs.task_inputs, name="task-inputs"),
+    path("tasks/<int:task_id>/jobs/", task_tabs.task_jobs, name="task-jobs"),
     path("tasks/<int:task_id>/sites/", task_tabs.task_sites, name="task-sites"),
     path("tasks/<int:task_id>/scouts/", task_tabs.task_scouts, name="task-scouts"),
     path("tasks/<int:task_id>/flow/", task_tabs.task_flow, name="task-flow"),

@@ -94,7 +94,7 @@ def addresses(moved: Task, failed_job: Job, sites: None, tmp_path: Path, setting
         "tasks": ["/tasks/?view=all", "/tasks/?name=nothing-has-this-name", "/tasks/?status=running&density=compact"],
         "task-histograms": [f"/tasks/{task}/histograms/"],
         "histogram": [f"/tasks/{task}/histograms/{histogram.id}/"],
-        **{name: [reverse(f"dashboard:{name}", args=[task])] for name, _ in TABS if name != "task-jobs"},
+        **{name: [reverse(f"dashboard:{name}", args=[task])] for name, _ in TABS},
         "task-what-if": [f"/tasks/{task}/what-if/"],
         "task-compare": [f"/tasks/compare/?ids={task},{task + 101}"],
         "task-do": [f"/tasks/{task}/do/{act}/" for act in ("kill", "reassign", "resume")],

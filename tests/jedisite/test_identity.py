@@ -38,6 +38,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "logout/": {"POST": NOTHING},
     "tasks/compare/": {"GET": READ},
     "tasks/<int:task_id>/inputs/": {"GET": READ},
+    "tasks/<int:task_id>/jobs/": {"GET": READ},
     "tasks/<int:task_id>/sites/": {"GET": READ},
     "tasks/<int:task_id>/scouts/": {"GET": READ},
     "tasks/<int:task_id>/flow/": {"GET": READ},

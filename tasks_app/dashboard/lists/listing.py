@@ -351,6 +351,8 @@ class Found:
             "export_forms": self.exports(),
             "views": self.views(caller_of(self.request)),
             "query": self.query(),
+            # What a narrower list is narrowed by goes along: an act on all that match is on these only.
+            "matching": urlencode({**self.active, **self.fixed}, safe=","),
             "choices": [(column, column.name in chosen) for column in order],
             "kept": {n: v for n, v in self.given.items() if n not in (*listing.filters, CURSOR, VIEW)},
             "kept_for_columns": {n: v for n, v in self.given.items() if n not in (COLUMNS, CURSOR, VIEW)},

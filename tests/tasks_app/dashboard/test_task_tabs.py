@@ -15,11 +15,11 @@ from brokerage_app.models import DatasetReplica, Queue, QueueEndpoint, StorageEn
 from jedisite import audit
 from tasks_app.dashboard import flows, profiles, task_facts
 from tasks_app.dashboard.comparing import differences, flat
-from tasks_app.models import Dataset, File, Job, JobFile, Task
+from tasks_app.models import Dataset, File, Job, JobFile, JobRetryHistory, Task
 from tests.tasks_app.dashboard.test_listing import Table
 
 START = datetime(2026, 3, 4, 12, tzinfo=UTC)
-TABS = ("inputs", "sites", "scouts", "flow", "profile", "params", "audit")
+TABS = ("jobs", "inputs", "sites", "scouts", "flow", "profile", "params", "audit")
 
 
 @pytest.fixture
@@ -143,3 +143,17 @@ def test_differences_are_those_of_flat_values() -> None:
         ("d", "–", "{}"),
     ]
     assert found.equal == ["a.b.0"]
+
+
+def test_all_jobs_that_match_on_the_tab_of_a_task_are_jobs_of_that_task(
+    reader: Client, busy_task: Task, make_job: Callable[..., Job]
+) -> None:
+    other = make_job(status="running")
+    first, second, *_ = Job.objects.filter(task_id=busy_task.id).order_by("id")
+    JobRetryHistory.objects.create(task_id=busy_task.id, old_job_id=first.id, new_job_id=second.id, relation_type="retry")
+    page = reader.get(f"/tasks/{busy_task.id}/jobs/?dropped=false&columns=id,follows,followed_by")
+    assert page.context["matching"] == f"dropped=false&task={busy_task.id}"
+    rows = {row[0]: row[1:] for row in Table(page.content.decode()).rows}
+    assert len(rows) == 29 and rows[str(second.id)] == [str(first.id), ""]
+    assert str(first.id) not in rows and str(other.id) not in rows
+    assert f"task={busy_task.id}" in dict(page.context["export_forms"])["CSV"]
