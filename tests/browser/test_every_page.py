@@ -104,7 +104,7 @@ def addresses(moved: Task, failed_job: Job, sites: None, tmp_path: Path, setting
         "job-why": [f"/jobs/{job}/why/"],
         "job-timeline": [f"/jobs/{job}/timeline/"],
         "job-log": [f"/jobs/{job}/log/"],
-        "job-compare": [f"/jobs/compare/?ids={job},{job + 1}"],
+        "jobs-compare": [f"/jobs/compare/?ids={job},{job + 1}"],
         "job-do": [f"/jobs/{FIRST_JOB}/do/kill/"],
         "jobs-bulk": [f"/jobs/bulk/?query=task%3D{task}"],
         "errors": ["/errors/"],
