@@ -250,6 +250,9 @@
     });
     for (const button of document.querySelectorAll("[data-copy-link], [data-move-up]")) button.hidden = false;
     if (matchMedia("(max-width: 860px)").matches) document.getElementById("d-facets")?.removeAttribute("open");
+    // On a narrow screen the sections are one row that scrolls: show the one that one is in.
+    const here = document.querySelector(".nav a[aria-current]");
+    if (here) here.closest("ul").scrollLeft = here.offsetLeft - 40;
     schedule();
     tick();
     showTimes();
