@@ -42,6 +42,7 @@ GUIDE: Final = (
             "What needs somebody, the numbers of now with their last 24 hours, running cores by share, what cost "
             "the most wall time, and what people changed in the window.",
         ),
+        "pictures/overview.png",
     ),
     Entry(
         "lists",
@@ -60,6 +61,7 @@ GUIDE: Final = (
             "Rows are selected (x) one by one, by the page, or all that match; what is done to them is previewed "
             "with the numbers of jobs, sites and owners, and with those that will refuse.",
         ),
+        "pictures/tasks.png",
     ),
     Entry(
         "task",
@@ -90,6 +92,7 @@ GUIDE: Final = (
             "ticket, advice, or “known until” stands on every job of the kind, and takes it out of what needs "
             "somebody.",
         ),
+        "pictures/errors.png",
     ),
     Entry(
         "sites",
@@ -101,6 +104,7 @@ GUIDE: Final = (
             "who is starved and why. Work queues with what holds them back, and a form that says which queue a "
             "task would get.",
         ),
+        "pictures/sites.png",
     ),
     Entry(
         "brokerage",
@@ -110,6 +114,7 @@ GUIDE: Final = (
             "Decisions over time, which site was refused for which reason, tasks for which no site was found, and"
             " every decision with its inputs, gate by gate.",
         ),
+        "pictures/brokerage.png",
     ),
     Entry(
         "agents",

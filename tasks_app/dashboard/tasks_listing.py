@@ -21,6 +21,7 @@ from tasks_app.dashboard.progress import Progress
 from tasks_app.templatetags import dashboard as tags
 
 COLUMN = TASKS.by_name
+BLOCKED_CHARACTERS = 80
 
 
 def _name(row: Row, now: datetime) -> SafeString:
@@ -29,7 +30,7 @@ def _name(row: Row, now: datetime) -> SafeString:
     if not row["blocked_by"]:
         return named
     why = reverse("dashboard:task-why", args=[row["id"]])
-    blocked = cells.shown("sentence", row["blocked_by"], now)
+    blocked = cells.shortened(row["blocked_by"], BLOCKED_CHARACTERS)
     return format_html('{}<br><a class="small blocked" href="{}">{}</a>', named, why, blocked)
 
 

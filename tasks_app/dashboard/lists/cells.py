@@ -34,11 +34,15 @@ class Cell:
     also: tuple[str, ...] = ()
 
 
-def _sentence(value: Any, now: datetime) -> str:
-    text = str(value)
-    if len(text) <= SHORTENED:
+def shortened(text: str, longest: int = SHORTENED) -> str:
+    """The begin of a text, with all of it for whoever points at it."""
+    if len(text) <= longest:
         return escape(text)
-    return format_html('<span title="{}">{}…</span>', text[:1000], text[: SHORTENED - 1])
+    return format_html('<span title="{}">{}…</span>', text[:1000], text[: longest - 1])
+
+
+def _sentence(value: Any, now: datetime) -> str:
+    return shortened(str(value))
 
 
 def _chip(kind: str) -> Show:

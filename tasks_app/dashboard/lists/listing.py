@@ -27,6 +27,8 @@ from tasks_app.dashboard.lists.cells import Cell
 from tasks_app.dashboard.lists.facets import Counted, FacetOf
 from tasks_app.models import SavedView
 
+SAID = frozenset({"error", "last_error"})
+"""Columns of codes below which pages write what they mean."""
 DENSITY, PICKED, VIEW = "density", "column", "view"
 LONGEST_VALUE = 1024
 KINDS_OF_INPUT = {"DecimalField": "number", "NullBooleanField": "flag", "MomentField": "moment"}
@@ -115,6 +117,7 @@ class Shown:
         kinds = (
             ("num", self.column.kind in cells.RIGHT),
             ("wide", self.column.kind in cells.WIDE),
+            ("said", self.column.name in SAID),
             ("blank", self.raw == ""),
             ("nowrap", self.column.kind in ("ago", "time")),
         )
