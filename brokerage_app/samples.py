@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
@@ -87,22 +87,19 @@ def each(
     return {key: Series(ends, step, _lists(points, wanted, ends)) for key, points in sorted(found.items())}
 
 
-def averages(of: Of, *, since: datetime, until: datetime) -> dict[str, dict[str, float]]:
-    """Of every site or share: means of the numbers of the moment, sums of what ended. One query."""
+def averages(of: Of, name: str, *, sinces: Sequence[datetime], until: datetime) -> dict[str, list[float]]:
+    """Means of a number of the moment, of every site or share, since each of some times. One query."""
     column, where = {
         "site": (sql.SQL("site"), sql.SQL("site <> '' AND gshare = ''")),
         "share": (sql.SQL("gshare"), sql.SQL("site = '' AND gshare <> ''")),
     }[of]
-    columns = [
-        *(sql.SQL("coalesce(avg({0}), 0)::float8").format(sql.Identifier(name)) for name in GAUGES),
-        *(sql.SQL("sum({0})::float8").format(sql.Identifier(name)) for name in FLOWS),
-    ]
+    mean = sql.SQL("coalesce(avg({0}) FILTER (WHERE at > %s), 0)::float8").format(sql.Identifier(name))
     statement = sql.SQL("SELECT {0}, {1} FROM samples WHERE {2} AND at > %s AND at <= %s GROUP BY 1").format(
-        column, sql.SQL(", ").join(columns), where
+        column, sql.SQL(", ").join([mean] * len(sinces)), where
     )
     with connection.cursor() as cursor:
-        cursor.execute(statement, [since, until])
-        return {row[0]: dict(zip(NAMES, row[1:], strict=True)) for row in cursor.fetchall()}
+        cursor.execute(statement, [*sinces, min(sinces), until])
+        return {key: means for key, *means in cursor.fetchall()}
 
 
 def steps(since: datetime, until: datetime, step: timedelta) -> list[datetime]:

@@ -27,6 +27,7 @@ from rest_framework.permissions import BasePermission
 from jedisite import oidc, people, token_text, x509
 from jedisite.models import ApiToken
 from jedisite.roles import NOBODY, RIGHTS, Caller, Right, Role, Scope
+from jedisite.session_users import UsersWithGroups, groups_of
 
 __all__ = ["NOBODY", "RIGHTS", "Caller", "Right", "Role", "Scope"]
 
@@ -122,7 +123,7 @@ def _look_up(digest: bytes) -> Caller | None:
         return None
     kind, user_id, site, name, scope = row
     if kind == "user":
-        user = User.objects.filter(pk=user_id, is_active=True).first()
+        user = UsersWithGroups().get_user(user_id)
         return replace(caller_of_user(user), scope=Scope(scope)) if user else None
     return Caller(f"{kind}:{name}", frozenset({Role(kind)}), site, Scope(scope))
 
@@ -141,7 +142,7 @@ def _vouched_for(vouched: oidc.Vouched) -> Caller:
 def caller_of_user(user: AbstractBaseUser | AnonymousUser | User) -> Caller:
     if not isinstance(user, User) or not user.is_active:
         return NOBODY
-    groups = list(user.groups.values_list("name", flat=True))
+    groups = groups_of(user)
     roles = {Role.USER} | {GROUP_ROLES[g] for g in groups if g in GROUP_ROLES}
     manages = frozenset(_managed(groups))
     if manages:
@@ -153,7 +154,7 @@ def caller_of_user(user: AbstractBaseUser | AnonymousUser | User) -> Caller:
 
 def groups_managed_by(user: User) -> list[str]:
     """The working groups whose tasks this user may command."""
-    return _managed(user.groups.filter(name__startswith=MANAGER_OF).order_by("name").values_list("name", flat=True))
+    return _managed(groups_of(user))
 
 
 def _managed(groups: Iterable[str]) -> list[str]:

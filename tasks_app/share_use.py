@@ -114,7 +114,7 @@ def loads(resource_type: str = "", region: str = "") -> dict[str, Load]:
 
 
 def share_rows(now: datetime, *, resource_type: str = "", region: str = "") -> tuple[ShareRow, ...]:
-    """The tree, parents before their children. Four queries, and two more for the averages, which are of all types."""
+    """The tree, parents before their children. Three queries, and one more for the averages, which are of all types."""
     return rows_of(policy.share_tree(), now, resource_type=resource_type, region=region)
 
 
@@ -127,8 +127,7 @@ def rows_of(tree: ShareTree, now: datetime, *, resource_type: str = "", region: 
         name: Waiting(n, oldest, since) for name, n, oldest, since in _rows(_WAITING, {"waiting": list(WAITING)})
     }
     whole = bool(tree) and not resource_type and not region
-    day = _averages(tree, now - DAY, now) if whole else {}
-    week = _averages(tree, now - WEEK, now) if whole else {}
+    day, week = _averages(tree, now) if whole else ({}, {})
     levels = levels_of(tree)
     rows = []
     for name, share in tree.shares.items():
@@ -190,16 +189,18 @@ def turned_over() -> float:
     return min(float(starts) / float(executing), 1.0) if starts and executing else UNMEASURED
 
 
-def _averages(tree: ShareTree, since: datetime, until: datetime) -> dict[str, float]:
-    """Percent of what executed in a time, of each share of the tree; empty before there are samples."""
-    found = samples.averages("share", since=since, until=until)
-    total = fsum(found[leaf.name]["running_hs"] for leaf in tree.leaves if leaf.name in found)
+def _averages(tree: ShareTree, now: datetime) -> list[dict[str, float]]:
+    """Percent of what executed in the last day and week, of each share of the tree; empty before there are samples."""
+    found = samples.averages("share", "running_hs", sinces=[now - DAY, now - WEEK], until=now)
+    means = [{share: of[place] for share, of in found.items()} for place in range(2)]
+    return [_percents(tree, of) for of in means]
+
+
+def _percents(tree: ShareTree, power: Mapping[str, float]) -> dict[str, float]:
+    total = fsum(power.get(leaf.name, 0.0) for leaf in tree.leaves)
     if not total:
         return {}
-    return {
-        name: 100 * fsum(found[leaf]["running_hs"] for leaf in leaves_of(tree, name) if leaf in found) / total
-        for name in tree.shares
-    }
+    return {name: 100 * fsum(power.get(leaf, 0.0) for leaf in leaves_of(tree, name)) / total for name in tree.shares}
 
 
 def leaves_of(tree: ShareTree, name: str) -> list[str]:

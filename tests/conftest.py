@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +18,8 @@ from psycopg import sql
 from brokerage_app import configured
 from jedisite import identity, oidc_keys
 from jedisite.roles import Scope
+from tasks_app.attention import bell
+from tasks_app.dashboard import frame
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.pilots import share_order
 
@@ -54,6 +57,32 @@ def forgotten_shares() -> Iterator[None]:
     share_order.forget()
     yield
     share_order.forget()
+
+
+@pytest.fixture(autouse=True)
+def forgotten_frame() -> None:
+    """No page shows the bell or the choices of another test's tables."""
+    bell.forget()
+    frame.forget()
+
+
+@pytest.fixture
+def django_assert_max_num_queries(
+    django_assert_max_num_queries: Callable[..., AbstractContextManager[Any]],
+) -> Callable[[int], AbstractContextManager[Any]]:
+    """Statements of a page are counted as in a process that has answered before: with what all pages share at hand."""
+
+    @contextmanager
+    def counted(number: int) -> Iterator[Any]:
+        bell.numbers()
+        frame.scope_choices()
+        configured.configuration()
+        with django_assert_max_num_queries(number) as found:
+            yield found
+        bell.forget()
+        frame.forget()
+
+    return counted
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from jedisite import audit
+from tasks_app.attention import bell
 from tasks_app.attention.rules.found import Found
 from tasks_app.models import AttentionItem
 
@@ -112,8 +113,15 @@ def reopen(item_id: int, *, by: str, reason: str) -> AttentionItem:
     return _change(item_id, "reopen", by, reason, **changes)
 
 
-@transaction.atomic
 def _change(item_id: int, action: str, by: str, reason: str, **changes: Any) -> AttentionItem:
+    """The bell that who did it sees next counts it already."""
+    item = _stored(item_id, action, by, reason, **changes)
+    bell.forget()
+    return item
+
+
+@transaction.atomic
+def _stored(item_id: int, action: str, by: str, reason: str, **changes: Any) -> AttentionItem:
     if not reason.strip():
         raise AttentionError("reason", "Say why, in a few words.")
     if len(reason) > LONGEST_NOTE:

@@ -34,6 +34,12 @@ def scope_choices() -> dict[str, list[str]]:
     return _choices[1]
 
 
+def forget() -> None:
+    """The next page reads the choices anew."""
+    global _choices
+    _choices = (0.0, {})
+
+
 def frame(request: HttpRequest) -> dict[str, Any]:
     """Context of every page. `carry` is what links to other sections take along; empty for anonymous visitors."""
     if not getattr(request, "user", None) or not request.user.is_authenticated:

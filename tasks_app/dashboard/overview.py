@@ -14,7 +14,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from jedisite.identity import Right, caller_of, needs
-from tasks_app.attention.lists import in_state, waiting
+from tasks_app.attention import bell
+from tasks_app.attention.lists import waiting
 from tasks_app.dashboard import overview_data, pages, window
 from tasks_app.dashboard.attention import SNOOZES
 from tasks_app.dashboard.lists.views import address_of
@@ -44,7 +45,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "section": "overview",
         "items": items[:SHOWN_ITEMS],
         "more_items": len(items) > SHOWN_ITEMS,
-        "taken_on": pages.capped_count(AttentionItem.objects.filter(in_state("acknowledged", now)), cap=999),
+        "taken_on": bell.numbers().taken_on,
         "normal_since": None if items else _normal_since(),
         "may_operate": caller.may(Right.OPERATE),
         "snoozes": SNOOZES,

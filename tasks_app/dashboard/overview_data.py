@@ -19,7 +19,6 @@ from jedisite.models import AuditEntry
 from tasks_app.dashboard import sparklines, trends, words
 from tasks_app.dashboard.sparklines import Sparkline
 from tasks_app.dashboard.trends import Stack
-from tasks_app.models import ErrorFingerprint, Task
 from tasks_app.sampling import IDLE_STATUSES
 from tasks_app.states import JOB_QUEUED
 
@@ -220,7 +219,9 @@ class Waste:
 
 
 _WASTE = """
-SELECT g, fingerprint_id, computingsite, jeditaskid, produsername, wasted, failed FROM (
+SELECT g, fingerprint_id, r.computingsite, r.jeditaskid, produsername, wasted, failed,
+       CASE WHEN f.component = '' THEN 'no error' ELSE f.component || ':' || f.code END, f.text, coalesce(t.taskname, '')
+  FROM (
     SELECT grouping(fingerprint_id, computingsite, jeditaskid, produsername) AS g, fingerprint_id, computingsite, jeditaskid,
            produsername, sum(wasted_core_s)::float8 / 3600 AS wasted, count(*) AS failed,
            row_number() OVER (PARTITION BY grouping(fingerprint_id, computingsite, jeditaskid, produsername)
@@ -229,22 +230,29 @@ SELECT g, fingerprint_id, computingsite, jeditaskid, produsername, wasted, faile
              WHERE ended >= %(since)s AND ended < %(until)s AND (%(share)s = '' OR gshare = %(share)s)
              ORDER BY ended DESC LIMIT %(most)s) f
      GROUP BY GROUPING SETS ((), (fingerprint_id), (computingsite), (jeditaskid), (produsername))) r
+  LEFT JOIN error_fingerprints f ON f.id = r.fingerprint_id
+  LEFT JOIN jedi_tasks t ON t.jeditaskid = r.jeditaskid
  WHERE place <= %(top)s ORDER BY g, place
 """
 _ERRORS, _SITES, _TASKS, _USERS, _ALL = 0b0111, 0b1011, 0b1101, 0b1110, 0b1111
 
 
 def waste(since: datetime, until: datetime, share: str, window: Mapping[str, str]) -> Waste:
-    """The largest wasters of walltime in a window. Three queries. `window`: parameters of addresses that say it."""
+    """The largest wasters of walltime in a window. One query. `window`: parameters of addresses that say it."""
     values: dict[str, Any] = {"since": since, "until": until, "share": share, "most": MOST_FAILURES, "top": TOP}
     by: dict[int, list[tuple[Any, float, int]]] = defaultdict(list)
+    errors: dict[Any, tuple[str, str]] = {}
+    tasks: dict[Any, str] = {}
     with connection.cursor() as cursor:
         cursor.execute(_WASTE, values)
-        for g, *keys, wasted, failed in cursor.fetchall():
-            by[g].append((next((key for key in keys if key is not None), ""), wasted or 0.0, failed))
+        for g, error, site, task, user, wasted, failed, error_key, error_text, task_name in cursor.fetchall():
+            key = next((one for one in (error, site, task, user) if one is not None), "")
+            by[g].append((key, wasted or 0.0, failed))
+            if g == _ERRORS and error_text is not None:
+                errors[key] = (error_text, error_key)
+            elif g == _TASKS:
+                tasks[key] = task_name
     (_, hours, failed), *_ = by[_ALL] or [("", 0.0, 0)]
-    prints = ErrorFingerprint.objects.in_bulk([number for number, _, _ in by[_ERRORS]])
-    tasks = dict(Task.objects.filter(pk__in=[t for t, _, _ in by[_TASKS] if t]).values_list("pk", "name"))
 
     def row(name: str, url: str, wasted: float, number: int, note: str = "") -> Waster:
         return Waster(name, url, wasted, number, 100 * wasted / hours if hours else 0.0, note)
@@ -254,14 +262,14 @@ def waste(since: datetime, until: datetime, share: str, window: Mapping[str, str
 
     lists = [
         ("Errors", reverse("dashboard:errors"), [
-            row(p.text or "no message", reverse("dashboard:error", args=[key]), wasted, n, p.key)
-            for key, wasted, n in by[_ERRORS] if (p := prints.get(key))]),
+            row(errors[key][0] or "no message", reverse("dashboard:error", args=[key]), wasted, n, errors[key][1])
+            for key, wasted, n in by[_ERRORS] if key in errors]),
         ("Sites", reverse("dashboard:sites"), [
             row(key or "no site", reverse("dashboard:site", args=[key]) if key else "", wasted, n)
             for key, wasted, n in by[_SITES]]),
         ("Tasks", reverse("dashboard:tasks"), [
             row(str(key) if key else "no task", reverse("dashboard:task-errors", args=[key]) if key else "", wasted, n,
-                (tasks.get(key) or "") if key else "")
+                tasks[key] if key else "")
             for key, wasted, n in by[_TASKS]]),
         ("Users", "", [row(key or "nobody", jobs(user=key), wasted, n) for key, wasted, n in by[_USERS]]),
     ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import Exists
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
@@ -43,7 +44,9 @@ def _awaited(verdict: VerdictRecord | None, schedule: PeriodicTask | None) -> st
 @require_safe
 def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
     """One task: what it does, how far it is, and what went wrong."""
-    task = get_object_or_404(Task.objects.select_related("work_queue"), pk=task_id)
+    histograms = OutputTemplate.objects.filter(task_id=task_id, file_name_template__contains=ENDING)
+    tasks = Task.objects.select_related("work_queue", "params", "periodic").annotate(has_histograms=Exists(histograms))
+    task = get_object_or_404(tasks, pk=task_id)
     unmerged = Dataset.objects.of_task(task_id).filter(type__in=UNMERGED_TYPES).count()
     asked = Dataset.objects.of_task(task_id)
     datasets = list((asked if "unmerged" in request.GET else asked.shown())[: DATASETS + 1])
@@ -51,7 +54,8 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
     ranged = _ranged(task, masters)
     log = list(TaskStatusLog.objects.filter(task_id=task_id).order_by("-id")[:LOG_LINES])
     verdict = queries.latest_verdicts([task_id]).get(task_id)
-    schedule = PeriodicTask.objects.filter(pk=task_id).first()
+    schedule: PeriodicTask | None = getattr(task, "periodic", None)
+    submitted: TaskParams | None = getattr(task, "params", None)
     matrix = queries.job_matrix(task_id)
     done = progress.of_datasets(masters)
     last = log[0] if log else None
@@ -64,7 +68,6 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         waits_for=_awaited(verdict, schedule),
         last_reason=last.reason if last is not None and last.status == task.status else "",
     )
-    templates = OutputTemplate.objects.filter(task_id=task_id)
     context: dict[str, Any] = {
         "section": "tasks",
         "task": task,
@@ -78,9 +81,9 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "verdict": verdict,
         "scouting": scouting.of_task(task),
         "log": log,
-        "params": TaskParams.objects.filter(task_id=task_id).values_list("params", flat=True).first(),
+        "params": submitted.params if submitted is not None else None,
         "schedule": schedule,
-        "has_histograms": templates.filter(file_name_template__contains=ENDING).exists(),
+        "has_histograms": task.has_histograms,  # type: ignore[attr-defined]
         "commands": Command.objects.filter(task_id=task_id).order_by("-id")[:10],
         "buttons": commands.buttons(task, caller_of(request)),
         "seconds": REFRESH_S,

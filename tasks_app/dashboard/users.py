@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Count, Sum
+from django.db.models import Count, OuterRef, Subquery, Sum
+from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -119,7 +121,7 @@ def user_page(request: HttpRequest, name: str) -> HttpResponse:
     seen = window.read(request.GET, now, "24h")
     tasks = user_queries.tasks_by_status(name)
     places = user_queries.places(name)
-    account = User.objects.filter(username=name).annotate(group_names=ArrayAgg("groups__name", default=[])).first()
+    account = _account(name, now)
     hours = user_queries.hours(name, seen)
     if not tasks and not places.sites and not hours and account is None:
         raise Http404(f"nobody is called {name}")
@@ -150,18 +152,26 @@ def user_page(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "tasks_app/user_page.html", context)
 
 
+def _account(name: str, now: datetime) -> Any:
+    """The account of that name with `group_names`, and `valid_tokens`, how many there are; None without one. One query."""
+    of_user = ApiToken.objects.filter(user=OuterRef("pk"), revoked=False, expires__gt=now).order_by()
+    tokens = Coalesce(Subquery(of_user.values("user").annotate(n=Count("id")).values("n")), 0)
+    found = User.objects.annotate(group_names=ArrayAgg("groups__name", default=[]), valid_tokens=tokens)
+    return found.filter(username=name).first()
+
+
 def _tasks_url(user: str, status: str) -> str:
     return f"{reverse('dashboard:tasks')}?{urlencode({'user': user, 'status': status})}"
 
 
-def _own(name: str, account: User | None, caller: Caller, latest: Sequence[Task]) -> dict[str, Any]:
+def _own(name: str, account: Any, caller: Caller, latest: Sequence[Task]) -> dict[str, Any]:
     """What is the user's own affair: mails on the latest tasks, and how many tokens are valid."""
     found: dict[str, Any] = {}
     if caller.name == name or caller.may(Right.OPERATE):
         mails = Notification.objects.filter(task_id__in=[task.id for task in latest])
         found["mails"] = mails.order_by("-id")[:8]
     if caller.name == name and account is not None:
-        found["tokens"] = ApiToken.objects.filter(user=account, revoked=False, expires__gt=timezone.now()).count()
+        found["tokens"] = account.valid_tokens
     return found
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Q, Sum, Value
 from django.utils import timezone
 
 from brokerage_app.models import JobCount, Queue, VerdictCount
@@ -134,10 +134,15 @@ def why_share(share: str, now: datetime | None = None) -> dict[str, Any]:
     for row in rows:
         by_code.setdefault(row[2], []).append(row)
     tasks = Task.objects.filter(gshare=share).exclude(status__in=TASK_FINAL)
+    of_tasks = tasks.order_by().values_list(Value("task"), "status").annotate(n=Count("id"))
+    of_jobs = (
+        JobCount.objects.filter(share=share).order_by().values_list(Value("job"), "status").annotate(n=Sum("jobs"))
+    )
+    counted = sorted(of_tasks.union(of_jobs, all=True))
     return {
         "share": share,
-        "tasks": {status: n for status, n in tasks.values_list("status").annotate(n=Count("id")).order_by("status")},
-        "jobs": _jobs(share=share),
+        "tasks": {status: n for kind, status, n in counted if kind == "task"},
+        "jobs": {status: n for kind, status, n in counted if kind == "job"},
         "waiting": len(rows),
         "reasons": [
             {

@@ -6,7 +6,7 @@ Only work queues with a share, and global shares that are throttled, take part.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -57,12 +57,15 @@ def key_of(row: str) -> str:
 
 def known_queues() -> Queues:
     """The work queues and shares of this installation."""
-    rows = list(WorkQueue.objects.values_list("id", "name", "share", "function"))
-    leaves = list(GlobalShare.objects.filter(children=None).values_list("name", "throttled"))
-    names = {f"queue:{id}": name for id, name, share, _ in rows if share is not None}
-    names |= {f"share:{name}": name for name, throttled in leaves if throttled != "N"}
-    resource = sorted(id for id, _, _, function in rows if function == RESOURCE)
-    return Queues(tuple(resource), tuple(sorted(name for name, _ in leaves)), names)
+    return _grouped_by(WorkQueue.objects.all(), GlobalShare.objects.filter(children=None))
+
+
+def _grouped_by(queues: Iterable[WorkQueue], leaves: Iterable[GlobalShare]) -> Queues:
+    rows, shares = list(queues), list(leaves)
+    names = {f"queue:{row.id}": row.name for row in rows if row.share is not None}
+    names |= {f"share:{share.name}": share.name for share in shares if share.throttled != "N"}
+    resource = sorted(row.id for row in rows if row.function == RESOURCE)
+    return Queues(tuple(resource), tuple(sorted(share.name for share in shares)), names)
 
 
 def group_of(task: Task, queues: Queues) -> Group | None:
@@ -76,10 +79,14 @@ def group_of(task: Task, queues: Queues) -> Group | None:
 
 
 def record_of(task: Task, now: datetime) -> ThrottleRecord | None:
-    """The decision that holds for a task; None for tasks that are not throttled, and when none was made lately."""
+    """The decision that holds for a task; None for tasks that are not throttled, and when none was made lately.
+
+    Two queries; its `work_queue` should be at hand.
+    """
     if not task.gshare and not task.work_queue_id:
         return None
-    group = group_of(task, known_queues())
+    shares = GlobalShare.objects.filter(children=None, name=task.gshare) if task.gshare else []
+    group = group_of(task, _grouped_by([task.work_queue] if task.work_queue else [], shares))
     if group is None:
         return None
     return ThrottleRecord.objects.filter(**group._asdict(), at__gt=now - OUTDATED).first()

@@ -15,8 +15,8 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from tasks_app.attention import lists
-from tasks_app.dashboard import bullets, pages, words
+from tasks_app.attention import bell
+from tasks_app.dashboard import bullets, words
 from tasks_app.dashboard.progress import Progress
 from tasks_app.dashboard.tabs import TABS
 
@@ -193,8 +193,8 @@ def utc(moment: datetime | None) -> str | SafeString:
 
 @register.inclusion_tag("partials/bell.html")
 def attention_bell() -> dict[str, Any]:
-    """The bell: how many things need somebody and nobody has taken on. One query."""
-    number = pages.capped_count(lists.waiting(timezone.now()), cap=99)
+    """The bell: how many things need somebody and nobody has taken on. One query now and then."""
+    number = bell.numbers().waiting
     shown = "99+" if number > 99 else str(number) if number else ""
     thing = "thing needs" if number == 1 else "things need"
     return {"number": number, "shown": shown, "words": f"{shown or 'no'} {thing} somebody"}

@@ -31,6 +31,7 @@ SAID = frozenset({"error", "last_error"})
 """Columns of codes below which pages write what they mean."""
 DENSITY, PICKED, VIEW = "density", "column", "view"
 LONGEST_VALUE = 1024
+MOST_VIEWS = 24
 KINDS_OF_INPUT = {"DecimalField": "number", "NullBooleanField": "flag", "MomentField": "moment"}
 
 
@@ -151,21 +152,28 @@ def show(
 
     Faults of the address are said on the page, and what is left of it is shown.
     """
-    better = _canonical(request, listing)
+    views = _views_of(listing, caller_of(request)) if listing.has_views else []
+    better = _canonical(request, listing, views)
     if better is not None:
         return redirect(better)
-    found = Found(request, listing, queryset, dict(fixed or {}), api_args)
+    found = Found(request, listing, queryset, dict(fixed or {}), api_args, views)
     context = {**found.context(), **(more(found.rows) if more else {}), **context}
     return render(request, listing.template, context)
 
 
-def _canonical(request: HttpRequest, listing: Listing) -> str | None:
+def _views_of(listing: Listing, caller: Caller) -> list[SavedView]:
+    """Saved views of a list: the caller's own ones, then those that all see. One query."""
+    own = SavedView.objects.filter(owner=caller.name, page=listing.section)
+    shared = SavedView.objects.filter(page=listing.section, shared=True)
+    return sorted(own | shared, key=lambda view: (view.owner != caller.name, view.name))
+
+
+def _canonical(request: HttpRequest, listing: Listing, views: Sequence[SavedView]) -> str | None:
     """The address to go to instead: forms send empty fields and a column at a time; a usual view may be set."""
     given = request.GET
     if not given:
-        if not listing.has_views:
-            return None
-        usual = SavedView.objects.filter(owner=caller_of(request).name, page=listing.section, is_usual=True).first()
+        who = caller_of(request).name
+        usual = next((view for view in views if view.is_usual and view.owner == who), None)
         return f"{request.path}?{usual.query}" if usual and usual.query else None
     picked = given.getlist(PICKED)
     if not picked and all(value != "" for value in given.values()):
@@ -189,7 +197,9 @@ class Found:
         queryset: Rows | None,
         fixed: dict[str, str],
         api_args: Sequence[Any] = (),
+        saved: Sequence[SavedView] = (),
     ) -> None:
+        self.saved = saved
         self.request, self.listing, self.fixed, self.api_args = request, listing, fixed, api_args
         self.now = timezone.now()
         self.faults: list[str] = []
@@ -305,15 +315,13 @@ class Found:
             for form in ("csv", "ndjson", "json")
         ]
 
-    def views(self, caller: Caller) -> list[tuple[SavedView, str, bool]]:
-        """(view, address, whether it is what is shown) of the caller's own views and of those that all see."""
-        if not self.listing.has_views:
-            return []
-        own = SavedView.objects.filter(owner=caller.name, page=self.listing.section)
-        shared = SavedView.objects.filter(page=self.listing.section, shared=True)
+    def views(self) -> list[tuple[SavedView, str, bool]]:
+        """(view, address, whether it is what is shown) of the first saved views."""
         now = self.query()
-        views = sorted(own | shared, key=lambda view: (view.owner != caller.name, view.name))[:24]
-        return [(view, f"{self.request.path}?{view.query or f'{VIEW}=all'}", view.query == now) for view in views]
+        return [
+            (view, f"{self.request.path}?{view.query or f'{VIEW}=all'}", view.query == now)
+            for view in self.saved[:MOST_VIEWS]
+        ]
 
     def query(self) -> str:
         """What a saved view keeps of the address."""
@@ -352,7 +360,7 @@ class Found:
             "previous_url": previous_url,
             "first_url": self.address() if previous_url else "",
             "export_forms": self.exports(),
-            "views": self.views(caller_of(self.request)),
+            "views": self.views(),
             "query": self.query(),
             # What a narrower list is narrowed by goes along: an act on all that match is on these only.
             "matching": urlencode({**self.active, **self.fixed}, safe=","),

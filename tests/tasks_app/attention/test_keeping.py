@@ -14,7 +14,7 @@ from django.utils import timezone
 from brokerage_app.models import GlobalShare, JobCount, Queue, QueueActivity, Sample
 from jedisite.models import Agent, AuditEntry
 from tasks_app.agents import attention
-from tasks_app.attention import keeping
+from tasks_app.attention import bell, keeping
 from tasks_app.attention.rules.found import Found
 from tasks_app.models import AttentionItem, Dataset, Job, Task
 
@@ -119,6 +119,7 @@ def test_shifters_act_on_the_page_and_by_the_api(
     assert "Nothing needs anybody." in empty and "no things need somebody" in empty
     found = [one(f"<b>{n}</b>", key=str(n), owner="ada" if n else "bob") for n in range(30)]
     keeping.keep(["asks"], found, timezone.now())
+    bell.forget()
     with django_assert_max_num_queries(12):
         text = shifter.get("/attention/").content.decode()
     assert "&lt;b&gt;7&lt;/b&gt;" in text and "30 things need somebody" in text

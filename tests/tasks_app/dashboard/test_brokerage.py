@@ -27,7 +27,7 @@ from tasks_app.models import Job, Task
 from tasks_app.pilots import share_order
 
 pytestmark = pytest.mark.django_db
-MOST_QUERIES = 12 + 4  # what a page asks, and the session, the user and the user's groups
+MOST_QUERIES = 12
 GRID = grid_of([SiteView("A", max_memory_mb=2000), SiteView("B", status="offline"), SiteView("C", max_memory_mb=2900)])
 LOW = "needs 3000 MB, the site gives 2900 MB"
 

@@ -12,7 +12,7 @@ from jedisite.models import AuditEntry
 from tasks_app.commands.acts import ACTS
 from tasks_app.models import Command, Job, Task, TaskParams, TaskStatusLog
 
-MOST_QUERIES = 12 + 4
+MOST_QUERIES = 12
 pytestmark = pytest.mark.django_db
 Make = Callable[..., Any]
 

@@ -17,7 +17,7 @@ from tasks_app.attention.rules.found import Found
 from tasks_app.models import ErrorFingerprint, JobFailure, SavedView, Task
 
 pytestmark = pytest.mark.django_db
-MOST_QUERIES = 12 + 4  # what a page asks, and the session, the user, the user's groups and the bell
+MOST_QUERIES = 12
 
 
 def test_an_empty_installation_is_normal(reader: Client) -> None:

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from tasks_app.models import Dataset, File, Job, Task
 
-MOST_QUERIES = 12 + 4  # what a page asks, and the session, the user, the user's groups and the bell
+MOST_QUERIES = 12
 pytestmark = pytest.mark.django_db
 
 PATHS = ["/", "/tasks/", "/jobs/", "/sites/", "/agents/", "/timeouts/", "/search/?q=x"]

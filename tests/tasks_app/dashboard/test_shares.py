@@ -19,7 +19,7 @@ from tasks_app import statistics
 from tasks_app.models import Job, Task
 
 pytestmark = pytest.mark.django_db
-MOST_QUERIES = 12 + 4  # what a page asks, and the session, the user, the user's groups and the bell
+MOST_QUERIES = 12
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from tasks_app.dashboard import strips
 from tasks_app.models import AttentionItem, ErrorFingerprint, Job, JobEnds, JobFailure, Worker, WorkerJob
 
 pytestmark = pytest.mark.django_db
-MOST_QUERIES = 12 + 4  # what a page asks, and the session, the user and the user's groups
+MOST_QUERIES = 12
 NAME = "SITE/A"
 
 

@@ -71,7 +71,7 @@ def test_the_page_shows_every_row_and_what_is_set_here(
     settings.JEDI_LIMITS = {"job.pending": 7200}
     for _ in range(30):
         make_job(status="pending", creation_time=NOW - timedelta(hours=3))
-    with django_assert_max_num_queries(15):
+    with django_assert_max_num_queries(12):
         text = reader.get("/timeouts/").content.decode()
     for row in timeouts.TABLE.values():
         assert row.effect.split(":")[0] in text

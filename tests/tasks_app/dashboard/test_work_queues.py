@@ -15,7 +15,7 @@ from tasks_app import statistics
 from tasks_app.models import Job, Task
 
 pytestmark = pytest.mark.django_db
-MOST_QUERIES = 12 + 3  # what a page asks, and the session, the user and the user's groups
+MOST_QUERIES = 12
 
 
 @pytest.fixture

@@ -147,7 +147,7 @@ def test_the_pages_ask_a_bounded_number_of_times(
     client.force_login(make_user())
     client.get("/help/states/")  # the choices of the frame are kept for a minute
     for address in (f"/tasks/{waiting.id}/why/", "/sites/B/why/", "/shares/Express/"):
-        with django_assert_max_num_queries(12 + 4):  # with the session, the user, the user's groups and the bell
+        with django_assert_max_num_queries(12):
             assert client.get(address).status_code == 200
 
 

@@ -1,0 +1,46 @@
+"""How many things need somebody, as every page shows it: counted in one statement, and kept in the process for some seconds."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from django.db.models import Count
+from django.utils import timezone
+
+from tasks_app.attention.lists import in_state
+from tasks_app.models import AttentionItem
+
+CACHE_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Items that nobody has taken on, and items that somebody has; both without those that are put off."""
+
+    waiting: int
+    taken_on: int
+
+
+_kept: tuple[float, Numbers] | None = None
+
+
+def numbers() -> Numbers:
+    """At most CACHE_S old; what people changed in this process is in it."""
+    global _kept
+    kept = _kept
+    if kept is None or kept[0] < time.monotonic():
+        now = timezone.now()
+        counts = AttentionItem.objects.filter(gone_at__isnull=True).aggregate(
+            waiting=Count("id", filter=in_state("open", now)),
+            taken_on=Count("id", filter=in_state("acknowledged", now)),
+        )
+        kept = _kept = (time.monotonic() + CACHE_S, Numbers(**counts))
+    return kept[1]
+
+
+def forget() -> None:
+    """The next page counts anew."""
+    global _kept
+    _kept = None
