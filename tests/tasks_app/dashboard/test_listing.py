@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from typing import Any
@@ -12,15 +13,17 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from django.urls import get_resolver
+from django.urls import NoReverseMatch, get_resolver, reverse
 
 from brokerage_app.models import VerdictRecord
 from jedisite import exports
 from tasks_app.api.base import Lists
 from tasks_app.dashboard.lists import facets
 from tasks_app.dashboard.lists.facets import FacetOf
+from tasks_app.dashboard.lists.listing import Listing
 from tasks_app.dashboard.tasks_listing import LISTING
 from tasks_app.models import Dataset, Job, SavedView, Task
+from tests.tasks_app.api.test_lists import rows as rows_of_all_lists  # noqa: F401
 
 
 class Table(HTMLParser):
@@ -61,7 +64,9 @@ def some_tasks(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> 
     )
     for status in ("running", "activated", "failed", "finished"):
         make_job(task_id=tasks[0].id, status=status, site="SITE_A")
-    VerdictRecord.objects.create(task_id=tasks[1].id, chosen=[], skipped=[], code="memory", sentence="No site has enough memory.")
+    VerdictRecord.objects.create(
+        task_id=tasks[1].id, chosen=[], skipped=[], code="memory", sentence="No site has enough memory."
+    )
     return tasks
 
 
@@ -193,3 +198,44 @@ def test_the_query_of_an_export_says_what_the_page_shows(reader: Client, some_ta
         "ordering": "-id",
         "format": "csv",
     }
+
+
+def listings() -> dict[str, Listing]:
+    """Every list page that stands on its own, by the name of its address."""
+    reverse("dashboard:tasks")  # imports all pages
+    modules = [module for name, module in sys.modules.items() if name.startswith("tasks_app.dashboard")]
+    found = {value.page: value for module in modules for value in vars(module).values() if isinstance(value, Listing)}
+    return {page: listing for page, listing in sorted(found.items()) if not get_arguments(page)}
+
+
+def get_arguments(page: str) -> bool:
+    """Whether an address has parts that have to be filled in."""
+    try:
+        reverse(page)
+    except NoReverseMatch:
+        return True
+    return False
+
+
+def rounded(head: list[str], row: list[str], grows: set[str]) -> list[Any]:
+    """A row, of what grows from one request to the next (for how long a job has waited or run) only whether it is there."""
+    return [bool(value) if name in grows else value for name, value in zip(head, row, strict=True)]
+
+
+@pytest.mark.usefixtures("rows_of_all_lists", "busy_task")
+def test_every_list_says_the_same_as_its_exports(operator: Client) -> None:
+    compared, grows = {}, {"walltime_s", "queued_s", "efficiency_percent"}
+    for page, listing in listings().items():
+        for columns in ("", ",".join(listing.columns.by_name)):
+            answer = operator.get(reverse(page), {"columns": columns} if columns else {"view": "all"})
+            assert answer.status_code == 200 and not answer.context["faults"], (page, answer.context["faults"])
+            shown = Table(answer.content.decode()).rows
+            links = dict(answer.context["export_forms"])
+            head, *exported = of_csv(operator, links["CSV"])
+            sent = operator.get(links["JSON"]).json()["results"]
+            for others in (exported[: len(shown)], [[exports.cell(row[name]) for name in head] for row in sent]):
+                assert [rounded(head, row, grows) for row in others] == [rounded(head, row, grows) for row in shown], (
+                    page
+                )
+            compared[page] = len(shown)
+    assert len(compared) >= 6 and min(compared.values()) > 0, compared
