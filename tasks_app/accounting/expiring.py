@@ -33,7 +33,7 @@ from tasks_app.accounting.jobtimeouts import (
 )
 from tasks_app.accounting.killcodes import KilledJob
 from tasks_app.accounting.outcomes import Outcome
-from tasks_app.states import JobStatus
+from tasks_app.states import JOB_FINAL, JOB_OPEN, JobStatus
 
 # ruff: noqa: S608 - every piece is a constant of this module
 BUNCH = 1000
@@ -82,28 +82,22 @@ def expire_jobs(rules: Collection[str], now: datetime, *, by: str, limit: int) -
     return done, True
 
 
-def look_around(rules: list[TimeoutRule], now: datetime) -> Surroundings:
-    """The queues; and, only when some job depends on it, when they started a job and where tasks are active."""
+def look_around(rules: list[TimeoutRule], now: datetime, *, early: float = 0) -> Surroundings:
+    """The queues; and, for those jobs that depend on it, when their queues started a job and where their tasks are active.
+
+    With `early`, also for jobs of whose limit that part is still to come.
+    """
     around = surroundings()
     names = {rule.name for rule in rules}
     with hot_cursor() as cursor:
-        if "urgent_inactive" in names and _some(cursor, "urgent_inactive", now, around):
-            cursor.execute(
-                "SELECT computingsite, max(starttime) FROM jobs WHERE starttime IS NOT NULL AND starttime <= %s GROUP BY 1",
-                [now],
-            )
+        if "urgent_inactive" in names:
+            cursor.execute(_LAST_STARTS.replace("{old}", _old("urgent_inactive", around, early)), {"now": now})
             for name, started in cursor.fetchall():
                 if name in around.queues:
                     around.queues[name] = replace(around.queues[name], last_start=started)
-        if "analysis" in names and _some(cursor, "analysis", now, around):
-            # The ends that the system itself makes are no sign of life of a queue.
-            cursor.execute(
-                """SELECT jeditaskid, computingsite, max(greatest(starttime, endtime)) FROM jobs
-                    WHERE jeditaskid IS NOT NULL AND computingsite IS NOT NULL AND starttime IS NOT NULL
-                      AND jobstatus NOT IN ('closed', 'failed', 'cancelled', 'starting')
-                      AND greatest(starttime, endtime) > %s GROUP BY 1, 2""",
-                [now - TASK_ASLEEP],
-            )
+        if "analysis" in names:
+            values = {"now": now, "since": now - TASK_ASLEEP}
+            cursor.execute(_ACTIVE_TASKS.replace("{old}", _old("analysis", around, early)), values)
             around.active = {(task, site): at for task, site, at in cursor.fetchall()}
     return around
 
@@ -135,8 +129,13 @@ def _days(value: Any) -> float | None:
         return None
 
 
-_ANALYSIS = ", ".join(f"'{label}'" for label in sorted(ANALYSIS_LABELS))
-_TESTED = ", ".join(f"'{label}'" for label in sorted(TESTED_LABELS))
+def _words(values: Collection[str]) -> str:
+    """Our own words as a list in SQL."""
+    return ", ".join(f"'{value}'" for value in sorted(values))
+
+
+_ANALYSIS = _words(ANALYSIS_LABELS)
+_TESTED = _words(TESTED_LABELS)
 _LABELS = {
     Labels.ANY: "TRUE",
     Labels.PRODUCTION: f"j.prodsourcelabel IN ({_TESTED})",
@@ -179,6 +178,24 @@ _ALSO = {
     "transferring": f"(j.currentpriority < {URGENT} OR j.prodsourcelabel IN ({_ANALYSIS}))",
 }
 
+# Only queues and tasks of jobs that are old enough are asked about, as all jobs are too many to look at. Of jobs that
+# have ended, an index has the last start.
+_LAST_STARTS = f"""
+WITH old AS MATERIALIZED (SELECT DISTINCT j.computingsite AS site FROM jobs j WHERE {{old}} AND j.computingsite IS NOT NULL)
+SELECT old.site, greatest(
+           (SELECT max(j.starttime) FROM jobs j
+             WHERE j.computingsite = old.site AND j.starttime <= %(now)s AND j.jobstatus IN ({_words(JOB_OPEN)})),
+           (SELECT max(j.starttime) FROM jobs j
+             WHERE j.computingsite = old.site AND j.starttime <= %(now)s AND j.jobstatus IN ({_words(JOB_FINAL)})))
+  FROM old"""
+# The ends that the system itself makes are no sign of life of a queue.
+_ACTIVE_TASKS = """
+WITH old AS MATERIALIZED (SELECT DISTINCT j.jeditaskid FROM jobs j WHERE {old} AND j.jeditaskid IS NOT NULL)
+SELECT j.jeditaskid, j.computingsite, max(greatest(j.starttime, j.endtime)) FROM old JOIN jobs j USING (jeditaskid)
+ WHERE j.computingsite IS NOT NULL AND j.starttime IS NOT NULL
+   AND j.jobstatus NOT IN ('closed', 'failed', 'cancelled', 'starting')
+   AND greatest(j.starttime, j.endtime) > %(since)s GROUP BY 1, 2"""
+
 
 def condition(rule: TimeoutRule, around: Surroundings, *, also: bool = True, early: float = 0) -> str:
     """SQL on the row `j` that holds for the jobs over a rule at %(now)s; our own constants and a number of seconds.
@@ -186,9 +203,8 @@ def condition(rule: TimeoutRule, around: Surroundings, *, also: bool = True, ear
     With `early`, already when that part of the limit is still to come.
     """
     least = _limit(rule, around)
-    statuses = ", ".join(f"'{status}'" for status in sorted(rule.statuses))
     parts = [
-        f"j.jobstatus IN ({statuses})",
+        f"j.jobstatus IN ({_words(rule.statuses)})",
         _LABELS[rule.labels],
         _PRIORITY[rule.priority],
         f"{_SINCE[rule.since]} <= %(now)s::timestamptz - {least} * {1 - early}",
@@ -236,15 +252,10 @@ def values_of(around: Surroundings, now: datetime) -> dict[str, Any]:
     }
 
 
-def _some(cursor: psycopg.Cursor[Any], name: str, now: datetime, around: Surroundings) -> bool:
-    """Whether some job is old enough for a rule that needs more to be known."""
+def _old(name: str, around: Surroundings, early: float) -> str:
+    """SQL for the jobs that are old enough for a rule that needs more to be known."""
     rule = next(rule for rule in TIMEOUTS if rule.name == name)
-    cursor.execute(
-        f"SELECT EXISTS (SELECT 1 FROM jobs j WHERE {condition(rule, around, also=False)})",
-        {"now": now},
-    )
-    row = cursor.fetchone()
-    return bool(row and row[0])
+    return condition(rule, around, also=False, early=early)
 
 
 def _candidates(

@@ -7,9 +7,10 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from tasks_app.models.fields import big, moment, number, small, text
-from tasks_app.states import JOB_OPEN, JobStatus
+from tasks_app.states import JOB_FINAL, JOB_OPEN, JobStatus
 
 OPEN_VALUES = sorted(JOB_OPEN)
+FINAL_VALUES = sorted(JOB_FINAL)
 
 
 class JobColumns(models.Model):
@@ -126,6 +127,19 @@ class Job(JobColumns):
             models.Index(fields=["site", "status"], condition=Q(status__in=OPEN_VALUES), name="jobs_open_by_site"),
             models.Index(fields=["task_id", "status", "id"], name="jobs_task_status"),
             models.Index(fields=["status", "id"], name="jobs_status"),
+            # For lists, and for when a queue last started a job. Written once a job, when it ends; heartbeats change none
+            # of these columns.
+            models.Index(
+                fields=["site", "status", "id"], condition=Q(status__in=FINAL_VALUES), name="jobs_ended_by_site"
+            ),
+            models.Index(
+                fields=["site", "start_time"],
+                condition=Q(status__in=FINAL_VALUES, start_time__isnull=False),
+                name="jobs_started_by_site",
+            ),
+            models.Index(
+                fields=["worker_node", "id"], condition=Q(worker_node__isnull=False), name="jobs_by_node"
+            ),
         ]
 
 
