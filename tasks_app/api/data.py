@@ -11,7 +11,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema
 from rest_framework import mixins, serializers
 
 from jedisite.identity import Right
-from jedisite.paging import OldestFirst
+from jedisite.paging import KeysetPagination, OldestFirst
 from tasks_app.api.base import Lists, OfTask, Resource
 from tasks_app.api.serializers import DatasetSerializer, FileSerializer
 from tasks_app.columns.datasets import DATASETS
@@ -94,10 +94,17 @@ class FileViewSet(Lists, Resource):
     filterset_class = NamedFileFilter
 
 
+class DatasetByDataset(KeysetPagination):
+    """The order of the primary key within a task: by the id of a file alone, those of all other tasks would be read."""
+
+    ordering = "dataset_id"
+    has_nulls = False
+
+
 @extend_schema_view(
     list=extend_schema(
         summary="Files of a task",
-        description="Of all its datasets, in the order in which they came; `unfinished=true` leaves those that are done out.",
+        description="Dataset by dataset, each in the order in which they came; `unfinished=true` leaves those that are done out.",
     )
 )
 class TaskFileViewSet(Lists, OfTask):
@@ -105,7 +112,7 @@ class TaskFileViewSet(Lists, OfTask):
     queryset = File.objects.all()
     serializer_class = FileSerializer
     filterset_class = TaskFileFilter
-    pagination_class = OldestFirst
+    pagination_class = DatasetByDataset
     columns = FILES
 
 

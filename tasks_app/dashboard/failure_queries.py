@@ -140,12 +140,12 @@ def over_time(found: QuerySet[JobFailure], window: Window, bins: int = 48) -> tu
     inner, values = found.order_by().values_list("ended").query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(
-            f"""SELECT floor(extract(epoch FROM ended - %s) / %s)::int, count(*) FROM ({inner}) f GROUP BY 1""",  # noqa: S608
-            [window.since, step.total_seconds(), *values],
+            f"SELECT date_bin(%s, ended, %s), count(*) FROM ({inner}) f GROUP BY 1",  # noqa: S608
+            [step, window.since, *values],
         )
         counted = dict(cursor.fetchall())
     steps = -(-window.length // step)
-    return step, [counted.get(n, 0) for n in range(steps)]
+    return step, [counted.get(window.since + n * step, 0) for n in range(steps)]
 
 
 def fingerprints(numbers: Sequence[int]) -> dict[int, ErrorFingerprint]:
