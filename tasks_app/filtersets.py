@@ -31,6 +31,7 @@ from tasks_app.models import (
     WorkerJob,
 )
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.models.job import FINAL_VALUES, OPEN_VALUES
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, JobStatus, TaskStatus
 
 TaskRows = QuerySet[Task]
@@ -153,8 +154,8 @@ class TaskFilter(django_filters.FilterSet):
 class JobFilter(django_filters.FilterSet):
     status = StatusFilter(choices=[(s.value, s.value) for s in JobStatus], label="Status")
     task = IdFilter("task_id", label="Task")
-    site = text("site", 128, "Queue")
-    node = text("worker_node", 128, "Worker node")
+    site = django_filters.CharFilter("site", method="at_place", max_length=128, label="Queue")
+    node = django_filters.CharFilter("worker_node", method="at_place", max_length=128, label="Worker node")
     error = django_filters.CharFilter(method="with_error", max_length=40, label="Error (component:code)")
     fingerprint = IdFilter("fingerprint", method="of_fingerprint", label="Fingerprint of its error")
     user = text("user", 128, "User")
@@ -181,6 +182,10 @@ class JobFilter(django_filters.FilterSet):
         """Jobs whose work went to another job; with False those that are the last of their attempts."""
         links = JobRetryHistory.objects.exclude(relation_type="merge").filter(old_job_id=OuterRef("pk"))
         return queryset.filter(Exists(links)) if value else queryset.filter(~Exists(links))
+
+    def at_place(self, queryset: QuerySet[Job], name: str, value: str) -> QuerySet[Job]:
+        """Jobs of a queue or node. Of all states, named as two sets: ended jobs have indexes of their own, open ones are few."""
+        return queryset.filter(Q(status__in=FINAL_VALUES) | Q(status__in=OPEN_VALUES), **{name: value})
 
     def of_fingerprint(self, queryset: QuerySet[Job], name: str, value: int) -> QuerySet[Job]:
         """Jobs that failed in the same way."""

@@ -140,8 +140,8 @@ def over_time(found: QuerySet[JobFailure], window: Window, bins: int = 48) -> tu
     inner, values = found.order_by().values_list("ended").query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT date_bin(%s, ended, %s), count(*) FROM ({inner}) f GROUP BY 1",  # noqa: S608
-            [step, window.since, *values],
+            f"SELECT date_bin(%s::interval, ended, %s), count(*) FROM ({inner}) f GROUP BY 1",  # noqa: S608
+            [f"{step.total_seconds()} seconds", window.since, *values],
         )
         counted = dict(cursor.fetchall())
     steps = -(-window.length // step)

@@ -127,7 +127,7 @@ def _other_counts(now: datetime) -> dict[str, tuple[int, int]]:
         due = due.replace("%(limit)s", timeouts.stuck_sql() if name == "task.stuck" else f"%(limit{number})s::interval")
         parts.append(f"""
             (SELECT count(*) FILTER (WHERE {due} > %(now)s), count(*) FILTER (WHERE {due} <= %(now)s) {which}
-                AND {due} <= %(now)s::timestamptz + %(near{number})s::interval) c{number}""")  # noqa: S608 - the same
+                AND {due} <= %(now)s::timestamptz + %(near{number})s::interval) c{number}""")
     found = _numbers(f"SELECT * FROM {', '.join(parts)}", values)  # noqa: S608 - the same
     return {name: (found[2 * i], found[2 * i + 1]) for i, name in enumerate(_DUE)}
 

@@ -10,7 +10,7 @@ from tasks_app.models.fields import big, moment, number, small, text
 from tasks_app.states import JOB_FINAL, JOB_OPEN, JobStatus
 
 OPEN_VALUES = sorted(JOB_OPEN)
-FINAL_VALUES = sorted(JOB_FINAL)
+FINAL_VALUES = sorted(status.value for status in JOB_FINAL)
 
 
 class JobColumns(models.Model):
@@ -138,7 +138,9 @@ class Job(JobColumns):
                 name="jobs_started_by_site",
             ),
             models.Index(
-                fields=["worker_node", "id"], condition=Q(worker_node__isnull=False), name="jobs_by_node"
+                fields=["worker_node", "id"],
+                condition=Q(status__in=FINAL_VALUES, worker_node__isnull=False),
+                name="jobs_ended_by_node",
             ),
         ]
 
