@@ -77,9 +77,11 @@ def ended_jobs(keys: Mapping[str, Sequence[str]], window: Window) -> dict[tuple[
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Failures of one fingerprint in a window."""
+    """Failures of one fingerprint, which has the number, in a window."""
 
-    fingerprint: ErrorFingerprint
+    number: int
+    category: str
+    first_seen: datetime
     failures: int
     wasted_core_s: int
     first: datetime
@@ -88,20 +90,17 @@ class Kind:
 
 
 def kinds(found: QuerySet[JobFailure], now: datetime) -> list[Kind]:
-    """The failures by fingerprint, those that wasted most first; MOST_KINDS at most. Two queries."""
-    rows = list(
-        found.values("fingerprint_id")
-        .annotate(n=Count("id"), wasted=Sum("wasted_core_s"), first=Min("ended"), last=Max("ended"))
-        .order_by("-wasted", "-n", "fingerprint_id")[:MOST_KINDS]
+    """The failures by fingerprint, all of them in no order: there may be thousands, so no models are made. Two queries."""
+    counted = {"n": Count("id"), "wasted": Sum("wasted_core_s"), "first": Min("ended"), "last": Max("ended")}
+    rows = list(found.order_by().values_list("fingerprint_id").annotate(**counted))
+    of_all = ErrorFingerprint.objects.filter(pk__in=[row[0] for row in rows]).values_list(
+        "id", "category", "first_seen"
     )
-    prints = fingerprints([row["fingerprint_id"] for row in rows])
+    known = {number: (category, first_seen) for number, category, first_seen in of_all}
     return [
-        Kind(
-            prints[row["fingerprint_id"]], row["n"], row["wasted"], row["first"], row["last"],
-            now - prints[row["fingerprint_id"]].first_seen < NEW_FOR,
-        )
-        for row in rows
-    ]  # fmt: skip
+        Kind(number, *known[number], n, wasted, first, last, now - known[number][1] < NEW_FOR)
+        for number, n, wasted, first, last in rows
+    ]
 
 
 _SPREAD = """

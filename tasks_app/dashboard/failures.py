@@ -114,13 +114,14 @@ def error_list(request: HttpRequest) -> HttpResponse:
     order = order if order in ORDERS else "wasted"
     kinds = _ordered(asked.kinds(found.rows, now), order)
     shown = kinds[:KINDS]
-    spreads = asked.spreads(found.rows, [kind.fingerprint.id for kind in shown]) if shown else {}
+    numbers = [kind.number for kind in shown]
+    spreads, prints = (asked.spreads(found.rows, numbers), asked.fingerprints(numbers)) if shown else ({}, {})
     failures, wasted = sum(kind.failures for kind in kinds), sum(kind.wasted_core_s for kind in kinds)
     ended = _ended(found)
     step, counts = asked.over_time(found.rows, found.window) if failures else (timedelta(), [])
     context = {
         **frame_of(request, "errors", found, now),
-        "rows": [_kind_row(found, kind, spreads.get(kind.fingerprint.id), wasted, now) for kind in shown],
+        "rows": [_kind_row(found, kind, prints[kind.number], spreads.get(kind.number), wasted, now) for kind in shown],
         "kinds": len(kinds),
         "new": sum(kind.new for kind in kinds),
         "failures": failures,
@@ -141,27 +142,30 @@ def _ordered(kinds: list[Kind], order: str) -> list[Kind]:
         "wasted": lambda kind: kind.wasted_core_s,
         "failures": lambda kind: kind.failures,
         "last": lambda kind: kind.last,
-        "first": lambda kind: kind.fingerprint.first_seen,
+        "first": lambda kind: kind.first_seen,
     }
-    return sorted(kinds, key=keys[order], reverse=True)
+    return sorted(kinds, key=lambda kind: (keys[order](kind), kind.number), reverse=True)
 
 
-def _kind_row(found: Failures, kind: Kind, spread: Spread | None, wasted: int, now: datetime) -> dict[str, Any]:
-    known = kind.fingerprint.known_until
+def _kind_row(
+    found: Failures, kind: Kind, fingerprint: ErrorFingerprint, spread: Spread | None, wasted: int, now: datetime
+) -> dict[str, Any]:
+    known = fingerprint.known_until
     return {
         "kind": kind,
+        "print": fingerprint,
         "spread": spread.without(found.picked) if spread else None,
         "part": 100 * kind.wasted_core_s / wasted if wasted else 0,
         "known": known is not None and known > now,
-        "url": f"{reverse('dashboard:error', args=[kind.fingerprint.id])}?{urlencode(found.window.parameters)}",
-        "jobs_url": found.url("errors-jobs", fingerprint=kind.fingerprint.id),
+        "url": f"{reverse('dashboard:error', args=[kind.number])}?{urlencode(found.window.parameters)}",
+        "jobs_url": found.url("errors-jobs", fingerprint=kind.number),
     }
 
 
 def _by_category(found: Failures, kinds: list[Kind], wasted: int) -> list[dict[str, Any]]:
     sums: dict[str, list[int]] = {}
     for kind in kinds:
-        line = sums.setdefault(kind.fingerprint.category, [0, 0])
+        line = sums.setdefault(kind.category, [0, 0])
         line[0] += kind.failures
         line[1] += kind.wasted_core_s
     return [
@@ -393,19 +397,20 @@ def task_errors(request: HttpRequest, task_id: int) -> HttpResponse:
     now = timezone.now()
     rows = JobFailure.objects.filter(task_id=task_id)
     kinds = _ordered(asked.kinds(rows, now), "failures")
-    spreads = asked.spreads(rows, [kind.fingerprint.id for kind in kinds[:KINDS]]) if kinds else {}
+    numbers = [kind.number for kind in kinds[:KINDS]]
+    spreads, prints = (asked.spreads(rows, numbers), asked.fingerprints(numbers)) if kinds else ({}, {})
     failures = sum(kind.failures for kind in kinds)
-    sites = asked.top_sites(rows, [kind.fingerprint.id for kind in kinds[:KINDS]]) if kinds else {}
+    sites = asked.top_sites(rows, numbers) if kinds else {}
     context = {
         "section": "tasks",
         "tab": "task-errors",
         "task": task,
         "rows": [
             {
-                "kind": kind, "part": 100 * kind.failures / failures,
-                "spread": spreads[kind.fingerprint.id].without(("task", "user")), "sites": sites.get(kind.fingerprint.id, []),
-                "known": kind.fingerprint.known_until is not None and kind.fingerprint.known_until > now,
-                "jobs_url": f"{reverse('dashboard:jobs')}?{urlencode({'task': task_id, 'fingerprint': kind.fingerprint.id})}",
+                "kind": kind, "print": prints[kind.number], "part": 100 * kind.failures / failures,
+                "spread": spreads[kind.number].without(("task", "user")), "sites": sites.get(kind.number, []),
+                "known": (prints[kind.number].known_until or now) > now,
+                "jobs_url": f"{reverse('dashboard:jobs')}?{urlencode({'task': task_id, 'fingerprint': kind.number})}",
             }
             for kind in kinds[:KINDS]
         ],

@@ -56,7 +56,7 @@ def test_kinds_of_errors_are_listed_with_what_they_cost_and_how_they_are_spread(
     with django_assert_max_num_queries(MOST_QUERIES):
         answer = reader.get("/errors/")
     text, context = answer.content.decode(), answer.context
-    assert [(row["kind"].failures, row["kind"].fingerprint.key) for row in context["rows"]] == [
+    assert [(row["kind"].failures, row["print"].key) for row in context["rows"]] == [
         (20, "pilot:1099"), (6, "payload:65"), (4, "no error"),
     ]  # fmt: skip
     assert context["rows"][0]["spread"].sentence == "all on one worker node, wn1.example"
@@ -64,7 +64,7 @@ def test_kinds_of_errors_are_listed_with_what_they_cost_and_how_they_are_spread(
     assert [line["category"] for line in context["by_category"]] == ["stage-in", "payload", "unknown"]
     assert "cannot copy" in text and "<b>" not in text and "No part said why" in text
     assert context["plot"].total == 30
-    first = context["rows"][0]["kind"].fingerprint
+    first = context["rows"][0]["print"]
     for query, number in (
         ("category=stage-in", 1), ("error=payload:65", 1), ("error=none", 1), ("site=SITE_A", 1), ("node=wn1.example", 1),
         ("user=ada", 3), ("share=User", 3), ("version=3.7.2.5", 1), (f"fingerprint={first.id}", 1), ("site=nowhere", 0),
@@ -176,7 +176,7 @@ def test_a_task_shows_the_causes_of_its_failures(
     with django_assert_max_num_queries(MOST_QUERIES):
         answer = reader.get(f"/tasks/{task_id}/errors/")
     rows = answer.context["rows"]
-    assert [(round(row["part"]), row["kind"].fingerprint.key) for row in rows] == [
+    assert [(round(row["part"]), row["print"].key) for row in rows] == [
         (77, "pilot:1099"),
         (23, "payload:65"),
     ]
