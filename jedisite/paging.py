@@ -22,6 +22,7 @@ from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
+from jedisite.columns import COLUMNS
 from jedisite.problems import InvalidFields
 
 LARGEST_ID = 2**63 - 1
@@ -219,7 +220,7 @@ class KeysetPagination(BasePagination):
         def parameter(name: str, meaning: str, schema: dict[str, Any]) -> dict[str, Any]:
             return {"name": name, "in": "query", "required": False, "description": meaning, "schema": schema}
 
-        return [
+        found = [
             parameter(CURSOR, "from the link `next` or `previous` of a page", {"type": "string"}),
             parameter(PAGE_SIZE, "rows of a page", {"type": "integer", "minimum": 1, "default": self.page_size}),
             parameter(
@@ -228,6 +229,11 @@ class KeysetPagination(BasePagination):
                 {"type": "string", "enum": self.choices(view), "default": self.ordering},
             ),
         ]
+        columns = getattr(view, "columns", None)
+        if columns is not None:
+            meaning = "what each row has, by names with commas between them, also in exports: " + ", ".join(columns.by_name)
+            found.append(parameter(COLUMNS, meaning, {"type": "string"}))
+        return found
 
 
 class OldestFirst(KeysetPagination):
