@@ -91,7 +91,7 @@ def _field_errors(detail: Any, path: str = "") -> list[dict[str, str]]:
         for index, value in enumerate(detail):
             found += _field_errors(value, path if isinstance(value, str) else f"{path}[{index}]")
         return found
-    return [{"field": path, "rule": getattr(detail, "code", "invalid"), "message": str(detail)}]
+    return [{"field": path, "rule": getattr(detail, "code", None) or "invalid", "message": str(detail)}]
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
