@@ -211,7 +211,9 @@ class Found:
             self.faults += [f"{name}: {error}" for error in errors]
         self.rows: Rows = self.filters.qs if self.is_valid else every.none()
         self.chosen = self._chosen()
-        self.counted: Counted = facets.count(self.rows, listing.facets)
+        # Rows of one task or dataset; the archive of jobs is fixed, too, and whole.
+        narrowed = bool(api_args) or "task" in fixed
+        self.counted: Counted = facets.count(self.rows, listing.facets, narrowed=narrowed)
         self.page_rows = self._page()
 
     def _chosen(self) -> list[Column]:
