@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -11,59 +11,13 @@ from django.db.models import Count, Max
 from django.db.models.functions import Substr
 
 from brokerage_app.models import VerdictRecord
-from tasks_app.dashboard import errors, progress, words
-from tasks_app.dashboard.progress import Progress
-from tasks_app.models import Dataset, Job, Task
-from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.dashboard import errors, words
+from tasks_app.models import Job
 from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus, TaskStatus
 
 ENDED_BADLY = (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED)
 AT_PILOT = ",".join(sorted(JOB_AT_PILOT))
 QUEUED = ",".join(sorted(JOB_QUEUED))
-
-
-@dataclass(frozen=True, slots=True)
-class TaskRow:
-    """A task in a list: the row itself, its progress, numbers of its jobs, and what blocks it."""
-
-    task: Task
-    progress: Progress
-    running: int
-    queued: int
-    failed: int
-    blocked_by: str
-
-    @property
-    def since(self) -> datetime:
-        return self.task.state_change_time or self.task.modification_time
-
-
-def task_rows(tasks: Sequence[Task]) -> list[TaskRow]:
-    """Rows of a list of tasks. Three queries for any number of tasks."""
-    ids = [task.id for task in tasks]
-    if not ids:
-        return []
-    by_task: dict[int, list[Dataset]] = defaultdict(list)
-    for dataset in Dataset.objects.filter(task_id__in=ids, type__in=INPUT_TYPES, master_id__isnull=True):
-        by_task[dataset.task_id].append(dataset)
-    jobs: dict[int, dict[str, int]] = defaultdict(dict)
-    counted = Job.objects.filter(task_id__in=ids).values_list("task_id", "status").annotate(n=Count("id")).order_by()
-    for task_id, status, n in counted:
-        if task_id is not None:
-            jobs[task_id][status] = n
-    verdicts = latest_verdicts(ids)
-    rows = []
-    for task in tasks:
-        of_task = jobs[task.id]
-        running = sum(of_task.get(status, 0) for status in JOB_AT_PILOT)
-        queued = sum(of_task.get(status, 0) for status in JOB_QUEUED)
-        blocked = "" if running or queued else blocking(task.status, task.error_dialog, verdicts.get(task.id))
-        rows.append(
-            TaskRow(
-                task, progress.of_datasets(by_task[task.id]), running, queued, of_task.get(JobStatus.FAILED, 0), blocked
-            )
-        )
-    return rows
 
 
 def latest_verdicts(task_ids: Iterable[int]) -> dict[int, VerdictRecord]:

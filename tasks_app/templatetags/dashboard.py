@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
 from django import template
 from django.urls import NoReverseMatch, reverse
@@ -206,11 +205,3 @@ def ticket(text: str) -> str | SafeString:
     if text.startswith(("https://", "http://")):
         return format_html('<a href="{}" rel="noreferrer">{}</a>', text, text.removeprefix("https://")[:60])
     return format_html('<span class="mono">{}</span>', text)
-
-
-@register.inclusion_tag("partials/exports.html", takes_context=True)
-def exports(context: dict[str, Any], name: str) -> dict[str, Any]:
-    """Links to the whole list with the filters of the page; `name` is that of the list's address in the API."""
-    given = context["request"].GET
-    filters = {field: given[field] for field in context["filters"].fields if given.get(field)}
-    return {"forms": [(f.upper(), f"{reverse(name)}?{urlencode({**filters, 'format': f})}") for f in ("csv", "ndjson")]}
