@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jedisite import postgres
-from jedisite.supervisor import Event, Process, Supervisor
+from jedisite.supervisor import Event, Process, Supervisor, next_delay
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 FIRST_PORT, LAST_PORT = 8000, 8099
@@ -101,16 +101,18 @@ def run(
 ) -> None:
     """Run all processes until SIGINT or SIGTERM, then end them all.
 
-    `ready` is called once the web server answers and all have been started, `each_second` about every second after.
-    Raises LaunchError, with everything ended, when the web server does not come up or the database is lost.
+    `ready` is called once the web server answers and all have been started, `each_second` about every second after while
+    there is a database.
+    Raises LaunchError, with everything ended, when the web server does not come up or the database gets another address.
     """
     web, *others = processes(options)
 
     def look() -> None:
-        _keep_database()
-        each_second()
+        if keeper.look():
+            each_second()
 
     with Supervisor(say) as supervisor:
+        keeper = DatabaseKeeper(supervisor, say)
         supervisor.start(web)
         _wait_until_alive(options.url, web, supervisor)
         if supervisor.stop_requested:
@@ -147,15 +149,48 @@ def _ask(url: str) -> str:
         return str(exc)
 
 
-def _keep_database() -> None:
-    """Start the embedded server again when it is gone: it may have belonged to another command that has ended."""
-    server = postgres.current()
-    if server is None or server.is_alive():
-        return
-    address = server.url
-    server.start()
-    if server.url != address:
-        raise LaunchError("The database server had to move to another port; start again.")
+class DatabaseKeeper:
+    """Starts the embedded server again whenever it is gone: killed, or ended with another command that had started it.
+
+    A start that fails is tried again after a growing pause, for as long as the supervisor runs. Meanwhile the other
+    children are looked after.
+    """
+
+    def __init__(self, supervisor: Supervisor, say: Callable[[Event], None]) -> None:
+        self._supervisor = supervisor
+        self._say = say
+        self._delay_s = 0.0
+        self._due = 0.0
+        self._started = time.monotonic()
+
+    def look(self) -> bool:
+        """Whether the server runs; to be called about once a second. Raises LaunchError when its address has changed."""
+        server = postgres.current()
+        if server is None:
+            return True
+        if time.monotonic() < self._due:
+            return False
+        try:
+            if server.is_alive():
+                return True
+            address = server.url
+            self._delay_s = next_delay(self._delay_s, time.monotonic() - self._started)
+            server.start(self._wait_on, same_port=True)
+        except (postgres.PostgresError, OSError) as exc:
+            if not self._supervisor.stop_requested:
+                self._due = time.monotonic() + self._delay_s
+                self._say(Event("failed", "database", f"{exc}\ntried again in {self._delay_s:g} s"))
+            return False
+        self._started = time.monotonic()
+        if server.url != address:
+            # Another command has started it, and could not have the old port; our children have the old address.
+            raise LaunchError("The database server had to move to another port; start again.")
+        self._say(Event("started", "database", "again, after it had ended"))
+        return True
+
+    def _wait_on(self) -> bool:
+        self._supervisor.step(0)
+        return not self._supervisor.stop_requested
 
 
 def _family(bind: str) -> socket.AddressFamily:

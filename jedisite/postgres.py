@@ -17,6 +17,7 @@ import atexit
 import contextlib
 import dataclasses
 import hashlib
+import math
 import os
 import secrets
 import shutil
@@ -45,7 +46,7 @@ from jedisite.postgres_binaries import (
     server_account,
     system_binaries,
 )
-from jedisite.postgres_state import POLL_S, State, StateFolder
+from jedisite.postgres_state import POLL_S, Patient, State, StateFolder
 
 __all__ = ["EmbeddedServer", "PostgresError", "current", "ensure", "find_binaries"]
 
@@ -134,24 +135,26 @@ class EmbeddedServer:
         """Whether this process started the server, so that it ends with this process."""
         return self._process is not None and self._starter == os.getpid()
 
-    def start(self, limit_s: float = START_LIMIT_S) -> None:
+    def start(self, patient: Patient | None = None, *, same_port: bool = False) -> None:
         """Start the server, or join the one that runs; on return it takes connections at `url`.
 
+        `patient` is asked again and again whether to wait on; without it the limit is five minutes. With `same_port`
+        the server gets the port that it had before or is not started.
         Call it from the main thread: the server ends with the thread that started it (RuntimeError elsewhere).
         Raises PostgresError, with the end of the server's log where that helps.
         """
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("start the embedded PostgreSQL from the main thread: it ends with the thread that did")
-        deadline = time.monotonic() + limit_s
+        patient = patient or _patient_until(time.monotonic() + START_LIMIT_S)
         try:
             account = server_account()
             self.folder.make(account)
-            with self.folder.one_at_a_time(deadline):
+            with self.folder.one_at_a_time(patient):
                 self._state = self.folder.load()
-                alive = self._join_or_take_over(deadline)
+                alive = self._join_or_take_over(patient)
                 if alive is not None:
                     with alive:
-                        self._start(account, alive, deadline)
+                        self._start(account, alive, patient, same_port)
         except OSError as exc:
             raise PostgresError(f"The embedded PostgreSQL in {self.folder.path} cannot be started: {exc}") from exc
 
@@ -187,20 +190,24 @@ class EmbeddedServer:
         self._state = state
         return state
 
-    def _join_or_take_over(self, deadline: float) -> BinaryIO | None:
+    def _join_or_take_over(self, patient: Patient) -> BinaryIO | None:
         """None when a server runs and answers; else, once no process of one is left, the lock of a living server."""
+        patience_ends = time.monotonic() + PATIENCE_S
         while (alive := self.folder.take_alive_lock()) is None:
             if self._state and self._state.port and self._answers():
                 return None
-            if time.monotonic() > deadline:
+            if not patient():
                 pid = self._state.pid if self._state else "unknown"
                 raise PostgresError(
                     f"A server of {self.folder.path} (pid {pid}) neither answers nor ends.\n{self._log_tail(0)}"
                 )
+            if time.monotonic() > patience_ends:
+                patience_ends = math.inf
+                self._say(f"a server of {self.folder.path} neither answers nor ends yet; see {self.folder.log}")
             time.sleep(POLL_S)
         return alive
 
-    def _start(self, account: Account, alive: BinaryIO, deadline: float) -> None:
+    def _start(self, account: Account, alive: BinaryIO, patient: Patient, same_port: bool) -> None:
         found = self._binaries or find_binaries()
         binaries = binaries_for(found, account, self._cache)
         state = self._state or self._new_state(account)
@@ -210,7 +217,9 @@ class EmbeddedServer:
         _check_version(data, binaries)
         # No process of a server is left (we hold its lock), so this names a pid that may be anybody's by now.
         (data / "postmaster.pid").unlink(missing_ok=True)
-        self._launch(state, binaries, account, alive, deadline)
+        if same_port and state.port and not _is_free(state.port):
+            raise PostgresError(f"Port {state.port}, the database server's, is in use by another program.")
+        self._launch(state, binaries, account, alive, patient)
         try:
             self._make_database()
         except psycopg.Error as exc:
@@ -273,7 +282,7 @@ class EmbeddedServer:
             tail = "\n".join(done.stdout.splitlines()[-LOG_TAIL_LINES:])
             raise PostgresError(f"initdb ended with code {done.returncode}:\n{tail}")
 
-    def _launch(self, state: State, binaries: Path, account: Account, alive: BinaryIO, deadline: float) -> None:
+    def _launch(self, state: State, binaries: Path, account: Account, alive: BinaryIO, patient: Patient) -> None:
         for _ in range(PORT_TRIES):
             port = state.port if state.port and _is_free(state.port) else _free_port()
             with open_log(self.folder.log) as log:
@@ -297,21 +306,21 @@ class EmbeddedServer:
                 )
             self._process, self._starter = process, os.getpid()
             state = self._keep(dataclasses.replace(state, port=port, pid=process.pid))
-            if self._wait_until_ready(process, deadline):
+            if self._wait_until_ready(process, patient):
                 return
             self.stop()
             if _is_free(port):  # otherwise somebody else took it in between: try another
                 break
         raise PostgresError(f"PostgreSQL did not start; {self.folder.log} says:\n{self._log_tail(start_of_log)}")
 
-    def _wait_until_ready(self, process: subprocess.Popen[bytes], deadline: float) -> bool:
-        """True when the server takes connections, False when it ended or the time is over."""
+    def _wait_until_ready(self, process: subprocess.Popen[bytes], patient: Patient) -> bool:
+        """True when the server takes connections, False when it ended or nobody waits any more."""
         patience_ends = time.monotonic() + PATIENCE_S
-        while process.poll() is None and time.monotonic() < deadline:
+        while process.poll() is None and patient():
             if self._says_ready() and self._answers():
                 return True
             if time.monotonic() > patience_ends:
-                patience_ends = deadline
+                patience_ends = math.inf
                 self._say(f"the server is still starting, perhaps repairing after a crash; see {self.folder.log}")
             time.sleep(POLL_S)
         return False
@@ -379,6 +388,10 @@ def _check_version(data: Path, binaries: Path) -> None:
         f"to change over, save the database with its pg_dump, start PostgreSQL {found} with another JEDI_HOME and "
         "restore it there."
     )
+
+
+def _patient_until(deadline: float) -> Patient:
+    return lambda: time.monotonic() < deadline
 
 
 def _clean_env() -> dict[str, str]:

@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,6 +16,8 @@ from jedisite.children import open_private
 from jedisite.postgres_binaries import Account, PostgresError, make_folder, reachable
 
 POLL_S = 0.02
+Patient = Callable[[], bool]
+"""Whether to wait on; asked between two looks."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,11 +71,11 @@ class StateFolder:
         fresh.replace(self._file)
 
     @contextlib.contextmanager
-    def one_at_a_time(self, deadline: float) -> Iterator[None]:
-        """Hold the right to start the server. Raises PostgresError when another has it past the deadline."""
+    def one_at_a_time(self, patient: Patient) -> Iterator[None]:
+        """Hold the right to start the server. Raises PostgresError when another keeps it longer than we wait."""
         with open_private(self.path / "start.lock") as lock:
             while not _try_flock(lock):
-                if time.monotonic() > deadline:
+                if not patient():
                     raise PostgresError(f"Another process holds {lock.name} and does not get the server started.")
                 time.sleep(POLL_S)
             yield

@@ -199,6 +199,39 @@ def test_a_killed_server_leaves_nothing_that_blocks_the_next_start(make_server, 
     assert stored(server.url) == ["committed"]
 
 
+def test_a_server_that_is_killed_while_it_recovers_can_be_started_again(make_server, binaries):
+    server = make_server(binaries, settings=SAFE)
+    server.start()
+    store(server.url, "committed")
+    url, home = server.url, server.folder.home
+    killed = [state_of(home).pid]
+    os.kill(killed[0], signal.SIGKILL)
+    until(lambda: not server.is_alive(), "all processes of the server have ended")
+
+    def kill_it_again() -> bool:
+        if (pid := state_of(home).pid) not in killed:
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+        return True
+
+    with pytest.raises(PostgresError, match="did not start"):
+        server.start(kill_it_again)
+    assert len(killed) == 2
+    server.start(same_port=True)
+    assert (server.url, stored(server.url)) == (url, ["committed"])
+
+
+def test_the_port_of_old_can_be_insisted_on(make_server):
+    server = make_server(installed(18))
+    server.start()
+    url, port = server.url, state_of(server.folder.home).port
+    server.stop()
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(PostgresError, match=f"Port {port}.*in use"):
+        server.start(same_port=True)
+    server.start(same_port=True)
+    assert server.url == url
+
+
 def test_two_processes_at_once_share_one_server(hold, place, binaries):
     both = [hold(place / "home", binaries) for _ in range(2)]
     answers = [answer_of(holder) for holder in both]

@@ -15,7 +15,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connections
+from django.db import InterfaceError, OperationalError, connections
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -102,7 +102,11 @@ class Command(BaseCommand):
 
     def _look(self) -> None:
         """About once a second: show how far the tasks are, and see whether all are final."""
-        rows = progress_of(list(self.plan))
+        try:
+            rows = progress_of(list(self.plan))
+        except (OperationalError, InterfaceError):  # the server has ended this moment and is started again
+            connections.close_all()
+            return
         if self.live is not None:
             self.live.update(self._table(rows), refresh=True)
         elif time.monotonic() - self.last_lines >= 10:
