@@ -116,7 +116,7 @@ def _values(decided: Decided) -> dict[str, Any]:
         "share": needs.share if needs is not None else "",
         "code": verdict.code,
         "chosen": [[c.site, c.weight, dict(c.factors)] for c in verdict.chosen],
-        "skipped": [[s.site, s.code, s.detail, list(s.values)] for s in verdict.skipped],
+        "skipped": verdict.kept_skips(),
         "reasons": verdict.compact(),
         "stopped": [stopped.code, stopped.detail] if stopped is not None else None,
         "sentence": decided.sentence or verdict.sentence(),

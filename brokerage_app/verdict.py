@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from math import isfinite
 
 from brokerage_app.codes import NO_SITE_KNOWN
 from jedisite import refusals
+
+Plain = str | int | float | bool | None
+"""What a value of a refusal is once it is kept: JSON has nothing else that is not a collection."""
+
+
+def plain(value: object) -> Plain:
+    """A value as JSON can hold it: texts, truth values and finite numbers as they are, anything else in its own words."""
+    if value is None or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value)):
+        return value
+    return str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +32,7 @@ class Skip:
     site: str
     code: str
     says: str
-    values: tuple[Any, ...] = ()
+    values: tuple[object, ...] = ()
 
     def __post_init__(self) -> None:
         refusals.checked(self.code)
@@ -30,6 +40,11 @@ class Skip:
     @property
     def detail(self) -> str:
         return self.says.format(*self.values) if self.values else self.says
+
+    @property
+    def plain_values(self) -> list[Plain]:
+        """The values as they are stored and sent."""
+        return [plain(value) for value in self.values]
 
     @property
     def gap(self) -> float | None:
@@ -40,7 +55,9 @@ class Skip:
         if len(self.values) < 2:
             return None
         need, offer = self.values[:2]
-        if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in (need, offer)):
+        if not isinstance(need, int | float) or not isinstance(offer, int | float):
+            return None
+        if isinstance(need, bool) or isinstance(offer, bool):
             return None
         return float(abs(need - offer) / max(abs(need), abs(offer), 1))
 
@@ -86,6 +103,10 @@ class Verdict:
         if not self.skipped:
             return NO_SITE_KNOWN
         return min(self.counts().items(), key=lambda pair: (-pair[1], pair[0]))[0]
+
+    def kept_skips(self) -> list[list[str | list[Plain]]]:
+        """`[[site, code, sentence, [values]], ...]`, the form in which skipped sites are stored with all that is said of them."""
+        return [[skip.site, skip.code, skip.detail, skip.plain_values] for skip in self.skipped]
 
     def counts(self) -> dict[str, int]:
         """Number of skipped sites for each code, the most frequent first, ties by code."""

@@ -102,7 +102,7 @@ def _kept(needs: TaskNeeds, grid: Grid) -> dict[str, Any]:
     found: dict[str, Any] = {
         "share": needs.share, "code": verdict.code, "sentence": verdict.sentence(),
         "chosen": [[c.site, c.weight, dict(c.factors)] for c in verdict.chosen],
-        "skipped": [[s.site, s.code, s.detail, list(s.values)] for s in verdict.skipped],
+        "skipped": verdict.kept_skips(),
         "reasons": verdict.compact(), "needs": as_json(needs),
         "stopped": [verdict.stopped.code, verdict.stopped.detail] if verdict.stopped is not None else None,
     }  # fmt: skip
