@@ -7,7 +7,7 @@ again, and every issuer has its own ada. Only an administrator binds a foreign i
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import structlog
@@ -15,6 +15,8 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
+from django.db.models import Q, Value
+from django.db.models.functions import Concat, Lower, Trim
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 
 from jedisite import audit
@@ -60,6 +62,18 @@ def user_of(vouched: Vouched) -> User:
     raise PermissionDenied(
         f"There is another account named {name} at this site; an administrator can bind yours to it."
     )
+
+
+def accounts_named(given: Iterable[str]) -> list[str]:
+    """The accounts that people mean by these names: account names or full names, in any case of letters. One query."""
+    wanted = sorted({" ".join(name.split()).casefold() for name in given} - {""})
+    if not wanted:
+        return []
+    named = User.objects.annotate(
+        account=Lower("username"), full=Lower(Trim(Concat("first_name", Value(" "), "last_name")))
+    )
+    found = named.filter(Q(account__in=wanted) | Q(full__in=wanted)).order_by("username")
+    return list(found.values_list("username", flat=True))
 
 
 def username_in(claims: Mapping[str, Any]) -> str:

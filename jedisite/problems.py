@@ -10,7 +10,8 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponsePermanentRedirect, JsonResponse
+from django.urls import is_valid_path
 from rest_framework import exceptions, status
 from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
@@ -18,6 +19,7 @@ from rest_framework.response import Response
 CONTENT_TYPE = "application/problem+json"
 MAX_DEPTH = 60
 LONGEST_NAME_SHOWN = 100
+RESOURCES = "/api/v2/"
 CHUNK = 1 << 16
 
 
@@ -257,8 +259,15 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """Who reads is sent to the address with a slash at its end, if there is one; a body is not sent twice."""
+    slash = is_valid_path(f"{request.path_info}/") and not is_valid_path(request.path_info)
+    if slash and request.method in ("GET", "HEAD"):
+        return HttpResponsePermanentRedirect(request.get_full_path(force_append_slash=True))
     if is_api(request):
-        return json_problem(404, f"There is nothing at {request.path[:200]}.")
+        hint = f" The address ends with a slash: {request.path[:200]}/" if slash else ""
+        if not slash and (request.path.startswith(RESOURCES) or request.path == "/api/"):
+            hint = f" GET {RESOURCES} lists the resources."
+        return json_problem(404, f"There is nothing at {request.path[:200]}.{hint}")
     from django.views.defaults import page_not_found as page
 
     return page(request, exception or Http404())

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.urls import path, register_converter
+from django.urls import URLPattern, path, register_converter
+from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from jedisite import openapi  # noqa: F401 - its extensions register themselves
 from jedisite.identity import HasRight, Right
@@ -50,8 +54,25 @@ LIST_AND_CREATE: dict[str, Any] = {"get": "list", "post": "create"}
 CREATE: dict[str, Any] = {"post": "create"}
 ONE: dict[str, Any] = {"get": "retrieve"}
 
+class RootView(APIView):
+    """The addresses of all resources, by name."""
+
+    permission_classes = (HasRight,)
+    rights = {"get": Right.NOTHING}
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request) -> Response:
+        named = [pattern for pattern in urlpatterns if isinstance(pattern, URLPattern) and "<" not in str(pattern.pattern)]
+        return Response(
+            {str(p.name): request.build_absolute_uri(f"/{p.pattern}") for p in named if p.name and p.name not in NO_RESOURCES}
+        )
+
+
+NO_RESOURCES = ("root", "bulk-commands")
+
 app_name = "api-v2"
 urlpatterns = [
+    path("api/v2/", RootView.as_view(), name="root"),
     path("api/v2/me/", MeViewSet.as_view(ONE), name="me"),
     path("api/v2/tasks/", r.TaskViewSet.as_view(LIST_AND_CREATE), name="tasks"),
     path("api/v2/tasks/bulk-commands/", BulkCommandViewSet.as_view(CREATE), name="bulk-commands"),

@@ -1,25 +1,23 @@
-"""The first page: is everything normal, and what needs somebody? And the search box."""
+"""The first page: is everything normal, and what needs somebody?"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
-from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from jedisite.identity import Right, caller_of, needs
 from tasks_app.attention import bell
 from tasks_app.attention.lists import waiting
-from tasks_app.dashboard import overview_data, pages, window
+from tasks_app.dashboard import overview_data, window
 from tasks_app.dashboard.attention import SNOOZES
 from tasks_app.dashboard.lists.views import address_of
-from tasks_app.models import AttentionItem, Job, SavedView, Task
+from tasks_app.models import AttentionItem, SavedView
 
 REFRESH_S: Final = 30
 USUAL_WINDOW: Final = "24h"
@@ -71,19 +69,3 @@ def _normal_since() -> datetime | None:
 
 def _pinned(owner: str) -> list[SavedView]:
     return list(SavedView.objects.filter(owner=owner, pinned=True).order_by("page", "name")[:SHOWN_VIEWS])
-
-
-@needs(Right.READ)
-@require_safe
-def search(request: HttpRequest) -> HttpResponse:
-    """A number goes to the task or job that has it; anything else lists the tasks with that in their name."""
-    text = request.GET.get("q", "").strip()[:200]
-    wanted = pages.number(text)
-    if wanted is not None:
-        if Task.objects.filter(pk=wanted).exists():
-            return redirect("dashboard:task", task_id=wanted)
-        if Job.objects.filter(pk=wanted).exists():
-            return redirect("dashboard:job", job_id=wanted)
-    if not text:
-        return redirect("dashboard:tasks")
-    return redirect(f"{reverse('dashboard:tasks')}?{urlencode({'name': text})}")

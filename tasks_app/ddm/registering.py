@@ -44,7 +44,10 @@ def register_dataset(
         raise ValueError(f"two files of the dataset {name} have the same name")
     dataset, new = CatalogueDataset.objects.get_or_create(name=name, defaults={"scope": scope, "open": is_open})
     if not new and not dataset.open:
-        raise ValueError(f"the dataset {name} exists already")
+        raise ValueError(
+            f"the dataset {name} exists already and is closed, so it takes no more files: choose another name; "
+            "a dataset that is to grow is registered with --open each time but the last"
+        )
     known = set(dataset.files.filter(lfn__in=lfns).values_list("lfn", flat=True))
     if known:
         raise ValueError(f"the dataset {name} has {min(known)} already")

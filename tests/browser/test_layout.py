@@ -9,7 +9,7 @@ import pytest
 
 from jedisite import identity
 from tasks_app.models import Command, Task
-from tests.browser.conftest import NARROW
+from tests.browser.conftest import NARROW, WIDE
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -81,3 +81,13 @@ def test_the_first_stop_of_the_tab_key_skips_to_the_content(open_page: Any) -> N
     assert page.evaluate("document.activeElement.className") == "skip-link"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_the_login_form_stands_in_the_middle(open_page: Any, size: tuple[int, int], tmp_path: Path) -> None:
+    page = open_page("/", size=size)
+    page.context.clear_cookies()
+    page.goto(page.url)
+    box = page.locator(".login").bounding_box()
+    page.screenshot(path=tmp_path / "login.png")
+    assert abs(box["x"] + box["width"] / 2 - size[0] / 2) < 12 and box["width"] > 300

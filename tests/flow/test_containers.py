@@ -106,7 +106,7 @@ def test_the_command_registers_containers_and_open_datasets(tmp_path: Path) -> N
     call_command("register_dataset", "lab.a", str(tmp_path / "two"))
     call_command("register_dataset", "lab.all/", "lab.a")
     assert data_management().describe("lab.all/").files == 2
-    with pytest.raises(CommandError, match=r"lab\.a exists already"):
+    with pytest.raises(CommandError, match=r"lab\.a exists already and is closed.*--open"):
         call_command("register_dataset", "lab.a", str(tmp_path / "two"))
     with pytest.raises(CommandError, match=r"lab\.none does not exist"):
         call_command("register_dataset", "lab.all/", "lab.none")

@@ -227,6 +227,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "cache/ddmendpoints.json": {"GET": NOTHING},
     "cache/<str:name>": {"GET": NOTHING},
     "trf/user/<str:name>": {"GET": NOTHING},
+    "api/v2/": {"GET": NOTHING},
     "api/v2/me/": {"GET": NOTHING},
     "api/v2/tasks/": {"GET": READ, "POST": SUBMIT},
     "api/v2/tasks/<bigint:task_id>/progress/": {"GET": READ},

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import Q, Sum
 
+from jedisite.people import accounts_named
 from tasks_app.api.panda.names import TASK, rows_told
 from tasks_app.api.panda.wire import BadCallError
 from tasks_app.models import Dataset
@@ -60,7 +61,7 @@ FILTERS = frozenset({*_NUMBERS, *_TEXTS, "superStatus"})
 def filtered(given: Mapping[str, Any]) -> Q:
     """Tasks by attributes, each a value, or several with `|` between. Raises BadCallError, which names the attribute.
 
-    In texts `*` (also `.*`) stands for anything.
+    In texts `*` (also `.*`) stands for anything. A userName is an account's name or a full name, in any case of letters.
     """
     found = Q()
     for name, value in given.items():
@@ -85,6 +86,8 @@ def _one_of(name: str, values: list[str]) -> Q:
         if len(numbers) < len(values):
             raise BadCallError(f"filters: {name} must be a number, not {'|'.join(values)[:50]!r}")
         return Q(**{f"{TASK[name]}__in": numbers})
+    if name == "userName":
+        values = [*values, *accounts_named(value for value in values if "*" not in value)]
     exact = [value for value in values if "*" not in value]
     found = Q(**{f"{TASK[name]}__in": exact})
     for value in set(values) - set(exact):

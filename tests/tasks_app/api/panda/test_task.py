@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django.fixtures import DjangoAssertNumQueries
 
@@ -114,6 +115,19 @@ def test_a_list_can_be_filtered(api: Api, make_task: Make) -> None:
     assert ids({"taskName": "user.ada.one/|user.ada.*two/"}) == [one.id, two.id]
     assert ids({"taskName": "user"}) == ids({"superStatus": "?"}) == ids({"jediTaskID": eves.id}) == []
     assert ids({"userName": "eve"}) == [eves.id] and len(ids({"userName": "*"})) == 3
+
+
+def test_tasks_of_a_user_are_found_by_the_full_name_in_any_case(api: Api, make_task: Make) -> None:
+    User.objects.create_user("jdoe", first_name="Jane", last_name="Doe")
+    User.objects.create_user("plato")
+    janes, platos = make_task(user="jdoe"), make_task(user="plato")
+    make_task(user="bystander")
+    client = api()
+    for name in ("jane doe", "Jane Doe", " JANE  DOE ", "jdoe", "JDoe"):
+        assert [t["jediTaskID"] for t in listed(client, filters={"userName": name})] == [janes.id], name
+    found = listed(client, filters={"userName": "jane doe|Plato"})
+    assert sorted(t["jediTaskID"] for t in found) == [janes.id, platos.id]
+    assert listed(client, filters={"userName": "jane"}) == listed(client, filters={"userName": " "}) == []
 
 
 @pytest.mark.parametrize(
