@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import tarfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from django.conf import settings
 
+from tasks_app import logarchives
 from tasks_app.ddm import local
 
 LOG_MEMBERS = ("payload.stdout", "payload.stderr", "pilot.log", "pilotlog.txt")
-UNPACKED_LIMIT = 256 * 1024 * 1024
 MEMBER_LIMIT = 5000
 MEMBERS_SHOWN = 300
 LONGEST_NAME = 300
@@ -48,19 +45,22 @@ class Log:
 def path_of(surl: str | None, lfn: str, *, scope: str | None) -> Path:
     """The path of a file in the local storage element, from its URL or else from its scope and name.
 
-    Raises StorageError when the URL is not a local one or points out of the storage element, or when no file is there.
+    Raises StorageError when the URL is not that of the file's own place in the storage, or when no file is there.
     """
     root = Path(settings.JEDI_STORAGE).resolve()
+    place = local.storage_path(root, scope or "", lfn)
     if surl:
         try:
             path = local.path_of(surl)
         except ValueError as exc:
             raise StorageError(f"The file lies at {surl}, which this site cannot read itself.") from exc
     else:
-        path = local.storage_path(root, scope or "", lfn)
+        path = place
     resolved = path.resolve()
     if not resolved.is_relative_to(root):
         raise StorageError("The file lies outside of this site's storage.")
+    if resolved != place:  # pilots report addresses: nobody reads another's file by reporting its address
+        raise StorageError(f"The file was reported at {surl}, where no file of that scope and name belongs.")
     if not resolved.is_file():
         raise StorageError(f"{lfn} is not in this site's storage (yet).")
     return resolved
@@ -83,7 +83,7 @@ def read_log(path: Path, *, limit: int, member: str = "") -> Log:
 
     Texts come in the order of LOG_MEMBERS, whatever folder they are in; with `member`, it is that file alone, by its whole
     name. Nothing is unpacked to disk. Raises StorageError when it is no such archive, when none of these is in it, or when
-    it unpacks to more than UNPACKED_LIMIT bytes before one is found.
+    it unpacks to too much before one is found. Secrets of the payload are passed over.
     """
     found: dict[str, Tail] = {}
     members: list[tuple[str, int]] = []
@@ -91,14 +91,13 @@ def read_log(path: Path, *, limit: int, member: str = "") -> Log:
     try:
         with (
             path.open("rb") as raw,
-            _unpacked(raw) as stream,
-            tarfile.open(fileobj=_Bounded(stream, UNPACKED_LIMIT), mode="r|") as archive,
+            tarfile.open(fileobj=logarchives.bounded(raw), mode="r|") as archive,
         ):
             for number, entry in enumerate(archive):
                 more = number >= MEMBER_LIMIT or len(members) >= MEMBERS_SHOWN
                 if number >= MEMBER_LIMIT:
                     break
-                if not entry.isfile() or len(entry.name) > LONGEST_NAME:
+                if not entry.isfile() or len(entry.name) > LONGEST_NAME or logarchives.is_secret(entry.name):
                     continue
                 if not more:
                     members.append((entry.name, entry.size))
@@ -107,7 +106,7 @@ def read_log(path: Path, *, limit: int, member: str = "") -> Log:
                     content = archive.extractfile(entry)
                     if content is not None:
                         found[name] = _tail(name, content, entry.size, limit)
-    except (tarfile.TarError, OSError, EOFError, zlib.error) as exc:
+    except logarchives.BROKEN as exc:
         if not found:
             raise StorageError(f"{path.name} cannot be read as a log archive.") from exc
         more = True
@@ -116,32 +115,9 @@ def read_log(path: Path, *, limit: int, member: str = "") -> Log:
     return Log([found[name] for name in wanted if name in found], members, more)
 
 
-def _unpacked(raw: IO[bytes]) -> IO[bytes]:
-    magic = raw.read(2)
-    raw.seek(0)
-    return gzip.GzipFile(fileobj=raw) if magic == b"\x1f\x8b" else raw  # type: ignore[return-value]
-
-
 def _tail(name: str, content: IO[bytes], size: int, limit: int) -> Tail:
     kept = b""
     while chunk := content.read(256 * 1024):
         kept = (kept + chunk)[-limit:]
     text = kept.decode("utf-8", errors="replace").replace("\x00", "\ufffd")
     return Tail(name, text, size, max(size - len(kept), 0))
-
-
-class _Bounded(io.RawIOBase):
-    """A stream that refuses to yield more than so many bytes: an archive may unpack to far more than it weighs."""
-
-    def __init__(self, stream: IO[bytes], limit: int) -> None:
-        self._stream, self._left = stream, limit
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        chunk = self._stream.read(size if size >= 0 else self._left + 1)
-        self._left -= len(chunk)
-        if self._left < 0:
-            raise OSError("the archive unpacks to more than is read here")
-        return chunk

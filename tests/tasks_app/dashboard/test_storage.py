@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from tasks_app import logarchives
 from tasks_app.dashboard import storage
 from tasks_app.ddm import local
 from tasks_app.models import File, Job, JobFile, Task
@@ -68,10 +69,22 @@ def test_what_is_no_archive_is_refused(root: Path, content: bytes) -> None:
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "UNPACKED_LIMIT", 100_000)
+    monkeypatch.setattr(logarchives, "UNPACKED_LIMIT", 100_000)
     log = make_log(root / "log.tgz", {"other": b"0" * 1_000_000, "payload.stdout": b"never reached"})
     with pytest.raises(storage.StorageError):
         storage.read_log(log, limit=10)
+
+
+@pytest.mark.parametrize("name", ["panda_secrets.json", "tarball_1/panda_secrets.json", "a/b/Panda_Secrets.JSON"])
+def test_secrets_in_a_log_are_neither_listed_nor_shown(root: Path, name: str) -> None:
+    log = make_log(root / "log.tgz", {"a/payload.stdout": b"text", name: b"token"})
+    assert storage.read_log(log, limit=10).members == [("a/payload.stdout", 4)]
+    with pytest.raises(storage.StorageError, match="holds none of"):
+        storage.read_log(log, limit=10, member=name)
+    with log.open("rb") as opened:
+        assert logarchives.holds_secrets(opened)
+    with make_log(root / "other.tgz", {"a/payload.stdout": b"panda_secrets.json"}).open("rb") as opened:
+        assert not logarchives.holds_secrets(opened)
 
 
 def test_links_in_archives_are_not_followed(root: Path) -> None:
@@ -86,10 +99,15 @@ def test_links_in_archives_are_not_followed(root: Path) -> None:
 
 @pytest.mark.parametrize(
     "surl",
-    ["file://localhost/etc/passwd", "file://localhost{root}/../outside", "https://host/x", "file://host/x", "root://x"],
+    [
+        "file://localhost/etc/passwd", "file://localhost{root}/../outside", "https://host/x", "file://host/x", "root://x",
+        "file://localhost{root}/user/eve/00/11/x",
+    ],
 )
-def test_nothing_outside_of_the_storage_is_read(root: Path, surl: str) -> None:
+def test_nothing_but_the_file_itself_is_read(root: Path, surl: str) -> None:
     (root.parent / "outside").write_text("secret")
+    (root / "user/eve/00/11").mkdir(parents=True)
+    (root / "user/eve/00/11/x").write_text("of somebody else")
     with pytest.raises(storage.StorageError):
         storage.path_of(surl.replace("{root}", str(root)), "x", scope="user.ada")
 
@@ -111,7 +129,8 @@ def test_without_a_url_the_place_follows_from_the_name(root: Path) -> None:
 
 @pytest.mark.django_db
 def test_the_log_page_shows_the_ends_escaped(reader: Client, failed_job: Job, root: Path) -> None:
-    log = make_log(root / "a.log.tgz", {"payload.stdout": b"<script>alert(2)</script>", "payload.stderr": b""})
+    place = local.storage_path(root, "user.ada", "file.0")
+    log = make_log(place, {"payload.stdout": b"<script>alert(2)</script>", "payload.stderr": b""})
     JobFile.objects.filter(job_id=failed_job.id, type="log").update(surl=f"file://localhost{log}")
     text = reader.get(f"/jobs/{failed_job.id}/log/").content.decode()
     assert "&lt;script&gt;alert(2)" in text and "<script>alert" not in text
@@ -123,7 +142,7 @@ def test_the_log_of_pandas_pilot_is_listed_and_each_file_can_be_looked_at(
 ) -> None:
     folder = "tarball_PandaJob_500001_LOCAL_Q/"
     log = make_log(
-        root / "a.log.tgz",
+        local.storage_path(root, "user.ada", "file.0"),
         {f"{folder}{name}": text.encode() for name, text in
          {"pilotlog.txt": "pilots say", "payload.stdout": "payloads say", "<i>&a=b c.txt": "<b>of another"}.items()},
     )  # fmt: skip
@@ -155,7 +174,8 @@ def test_histograms_are_drawn_from_checked_numbers(
     reader: Client, make_task: Any, root: Path, content: str, seen: str
 ) -> None:
     task: Task = make_task()
-    path = root / "x.hist.json"
+    path = local.storage_path(root, "user.ada", "x.hist.json")
+    path.parent.mkdir(parents=True)
     path.write_text(content)
     file = File.objects.create(
         task_id=task.id, dataset_id=1, lfn="x.hist.json", type="output", status="finished", scope="user.ada"

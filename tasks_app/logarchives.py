@@ -1,0 +1,55 @@
+"""Log archives of jobs (tar, tar.gz): what in them is nobody's to read, and how they are read within bounds.
+
+What is in them is untrusted: an archive may unpack to far more than it weighs.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zlib
+from pathlib import PurePosixPath
+from typing import IO, Final
+
+UNPACKED_LIMIT: Final = 256 * 1024 * 1024
+SECRET_MEMBERS: Final = frozenset({"panda_secrets.json"})
+"""Files in which pilots hand secrets to a payload. PanDA's pilot packs the whole folder of a job, these among it."""
+BROKEN: Final = (tarfile.TarError, OSError, EOFError, zlib.error)
+"""What reading an archive may raise."""
+
+
+def is_secret(member: str) -> bool:
+    """Whether a member of a log archive is not to be shown or sent, in whatever folder it is."""
+    return PurePosixPath(member).name.casefold() in SECRET_MEMBERS
+
+
+def holds_secrets(archive: IO[bytes]) -> bool:
+    """Whether one of its members is secret. Raises one of BROKEN when it cannot be read to its end, or not within bounds."""
+    with tarfile.open(fileobj=bounded(archive), mode="r|") as members:
+        return any(is_secret(member.name) for member in members)
+
+
+def bounded(raw: IO[bytes]) -> IO[bytes]:
+    """What an archive unpacks to; reading more than UNPACKED_LIMIT of it raises OSError."""
+    magic = raw.read(2)
+    raw.seek(0)
+    stream = gzip.GzipFile(fileobj=raw) if magic == b"\x1f\x8b" else raw
+    return _Bounded(stream, UNPACKED_LIMIT)  # type: ignore[arg-type, return-value]
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that refuses to yield more than so many bytes."""
+
+    def __init__(self, stream: IO[bytes], limit: int) -> None:
+        self._stream, self._left = stream, limit
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._stream.read(size if size >= 0 else self._left + 1)
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise OSError("the archive unpacks to more than is read here")
+        return chunk
