@@ -34,7 +34,18 @@ def die_with_parent(death_signal: signal.Signals) -> Callable[[], None]:
 def forks_die_with_parent() -> None:
     """From now on each process that this one forks, and those that they fork, is killed when its own parent dies."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
-    os.register_at_fork(after_in_child=lambda: prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0))
+    parent = 0
+
+    def remember() -> None:
+        nonlocal parent
+        parent = os.getpid()
+
+    def arm() -> None:
+        prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != parent:  # as above
+            os._exit(1)
+
+    os.register_at_fork(before=remember, after_in_child=arm)
 
 
 def open_private(path: Path) -> BinaryIO:

@@ -1,8 +1,9 @@
 """Keeps a few named child processes running. Imports no Django.
 
 Each child leads a process group of its own. A child that dies is started again; what it left in its group is killed
-first, since django-q's workers, for one, go on working when their main process is gone. When the supervisor itself is
-killed, the kernel sends SIGTERM to its children.
+first, since django-q's workers, for one, go on working when their main process is gone. A child that does not end when it
+is asked to is killed with all its descendants, in whatever groups. When the supervisor itself is killed, the kernel sends
+SIGTERM to its children, or the signal that the child is said to die of.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Literal
 
+import psutil
+
 from jedisite.children import die_with_parent, open_log
 
 FIRST_DELAY_S = 0.5
@@ -33,13 +36,17 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Process:
-    """One child: what to run and where its output goes (None: where ours goes). `env` is the whole environment."""
+    """One child: what to run and where its output goes (None: where ours goes). `env` is the whole environment.
+
+    `dies_of` is the signal that it gets when its supervisor dies.
+    """
 
     name: str
     argv: tuple[str, ...]
     env: Mapping[str, str] | None = None
     log: Path | None = None
     cwd: Path | None = None
+    dies_of: signal.Signals = signal.SIGTERM
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ class _Child:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                preexec_fn=die_with_parent(signal.SIGTERM),
+                preexec_fn=die_with_parent(self.process.dies_of),
             )
 
     def put_off(self) -> float:
@@ -104,12 +111,21 @@ class _Child:
         if self.popen and not self.has_ended():
             self.popen.send_signal(how)
 
-    def kill_group(self) -> int:
-        """Kill the leader and all that is left of its group, and reap the leader. Returns its exit code."""
+    def kill_all(self) -> int:
+        """Kill the leader, its descendants and all that is left of its group, and reap the leader. Returns its exit code.
+
+        A leader that has ended has no descendants that could be found: those in other groups see to themselves.
+        """
         assert self.popen
         if self.popen.returncode is None:  # once reaped, the number may belong to somebody else
+            below: list[psutil.Process] = []
+            with contextlib.suppress(psutil.Error):
+                below = psutil.Process(self.popen.pid).children(recursive=True)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.popen.pid, signal.SIGKILL)
+            for process in below:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
         return self.popen.wait(KILL_LIMIT_S)
 
 
@@ -182,7 +198,8 @@ class Supervisor:
             self._look_after_children()
 
     def stop_all(self, grace_s: float) -> None:
-        """End all children: SIGTERM, the last started first, and after `grace_s` seconds SIGKILL to their groups.
+        """End all children: SIGTERM, the last started first, and after `grace_s` seconds SIGKILL to
+        them and all their descendants.
 
         Each gets a head start before the next is told, so that a child can still talk to those it was started after.
         A further SIGINT or SIGTERM meanwhile kills at once.
@@ -197,13 +214,13 @@ class Supervisor:
         self._wait_for(children, deadline, stops_before)
         for child in children:
             ended = child.has_ended()
-            code = child.kill_group()
+            code = child.kill_all()
             self._say(Event("stopped" if ended else "killed", child.process.name, _exit_text(code)))
 
     def _look_after_children(self) -> None:
         for child in self._children:
             if child.popen and child.has_ended():
-                code = child.kill_group()
+                code = child.kill_all()
                 child.popen = None
                 delay = child.put_off()
                 log = f"; see {child.process.log}" if child.process.log else ""

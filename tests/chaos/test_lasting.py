@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -52,6 +54,12 @@ def kill_next(site: Site, killed: set[int]) -> bool:
     return True
 
 
+def answers_with_another(site: Site, killed: set[int]) -> bool:
+    """Whether the site answers, and not through the last connections to a server that was killed."""
+    server = site.server()
+    return server is not None and server.pid not in killed and status(f"{site.url}/readyz") == 200
+
+
 def test_the_site_answers_again_after_its_database_was_killed_while_it_recovered(make_site: Callable[..., Site]) -> None:
     site = make_site("--no-workers")
     assert status(f"{site.url}/readyz") == 200
@@ -59,5 +67,26 @@ def test_the_site_answers_again_after_its_database_was_killed_while_it_recovered
     killed: set[int] = set()
     for _ in range(3):
         wait_for(lambda: kill_next(site, killed), "a database server to kill")
-    wait_for(lambda: status(f"{site.url}/readyz") == 200, "the site's return")
+    wait_for(lambda: answers_with_another(site, killed), "the site's return")
     assert site.process.poll() is None
+    assert_nothing_is_left(site, signal.SIGINT)
+
+
+def test_a_killed_site_leaves_nothing_behind(make_site: Callable[..., Site]) -> None:
+    assert_nothing_is_left(make_site("--slots", "1"), signal.SIGKILL)
+
+
+def assert_nothing_is_left(site: Site, how: signal.Signals) -> None:
+    """End the site while a worker of its cluster makes a pass that takes long."""
+    pipe = site.home / "pipe"
+    os.mkfifo(pipe)
+    pass_it = f"from django_q.tasks import async_task; async_task('pathlib.Path.read_text', Path('{pipe}'))"
+    site.manage("shell", "-c", f"from pathlib import Path; {pass_it}")
+    writer = wait_for(lambda: os.open(pipe, os.O_WRONLY | os.O_NONBLOCK), "a worker that waits for the pipe")
+    family = [process for process, _ in site.processes()]
+    site.process.send_signal(how)
+    site.process.wait(60)
+    gone, alive = psutil.wait_procs(family, timeout=0 if how == signal.SIGINT else 60)
+    os.close(writer)
+    assert len(gone) > 8
+    assert [process.cmdline() for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []

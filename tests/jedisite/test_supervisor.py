@@ -129,6 +129,35 @@ def test_a_child_that_does_not_obey_is_killed_with_its_group(supervisor, events,
     until(lambda: not group_lives(group), "the group is gone")
 
 
+def test_a_child_that_does_not_obey_is_killed_with_descendants_in_groups_of_their_own(supervisor, tmp_path):
+    below = tmp_path / "below"
+    supervisor.start(sh(f"setsid sh -c 'sleep 600 & echo $! > {below}; {STUBBORN}' & {STUBBORN}"))
+    until(lambda: written(below).endswith("\n"), "a descendant has a group of its own")
+    pid = int(below.read_text())
+    assert group_of(pid) != supervisor.pids()["child"]
+    supervisor.stop_all(grace_s=0.1)
+    until(lambda: is_gone(pid), "the descendant is gone")
+
+
+def test_a_child_can_be_said_to_die_of_another_signal(tmp_path):
+    """A supervisor whose child does not obey is killed."""
+    ready = tmp_path / "ready"
+    code = f"""
+import signal
+from jedisite.supervisor import Process, Supervisor
+with Supervisor(lambda event: print(event.detail, flush=True)) as supervisor:
+    child = "trap '' TERM; echo > {ready}; while :; do sleep 600; done"
+    supervisor.start(Process("child", ("/bin/sh", "-c", child), dies_of=signal.SIGKILL))
+    supervisor.run()
+"""
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        pid = int(process.stdout.readline().removeprefix("pid "))
+        until(lambda: written(ready), "the child ignores SIGTERM")
+        process.kill()
+    until(lambda: is_gone(pid), "the child is gone")
+
+
 def test_output_is_added_to_the_log(supervisor, tmp_path):
     log = tmp_path / "log" / "child.log"
     supervisor.start(sh("echo out; echo err >&2; exit 3", log=log))

@@ -27,6 +27,8 @@ from jedisite.supervisor import Event, Process, Supervisor
 
 log = structlog.get_logger(__name__)
 STUCK_AFTER_S = 15.0
+GRACE_S = 10.0
+"""Seconds that passes have to end in when the cluster is asked to end: fewer than whoever asks waits for the cluster."""
 START_S = 120.0
 """A cluster that has shown no sign yet may take so long: on a machine with much to do its start alone takes long."""
 
@@ -49,9 +51,11 @@ class Command(BaseCommand):
             self.pulse = Path(folder) / "pulse"
             environment = {**os.environ, agents.PULSE: str(self.pulse)}
             manage = str(settings.BASE_DIR / "manage.py")
-            with Supervisor(self._say) as self.supervisor:
+            with Supervisor(self._say, grace_s=GRACE_S) as self.supervisor:
+                argv = (sys.executable, manage, "qcluster")
                 self.supervisor.start(
-                    Process("django-q2", (sys.executable, manage, "qcluster"), environment, None, settings.BASE_DIR)
+                    # When asked to end, it waits for passes that run; nobody would be left to end these waits.
+                    Process("django-q2", argv, environment, None, settings.BASE_DIR, dies_of=signal.SIGKILL)
                 )
                 self.started = time.time()
                 self.supervisor.run(self._look)
