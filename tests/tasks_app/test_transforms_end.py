@@ -1,0 +1,136 @@
+"""What a transform leaves when it has ended, however it ended: no process, no secret, nothing that it unpacked."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+import pytest
+
+from tests.tasks_app.transforms import TRANSFORMS, Run
+
+SECRETS = "panda_secrets.json"
+LINE = "such line"
+LIMIT_S = 20.0
+STUBBORN = "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ > hidden; sleep 600; sleep 600' & echo $$ > shown; sleep 600; sleep 600"
+"""A command that does not end when it is asked to, with a process in a session of its own that does not either."""
+
+
+def started_by(command: str) -> dict[str, tuple[str, ...]]:
+    return {
+        "run_command": ("-p", quote(command)),
+        "athena_command": ("--trf", "-j", quote(command)),
+        "preprocess_command": ("-p", quote(command)),
+        "build_command": ("-i", "s.tar.gz", "-o", "lib.tgz", "--bexec", quote(command)),
+        "merge_command": ("-j", quote(command), "a:b"),
+    }
+
+
+def sandbox(folder: Path) -> None:
+    """An archive with a file, a folder, and names as prun's have them."""
+    with tarfile.open(folder / "s.tar.gz", "w:gz") as tar:
+        for name in ("./one.py", "./deep/er/two.py", "deep/three.py"):
+            tar.addfile(tarfile.TarInfo(name), io.BytesIO())
+
+
+def wait_until(true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("name", started_by(""))
+def test_nothing_is_left_of_a_command_that_ignores_sigterm(tmp_path: Path, name: str) -> None:
+    program = tmp_path / name
+    program.write_text((TRANSFORMS / name).read_text().replace("GRACE_S = 5.0", "GRACE_S = 0.2"))
+    program.chmod(0o755)
+    sandbox(tmp_path)
+    (tmp_path / SECRETS).write_text("{}")
+    transform = subprocess.Popen([str(program), *started_by(STUBBORN)[name]], cwd=tmp_path)
+    found = lambda what: next((path for path in tmp_path.rglob(what) if path.read_text().strip()), None)  # noqa: E731
+    wait_until(lambda: bool(found("shown") and found("hidden")), "the command has begun")
+    pids = [int(path.read_text()) for path in (found("shown"), found("hidden")) if path]
+    below = psutil.Process(transform.pid).children(recursive=True)
+    assert {child.pid for child in below} > set(pids)
+    transform.send_signal(signal.SIGTERM)
+    assert transform.wait(LIMIT_S) == 128 + signal.SIGTERM
+    gone, alive = psutil.wait_procs(below, LIMIT_S)
+    for process in alive:
+        process.kill()
+    assert not alive
+    assert not (tmp_path / SECRETS).exists()
+    assert not (tmp_path / "build").exists()
+
+
+def test_what_a_command_leaves_in_the_background_ends_with_it(run: Run, tmp_path: Path) -> None:
+    run("run_command", "-p", quote("setsid sleep 600 > /dev/null 2>&1 & echo $! > pid"))
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("-p", quote(f"cat {SECRETS} > read")), 0),
+        (("-p", quote("exit 3")), 3),
+        (("-p", quote("kill -9 $$")), 137),
+        (("-a", "jobO.1.tar.gz", "-p", "true"), 71),
+        (("-p", "true", "--rootVer", "6.30"), 73),
+        ((), 2),
+    ],
+)
+def test_the_users_secrets_are_gone_however_the_command_ended(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...], code: int
+) -> None:
+    (tmp_path / SECRETS).write_text("s3cret")
+    run("run_command", *arguments, code=code)
+    assert not (tmp_path / SECRETS).exists()
+    assert "read" not in str(arguments) or (tmp_path / "read").read_text() == "s3cret"
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in TRANSFORMS.iterdir()))
+def test_no_transform_leaves_the_users_secrets(tmp_path: Path, name: str) -> None:
+    (tmp_path / SECRETS).write_text("s3cret")
+    subprocess.run([str(TRANSFORMS / name), "--no-such-option"], cwd=tmp_path, capture_output=True, check=False)
+    assert not (tmp_path / SECRETS).exists()
+
+
+@pytest.mark.parametrize("ends", ["true", "false"])
+def test_what_was_unpacked_is_gone_and_what_was_made_or_brought_is_there(run: Run, tmp_path: Path, ends: str) -> None:
+    sandbox(tmp_path)
+    (tmp_path / "one.py").write_text("an input of that name")
+    kept = tmp_path / "elsewhere"
+    kept.mkdir()
+    (tmp_path / "s.tar.gz").rename(kept / "jobO.1.tar.gz")
+    command = quote(f"touch deep/er/made here && echo out > deep/out && {ends}")
+    run("run_command", "-a", "jobO.1.tar.gz", "--sourceURL", f"file://{kept}", "-o", "{'deep/out': 'lfn.1'}", "-p", command,
+        code=int(ends == "false"))  # fmt: skip
+    assert sorted(os.listdir(tmp_path)) == ["elsewhere", "here", "jobReport.json", "lfn.1", "one.py"]
+
+
+def test_a_build_leaves_the_library_alone(run: Run, tmp_path: Path) -> None:
+    sandbox(tmp_path)
+    run("build_command", "-i", "s.tar.gz", "-o", "lib.tgz")
+    assert sorted(os.listdir(tmp_path)) == ["jobReport.json", "lib.tgz", "s.tar.gz"]
+
+
+def test_a_merge_leaves_what_it_made(run: Run, tmp_path: Path) -> None:
+    sandbox(tmp_path)
+    (tmp_path / "lib.tgz").write_bytes((tmp_path / "s.tar.gz").read_bytes())
+    (tmp_path / "s.tar.gz").unlink()
+    (tmp_path / "a").write_text("a")
+    run("merge_command", "-l", "lib.tgz", "-j", quote("cat %IN > %OUT; test -e one.py"), "a:b")
+    assert sorted(os.listdir(tmp_path)) == ["a", "b", "jobReport.json", "lib.tgz"]
+
+
+def test_transforms_that_run_commands_share_their_lines() -> None:
+    shared = {(TRANSFORMS / name).read_text().split(LINE)[1] for name in ("run_command", "merge_command")}
+    assert len(shared) == 1 and "def end_all" in shared.pop()
