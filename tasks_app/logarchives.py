@@ -9,19 +9,40 @@ import gzip
 import io
 import tarfile
 import zlib
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import IO, Final
 
 UNPACKED_LIMIT: Final = 256 * 1024 * 1024
-SECRET_MEMBERS: Final = frozenset({"panda_secrets.json"})
-"""Files in which pilots hand secrets to a payload. PanDA's pilot packs the whole folder of a job, these among it."""
+SECRET_MEMBERS: Final = {
+    "panda_secrets.json*": "secrets that pilots hand to a payload; PanDA's pilot packs the whole folder of a job",
+    "x509up*": "proxies, as grid tools call them",
+    "*.pem": "proxies and keys",
+    "*.key": "keys",
+    "*.p12": "keys",
+    "*.pfx": "keys",
+    "id_rsa*": "keys of ssh; the next two, too",
+    "id_ecdsa*": "",
+    "id_ed25519*": "",
+    "token": "as PanDA's pilots keep theirs",
+    "*.token": "tokens",
+    "*_token": "tokens",
+    "bt_u*": "tokens, as WLCG's tools call them",
+    ".netrc": "passwords; the next three, too",
+    ".pgpass": "",
+    ".curlrc": "",
+    ".git-credentials": "",
+    "secret_key": "the signing key of a site",
+}
+"""Names without folders, in lower case, of files that are nobody's to read; and what they hold."""
 BROKEN: Final = (tarfile.TarError, OSError, EOFError, zlib.error)
 """What reading an archive may raise."""
 
 
 def is_secret(member: str) -> bool:
     """Whether a member of a log archive is not to be shown or sent, in whatever folder it is."""
-    return PurePosixPath(member).name.casefold() in SECRET_MEMBERS
+    name = PurePosixPath(member).name.lower()
+    return any(fnmatchcase(name, pattern) for pattern in SECRET_MEMBERS)
 
 
 def holds_secrets(archive: IO[bytes]) -> bool:

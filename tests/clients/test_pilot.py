@@ -28,6 +28,7 @@ SLOTS = 5
 LIMIT_S = 400
 ENDED = {"finished", "failed", "cancelled", "closed"}
 MAKE_USER = "from django.contrib.auth.models import User; User.objects.create_user('ada')"
+SECRET = "from tasks_app.usersecrets import set_secret; set_secret('ada', 'KEY', 's3cret')"
 LONGER = "from brokerage_app.models import Queue; Queue.objects.update(data={'timefloor': 60})"
 """Makes pilots run several jobs, one after the other."""
 
@@ -143,16 +144,17 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
 ) -> None:
     """All at once: the pilot takes two minutes to report a failure."""
     site.manage("local_site", "--slots", str(SLOTS))
-    site.manage("shell", "-c", f"{MAKE_USER}; {LONGER}")
+    site.manage("shell", "-c", f"{MAKE_USER}; {SECRET}; {LONGER}")
     token = token_of(site, "make", "ada")
     for number in (1, 2):
         (tmp_path / f"n{number}.txt").write_text(f"{number}\n")
     site.manage("register_dataset", "user.ada.numbers", str(tmp_path / "n1.txt"), str(tmp_path / "n2.txt"))
     wanted: dict[str, tuple[str, dict[str, Any]]] = {
         "good": ("echo fine > out.txt", {}),
-        "fails": ("exit 3", {}),
+        "secret": ("grep -q s3cret panda_secrets.json && echo read > out.txt", {"useSecrets": True}),
+        "fails": ("grep -q s3cret panda_secrets.json && exit 3", {"useSecrets": True}),
         "nothing": ("true", {}),
-        "endless": ("sleep 3000", {}),
+        "endless": ("sleep 3000", {"useSecrets": True}),
         "sums": ("cat $(echo %IN | tr , ' ') > out.txt", {"read": "user.ada.numbers", "nFilesPerJob": 2}),
         "several": ("echo more > out.txt", {"nEvents": 3, "taskPriority": 10}),
     }
@@ -160,7 +162,7 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
         name: post(site, token, "/api/v2/tasks/", task(name, command, **more))["id"]
         for name, (command, more) in wanted.items()
     }
-    wait_for(lambda: sum(map(len, jobs(site).values())) == 8, "the jobs of all tasks", LIMIT_S)
+    wait_for(lambda: sum(map(len, jobs(site).values())) == 9, "the jobs of all tasks", LIMIT_S)
     workers = pilots()
     wait_for(lambda: jobs(site)["endless"][0][0] == "running", "the start of the endless job", LIMIT_S)
     assert post(site, token, "/api/v1/task/kill", {"task_id": numbers["endless"]})["success"]
@@ -169,6 +171,7 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
     assert {row[-1] for rows in found.values() for row in rows} == {True}, "PanDA's pilots carry no secret"
     assert {name: [row[:2] for row in rows] for name, rows in found.items()} == {
         "good": [("finished", 0)],
+        "secret": [("finished", 0)],
         "fails": [("failed", 1305)],
         "nothing": [("failed", 1165)],
         "endless": [("cancelled", 1144)],
@@ -177,7 +180,7 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
     }
     assert found["fails"][0][2] == "3", "the payload's own code is kept"
     nodes = site.query("SELECT pilotid, count(*) FROM jobs GROUP BY 1")
-    assert nodes == [("unknown|PR|3.7.0.36", 8)]
+    assert nodes == [("unknown|PR|3.7.0.36", 9)]
     for name, content, count in (
         ("good", "fine\n", 1),
         ("sums", "1\n2\n", 1),
@@ -187,6 +190,11 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
         assert [path.read_text() for path in files(site, f"user.ada.{name}.1")] == [content] * count
         logs = files(site, f"user.ada.{name}.log")
         assert len(logs) == max(count, 1) and all(tarfile.is_tarfile(path) for path in logs)
+    for name in ("secret", "fails", "endless"):
+        logs = files(site, f"user.ada.{name}.log")
+        with tarfile.open(logs[0]) as log:
+            packed = [member.rpartition("/")[2] for member in log.getnames()]
+        assert "payload.stdout" in packed and "panda_secrets.json" not in packed, name
     below = [workers, *workers.children(recursive=True)]
     assert len(below) > SLOTS
     workers.terminate()

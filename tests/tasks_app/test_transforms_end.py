@@ -10,6 +10,7 @@ import tarfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote as quoted
 from urllib.parse import quote
 
 import psutil
@@ -20,7 +21,8 @@ from tests.tasks_app.transforms import TRANSFORMS, Run
 SECRETS = "panda_secrets.json"
 LINE = "such line"
 LIMIT_S = 20.0
-STUBBORN = "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ > hidden; sleep 600; sleep 600' & echo $$ > shown; sleep 600; sleep 600"
+DEAF = "trap '' TERM; echo $$ > {}; sleep 600; sleep 600"
+STUBBORN = f"setsid sh -c {quoted(DEAF.format('hidden'))} & {DEAF.format('shown')}"
 """A command that does not end when it is asked to, with a process in a session of its own that does not either."""
 
 
@@ -56,14 +58,18 @@ def test_nothing_is_left_of_a_command_that_ignores_sigterm(tmp_path: Path, name:
     sandbox(tmp_path)
     (tmp_path / SECRETS).write_text("{}")
     transform = subprocess.Popen([str(program), *started_by(STUBBORN)[name]], cwd=tmp_path)
-    found = lambda what: next((path for path in tmp_path.rglob(what) if path.read_text().strip()), None)  # noqa: E731
-    wait_until(lambda: bool(found("shown") and found("hidden")), "the command has begun")
-    pids = [int(path.read_text()) for path in (found("shown"), found("hidden")) if path]
+
+    def pids() -> set[int]:
+        """What the two have written of themselves, in whatever folder the command runs."""
+        told = [path.read_text() for name in ("shown", "hidden") for path in tmp_path.rglob(name)]
+        return {int(text) for text in told if text.endswith("\n")}
+
+    wait_until(lambda: len(pids()) == 2, "the command has begun")
     below = psutil.Process(transform.pid).children(recursive=True)
-    assert {child.pid for child in below} > set(pids)
+    assert {child.pid for child in below} > pids()
     transform.send_signal(signal.SIGTERM)
     assert transform.wait(LIMIT_S) == 128 + signal.SIGTERM
-    gone, alive = psutil.wait_procs(below, LIMIT_S)
+    _, alive = psutil.wait_procs(below, LIMIT_S)
     for process in alive:
         process.kill()
     assert not alive
@@ -134,3 +140,12 @@ def test_a_merge_leaves_what_it_made(run: Run, tmp_path: Path) -> None:
 def test_transforms_that_run_commands_share_their_lines() -> None:
     shared = {(TRANSFORMS / name).read_text().split(LINE)[1] for name in ("run_command", "merge_command")}
     assert len(shared) == 1 and "def end_all" in shared.pop()
+
+
+def test_merged_logs_hold_no_secrets_of_older_ones(run: Run, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.log.tgz", "w:gz") as tar:
+        for name in ("tarball/panda_secrets.json", "tarball/payload.stdout"):
+            tar.addfile(tarfile.TarInfo(name), io.BytesIO())
+    run("merge_command", "a.log.tgz:all.log.tgz")
+    with tarfile.open(tmp_path / "all.log.tgz") as tar:
+        assert tar.getnames() == ["a.log/tarball/payload.stdout"]

@@ -75,7 +75,20 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(root: Path, monkeypatch:
         storage.read_log(log, limit=10)
 
 
-@pytest.mark.parametrize("name", ["panda_secrets.json", "tarball_1/panda_secrets.json", "a/b/Panda_Secrets.JSON"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "panda_secrets.json",
+        "tarball_1/panda_secrets.json",
+        "a/b/Panda_Secrets.JSON",
+        "a/x509up_u0",
+        "My.PEM",
+        "a/token",
+        "./.netrc",
+        "a/b/host.key",
+        "a/secret_key",
+    ],
+)
 def test_secrets_in_a_log_are_neither_listed_nor_shown(root: Path, name: str) -> None:
     log = make_log(root / "log.tgz", {"a/payload.stdout": b"text", name: b"token"})
     assert storage.read_log(log, limit=10).members == [("a/payload.stdout", 4)]
@@ -83,7 +96,9 @@ def test_secrets_in_a_log_are_neither_listed_nor_shown(root: Path, name: str) ->
         storage.read_log(log, limit=10, member=name)
     with log.open("rb") as opened:
         assert logarchives.holds_secrets(opened)
-    with make_log(root / "other.tgz", {"a/payload.stdout": b"panda_secrets.json"}).open("rb") as opened:
+    with make_log(root / "other.tgz", {"a/payload.stdout": b"panda_secrets.json", "a/tokens.py": b""}).open(
+        "rb"
+    ) as opened:
         assert not logarchives.holds_secrets(opened)
 
 
@@ -100,7 +115,11 @@ def test_links_in_archives_are_not_followed(root: Path) -> None:
 @pytest.mark.parametrize(
     "surl",
     [
-        "file://localhost/etc/passwd", "file://localhost{root}/../outside", "https://host/x", "file://host/x", "root://x",
+        "file://localhost/etc/passwd",
+        "file://localhost{root}/../outside",
+        "https://host/x",
+        "file://host/x",
+        "root://x",
         "file://localhost{root}/user/eve/00/11/x",
     ],
 )
