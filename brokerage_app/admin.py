@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from django import forms
@@ -33,6 +32,7 @@ from brokerage_app.workqueues import IS_PARTITION
 from jedisite.admin_base import AuditedAdmin, LargeTableAdmin
 from jedisite.admin_filters import days, exact
 from jedisite.admin_forms import BoundsForm
+from jedisite.patterns import fault_of
 
 
 @admin.register(StorageEndpoint)
@@ -153,10 +153,8 @@ class GlobalShareForm(BoundsForm):
     def clean(self) -> dict[str, Any]:
         values = super().clean()
         for name in GlobalShare.PATTERNS:
-            try:
-                re.compile(values.get(name) or "")
-            except re.error as exc:
-                self.add_error(name, f"This is no regular expression: {exc}.")
+            if unusable := fault_of(values.get(name) or ""):
+                self.add_error(name, f"{unusable[0].upper()}{unusable[1:]}.")
         name = values.get("name") or self.instance.pk
         if name and values.get("parent"):
             rows = {row.name: row for row in policy.share_rows()}

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from brokerage_app import versions
-from brokerage_app.patterns import fault_of
+from jedisite.patterns import fault_of
 
 ANY: Final = "*"
 Operator = Literal["==", "!=", ">=", "<=", ">", "<"]

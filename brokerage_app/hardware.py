@@ -12,9 +12,9 @@ from typing import Final
 
 from brokerage_app import codes
 from brokerage_app.architecture import ANY, CpuSpec, GpuSpec
-from brokerage_app.patterns import PatternError, fully_matches, starts_with
 from brokerage_app.refused import Listed, Refused
 from brokerage_app.versions import Version, parse
+from jedisite.patterns import PatternError, compiled
 
 EXCLUSIVE: Final = "excl"
 _WILDCARDS: Final = frozenset({"any", ""})
@@ -158,7 +158,7 @@ def _cpu_fits(spec: CpuSpec, part: CpuPart) -> bool:
 def _arch_fits(asked: str, published: frozenset[str] | None) -> bool:
     if _value_fits(asked, published):
         return True
-    return asked != ANY and published is not None and any(fully_matches(asked, name) for name in published)
+    return asked != ANY and published is not None and any(compiled(asked).fullmatch(name) for name in published)
 
 
 def _value_fits(asked: str, published: frozenset[str] | None) -> bool:
@@ -187,10 +187,10 @@ def gpu_accepts(spec: GpuSpec, hardware: Hardware) -> Refused | None:
 
 
 def _gpu_refused(spec: GpuSpec, rows: tuple[GpuRow, ...]) -> Refused | None:
-    if spec.vendor != ANY and not any([starts_with(spec.vendor, row.vendor) for row in rows]):
+    if spec.vendor != ANY and not any([_begins(spec.vendor, row.vendor) for row in rows]):
         return _no_gpu("vendor", spec.vendor, [row.vendor for row in rows])
     if spec.model != ANY:
-        found = any([starts_with(spec.model, row.model) for row in rows])
+        found = any([_begins(spec.model, row.model) for row in rows])
         if found == spec.excludes_model:
             asked = f"other than {spec.model}" if spec.excludes_model else spec.model
             return _no_gpu("model", asked, [row.model for row in rows])
@@ -201,6 +201,11 @@ def _gpu_refused(spec: GpuSpec, rows: tuple[GpuRow, ...]) -> Refused | None:
         if not all([condition.holds(row.versions[name]) for row in rows]):
             return _no_gpu(name, condition, [row.value(name) for row in rows])
     return None
+
+
+def _begins(pattern: str, published: str) -> bool:
+    """Whether what is published begins with a match, whatever its case. Raises PatternError."""
+    return compiled(pattern, ignore_case=True).match(published)
 
 
 def _no_gpu(what: str, asked: object, published: list[object] | list[str]) -> Refused:

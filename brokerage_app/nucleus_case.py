@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -13,6 +12,7 @@ from brokerage_app.gathering import NO_WORK, Gathering, Output, RemainingWork
 from brokerage_app.locality import Here, Inputs
 from brokerage_app.needs import InputData, TaskNeeds
 from brokerage_app.snapshot import Endpoint, Grid, Nucleus
+from jedisite.patterns import Pattern, PatternError, compiled
 
 GB_A_TB: Final = 1024
 MB_A_GB: Final = 1024
@@ -213,7 +213,7 @@ def storage_for(wants: str, nucleus: Nucleus, grid: Grid) -> Endpoint | None:
             endpoint
             for fits in (
                 lambda e: e.name == wants,
-                lambda e: pattern is not None and pattern.search(e.name) is not None,
+                lambda e: pattern is not None and pattern.search(e.name),
                 lambda e: e.type == wants.replace("ATLAS", ""),
             )
             for endpoint in own
@@ -223,10 +223,10 @@ def storage_for(wants: str, nucleus: Nucleus, grid: Grid) -> Endpoint | None:
     )
 
 
-def _pattern(text: str) -> re.Pattern[str] | None:
+def _pattern(text: str) -> Pattern | None:
     try:
-        return re.compile(text)
-    except re.error:
+        return compiled(text)
+    except PatternError:
         return None
 
 

@@ -5,8 +5,7 @@ Formulas of the JEDI wiki ("Shares") and of the documents on global shares. CPU 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
@@ -14,6 +13,7 @@ from typing import Final
 
 from brokerage_app.attributes import TaskAttributes
 from brokerage_app.workqueues import QueueRow, Tried
+from jedisite.patterns import Pattern, PatternError, compiled
 
 NO_TARGET: Final = 1e6
 """How much used a share without a target is."""
@@ -132,7 +132,7 @@ class BranchUsage:
     equivalent: float
 
 
-_Patterns = tuple[tuple[str, re.Pattern[str] | None, str], ...]
+_Patterns = tuple[tuple[str, Pattern | None, str], ...]
 """(what, the pattern or None when it cannot be read, its text), in the order in which they are looked at."""
 
 
@@ -146,12 +146,8 @@ class ShareTree:
         self.shares: Mapping[str, Share] = {share.name: share for share in self._below(None)}
         self.leaves: tuple[Share, ...] = tuple(s for s in self.shares.values() if s.name not in self._children)
         self._patterns = {leaf.name: _patterns(leaf) for leaf in self.leaves}
-        self._tests = [
-            (
-                leaf,
-                leaf.vo,
-                [(_PLACES[what], pattern and pattern.match) for what, pattern, _ in self._patterns[leaf.name]],
-            )
+        self._tests: list[tuple[Share, str | None, list[tuple[int, Callable[[str], bool] | None]]]] = [
+            (leaf, leaf.vo, [(_PLACES[what], one.match if one else None) for what, one, _ in self._patterns[leaf.name]])
             for leaf in self.leaves
         ]
 
@@ -365,10 +361,10 @@ def _over(value: float, divisor: float) -> float:
     return value / divisor if divisor else NO_RATIO
 
 
-def _compiled(pattern: str | None) -> re.Pattern[str] | None:
+def _compiled(pattern: str | None) -> Pattern | None:
     try:
-        return re.compile(pattern or "")
-    except re.error:
+        return compiled(pattern or "")
+    except PatternError:
         return None
 
 
@@ -407,5 +403,5 @@ def _values(task: TaskAttributes) -> tuple[str | None, ...]:
     )  # fmt: skip
 
 
-def _fits(pattern: re.Pattern[str] | None, value: str | None) -> bool:
-    return pattern is not None and pattern.match(value or "") is not None
+def _fits(pattern: Pattern | None, value: str | None) -> bool:
+    return pattern is not None and pattern.match(value or "")

@@ -15,8 +15,8 @@ from typing import Any, Final, Literal
 from brokerage_app import architecture, codes, hardware
 from brokerage_app.architecture import ArchitectureError, Platform
 from brokerage_app.hardware import GpuRow, Hardware
-from brokerage_app.patterns import fault_of, fully_matches
 from brokerage_app.refused import Listed, Refused
+from jedisite.patterns import compiled, fault_of
 
 Kind = Literal["release", "nightly", "standalone"]
 """`standalone` is software that comes with the task, so that no release of the experiment is needed."""
@@ -248,7 +248,7 @@ def resolved_platform(needs: SoftwareNeeds, site: SiteSoftware) -> str:
     asked = needs.platform.sw_platform
     if not needs._is_pattern or asked in site._platforms:
         return ""
-    found = next((name for name in site.platforms if fully_matches(asked, name)), "")
+    found = next((name for name in site.platforms if compiled(asked).fullmatch(name)), "")
     base = needs.platform.base_platform
     return f"{found}@{base}" if found and base else found
 

@@ -21,8 +21,8 @@ from functools import lru_cache
 from typing import Final
 
 from brokerage_app import codes
-from brokerage_app.patterns import compiled, fault_of
 from brokerage_app.refused import Refused
+from jedisite.patterns import Pattern, PatternError, compiled
 
 EXEMPT_WORK_QUEUES: Final = frozenset({"test", "validation"})
 """Work of these work queues is not asked."""
@@ -60,7 +60,7 @@ class SubPolicy:
 
     text: str
     zero: bool
-    names: tuple[tuple[str, str | re.Pattern[str]], ...] = ()
+    names: tuple[tuple[str, str | Pattern], ...] = ()
     priorities: tuple[tuple[str, int], ...] = ()
 
     def applies(self, work: Work) -> bool:
@@ -116,7 +116,7 @@ def parse(text: str) -> Policy:
         if not part.strip():
             continue
         *fields, value = part.split(":")
-        names: list[tuple[str, str | re.Pattern[str]]] = []
+        names: list[tuple[str, str | Pattern]] = []
         priorities: list[tuple[str, int]] = []
         for field in fields:
             named, priority = _NAMED.fullmatch(field), _PRIORITY.fullmatch(field)
@@ -134,13 +134,14 @@ def parse(text: str) -> Policy:
     return Policy(tuple(subs), tuple(faults))
 
 
-def _wanted(text: str) -> tuple[str | re.Pattern[str], str]:
+def _wanted(text: str) -> tuple[str | Pattern, str]:
     """A name as it is, or a pattern compiled; a pattern that cannot be used is a name, and the second value says so."""
     if _SIGNS.isdisjoint(text):
         return text, ""
-    pattern = _STAR.sub(".*", text)
-    fault = fault_of(pattern)
-    return (text, f"{fault}, so it is read as a name") if fault else (compiled(pattern), "")
+    try:
+        return compiled(_STAR.sub(".*", text)), ""
+    except PatternError as exc:
+        return text, f"{exc}, so it is read as a name"
 
 
 def decide(policy: Policy, work: Work) -> Decision:

@@ -11,7 +11,7 @@ class JedisiteConfig(AppConfig):
     verbose_name = "Installation"
 
     def ready(self) -> None:
-        from jedisite import agents, checks, children, housekeeping  # noqa: F401 - checks register themselves
+        from jedisite import agents, checks, children, housekeeping, wildcards  # noqa: F401 - some register themselves
 
         if sys.argv[1:2] == ["qcluster"]:
             # The workers of a cluster that is killed would wait for work for ever.

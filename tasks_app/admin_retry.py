@@ -127,11 +127,18 @@ def _about(rule: RetryRule, error: JobError) -> bool:
 ERROR_FIELDS = ["error_source", "error_code", "pattern"]
 
 
+@admin.display(description="Not applied because")
+def not_applied(row: models.RetryRule | models.ErrorClass) -> str:
+    """Why a row does nothing though it is active."""
+    return " ".join(row.faults.values())
+
+
+
 @admin.register(models.RetryRule)
 class RetryRuleAdmin(ToolAdmin):
     tool_template = "admin_parts/retry_rule.html"
     list_before_template = "admin_parts/retry_rules_above.html"
-    list_display = [*ERROR_FIELDS, "action", "parameters", "active", "expires", "description"]
+    list_display = [*ERROR_FIELDS, "action", "parameters", "active", "expires", not_applied, "description"]
     list_filter = ["error_source", "action", "active", days("expires")]
     list_select_related = ["work_queue"]
     search_fields = ["error_code", "description", "pattern"]
@@ -172,7 +179,7 @@ class RetryRuleAdmin(ToolAdmin):
 
 @admin.register(models.ErrorClass)
 class ErrorClassAdmin(AuditedAdmin):
-    list_display = [*ERROR_FIELDS, "name", "active", "description"]
+    list_display = [*ERROR_FIELDS, "name", "active", not_applied, "description"]
     list_filter = ["error_source", "name", "active"]
     search_fields = ["error_code", "description", "pattern"]
     ordering = ["error_source", "error_code", "id"]

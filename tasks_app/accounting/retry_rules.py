@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from tasks_app.accounting.patterns import trouble
+from jedisite.patterns import Pattern, PatternError, compiled
 
 
 class RetryRuleError(ValueError):
@@ -33,7 +33,7 @@ class Action(StrEnum):
 
 LIMITS: Final = (Action.LIMIT_RETRY, Action.NO_RETRY)
 LONGEST_DIAGNOSIS: Final = 500
-"""Characters of a diagnosis that patterns are matched against: what the columns hold. `patterns` counts on it."""
+"""Characters of a diagnosis that patterns are matched against: what the columns hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _steps(text: str) -> tuple[int, int, int]:
 class RetryRule:
     """One rule. None is no condition. An inactive rule, or one of an inactive action, is only recorded.
 
-    Raises RetryRuleError for a pattern that `patterns` does not take and for limit_retry without maxAttempt.
+    Raises RetryRuleError for a pattern that is not taken and for limit_retry without maxAttempt.
     """
 
     id: int
@@ -99,10 +99,10 @@ class RetryRule:
     active: bool = True
     action_active: bool = True
     expires: datetime | None = None
+    _start: Pattern | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if fault := trouble(self.pattern):
-            raise RetryRuleError(f"the pattern {self.pattern!r} of retry rule {self.id} is not taken: {fault}")
+        object.__setattr__(self, "_start", _start(self.pattern))
         if self.action == Action.LIMIT_RETRY and self.parameters.max_attempt is None:
             raise RetryRuleError(f"retry rule {self.id} limits the attempts but says no maxAttempt.")
 
@@ -119,6 +119,18 @@ class RetryRule:
     def most_attempts(self) -> int:
         """The limit of a limiting rule; no_retry is the smallest."""
         return 0 if self.action == Action.NO_RETRY else self.parameters.max_attempt or 0
+
+
+def _start(pattern: str | None) -> Pattern | None:
+    """What a diagnosis has to begin with, or None. Raises RetryRuleError."""
+    try:
+        return None if pattern is None else compiled(pattern, across_lines=True)
+    except PatternError as exc:
+        raise RetryRuleError(f"the pattern is not taken: {exc}.") from exc
+
+
+def _begins(diagnosis: str, start: Pattern | None) -> bool:
+    return start is None or start.match(diagnosis[:LONGEST_DIAGNOSIS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +173,7 @@ def objection(rule: RetryRule, error: JobError, where: Circumstances, now: datet
             return f"it is for the {what} {asked}, the job has {has or 'none'}"
     if rule.work_queue_id is not None and rule.work_queue_id != where.work_queue_id:
         return f"it is for work queue {rule.work_queue_id}, the job is of {where.work_queue_id or 'none'}"
-    if rule.pattern is None or re.match(rule.pattern, error.diag[:LONGEST_DIAGNOSIS], re.DOTALL):
+    if _begins(error.diag, rule._start):
         return ""
     return "its pattern does not match the text"
 
@@ -197,12 +209,19 @@ def _rank(rule: RetryRule) -> tuple[int, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class ErrorClass:
-    """A class of errors: `system` errors do not count against the files. `pattern` as in a rule; None fits any text."""
+    """A class of errors: `system` errors do not count against the files. `pattern` as in a rule; None fits any text.
+
+    Raises RetryRuleError for a pattern that is not taken.
+    """
 
     error_source: str
     error_code: int
     name: str
     pattern: str | None = None
+    _start: Pattern | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_start", _start(self.pattern))
 
 
 def is_system_error(errors: Iterable[JobError], classes: Sequence[ErrorClass]) -> ErrorClass | None:
@@ -211,6 +230,6 @@ def is_system_error(errors: Iterable[JobError], classes: Sequence[ErrorClass]) -
         for known in classes:
             if known.name != "system" or (known.error_source, known.error_code) != (error.source, error.code):
                 continue
-            if known.pattern is None or re.match(known.pattern, error.diag[:LONGEST_DIAGNOSIS], re.DOTALL):
+            if _begins(error.diag, known._start):
                 return known
     return None

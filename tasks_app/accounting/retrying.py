@@ -19,7 +19,6 @@ from jedisite.agents import kick
 from jedisite.sql import numbers, texts
 from tasks_app import codes
 from tasks_app.accounting.memory import JobMemory, MemoryNeeds, RaisedFiles
-from tasks_app.accounting.patterns import trouble
 from tasks_app.accounting.retry import FailedJob, FileAttempts, RetryDecision, RetryTask, decide
 from tasks_app.accounting.retry_rules import (
     Action,
@@ -110,7 +109,7 @@ def find(cursor: psycopg.Cursor[Any], failed: Sequence[int], *, every: bool = Fa
 
 
 def load_rules(cursor: psycopg.Cursor[Any]) -> RuleBook:
-    """All rules. One that cannot be read is left out: the pages refuse such rules, but SQL can write them."""
+    """All rules. One that cannot be read is left out: the pages refuse such rules and name those that are stored."""
     cursor.execute(
         """SELECT id, errorsource, errorcode, action, nullif(errordiag, ''), nullif(architecture, ''), nullif(release, ''),
                   workqueue_id, parameters, active, expiration_date FROM retry_rules ORDER BY id"""
@@ -130,11 +129,13 @@ def load_rules(cursor: psycopg.Cursor[Any]) -> RuleBook:
         """SELECT errorsource, errorcode, errorclass, nullif(errordiag, '') FROM error_classes
             WHERE active AND errorclass = 'system' ORDER BY id"""
     )
-    classes = [ErrorClass(*row) for row in cursor]
-    for known in classes:
-        if fault := trouble(known.pattern):
-            log.warning("error_class.unreadable", source=known.error_source, code=known.error_code, trouble=fault)
-    return RuleBook(tuple(rules), tuple(known for known in classes if not trouble(known.pattern)))
+    classes = []
+    for source, code, name, pattern in cursor:
+        try:
+            classes.append(ErrorClass(source, code, name, pattern))
+        except RetryRuleError as exc:
+            log.warning("error_class.unreadable", source=source, code=code, trouble=str(exc))
+    return RuleBook(tuple(rules), tuple(classes))
 
 
 class _FileRow(NamedTuple):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
+from jedisite.patterns import PatternError
 from tasks_app.contents import changes
 from tasks_app.contents.bunches import chunks_to_wait, released_files, released_ranges
-from tasks_app.contents.selection import BadPatternError, select
+from tasks_app.contents.selection import select
 from tasks_app.contents.slices import (
     PAGE,
     SEQUENCE,
@@ -116,7 +117,7 @@ def _feed_files(task: Feeding, dataset: Dataset, target: FeedTarget, now: dateti
     slicer = slicer_of(task, dataset)
     try:
         wishes = wanted(task, dataset, is_sliced=slicer is not None)
-    except BadPatternError as exc:
+    except PatternError as exc:
         raise CannotFeedError(str(exc)) from exc
     everything = "ud" in Attributes.parse(dataset.attributes)
     pages: Iterable[list[FileInfo]] = data_management().list_files(dataset.name, PAGE, all_attempts=everything)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple, Protocol, TypeVar
+
+from jedisite.patterns import Pattern, compiled
 
 
 class ListedFile(Protocol):
@@ -21,10 +22,6 @@ class ListedFile(Protocol):
 
 F = TypeVar("F", bound=ListedFile)
 PAGE = 50_000
-
-
-class BadPatternError(ValueError):
-    """A pattern that is no regular expression; the sentence names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +42,8 @@ class Wanted:
     """
 
     produced: frozenset[str] | None = None
-    include: tuple[re.Pattern[str], ...] = ()
-    exclude: tuple[re.Pattern[str], ...] = ()
+    include: tuple[Pattern, ...] = ()
+    exclude: tuple[Pattern, ...] = ()
     named: frozenset[str] | None = None
     aligned_to: int | None = None
     offset: int = 0
@@ -68,16 +65,9 @@ class _Room(NamedTuple):
     events: int | None
 
 
-def patterns(text: object) -> tuple[re.Pattern[str], ...]:
-    """The patterns of a comma text. Raises BadPatternError."""
-    found = []
-    for piece in str(text or "").split(","):
-        if piece.strip():
-            try:
-                found.append(re.compile(piece.strip()))
-            except re.error as exc:
-                raise BadPatternError(f"{piece.strip()!r} is not a regular expression: {exc}") from exc
-    return tuple(found)
+def patterns(text: object) -> tuple[Pattern, ...]:
+    """The patterns of a comma text. Raises PatternError."""
+    return tuple(compiled(piece.strip()) for piece in str(text or "").split(",") if piece.strip())
 
 
 def names_given(files: Iterable[object]) -> frozenset[str]:

@@ -75,7 +75,7 @@ def _streams(item: dict[str, Any]) -> list[str]:
 
 
 def wanted(task: Feeding, dataset: Dataset, *, is_sliced: bool) -> Wanted:
-    """The wishes for one dataset. Raises BadPatternError.
+    """The wishes for one dataset. Raises PatternError.
 
     Files that are stored already count against the numbers that the task gave. With `is_sliced` they are listed again,
     since where the ranges of new files begin depends on them.

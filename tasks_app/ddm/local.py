@@ -31,8 +31,7 @@ _WHOLE = {NewFile._fields.index("size"), NewFile._fields.index("events")}
 
 # A file that was made again: its name has a serial number, an extension, and the number of the attempt. Names are taken
 # apart without patterns first: of most datasets no two names differ in such a number only.
-_BASE = r"[0-9]{5,}\.[A-Za-z]"
-_OLDER_ATTEMPTS = """
+_OLDER_ATTEMPTS = r"""
 WITH numbered AS MATERIALIZED (
     SELECT f.dataset_id, f.lfn, left(f.lfn, length(s.stem) - 1) AS base, substr(f.lfn, length(s.stem) + 1)::int AS attempt
       FROM catalogue_files f JOIN catalogue_datasets d ON d.id = f.dataset_id,
@@ -40,10 +39,10 @@ WITH numbered AS MATERIALIZED (
      WHERE d.name = %(name)s AND right(f.lfn, 1) BETWEEN '0' AND '9' AND right(s.stem, 1) = '.'
        AND length(f.lfn) - length(s.stem) <= 3),
 several AS MATERIALIZED (SELECT base, max(attempt) AS last FROM numbered GROUP BY base HAVING count(*) > 1)
-SELECT n.lfn FROM several b JOIN numbered n USING (base) WHERE n.attempt < b.last AND base ~ %(base)s
+SELECT n.lfn FROM several b JOIN numbered n USING (base) WHERE n.attempt < b.last AND base ~ '[0-9]{5,}\.[A-Za-z]'
 UNION
 SELECT f.lfn FROM numbered n JOIN catalogue_files f ON f.dataset_id = n.dataset_id AND f.lfn = n.base
- WHERE f.lfn ~ %(base)s
+ WHERE f.lfn ~ '[0-9]{5,}\.[A-Za-z]'
 """
 
 _REPLICAS = """
@@ -199,7 +198,7 @@ def _pages(dataset: str, page: int) -> Iterator[list[FileInfo]]:
 def _older_attempts(dataset: str) -> frozenset[str]:
     """Names of files of which a later attempt is there too."""
     with hot_cursor() as cursor:
-        cursor.execute(_OLDER_ATTEMPTS, {"name": dataset, "base": _BASE})
+        cursor.execute(_OLDER_ATTEMPTS, {"name": dataset})
         return frozenset(lfn for (lfn,) in cursor.fetchall())
 
 

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from tasks_app.accounting.patterns import trouble
+from jedisite.patterns import fault_of
 from tasks_app.accounting.retry_rules import Action, RetryParameters, RetryRuleError
 from tasks_app.models.fields import text
 
@@ -38,11 +38,17 @@ class ErrorMatch(models.Model):
     class Meta:
         abstract = True
 
+    @property
+    def faults(self) -> dict[str, str]:
+        """By field, why the row cannot be applied, as a sentence. Rows from before a rule changed may have some."""
+        fault = fault_of(self.pattern or "")
+        return {"pattern": f"{fault[0].upper()}{fault[1:]}."} if fault else {}
+
     def clean(self) -> None:
         """Raise ValidationError, under the name of the field, for what could not be applied."""
         self.pattern = self.pattern or None
-        if fault := trouble(self.pattern):
-            raise ValidationError({"pattern": fault})
+        if faults := self.faults:
+            raise ValidationError(faults)
 
 
 class RetryRule(ErrorMatch):
@@ -74,16 +80,21 @@ class RetryRule(ErrorMatch):
     def __str__(self) -> str:
         return f"{self.error_source} {self.error_code}: {self.action}"
 
-    def clean(self) -> None:
-        super().clean()
-        for name in ("parameters", "architecture", "release"):
-            setattr(self, name, getattr(self, name) or None)
+    @property
+    def faults(self) -> dict[str, str]:
+        found = super().faults
         try:
             read = RetryParameters.parse(self.parameters)
         except RetryRuleError as exc:
-            raise ValidationError({"parameters": str(exc)}) from exc
+            return {**found, "parameters": str(exc)}
         if self.action == Action.LIMIT_RETRY and read.max_attempt is None:
-            raise ValidationError({"parameters": "limit_retry needs the number of attempts, as in maxAttempt=2."})
+            found["parameters"] = "limit_retry needs the number of attempts, as in maxAttempt=2."
+        return found
+
+    def clean(self) -> None:
+        for name in ("parameters", "architecture", "release"):
+            setattr(self, name, getattr(self, name) or None)
+        super().clean()
 
 
 class ErrorClass(ErrorMatch):

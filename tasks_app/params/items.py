@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from jedisite.patterns import fault_of
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.keys import NAME
 from tasks_app.params.kinds import Key, check_value, split_names
@@ -208,11 +209,8 @@ def _check_output(item: Item, faults: Faults) -> None:
 def _check_files(item: Item, faults: Faults) -> None:
     for name in ("include", "exclude"):
         for expression in split_names(item.text(name) or ""):
-            try:
-                re.compile(expression)
-            except (re.error, OverflowError, RecursionError) as error:
-                where = join_path(item.where, name)
-                faults.add(where, "regular expression", f"{shown(expression)} is none: {error}.")
+            if fault := fault_of(expression):
+                faults.add(join_path(item.where, name), "regular expression", f"{fault[0].upper()}{fault[1:]}.")
     files = item.raw.get("files")
     if files is None:
         return

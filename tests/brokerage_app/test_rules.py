@@ -1,10 +1,19 @@
+import time
+
 from brokerage_app.case import Case, grid_of
-from brokerage_app.needs import TaskNeeds
+from brokerage_app.needs import TaskNeeds, names
 from brokerage_app.rules import Rule, examine, sift
 from brokerage_app.snapshot import Counts, Endpoint, Grid, Nucleus, SiteView, Slots, UserJobs
 from brokerage_app.verdict import Skip
 
 SITE = SiteView("A")
+
+
+def test_sites_are_named_with_wildcards_and_no_such_name_stalls_a_decision() -> None:
+    assert names(("CERN*", "X"), "CERN-PROD") and not names(("CERN*",), "cern-prod") and names(("B?[1-3]",), "BX2")
+    began = time.process_time()
+    assert not names(("*a" * 60 + "*X", "(a+)+X", "[a" * 40), "a" * 60) and names(("*a" * 40 + "*X",), "a" * 60 + "X")
+    assert time.process_time() - began < 1
 
 
 def busy(case: Case, site: SiteView) -> Skip | None:

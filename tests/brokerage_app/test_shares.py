@@ -187,6 +187,9 @@ def task(label: str = "managed", **more) -> TaskAttributes:
         ({"rtype": "GRID"}, task(site="A", site_resource_type="GRID"), True),
         ({"rtype": "GRID"}, task(site="A"), False),  # nobody knows the site
         ({"processing_type": "(", "campaign": "x"}, task(processing_type="y"), False),
+        ({"processing_type": "(a+)+X"}, task(processing_type="a" * 60), False),
+        ({"processing_type": "(a+)+X"}, task(processing_type="a" * 60 + "X"), True),
+        ({"processing_type": "(?=x)"}, task(processing_type="x"), False),
         ({"vo": "cms"}, task(), False),
         ({"vo": "atlas"}, task(), True),
     ],

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 from jedisite.sql import hot_cursor
 from tasks_app.accounting import retrying
@@ -242,10 +245,36 @@ def test_a_rule_looks_at_the_beginning_of_the_text_and_at_the_date() -> None:
 def test_a_rule_that_cannot_be_read_holds_up_nobody() -> None:
     rule(1149, "limit_retry", "maxAttempt=many")
     rule(1149, "no_retry", pattern="(")
+    ErrorClass.objects.create(error_source="pilot", error_code=1149, name="system", pattern="no (?!t)")
     made = running(1)
     fail_all({"pilot_error_code": 1149})
     drive(Pilot())
     assert status(made) == "done"
+
+
+def test_rules_that_do_nothing_are_named_with_the_reason_where_rules_are_listed(admin_client: Client) -> None:
+    rule(1149, "no_retry", pattern="no (?!t)")
+    rule(1150, "limit_retry", "maxAttempt=many")
+    rule(1151, "no_retry", pattern="fine")
+    page = admin_client.get(reverse("admin:tasks_app_retryrule_changelist")).content.decode()
+    assert "looks ahead or behind with (?!" in page and "not a number from 1" in page
+    ErrorClass.objects.create(error_source="pilot", error_code=1149, name="system", pattern="no (?!t)")
+    page = admin_client.get(reverse("admin:tasks_app_errorclass_changelist")).content.decode()
+    assert "looks ahead or behind with (?!" in page
+
+
+def test_a_pattern_made_to_stall_is_answered_at_once_and_rightly() -> None:
+    rule(1149, "no_retry", pattern="(a+)+X")
+    ErrorClass.objects.create(error_source="pilot", error_code=1149, name="system", pattern="(a|a)*Y")
+    made = running(2)
+    first, second = Pilot().fetch(2)
+    fail(first, {"pilot_error_code": 1149, "pilot_error_diag": "a" * 500})
+    fail(second, {"pilot_error_code": 1149, "pilot_error_diag": "a" * 60 + "X"})
+    began = time.process_time()
+    adder.run()
+    assert time.process_time() - began < 10
+    by_name = {f.lfn: f.max_attempt for f in files(made)}
+    assert (by_name[inputs_of(first)[0]], by_name[inputs_of(second)[0]]) == (4, 1)
 
 
 def test_the_rules_that_an_installation_starts_with_can_be_read_and_act() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,8 +13,21 @@ from tasks_app import moves
 from tasks_app.agents import feeder, refiner
 from tasks_app.ddm.base import FileInfo
 from tasks_app.feeding import Fed, FeedTarget, Record, feed
-from tasks_app.models import Dataset, File
-from tests.flow.driving import add_dataset, add_files, dataset, look_again, parameters, reads, status, submit, wake
+from tasks_app.models import CatalogueFile, Dataset, File, TaskParams
+from tasks_app.preprocessed import params_of
+from tests.flow.driving import (
+    add_dataset,
+    add_files,
+    dataset,
+    files,
+    look_again,
+    parameters,
+    reads,
+    status,
+    submit,
+    task,
+    wake,
+)
 from tests.flow.pilot import Pilot, drive
 from tests.flow.threads import together
 
@@ -232,6 +246,33 @@ def test_only_the_files_that_the_task_wants_are_stored(wish: dict[str, object], 
     feeder.run()
     stored = File.objects.filter(task_id=made, type="input").order_by("lfn").values_list("lfn", flat=True)
     assert list(stored) == [f"lab.in.{n:05d}" for n in expected]
+
+
+def test_a_pattern_made_to_stall_is_answered_at_once_and_rightly() -> None:
+    add_dataset("lab.in", 2)
+    CatalogueFile.objects.filter(lfn="lab.in.00000").update(lfn="a" * 60)
+    CatalogueFile.objects.filter(lfn="lab.in.00001").update(lfn="a" * 60 + "X")
+    made = submit(parameters("lab.t", reads("lab.in", include="(a+)+X"), nFilesPerJob=1))
+    refiner.run()
+    began = time.process_time()
+    feeder.run()
+    assert time.process_time() - began < 10
+    assert [file.lfn for file in files(made)] == ["a" * 60 + "X"]
+
+
+def test_a_stored_task_whose_pattern_is_no_longer_taken_breaks_with_the_sentence() -> None:
+    add_dataset("lab.in", 2)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
+    refiner.run()
+    raw = params_of(made)
+    raw["jobParameters"] = [
+        {**item, "include": "(?=b)c"} if item.get("dataset") == "lab.in" else item for item in raw["jobParameters"]
+    ]
+    TaskParams.objects.filter(task_id=made).update(params=raw)
+    other = submit(parameters("lab.u", reads("lab.in"), nFilesPerJob=1))
+    drive(Pilot())
+    assert (status(made), status(other)) == ("broken", "done")
+    assert "'(?=b)c' looks ahead or behind" in task(made).error_dialog
 
 
 def test_no_more_files_are_stored_than_the_task_asks_for() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -91,8 +90,7 @@ def _one_of(name: str, values: list[str]) -> Q:
     exact = [value for value in values if "*" not in value]
     found = Q(**{f"{TASK[name]}__in": exact})
     for value in set(values) - set(exact):
-        pieces = [re.escape(piece) for piece in value.replace(".*", "*").split("*")]
-        found |= Q(**{f"{TASK[name]}__regex": f"^{'.*'.join(pieces)}$"})
+        found |= Q(**{f"{TASK[name]}__wild": value.replace(".*", "*")})
     return found
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.contents.selection import BadPatternError, Wanted, names_given, patterns, select
+from jedisite.patterns import PatternError
+from tasks_app.contents.selection import Wanted, names_given, patterns, select
 
 
 class Listed(NamedTuple):
@@ -88,5 +89,5 @@ def test_explicit_lists_take_texts_scopes_and_objects() -> None:
 
 
 def test_a_pattern_that_is_none_is_named() -> None:
-    with pytest.raises(BadPatternError, match=re.escape("'a[' is not a regular expression")):
+    with pytest.raises(PatternError, match=re.escape("'a[' is not a regular expression")):
         patterns("ok, a[")

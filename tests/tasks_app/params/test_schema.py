@@ -130,6 +130,7 @@ def test_each_rule_names_its_field(changes: Params, field: str, rule: str) -> No
         (d.template("input", "${" + "X" * 21 + "}", "a"), ".value", "length"),
         (d.template("input", "${IN}", "a", ratio=0), ".ratio", "at least"),
         (d.template("input", "${IN}", "a", exclude="(unclosed"), ".exclude", "regular expression"),
+        (d.template("input", "${IN}", "a", include="a, (?=b)c"), ".include", "regular expression"),
         (d.template("input", "${IN}", "a", files=[{"name": "x"}]), ".files[0]", "file name"),
         (d.template("input", "${IN}", "a", dataSet="b"), ".dataSet", "known key"),
         (d.template("number", "--seed=5"), ".value", "placeholder"),
