@@ -10,6 +10,8 @@ from typing import Final
 from jedisite.models import Agent
 
 LATE_AFTER_PERIODS: Final = 3
+STUCK_AFTER_S: Final = 300
+"""A pass that has begun and not ended for so long is over its limit, and those begun since have not ended either."""
 LATE_AFTER_S: Final = 10
 """Lateness that is never worth a warning, whatever the period."""
 
@@ -26,6 +28,14 @@ class AgentRow:
     tone: str
     late_s: float
     late: bool = False
+
+
+def is_stuck(agent: Agent, now: datetime) -> bool:
+    """Whether passes begin and none ends: a pass that never ends loses its lease, so that others begin and stick as well."""
+    ended, started = agent.last_ended_at, agent.last_started_at
+    if agent.paused or started is None or (ended is not None and ended >= started):
+        return False
+    return (now - (ended or started)).total_seconds() > max(STUCK_AFTER_S, LATE_AFTER_PERIODS * agent.period_s)
 
 
 def rows(agents: Iterable[Agent], now: datetime) -> list[AgentRow]:

@@ -21,6 +21,8 @@ from typing import Any
 import structlog
 from django.db import connection, transaction
 
+from jedisite.turns import PULSE
+
 log = structlog.get_logger(__name__)
 
 LEASE_S = 60.0
@@ -98,9 +100,6 @@ def free_dead_leases() -> list[str]:
 
 
 _current: ContextVar[tuple[str, int] | None] = ContextVar("current agent pass", default=None)
-
-
-PULSE = "JEDI_CLUSTER_PULSE"
 
 
 def _pulse() -> None:
@@ -266,8 +265,13 @@ def run_agent(name: str, *, even_if_paused: bool = False) -> int | None:
         try:
             result = spec.run()
         except Exception as exc:
-            error = "".join(traceback.format_exception(exc))[-8000:]
             log.exception("agent.pass_failed")
+            error = _text_of(exc)
+        except BaseException as exc:
+            # Its time is over, or the process is to end.
+            log.exception("agent.pass_broken_off")
+            _release(name, fence, time.monotonic() - started, result, _text_of(exc))
+            raise
         finally:
             _current.reset(token)
         duration = time.monotonic() - started
@@ -275,6 +279,10 @@ def run_agent(name: str, *, even_if_paused: bool = False) -> int | None:
             log.info("agent.pass", items=result.items, seconds=round(duration, 3), note=result.note)
     _release(name, fence, duration, result, error)
     return result.items
+
+
+def _text_of(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))[-8000:].replace("\x00", "�")
 
 
 def _take_lease(name: str, even_if_paused: bool) -> int | None:

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from jedisite.agent_state import rows
+from jedisite.agent_state import is_stuck, rows
 from jedisite.identity import Right, needs
 from jedisite.models import Agent
 
@@ -71,8 +71,12 @@ def _migrations() -> str:
 
 
 def _agents() -> str:
-    """One agent that is late concerns its own work; when all are, nobody runs them."""
-    judged = [row for row in rows(Agent.objects.filter(paused=False), timezone.now())]
+    """One agent that is late concerns its own work; when all are, nobody runs them. One that is stuck keeps a worker."""
+    now = timezone.now()
+    judged = [row for row in rows(Agent.objects.filter(paused=False), now)]
+    stuck = sorted(row.agent.name for row in judged if is_stuck(row.agent, now))
+    if stuck:
+        return f"passes of {', '.join(stuck)} do not end"
     if judged and all(row.late for row in judged):
         return f"all {len(judged)} agents are late"
     return OK

@@ -62,6 +62,31 @@ class AgentPass(models.Model):
         ]
 
 
+class Trouble(models.Model):
+    """What an agent could not do, for one subject: it leaves that aside until `next_try` and goes on with the others."""
+
+    KINDS = ("task", "job")
+
+    id = models.BigAutoField(primary_key=True)
+    agent = models.CharField(max_length=64)
+    kind = models.CharField(max_length=8, choices=[(k, k) for k in KINDS])
+    subject = models.BigIntegerField(help_text="number of the task or job")
+    task_id = models.BigIntegerField(null=True, db_column="jeditaskid", help_text="task that the subject belongs to")
+    failures = models.IntegerField(default=1, help_text="in a row; the row goes when a turn succeeds")
+    since = models.DateTimeField(db_default=Now())
+    last_at = models.DateTimeField(db_default=Now())
+    next_try = models.DateTimeField()
+    error = models.TextField()
+
+    class Meta:
+        db_table = "agent_troubles"
+        constraints = [models.UniqueConstraint(fields=["agent", "kind", "subject"], name="agent_troubles_once")]
+        indexes = [models.Index(fields=["task_id"], name="agent_troubles_task")]
+
+    def __str__(self) -> str:
+        return f"{self.agent}: {self.kind} {self.subject}"
+
+
 class ApiToken(models.Model):
     """A bearer token. Only its SHA-256 is kept; the token itself is shown once, when it is made."""
 

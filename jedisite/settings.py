@@ -15,6 +15,7 @@ import structlog
 from django.core.exceptions import ImproperlyConfigured
 
 from jedisite import oidc_settings
+from jedisite.logs import short_traceback
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -41,6 +42,7 @@ KNOWN = {
     "JEDI_BULK_LIMIT": "tasks or jobs that one act on many may touch (default 1000)",
     "JEDI_WORKERS": "worker processes of one django-q2 cluster (default 4)",
     "JEDI_CLUSTER_PULSE": "file that the workers of a cluster touch, set by manage.py cluster",
+    "JEDI_TURN_S": "seconds that an agent may spend on one task; then the task is put aside (default 120)",
     "JEDI_LOG_LEVEL": "level of the log: DEBUG, INFO, WARNING (default INFO)",
     "JEDI_LOG_JSON": "1 writes the log as JSON lines",
     "JEDI_POSTGRES_BIN": "bin folder of the PostgreSQL that the embedded server runs",
@@ -68,6 +70,7 @@ JEDI_HOME = Path(env.str("JEDI_HOME", default=str(BASE_DIR / ".jedisite")))
 JEDI_HEARTBEAT_TIMEOUT_S = env.int("JEDI_HEARTBEAT_TIMEOUT_S", default=7200)
 JEDI_PILOT_HEARTBEAT_S = env.float("JEDI_PILOT_HEARTBEAT_S", default=30)
 JEDI_SENT_TIMEOUT_S = env.int("JEDI_SENT_TIMEOUT_S", default=1800)
+JEDI_TURN_S = env.float("JEDI_TURN_S", default=120)
 JEDI_OPEN_DATASET_INTERVAL_S = env.int("JEDI_OPEN_DATASET_INTERVAL_S", default=300)
 JEDI_MOST_ACTIVE_TASKS: int | None = env.int("JEDI_MOST_ACTIVE_TASKS", default=None)
 JEDI_PENDING_RETRY_S = env.int("JEDI_PENDING_RETRY_S", default=60)
@@ -331,7 +334,7 @@ _SHARED: list[structlog.typing.Processor] = [
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
-    structlog.processors.format_exc_info,
+    structlog.processors.ExceptionRenderer(short_traceback),
 ]
 LOGGING = {
     "version": 1,
@@ -342,7 +345,7 @@ LOGGING = {
             "foreign_pre_chain": _SHARED,
             "processor": structlog.processors.JSONRenderer()
             if env.bool("JEDI_LOG_JSON", default=False)
-            else structlog.dev.ConsoleRenderer(colors=False),
+            else structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
         }
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "structured"}},
@@ -350,7 +353,7 @@ LOGGING = {
     "loggers": {"django_q": {"level": "WARNING"}, "django-q": {"level": "WARNING"}},
 }
 structlog.configure(
-    processors=[*_SHARED[:-1], structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+    processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
     logger_factory=structlog.stdlib.LoggerFactory(),
     wrapper_class=structlog.stdlib.BoundLogger,
     cache_logger_on_first_use=True,

@@ -271,6 +271,10 @@ AGENT_LATE: Final = _code(
     "agent_late", "Agent is late", "state", "expert",
     "Look at the page of agents: it is paused, fails, or no worker of the site runs.", severity="error",
 )  # fmt: skip
+AGENT_FAILS: Final = _code(
+    "agent_fails", "An agent fails at the task", "state", "expert",
+    "Report the error with the task's number; the agent tries again by itself, after an hour at most.", severity="error",
+)  # fmt: skip
 NO_NUCLEUS_YET: Final = _code(
     "no_nucleus_yet", "No nucleus is chosen", "data", "nobody",
     "Wait for the task broker; its verdict says what the nuclei lack.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,8 +12,10 @@ import structlog
 from django.db import connection, transaction
 from django.utils import timezone
 
-from jedisite import audit
+from jedisite import audit, troubles
 from jedisite.agents import kick, renew_lease
+from jedisite.logs import sentence_of
+from jedisite.turns import FOR_EACH_S, TurnTooLongError, turn
 from tasks_app import timeouts
 from tasks_app.accounting.throttling import Cause
 from tasks_app.messaging import outbox
@@ -48,9 +51,6 @@ NEXT_AGENT: dict[str, tuple[str, ...]] = {
     TaskStatus.STAGED: ("refiner",),
 }
 """Which agents have work as soon as a task is in a state."""
-
-
-AFTER_AN_ERROR = timedelta(minutes=1)
 
 
 class LostClaimError(RuntimeError):
@@ -312,15 +312,16 @@ def claim_tasks(
     statuses: Iterable[str],
     limit: int,
     *,
+    agent: str = "",
     condition: str = "TRUE",
     values: Mapping[str, Any] | None = None,
     even_waiting: bool = False,
 ) -> list[tuple[int, int]]:
     """Lock up to `limit` tasks of these states for a process and return (task id, fence) of each, most urgent first.
 
-    Tasks that another holds are skipped, and those that wait for their time unless `even_waiting`. `condition` is SQL
-    of ours on the row `t`, with `values`. The lock is freed by a move or by `release_task`; the watch dog frees what its
-    holder left.
+    Tasks that another holds are skipped, those that `agent` leaves aside after an error, and those that wait for their
+    time unless `even_waiting`. `condition` is SQL of ours on the row `t`, with `values`. The lock is freed by a move or by
+    `release_task`; the watch dog frees what its holder left.
     """
     due = "TRUE" if even_waiting else "t.next_check_at <= clock_timestamp()"
     with connection.cursor() as cursor:
@@ -329,12 +330,13 @@ def claim_tasks(
             WITH chosen AS (
                 SELECT t.jeditaskid FROM jedi_tasks t
                  WHERE t.status = ANY(%(statuses)s) AND t.lockedby IS NULL AND {due} AND {condition}
+                   AND NOT {troubles.left_aside("task", "t.jeditaskid")}
                  ORDER BY t.currentpriority DESC NULLS LAST, t.jeditaskid LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
             UPDATE jedi_tasks t SET lockedby = %(by)s, lockedtime = clock_timestamp(), fence = fence + 1
               FROM chosen WHERE t.jeditaskid = chosen.jeditaskid
             RETURNING t.jeditaskid, t.fence, t.currentpriority
             """,  # noqa: S608 - the conditions are ours, never a user's
-            {**(values or {}), "statuses": list(statuses), "limit": limit, "by": by},
+            {**(values or {}), "statuses": list(statuses), "limit": limit, "by": by, "agent": agent},
         )
         rows = cursor.fetchall()
     return [(task, fence) for task, fence, _ in sorted(rows, key=lambda r: (-(r[2] or 0), r[0]))]
@@ -363,22 +365,46 @@ def for_each(claimed: Iterable[tuple[int, int]], work: Callable[[int, int], bool
 
     Returns how many went well and moved something.
 
-    A task whose work fails unexpectedly is set free with the error on it and tried again later; the others go on.
+    A task whose work fails unexpectedly, or takes too long, is left aside by this agent, longer each time; the others go
+    on. When the time for one go is over, the rest is set free for the next pass.
     """
-    went_well = 0
-    for task_id, fence in claimed:
+    rest, well, moved, began = list(claimed), [], 0, time.monotonic()
+    while rest and time.monotonic() - began < FOR_EACH_S:
+        task_id, fence = rest.pop(0)
         renew_lease()
         try:
-            moved = work(task_id, fence)
+            with turn(by, task_id):
+                moved += work(task_id, fence) is not False
         except LostClaimError:
             log.info("task.lost_claim", task=task_id, agent=by)
-        except Exception as exc:
+        except (Exception, TurnTooLongError) as exc:
             log.exception("task.pass_failed", task=task_id, agent=by)
-            note = f"{by} met an unexpected error and will try again: {type(exc).__name__}: {exc}"
-            release_task(task_id, fence, wait=AFTER_AN_ERROR, note=note[:2000])
+            _fail(task_id, fence, by, exc)
         else:
-            went_well += moved is not False
-    return went_well
+            well.append(task_id)
+    _recover(well, by)
+    for task_id, fence in rest:
+        release_task(task_id, fence)
+    if rest:
+        kick(by)
+    return moved
+
+
+_FAILED = "{by} met an unexpected error and will try again: "
+
+
+@transaction.atomic
+def _fail(task_id: int, fence: int, by: str, error: BaseException) -> None:
+    said = sentence_of(error)
+    troubles.note(by, "task", task_id, said, task_id)
+    release_task(task_id, fence, note=_FAILED.format(by=by) + said)
+
+
+@transaction.atomic
+def _recover(tasks: Sequence[int], by: str) -> None:
+    """What went well is no trouble any more, and its page says so."""
+    for task_id in troubles.clear(by, "task", tasks):
+        Task.objects.filter(pk=task_id, error_dialog__startswith=_FAILED.format(by=by)).update(error_dialog=None)
 
 
 def still_holds(task_id: int, fence: int) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import psycopg
-from django.db import transaction
 
 from brokerage_app.models import Queue
+from jedisite import troubles
 from jedisite.sql import hot_cursor
 from tasks_app import timeouts
 from tasks_app.accounting.endings import KillOrder, kill_jobs
@@ -72,10 +73,9 @@ def expire_jobs(rules: Collection[str], now: datetime, *, by: str, limit: int) -
     around = look_around(wanted, now)
     done, after = 0, 0
     while done < limit:
-        with transaction.atomic(), hot_cursor() as cursor:
-            ids = _candidates(cursor, wanted, around, now, after)
-            if ids:
-                done += _end(cursor, ids, around, now, by)
+        with hot_cursor() as cursor:
+            ids = _candidates(cursor, wanted, around, now, after, by)
+            done += troubles.salvage(by, ids, partial(_end, cursor, around=around, now=now, by=by))
         if len(ids) < BUNCH:
             return done, False
         after = ids[-1]
@@ -259,16 +259,18 @@ def _old(name: str, around: Surroundings, early: float) -> str:
 
 
 def _candidates(
-    cursor: psycopg.Cursor[Any], rules: list[TimeoutRule], around: Surroundings, now: datetime, after: int
+    cursor: psycopg.Cursor[Any], rules: list[TimeoutRule], around: Surroundings, now: datetime, after: int,
+    by: str,
 ) -> list[int]:
     over = " OR ".join(f"({condition(rule, around)})" for rule in rules)
     statuses = sorted({status for rule in rules for status in rule.statuses})
     cursor.execute(
         f"""SELECT j.pandaid FROM jobs j
              WHERE j.jobstatus = ANY(%(statuses)s::text[]) AND j.pandaid > %(after)s AND ({over})
+               AND NOT {troubles.left_aside("job", "j.pandaid")}
                AND coalesce(j.computingsite, '') <> ALL(%(exempt)s::text[])
              ORDER BY j.pandaid LIMIT {BUNCH}""",
-        {**values_of(around, now), "after": after, "statuses": statuses},
+        {**values_of(around, now), "after": after, "statuses": statuses, "agent": by},
     )
     return [job for (job,) in cursor.fetchall()]
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import psycopg
-from django.db import transaction
 
+from jedisite import troubles
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app.accounting.fingerprints import Fingerprint, fingerprint_of, node_of, version_of
 from tasks_app.dashboard import errors
@@ -51,17 +51,30 @@ class End(NamedTuple):
         )
 
 
-@transaction.atomic
+ME = "failures"
+_DUE = f"""SELECT pandaid FROM job_ends_due WHERE NOT {troubles.left_aside("job", "pandaid")}
+            ORDER BY pandaid LIMIT %(limit)s"""
+
+
 def book_ends(limit: int) -> int:
     """Book up to `limit` jobs whose end is noted in `job_ends_due`, each once. Returns how many were noted.
 
-    The notes go in the transaction that books: one that is broken off leaves them for the next.
+    The notes go in the transaction that books: one that is broken off leaves them for the next. A job that cannot be
+    booked is left aside, longer each time, and does not hold up the others.
     """
+    with hot_cursor() as cursor:
+        cursor.execute(_DUE, {"limit": limit, "agent": ME})
+        return troubles.salvage(ME, [job for (job,) in cursor.fetchall()], _book)
+
+
+def _book(jobs: list[int]) -> int:
+    """In a transaction: book the ends of those of the jobs that nobody else books."""
     with hot_cursor() as cursor:
         cursor.execute(
             """DELETE FROM job_ends_due WHERE pandaid IN (
-                   SELECT pandaid FROM job_ends_due ORDER BY pandaid LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING pandaid""",
-            [limit],
+                   SELECT pandaid FROM job_ends_due WHERE pandaid = ANY(%s::bigint[]) ORDER BY pandaid
+                      FOR UPDATE SKIP LOCKED) RETURNING pandaid""",
+            [numbers(jobs)],
         )
         due = sorted(job for (job,) in cursor.fetchall())
         if not due:

@@ -11,12 +11,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import psycopg
+import structlog
 from django.db import transaction
 from django.utils import timezone
 
+from jedisite import troubles
 from jedisite.agents import kick
 from jedisite.sql import hash_joins, hot_cursor, numbers, texts
 from tasks_app.accounting import retrying, unmerged
@@ -34,6 +37,7 @@ MOST_EVENTS = 2**40
 """No single file has more; so sums of many reports stay within the columns, and no pilot can stop the adder."""
 _ADLER32 = re.compile(r"[0-9a-fA-F]{1,8}")
 LOG_TYPES = ("log", "trn_log")
+log = structlog.get_logger(__name__)
 
 
 class Output(NamedTuple):
@@ -115,23 +119,57 @@ def _usable(report: Any) -> bool:
 
 
 def book_reports(limit: int = 1000, now: datetime | None = None) -> int:
-    """Book up to `limit` final reports of pilots. Returns how many; reports that another process books are skipped."""
-    with transaction.atomic(), hot_cursor() as cursor:
+    """Book up to `limit` final reports of pilots. Returns how many; reports that another process books are skipped.
+
+    A report that cannot be booked is left aside, longer each time, and does not hold up the others.
+    """
+    with hot_cursor() as cursor:
+        try:
+            with transaction.atomic():
+                return _book_some(cursor, _DUE, {"limit": limit, "agent": ME}, now)
+        except Exception:
+            log.exception("adder.batch_failed")
+            cursor.execute(_DUE, {"limit": limit, "agent": ME})
+            ids = [job_id for (job_id,) in cursor.fetchall()]
+            return troubles.salvage(ME, ids, partial(_book_these, cursor, now=now))
+
+
+ME = "adder"
+_DUE = f"""SELECT pandaid FROM job_output_report WHERE NOT {troubles.left_aside("job", "pandaid")}
+            ORDER BY pandaid LIMIT %(limit)s"""  # noqa: S608 - constants
+
+
+def _book_these(cursor: psycopg.Cursor[Any], ids: list[int], *, now: datetime | None) -> int:
+    which = "SELECT pandaid FROM job_output_report WHERE pandaid = ANY(%(ids)s) ORDER BY pandaid"
+    return _book_some(cursor, which, {"ids": ids}, now)
+
+
+def _book_some(cursor: psycopg.Cursor[Any], which: str, values: Mapping[str, Any], now: datetime | None) -> int:
+    """In a transaction: book the reports that a query of ours names, but for those that another process books."""
+    cursor.execute(
+        f"""DELETE FROM job_output_report WHERE pandaid IN ({which} FOR UPDATE SKIP LOCKED)
+            RETURNING pandaid, jeditaskid, jobstatus, data::text""",  # noqa: S608 - queries of ours
+        values,
+    )
+    reports = sorted(cursor.fetchall())
+    if not reports:
+        return 0
+    ids = [r[0] for r in reports]
+    expected = _expected(cursor, ids)
+    killed = _killed(cursor, ids)
+    book(cursor, [_outcome(row, expected.get(row[0], ()), killed.get(row[0])) for row in reports], now)
+    _forgive(cursor, list(killed))
+    return len(reports)
+
+
+def forget_troubles() -> None:
+    """Reports that have been booked since are in no trouble any more."""
+    with hot_cursor() as cursor:
         cursor.execute(
-            """DELETE FROM job_output_report WHERE pandaid IN
-                 (SELECT pandaid FROM job_output_report ORDER BY pandaid LIMIT %s FOR UPDATE SKIP LOCKED)
-               RETURNING pandaid, jeditaskid, jobstatus, data::text""",
-            [limit],
+            """DELETE FROM agent_troubles x WHERE x.agent = %s AND x.kind = 'job'
+                  AND NOT EXISTS (SELECT 1 FROM job_output_report r WHERE r.pandaid = x.subject)""",
+            [ME],
         )
-        reports = sorted(cursor.fetchall())
-        if not reports:
-            return 0
-        ids = [r[0] for r in reports]
-        expected = _expected(cursor, ids)
-        killed = _killed(cursor, ids)
-        book(cursor, [_outcome(row, expected.get(row[0], ()), killed.get(row[0])) for row in reports], now)
-        _forgive(cursor, list(killed))
-        return len(reports)
 
 
 def _outcome(row: tuple[int, int | None, str, str], expected: Sequence[Output], killed: KillCode | None) -> Outcome:

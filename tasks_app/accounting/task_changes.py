@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
+from jedisite import troubles
 from tasks_app.accounting.resource_typing import resource_type
 from tasks_app.models import Task, TaskChangeDue, TaskStatusLog
 from tasks_app.params.splitrule import SplitRule
@@ -17,7 +18,7 @@ LIMIT = 1000
 def carry_out(limit: int = LIMIT) -> int:
     """Carry out the changes that are due, one transaction for each task. Returns how many tasks changed."""
     due = sorted(set(TaskChangeDue.objects.order_by("id").values_list("task_id", flat=True)[:limit]))
-    return sum(_change(task_id) for task_id in due)
+    return troubles.each(ME, due, _change)
 
 
 @transaction.atomic

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from jedisite.agents import Pass, renew_lease
-from tasks_app.accounting.outcomes import book_reports
+from tasks_app.accounting.outcomes import book_reports, forget_troubles
 from tasks_app.accounting.task_changes import carry_out
 
 BATCH = 1000
@@ -14,6 +14,7 @@ BATCHES = 20
 
 def run(now: datetime | None = None) -> Pass:
     """Book reports in batches, one transaction each. `now` is the time by which retry rules expire."""
+    forget_troubles()
     items = carry_out()
     for _ in range(BATCHES):
         booked = book_reports(BATCH, now)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
+from jedisite import troubles
 from jedisite.agents import Pass
 from jedisite.sql import the_time
 from tasks_app import timeouts
@@ -14,11 +15,13 @@ from tasks_app.attention import keeping, reading
 from tasks_app.attention.rules import machinery, sites, tasks
 from tasks_app.attention.rules.found import Found
 
+TROUBLES_KEPT: Final = timedelta(days=1)
 Rule = Callable[[datetime], Iterable[Found]]
 NODES_SEEN: Final = timedelta(hours=3)
 """How far back failures on worker nodes count."""
 QUICK: Final[dict[str, Rule]] = {
     "late_agent": lambda now: machinery.late_agents(reading.agents(now)),
+    "trouble": lambda now: machinery.troubles(reading.troubles(now)),
     "backlog": lambda now: machinery.full_queues(reading.backlogs(now)),
     "failures": lambda now: sites.failure_spikes(reading.failure_rates(now)),
     "no_pilots": lambda now: sites.no_pilots(reading.sites_with_work()),
@@ -42,6 +45,7 @@ def run_slow(now: datetime | None = None) -> Pass:
     """The slower rules; and items that have been gone for long are deleted, which is what the pass counts."""
     moment = the_time(now)
     done = _pass(SLOW, moment)
+    troubles.forget(moment - TROUBLES_KEPT)
     return Pass(keeping.forget(moment - timeouts.limit("attention.gone")), done.note)
 
 

@@ -13,6 +13,8 @@ from django.utils import timezone
 
 from brokerage_app.configured import configuration
 from jedisite.agents import Pass, owner
+from jedisite.logs import sentence_of
+from jedisite.turns import TurnTooLongError, turn
 from tasks_app import moves
 from tasks_app.commands import actions, again, files
 from tasks_app.commands.actions import Order
@@ -71,13 +73,14 @@ def _obey_one() -> bool:
             order = _order_of(command, task)
             if not order.parameters.get(again.FOLLOWS):
                 moves.check_command(task, command.name)
-            command.answer = ACTIONS[TaskCommand(command.name)](task, order)
+            with turn(ME, task.id):
+                command.answer = ACTIONS[TaskCommand(command.name)](task, order)
             command.status = "done"
     except moves.CommandRefusedError as exc:
         command.status, command.answer = "refused", str(exc)
-    except Exception as exc:
+    except (Exception, TurnTooLongError) as exc:
         log.exception("commando.failed", command=command.id, task=task.id)
-        command.status, command.answer = "refused", f"an unexpected error stopped it: {type(exc).__name__}: {exc}"
+        command.status, command.answer = "refused", f"an unexpected error stopped it: {sentence_of(exc)}"
     command.ended = timezone.now()
     command.save(update_fields=["status", "answer", "ended"])
     return True
@@ -111,7 +114,7 @@ def _rescue(now: datetime) -> None:
     """Give tasks that have been in the midst of a command for long the same command again."""
     long_ago = (now - STUCK_AFTER).isoformat()
     condition = f"t.statechangetime < '{long_ago}' AND t.modificationtime < '{long_ago}'"
-    stuck = moves.claim_tasks(owner(), list(TASK_DOING), LIMIT, condition=condition, even_waiting=True)
+    stuck = moves.claim_tasks(owner(), list(TASK_DOING), LIMIT, condition=condition, even_waiting=True, agent=ME)
     moves.for_each(stuck, partial(_do_again, now=now), by=ME)
 
 
@@ -153,7 +156,7 @@ _JOBS_ENDED = f"""CASE (SELECT coalesce(c.comm_parameters ->> 'mode', '{HARD}') 
 
 def _complete(status: str, condition: str, work: Callable[[int, int], None]) -> int:
     """Tasks that are in the midst of a command and have no more job that it waits for go on."""
-    claimed = moves.claim_tasks(owner(), [status], LIMIT, condition=condition, even_waiting=True)
+    claimed = moves.claim_tasks(owner(), [status], LIMIT, condition=condition, even_waiting=True, agent=ME)
     return moves.for_each(claimed, work, by=ME)
 
 

@@ -48,10 +48,10 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Feed newly defined tasks, then look at datasets that grow."""
     now = now or timezone.now()
     work = partial(_feed_task, now=now)
-    claimed = moves.claim_tasks(owner(), [TaskStatus.DEFINED], limit, condition=_HAS_WORK)
+    claimed = moves.claim_tasks(owner(), [TaskStatus.DEFINED], limit, condition=_HAS_WORK, agent=ME)
     items = moves.for_each(claimed, work, by=ME)
     # The wait that the job generator sets while files are too few for a job must not keep more files away.
-    growing = moves.claim_tasks(owner(), GROWING_IN, limit, condition=_growing(now), even_waiting=True)
+    growing = moves.claim_tasks(owner(), GROWING_IN, limit, condition=_growing(now), even_waiting=True, agent=ME)
     items += moves.for_each(growing, work, by=ME)
     return Pass(items, more=len(claimed) == limit or len(growing) == limit)
 

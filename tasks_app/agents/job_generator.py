@@ -49,8 +49,9 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     throttle = look(timezone.now(), HAS_WORK)
     allowed, values = throttle.condition()
     claimed = moves.claim_tasks(
-        owner(), sorted(TASK_GENERATING), tasks, condition=f"{HAS_WORK} AND {allowed}", values=values
-    )
+        owner(), sorted(TASK_GENERATING), tasks, condition=f"{HAS_WORK} AND {allowed}", values=values,
+        agent=ME,
+    )  # fmt: skip
     first = prepro.claim(tasks, throttle.off)
     if not claimed and not first:
         return Pass()

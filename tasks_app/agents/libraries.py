@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
-import structlog
-
+from jedisite import troubles
 from jedisite.agents import Pass, renew_lease
 from tasks_app.accounting.libraries import ended_libraries, settle
 
-log = structlog.get_logger(__name__)
 ME = "libraries"
 LIMIT = 50
 
@@ -22,12 +21,13 @@ def run(limit: int = LIMIT) -> Pass:
 
 
 def settle_all(found: Iterable[tuple[int, int]], *, by: str) -> int:
-    """Settle each (task, dataset); what fails unexpectedly is left for the next pass. Returns how many jobs moved."""
-    jobs = 0
+    """Settle each (task, dataset); a task for which that fails is left aside for a while. Returns how many jobs moved."""
+    datasets = defaultdict(list)
     for task_id, dataset_id in found:
+        datasets[task_id].append(dataset_id)
+
+    def work(task_id: int) -> int:
         renew_lease()
-        try:
-            jobs += settle(task_id, dataset_id, by=by)
-        except Exception:
-            log.exception("libraries.failed", task=task_id, dataset=dataset_id)
-    return jobs
+        return sum(settle(task_id, dataset_id, by=by) for dataset_id in datasets[task_id])
+
+    return troubles.each(by, datasets, work)

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from brokerage_app.configured import configuration
 from brokerage_app.snapshot import SiteView
+from jedisite import troubles
 from jedisite.agents import Pass, renew_lease
 from tasks_app import moves, statistics
 from tasks_app.generating.buildstep import BadBuildError
@@ -41,10 +42,12 @@ def run(tasks: int = TASKS, now: datetime | None = None) -> Pass:
     config = configuration()
     rules = {task_id: rule or "" for task_id, rule, vo in rows if config.get("jobgen", "JOB_SUBMISSION", vo=vo)}
     due = [task_id for task_id, some in heaps.items() if task_id in rules and _is_due(some, rules[task_id], sites, now)]
-    made = 0
-    for task_id in due[:tasks]:
+
+    def work(task_id: int) -> int:
         renew_lease()
-        made += _merge(task_id, sites, now)
+        return _merge(task_id, sites, now)
+
+    made = troubles.each(ME, due[:tasks], work)
     return Pass(made, f"{made} merge jobs of {len(due[:tasks])} tasks", made > 0 and len(due) > tasks)
 
 
@@ -63,9 +66,6 @@ def _merge(task_id: int, sites: dict[str, SiteView], now: datetime) -> int:
         made = make_merge_jobs(task_id, sites, now)
     except (UnresolvedPlaceholder, BadBuildError) as exc:
         _break(task_id, f"the parameters of a merge job cannot be made: {exc}")
-        return 0
-    except Exception:
-        log.exception("merger.failed", task=task_id)
         return 0
     _say(task_id, made)
     return made.jobs

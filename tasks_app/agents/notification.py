@@ -10,6 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from jedisite.agents import Pass, renew_lease
+from jedisite.logs import sentence_of
 from tasks_app.messaging.mail import NoMailError, address_for, compose
 from tasks_app.models import Notification
 
@@ -60,7 +61,7 @@ def _send(row: Notification, now: datetime) -> bool:
         changes = _later(row, now, f"the mail server did not take it: {exc}")
     except Exception as exc:
         log.exception("notification.failed", task=row.task_id, attempts=row.attempts)
-        changes = _later(row, now, f"{type(exc).__name__}: {exc}")
+        changes = _later(row, now, sentence_of(exc))
     else:
         changes = {"sent": now, "recipient": recipient, "error": ""}
     Notification.objects.filter(pk=row.pk, attempts=row.attempts, sent=None).update(**changes)

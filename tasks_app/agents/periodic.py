@@ -39,7 +39,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     _end_with_tasks(now)
     due = f"""EXISTS (SELECT 1 FROM periodic_tasks p WHERE p.jeditaskid = t.jeditaskid AND p.ended IS NULL
                          AND p.next_due <= '{now.isoformat()}'::timestamptz)"""  # noqa: S608 - a time, not a text
-    claimed = moves.claim_tasks(owner(), sorted(TASK_GENERATING), limit, condition=due, even_waiting=True)
+    claimed = moves.claim_tasks(owner(), sorted(TASK_GENERATING), limit, condition=due, even_waiting=True, agent=ME)
     return Pass(moves.for_each(claimed, partial(_take_turn, now=now), by=ME), more=len(claimed) == limit)
 
 

@@ -53,19 +53,20 @@ _NOT_SCOUTING = f"NOT {scouting.SHARE_IS_OUT} AND NOT (t.status = 'throttled' AN
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Judge scouts; move complete tasks to prepared, and prepared, broken or aborted ones to their final status."""
     now = now or timezone.now()
-    scouts = moves.claim_tasks(owner(), [TaskStatus.SCOUTING], limit, condition=scouting.due(now), even_waiting=True)
+    scouts = moves.claim_tasks(owner(), [TaskStatus.SCOUTING], limit, condition=scouting.due(now), even_waiting=True, agent=ME)
     items = moves.for_each(scouts, partial(scouting.look_at_scouts, by=ME, now=now), by=ME)
     working = (TaskStatus.RUNNING, TaskStatus.READY, TaskStatus.THROTTLED)
-    complete = moves.claim_tasks(owner(), working, limit, condition=f"{_COMPLETE} AND {_NOT_SCOUTING}")
+    complete = moves.claim_tasks(owner(), working, limit, condition=f"{_COMPLETE} AND {_NOT_SCOUTING}", agent=ME)
     items += moves.for_each(complete, _prepare, by=ME) + prepro.conclude(limit, by=ME)
     awaiting = moves.claim_tasks(
-        owner(), (TaskStatus.RUNNING, TaskStatus.READY), limit, condition=f"{_AWAITS_MORE} AND {_NOT_SCOUTING}"
-    )
+        owner(), (TaskStatus.RUNNING, TaskStatus.READY), limit, condition=f"{_AWAITS_MORE} AND {_NOT_SCOUTING}",
+        agent=ME,
+    )  # fmt: skip
     items += moves.for_each(awaiting, _await_more, by=ME)
-    back = moves.claim_tasks(owner(), [TaskStatus.READY], limit, condition=f"{_COMPLETE} AND {scouting.SHARE_IS_OUT}")
+    back = moves.claim_tasks(owner(), [TaskStatus.READY], limit, condition=f"{_COMPLETE} AND {scouting.SHARE_IS_OUT}", agent=ME)
     items += moves.for_each(back, _go_on_scouting, by=ME)
     ending = (TaskStatus.PREPARED, TaskStatus.PASSED, TaskStatus.TOBROKEN, TaskStatus.TOABORT)
-    claimed = moves.claim_tasks(owner(), ending, limit)
+    claimed = moves.claim_tasks(owner(), ending, limit, agent=ME)
     items += moves.for_each(claimed, finish, by=ME)
     _book_progress()
     return Pass(items, more=len(claimed) == limit)

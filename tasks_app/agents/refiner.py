@@ -48,7 +48,7 @@ LIMIT = 50
 
 def run(limit: int = LIMIT) -> Pass:
     statuses = [TaskStatus.REGISTERED, TaskStatus.STAGED, TaskStatus.REREFINE]
-    claimed = moves.claim_tasks(owner(), statuses, limit)
+    claimed = moves.claim_tasks(owner(), statuses, limit, agent=ME)
     if not claimed:
         return Pass()
     refine_one = partial(_refine, queues_and_shares=placing.Policy.read())

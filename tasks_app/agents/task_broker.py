@@ -37,7 +37,7 @@ Draw = Callable[[], float]
 
 def run(limit: int = LIMIT, now: datetime | None = None, draw: Draw = random.random) -> Pass:
     """Look for a nucleus for tasks that wait for one, the most urgent first. One that finds none says why, and waits."""
-    claimed = moves.claim_tasks(owner(), [TaskStatus.ASSIGNING], limit)
+    claimed = moves.claim_tasks(owner(), [TaskStatus.ASSIGNING], limit, agent=ME)
     if not claimed:
         return Pass()
     now = now or timezone.now()

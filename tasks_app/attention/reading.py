@@ -18,11 +18,14 @@ from tasks_app.attention.rules.facts import (
     ShareFact,
     SiteFact,
     TaskFact,
+    TroubleFact,
 )
 from tasks_app.attention.rules.sites import NEWLY, SPIKE_FAILED, SPIKE_PERCENT
 from tasks_app.attention.rules.tasks import ASKS_AFTER, STUCK_AFTER
 from tasks_app.states import JOB_AT_PILOT, JOB_OPEN, JOB_QUEUED, TASK_FINAL, TaskStatus
 
+TROUBLE_SEEN: Final = timedelta(minutes=15)
+"""For so long after its time a subject that was left aside counts as one that will be tried again."""
 MOST_TASKS: Final = 2000
 """Tasks of a kind that are looked at in one pass, the ones with the oldest state first."""
 _PEOPLE: Final = (TaskStatus.PAUSED, TaskStatus.STAGING)
@@ -188,6 +191,21 @@ def agents(now: datetime) -> list[AgentFact]:
         )
         for row in agent_state.rows(Agent.objects.all(), now)
     ]  # fmt: skip
+
+
+# An agent that does not look at the subject any more has no trouble with it.
+_TROUBLES = """
+SELECT x.agent, x.kind, x.subject, x.failures, x.since, x.error, t.jeditaskid, coalesce(t.taskname, ''), coalesce(t.username, '')
+  FROM agent_troubles x
+  LEFT JOIN jobs j ON x.kind = 'job' AND j.pandaid = x.subject
+  LEFT JOIN jedi_tasks t ON t.jeditaskid = coalesce(x.jeditaskid, j.jeditaskid)
+ WHERE x.next_try > %(seen)s ORDER BY x.since, x.id LIMIT %(most)s
+"""
+
+
+def troubles(now: datetime) -> list[TroubleFact]:
+    """What agents have left aside after an unexpected error."""
+    return [TroubleFact(*row) for row in _rows(_TROUBLES, {"seen": now - TROUBLE_SEEN, "most": MOST_TASKS})]
 
 
 _BACKLOGS = """

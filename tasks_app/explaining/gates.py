@@ -23,6 +23,8 @@ AGENT_OF: Final[Mapping[str, str]] = {
     T.PASSED: "post_processor", T.FINISHING: "post_processor", T.TOABORT: "commando", T.ABORTING: "commando",
     T.TORETRY: "commando", T.TOINCEXEC: "commando", T.TOREASSIGN: "commando",
 }  # fmt: skip
+AT_WORK: Final = frozenset({*AGENT_OF.values(), "merger", "adder", "libraries", "periodic"})
+"""Agents without which a task does not get on; watch dogs are none."""
 STAGING: Final = frozenset({T.STAGING, T.STAGED})
 UNREFINED: Final = frozenset({T.REGISTERED, T.REREFINE, T.TOINCEXEC, T.TOPREPROCESS, T.PREPROCESSING})
 ENDING: Final = frozenset({T.PREPARED, T.FINISHING, T.PASSED, T.TOABORT, T.ABORTING, T.TOBROKEN})
@@ -113,6 +115,16 @@ class AgentFact:
 
 
 @dataclass(frozen=True, slots=True)
+class Trouble:
+    """An unexpected error for which an agent has left the task aside."""
+
+    agent: str
+    failures: int
+    error: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class PilotFact:
     """Pilots of a site with activated jobs of the task. `silent_s`: seconds since one called; None when none did.
 
@@ -167,10 +179,20 @@ class WhyFacts:
     pilots: tuple[PilotFact, ...] = ()
     parent: ParentFact | None = None
     allowed: str = ""
+    trouble: Trouble | None = None
     now: datetime | None = None
 
 
 Ask = Callable[[WhyFacts], Gate]
+
+
+def _turns(facts: WhyFacts) -> Gate:
+    title, trouble = "Agents get on with it", facts.trouble
+    if trouble is None or facts.status in TASK_FINAL:
+        return Gate("turns", title, "yes", "", "no agent has left it aside")
+    times = "once" if trouble.failures == 1 else f"{trouble.failures} times in a row"
+    sentence = f"the agent {trouble.agent} has failed at it {times}, and tries again later: {trouble.error}"
+    return Gate("turns", title, "no", codes.AGENT_FAILS, sentence, trouble.since)
 
 
 def _state(facts: WhyFacts) -> Gate:
@@ -308,7 +330,7 @@ def _running(facts: WhyFacts) -> Gate:
 
 
 GATES: Final[tuple[Ask, ...]] = (
-    _state, _inputs, _throttle, _agent, _nucleus, _sites, _activated, _pilots, _running,
+    _turns, _state, _inputs, _throttle, _agent, _nucleus, _sites, _activated, _pilots, _running,
 )  # fmt: skip
 """The order in which a task passes them. Running jobs show that all before were passed once; new jobs pass them again."""
 

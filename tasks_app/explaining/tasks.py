@@ -15,10 +15,12 @@ from brokerage_app.codes import GENERATION_OFF
 from brokerage_app.configured import configuration
 from brokerage_app.models import ThrottleRecord, VerdictRecord
 from jedisite import refusals
-from jedisite.models import Agent
+from jedisite.models import Agent, Trouble
 from tasks_app import codes
+from tasks_app.attention.reading import TROUBLE_SEEN
 from tasks_app.explaining.gates import (
     AGENT_OF,
+    AT_WORK,
     UNREAD,
     AgentFact,
     Gate,
@@ -30,6 +32,7 @@ from tasks_app.explaining.gates import (
     first_no,
     walk,
 )
+from tasks_app.explaining.gates import Trouble as TroubleFact
 from tasks_app.explaining.verdicts import told
 from tasks_app.generating.groups import record_of
 from tasks_app.models import Dataset, Job, Task
@@ -86,8 +89,16 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         pilots=pilots_of(_WAITING, {"task": task.id}, now) if jobs.get("activated") else (),
         parent=_parent(task) if any(one.status in UNREAD for one in inputs) else None,
         allowed=f"{throttled.lines[0]}" if throttled is not None and throttled.lines else "",
+        trouble=_trouble(task.id, now),
         now=now,
     )
+
+
+def _trouble(task_id: int, now: datetime) -> TroubleFact | None:
+    """The error for which an agent that the task needs has left it aside; the oldest."""
+    lately = now - TROUBLE_SEEN
+    found = Trouble.objects.filter(task_id=task_id, agent__in=AT_WORK, next_try__gt=lately).order_by("since").first()
+    return TroubleFact(found.agent, found.failures, found.error, found.since) if found is not None else None
 
 
 def _latest(task_id: int) -> dict[str, VerdictRecord]:

@@ -80,7 +80,7 @@ def claim(limit: int, off: Collection[str] = ()) -> list[tuple[int, int]]:
     """
     waiting = (TaskStatus.TOPREPROCESS, TaskStatus.PREPROCESSING, TaskStatus.READY)
     condition = f"{_HAS_WORK} AND coalesce(t.vo, '') <> ALL(%(off)s)"
-    return moves.claim_tasks(owner(), waiting, limit, condition=condition, values={"off": list(off)})
+    return moves.claim_tasks(owner(), waiting, limit, condition=condition, values={"off": list(off)}, agent=ME)
 
 
 def generate(claimed: Iterable[tuple[int, int]], sites: Mapping[str, SiteView], now: datetime) -> int:
@@ -178,5 +178,5 @@ def conclude(limit: int, *, by: str) -> int:
         reason = f"{FAILED} {failed} times"
         moves.move_task(task_id, TaskStatus.PREPARED, by=by, reason=reason, fence=fence, error_dialog=reason)
 
-    claimed = moves.claim_tasks(owner(), [TaskStatus.PREPROCESSING], limit, condition=_ENDED)
+    claimed = moves.claim_tasks(owner(), [TaskStatus.PREPROCESSING], limit, condition=_ENDED, agent=by)
     return moves.for_each(claimed, work, by=by)

@@ -9,6 +9,7 @@ import structlog
 from django.db import connection, transaction
 
 from jedisite.agents import kick
+from jedisite.logs import sentence_of
 from tasks_app.messaging.effects import EFFECTS, NotThereError
 from tasks_app.messaging.kinds import BadMessageError, checked
 from tasks_app.models import InMessage
@@ -66,7 +67,7 @@ def process_next(now: datetime) -> bool:
             _failed(row, str(exc), now)
         except Exception as exc:
             log.exception("inbox.failed", message=row.message_id, kind=row.kind)
-            _failed(row, f"{type(exc).__name__}: {exc}", now)
+            _failed(row, sentence_of(exc), now)
         else:
             row.processed, row.error = now, ""
         row.save(update_fields=["attempts", "answer", "error", "processed", "parked", "next_try"])

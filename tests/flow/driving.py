@@ -112,12 +112,13 @@ def add_files(name: str, numbers: Iterable[int], *, size: int = 1000, events: in
 
 
 def wake() -> None:
-    """Let every wait be over: of tasks that were set aside, of tasks whose sites were full."""
+    """Let every wait be over: of tasks that were set aside, of tasks whose sites were full, of what an agent failed at."""
     with connection.cursor() as cursor:
         cursor.execute(
             """UPDATE jedi_tasks SET next_check_at = clock_timestamp() - interval '1 second' WHERE jeditaskid IN (
                    SELECT jeditaskid FROM jedi_tasks ORDER BY jeditaskid FOR UPDATE SKIP LOCKED)"""
         )
+        cursor.execute("UPDATE agent_troubles SET next_try = clock_timestamp()")
 
 
 def look_again() -> None:

@@ -59,11 +59,11 @@ def environment(url: str) -> dict[str, str]:
 
 
 @contextmanager
-def running(url: str, log: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    """Two clusters and two tickers, each in a process group of its own, killed at the end."""
+def running(url: str, log: Path, *names: str) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """These processes, each in a process group of its own, killed at the end."""
     started: dict[str, subprocess.Popen[bytes]] = {}
     try:
-        for name in ("qcluster a", "qcluster b", "ticker a", "ticker b"):
+        for name in names:
             with (log / f"{name}.log").open("wb") as output:
                 started[name] = subprocess.Popen(
                     command(name.split()[0]), env=environment(url), cwd=ROOT, stdout=output, stderr=output,
@@ -107,7 +107,7 @@ def group_at_work(database: psycopg.Connection[Any]) -> int | None:
 def test_each_due_pass_runs_once_and_goes_on_after_a_cluster_is_killed_in_the_middle_of_one(
     url: str, database: psycopg.Connection[Any], tmp_path: Path
 ) -> None:
-    with running(url, tmp_path) as processes:
+    with running(url, tmp_path, "qcluster a", "qcluster b", "ticker a", "ticker b") as processes:
         until(lambda: value(database, ENDED) >= 12, "the probe has made its passes")
         clusters = {processes[name].pid: processes[name] for name in ("qcluster a", "qcluster b")}
         at_work: list[int] = []
@@ -135,3 +135,28 @@ def test_each_due_pass_runs_once_and_goes_on_after_a_cluster_is_killed_in_the_mi
     assert value(database, "SELECT count(*) FROM probe_passes") <= float(span) / PERIOD_S + 3
     if killed_in_a_pass:
         assert cut_off >= 1
+
+
+TASK = """
+INSERT INTO jedi_tasks (jeditaskid, taskname, status, username, vo, prodsourcelabel, currentpriority, next_check_at)
+VALUES (%s, %s, 'registered', 'ada', 'lab', 'user', %s, '2026-01-01')
+"""
+
+
+def test_turns_that_never_end_are_ended_and_named_and_the_other_tasks_have_theirs(
+    url: str, database: psycopg.Connection[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JEDI_TURN_S", "1")
+    database.execute("UPDATE agents SET paused = name NOT IN ('turns', 'stale_locks')")
+    for number, name, priority in ((1, "hangs", 900), (2, "loops", 800), (3, "is quick", 100)):
+        database.execute(TASK, [number, name, priority])
+    with running(url, tmp_path, "cluster", "ticker"):
+        until(lambda: value(database, "SELECT errordialog FROM jedi_tasks WHERE jeditaskid = 3") == "had its turn",
+              "the third task has its turn")  # fmt: skip
+        said = dict(database.execute("SELECT subject, error FROM agent_troubles WHERE agent = 'turns'").fetchall())
+        held = value(database, "SELECT count(*) FROM jedi_tasks WHERE lockedby IS NOT NULL")
+    assert said == {
+        1: "it took longer than the 1 s that one task may take; its process was killed",
+        2: "TurnTooLongError: it took longer than the 1 s that one task may take",
+    }
+    assert held == 0

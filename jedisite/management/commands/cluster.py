@@ -22,7 +22,7 @@ from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 from django.db.utils import DatabaseError, InterfaceError
 
-from jedisite import agents
+from jedisite import agents, troubles, turns
 from jedisite.supervisor import Event, Process, Supervisor
 
 log = structlog.get_logger(__name__)
@@ -47,9 +47,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.stuck_after = options["stuck_after"]
+        self.lost: list[turns.Lost] = []
         with tempfile.TemporaryDirectory(prefix="jedisite-cluster-") as folder:
             self.pulse = Path(folder) / "pulse"
-            environment = {**os.environ, agents.PULSE: str(self.pulse)}
+            environment = {**os.environ, turns.PULSE: str(self.pulse)}
             manage = str(settings.BASE_DIR / "manage.py")
             with Supervisor(self._say, grace_s=GRACE_S) as self.supervisor:
                 argv = (sys.executable, manage, "qcluster")
@@ -66,7 +67,11 @@ class Command(BaseCommand):
         log.info("cluster.child", what=event.what, detail=event.detail)
 
     def _look(self) -> None:
-        """About once a second: end a cluster that does nothing although there is work; the supervisor starts another."""
+        """About once a second: end workers whose turn is over, and a cluster that does nothing although there is work.
+
+        django-q2 starts another worker, the supervisor another cluster.
+        """
+        self._look_at_turns()
         sign = self._last_sign()
         patience = self.stuck_after if sign > self.started else max(START_S, self.stuck_after)
         if time.time() - max(sign, self.started) < patience:
@@ -80,6 +85,18 @@ class Command(BaseCommand):
         if stuck and pid:
             log.warning("cluster.stuck", seconds=round(time.time() - max(sign, self.started)))
             os.killpg(pid, signal.SIGKILL)
+
+    def _look_at_turns(self) -> None:
+        """Name the tasks whose turns ended with their process; without the database that is done at the next look."""
+        self.lost += turns.end_overlong(self.pulse)
+        try:
+            while self.lost:
+                one = self.lost[0]
+                troubles.note(one.agent, "task", one.task_id, one.error, one.task_id)
+                log.error("cluster.turn_ended", agent=one.agent, task=one.task_id, error=one.error)
+                self.lost.pop(0)
+        except (DatabaseError, InterfaceError):
+            close_old_connections()
 
     def _last_sign(self) -> float:
         try:

@@ -46,7 +46,7 @@ def run(limit: int = LIMIT) -> Pass:
     if not _has_express():
         given = replace(given, share=None)
     condition = _CANDIDATE.format(percent=float(given.done_percent), with_share=given.share is not None)
-    claimed = moves.claim_tasks(owner(), [TaskStatus.RUNNING], limit, condition=condition, even_waiting=True)
+    claimed = moves.claim_tasks(owner(), [TaskStatus.RUNNING], limit, condition=condition, even_waiting=True, agent=ME)
     return Pass(moves.for_each(claimed, partial(_boost, given=given), by=ME))
 
 

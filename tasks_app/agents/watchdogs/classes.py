@@ -19,6 +19,7 @@ from brokerage_app import classes, policy
 from brokerage_app.classes import SiteClass, SiteWaits, TaskClass, TaskClassLimits, Waits
 from brokerage_app.configured import configuration
 from brokerage_app.models import Queue
+from jedisite import troubles
 from jedisite.agents import Pass
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app import amending
@@ -269,7 +270,7 @@ def _hurry(tasks: Iterable[int]) -> int:
     wanted = list(tasks)
     if not wanted or not policy.share_tree().is_leaf(EXPRESS):
         return 0
-    return sum(map(_into_express, wanted))
+    return troubles.each(ME, wanted, _into_express)
 
 
 @transaction.atomic

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import connection
 
+from jedisite import troubles
 from jedisite.agents import Pass
 from tasks_app import moves
 from tasks_app.accounting.books import books_of
@@ -12,7 +13,6 @@ from tasks_app.models import Command, Task
 from tasks_app.states import JOB_OPEN, TaskCommand, TaskStatus
 
 ME = "goals"
-LIMIT = 100
 _OPEN = ", ".join(f"'{status}'" for status in sorted(JOB_OPEN))
 # Files that are in no job, without those that come back from one, and jobs that try files for the first time.
 _UNTRIED = f"""
@@ -24,19 +24,22 @@ SELECT greatest(coalesce(sum(d.nfilestobeused - d.nfilesused - (
 """  # noqa: S608 - constants
 
 
-def run(limit: int = LIMIT) -> Pass:
+def run() -> Pass:
     """Give the command to finish gently: no more jobs are made, those at work end."""
-    done = 0
     waiting = Command.objects.filter(status="waiting").values("task_id")
-    tasks = Task.objects.filter(status=TaskStatus.RUNNING, goal__isnull=False).exclude(pk__in=waiting).order_by("id")
-    for task in tasks.iterator(chunk_size=limit):
-        step = finish_achieved(task.status, books_of(task), _untried(task.id))
-        if step is not None and done < limit:
-            soft = {"soft": step.soft_finish}
-            done += moves.command_of_ours(
-                task.id, TaskCommand.FINISH, by=ME, reason=step.reason.detail, parameters=soft
-            )
-    return Pass(done, more=done == limit)
+    found = Task.objects.filter(status=TaskStatus.RUNNING, goal__isnull=False).exclude(pk__in=waiting).order_by("id")
+    tasks = {task.id: task for task in found}
+    done = troubles.each(ME, tasks, lambda task_id: _finish(tasks[task_id]))
+    return Pass(done)
+
+
+def _finish(task: Task) -> bool:
+    """Finish a task that has reached its goal. Returns whether it has, and takes the command."""
+    step = finish_achieved(task.status, books_of(task), _untried(task.id))
+    if step is None:
+        return False
+    soft = {"soft": step.soft_finish}
+    return moves.command_of_ours(task.id, TaskCommand.FINISH, by=ME, reason=step.reason.detail, parameters=soft)
 
 
 def _untried(task_id: int) -> int:

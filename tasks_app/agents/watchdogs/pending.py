@@ -29,7 +29,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     now = the_time(now)
     condition = f"""t.oldstatus IS NOT NULL AND (t.next_check_at <= {sql_time(now)}
         OR (t.frozentime <= {sql_time(now)} - {timeouts.stuck_sql()} AND NOT {_PARENT_WORKS}))"""
-    claimed = moves.claim_tasks(owner(), [TaskStatus.PENDING], limit, condition=condition, even_waiting=True)
+    claimed = moves.claim_tasks(owner(), [TaskStatus.PENDING], limit, condition=condition, even_waiting=True, agent=ME)
     work = partial(_leave, now=now)
     return Pass(moves.for_each(claimed, work, by=ME), more=len(claimed) == limit)
 

@@ -222,6 +222,6 @@ def _each(tasks: Iterable[int], statuses: Collection[str], work: Callable[[int, 
         return 0
     claimed = moves.claim_tasks(
         owner(), sorted(statuses), len(ids), condition="t.jeditaskid = ANY(%(ids)s::bigint[])",
-        values={"ids": numbers(ids)}, even_waiting=True,
+        values={"ids": numbers(ids)}, even_waiting=True, agent=ME,
     )  # fmt: skip
     return moves.for_each(claimed, work, by=ME)

@@ -73,6 +73,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     claimed = moves.claim_tasks(
         owner(), sorted({*TASK_GENERATING, TaskStatus.PENDING}), len(tasks),
         condition="t.jeditaskid = ANY(%(ids)s::bigint[])", values={"ids": numbers(sorted(tasks))}, even_waiting=True,
+        agent=ME,
     )  # fmt: skip
     done = moves.for_each(claimed, lambda task_id, fence: _act(task_id, fence, reasons.get(task_id)), by=ME)
     return Pass(done, f"{len(reasons)} tasks are held")

@@ -39,12 +39,12 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Throttle what needs it, then let go whose time is over."""
     now = the_time(now)
     condition = f"t.numthrottled IS NOT NULL AND {_LARGEST} >= {ATTEMPTS_A_STEP} * (t.numthrottled + 1) AND {_UNUSED} > 0"
-    many = moves.claim_tasks(owner(), [TaskStatus.RUNNING], limit, condition=condition, even_waiting=True)
+    many = moves.claim_tasks(owner(), [TaskStatus.RUNNING], limit, condition=condition, even_waiting=True, agent=ME)
     items = moves.for_each(many, partial(_throttle, now=now), by=ME)
     by_user = "position('type=' in coalesce(t.errordialog, '')) > 0"
     mine = f"(coalesce(t.throttledtime <= {sql_time(now)}, true) AND NOT {by_user})"
     over = f"({mine} OR {_UNUSED} <= 0)"
-    held = moves.claim_tasks(owner(), [TaskStatus.THROTTLED], limit, condition=over, even_waiting=True)
+    held = moves.claim_tasks(owner(), [TaskStatus.THROTTLED], limit, condition=over, even_waiting=True, agent=ME)
     items += moves.for_each(held, partial(_release, now=now), by=ME)
     return Pass(items, more=max(len(many), len(held)) == limit)
 

@@ -75,7 +75,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
             items += _throttle((user, ""), kind, f"{user}: {why}", now, limit) if why else 0
     held = moves.claim_tasks(
         owner(), [TaskStatus.THROTTLED], limit, condition="position('type=' in coalesce(t.errordialog, '')) > 0",
-        even_waiting=True,
+        even_waiting=True, agent=ME,
     )  # fmt: skip
     items += moves.for_each(held, partial(_release, crowd=crowd, caps=caps, most=most, now=now), by=ME)
     items += _forgotten_jobs(crowd)
@@ -136,7 +136,7 @@ def _throttle(who: Who, kind: Kind, why: str, now: datetime, limit: int) -> int:
                           WHERE d.jeditaskid = t.jeditaskid AND c.status = 'staging')"""
     elif kind == "transfer":
         condition += " AND EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus = 'assigned')"
-    claimed = moves.claim_tasks(owner(), sorted(TASK_GENERATING), limit, condition=condition, even_waiting=True)
+    claimed = moves.claim_tasks(owner(), sorted(TASK_GENERATING), limit, condition=condition, even_waiting=True, agent=ME)
 
     def work(task_id: int, fence: int) -> None:
         moves.throttle_task(task_id, fence, by=ME, reason=reason, until=now + length, now=now)

@@ -24,6 +24,21 @@ class TaskFact:
 
 
 @dataclass(frozen=True, slots=True)
+class TroubleFact:
+    """An agent's work on a task, or on a job of it, that has failed unexpectedly `failures` times in a row."""
+
+    agent: str
+    kind: str
+    subject: int
+    failures: int
+    since: datetime
+    error: str
+    task: int | None = None
+    name: str = ""
+    user: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RateFact:
     """Jobs that ended at a site ("" is the whole grid) in the last hour, and in the same hour last week or the last day."""
 

@@ -29,6 +29,7 @@ class Kind:
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
         "late_agent": Kind("Agents that are late or fail", 90, "bad", "expert"),
+        "trouble": Kind("Tasks at which an agent fails", 88, "bad", "expert"),
         "backlog": Kind("Queues that are full", 85, "bad", "expert"),
         "failures": Kind("Failure spikes", 75, "bad", "shifter"),
         "black_hole": Kind("Worker nodes that fail everything", 72, "bad", "site"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tasks_app.attention.rules.facts import AgentFact, BacklogFact
+from tasks_app.attention.rules.facts import AgentFact, BacklogFact, TroubleFact
 from tasks_app.attention.rules.found import Found, address, few, hours, largest, sentence
 
 FAILS_IN_A_ROW: Final = 3
@@ -32,6 +32,20 @@ def late_agents(agents: Iterable[AgentFact]) -> Iterator[Found]:
             Found("late_agent", agent.name, text, address("agents"), "", size, "min late", agent.last_ended)
         )  # fmt: skip
     yield from few(largest(found), "agents are late or fail", address("agents"))
+
+
+def troubles(facts: Iterable[TroubleFact]) -> Iterator[Found]:
+    """Tasks and jobs that an agent has left aside, since its work on them failed unexpectedly."""
+    found = []
+    for fact in sorted(facts, key=lambda one: (one.since, one.agent, one.kind, one.subject)):
+        task = f"Task {fact.task} {fact.name[:80]}".strip() if fact.task is not None else ""
+        subject = ", ".join(filter(None, (task, f"job {fact.subject}" if fact.kind == "job" else "")))
+        times = "once" if fact.failures == 1 else f"{fact.failures} times in a row"
+        text = sentence(f"{subject[:1].upper()}{subject[1:]}: the agent {fact.agent} has failed at it {times}", fact.error)
+        path = address("tasks", fact.task, "why") if fact.task is not None else address("jobs", fact.subject)
+        key = f"{fact.agent}:{fact.kind}:{fact.subject}"
+        found.append(Found("trouble", key, text, path, fact.user, fact.failures, "failures", fact.since))
+    yield from few(found, "tasks and jobs have been left aside by an agent", address("agents"))
 
 
 def full_queues(backlogs: Iterable[BacklogFact]) -> Iterator[Found]:

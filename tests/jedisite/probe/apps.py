@@ -1,4 +1,7 @@
-"""The agent `probe`. A pass writes a row when it begins, works for a moment in the database, and closes its row."""
+"""Two agents. A pass of `probe` writes a row when it begins, works for a moment in the database, and closes its row.
+
+`turns` takes registered tasks: those called `loops` and `hangs` never end, one in Python and one in C.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ class ProbeConfig(AppConfig):
         from jedisite import agents
 
         agents.register("probe", run, period_s=PERIOD_S, title="Writes down its passes", lease_s=LEASE_S)
+        agents.register("turns", take_turns, period_s=PERIOD_S, title="Works on tasks that never end")
 
 
 def run() -> object:
@@ -36,3 +40,25 @@ def run() -> object:
         cursor.execute("SELECT pg_sleep(%s)", [WORK_S])
         cursor.execute("UPDATE probe_passes SET ended = clock_timestamp() WHERE id = %s", [number])
     return Pass(1)
+
+
+def take_turns() -> object:
+    from jedisite.agents import Pass, owner
+    from tasks_app import moves
+
+    claimed = moves.claim_tasks(owner(), ["registered"], 10, agent="turns")
+    return Pass(moves.for_each(claimed, _turn, by="turns"))
+
+
+def _turn(task_id: int, fence: int) -> None:
+    from datetime import timedelta
+
+    from tasks_app import moves
+    from tasks_app.models import Task
+
+    name = Task.objects.get(pk=task_id).name
+    while name == "loops":
+        pass
+    if name == "hangs":
+        sum(range(10**14))  # no signal is looked at before it ends
+    moves.release_task(task_id, fence, wait=timedelta(hours=1), note="had its turn")

@@ -20,6 +20,7 @@ from tasks_app.attention.rules.facts import (
     ShareFact,
     SiteFact,
     TaskFact,
+    TroubleFact,
 )
 from tasks_app.attention.rules.found import KINDS, LONGEST_SENTENCE, MOST_OF_A_KIND, SHOWN_OF_MANY, Found
 
@@ -81,6 +82,10 @@ CASES: list[tuple[str, list[Found], str]] = [
     ("fails", list(machinery.late_agents([agent(errors_in_a_row=3, last_error="Traceback\nValueError: x\n")])),
      "Agent feeder has failed 3 times in a row; ValueError: x."),
     ("paused", list(machinery.late_agents([agent(late=True, paused=True), agent(errors_in_a_row=2)])), ""),
+    ("trouble", list(machinery.troubles([TroubleFact("feeder", "task", 7, 3, NOW, "ValueError: x", 7, "user.ada", "ada")])),
+     "Task 7 user.ada: the agent feeder has failed at it 3 times in a row; ValueError: x."),
+    ("trouble with a job", list(machinery.troubles([TroubleFact("adder", "job", 9, 1, NOW, "KeyError: 'a'")])),
+     "Job 9: the agent adder has failed at it once; KeyError: 'a'."),
     ("full", list(machinery.full_queues([BacklogFact("reports", "reports wait", 20, 300, "/agents/")])),
      "20 reports wait, the oldest for 5 min."),
     ("in flow", list(machinery.full_queues([

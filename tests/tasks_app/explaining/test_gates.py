@@ -10,6 +10,7 @@ from tasks_app.explaining.gates import (
     InputFact,
     ParentFact,
     PilotFact,
+    Trouble,
     VerdictFact,
     WhyFacts,
     first_no,
@@ -29,6 +30,10 @@ GOOD = WhyFacts(
 
 CASES = [
     ("all is well", GOOD, "", ""),
+    ("an agent fails at it", replace(GOOD, status="registered", trouble=Trouble("refiner", 2, "KeyError: 'x'", AT)),
+     "turns", "agent_fails"),
+    ("an agent failed before it ended", replace(GOOD, status="done", trouble=Trouble("boost", 2, "KeyError: 'x'", AT)),
+     "state", "task_ended"),
     ("done", replace(GOOD, status="done"), "state", "task_ended"),
     ("paused", replace(GOOD, status="paused"), "state", "task_paused"),
     ("exhausted", replace(GOOD, status="exhausted"), "state", "task_stopped_by_itself"),
