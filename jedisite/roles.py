@@ -29,6 +29,7 @@ class Right(StrEnum):
     WORKERS = "report workers"  # start pilots: report on the workers in which they run, obey commands about them
     SITE_DATA = "site data"  # descriptions of queues and storage
     TELL = "tell"  # send messages of other systems in
+    FETCH_ANY = "fetch any"  # fetch the files that anybody's tasks made
 
 
 ALL = frozenset({Right.NOTHING})
@@ -37,9 +38,9 @@ RIGHTS: dict[Role, frozenset[Right]] = {
     Role.ANONYMOUS: ALL,
     Role.USER: PERSON,
     Role.MANAGER: PERSON,  # and commands the tasks of its groups, see Caller.may_command
-    Role.SHIFTER: PERSON | {Right.OPERATE},
-    Role.PRODUCTION: PERSON | {Right.COMMAND_ANY, Right.STEER, Right.TELL},
-    Role.ADMINISTRATOR: PERSON | {Right.COMMAND_ANY, Right.STEER, Right.OPERATE, Right.TELL},
+    Role.SHIFTER: PERSON | {Right.OPERATE, Right.FETCH_ANY},
+    Role.PRODUCTION: PERSON | {Right.COMMAND_ANY, Right.STEER, Right.TELL, Right.FETCH_ANY},
+    Role.ADMINISTRATOR: PERSON | {Right.COMMAND_ANY, Right.STEER, Right.OPERATE, Right.TELL, Right.FETCH_ANY},
     Role.PILOT: ALL | {Right.PILOT, Right.SITE_DATA},
     # Harvester has one token, with which it also fetches jobs for its workers and reports on them.
     Role.WORKER: ALL | {Right.SITE_DATA, Right.TELL, Right.WORKERS, Right.PILOT},
@@ -58,6 +59,7 @@ RIGHT_WORDS: dict[Right, str] = {
     Right.WORKERS: "report on the workers in which pilots run, and obey commands about them",
     Right.SITE_DATA: "read the descriptions of queues and storage",
     Right.TELL: "send messages of other systems in",
+    Right.FETCH_ANY: "fetch the files that anybody's tasks made",
 }
 """What each right allows, for people."""
 
@@ -72,8 +74,8 @@ class Scope(StrEnum):
 
 SCOPES: dict[Scope, frozenset[Right]] = {
     Scope.ALL: frozenset(Right),
-    Scope.SUBMIT: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA},
-    Scope.READ: ALL | {Right.READ, Right.SITE_DATA},
+    Scope.SUBMIT: ALL | {Right.READ, Right.SUBMIT, Right.SITE_DATA, Right.FETCH_ANY},
+    Scope.READ: ALL | {Right.READ, Right.SITE_DATA, Right.FETCH_ANY},
 }
 SCOPE_WORDS: dict[Scope, str] = {
     Scope.ALL: "everything that its owner may do",
@@ -105,6 +107,12 @@ class Caller:
         if self.may(Right.COMMAND_ANY):
             return True
         return self.may(Right.SUBMIT) and (self.name == task_owner or working_group in self.manages)
+
+    def may_fetch(self, task_owner: str, working_group: str | None = None) -> bool:
+        """Whether this caller may fetch the files that a task of that owner and working group made."""
+        if self.may(Right.FETCH_ANY):
+            return True
+        return self.may(Right.READ) and (self.name == task_owner or working_group in self.manages)
 
 
 NOBODY = Caller("", frozenset({Role.ANONYMOUS}))

@@ -19,6 +19,7 @@ from tasks_app.api import resources as r
 from tasks_app.api.attention import AttentionViewSet
 from tasks_app.api.audit import AuditViewSet
 from tasks_app.api.bulk import BulkCommandViewSet
+from tasks_app.api.content import FileContentViewSet
 from tasks_app.api.lost_files import LostFilesViewSet
 from tasks_app.api.me import MeViewSet
 from tasks_app.api.messages import MessageViewSet
@@ -101,6 +102,7 @@ urlpatterns = [
     path("api/v2/datasets/<bigint:pk>/", data.DatasetViewSet.as_view(ONE), name="dataset"),
     path("api/v2/datasets/<bigint:dataset_id>/files/", data.DatasetFileViewSet.as_view(LIST), name="dataset-files"),
     path("api/v2/files/", data.FileViewSet.as_view(LIST), name="files"),
+    path("api/v2/files/<bigint:pk>/content", FileContentViewSet.as_view(ONE), name="file-content"),
     path("api/v2/jobs/", jobs.JobViewSet.as_view(LIST), name="jobs"),
     path("api/v2/jobs/<bigint:pk>/", jobs.JobViewSet.as_view(ONE), name="job"),
     path("api/v2/jobs/<bigint:job_id>/files/", jobs.JobFileViewSet.as_view(LIST), name="job-files"),

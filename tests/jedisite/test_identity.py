@@ -32,6 +32,7 @@ pytestmark = pytest.mark.django_db
 
 NOTHING, READ, SUBMIT, OPERATE, TOKENS = Right.NOTHING, Right.READ, Right.SUBMIT, Right.OPERATE, Right.TOKENS
 PILOT, SITE_DATA, COMMAND_ANY, TELL, STEER = Right.PILOT, Right.SITE_DATA, Right.COMMAND_ANY, Right.TELL, Right.STEER
+FETCH_ANY = Right.FETCH_ANY
 
 EXPECTED: dict[str, dict[str, Right]] = {
     "login/": {"GET": NOTHING, "POST": NOTHING},
@@ -236,6 +237,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v2/datasets/": {"GET": READ},
     "api/v2/datasets/<bigint:pk>/": {"GET": READ},
     "api/v2/files/": {"GET": READ},
+    "api/v2/files/<bigint:pk>/content": {"GET": READ},
     "api/v2/jobs/<bigint:job_id>/files/": {"GET": READ},
     "api/v2/jobs/<bigint:job_id>/log/": {"GET": READ},
     "api/v2/jobs/<bigint:job_id>/why/": {"GET": READ},
@@ -301,15 +303,15 @@ CALLERS: dict[str, set[Right]] = {
     "other user": PEOPLE,
     "group manager": PEOPLE,
     "manager of another group": PEOPLE,
-    "shifter": PEOPLE | {OPERATE},
-    "production": PEOPLE | {COMMAND_ANY, TELL, STEER},
-    "administrator": PEOPLE | {COMMAND_ANY, OPERATE, TELL, STEER},
+    "shifter": PEOPLE | {OPERATE, FETCH_ANY},
+    "production": PEOPLE | {COMMAND_ANY, TELL, STEER, FETCH_ANY},
+    "administrator": PEOPLE | {COMMAND_ANY, OPERATE, TELL, STEER, FETCH_ANY},
     "pilot": {NOTHING, PILOT, SITE_DATA},
     "worker": {NOTHING, SITE_DATA, TELL, Right.WORKERS, PILOT},
     "user's token for reading": {NOTHING, READ, SITE_DATA},
-    "administrator's token for submitting": {NOTHING, READ, SUBMIT, SITE_DATA},
+    "administrator's token for submitting": {NOTHING, READ, SUBMIT, SITE_DATA, FETCH_ANY},
     "user of an OIDC issuer": PEOPLE,
-    "production role of an OIDC issuer": PEOPLE | {COMMAND_ANY, TELL, STEER},
+    "production role of an OIDC issuer": PEOPLE | {COMMAND_ANY, TELL, STEER, FETCH_ANY},
     "pilot role of an OIDC issuer": {NOTHING, PILOT, SITE_DATA},
     "user with a certificate": PEOPLE,
     "expired token": set(),

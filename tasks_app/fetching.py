@@ -1,0 +1,127 @@
+"""Files that tasks made, opened to be sent to people.
+
+A file is looked for in this site's own storage at the place that follows from its scope and name, and nowhere else: what
+pilots report as its address is not believed, and no link is followed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from django.conf import settings
+
+from tasks_app import logarchives
+from tasks_app.ddm.local import file_url, storage_path
+from tasks_app.models import File
+from tasks_app.models.dataset import MADE_TYPES
+
+LOG_TYPES: Final = ("log", "pp_log", "trn_log")
+PIECE_BYTES: Final = 256 * 1024
+
+
+class NoFileError(Exception):
+    """There is no such file here (any more); the sentence says what is known of it."""
+
+
+class NotSentError(Exception):
+    """The file is not sent; the sentence says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A file that is open for reading: its name, size in bytes, and a tag that changes when its content does."""
+
+    stream: IO[bytes]
+    name: str
+    size: int
+    tag: str
+
+    def pieces(self, first: int = 0, end: int | None = None) -> Pieces:
+        """The content from byte `first` to before byte `end`."""
+        return Pieces(self.stream, first, self.size if end is None else end)
+
+
+class Pieces:
+    """A part of a file, read piece by piece. Closing it, also before the first piece, closes the file."""
+
+    def __init__(self, stream: IO[bytes], first: int, end: int) -> None:
+        self._stream, self._left = stream, end - first
+        stream.seek(first)
+
+    def __iter__(self) -> Pieces:
+        return self
+
+    def __next__(self) -> bytes:
+        piece = self._stream.read(min(PIECE_BYTES, self._left)) if self._left > 0 else b""
+        if not piece:
+            self.close()
+            raise StopIteration
+        self._left -= len(piece)
+        return piece
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def is_fetchable(file: File) -> bool:
+    """Whether a task has made this file, as far as the books say."""
+    return file.type in MADE_TYPES and bool(file.surl)
+
+
+def open_made(file: File) -> Opened:
+    """Open a file that a task made. Raises NoFileError and NotSentError."""
+    if file.type not in MADE_TYPES:
+        raise NotSentError(f"{file.lfn} is an input of task {file.task_id}; only files that tasks made are sent.")
+    if not file.surl:
+        raise NoFileError(f"{file.lfn} is {file.status}: no job has stored it.")
+    root = Path(settings.JEDI_STORAGE).resolve()
+    place = storage_path(root, file.scope or "", file.lfn)
+    if ".." in place.parts or place.name != file.lfn:
+        raise NotSentError(f"{file.lfn} is not a name that a file in a storage can have.")
+    stream = _opened(place)
+    if stream is None:
+        if file.surl != file_url(place):
+            raise NotSentError(f"{file.lfn} is at {file.surl[:500]}, which is not in a storage that this site serves.")
+        raise NoFileError(f"{file.lfn} is not in this site's storage any more.")
+    try:
+        return _checked(file, stream)
+    except BaseException:
+        stream.close()
+        raise
+
+
+def _opened(place: Path) -> IO[bytes] | None:
+    """The plain file at exactly this path; None when there is none, or a link leads elsewhere."""
+    try:
+        # Without waiting: a pipe would wait for its writer.
+        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    # The path of what was opened, whatever becomes of the folders meanwhile.
+    if stat.S_ISREG(os.fstat(descriptor).st_mode) and os.readlink(f"/proc/self/fd/{descriptor}") == str(place):
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    return None
+
+
+def _checked(file: File, stream: IO[bytes]) -> Opened:
+    found = os.fstat(stream.fileno())
+    if file.size is not None and found.st_size != file.size:
+        raise NotSentError(f"{file.lfn} has {found.st_size} bytes in the storage and {file.size} in the books.")
+    if file.type in LOG_TYPES:
+        try:
+            secret = logarchives.holds_secrets(stream)
+        except logarchives.BROKEN as exc:
+            limit = logarchives.UNPACKED_LIMIT // 1024**2
+            raise NotSentError(
+                f"{file.lfn} cannot be searched for secrets: it is no archive, or unpacks to more than {limit} MiB. "
+                "The job's log page shows what can be read of it."
+            ) from exc
+        if secret:
+            raise NotSentError(f"{file.lfn} holds secrets of the job; the job's log page shows all else.")
+        stream.seek(0)
+    return Opened(stream, file.lfn, found.st_size, f"{file.checksum or 'at'}-{found.st_size}-{found.st_mtime_ns:x}")

@@ -1,0 +1,175 @@
+"""The bytes of what tasks made: for whom, in which parts, and from nowhere but the storage."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+
+from jedisite.roles import Scope
+from tasks_app import logarchives
+from tasks_app.ddm.local import file_url, storage_path
+from tasks_app.models import File, Task
+
+pytestmark = pytest.mark.django_db
+CONTENT = bytes(range(256)) * 3000
+Store = Callable[..., File]
+
+
+@pytest.fixture
+def store(make_task: Callable[..., Task], tmp_path: Path, settings: Any) -> Store:
+    """A file in the storage, and in the books of a task of ada, as a pilot leaves it. `path`: where it lies instead."""
+    settings.JEDI_STORAGE = tmp_path / "storage"
+    task = make_task(user="ada", working_group="phys-higgs")
+
+    def made(content: bytes = CONTENT, lfn: str = "out.root", **changes: Any) -> File:
+        path = storage_path(settings.JEDI_STORAGE.resolve(), "user.ada", lfn)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        values = {
+            "task_id": task.id, "dataset_id": 1, "type": "output", "status": "finished", "scope": "user.ada",
+            "size": len(content), "checksum": f"ad:{zlib.adler32(content):08x}", "surl": file_url(path),
+        }  # fmt: skip
+        return File.objects.create(lfn=lfn, **values | changes)
+
+    return made
+
+
+def place_of(file: File) -> Path:
+    return Path(file.surl.removeprefix("file://localhost"))
+
+
+def address(file: File) -> str:
+    return f"/api/v2/files/{file.id}/content"
+
+
+def refusal(answer: Any, code: int) -> str:
+    assert answer.status_code == code, answer.content
+    assert answer["Content-Type"] == "application/problem+json"
+    return str(answer.json()["detail"])
+
+
+def archive(**members: bytes) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(f"tarball/{name}")
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def test_a_file_comes_as_it_is_and_is_never_shown_by_a_browser(api: Any, store: Store) -> None:
+    file = store(b"<script>alert(1)</script>", 'we "ird\r\nX: y é.html')
+    answer = api(name="ada").get(address(file), headers={"accept": "text/html"})
+    assert answer.status_code == 200 and b"".join(answer.streaming_content) == b"<script>alert(1)</script>"
+    assert answer["Content-Type"] == "application/octet-stream" and answer["X-Content-Type-Options"] == "nosniff"
+    assert answer["Content-Length"] == "25" and "sandbox" in answer["Content-Security-Policy"]
+    assert answer["Content-Disposition"].startswith("attachment; filename*=utf-8''we%20%22ird%0D%0AX%3A%20y%20%C3%A9.html")
+
+
+def test_parts_are_sent_and_what_is_known_is_not_sent_again(api: Any, store: Store) -> None:
+    client, file = api(name="ada"), store()
+
+    def get(**headers: str) -> Any:
+        return client.get(address(file), headers=headers)
+
+    whole = get()
+    tag = whole["ETag"]
+    assert b"".join(whole.streaming_content) == CONTENT and whole["Accept-Ranges"] == "bytes"
+    part = get(range="bytes=1000-1999")
+    assert (part.status_code, part["Content-Range"]) == (206, f"bytes 1000-1999/{len(CONTENT)}")
+    assert b"".join(part.streaming_content) == CONTENT[1000:2000] and part["Content-Length"] == "1000"
+    rest = get(range="bytes=700000-", **{"if-range": tag})
+    assert rest.status_code == 206 and b"".join(rest.streaming_content) == CONTENT[700_000:]
+    assert b"".join(get(range="bytes=700000-", **{"if-range": '"older"'}).streaming_content) == CONTENT
+    assert get(**{"if-none-match": tag}).status_code == 304
+    beyond = get(range="bytes=768000-")
+    assert refusal(beyond, 416) == "The file has 768000 bytes." and beyond["Content-Range"] == "bytes */768000"
+    head = client.head(address(file))
+    assert (head.status_code, head["Content-Length"], head.content) == (200, "768000", b"")
+    place_of(file).write_bytes(CONTENT[::-1])
+    assert b"".join(get(**{"if-none-match": tag}).streaming_content) == CONTENT[::-1]
+
+
+def test_files_are_for_the_owner_managers_of_the_group_and_those_who_run_the_grid(
+    api: Any, make_user: Any, make_token: Any, store: Store
+) -> None:
+    file = store()
+    make_user("ian").groups.add(Group.objects.create(name="manager:phys-higgs"))
+    make_user("eva").groups.add(Group.objects.create(name="manager:phys-top"))
+    may = {
+        "owner": api(name="ada"), "manager": api(name="ian"), "shifter": api("shifter"), "production": api("production"),
+        "administrator": api("administrator"),
+        "reader": Client(headers={"authorization": f"Bearer {make_token(name='ada', scope=Scope.READ)}"}),
+    }  # fmt: skip
+    for who, client in may.items():
+        assert b"".join(client.get(address(file)).streaming_content) == CONTENT, who
+    for client in (api(name="eve"), api(name="eva")):
+        assert "belongs to ada" in refusal(client.get(address(file)), 403)
+    assert Client().get(address(file)).status_code == 401 and api("pilot").get(address(file)).status_code == 403
+    assert api(name="ada").get("/api/v2/files/999/content").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "sentence"),
+    [
+        ({"type": "input"}, 409, "an input"), ({"surl": None, "status": "failed"}, 404, "is failed: no job has stored it"),
+        ({"size": 5}, 409, "768000 bytes in the storage and 5 in the books"),
+        ({"scope": "user.eve"}, 409, "not in a storage that this site serves"),
+        ({"scope": "user.eve", "surl": "root://se.example//x/out.root"}, 409, "is at root://se.example//x/out.root"),
+        ({"lfn": "../out.root"}, 409, "not a name"), ({"lfn": ".."}, 409, "not a name"),
+    ],
+)  # fmt: skip
+def test_what_is_not_sent_is_told(api: Any, store: Store, changes: Any, code: int, sentence: str) -> None:
+    file = store()
+    File.objects.filter(pk=file.pk).update(**changes)
+    assert sentence in refusal(api(name="ada").get(address(file)), code)
+
+
+def test_no_link_leads_out_of_the_storage_or_to_the_file_of_another(api: Any, store: Store, tmp_path: Path) -> None:
+    client, file, other = api(name="ada"), store(b"12345"), store(b"54321", "other.root")
+    (tmp_path / "secret_key").write_bytes(b"99999")
+    place = place_of(file)
+
+    def check() -> None:
+        assert client.get(address(file)).status_code == 404
+
+    for target in (tmp_path / "secret_key", place_of(other)):
+        place.unlink()
+        place.symlink_to(target)
+        check()
+    place.unlink()
+    os.mkfifo(place)
+    check()
+    place.unlink()
+    place.mkdir()
+    check()
+    place.rmdir()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / file.lfn).write_bytes(b"99999")
+    place.parent.rmdir()
+    place.parent.symlink_to(tmp_path / "folder")
+    check()
+
+
+def test_a_log_is_sent_unless_it_holds_secrets(api: Any, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = api(name="ada")
+    good = archive(**{"payload.stdout": b"hello"})
+    answer = client.get(address(store(good, "good.log.tgz", type="log")))
+    assert answer.status_code == 200 and b"".join(answer.streaming_content) == good
+    bad = store(archive(**{"payload.stdout": b"x", "panda_secrets.json": b"{}"}), "bad.log.tgz", type="log")
+    assert "holds secrets" in refusal(client.get(address(bad)), 409)
+    cut = store(good[:-20], "cut.log.tgz", type="log")
+    assert "cannot be searched" in refusal(client.get(address(cut)), 409)
+    monkeypatch.setattr(logarchives, "UNPACKED_LIMIT", 1000)
+    large = store(archive(x=b"0" * 100_000), "large.log.tgz", type="trn_log")
+    assert "cannot be searched" in refusal(client.get(address(large)), 409)
