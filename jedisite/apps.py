@@ -5,15 +5,22 @@ import sys
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
+AGENTS = ("qcluster", "cluster", "ticker", "agent")
+"""Commands that run agents, or look after those that do."""
+
 
 class JedisiteConfig(AppConfig):
     name = "jedisite"
     verbose_name = "Installation"
 
     def ready(self) -> None:
-        from jedisite import agents, checks, children, housekeeping, wildcards  # noqa: F401 - some register themselves
+        from django.conf import settings
 
-        if sys.argv[1:2] == ["qcluster"]:
+        from jedisite import agents, checks, children, database_limits, housekeeping, wildcards  # noqa: F401 - some register themselves
+
+        command = (sys.argv[1:2] or [""])[0]
+        database_limits.use("agents" if command in AGENTS else "commands", settings.JEDI_DATABASE_LIMITS)
+        if command == "qcluster":
             # The workers of a cluster that is killed would wait for work for ever.
             children.forks_die_with_parent()
 

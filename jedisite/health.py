@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from django.db import Error, connection
+from django.db import Error, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from jedisite import database_faults
 from jedisite.agent_state import is_stuck, rows
 from jedisite.identity import Right, needs
 from jedisite.models import Agent
@@ -40,9 +41,10 @@ def readyz(request: HttpRequest) -> JsonResponse:
     for name, check in CHECKS.items():
         try:
             checks[name] = check()
-        except Error:
+        except Error as exc:
             # What the driver says names hosts and accounts.
-            checks[name] = "the database does not answer"
+            fault = database_faults.fault_of(exc)
+            checks[name] = SAID.get(fault, "the database does not answer") if fault else "the database refuses a question"
         if checks[name] != OK:
             break
     ready = all(said == OK for said in checks.values())
@@ -52,9 +54,23 @@ def readyz(request: HttpRequest) -> JsonResponse:
 OK: Final = "ok"
 
 
+SAID: Final = {
+    database_faults.DISK_FULL: "the disk of the database is full",
+    database_faults.SLOW: "the database takes too long",
+}
+
+
 def _database() -> str:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
+    return OK
+
+
+def _room() -> str:
+    """A little sorting on disk: a server whose disk is full answers, and stores nothing."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL work_mem = '64kB'")
+        cursor.execute("SELECT count(*) FROM (SELECT n FROM generate_series(1, 10000) n ORDER BY -n OFFSET 0) sorted")
     return OK
 
 
@@ -82,4 +98,9 @@ def _agents() -> str:
     return OK
 
 
-CHECKS: Final[dict[str, Callable[[], str]]] = {"database": _database, "migrations": _migrations, "agents": _agents}
+CHECKS: Final[dict[str, Callable[[], str]]] = {
+    "database": _database,
+    "room": _room,
+    "migrations": _migrations,
+    "agents": _agents,
+}

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from jedisite.problems import is_api, json_problem
+from jedisite import database_faults
+from jedisite.problems import is_api, json_problem, unavailable
+
+log = structlog.get_logger(__name__)
 
 STRICT = (
     "default-src 'self'; object-src 'none'; base-uri 'self'; frame-ancestors 'none'; form-action 'self'; "
@@ -32,6 +36,23 @@ class ContentSecurityPolicy:
         relaxed = request.path.startswith(("/admin/", "/api/docs/"))
         response.headers.setdefault("Content-Security-Policy", RELAXED if relaxed else STRICT)
         return response
+
+
+class DatabaseFaults:
+    """A view that the database fails is answered with 503: see `database_faults`."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        fault = database_faults.fault_of(exception)
+        if fault is None:
+            return None
+        log.warning("database.fault", path=request.path, fault=fault.sentence, error=str(exception).strip()[:300])
+        return unavailable(request, fault)
 
 
 class ProblemsUnderApi:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponsePermanentRedirect, JsonResponse
+from django.template.loader import render_to_string
 from django.urls import is_valid_path
 from rest_framework import exceptions, status
 from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
+
+from jedisite import database_faults
 
 CONTENT_TYPE = "application/problem+json"
 MAX_DEPTH = 60
@@ -59,9 +62,14 @@ class TooLarge(exceptions.APIException):
 
 class Unavailable(exceptions.APIException):
     status_code = status.HTTP_503_SERVICE_UNAVAILABLE
-    default_detail = "The database does not answer; try again in a moment."
     wait = 5
-    """Seconds after which a client may try again."""
+    """Seconds after which a client may try again: the header Retry-After."""
+
+
+class DatabaseFailed(Unavailable):
+    def __init__(self, fault: database_faults.Fault) -> None:
+        super().__init__(fault.sentence)
+        self.wait = fault.retry_s
 
 
 class NotPlainJSONError(ValueError):
@@ -103,8 +111,8 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
 
     if isinstance(exc, RequestDataTooBig):
         exc = TooLarge()
-    elif isinstance(exc, OperationalError | InterfaceError):
-        exc = Unavailable()
+    elif fault := database_faults.fault_of(exc):
+        exc = DatabaseFailed(fault)
     elif isinstance(exc, exceptions.ValidationError):
         exc = InvalidFields(_field_errors(exc.detail))
     response = drf_handler(exc, context)
@@ -274,11 +282,36 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
+    """Called while the exception is handled. What the database failed outside of views comes here, too."""
+    if fault := database_faults.fault_of(sys.exception()):
+        return unavailable(request, fault)
     if is_api(request):
         return json_problem(500, "Something went wrong on the server; its log says what.")
     from django.views.defaults import server_error as page
 
     return page(request)
+
+
+FOR_PROGRAMS = ("/api/v1/", "/server/panda/", "/metrics", "/auth/", "/trf/", "/cache/")
+
+
+def unavailable(request: HttpRequest, fault: database_faults.Fault) -> HttpResponse:
+    """The 503 for a fault of the database, without asking the database: a problem document, a text, or a page.
+
+    The page loads itself again, unless something was sent: that the browser would send again, or ask about.
+    """
+    if is_api(request) and not request.path.startswith(FOR_PROGRAMS):
+        response: HttpResponse = json_problem(503, fault.sentence)
+    elif request.path.startswith(FOR_PROGRAMS):
+        response = HttpResponse(f"{fault.sentence}\n", status=503, content_type="text/plain")
+    else:
+        theme = request.COOKIES.get("theme", "auto")
+        sent = request.method not in ("GET", "HEAD")
+        text = render_to_string("503.html", {"fault": fault, "theme": theme, "sent": sent})
+        response = HttpResponse(text, status=503)
+    response.headers["Retry-After"] = str(fault.retry_s)
+    response.headers["Cache-Control"] = "no-store"
+    return response
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

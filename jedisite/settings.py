@@ -14,7 +14,7 @@ import environ
 import structlog
 from django.core.exceptions import ImproperlyConfigured
 
-from jedisite import oidc_settings
+from jedisite import database_limits, oidc_settings
 from jedisite.logs import short_traceback
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -58,6 +58,7 @@ KNOWN = {
     "JEDI_DEV_ISSUER": "VO for which this site itself is an OIDC issuer, for trials; needs JEDI_SERVER_URL (default: none)",
     "JEDI_X509_HEADER": "header in which a trusted proxy says the DN of a client's certificate, such as X-Client-DN",
     "JEDI_X509_PROXIES": "comma list of the addresses or networks of those proxies; both must be set",
+    "JEDI_DATABASE_LIMITS": "seconds that the database may take, comma list of name=number; jedisite/database_limits.py",
     "JEDI_TEST_ALL": "1 makes a test fail instead of being skipped when what it needs is not installed",
 }
 _unknown = sorted(name for name in os.environ if name.startswith("JEDI_") and name not in KNOWN)
@@ -175,6 +176,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "jedisite.middleware.ContentSecurityPolicy",
     "jedisite.middleware.ProblemsUnderApi",
+    "jedisite.middleware.DatabaseFaults",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -211,13 +213,22 @@ TEMPLATES = [
     },
 ]
 
+try:
+    JEDI_DATABASE_LIMITS = database_limits.merged(env.dict("JEDI_DATABASE_LIMITS", default={}))
+except ValueError as exc:
+    raise ImproperlyConfigured(f"JEDI_DATABASE_LIMITS is a comma list of name=seconds: {exc}") from exc
 DATABASES = {"default": env.db_url("DATABASE_URL", default="postgresql://127.0.0.1/jedisite")}
 DATABASES["default"].update(
     {
         "ENGINE": "django.db.backends.postgresql",
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"prepare_threshold": 1, "application_name": "jedisite"},
+        "OPTIONS": {
+            **DATABASES["default"].get("OPTIONS", {}),
+            "prepare_threshold": 1,
+            "application_name": "jedisite",
+            "connect_timeout": round(JEDI_DATABASE_LIMITS["connect"]),
+        },
     }
 )
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -7,6 +7,11 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.settings")
 django.setup(set_prefix=False)
 
+from django.conf import settings  # noqa: E402
+
+from jedisite import database_limits  # noqa: E402
 from jedisite.short_way import Handler  # noqa: E402 - it reads the settings
+
+database_limits.use("web", settings.JEDI_DATABASE_LIMITS)
 
 application = Handler()

@@ -38,16 +38,16 @@ def test_it_is_ready_when_the_database_its_tables_and_an_agent_are(
     Agent.objects.create(name="late", period_s=5, due_at=now - timedelta(hours=1), last_error="x")
     Agent.objects.create(name="paused", period_s=5, due_at=now - timedelta(hours=1), paused=True)
     Agent.objects.create(name="works", period_s=60, due_at=now)
-    assert asked() == (200, {"database": "ok", "migrations": "ok", "agents": "ok"})
-    with django_assert_max_num_queries(2):
+    assert asked() == (200, {"database": "ok", "room": "ok", "migrations": "ok", "agents": "ok"})
+    with django_assert_max_num_queries(6):
         asked()
     Agent.objects.filter(name="works").update(due_at=now - timedelta(hours=1))
-    assert asked() == (503, {"database": "ok", "migrations": "ok", "agents": "all 2 agents are late"})
+    assert asked() == (503, {"database": "ok", "room": "ok", "migrations": "ok", "agents": "all 2 agents are late"})
 
     Agent.objects.filter(name="works").update(due_at=now)
     begun, ended = now - timedelta(seconds=5), now - timedelta(seconds=301)
     Agent.objects.filter(name="works").update(last_started_at=begun, last_ended_at=ended)
-    assert asked() == (503, {"database": "ok", "migrations": "ok", "agents": "passes of works do not end"})
+    assert asked() == (503, {"database": "ok", "room": "ok", "migrations": "ok", "agents": "passes of works do not end"})
     for fine in ({"last_ended_at": now}, {"last_ended_at": ended + timedelta(seconds=10)}, {"period_s": 120}, {"paused": True}):
         Agent.objects.filter(name="works").update(
             **{"last_started_at": begun, "last_ended_at": ended, "period_s": 60, "paused": False, **fine}

@@ -9,6 +9,7 @@ framework's machinery out and gets its parameters as they came.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,6 @@ import structlog
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.core.files.uploadhandler import FileUploadHandler
 from django.core.signals import got_request_exception
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
@@ -27,6 +27,7 @@ from rest_framework import exceptions, serializers
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.views import APIView
 
+from jedisite import database_faults
 from jedisite.identity import Caller, Right, TokenAuthentication, api_caller, caller_by_token
 from tasks_app.api.panda.params import Params
 from tasks_app.api.panda.wire import BadCallError, StatusCode, body_of, legacy, plain, query_of, refused
@@ -86,7 +87,13 @@ class PandaView(APIView):
         status, sentence = _fault(exc)
         if status == 0:
             raise exc
-        return refused(sentence) if status == 200 else plain(status, sentence)
+        if status == 200:
+            return refused(sentence)
+        answer = plain(status, sentence)
+        wait = _wait_s(exc)
+        if wait:
+            answer.headers["Retry-After"] = str(wait)
+        return answer
 
 
 class LegacyView(PandaView):
@@ -111,13 +118,20 @@ def _fault(exc: Exception) -> tuple[int, str]:
         return 200, str(exc)
     if isinstance(exc, RequestDataTooBig):
         return 413, str(exc) or "the request is larger than this site takes"
-    if isinstance(exc, OperationalError | InterfaceError):
-        return 503, "the database does not answer; try again in a moment"
+    if fault := database_faults.fault_of(exc):
+        return 503, fault.sentence
     if isinstance(exc, PermissionDenied):
         return 403, str(exc) or "you may not call this"
     if isinstance(exc, exceptions.APIException):
         return exc.status_code, str(exc.detail)
     return 0, ""
+
+
+def _wait_s(exc: Exception) -> int:
+    """After how many seconds a caller is to try again; 0: that is of no use, or any time will do."""
+    if fault := database_faults.fault_of(exc):
+        return fault.retry_s
+    return math.ceil(getattr(exc, "wait", None) or 0)
 
 
 class _Hot:

@@ -1,0 +1,50 @@
+"""What is the matter with the database, said to people and programs: the site is there, and will work again.
+
+Each fault is answered with 503 and Retry-After, never with 500.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import psycopg
+from django.db import Error, InterfaceError, OperationalError
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A sentence for people, and the seconds after which to try again."""
+
+    sentence: str
+    retry_s: int
+
+
+AWAY: Final = Fault("The database does not answer; try again in a moment.", 5)
+DISK_FULL: Final = Fault("The disk of the database is full: nothing can be stored until there is room.", 60)
+SLOW: Final = Fault("The database took too long over this; try again later, or ask for less.", 10)
+BUSY: Final = Fault("Somebody else is changing what this needs in the database; try again in a moment.", 3)
+_BY_STATE: Final = {
+    "53100": DISK_FULL,
+    "57014": SLOW,  # the time-out of statements
+    "55P03": BUSY,  # the time-out of locks
+    "40001": BUSY,
+    "40P01": BUSY,
+}
+
+
+def fault_of(exc: BaseException | None) -> Fault | None:
+    """The fault of the database that an exception tells of, or None when it tells of something else.
+
+    An error that follows from one, such as that of a transaction which can do nothing more, tells of the first.
+    """
+    while isinstance(exc, Error | psycopg.Error):
+        if isinstance(exc, OperationalError | InterfaceError | psycopg.OperationalError | psycopg.InterfaceError):
+            return _BY_STATE.get(_state(exc), AWAY)
+        exc = exc.__cause__
+    return None
+
+
+def _state(exc: BaseException) -> str:
+    found = exc if isinstance(exc, psycopg.Error) else exc.__cause__
+    return str(getattr(found, "sqlstate", None) or "")

@@ -1,0 +1,89 @@
+"""How long the database may take, by kind of process: no call waits for ever for a server that hangs or a lock that is held.
+
+The server ends statements and waits for locks itself. A server that does not even answer is given up a second later here.
+`JEDI_DATABASE_LIMITS` sets the limits by name; 0 is no limit.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    import psycopg
+
+Role = Literal["web", "agents", "commands"]
+
+DEFAULTS: Final[Mapping[str, float]] = {
+    "connect": 3,
+    "web_statement": 10,
+    "web_lock": 5,
+    "agents_statement": 120,
+    "agents_lock": 30,
+    "commands_statement": 0,
+    "commands_lock": 0,
+}
+"""Seconds. `connect` holds for all; the others for the web server's calls, for agents, and for other commands."""
+MARGIN_S = 1.0
+_patience_s = 0.0
+
+
+def merged(given: Mapping[str, str]) -> dict[str, float]:
+    """The limits in force. Raises ValueError with a sentence for a name or a number that is none."""
+    unknown = sorted(set(given) - set(DEFAULTS))
+    if unknown:
+        raise ValueError(f"there is no limit called {', '.join(unknown)}; there are {', '.join(DEFAULTS)}")
+    found = dict(DEFAULTS)
+    for name, text in given.items():
+        try:
+            found[name] = float(text)
+        except ValueError:
+            raise ValueError(f"{name} is {text!r}; it is a number of seconds") from None
+        if not 0 <= found[name] <= 86_400:
+            raise ValueError(f"{name} is {text}; it lies between 0 and 86400 seconds")
+    return found
+
+
+def use(role: Role, limits: Mapping[str, float]) -> None:
+    """From now on new connections of this process keep the limits of that role. To be called before the first of them."""
+    from django.db import connections
+    from django.db.backends.signals import connection_created
+
+    global _patience_s
+    options = connections.settings["default"]["OPTIONS"]
+    parts = [options["options"]] if "options" in options else []
+    for name in ("statement", "lock"):
+        if limit_s := limits[f"{role}_{name}"]:
+            parts.append(f"-c {name}_timeout={round(limit_s * 1000)}")
+    if parts:
+        options["options"] = " ".join(parts)  # the last one of a name counts
+    statement_s = limits[f"{role}_statement"]
+    _patience_s = statement_s + MARGIN_S if statement_s else 0.0
+    connection_created.connect(_on_connection, dispatch_uid="database limits")
+
+
+def watch(connection: psycopg.Connection[Any], limit_s: float) -> None:
+    """From now on each wait for an answer on this connection ends after the limit: OperationalError, and it is closed."""
+    import psycopg
+
+    known = weakref.ref(connection)  # the connection is to go when nobody else holds it
+
+    def wait(gen: Any, *args: Any, **more: Any) -> Any:
+        here = known()
+        assert here is not None
+        more.setdefault("timeout", limit_s)
+        try:
+            return psycopg.Connection.wait(here, gen, *args, **more)
+        except psycopg.errors._WaitTimeout:
+            if more["timeout"] != limit_s:
+                raise
+            here.pgconn.finish()
+            raise psycopg.OperationalError(f"the database has given no answer for {limit_s:g} s") from None
+
+    connection.wait = wait  # type: ignore[method-assign]
+
+
+def _on_connection(connection: Any, **_: Any) -> None:
+    if _patience_s:
+        watch(connection.connection, _patience_s)
