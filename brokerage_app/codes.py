@@ -28,6 +28,10 @@ SITE_TEST_ONLY: Final = _code(
     "The site takes jobs with the label test until it is set online.",
 )  # fmt: skip
 
+SITE_UNKNOWN: Final = _code(
+    "site_unknown", "The task's site does not exist", "policy", "user",
+    "Name a site that exists, or let the task run anywhere.", severity="error",
+)  # fmt: skip
 EXCLUDED: Final = _code(
     "excluded", "Excluded by the task", "policy", "user",
     "Take the site off the task's list of excluded sites.",

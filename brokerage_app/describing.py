@@ -67,6 +67,7 @@ def view_of(row: Queue, production: Storage | None = None, analysis: Storage | N
     return SiteView(
         name=row.name,
         status=row.status,
+        status_reason=row.status_reason.strip(),
         cores=row.core_count,
         max_memory_mb=(row.max_memory_mb or 0) * slot,
         min_memory_mb=row.min_memory_mb * slot,

@@ -12,9 +12,12 @@ from functools import cache
 from typing import Final
 
 from brokerage_app import codes
-from brokerage_app.brokers import analysis_job, choosing, production_job
+from brokerage_app.brokers import analysis_job, production_job
 from brokerage_app.filters import nucleus
 
+PRODUCTION: Final = "production"
+ANALYSIS: Final = "analysis"
+GENERIC: Final = "generic"
 NUCLEI: Final = "task"
 """The kind of decisions that choose a nucleus."""
 _GENERIC: Final = (
@@ -44,9 +47,9 @@ def order_of(broker: str, kind: str = "job") -> Mapping[str, int]:
     """
     if kind == NUCLEI:
         found: Collection[str] = nucleus.LABELS.values()
-    elif broker == choosing.PRODUCTION:
+    elif broker == PRODUCTION:
         found = production_job.LABELS
-    elif broker == choosing.ANALYSIS:
+    elif broker == ANALYSIS:
         found = (*_ANALYSIS, *(code for code in analysis_job.LABELS if code not in _ANALYSIS))
     else:
         found = _GENERIC

@@ -95,6 +95,7 @@ class SiteView:
                     those of them that belong to work queues of function Resource, by name of the work queue
     core_power      HS06 per core; 0 is not known
     space_gb        free space for outputs; None is not known
+    status_reason   why the status is what it is, as whoever set it wrote
     portion         jobs that the site takes at a time; 0 is any number
     direct_io       whether jobs may read their inputs over the local network; `direct_io_only`: they must
     direct_io_wan   whether they may read them from other sites
@@ -174,6 +175,7 @@ class SiteView:
     started_per_h: float = 0.0
     space_gb: float | None = None
     resource_queue_jobs: Mapping[str, Mapping[str, Counts]] = field(default_factory=dict)
+    status_reason: str = ""
 
     @property
     def any_size(self) -> bool:

@@ -83,19 +83,41 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocked:
+    """Why a decision chose no site: the code of what removed the last one that the task may use, and a sentence.
+
+    `sites` are those that it removed, the nearest first.
+    """
+
+    code: str
+    sentence: str
+    sites: tuple[Skip, ...] = ()
+
+    def __post_init__(self) -> None:
+        refusals.checked(self.code)
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """Chosen sites, best first, and skipped sites in the order in which they were asked.
 
     `stopped`: what ended the decision before any site was asked, or for all of them at once; its site is "".
+    `blocked`: why no site was chosen, as whoever asks for the task itself finds it (`deciding`); None where nobody asked.
     """
 
     chosen: tuple[Choice, ...] = ()
     skipped: tuple[Skip, ...] = ()
     stopped: Skip | None = None
+    blocked: Blocked | None = None
 
     @property
     def code(self) -> str:
-        """The code that blocks the task: empty when a site was chosen, else the most frequent one (ties by name)."""
+        """The code that blocks the task: empty when a site was chosen, else that of `blocked`.
+
+        Where that was not asked it is the most frequent one (ties by name).
+        """
+        if self.blocked is not None:
+            return self.blocked.code
         if self.stopped is not None:
             return self.stopped.code
         if self.chosen:
@@ -121,6 +143,8 @@ class Verdict:
 
     def sentence(self) -> str:
         """One sentence for people, for instance "All 3 sites were skipped: 2 low memory, 1 site offline."."""
+        if self.blocked is not None:
+            return self.blocked.sentence
         if self.stopped is not None:
             return f"{refusals.get(self.stopped.code).title}: {self.stopped.detail}."
         return sentence_of(len(self.chosen), self.counts(), best=self.chosen[0].site if self.chosen else "")

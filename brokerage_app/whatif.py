@@ -4,6 +4,7 @@ A change is a line `where.name=value`:
 
     needs.memory_mb=1500                     what the task wants (fields of TaskNeeds)
     site.SITE_A.status=online                what a queue offers (fields of SiteView)
+    endpoint.SE_A.space_free_gb=500          what a storage endpoint has (fields of Endpoint)
     config.jobbroker.NQUEUED_SAT_CAP=300     a parameter, for tasks of all VOs
     config.jobbroker.MIN_WEIGHT@atlas=0.1    the same for one VO
 
@@ -20,12 +21,12 @@ from typing import Any, Final
 from brokerage_app.configuration import Configuration
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.parameter import UnknownParameterError
-from brokerage_app.snapshot import Grid, SiteView
+from brokerage_app.snapshot import Endpoint, Grid, SiteView
 from brokerage_app.stored import as_json, from_json
 from brokerage_app.verdict import Skip, Verdict
 
 Decide = Callable[[TaskNeeds, Grid, Configuration], Verdict]
-FORMS: Final = "needs.FIELD=value, site.NAME.FIELD=value or config.COMPONENT.KEY[@VO]=value"
+FORMS: Final = "needs.FIELD=value, site.NAME.FIELD=value, endpoint.NAME.FIELD=value or config.COMPONENT.KEY[@VO]=value"
 
 
 class ChangeError(ValueError):
@@ -38,7 +39,7 @@ class ChangeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One line, read. `place` is needs, site or config; `of` the queue, or the component; `vo` of a parameter."""
+    """One line, read. `place` is needs, site, endpoint or config; `of` the queue, endpoint or component; `vo` of a parameter."""
 
     line: str
     place: str
@@ -52,16 +53,16 @@ def parse(line: str) -> Change:
     """Read a line. Raises ChangeError."""
     left, equals, right = line.strip().partition("=")
     place, _, rest = left.strip().partition(".")
-    if not equals or not rest or place not in ("needs", "site", "config"):
+    if not equals or not rest or place not in ("needs", "site", "endpoint", "config"):
         raise ChangeError(line, f"a change is {FORMS}")
     value = _value(right.strip())
     if place == "needs":
         return Change(line, place, "", rest, value)
     # Names of queues may hold dots, names of fields and components do not.
-    of, dot, name = rest.rpartition(".") if place == "site" else rest.partition(".")
+    of, dot, name = rest.rpartition(".") if place in ("site", "endpoint") else rest.partition(".")
     if not dot or not of or not name:
         raise ChangeError(line, f"a change is {FORMS}")
-    if place == "site":
+    if place in ("site", "endpoint"):
         return Change(line, place, of, name, value)
     key, _, vo = name.partition("@")
     return Change(line, place, of, key, value, vo)
@@ -85,7 +86,7 @@ class Conditions:
     def under(self, changes: Iterable[Change]) -> Conditions:
         """The same with changes, in their order. Raises ChangeError that names the line."""
         needs, sites, configuration = self.needs, dict(self.grid.sites), self.configuration
-        changed_sites = False
+        endpoints, changed_grid = dict(self.grid.endpoints), False
         for change in changes:
             if change.place == "needs":
                 needs = _with(TaskNeeds, needs, change)
@@ -93,16 +94,21 @@ class Conditions:
                 if change.of not in sites:
                     raise ChangeError(change.line, f"there is no queue {change.of} in the snapshot")
                 sites[change.of] = _with(SiteView, sites[change.of], change)
-                changed_sites = True
+                changed_grid = True
+            elif change.place == "endpoint":
+                if change.of not in endpoints:
+                    raise ChangeError(change.line, f"there is no storage endpoint {change.of} in the snapshot")
+                endpoints[change.of] = _with(Endpoint, endpoints[change.of], change)
+                changed_grid = True
             else:
                 configuration = _configured(configuration, change)
         # What was worked out for the old descriptions does not hold for new ones.
-        grid = _grid(self.grid, sites) if changed_sites else self.grid
+        grid = _grid(self.grid, sites, endpoints) if changed_grid else self.grid
         return Conditions(needs, grid, configuration)
 
 
-def _grid(grid: Grid, sites: Mapping[str, SiteView]) -> Grid:
-    return Grid(sites, grid.endpoints, grid.nuclei, grid.links, grid.to_nucleus, grid.all_tags, grid.taken_at)
+def _grid(grid: Grid, sites: Mapping[str, SiteView], endpoints: Mapping[str, Endpoint]) -> Grid:
+    return Grid(sites, endpoints, grid.nuclei, grid.links, grid.to_nucleus, grid.all_tags, grid.taken_at)
 
 
 def _with(kind: type[Any], value: Any, change: Change) -> Any:

@@ -253,7 +253,20 @@ TASK_STOPPED_BY_ITSELF: Final = _code(
 )  # fmt: skip
 TASK_ENDING: Final = _code(
     "task_ending", "Task makes no more jobs", "state", "nobody",
-    "Wait until its open jobs have ended.", severity="info",
+    "Wait: it ends by itself when the last of its open jobs has ended.", severity="info",
+)  # fmt: skip
+TASK_FAILED: Final = _code(
+    "task_failed", "Task has failed", "state", "user",
+    "Mend the cause of its errors and run it again (incexec), with changed parameters if need be: a failed task takes no "
+    "retry.", severity="error",
+)  # fmt: skip
+TASK_BROKEN: Final = _code(
+    "task_broken", "Task is broken", "state", "user",
+    "Mend what the sentence says and submit the task anew: a broken task takes no command.", severity="error",
+)  # fmt: skip
+NOT_LOOKED_AT: Final = _code(
+    "not_looked_at", "Not looked at yet", "state", "nobody",
+    "Wait for the first pass of the job generator; it asks the broker where the jobs may run.", severity="info",
 )  # fmt: skip
 TASK_WAITS_TO_RETRY: Final = _code(
     "task_waits_to_retry", "Task waits to be tried again", "state", "nobody",

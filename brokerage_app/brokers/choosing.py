@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from brokerage_app import deciding
 from brokerage_app.brokers import analysis_job, generic, production_job
 from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
 from brokerage_app.brokers.production_job import ProductionSettings
 from brokerage_app.configuration import Configuration
 from brokerage_app.filters.capacity import MIN_QUEUE
+from brokerage_app.funnel import ANALYSIS, GENERIC, PRODUCTION, order_of
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.rules import Filter, Rule
 from brokerage_app.snapshot import Grid
 from brokerage_app.verdict import Verdict
 
-PRODUCTION: Final = "production"
-ANALYSIS: Final = "analysis"
-GENERIC: Final = "generic"
+__all__ = ["ANALYSIS", "BROKERS", "GENERIC", "NAMES", "PRODUCTION", "Line", "broker_of", "decide"]
+
 NAMES: Final = frozenset({PRODUCTION, ANALYSIS, GENERIC})
 
 
@@ -57,13 +58,27 @@ def decide(
     facts: AnalysisFacts = NO_FACTS,
     draw: Callable[[], float] | None = None,
 ) -> Verdict:
-    """What the broker of a task says of all queues.
+    """What the broker of a task says of all queues, and, when it chooses none, what of those that the task may use.
 
     first    rules of the caller that are asked before those of the broker
     floor    queued jobs that a queue may always have, for the generic broker; the others have it from the configuration
     facts    of the user and the task, for analysis; `draw` gives random numbers for queues of equal weight there
     """
     name = broker_of(needs.vo, needs.label, configuration)
+    verdict = _asked(name, needs, grid, configuration, first, floor, facts, draw)
+    return deciding.with_blocked(verdict, needs, grid, order_of(name))
+
+
+def _asked(
+    name: str,
+    needs: TaskNeeds,
+    grid: Grid,
+    configuration: Configuration,
+    first: Sequence[Filter],
+    floor: int,
+    facts: AnalysisFacts,
+    draw: Callable[[], float] | None,
+) -> Verdict:
     vo, label, share = needs.vo, needs.label, needs.share
     if name == PRODUCTION:
         settings = ProductionSettings.from_configuration(configuration, vo=vo, label=label, share=share)

@@ -28,7 +28,7 @@ def has_data(case: AnalysisCase, site: SiteView) -> Skip | None:
 def online(case: AnalysisCase, site: SiteView) -> Skip | None:
     """Only online queues, with exceptions for test jobs and for those whom the task names unless they are offline."""
     if site.status == OFFLINE:
-        return Skip(site.name, codes.SITE_OFFLINE, "the site's status is {}", (site.status,))
+        return Skip(site.name, codes.SITE_OFFLINE, *state.of_status(site))
     if case.is_preassigned(site) or site.name in case.listed:
         return None
     return state.online(case, site)

@@ -11,6 +11,7 @@ from brokerage_app.verdict import Skip
 
 HOUR_S: Final = 3600
 INACTIVE_AFTER_S: Final = 2 * HOUR_S
+LONGEST_REASON: Final = 200
 ALLOW_NO_PILOT: Final = "allow_no_pilot"
 
 
@@ -24,9 +25,23 @@ def online(case: Case, site: SiteView) -> Skip | None:
     if site.status == TEST:
         if needs.label == TEST:
             return None
-        return Skip(site.name, codes.SITE_TEST_ONLY, "the site takes label test only, the task has {}", (needs.label,))
+        says = "the site takes label test only, the task has {}"
+        return Skip(site.name, codes.SITE_TEST_ONLY, *_with_reason(site, says, needs.label))
     code = codes.SITE_BROKEROFF if site.status == BROKEROFF else codes.SITE_OFFLINE
-    return Skip(site.name, code, "the site's status is {}", (site.status,))
+    return Skip(site.name, code, *of_status(site))
+
+
+def of_status(site: SiteView) -> tuple[str, tuple[str, ...]]:
+    """What is said of a queue that is not online, with the words of whoever set its status."""
+    return _with_reason(site, "the site's status is {}", site.status)
+
+
+def _with_reason(site: SiteView, says: str, *values: str) -> tuple[str, tuple[str, ...]]:
+    reason = site.status_reason
+    if not reason:
+        return says, values
+    shown = reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 1].rstrip()}…"
+    return f"{says} (“{{}}”)", (*values, shown.rstrip("."))
 
 
 def online_or_standby(case: Case, site: SiteView) -> Skip | None:

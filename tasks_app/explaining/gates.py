@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
+from brokerage_app.remedies import Remedy
 from jedisite import refusals
 from tasks_app import codes
-from tasks_app.states import TASK_FINAL, TaskStatus
+from tasks_app.states import TASK_FINAL, TASK_GENERATING, TaskStatus
 
 T = TaskStatus
 Answer = Literal["yes", "no", "not asked", "not reached"]
@@ -31,9 +32,22 @@ ENDING: Final = frozenset({T.PREPARED, T.FINISHING, T.PASSED, T.TOABORT, T.ABORT
 UNREAD: Final = frozenset({"registered", "defined", "toupdate", "pending"})
 
 
+NOTHING_HELPS: Final = (
+    "No single change was found that would let a site take its jobs: each refuses them for more than one reason. The list "
+    "of sites says which; What if tries several changes at once."
+)
+ENDED: Final[Mapping[str, str]] = {
+    T.DONE: codes.TASK_ALL_DONE, T.FAILED: codes.TASK_FAILED, T.BROKEN: codes.TASK_BROKEN, T.TOBROKEN: codes.TASK_BROKEN,
+}  # fmt: skip
+"""Why tasks at their end get no jobs, where it is more than that they have ended: by what may still be done with them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One step with its answer. `code` and `sentence` say why not; of a "yes" the sentence says how it stands."""
+    """One step with its answer. `code` and `sentence` say why not; of a "yes" the sentence says how it stands.
+
+    remedies   changes that help, as deciding again has shown; None where nobody has tried any
+    """
 
     name: str
     title: str
@@ -41,6 +55,7 @@ class Gate:
     code: str = ""
     sentence: str = ""
     since: datetime | None = None
+    remedies: tuple[Remedy, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.code:
@@ -48,10 +63,16 @@ class Gate:
 
     @property
     def advice(self) -> str:
+        if self.remedies:
+            return " ".join(one.sentence for one in self.remedies)
+        if self.remedies is not None and self.who != "nobody":
+            return NOTHING_HELPS
         return refusals.get(self.code).advice if self.code else ""
 
     @property
     def who(self) -> str:
+        if self.remedies:
+            return self.remedies[0].who
         return refusals.get(self.code).who_can_fix if self.code else ""
 
     @property
@@ -200,6 +221,8 @@ def _state(facts: WhyFacts) -> Gate:
         return Gate("state", "The state allows jobs", "no", code, sentence, facts.state_since)
 
     status = facts.status
+    if status in ENDED:
+        return no(ENDED[status], facts.error_dialog or f"the task is {status}")
     if status in TASK_FINAL:
         return no(codes.TASK_ENDED, facts.error_dialog or f"the task is {status}")
     if status == T.PAUSED:
@@ -283,6 +306,10 @@ def _sites(facts: WhyFacts) -> Gate:
     if verdict is None:
         if facts.status == T.PENDING:
             return Gate("sites", title, "no", codes.TASK_WAITS_TO_RETRY, facts.error_dialog, facts.state_since)
+        if not facts.jobs and facts.status in TASK_GENERATING:
+            due = f": {facts.agent.last_pass}; {facts.agent.next_pass}" if facts.agent is not None else ""
+            sentence = f"no broker has looked at it yet{due.rstrip('; ')}"
+            return Gate("sites", title, "no", codes.NOT_LOOKED_AT, sentence, facts.state_since)
         return Gate("sites", title, "not asked", "", "the broker has not been asked yet")
     if not verdict.chosen and not verdict.is_throttle:
         return Gate("sites", title, "no", verdict.code, verdict.sentence, verdict.at)

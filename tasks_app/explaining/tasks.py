@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +18,7 @@ from jedisite import refusals
 from jedisite.models import Agent, Trouble
 from tasks_app import codes
 from tasks_app.attention.reading import TROUBLE_SEEN
+from tasks_app.explaining import whatif
 from tasks_app.explaining.gates import (
     AGENT_OF,
     AT_WORK,
@@ -37,6 +38,7 @@ from tasks_app.explaining.verdicts import told
 from tasks_app.generating.groups import record_of
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.states import TASK_FINAL
 
 HISTORY = timedelta(hours=48)
 HISTORY_ROWS = 200
@@ -166,6 +168,10 @@ class Why:
         return first_no(self.gates)
 
     @property
+    def has_ended(self) -> bool:
+        return self.task.status in TASK_FINAL
+
+    @property
     def verdicts(self) -> list[VerdictRecord]:
         return [self.records[kind] for kind in KINDS if kind in self.records]
 
@@ -183,7 +189,17 @@ def look(task: Task, now: datetime) -> Why:
     facts = facts_of(task, now, records, throttled)
     history = VerdictRecord.objects.filter(task_id=task.id, at__gt=now - HISTORY).defer("skipped", "needs", "facts")
     rows = list(history.order_by("-id")[:HISTORY_ROWS])
-    return Why(task, walk(facts), records, throttled, rows, _position(task, facts.agent, now))
+    gates = _with_remedies(walk(facts), records.get("job"), now)
+    return Why(task, gates, records, throttled, rows, _position(task, facts.agent, now))
+
+
+def _with_remedies(gates: tuple[Gate, ...], record: VerdictRecord | None, now: datetime) -> tuple[Gate, ...]:
+    """The gates, and with the one of sites what helps, when it is the one that the task waits at."""
+    blocked = first_no(gates)
+    if blocked is None or blocked.name != "sites" or record is None or record.chosen:
+        return gates
+    remedies = whatif.helping(record, now)
+    return tuple(replace(gate, remedies=remedies) if gate is blocked else gate for gate in gates)
 
 
 def why(task: Task, now: datetime | None = None) -> dict[str, Any]:
@@ -205,6 +221,10 @@ def as_json(gate: Gate) -> dict[str, Any]:
     return {
         "name": gate.name, "title": gate.title, "answer": gate.answer, "code": gate.code, "sentence": gate.sentence,
         "advice": gate.advice, "who_can_fix": gate.who, "since": gate.since,
+        "remedies": [
+            {"sentence": one.sentence, "who_can_fix": one.who, "changes": one.lines, "sites": one.sites}
+            for one in gate.remedies or ()
+        ],
     }  # fmt: skip
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 
-from brokerage_app import whatif
+from brokerage_app import remedies, whatif
 from brokerage_app.brokers import choosing
 from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts
 from brokerage_app.configuration import Configuration
-from brokerage_app.configured import read
+from brokerage_app.configured import configuration, read
 from brokerage_app.models import GridSnapshot, VerdictRecord
 from brokerage_app.needs import TaskNeeds
+from brokerage_app.remedies import Remedy
+from brokerage_app.repository import load_grid
 from brokerage_app.snapshot import Grid
 from brokerage_app.stored import from_json, needs_of, unpack
 from brokerage_app.verdict import Verdict
@@ -89,6 +92,21 @@ def again(record: VerdictRecord, lines: Iterable[str]) -> WhatIf:
     return whatif.what_if(conditions, changes, decider(record))
 
 
+def helping(record: VerdictRecord, now: datetime) -> tuple[Remedy, ...] | None:
+    """The changes that let a task run whose last decision chose no site: it is made again on the grid as it is now.
+
+    None when it cannot be made again, as with decisions that were stopped before any site was asked.
+    """
+    if record.needs is None or record.stopped is not None:
+        return None
+    conditions = Conditions(needs_of(record.needs), load_grid(now), configuration())
+    decide = decider(record)
+    found = decide(conditions.needs, conditions.grid, conditions.configuration)
+    if found.chosen:
+        return (Remedy("Wait for the next pass: the grid has changed since", "nobody", (), (found.chosen[0].site,)),)
+    return tuple(remedies.helping(conditions, found.blocked, decide)) if found.blocked is not None else ()
+
+
 def for_task(task_id: int, lines: Iterable[str]) -> tuple[VerdictRecord, WhatIf]:
     """The last decision on the jobs of a task, and the same under changes.
 
@@ -147,15 +165,15 @@ def replay(last: int, lines: Sequence[str]) -> Replay:
     A change of a queue that is not in a snapshot is left out for the decisions on it.
     """
     changes = [whatif.parse(line) for line in lines]
-    configuration, found = read(), Replay()
-    Conditions(TaskNeeds(), Grid(), configuration).under([c for c in changes if c.place != "site"])
+    current, found = read(), Replay()
+    Conditions(TaskNeeds(), Grid(), current).under([c for c in changes if c.place not in ("site", "endpoint")])
     grids: dict[int, Grid] = {}
     for record in _kept().defer("snapshot__body").order_by("-id")[:last]:
         grid = grids.get(record.snapshot_id)
         if grid is None:
             grid = grids[record.snapshot_id] = _grid(record.snapshot_id)
         try:
-            result = whatif.what_if(Conditions(needs_of(record.needs), grid, configuration), changes, decider(record))
+            result = whatif.what_if(Conditions(needs_of(record.needs), grid, current), changes, decider(record))
         except ChangeError:
             found.left_out += 1
             continue

@@ -14,7 +14,10 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 
+from brokerage_app import deciding
 from brokerage_app.brokers import generic
+from brokerage_app.case import grid_of
+from brokerage_app.funnel import GENERIC, order_of
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Verdict
@@ -96,7 +99,9 @@ def _make(task_id: int, fence: int, sites: Mapping[str, SiteView], now: datetime
         moves.set_aside(task_id, fence, by=ME, reason=no_sandbox, wait=timedelta(seconds=settings.JEDI_PENDING_RETRY_S))
         return False
     needs = _needs(work)
-    verdict = generic.broker(needs, sites.values(), generic.filters(settings.JEDI_QUEUE_FLOOR))
+    grid = grid_of(sites)
+    verdict = generic.broker(needs, grid, generic.filters(settings.JEDI_QUEUE_FLOOR))
+    verdict = deciding.with_blocked(verdict, needs, grid, order_of(GENERIC))
     if not verdict.chosen:
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
         moves.set_aside(task_id, fence, by=ME, reason=_unplaced(verdict), wait=wait)

@@ -16,7 +16,7 @@ from tasks_app.explaining.gates import (
     first_no,
     walk,
 )
-from tasks_app.states import TaskStatus
+from tasks_app.states import COMMANDS, TASK_FINAL, TaskCommand, TaskStatus
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 INPUT = InputFact("data", "ready", files=10, files_left=4)
@@ -33,8 +33,13 @@ CASES = [
     ("an agent fails at it", replace(GOOD, status="registered", trouble=Trouble("refiner", 2, "KeyError: 'x'", AT)),
      "turns", "agent_fails"),
     ("an agent failed before it ended", replace(GOOD, status="done", trouble=Trouble("boost", 2, "KeyError: 'x'", AT)),
-     "state", "task_ended"),
-    ("done", replace(GOOD, status="done"), "state", "task_ended"),
+     "state", "task_all_done"),
+    ("done", replace(GOOD, status="done"), "state", "task_all_done"),
+    ("finished", replace(GOOD, status="finished"), "state", "task_ended"),
+    ("failed", replace(GOOD, status="failed"), "state", "task_failed"),
+    ("broken", replace(GOOD, status="broken"), "state", "task_broken"),
+    ("to be broken", replace(GOOD, status="tobroken"), "state", "task_broken"),
+    ("no pass yet", replace(GOOD, status="ready", verdict=None, jobs={}, pilots=()), "sites", "not_looked_at"),
     ("paused", replace(GOOD, status="paused"), "state", "task_paused"),
     ("exhausted", replace(GOOD, status="exhausted"), "state", "task_stopped_by_itself"),
     ("finishing", replace(GOOD, status="finishing"), "state", "task_ending"),
@@ -76,6 +81,25 @@ def test_the_first_no_is_what_the_task_waits_for(facts: WhyFacts, name: str, cod
     if blocked:
         assert blocked.sentence or facts.status in ("throttled", "pending", "assigning")
         assert blocked.advice
+
+
+RETRY = COMMANDS[TaskCommand.RETRY].accepted
+
+
+@pytest.mark.parametrize("status", sorted(TASK_FINAL))
+def test_advice_for_a_task_at_its_end_is_a_command_that_its_state_takes(status: str) -> None:
+    blocked = first_no(walk(replace(GOOD, status=status)))
+    assert blocked
+    advises_retry = "retry the task" in blocked.advice.lower()
+    assert advises_retry is (status in RETRY), blocked.advice
+    assert ("incexec" in blocked.advice) is (status == "failed")
+
+
+def test_a_task_that_no_pass_has_looked_at_says_so_and_when_the_next_is() -> None:
+    agent = replace(AGENT, due_s=1.5)
+    blocked = first_no(walk(replace(GOOD, status="ready", verdict=None, jobs={}, pilots=(), agent=agent)))
+    assert blocked
+    assert blocked.sentence == "no broker has looked at it yet: its last pass ended 1 s ago; the next is due in 2 s"
 
 
 def test_behind_the_first_no_nothing_is_reached() -> None:

@@ -28,8 +28,9 @@ BAD = Verdict((), (LOWER, LOW, OFF))
 def waiting(make_task: Make, make_dataset: Make) -> Any:
     task = make_task(status="pending", gshare="Express", error_dialog="no site", current_priority=500)
     make_dataset(task, status="ready", files=10, files_to_be_used=10, files_used=0)
-    for name in ("B", "C", "D"):
-        Queue.objects.create(name=name, site_name=name)
+    Queue.objects.create(name="B", site_name="B", max_memory_mb=3000, capability="")
+    Queue.objects.create(name="C", site_name="C", status="offline", capability="")
+    Queue.objects.create(name="D", site_name="D", max_memory_mb=1000, capability="")
     Agent.objects.update_or_create(
         name="pending", defaults={"period_s": 5, "last_ended_at": timezone.now(), "errors_in_a_row": 0, "paused": False}
     )
@@ -146,8 +147,9 @@ def test_the_pages_ask_a_bounded_number_of_times(
         keep(Decided(make_task(status="pending", gshare="Express").id, BAD, TaskNeeds(share="Express")))
     client.force_login(make_user())
     client.get("/help/states/")  # the choices of the frame are kept for a minute
-    for address in (f"/tasks/{waiting.id}/why/", "/sites/B/why/", "/shares/Express/"):
-        with django_assert_max_num_queries(12):
+    client.get(f"/tasks/{waiting.id}/why/")  # descriptions of the grid are kept until they change
+    for address, most in ((f"/tasks/{waiting.id}/why/", 15), ("/sites/B/why/", 12), ("/shares/Express/", 12)):
+        with django_assert_max_num_queries(most):
             assert client.get(address).status_code == 200
 
 

@@ -1,0 +1,245 @@
+"""What would let a blocked task run: changes that are tried by deciding again, and only those that help are told. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, floor
+from typing import Any, Final
+
+from brokerage_app import codes, whatif
+from brokerage_app.deciding import allowed
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.snapshot import Grid, SiteView
+from brokerage_app.verdict import Blocked, Skip
+from brokerage_app.whatif import ChangeError, Conditions, Decide
+from jedisite.refusals import Fixer
+
+MOST: Final = 4
+"""Remedies that are told; TRIED: sites for whose own settings a change is tried."""
+TRIED: Final = 3
+SHOWN: Final = 3
+_STATUS: Final = frozenset({codes.SITE_OFFLINE, codes.SITE_BROKEROFF, codes.SITE_TEST_ONLY})
+_TIME: Final = frozenset({codes.SHORT_WALLTIME, codes.LONG_WALLTIME})
+_UNKNOWN_TIME: Final = frozenset({codes.SHORT_FOR_UNKNOWN, codes.SHORT_FOR_SCOUTS})
+_FULL: Final = frozenset({codes.QUEUE_FULL, codes.QUEUE_FULL_OF_TYPE, codes.USER_QUEUE_LONG})
+_DOWN: Final = frozenset({
+    codes.INPUT_NOT_READABLE, codes.OUTPUT_NOT_WRITABLE, codes.STORAGE_NOT_RECEIVING, codes.STORAGE_NOT_SENDING,
+})  # fmt: skip
+_PUBLISHED: Final = frozenset({codes.NO_RELEASE, codes.NO_PLATFORM, codes.NO_CONTAINER})
+_HARDWARE: Final = frozenset({codes.NO_GPU, codes.NO_CPU})
+ENOUGH_GB: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One change: a sentence on what to do, for whom, the lines of a what-if, and the sites that would take the jobs then."""
+
+    what: str
+    who: Fixer
+    lines: tuple[str, ...]
+    sites: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        more = len(self.sites) - SHOWN
+        named = ", ".join(self.sites[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+        verb = "takes" if len(self.sites) == 1 else "take"
+        return f"{self.what}; then {named} {verb} its jobs."
+
+
+def helping(conditions: Conditions, found: Blocked, decide: Decide, most: int = MOST) -> list[Remedy]:
+    """The changes that let at least one site take the jobs, those that need the fewest people first.
+
+    Each is tried by deciding again, so advice that would lead to the next refusal is not given.
+    """
+    helps: list[Remedy] = []
+    for one in _candidates(conditions.needs, conditions.grid, found):
+        if len(helps) >= most:
+            break
+        try:
+            other = conditions.under([whatif.parse(line) for line in one.lines])
+        except ChangeError:
+            continue
+        verdict = decide(other.needs, other.grid, other.configuration)
+        if verdict.chosen:
+            queues = dict.fromkeys(
+                other.grid.sites[choice.site].queue if choice.site in other.grid.sites else choice.site
+                for choice in verdict.chosen
+            )
+            helps.append(replace(one, sites=tuple(queues)))
+    return helps
+
+
+def _candidates(needs: TaskNeeds, grid: Grid, found: Blocked) -> Iterator[Remedy]:
+    """What may help, cheapest first: changes of the task's requirements, of where it may run, of the sites."""
+    near = found.sites[:TRIED]
+    for skip in near[:1]:
+        yield from _of_needs(needs, skip)
+    yield from _of_choice(needs, grid)
+    for skip in near:
+        site = grid.sites.get(skip.site)
+        if site is not None:
+            yield from _of_site(site, grid, skip)
+
+
+def _of_needs(needs: TaskNeeds, skip: Skip) -> Iterator[Remedy]:
+    ratio = _ratio(skip)
+    if ratio is not None and skip.code == codes.LOW_MEMORY:
+        memory = floor(needs.memory_mb * ratio)
+        yield _user(f"Ask for {memory} MB of memory at most (ramCount; now {needs.memory_mb})", memory_mb=memory)
+    elif ratio is not None and skip.code == codes.HIGH_MEMORY:
+        memory = ceil(needs.memory_mb * ratio)
+        yield _user(f"Ask for {memory} MB of memory at least (ramCount; now {needs.memory_mb})", memory_mb=memory)
+    elif ratio is not None and skip.code in (codes.TOO_FEW_CORES, codes.MULTI_CORE_ONLY):
+        cores = int(skip.plain_values[1])  # type: ignore[arg-type]
+        yield _user(f"Ask for {cores} cores a job (coreCount; now {needs.cores})", cores=cores)
+    elif ratio is not None and skip.code in _TIME:
+        yield from _of_time(needs, skip, ratio)
+    elif ratio is not None and skip.code == codes.SCRATCH_DISK:
+        part = _percent(ratio)
+        yield _user(
+            f"Make jobs whose files take {part} % of the present scratch disk (fewer files or events a job, or less in "
+            "workDiskCount and outDiskCount)",
+            disk_mb=needs.disk_mb * part // 100, atom_mb=needs.atom_mb * part / 100, work_disk=needs.work_disk * part // 100,
+            effective_mb=max(needs.effective_mb * part / 100, 1.0),
+        )  # fmt: skip
+    elif skip.code in _UNKNOWN_TIME and not needs.walltime_known:
+        yield _user("State how long the jobs run (cpuTime or walltime)", walltime_known=True)
+    elif skip.code in _HARDWARE:
+        without = _without_hardware(needs.architecture, gpu=skip.code == codes.NO_GPU)
+        if without != needs.architecture:
+            what = "GPU" if skip.code == codes.NO_GPU else "CPU"
+            yield _user(f"Ask for no particular {what} (architecture {without or 'left empty'})", architecture=without)
+
+
+def _of_time(needs: TaskNeeds, skip: Skip, ratio: float) -> Iterator[Remedy]:
+    """Jobs of another length. Where the smallest job is one that can be divided, that is how long jobs are made."""
+    part = _percent(ratio) if ratio <= 1 else ceil(ratio * 100)
+    scaled = {
+        "cpu_hs06s": needs.cpu_hs06s * part / 100, "least_cpu_hs06s": needs.least_cpu_hs06s * part / 100,
+        "walltime_s": needs.walltime_s * part // 100, "walltime_s_per_mb": needs.walltime_s_per_mb * part / 100,
+    }  # fmt: skip
+    if ratio <= 1:
+        what = (
+            f"Make jobs of {part} % of their present length (fewer files or events a job, or less cpuTime or walltime if "
+            "they need no more)"
+        )
+    else:
+        what = f"Make jobs {part} % as long as they are (more files or events a job)"
+    yield _user(what, **scaled)
+
+
+def _of_choice(needs: TaskNeeds, grid: Grid) -> Iterator[Remedy]:
+    """Other sites than those that the task names."""
+    free = {"preassigned_site": "", "listed_sites": [], "limited_sites": False, "included_sites": []}
+    if needs.excluded_sites:
+        yield _user(f"Take {_some(needs.excluded_sites)} off the excluded sites (excludedSite)", excluded_sites=[])
+    if needs.preassigned_site or needs.listed_sites or needs.included_sites:
+        may = allowed(needs, grid)
+        named = _some(may.unknown or _bound_to(needs))
+        yield _user(f"Let the task run elsewhere than at {named} (site, includedSite)", **free)
+    if needs.cloud:
+        yield _user(f"Let the task run outside the cloud {needs.cloud}", cloud="")
+
+
+def _of_site(site: SiteView, grid: Grid, skip: Skip) -> Iterator[Remedy]:
+    name, code, ratio = site.queue, skip.code, _ratio(skip)
+
+    def at_site(what: str, who: Fixer = "site", **values: Any) -> Remedy:
+        return Remedy(what, who, tuple(_line(f"site.{site.name}", k, v) for k, v in values.items()))
+
+    if code in _STATUS:
+        yield at_site(f"Have {name} set online", "shifter", status="online")
+    elif code in _FULL:
+        yield at_site(
+            f"Wait until jobs that are queued at {name} have started", "nobody", jobs={}, users={}, queued=0, defined=0
+        )
+    elif code in (codes.NO_PILOTS, codes.INACTIVE):
+        yield at_site(f"Have pilots started at {name}", pilots_3h=1, last_start_s=0.0)
+    elif code == codes.ZERO_SHARE:
+        yield at_site(f"Have the fair-share policy of {name} changed", policy="")
+    elif code == codes.PROCESSING_TYPE:
+        left = {k: v for k, v in site.switches.items() if k not in ("allowed_processing", "excluded_processing")}
+        yield at_site(f"Have {name} take this kind of processing", switches=left)
+    elif code in _PUBLISHED:
+        yield at_site(f"Have the software installed and published at {name}", releases=["ANY"])
+    elif code == codes.STORAGE_FULL:
+        yield Remedy(
+            f"Have space freed at {_some(site.outputs or (name,))}", "site",
+            (_line(f"site.{site.name}", "space_gb", None),
+             *(_line(f"endpoint.{one}", "space_free_gb", ENOUGH_GB) for one in _used(site, grid))),
+        )  # fmt: skip
+    elif code in _DOWN:
+        down = [one for one in _used(site, grid) if grid.endpoints[one].states]
+        lines = tuple(_line(f"endpoint.{one}", "states", {}) for one in down)
+        yield Remedy(f"Have {_some(down)} made usable again (blacklisted)", "site", lines)
+    elif ratio is not None and code in _LIMITS:
+        field, title, raises = _LIMITS[code]
+        now = getattr(site, field)
+        value = ceil(now / ratio) if raises else floor(now / ratio)
+        if now and value <= MOST_OF[field]:
+            yield at_site(f"Have the {title} of {name} changed from {now} to {value}", **{field: value})
+
+
+_LIMITS: Final[Mapping[str, tuple[str, str, bool]]] = {
+    codes.LOW_MEMORY: ("max_memory_mb", "memory of a slot (MB)", True),
+    codes.HIGH_MEMORY: ("min_memory_mb", "least memory of a job (MB)", False),
+    codes.SHORT_WALLTIME: ("max_walltime_s", "time limit (s)", True),
+    codes.LONG_WALLTIME: ("min_walltime_s", "least time of a job (s)", False),
+    codes.SCRATCH_DISK: ("work_dir_mb", "scratch disk of a slot (MB)", True),
+}
+MOST_OF: Final[Mapping[str, int]] = {
+    "max_memory_mb": 8 * 1024 * 1024, "min_memory_mb": 8 * 1024 * 1024, "max_walltime_s": 14 * 86_400,
+    "min_walltime_s": 14 * 86_400, "work_dir_mb": 100 * 1024 * 1024, "core_count": 1024,
+}  # fmt: skip
+"""What a slot of any real site has at most. A limit beyond is no advice: the task is described wrongly."""
+
+
+def _bound_to(needs: TaskNeeds) -> tuple[str, ...]:
+    return (needs.preassigned_site,) if needs.preassigned_site else needs.listed_sites or needs.included_sites
+
+
+def _user(what: str, **values: Any) -> Remedy:
+    return Remedy(what, "user", tuple(_line("needs", name, value) for name, value in values.items()))
+
+
+def _line(place: str, name: str, value: Any) -> str:
+    return f"{place}.{name}={json.dumps(value)}"
+
+
+def _ratio(skip: Skip) -> float | None:
+    """What is offered as a part of what is needed; None where nothing is compared."""
+    if skip.gap is None:
+        return None
+    need, offer = skip.values[:2]
+    assert isinstance(need, int | float) and isinstance(offer, int | float)
+    return float(offer / need) if need > 0 and offer > 0 else None
+
+
+def _percent(ratio: float) -> int:
+    return max(1, floor(ratio * 100))
+
+
+def _used(site: SiteView, grid: Grid) -> list[str]:
+    names = (*site.inputs, *site.outputs, *site.analysis_inputs, *site.analysis_outputs)
+    return [name for name in dict.fromkeys(names) if name in grid.endpoints]
+
+
+def _some(names: Sequence[str], most: int = SHOWN) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _without_hardware(text: str, *, gpu: bool) -> str:
+    """An architecture that asks for no GPU, or for no CPU."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict):
+        found.pop("gpu_spec" if gpu else "cpu_specs", None)
+        return json.dumps(found)
+    return re.sub("&[^@#]*" if gpu else "#[^@&]*", "", text)

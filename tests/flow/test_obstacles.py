@@ -1,0 +1,208 @@
+"""Twelve obstacles, one a task: the headline of why names the one that was planted, and its advice, followed, brings jobs.
+
+All stand on one grid whose other queues refuse every one of these tasks for reasons that do not concern them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from brokerage_app.configured import forget
+from brokerage_app.models import GdpConfig, Queue, QueueEndpoint, StorageEndpoint
+from jedisite.models import Agent
+from tasks_app import amending, statistics
+from tasks_app.agents import feeder, job_generator, refiner
+from tasks_app.agents.watchdogs import pending
+from tasks_app.models import Job, Task
+from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, submit, wake
+
+pytestmark = pytest.mark.usefixtures("tables")
+Make = Callable[..., Any]
+MANY = 60
+"""Far more jobs than may be queued where none runs."""
+
+
+def storage(queue: str, **more: Any) -> None:
+    StorageEndpoint.objects.create(name=f"SE_{queue}", site_name=queue, **{"space_free_gb": 9000.0, **more})
+    QueueEndpoint.objects.create(queue_id=queue, endpoint_id=f"SE_{queue}", order_read=1, order_write=1)
+
+
+def of_queue(name: str, **values: Any) -> Callable[[int], None]:
+    return lambda task: Queue.objects.filter(pk=name).update(**values) and None
+
+
+def of_storage(queue: str, **values: Any) -> Callable[[int], None]:
+    return lambda task: StorageEndpoint.objects.filter(pk=f"SE_{queue}").update(**values) and None
+
+
+def attributes(**values: Any) -> Callable[[int], None]:
+    return lambda task: amending.change_attributes(task, values, by="ada", reason="as advised") and None
+
+
+def changed(**values: Any) -> Callable[[int], None]:
+    return lambda task: amending.change_in_place(task, values, by="ada")
+
+
+def anew(**columns: Any) -> Callable[[int], None]:
+    """What a task that is submitted anew with other parameters has in its columns."""
+    return lambda task: Task.objects.filter(pk=task).update(**columns) and None
+
+
+def jobs_are(status: str, queue: str = "CAP") -> Callable[[int], None]:
+    return lambda task: Job.objects.filter(site=queue).update(status=status) and None
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """A queue, the one that the task may use, with what stands in the way, and what is done as the advice says.
+
+    headline, advice   parts of the sentences that people read
+    """
+
+    code: str
+    headline: str
+    advice: str
+    follow: Callable[[int], None]
+    queue: dict[str, Any] = field(default_factory=dict)
+    columns: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+    endpoint: dict[str, Any] | None = None
+
+
+GPU = "x86_64-el9-gcc13-opt&nvidia-A100"
+OBSTACLES = {
+    "OFFLINE": Obstacle(
+        "site_offline", "the site's status is offline (“new switches until noon”)", "Have OFFLINE set online",
+        of_queue("OFFLINE", status="online"), {"status": "offline", "status_reason": "new switches until noon."},
+    ),
+    "PAUSED": Obstacle(
+        "site_offline", "the site's status is paused (“too many failures”)", "Have PAUSED set online",
+        of_queue("PAUSED", status="online"), {"status": "paused", "status_reason": "too many failures"},
+    ),
+    "BLACKLISTED": Obstacle(
+        "input_not_readable", "read_lan is down at SE_BLACKLISTED", "Have SE_BLACKLISTED made usable again",
+        of_storage("BLACKLISTED", states={}), endpoint={"states": {"read_lan": "OFF"}},
+    ),
+    "FULL": Obstacle(
+        "storage_full", "200 GB must be free, 50 GB are at SE_FULL", "Have space freed at SE_FULL",
+        of_storage("FULL", space_free_gb=500.0), endpoint={"space_free_gb": 50.0},
+    ),
+    "SHORT": Obstacle(
+        "short_walltime", "needs 100000, the site gives 27000 HS06 s in 3600 s", "Make jobs of 27 % of their present length",
+        attributes(cpuTime=270), {"max_walltime_s": 3600}, {"cpu_time": 1000, "cpu_time_unit": "HS06sPerEvent"},
+    ),
+    "SMALL": Obstacle(
+        "low_memory", "needs 900 MB, the site gives 500 MB", "Ask for 555 MB of memory at most (ramCount; now 1000)",
+        attributes(ramCount=555), {"max_memory_mb": 500},
+    ),
+    "RELEASE": Obstacle(
+        "no_release", "needs Athena 24.0.1 on any platform; the site publishes no software",
+        "Have the software installed and published at RELEASE",
+        of_queue("RELEASE", releases=["ANY"]), {"releases": ["AUTO"]}, {"trans_home": "Athena-24.0.1", "architecture": None},
+    ),
+    "GPU": Obstacle(
+        "no_gpu", "the site publishes 0 kinds of hardware", "Ask for no particular GPU (architecture x86_64-el9-gcc13-opt)",
+        anew(architecture="x86_64-el9-gcc13-opt"), {"releases": ["ANY"]}, {"architecture": GPU},
+    ),
+    "EXCLUDED": Obstacle(
+        "excluded", "EXCLUDED: the task excludes EXCLUDED", "Take EXCLUDED off the excluded sites (excludedSite)",
+        changed(excludedSite=[]), params={"includedSite": ["EXCL*"], "excludedSite": ["EXCLUDED"]},
+    ),
+    "CAP": Obstacle(
+        "queue_full", "at most 20 may be queued, ", "Wait until jobs that are queued at CAP have started",
+        jobs_are("running"),
+    ),
+    "UNKNOWN": Obstacle(
+        "site_unknown", "UNKNOWN does not exist", "Let the task run elsewhere than at UNKNOWN",
+        changed(includedSite=["SITE_A"]),
+    ),
+    "SHARELESS": Obstacle(
+        "zero_share", "SHARELESS, the only site that the task may use, was skipped",
+        "Have the fair-share policy of SHARELESS changed", of_queue("SHARELESS", policy=""), {"policy": "type=any:0%"},
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(params=["production"])
+def broker(request: pytest.FixtureRequest) -> Iterator[str]:
+    GdpConfig.objects.create(
+        app="jedi", component="brokerage", key="JOB_BROKER_user", value=request.param, type="str", vo="lab"
+    )
+    forget()
+    yield request.param
+    forget()
+
+
+def crowd() -> None:
+    """Jobs of another task that wait at CAP: they were made when others ran there."""
+    add_dataset("lab.crowd", MANY)
+    submit(parameters("lab.t.crowd", reads("lab.crowd"), nFilesPerJob=1, includedSite=["CAP"]), priority=900)
+    refiner.run()
+    feeder.run()
+    turn()
+    jobs_are("running")(0)
+    turn()
+    jobs_are("activated")(0)
+
+
+def plant() -> dict[str, int]:
+    """The grid with all obstacles, and their tasks, refined and fed."""
+    for number in range(5):
+        add_queue(f"FAR_{number}", capability="", min_memory_mb=16_000, max_memory_mb=64_000)
+        add_queue(f"NEVER_{number}", capability="", policy="type=any:0%")
+    tasks = {}
+    for name, one in OBSTACLES.items():
+        add_queue(name, capability="", **one.queue)
+        storage(name, **(one.endpoint or {}))
+    crowd()
+    for name, one in OBSTACLES.items():
+        add_dataset(f"lab.{name}", 2, events=100)
+        more = {"includedSite": [name], "cpuTime": 1, "cpuTimeUnit": "HS06sPerEvent", **one.params}
+        tasks[name] = submit(parameters(f"lab.t.{name}", reads(f"lab.{name}"), nFilesPerJob=1, **more))
+    refiner.run()
+    feeder.run()
+    for name, one in OBSTACLES.items():
+        Task.objects.filter(pk=tasks[name]).update(**one.columns)
+    Queue.objects.filter(pk="UNKNOWN").delete()
+    for agent in ("job_generator", "pending"):
+        alive = {"period_s": 5, "last_ended_at": timezone.now(), "errors_in_a_row": 0, "paused": False}
+        Agent.objects.update_or_create(name=agent, defaults=alive)
+    return tasks
+
+
+def turn() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE queue_activity SET pilots_3h = 5")
+    statistics.refresh()
+    wake()
+    pending.run()
+    job_generator.run()
+
+
+def test_each_headline_is_true_and_its_advice_brings_jobs(
+    broker: str, api: Callable[..., Client], client: Client, make_user: Make
+) -> None:
+    tasks, caller = plant(), api()
+    client.force_login(make_user())
+    before = caller.get(f"/api/v2/tasks/{tasks['OFFLINE']}/why/").json()["blocked_by"]
+    assert before["code"] == "not_looked_at" and "no broker has looked at it yet" in before["sentence"]
+    turn()
+    for name, one in OBSTACLES.items():
+        said = caller.get(f"/api/v2/tasks/{tasks[name]}/why/").json()["blocked_by"]
+        assert (name, said["code"]) == (name, one.code), said
+        assert one.headline in said["sentence"], said
+        assert one.advice in said["advice"], said
+        page = client.get(f"/tasks/{tasks[name]}/why/").content.decode()
+        assert one.advice in page
+    assert not any(map(jobs, tasks.values()))
+    for name, one in OBSTACLES.items():
+        one.follow(tasks[name])
+    turn()
+    assert {name for name, task in tasks.items() if jobs(task)} == set(OBSTACLES)
