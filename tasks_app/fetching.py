@@ -67,9 +67,9 @@ class Pieces:
         self._stream.close()
 
 
-def is_fetchable(file: File) -> bool:
-    """Whether a task has made this file, as far as the books say."""
-    return file.type in MADE_TYPES and bool(file.surl)
+def is_made(type: str, surl: str | None) -> bool:
+    """Whether a task has made a file of this type and reported address, as far as the books say."""
+    return type in MADE_TYPES and bool(surl)
 
 
 def open_made(file: File) -> Opened:

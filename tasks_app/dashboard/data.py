@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
@@ -20,7 +20,7 @@ from django.views.decorators.http import require_safe
 
 from brokerage_app.models import DatasetReplica, ReplicaLookup
 from jedisite.columns import Row
-from jedisite.identity import Right, needs
+from jedisite.identity import Right, caller_of, needs
 from tasks_app.api.data import DatasetFileViewSet, DatasetViewSet
 from tasks_app.columns.datasets import DATASETS
 from tasks_app.columns.files import DATASET_FILES
@@ -119,6 +119,8 @@ FILES_LISTING = Listing(
     nothing_yet="The files of this dataset are not listed yet.",
     has_views=False,
 )
+FETCHING = replace(FILES_LISTING, cells={**FILES_LISTING.cells, "lfn": cells.FETCHED})
+"""The same for those who may have the files."""
 
 
 @needs(Right.READ)
@@ -204,7 +206,7 @@ def dataset_page(request: HttpRequest, dataset_id: int) -> HttpResponse:
     others = list(uses[: OTHERS + 1])
     return listing.show(
         request,
-        FILES_LISTING,
+        FETCHING if caller_of(request).may_fetch(dataset.task.user, dataset.task.working_group) else FILES_LISTING,
         File.objects.all_of_dataset(dataset.id, dataset.task_id),
         api_args=(dataset.id,),
         dataset=dataset,

@@ -7,15 +7,17 @@ from typing import Any
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from jedisite.identity import Right, caller_of, needs
+from jedisite.identity import Caller, Right, caller_of, needs
 from tasks_app.columns import jobs as columns
 from tasks_app.dashboard import job_doing, job_facts, job_plots, merging, storage
 from tasks_app.dashboard.jobs_listing import LISTING, archive_links
 from tasks_app.dashboard.lists import listing
 from tasks_app.explaining.jobs import builder_of
+from tasks_app.fetching import is_made
 from tasks_app.models import Job, JobArchive, JobFile, JobRetryHistory, JobStatusLog
 from tasks_app.models.job import JobColumns
 from tasks_app.states import JOB_FINAL, JobStatus
@@ -74,7 +76,7 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
         "merging": merging.of_job(job),
         "buttons": job_doing.job_buttons(job, caller_of(request)),
         "log": JobStatusLog.objects.filter(job_id=job_id).order_by("id")[:200],
-        "files": files[:FILES],
+        "files": [(file, _content_of(file, caller_of(request), job)) for file in files[:FILES]],
         "more_files": len(files) > FILES,
         "beside": job_facts.beside(job_id),
         "attempts": job_facts.attempts(job_id),
@@ -89,6 +91,14 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
         "now": now,
     }
     return render(request, "tasks_app/job_page.html", context)
+
+
+def _content_of(file: JobFile | None, caller: Caller, job: JobColumns) -> str:
+    """The address of a file that the job made; "" when there is none, or the caller may not have it."""
+    if file is None or not file.file_id or not is_made(file.type, file.surl):
+        return ""
+    may = caller.may_fetch(job.user or "", job.working_group)
+    return reverse("api-v2:file-content", args=[file.file_id]) if may else ""
 
 
 @needs(Right.READ)
@@ -116,6 +126,7 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
         "section": "jobs",
         "job": job,
         "log_file": log_file,
+        "content_url": _content_of(log_file, caller_of(request), job),
         "found": found,
         "member": member,
         "problem": problem,

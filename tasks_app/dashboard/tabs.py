@@ -10,7 +10,7 @@ TABS: Final = (
     ("task-why", "Why"),
     ("task-timeline", "Timeline"),
     ("task-jobs", "Jobs"),
-    ("task-inputs", "Inputs"),
+    ("task-inputs", "Files"),
     ("task-errors", "Errors"),
     ("task-sites", "Sites"),
     ("task-scouts", "Scouts"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -10,7 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from brokerage_app.models import DatasetReplica
-from jedisite.identity import Right, needs
+from jedisite.identity import Right, caller_of, needs
 from tasks_app.api.data import TaskFileViewSet
 from tasks_app.columns.files import FILES
 from tasks_app.dashboard.lists import cells, listing
@@ -44,6 +45,8 @@ LISTING = Listing(
     nothing_yet="The files of this task are not listed yet.",
     has_views=False,
 )
+FETCHING = replace(LISTING, cells={**LISTING.cells, "lfn": cells.FETCHED})
+"""The same for those who may have the files."""
 
 
 @needs(Right.READ)
@@ -58,12 +61,12 @@ def task_inputs(request: HttpRequest, task_id: int) -> HttpResponse:
         places[replica.dataset].append(replica)
     return listing.show(
         request,
-        LISTING,
+        FETCHING if caller_of(request).may_fetch(task.user, task.working_group) else LISTING,
         File.objects.filter(task_id=task_id),
         api_args=(task_id,),
         task=task,
         tab="task-inputs",
-        tab_title="Inputs",
+        tab_title="Files",
         datasets=[(dataset, places.get(dataset.name, [])) for dataset in datasets[:DATASETS]],
         more_datasets=len(datasets) > DATASETS,
         now=timezone.now(),

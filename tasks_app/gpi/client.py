@@ -11,6 +11,7 @@ What the site refuses is raised as an ApiError with the fields of its problem do
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import io
 import json
@@ -24,7 +25,8 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.message import Message
@@ -51,6 +53,8 @@ POLL_S = (1.0, 15.0)
 """A wait asks that often: at first, and at most when nothing has changed for a while."""
 BACK_OFF_S = (0.5, 30.0)
 BUSY = (429, 503)
+PIECE = 1 << 20
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,10 @@ class Task:
     def log(self) -> Iterator[dict[str, Any]]:
         """States of the task with who and why, newest first."""
         return self.client.rows(f"tasks/{self.id}/log")
+
+    def download(self, folder: str | os.PathLike[str], **how: Any) -> list[Path]:
+        """See Client.download."""
+        return self.client.download(self.id, folder, **how)
 
     def command(self, name: str, reason: str = "", **parameters: Any) -> dict[str, Any]:
         return self.client.command(self.id, name, reason, **parameters)
@@ -294,6 +302,68 @@ class Client:
             except (http.client.HTTPException, OSError) as exc:
                 raise Unavailable(0, "Cut off", f"The list ended before its end: {exc}.") from exc
 
+    def download(
+        self,
+        task: Task | int,
+        folder: str | os.PathLike[str],
+        *,
+        logs: bool = False,
+        on_file: Callable[[Path], object] | None = None,
+    ) -> list[Path]:
+        """Fetch the outputs of a task into a folder, which is made if need be; with `logs`, also its log archives.
+
+        Files that are there already are kept, and a download that was cut off goes on where it ended. Size and checksum of
+        each are compared with the site's books before the file gets its name. `on_file` is told of each file that is there.
+        What cannot be had does not hold up the rest: the first such error is raised at the end. Never overwrites: a file of
+        the name with another content is a FileExistsError.
+        """
+        task_id, target = task.id if isinstance(task, Task) else task, Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        wanted = ("output", "log") if logs else ("output",)
+        there: list[Path] = []
+        faults: list[Exception] = []
+        for dataset in self.rows(f"tasks/{task_id}/datasets"):
+            for row in self.files(dataset["id"], status="finished") if dataset["type"] in wanted else ():
+                try:
+                    path = self.fetch(row, target)
+                except NotAllowed:
+                    raise
+                except (ApiError, OSError, ValueError) as exc:
+                    faults.append(exc)
+                    continue
+                there.append(path)
+                if on_file:
+                    on_file(path)
+        if faults:
+            raise faults[0]
+        return there
+
+    def fetch(self, file: Mapping[str, Any], folder: str | os.PathLike[str]) -> Path:
+        """Fetch one file, a row of `files`, into a folder. See `download`."""
+        return save(file, Path(folder), lambda have: self._content(file["id"], have))
+
+    def _content(self, file_id: int, have: int) -> Iterator[bytes]:
+        """A file from its byte `have` on. What is cut off is asked for again, until `tries` in a row bring nothing."""
+        failed = 0
+        while True:
+            headers = {"Range": f"bytes={have}-"} if have else {}
+            said: Exception | None = None
+            with self._open("GET", f"/api/v2/files/{file_id}/content", headers=headers, again=True) as answer:
+                left = have if answer.status == 200 else 0  # the whole file came: what is there already is left out
+                try:
+                    while piece := answer.read(PIECE):
+                        skipped, left = min(left, len(piece)), max(left - len(piece), 0)
+                        failed, have = 0, have + len(piece) - skipped
+                        yield piece[skipped:]
+                except (http.client.HTTPException, OSError) as exc:
+                    said = exc
+                if said is None and not answer.length:
+                    return
+            failed += 1
+            if failed == self._tries:
+                raise Unavailable(0, "Cut off", f"The file ended before its end: {said or 'the connection was closed'}.")
+            self._sleep(min(BACK_OFF_S[1], BACK_OFF_S[0] * 2**failed))
+
     def me(self) -> dict[str, Any]:
         """Who the token stands for: name, roles, rights."""
         return dict(self._json("GET", "/api/v2/me/"))
@@ -373,6 +443,58 @@ class Client:
                     raise Unavailable(0, "No answer", f"{self.server} does not answer: {said}.") from exc
             self._sleep(wait_s)
         raise ValueError("tries is at least 1")
+
+
+def save(file: Mapping[str, Any], folder: Path, content: Callable[[int], Iterable[bytes]]) -> Path:
+    """Write a file into a folder under its name, once its size and checksum are those of `file` (lfn, size, checksum, id).
+
+    `content` gives its bytes from a position on. Raises Unavailable when they are not the right ones, ValueError for a name
+    that leads elsewhere, FileExistsError for another file of that name.
+    """
+    name, size, checksum = str(file["lfn"]), file["size"], file["checksum"]
+    if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():
+        raise ValueError(f"{name!r} is not a name for a file in a folder")
+    target, part = folder / name, folder / f".{file['id']}.part"
+    if os.path.lexists(target):
+        if target.is_file() and _is_right(target, size, checksum):
+            return target
+        raise FileExistsError(f"{target} is there already, with another content than the file of the site")
+    for resumed in (True, False):
+        if not resumed or size is None or (part.is_file() and part.stat().st_size > size):
+            part.unlink(missing_ok=True)
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINK, 0o666), "wb") as opened:
+            have = os.fstat(opened.fileno()).st_size
+            fresh = have == 0
+            try:
+                if have != size or fresh:
+                    opened.writelines(content(have))
+            finally:
+                if not opened.tell() and size:
+                    part.unlink()  # nothing came
+        if part.is_file() and _is_right(part, size, checksum):
+            os.replace(part, target)
+            return target
+        if fresh:
+            break
+    part.unlink(missing_ok=True)
+    raise Unavailable(0, "Damaged", f"{name} did not come as the site's books describe it: {size} bytes, {checksum}.")
+
+
+def _is_right(path: Path, size: int | None, checksum: str | None) -> bool:
+    """Whether a file has this size and checksum (ad: Adler-32, md: MD5, both in hexadecimal), as far as they are given."""
+    if size is not None and path.stat().st_size != size:
+        return False
+    kind, _, wanted = (checksum or "").partition(":")
+    if kind not in ("ad", "md"):
+        return True
+    adler, md5 = 1, hashlib.md5(usedforsecurity=False)
+    with path.open("rb") as opened:
+        while piece := opened.read(PIECE):
+            if kind == "ad":
+                adler = zlib.adler32(piece, adler)
+            else:
+                md5.update(piece)
+    return (f"{adler:08x}" if kind == "ad" else md5.hexdigest()) == wanted.lower().zfill(8)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

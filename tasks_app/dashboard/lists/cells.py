@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from jedisite import exports
 from jedisite.columns import Column, Row, plain
 from tasks_app.dashboard import words
+from tasks_app.fetching import is_made
 from tasks_app.templatetags import dashboard as tags
 
 DASH = "–"
@@ -122,6 +123,18 @@ def to(name: str, column: Column, by: str = "") -> Cell:
         return link(reverse(name, args=[row[source]]), content)
 
     return Cell(render, (source,) if by else ())
+
+
+def _fetched(row: Row, now: datetime) -> str | SafeString:
+    name = shown("name", row["lfn"], now)
+    if not is_made(row["type"], row["surl"]):
+        return name
+    url = reverse("api-v2:file-content", args=[row["id"]])
+    return format_html('<a href="{}" title="Download" download>{}</a>', url, name)
+
+
+FETCHED = Cell(_fetched, ("id", "type", "surl"))
+"""The name of a file as a link to its content, for those who may have it."""
 
 
 def filtered(page: str, parameter: str, column: Column) -> Cell:
