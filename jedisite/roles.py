@@ -114,5 +114,9 @@ class Caller:
             return True
         return self.may(Right.READ) and (self.name == task_owner or working_group in self.manages)
 
+    def may_submit_for(self, working_group: str | None) -> bool:
+        """Whether this caller may submit tasks of that working group, and official ones; without a group: production."""
+        return self.may(Right.COMMAND_ANY) or (self.may(Right.SUBMIT) and working_group in self.manages)
+
 
 NOBODY = Caller("", frozenset({Role.ANONYMOUS}))

@@ -374,7 +374,7 @@ class ProcessLockAdmin(ReadOnlyAdmin):
 
 @admin.register(models.CatalogueDataset)
 class CatalogueDatasetAdmin(LargeTableAdmin):
-    list_display = ["id", "name", "scope", "open", "made_by_task", "created"]
+    list_display = ["id", "name", "scope", "owner", "open", "made_by_task", "created"]
     list_filter = [exact("name", "whole name")]
     search_fields = ["id__exact", "name__exact"]
     search_help_text = "Number or whole name of a dataset."

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
@@ -211,14 +211,12 @@ def lacking(task_id: int, raw: Mapping[str, Any], command_line: str) -> str:
     name, url = archive_of(raw, command_line), urlsplit(str(raw.get("sourceURL") or ""))
     if name is None:
         return ""
-    if url.scheme == "file":
-        there = (Path(unquote(url.path)) / os.path.basename(name)).is_file()
-    elif url.hostname and validate_host(url.hostname, settings.ALLOWED_HOSTS):
-        there = find(name) is not None
-        if there:
-            used(name, task_id)
-    else:
+    # A folder (file://) is that of whoever runs the job: to look there would tell users which files this machine has.
+    if url.scheme == "file" or not url.hostname or not validate_host(url.hostname, settings.ALLOWED_HOSTS):
         return ""
+    there = find(name) is not None
+    if there:
+        used(name, task_id)
     return "" if there else f"user sandbox file unavailable: {name} is not kept at {raw['sourceURL']}"
 
 

@@ -1,6 +1,51 @@
-"""Scopes of datasets, by the grid's rule. Pure."""
+"""Scopes of datasets, and who may make datasets in them: one table for the whole site. Pure.
+
+A scope belongs to a user (`user.ada`), to a working group (`group.phys-higgs`) or to productions (`mc23_13p6TeV`,
+`data25`, `valid1`, and every other). Names count to the letter: `User.ada` is no user's.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class Realm(StrEnum):
+    """Whose a scope is."""
+
+    USER = "user"
+    GROUP = "group"
+    PRODUCTION = "production"
+
+
+WRITERS: Final[Mapping[Realm, str]] = MappingProxyType(
+    {
+        Realm.USER: "that user, and by production for them (userName)",
+        Realm.GROUP: "managers of the group, and by production",
+        Realm.PRODUCTION: "production",
+    }
+)
+"""Who may make datasets in the scopes of each realm, for people. `production` is the right to command any task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who is to make datasets: the owner of a task, the working groups that its submitter manages, and whether the
+    submitter has the production right."""
+
+    user: str
+    groups: frozenset[str] = frozenset()
+    production: bool = False
+
+    @property
+    def names(self) -> str:
+        """The names of datasets that the writer may make, for people."""
+        groups = ["group.*"] if self.production else [f"group.{name}.*" for name in sorted(self.groups)]
+        more = ["those of productions"] if self.production else []
+        return ", ".join([f"user.{self.user}.*", *groups, *more])
 
 
 def scope_of(dataset: str) -> str:
@@ -9,6 +54,61 @@ def scope_of(dataset: str) -> str:
     if colon:
         return before
     fields = before.rstrip("/").split(".")
-    if fields[0] in ("user", "group") and len(fields) > 1:
+    if fields[0] in (Realm.USER, Realm.GROUP) and len(fields) > 1:
         return ".".join(fields[:2])[:30]
     return fields[0][:30] or "user"
+
+
+def realm_of(name: str) -> Realm:
+    """Whose the scope of a dataset name is."""
+    first = name.partition(":")[2].partition(".")[0] if ":" in name else name.rstrip("/").partition(".")[0]
+    return Realm(first) if first in (Realm.USER, Realm.GROUP) else Realm.PRODUCTION
+
+
+def refusal(name: str, writer: Writer) -> str | None:
+    """Why the writer may not make a dataset or container of this name; None when they may."""
+    scope, colon, rest = name.partition(":")
+    bare = rest if colon else name
+    realm = realm_of(name)
+    own = f"{Realm.USER}.{writer.user}" if realm is Realm.USER else None
+    if ":" in bare or (colon and scope not in (scope_of(bare), own)):
+        return f"{name}: the scope before the colon is not that of the name behind it."
+    if _owns(bare, realm, writer):
+        return None
+    return (
+        f"{name} is in {_WHOSE[realm]}, where datasets are made by {WRITERS[realm]}. "
+        f"You may use {writer.names}."
+    )
+
+
+_WHOSE: Final = {
+    Realm.USER: "the scope of a user",
+    Realm.GROUP: "the scope of a working group",
+    Realm.PRODUCTION: "a scope of productions",
+}
+
+
+def _owns(bare: str, realm: Realm, writer: Writer) -> bool:
+    if realm is Realm.USER:
+        return _is_below(bare, f"{Realm.USER}.{writer.user}.")
+    if realm is Realm.GROUP and not writer.production:
+        return any(_is_below(bare, f"{Realm.GROUP}.{group}.") for group in writer.groups)
+    return writer.production
+
+
+def _is_below(bare: str, prefix: str) -> bool:
+    """Whether a name says more than the scope alone."""
+    return bare.startswith(prefix) and bool(bare.removeprefix(prefix).strip("./"))
+
+
+def accounts_named(name: str, user: str) -> tuple[str, ...]:
+    """Longer names of accounts which the name of a user's dataset begins with as well: `ada.b` for user.ada.b.hits.
+
+    Such a name is that other account's, if there is one.
+    """
+    bare = name.rpartition(":")[2].rstrip("/")
+    rest = bare.removeprefix(f"{Realm.USER}.{user}.")
+    if rest == bare:
+        return ()
+    fields = rest.split(".")
+    return tuple(".".join([user, *fields[:count]]) for count in range(1, len(fields)))

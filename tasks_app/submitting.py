@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from brokerage_app.configured import configuration
 from jedisite import audit
 from jedisite.identity import Caller, Right
-from tasks_app import amending, moves, sandboxes
+from tasks_app import amending, data_rights, moves, sandboxes
 from tasks_app.commands import rights
 from tasks_app.models import Command, Task
 from tasks_app.params.faults import Faults, shown
@@ -87,6 +87,8 @@ def check(raw: object, caller: Caller) -> Submission:
         faults.add("useSecrets", "right", f"Jobs get the secrets of {shown(user)} only when {shown(user)} submits the task.")
     if not trusted:
         _check_rights(params, faults)
+    data_rights.check_group(params, caller, faults)
+    data_rights.check_names(params, user, caller, faults)
     faults.raise_if_any()
     stored = dict(params.raw)
     if stored.get("userName") is not None:
@@ -117,13 +119,15 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
 
     With `allow_active` a task of the name that runs is changed in place. A user may have `most_active` active tasks; when it
     is not given, as many as the configuration says (MAX_ACTIVE_TASKS_PER_USER_<label>).
-    Raises ParamErrors when its parent is unknown, its share is none, or the caller may not command the older task;
+    Raises ParamErrors when its parent is unknown, its share is none, a dataset that it would make is somebody else's, or
+    the caller may not command the older task;
     SubmissionRefusedError when its name is to be unique and is not, or the user has too many tasks. Both write nothing.
     """
     params, user = submission.params, submission.user
     parent_id, share = _parent_of(params, user), params.text("gshare")
     if share:
         check_share(share)
+    data_rights.check_free(params, user)
     decision = decide(params, _existing(submission, allow_active), allow_active=allow_active)
     label = params.prod_source_label
     if most_active is None:

@@ -13,7 +13,8 @@ from brokerage_app.configured import configuration
 from tasks_app.accounting import output_check, unmerged
 from tasks_app.accounting.lifetimes import MERGED, Kind, ending_of
 from tasks_app.accounting.output_check import Findings
-from tasks_app.ddm import data_management
+from tasks_app.accounting.shared_datasets import at_work, shared_with_others
+from tasks_app.ddm import data_management, maker_of
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.refining.analysis import refine_analysis
@@ -46,7 +47,7 @@ def end_datasets(task: Task, status: str, now: datetime) -> Findings:
         output_check.mend(found)
     _end_outputs(task, status, now)
     _end_inputs(task.id)
-    unmerged.end_datasets(task.id, now)
+    unmerged.end_datasets(task, now)
     return found
 
 
@@ -68,29 +69,47 @@ def kind_of(task: Task) -> Kind:
 
 def _end_outputs(task: Task, status: str, now: datetime) -> None:
     outputs = Dataset.objects.filter(task=task, type__in=OUTPUT_TYPES)
-    data_management().close(list(outputs.values_list("name", flat=True)))
+    names = set(outputs.values_list("name", flat=True))
+    data_management().close(sorted(names - at_work(task.id, names)), by=maker_of(task))
     # Libraries have the state that their builds left them.
     outputs.exclude(type="lib").update(status=OUTPUT_STATUS[status], state="closed", files=F("files_finished"))
     _set_lifetimes(task, status, now)
 
 
 def _set_lifetimes(task: Task, status: str, now: datetime) -> None:
-    """Outputs that are not kept for ever get the time of their end, or are deleted at once."""
-    kind = kind_of(task)
+    """Outputs that are not kept for ever get the time of their end, or are deleted at once.
+
+    What another task has made stays as it is, and what another task writes to as well is not deleted.
+    """
+    kind, maker = kind_of(task), maker_of(task)
     analysis = timedelta(days=configuration().get("user_output", "OUTPUT_CONTAINER_LIFETIME", vo=task.vo))
-    for row in Dataset.objects.filter(task=task, type__in=["output", "log"]).order_by("id"):
+    rows = list(Dataset.objects.filter(task=task, type__in=["output", "log"]).order_by("id"))
+    shared = shared_with_others(task.id, [row.name for row in rows])
+    for row in rows:
         ending = ending_of(
             kind, status, type=row.type, attributes=_on(row.attributes), files=row.files_finished, analysis=analysis
         )
         if ending.delete:
-            data_management().delete([row.name])
+            data_management().delete({row.name} - shared, by=maker)
         elif ending.keep:
-            data_management().keep_until([row.name], now + ending.keep)
-    if task.processing_type == "merge" and status in SUCCEEDED and task.parent_id and task.parent_id != task.id:
-        merged = Dataset.objects.filter(task_id=task.parent_id, type="output")
+            data_management().keep_until([row.name], now + ending.keep, by=maker)
+    parent = _merged_parent(task) if status in SUCCEEDED else None
+    if parent is not None:
+        merged = Dataset.objects.filter(task=parent, type="output")
         read = Dataset.objects.filter(task=task, type="input").values_list("name", flat=True)
         names = [row.name for row in merged.filter(name__in=list(read)) if "tr" in _on(row.attributes)]
-        data_management().keep_until(names, now + MERGED)
+        data_management().keep_until(names, now + MERGED, by=maker_of(parent))
+
+
+def _merged_parent(task: Task) -> Task | None:
+    """The parent of which a task has merged the outputs, when it may say how long those are kept: productions of
+    others' parents may, users' tasks may for their owner's alone."""
+    if task.processing_type != "merge" or not task.parent_id or task.parent_id == task.id:
+        return None
+    parent = Task.objects.filter(pk=task.parent_id).first()
+    if parent is None or (parent.user != task.user and kind_of(task) != Kind.PRODUCTION):
+        return None
+    return parent
 
 
 def _on(attributes: str | None) -> frozenset[str]:

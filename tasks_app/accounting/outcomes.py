@@ -234,7 +234,7 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime
     new_files: list[NewFile] = []
     for task_id in sorted(by_task):
         _book_task(cursor, task_id, by_task[task_id], before, failures, now or timezone.now())
-        new_files += [f for o in by_task[task_id] for f in _new_files(o)]
+        new_files += [f for o in by_task[task_id] for f in _new_files(o, before[o.job_id].owner)]
     _tell(cursor, by_task)
     data_management().add(new_files)
     if new_files:
@@ -253,16 +253,17 @@ def _tell(cursor: psycopg.Cursor[Any], by_task: Mapping[int, list[Outcome]]) -> 
 
 
 class Before(NamedTuple):
-    """What a job was before its end: its state, and whether it is a merge job."""
+    """What a job was before its end: its state, whether it is a merge job, and the owner of its task."""
 
     status: str
     merges: bool
+    owner: str
 
 
 def _lock(cursor: psycopg.Cursor[Any], wanted: dict[int, Outcome]) -> dict[int, Before]:
     """Lock the jobs, and take those out of `wanted` whose output a merge job has."""
     cursor.execute(
-        """SELECT pandaid, jobstatus, processingtype IS NOT DISTINCT FROM %s FROM jobs
+        """SELECT pandaid, jobstatus, processingtype IS NOT DISTINCT FROM %s, coalesce(produsername, '') FROM jobs
             WHERE pandaid = ANY(%s) ORDER BY pandaid FOR UPDATE""",
         [unmerged.PROCESSING_TYPE, sorted(wanted)],
     )
@@ -486,7 +487,7 @@ def _count(cursor: psycopg.Cursor[Any], counts: list[tuple[int, int, int, int, i
         kick("libraries")  # jobs may wait for what was built
 
 
-def _new_files(outcome: Outcome) -> list[NewFile]:
+def _new_files(outcome: Outcome, owner: str) -> list[NewFile]:
     return [
         NewFile(
             o.dataset,
@@ -498,6 +499,7 @@ def _new_files(outcome: Outcome) -> list[NewFile]:
             _number(r.get("nevents")),
             o.endpoint,
             r["surl"],
+            owner,
         )
         for o, r in outcome.stored
     ]

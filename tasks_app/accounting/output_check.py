@@ -15,9 +15,9 @@ from django.db import transaction
 
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app.accounting.recovery import LostOutput, lose_outputs
-from tasks_app.ddm import data_management
+from tasks_app.ddm import data_management, maker_of
 from tasks_app.ddm.base import FileInfo, UnknownDatasetError
-from tasks_app.models import Dataset
+from tasks_app.models import Dataset, Task
 
 PAGE = 50_000
 MOST_NAMED = 1000
@@ -87,12 +87,12 @@ def check(task_id: int) -> Findings:
 
 def mend(found: Findings) -> int:
     """Take away what no job made and what is there twice. Returns how many files."""
-    removed = 0
+    removed, maker = 0, maker_of(Task.objects.only("user").get(pk=found.task_id))
     with transaction.atomic(), hot_cursor() as cursor:
         if found.void_jobs:
             removed += _void(cursor, found.task_id, found.void_jobs)
         for dataset, names in sorted(found.zombies.items()):
-            removed += data_management().remove(dataset, names)
+            removed += data_management().remove(dataset, names, by=maker)
     return removed
 
 

@@ -21,8 +21,8 @@ from jedisite.agents import kick
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app import moves
 from tasks_app.contents.changes import lose_where
-from tasks_app.ddm import data_management
-from tasks_app.ddm.base import UnknownDatasetError
+from tasks_app.ddm import data_management, maker_of
+from tasks_app.ddm.base import ForeignDatasetError, UnknownDatasetError
 from tasks_app.models import Dataset, File, Task
 from tasks_app.models.dataset import OUTPUT_TYPES, UNMERGED_TYPES
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
@@ -278,14 +278,14 @@ def _write(cursor: psycopg.Cursor[Any], found: Recovery) -> None:
         values,
     )
     _count(cursor, sorted(lost + again))
-    _remove([*found.lost, *found.also_lost])
+    _remove(found.task_id, [*found.lost, *found.also_lost])
 
 
 def lose_outputs(cursor: psycopg.Cursor[Any], task_id: int, outputs: Sequence[LostOutput]) -> None:
     """Outputs that finished jobs had made are lost: in the books and in the catalogue. In the caller's transaction."""
     if outputs:
         _count(cursor, sorted(_lose(cursor, task_id, outputs)))
-        _remove(outputs)
+        _remove(task_id, outputs)
 
 
 def _lose(
@@ -310,12 +310,13 @@ def _lose(
     return [(dataset, 0, 0, files, events) for dataset, files, events in cursor.fetchall()]
 
 
-def _remove(outputs: Sequence[LostOutput]) -> None:
+def _remove(task_id: int, outputs: Sequence[LostOutput]) -> None:
+    maker = maker_of(Task.objects.only("user").get(pk=task_id))
     by_dataset: dict[str, list[str]] = {}
     for output in outputs:
         by_dataset.setdefault(output.dataset, []).append(output.lfn)
     for dataset, lfns in sorted(by_dataset.items()):
-        data_management().remove(dataset, lfns)
+        data_management().remove(dataset, lfns, by=maker)
 
 
 def _count(cursor: psycopg.Cursor[Any], counts: Sequence[tuple[int, ...]]) -> None:
@@ -375,7 +376,10 @@ def _reopen(task: Task, found: Recovery, *, by: str, reason: str) -> None:
     outputs.update(status=DatasetStatus.READY, state="open")
     names = list(outputs.values_list("name", flat=True))
     scope = File.objects.filter(task_id=task.id, id=found.lost[0].file_id).values_list("scope", flat=True).first()
-    data_management().create(names, scope=scope or "", task_id=task.id)
+    try:
+        data_management().create(names, scope=scope or "", by=maker_of(task))
+    except ForeignDatasetError as exc:
+        raise CannotRecoverError(f"task {task.id} cannot make its files again: {exc}") from exc
     if not found.reopens:
         return
     _queue_what_is_left(task.id)

@@ -15,8 +15,9 @@ import psycopg
 
 from jedisite.agents import kick
 from jedisite.sql import hash_joins, numbers
-from tasks_app.ddm import data_management
-from tasks_app.models import Dataset
+from tasks_app.accounting.shared_datasets import at_work
+from tasks_app.ddm import data_management, maker_of
+from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import UNMERGED_TYPES
 from tasks_app.states import DatasetStatus
 
@@ -130,17 +131,18 @@ def conclude(cursor: psycopg.Cursor[Any], task_id: int, merge_jobs: Sequence[int
 LOGS_KEPT = timedelta(days=365)
 
 
-def end_datasets(task_id: int, now: datetime) -> None:
+def end_datasets(task: Task, now: datetime) -> None:
     """The task has ended: what was to be merged is deleted, but for the logs. They are kept for some time, since they
     are all that failed jobs leave."""
-    rows = list(Dataset.objects.filter(task_id=task_id, type__in=UNMERGED_TYPES))
+    rows = list(Dataset.objects.filter(task=task, type__in=UNMERGED_TYPES))
     if not rows:
         return
     outputs = {row.name for row in rows if row.type == "trn_output"}
     logs = {row.name for row in rows} - outputs
-    data_management().delete(sorted(outputs))
-    data_management().close(sorted(logs))
-    data_management().keep_until(sorted(logs), now + LOGS_KEPT)
+    maker, used = maker_of(task), at_work(task.id, outputs | logs)
+    data_management().delete(sorted(outputs - used), by=maker)
+    data_management().close(sorted(logs - used), by=maker)
+    data_management().keep_until(sorted(logs), now + LOGS_KEPT, by=maker)
     Dataset.objects.filter(pk__in=[row.id for row in rows]).update(status=DatasetStatus.DONE, state="closed")
 
 

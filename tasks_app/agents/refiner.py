@@ -19,7 +19,7 @@ from tasks_app import moves, placing
 from tasks_app.accounting.unmerged import PROCESSING_TYPE
 from tasks_app.commands import serials
 from tasks_app.ddm import data_management
-from tasks_app.ddm.base import UnknownDatasetError
+from tasks_app.ddm.base import ForeignDatasetError, UnknownDatasetError
 from tasks_app.generating import prepro
 from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.models.dataset import OUTPUT_TYPES
@@ -74,13 +74,13 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
         if task.status == TaskStatus.REREFINE:
             rerefining.store(task, fence, refined)
         else:
-            _store(task_id, fence, refined)
+            _store(task, fence, refined)
     except NotYet as exc:
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
         moves.set_aside(task_id, fence, by=ME, reason=str(exc), wait=wait, frozen=False)
     except ParamErrors as exc:
         moves.break_task(task_id, fence, by=ME, reason="; ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
-    except CannotRefine as exc:
+    except (CannotRefine, ForeignDatasetError) as exc:
         moves.break_task(task_id, fence, by=ME, reason=str(exc))
 
 
@@ -168,8 +168,9 @@ def _check_names(task_id: int, refined: Refined) -> Refined:
 
 
 @transaction.atomic
-def _store(task_id: int, fence: int, refined: Refined) -> None:
+def _store(task: Task, fence: int, refined: Refined) -> None:
     """Store what refining found and move the task on; nothing when the claim is gone."""
+    task_id = task.id
     if not moves.still_holds(task_id, fence):
         return
     # What a preprocessing step read and wrote stays in the books.
@@ -180,7 +181,7 @@ def _store(task_id: int, fence: int, refined: Refined) -> None:
         rows.append(storing.create_dataset(task_id, position, spec, rows))
     storing.create_templates(task_id, refined.templates, rows)
     storing.store_texts(task_id, refined)
-    storing.register_outputs(task_id, rows)
+    storing.register_outputs(task, rows)
     columns = storing.task_attributes(refined.task)
     to, reason = TaskStatus.DEFINED, "parameters are refined"
     if prepro.seed(task_id):

@@ -13,7 +13,8 @@ from tasks_app import moves
 from tasks_app.commands import files, serials
 from tasks_app.commands.actions import Order, increase_attempts
 from tasks_app.commands.limits import RetryFacts, refusal
-from tasks_app.ddm import data_management
+from tasks_app.ddm import data_management, maker_of
+from tasks_app.ddm.base import ForeignDatasetError
 from tasks_app.models import Command, Dataset, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params.resubmission import apply_changes
@@ -54,7 +55,7 @@ def retry(task: Task, order: Order) -> str:
     left = files.reopen(task.id, incremental=False)
     if not left.files and not left.growing:
         raise moves.CommandRefusedError(f"task {task.id} has no file to try again: all were processed")
-    _open_outputs(task.id)
+    _open_outputs(task)
     sentence = f"{left.files} files are tried again"
     moves.move_task(task.id, TaskStatus.READY, by=order.by, reason=sentence, **_fresh(task, keep=order.given("keep")))
     return sentence + _tell_children(task.id, order)
@@ -82,7 +83,7 @@ def incexec(task: Task, order: Order) -> str:
         _grow_inputs(task, parent)
     if order.given("staged"):
         files.release_staging(task.id)
-    _open_outputs(task.id)
+    _open_outputs(task)
     columns = _fresh(task, keep=order.given("keep"))
     moves.move_task(task.id, TaskStatus.REREFINE, by=order.by, reason="its parameters are read again", **columns)
     return "its parameters and its input are looked up again" + _tell_children(task.id, order)
@@ -117,8 +118,9 @@ def _fresh(task: Task, *, keep: bool) -> dict[str, Any]:
     return columns if keep else {**columns, "current_priority": task.task_priority}
 
 
-def _open_outputs(task_id: int) -> None:
+def _open_outputs(task: Task) -> None:
     """Outputs take files again. Raises CommandRefusedError when another task has taken over their names."""
+    task_id = task.id
     try:
         serials.go_on_after_others(task_id)
     except serials.NamesTakenError as exc:
@@ -127,7 +129,10 @@ def _open_outputs(task_id: int) -> None:
     names = sorted(set(outputs.values_list("name", flat=True)))
     outputs.update(status="ready", state="open")
     if names:
-        data_management().create(names, scope=scope_of(names[0]), task_id=task_id)
+        try:
+            data_management().create(names, scope=scope_of(names[0]), by=maker_of(task))
+        except ForeignDatasetError as exc:
+            raise moves.CommandRefusedError(f"task {task_id} cannot run again: {exc}") from exc
 
 
 def _tell_children(task_id: int, order: Order) -> str:

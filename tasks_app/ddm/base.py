@@ -25,17 +25,19 @@ class FileInfo(NamedTuple):
 class DatasetInfo:
     """A dataset or container as data management knows it. `open`: files, or datasets with files, may still be added.
 
-    `made_by_task`: the task for which it was registered; None when a user did that.
+    `made_by_task`: the task for which it was registered; None when a user did that. `owner`: the user to whom it
+    belongs; empty when that is the site.
     """
 
     name: str
     open: bool
     files: int
     made_by_task: int | None = None
+    owner: str = ""
 
 
 class NewFile(NamedTuple):
-    """An output that a job has stored."""
+    """An output that a job has stored. `owner` is that of the job's task."""
 
     dataset: str
     lfn: str
@@ -46,6 +48,7 @@ class NewFile(NamedTuple):
     events: int | None
     endpoint: str
     surl: str
+    owner: str
 
 
 class Held(NamedTuple):
@@ -66,12 +69,46 @@ class Places:
     held: tuple[Held, ...] = ()
 
 
+class Maker(NamedTuple):
+    """For whom data management writes: the owner of a task, and the task; without a task, a user who registers data.
+
+    A dataset belongs to its owner, and to the task that made it first. Other tasks of the owner may put files into it;
+    only that task ends it.
+    """
+
+    owner: str
+    task_id: int | None = None
+
+    @property
+    def is_site(self) -> bool:
+        return self == SITE
+
+    def may_write(self, owner: str) -> bool:
+        """Whether this one may open a dataset of that owner, put files into it and take files out."""
+        return self.is_site or self.owner == owner
+
+
+SITE = Maker("")
+"""The site itself: who runs it, and its watch dogs. They may do everything; what they register belongs to nobody else."""
+
+
 class UnknownDatasetError(LookupError):
     """Data management has no dataset of this name."""
 
 
+class ForeignDatasetError(PermissionError):
+    """A dataset of this name exists and belongs to somebody else; the sentence says to whom."""
+
+    def __init__(self, name: str, owner: str, task_id: int | None) -> None:
+        whose = f"belongs to {owner}" if owner else "belongs to this site"
+        super().__init__(f"the dataset {name} exists and {whose}" + (f" (task {task_id} made it)" if task_id else ""))
+
+
 class DataManagement(Protocol):
-    """Calls may go over a network: none is made inside a transaction, but for the local catalogue's."""
+    """Calls may go over a network: none is made inside a transaction, but for the local catalogue's.
+
+    Whatever writes says for whom: what belongs to others stays as it is.
+    """
 
     def describe(self, dataset: str) -> DatasetInfo:
         """Raises UnknownDatasetError."""
@@ -93,35 +130,48 @@ class DataManagement(Protocol):
         """Datasets of a container by name; of a dataset itself. Raises UnknownDatasetError."""
         ...
 
-    def create(self, datasets: Iterable[str], *, scope: str, task_id: int) -> None:
-        """Register output datasets; those that exist are opened again."""
+    def create(self, datasets: Iterable[str], *, scope: str, by: Maker) -> None:
+        """Register output datasets; those of the same owner that exist are opened again.
+
+        What the task itself had made is kept for ever again. Raises ForeignDatasetError, and then registers nothing.
+        """
         ...
 
     def add(self, files: Iterable[NewFile]) -> None:
-        """Add outputs to their datasets. A file that is there already is left as it is."""
+        """Add outputs to the datasets of their owners. A file that is there already is left as it is."""
         ...
 
-    def close(self, datasets: Iterable[str]) -> None:
-        """No more files will be added. A container that has no open dataset left is closed too."""
+    def close(self, datasets: Iterable[str], *, by: Maker) -> None:
+        """No more files will be added to those of the owner. A container without an open dataset is closed too."""
         ...
 
-    def add_to_container(self, container: str, datasets: Iterable[str], *, task_id: int | None = None) -> None:
-        """Put datasets into a container, which is registered if it is new. Those that are in it already stay."""
+    def add_to_container(self, container: str, datasets: Iterable[str], *, by: Maker) -> None:
+        """Put datasets into a container, which is registered if it is new. Those that are in it already stay.
+
+        Raises ForeignDatasetError when the container is somebody else's.
+        """
         ...
 
-    def remove(self, dataset: str, lfns: Iterable[str]) -> int:
-        """Take files out of a dataset, with their replicas where nothing else names them. Returns how many there were."""
-        ...
-
-    def delete(self, datasets: Iterable[str]) -> int:
-        """Delete datasets, or containers without their datasets, with their files. Unknown names are left out.
+    def remove(self, dataset: str, lfns: Iterable[str], *, by: Maker) -> int:
+        """Take files out of a dataset of the owner, with their replicas where nothing else names them.
 
         Returns how many there were.
         """
         ...
 
-    def keep_until(self, datasets: Iterable[str], end: datetime | None) -> None:
-        """From `end` on the datasets may be deleted; None: never by themselves."""
+    def delete(self, datasets: Iterable[str], *, by: Maker) -> int:
+        """Delete datasets, or containers without their datasets, with their files. Unknown names are left out, and so is
+        what the task has not made.
+
+        Returns how many there were.
+        """
+        ...
+
+    def keep_until(self, datasets: Iterable[str], end: datetime | None, *, by: Maker) -> None:
+        """From `end` on the datasets that the task has made may be deleted; None: never by themselves.
+
+        Others of its owner, into which it has put files, are kept until then if they were to go earlier.
+        """
         ...
 
     def disk_usage(self, scopes: Iterable[str]) -> dict[str, int]:

@@ -15,10 +15,19 @@ from urllib.parse import quote, unquote, urlsplit
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Sum
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 
 from jedisite.sql import hot_cursor, numbers, texts
-from tasks_app.ddm.base import DatasetInfo, FileInfo, Held, NewFile, Places, UnknownDatasetError
+from tasks_app.ddm.base import (
+    DatasetInfo,
+    FileInfo,
+    ForeignDatasetError,
+    Held,
+    Maker,
+    NewFile,
+    Places,
+    UnknownDatasetError,
+)
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.models.catalogue import CONTAINER_MARK
 from tasks_app.scopes import scope_of
@@ -63,7 +72,7 @@ class LocalCatalogue:
         members = CatalogueDataset.objects.filter(containers=found) if found.is_container else [found]
         is_open = found.open or any(member.open for member in members)
         files = CatalogueFile.objects.filter(dataset__in=members).count()
-        return DatasetInfo(found.name, is_open, files, found.made_by_task)
+        return DatasetInfo(found.name, is_open, files, found.made_by_task, found.owner)
 
     def list_files(self, dataset: str, page: int = 50_000, *, all_attempts: bool = False) -> Iterator[list[FileInfo]]:
         for name in self.constituents(dataset):
@@ -89,14 +98,18 @@ class LocalCatalogue:
         found = _find(name)
         return list(found.members.order_by("name").values_list("name", flat=True)) if found.is_container else [name]
 
-    def create(self, datasets: Iterable[str], *, scope: str, task_id: int) -> None:
+    @transaction.atomic
+    def create(self, datasets: Iterable[str], *, scope: str, by: Maker) -> None:
         names = list(datasets)
         CatalogueDataset.objects.bulk_create(
-            [CatalogueDataset(name=name, scope=scope, made_by_task=task_id, open=True) for name in names],
-            update_conflicts=True,
-            unique_fields=["name"],
-            update_fields=["open", "expires"],
+            [CatalogueDataset(name=n, scope=scope, owner=by.owner, made_by_task=by.task_id, open=True) for n in names],
+            ignore_conflicts=True,
         )
+        for row in CatalogueDataset.objects.filter(name__in=names).order_by("name").select_for_update():
+            if not by.may_write(row.owner):
+                raise ForeignDatasetError(row.name, row.owner, row.made_by_task)
+        _written_by(names, by).update(open=True)
+        _made_by(names, by).update(expires=None)
         CatalogueDataset.objects.filter(members__name__in=names, open=False).update(open=True)
 
     def add(self, files: Iterable[NewFile]) -> None:
@@ -108,8 +121,9 @@ class LocalCatalogue:
                 """INSERT INTO catalogue_files (dataset_id, lfn, scope, guid, size, adler32, events, endpoint, url)
                    SELECT d.id, n.lfn, n.scope, n.guid, n.size, n.adler32, n.events, n.endpoint, n.url
                      FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[], %s::bigint[],
-                                 %s::text[], %s::text[]) AS n (dataset, lfn, scope, guid, size, adler32, events, endpoint, url)
-                     JOIN catalogue_datasets d ON d.name = n.dataset
+                                 %s::text[], %s::text[], %s::text[])
+                          AS n (dataset, lfn, scope, guid, size, adler32, events, endpoint, url, owner)
+                     JOIN catalogue_datasets d ON d.name = n.dataset AND d.owner = n.owner
                    ON CONFLICT (dataset_id, lfn) DO NOTHING""",
                 [
                     numbers(column) if place in _WHOLE else texts(column)
@@ -117,17 +131,21 @@ class LocalCatalogue:
                 ],
             )
 
-    def close(self, datasets: Iterable[str]) -> None:
-        names = list(datasets)
-        CatalogueDataset.objects.filter(name__in=names).update(open=False)
+    def close(self, datasets: Iterable[str], *, by: Maker) -> None:
+        found = _written_by(datasets, by)
+        names = list(found.values_list("name", flat=True))
+        found.update(open=False)
         still_open = CatalogueDataset.objects.filter(containers=OuterRef("pk"), open=True)
         CatalogueDataset.objects.filter(~Exists(still_open), members__name__in=names, open=True).update(open=False)
 
-    def add_to_container(self, container: str, datasets: Iterable[str], *, task_id: int | None = None) -> None:
+    def add_to_container(self, container: str, datasets: Iterable[str], *, by: Maker) -> None:
         name = container_name(container)
         row, _ = CatalogueDataset.objects.get_or_create(
-            name=name, defaults={"scope": scope_of(name), "made_by_task": task_id, "open": True}
+            name=name,
+            defaults={"scope": scope_of(name), "owner": by.owner, "made_by_task": by.task_id, "open": True},
         )
+        if not by.may_write(row.owner):
+            raise ForeignDatasetError(row.name, row.owner, row.made_by_task)
         members = list(CatalogueDataset.objects.filter(name__in=list(datasets)))
         if any(member.is_container for member in members):
             raise ValueError(f"the container {name} takes datasets, not containers")
@@ -136,25 +154,27 @@ class LocalCatalogue:
             CatalogueDataset.objects.filter(pk=row.pk).update(open=True)
 
     @transaction.atomic
-    def remove(self, dataset: str, lfns: Iterable[str]) -> int:
-        found = CatalogueFile.objects.filter(dataset__name=dataset, lfn__in=list(lfns))
+    def remove(self, dataset: str, lfns: Iterable[str], *, by: Maker) -> int:
+        found = CatalogueFile.objects.filter(dataset__in=_written_by([dataset], by), lfn__in=list(lfns))
         urls = list(found.values_list("url", flat=True))
         found.delete()
         _remove_from_disk(urls)
         return len(urls)
 
     @transaction.atomic
-    def delete(self, datasets: Iterable[str]) -> int:
-        found = CatalogueDataset.objects.filter(name__in=list(datasets))
-        ids = list(found.values_list("id", flat=True))
+    def delete(self, datasets: Iterable[str], *, by: Maker) -> int:
+        ids = list(_made_by(datasets, by).values_list("id", flat=True))
         files = CatalogueFile.objects.filter(dataset__in=ids)
         _remove_from_disk(list(files.values_list("url", flat=True)))
         files.delete()
         CatalogueDataset.objects.filter(pk__in=ids).delete()
         return len(ids)
 
-    def keep_until(self, datasets: Iterable[str], end: datetime | None) -> None:
-        CatalogueDataset.objects.filter(name__in=list(datasets)).update(expires=end)
+    def keep_until(self, datasets: Iterable[str], end: datetime | None, *, by: Maker) -> None:
+        names = list(datasets)
+        _made_by(names, by).update(expires=end)
+        if end is not None:
+            _written_by(names, by).filter(expires__lt=end).update(expires=end)
 
     def disk_usage(self, scopes: Iterable[str]) -> dict[str, int]:
         found = CatalogueFile.objects.filter(scope__in=list(scopes)).values_list("scope").annotate(Sum("size"))
@@ -162,6 +182,18 @@ class LocalCatalogue:
 
 
 catalogue = LocalCatalogue()
+
+
+def _written_by(names: Iterable[str], by: Maker) -> QuerySet[CatalogueDataset]:
+    """Those of these datasets into which this one may write: those of the owner."""
+    found = CatalogueDataset.objects.filter(name__in=list(names))
+    return found if by.is_site else found.filter(owner=by.owner)
+
+
+def _made_by(names: Iterable[str], by: Maker) -> QuerySet[CatalogueDataset]:
+    """Those of these datasets that this one may end: those that the task has made."""
+    found = _written_by(names, by)
+    return found if by.is_site else found.filter(made_by_task=by.task_id)
 
 
 def container_name(name: str) -> str:
@@ -203,27 +235,33 @@ def _older_attempts(dataset: str) -> frozenset[str]:
 
 
 def _remove_from_disk(urls: Iterable[str]) -> None:
-    """After the commit: remove those files that lie below the site's own storage and that nothing names any more."""
+    """After the commit: remove those files that lie below the site's own storage and that nothing names any more.
+
+    One file has many names: `file:///x`, `file://localhost/x`, `..`, links. What counts is where a name leads.
+    """
     root = Path(settings.JEDI_STORAGE).resolve()
-    own = sorted({url for url in urls if _is_below(root, url)})
+    own = {path: url for url in urls if (path := _resolved(url)) is not None and path.is_relative_to(root)}
     if not own:
         return
 
     def unlink() -> None:
-        named = set(CatalogueFile.objects.filter(url__in=own).values_list("url", flat=True))
-        for url in own:
-            if url not in named:
-                path_of(url).unlink(missing_ok=True)
+        # Whatever names one of these files has its address or its name, or is a link to it of that name.
+        texts_of = {text for path, url in own.items() for text in (url, file_url(path), path.as_uri())}
+        same = Q(url__in=texts_of) | Q(lfn__in={path.name for path in own})
+        named = {_resolved(url) for url in CatalogueFile.objects.filter(same).values_list("url", flat=True)}
+        for path in own.keys() - named:
+            path.unlink(missing_ok=True)
 
     transaction.on_commit(unlink, robust=True)
 
 
-def _is_below(root: Path, url: str) -> bool:
+def _resolved(url: str) -> Path | None:
+    """The file to which a local URL leads; None when it leads nowhere on this machine."""
     try:
         path = path_of(url)
-    except ValueError:
-        return False
-    return path.is_absolute() and ".." not in path.parts and path.parent.resolve().is_relative_to(root)
+        return path.resolve() if path.is_absolute() else None
+    except (ValueError, OSError, RuntimeError):
+        return None
 
 
 def file_url(path: Path) -> str:

@@ -10,6 +10,7 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
+from tasks_app.ddm.base import SITE, ForeignDatasetError
 from tasks_app.ddm.local import ENDPOINT, adler32, catalogue, container_name, file_url, storage_path
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.models.catalogue import CONTAINER_MARK
@@ -26,12 +27,14 @@ def register_dataset(
     names: Iterable[str] | None = None,
     events: Iterable[int | None] | None = None,
     is_open: bool = False,
+    owner: str = "",
 ) -> CatalogueDataset:
     """Register files that lie on this machine as a dataset, with their real size and checksum.
 
     `names` gives their logical names (default: the files' own names). With `is_open` more files may be added later, by
-    registering them in the same dataset. Raises OSError for a file that cannot be read, ValueError when two files have
-    the same name, or the dataset exists and is closed.
+    registering them in the same dataset, and by tasks of its `owner` (default: the site, so that no task adds any).
+    Raises OSError for a file that cannot be read, ValueError when two files have the same name, or the dataset exists
+    and is closed.
 
     The files stay where they are. Links at the places of the storage lead to them, by which PanDA's pilots find inputs.
     """
@@ -42,7 +45,11 @@ def register_dataset(
         raise ValueError(f"{name} is the name of a container: it takes datasets, not files")
     if len(set(lfns)) != len(lfns):
         raise ValueError(f"two files of the dataset {name} have the same name")
-    dataset, new = CatalogueDataset.objects.get_or_create(name=name, defaults={"scope": scope, "open": is_open})
+    dataset, new = CatalogueDataset.objects.get_or_create(
+        name=name, defaults={"scope": scope, "open": is_open, "owner": owner}
+    )
+    if owner and dataset.owner != owner:
+        raise ValueError(str(ForeignDatasetError(name, dataset.owner, dataset.made_by_task)))
     if not new and not dataset.open:
         raise ValueError(
             f"the dataset {name} exists already and is closed, so it takes no more files: choose another name; "
@@ -69,7 +76,7 @@ def register_dataset(
         batch_size=2000,
     )
     if not new and not is_open:
-        catalogue.close([name])
+        catalogue.close([name], by=SITE)
     root = Path(settings.JEDI_STORAGE).resolve()
     places = [(storage_path(root, scope, lfn), path.resolve()) for path, lfn in zip(listed, lfns, strict=True)]
     transaction.on_commit(lambda: _link(places))
@@ -103,6 +110,6 @@ def register_container(name: str, datasets: Iterable[str], *, is_open: bool = Fa
     missing = [member for member in members if member not in known]
     if missing:
         raise ValueError(f"the dataset {missing[0]} does not exist in the local catalogue")
-    catalogue.add_to_container(full, members)
+    catalogue.add_to_container(full, members, by=SITE)
     CatalogueDataset.objects.filter(name=full).update(open=is_open)
     return CatalogueDataset.objects.get(name=full)

@@ -24,7 +24,7 @@ from brokerage_app.verdict import Skip
 from jedisite.sql import hot_cursor, numbers, take_ids
 from tasks_app import codes
 from tasks_app.ddm import data_management
-from tasks_app.ddm.base import FileInfo, UnknownDatasetError
+from tasks_app.ddm.base import FileInfo, Maker, UnknownDatasetError
 from tasks_app.generating import buildstep
 from tasks_app.generating.builder import TaskFacts, job_walltime_s
 from tasks_app.generating.buildstep import BadBuildError, BuildStep, Library
@@ -123,7 +123,7 @@ def _make(
         dataset.id, name, lib_id, f"{name}.{lib_id}.lib.tgz", scope, dataset.destination, job_id, ready=False
     )
     log_name = f"{name}.{lib_id}.log.tgz"
-    data_management().create([name], scope=scope, task_id=task.id)
+    data_management().create([name], scope=scope, by=Maker(task.user, task.id))
     Job.objects.create(**_columns(task, step, site, library, now))
     JobParams.objects.create(id=job_id, params=step.command_line(library.lfn))
     made = ((lib_id, library.lfn, "lib"), (log_id, log_name, "log"))

@@ -16,7 +16,12 @@ class CatalogueDataset(models.Model):
     name = models.CharField(max_length=255, unique=True)
     scope = models.CharField(max_length=30)
     open = models.BooleanField(default=True, help_text="files may still be added")
-    made_by_task = models.BigIntegerField(null=True, blank=True)
+    owner = models.CharField(
+        max_length=128, db_default="", blank=True, help_text="the user to whom it belongs; empty: this site"
+    )
+    made_by_task = models.BigIntegerField(
+        null=True, blank=True, help_text="the task that made it, and alone ends it; empty: it was registered"
+    )
     created = models.DateTimeField(db_default=Now())
     expires = models.DateTimeField(
         null=True, blank=True, help_text="from then on the dataset may be deleted with its files; empty: never"

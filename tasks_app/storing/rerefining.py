@@ -35,7 +35,7 @@ def store(task: Task, fence: int, refined: Refined) -> None:
     new = set(found.inserted)
     storing.create_templates(task.id, [t for t in refined.templates if t.dataset in new], rows)
     storing.store_texts(task.id, refined)
-    storing.register_outputs(task.id, rows)
+    storing.register_outputs(task, rows)
     _withdraw(task.id, list(found.removed))
     _take_back(task.id, list(found.reappeared.values()))
     to, reason = _next(task.id, found)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tasks_app.accounting.resource_typing import resource_type
-from tasks_app.ddm import data_management
+from tasks_app.ddm import data_management, maker_of
 from tasks_app.models import Dataset, JobParamsTemplate, Task, TaskParams
 from tasks_app.models import OutputTemplate as Template
 from tasks_app.models.dataset import MADE_TYPES, OUTPUT_TYPES
@@ -88,16 +88,19 @@ def mark_transient(refined: Refined, parent_id: int | None) -> None:
             row.save(update_fields=["attributes"])
 
 
-def register_outputs(task_id: int, rows: Iterable[Dataset]) -> None:
-    """Register the outputs of a task with data management, in the containers that they belong to."""
+def register_outputs(task: Task, rows: Iterable[Dataset]) -> None:
+    """Register the outputs of a task with data management, in the containers that they belong to.
+
+    Raises ForeignDatasetError when a name is that of somebody else's dataset or container.
+    """
     outputs = [row for row in rows if row.type in MADE_TYPES]
     if not outputs:
         return
     names = list(dict.fromkeys(row.name for row in outputs))
-    data_management().create(names, scope=scope_of(names[0]), task_id=task_id)
+    data_management().create(names, scope=scope_of(names[0]), by=maker_of(task))
     by_container: dict[str, list[str]] = {}
     for row in outputs:
         if row.container_name:
             by_container.setdefault(row.container_name, []).append(row.name)
     for container, names in by_container.items():
-        data_management().add_to_container(container, names, task_id=task_id)
+        data_management().add_to_container(container, names, by=maker_of(task))

@@ -92,9 +92,11 @@ def add_queue(name: str = SITE, **more: Any) -> Queue:
     return Queue.objects.create(name=name, **values)
 
 
-def add_dataset(name: str, files: int = 0, *, open: bool = False, size: int = 1000, events: int | None = None) -> None:
+def add_dataset(
+    name: str, files: int = 0, *, open: bool = False, size: int = 1000, events: int | None = None, owner: str = ""
+) -> None:
     """A dataset of the local catalogue. Its files exist in the books only."""
-    CatalogueDataset.objects.create(name=name, scope="lab", open=open)
+    CatalogueDataset.objects.create(name=name, scope="lab", open=open, owner=owner)
     add_files(name, range(files), size=size, events=events)
 
 

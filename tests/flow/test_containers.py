@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tasks_app.ddm import data_management
-from tasks_app.ddm.base import UnknownDatasetError
+from tasks_app.ddm.base import SITE, UnknownDatasetError
 from tasks_app.ddm.registering import register_container, register_dataset
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tests.flow.driving import (
@@ -134,9 +134,9 @@ def test_deleting_removes_only_files_of_the_sites_own_storage(tmp_path: Path, se
         (folder / f"{folder.name}.root").write_text("x")
     register_dataset("lab.a", "lab", [own / "storage.root", foreign / "home.root"])
     register_dataset("lab.b", "lab", [own / "storage.root"])
-    assert data_management().delete(["lab.a", "lab.unknown"]) == 1
+    assert data_management().delete(["lab.a", "lab.unknown"], by=SITE) == 1
     assert (own / "storage.root").exists(), "another dataset names it"
-    assert data_management().remove("lab.b", ["storage.root"]) == 1
+    assert data_management().remove("lab.b", ["storage.root"], by=SITE) == 1
     assert not (own / "storage.root").exists()
     assert (foreign / "home.root").exists()
     with pytest.raises(UnknownDatasetError, match=r"lab\.a"):
@@ -145,6 +145,6 @@ def test_deleting_removes_only_files_of_the_sites_own_storage(tmp_path: Path, se
 
 def test_a_container_is_deleted_without_its_datasets() -> None:
     container("lab.all/", "lab.a", "lab.b")
-    data_management().delete(["lab.all/"])
+    data_management().delete(["lab.all/"], by=SITE)
     assert data_management().describe("lab.b").files == 3
     add_files("lab.b", [7])

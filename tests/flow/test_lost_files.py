@@ -13,6 +13,7 @@ from django.test import Client
 from tasks_app import moves
 from tasks_app.accounting.recovery import CannotRecoverError, Recovery, recover
 from tasks_app.ddm import data_management
+from tasks_app.ddm.base import SITE
 from tasks_app.models import CatalogueDataset, File, JobRetryHistory, TaskStatusLog
 from tests.flow.driving import (
     add_dataset,
@@ -197,7 +198,7 @@ def test_a_finished_task_does_not_try_again_what_had_failed_for_good() -> None:
 
 def test_inputs_that_are_gone_as_well_are_named() -> None:
     made = done_task(2)
-    data_management().remove("lab.in", ["lab.in.00001"])
+    data_management().remove("lab.in", ["lab.in.00001"], by=SITE)
     with pytest.raises(CannotRecoverError, match=r"lab\.in\.00001 of lab\.in are gone as well"):
         recover(made, ["lab.t.000001.root"], by="olga")
     assert status(made) == "done"
@@ -315,7 +316,7 @@ def test_pbook_has_those_outputs_made_again_that_data_management_has_no_more(api
     owner = api("user", name="ada")
     page = {"logFileURL": f"http://testserver/tasks/{made}/"}
     assert ask(owner) == {"success": True, "message": f"no output of task {made} is lost", "data": page}
-    data_management().remove("lab.t.out", ["lab.t.000002.root"])
+    data_management().remove("lab.t.out", ["lab.t.000002.root"], by=SITE)
     assert ask(api("user", name="eve"))["success"] is False
     tried = ask(owner, dry_run=True)
     assert tried["data"] == page and "1 lost: lab.t.000002.root" in tried["message"] and status(made) == "done"

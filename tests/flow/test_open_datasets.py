@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from tasks_app.agents import feeder, post_processor, refiner
 from tasks_app.ddm import data_management
+from tasks_app.ddm.base import SITE
 from tasks_app.ddm.registering import register_container
 from tasks_app.models import CatalogueDataset, Dataset, File, TaskStatusLog
 from tests.flow.driving import (
@@ -40,12 +41,12 @@ def growing(files: int = 0, **more: object) -> int:
 
 
 def close(name: str = "lab.grow") -> None:
-    data_management().close([name])
+    data_management().close([name], by=SITE)
     look_again()
 
 
 def vanish(*numbers: int, name: str = "lab.grow") -> None:
-    data_management().remove(name, [f"{name}.{number:05d}" for number in numbers])
+    data_management().remove(name, [f"{name}.{number:05d}" for number in numbers], by=SITE)
     look_again()
 
 

@@ -15,6 +15,7 @@ from django.utils import timezone
 from tasks_app.accounting import output_check
 from tasks_app.agents.watchdogs import expired_datasets
 from tasks_app.ddm import data_management
+from tasks_app.ddm.base import SITE
 from tasks_app.models import CatalogueDataset, CatalogueFile, File, JobFile, Task
 from tests.flow.driving import add_dataset, dataset, jobs, parameters, reads, settle, status, submit, task
 from tests.flow.pilot import Pilot, drive, failing_on
@@ -56,7 +57,7 @@ def test_a_file_that_no_job_made_is_removed_when_the_task_ends() -> None:
 
 
 def test_files_that_a_user_had_put_into_the_dataset_stay() -> None:
-    add_dataset("lab.t.out", 1, open=True)
+    add_dataset("lab.t.out", 1, open=True, owner="ada")
     made = started()
     drive(Pilot())
     assert status(made) == "done"
@@ -191,7 +192,7 @@ def test_transient_outputs_are_deleted_when_their_time_is_over_and_nobody_reads_
 def test_a_dataset_that_is_made_again_is_kept_again() -> None:
     made = started(1)
     drive(Pilot())
-    data_management().keep_until(["lab.t.out"], timezone.now())
+    data_management().keep_until(["lab.t.out"], timezone.now(), by=SITE)
     call_command("recover_lost_files", str(made), "--files", "lab.t.000001.root", stdout=StringIO())
     assert CatalogueDataset.objects.get(name="lab.t.out").expires is None
     drive(Pilot())

@@ -147,5 +147,6 @@ def test_the_wait_for_files_that_fill_a_job_does_not_keep_more_files_away() -> N
 
 def close(name: str) -> None:
     from tasks_app.ddm import data_management
+    from tasks_app.ddm.base import SITE
 
-    data_management().close([name])
+    data_management().close([name], by=SITE)

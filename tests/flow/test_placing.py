@@ -156,7 +156,7 @@ def test_a_share_that_tasks_cannot_have_is_refused_by_name(grid: None, api: Api)
 def test_a_task_that_names_a_share_which_is_none_is_not_accepted(grid: None, api: Api) -> None:
     add_shares()
     body = parameters("lab.new", reads("lab.in"), gshare="Analysis")
-    answer = api().post("/api/v2/tasks/", body, "application/json")
+    answer = api("production").post("/api/v2/tasks/", body, "application/json")
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "gshare")
     assert not Task.objects.exists()
 

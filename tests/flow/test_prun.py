@@ -33,7 +33,7 @@ from tests.tasks_app.transforms import TRANSFORMS
 
 pytestmark = pytest.mark.usefixtures("books")
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "prun_tasks.json").read_text())
-ADA = Caller("jdoe", frozenset({Role.USER}))
+ADA = Caller("jdoe", frozenset({Role.USER, Role.MANAGER}), manages=frozenset({"g1"}))
 QUEUES = ("LOCAL", "Q1", "Q2")
 HELLO = """import sys
 number, names = sys.argv[1], sys.argv[2].split(",")

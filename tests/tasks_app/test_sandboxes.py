@@ -72,7 +72,7 @@ def test_a_sandbox_in_use_is_dated_anew_and_knows_the_task(
         ({"sourceURL": "http://localhost:80", "buildSpec": {"archiveName": "s.tar.gz"}}, "-l ${LIB}", True),
         ({"sourceURL": "http://localhost", "buildSpec": {"archiveName": "s", "tarBallViaDDM": "a:b"}}, "", False),
         ({"sourceURL": "https://elsewhere.example"}, "-a jobO.1.tar.gz", False),
-        ({"sourceURL": "file:///nowhere"}, "-a jobO.1.tar.gz", True),
+        ({"sourceURL": "file:///nowhere"}, "-a jobO.1.tar.gz", False),
         ({}, "-a jobO.1.tar.gz", False),
         ({"sourceURL": "http://localhost:80"}, "--data jobO.1.tar.gz", False),
     ],

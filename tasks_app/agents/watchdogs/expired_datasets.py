@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from jedisite.agents import Pass
 from tasks_app.ddm import data_management
+from tasks_app.ddm.base import SITE
 from tasks_app.models import CatalogueDataset, Dataset
 from tasks_app.states import TASK_FINAL
 
@@ -25,5 +26,5 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     )
     rows = expired.order_by("id").select_for_update(skip_locked=True)[:limit]
     names = [row.name for row in rows]
-    data_management().delete(names)
+    data_management().delete(names, by=SITE)
     return Pass(len(names), ", ".join(names)[:500], more=len(names) == limit)

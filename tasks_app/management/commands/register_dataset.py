@@ -26,6 +26,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--open", action="store_true", help="more may be added later, by the same command; without it that was all"
         )
+        parser.add_argument("--owner", default="", help="the user to whom the dataset belongs (default: this site)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         name, given = options["name"], options["files"]
@@ -36,7 +37,7 @@ class Command(BaseCommand):
                 return
             paths = _files_of(map(Path, given))
             events = [options["events"]] * len(paths)
-            register_dataset(name, scope_of(name), paths, events=events, is_open=options["open"])
+            register_dataset(name, scope_of(name), paths, events=events, is_open=options["open"], owner=options["owner"])
         except (OSError, ValueError) as exc:
             raise CommandError(str(exc)) from exc
         self.stdout.write(f"{name}: {len(paths)} files")

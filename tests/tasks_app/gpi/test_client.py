@@ -37,9 +37,9 @@ def test_the_example_of_the_documentation_runs(
 ) -> None:  # fmt: skip
     (example,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
     assert 'Client("http://127.0.0.1:8000")' in example
-    monkeypatch.setenv("JEDI_TOKEN", make_token())
+    monkeypatch.setenv("JEDI_TOKEN", make_token(name="demo"))
     monkeypatch.chdir(tmp_path)
-    Task.objects.create(id=7, name="user.ada.rests", status="paused", user="ada", task_type="anal")
+    Task.objects.create(id=7, name="user.demo.rests", status="paused", user="demo", task_type="anal")
     here: dict[str, Any] = {"site": Client(live_server.url, sleep=work)}
     exec(example.replace('Client("http://127.0.0.1:8000")', "site"), here)  # noqa: S102
     Task.objects.filter(id=7).delete()
@@ -49,7 +49,7 @@ def test_the_example_of_the_documentation_runs(
     assert said[2] == "done ['finished', 'finished', 'finished', 'finished']"
     assert any(line.startswith("user.demo.hello.txt ['hello.") for line in said)
     assert "is done; pause is accepted in" in said[-3]
-    assert "nFilesPerJob" in said[-2] and said[-1].startswith("7 user.ada.rests ")
+    assert "nFilesPerJob" in said[-2] and said[-1].startswith("7 user.demo.rests ")
     assert (tmp_path / "jobs.csv").read_bytes().count(b"\r\n") == 5
 
 

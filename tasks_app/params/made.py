@@ -1,0 +1,41 @@
+"""The datasets and containers that a task makes, as its parameters name them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from tasks_app.params.faults import join_path
+from tasks_app.params.items import PREPROCESSED
+from tasks_app.params.schema import TaskParams
+
+CONTAINER_MARK: Final = "/"
+
+
+class Made(NamedTuple):
+    """A name that is to be made, and the field that says so."""
+
+    field: str
+    name: str
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is a name already, and not what a preprocessing step is to find."""
+        return PREPROCESSED.search(self.name) is None
+
+    @property
+    def rows(self) -> tuple[str, str]:
+        """The dataset, and the container of that name: each takes the place of the other where it is read."""
+        bare = self.name.rstrip(CONTAINER_MARK)
+        return bare, bare + CONTAINER_MARK
+
+
+def made_by(params: TaskParams) -> Iterator[Made]:
+    """Outputs and logs with the containers that they go into. All else that a task makes has names of the site's own."""
+    items = [item for item in params.items if item.is_template and item.param_type in ("output", "log")]
+    for item in (*items, *params.logs, *params.merge_logs):
+        for name in item.datasets:
+            yield Made(join_path(item.where, "dataset"), name)
+        container = item.text("container")
+        if container:
+            yield Made(join_path(item.where, "container"), container)
