@@ -52,6 +52,8 @@ KNOWN = {
     "JEDI_EMAIL_FROM": "address that mails to owners of tasks come from (default jedi@localhost)",
     "JEDI_PILOT": "pilot that the local workers start: jedi (default), or panda for PanDA's own",
     "JEDI_PANDA_PILOT_DIR": "folder of the unpacked source of panda-pilot, for JEDI_PILOT=panda; docs/pilots.md",
+    "JEDI_PAYLOAD_NETWORK": "1 lets payloads of the local pilots reach what this machine reaches (default: no network)",
+    "JEDI_PAYLOAD_READS": "comma list of folders that payloads of the local pilots see besides the system's, such as /cvmfs",
     "JEDI_TRANSFORM_URL": "address under which PanDA's pilots fetch transforms (default: the one that all of them take)",
     "JEDI_PILOT_TOKEN": "token that pilots present",
     "JEDI_OIDC": "file (TOML) of the OIDC issuers whose tokens count here, one table a VO; docs/identity.md",
@@ -106,6 +108,8 @@ JEDI_PANDA_PILOT_DIR = env.str("JEDI_PANDA_PILOT_DIR", default="")
 JEDI_TRANSFORM_URL = env.str(
     "JEDI_TRANSFORM_URL", default="http://pandaserver-doma.cern.ch:25080/trf/user"
 ).rstrip("/")
+JEDI_PAYLOAD_NETWORK = env.bool("JEDI_PAYLOAD_NETWORK", default=False)
+JEDI_PAYLOAD_READS = env.list("JEDI_PAYLOAD_READS", default=[])
 JEDI_STORAGE = JEDI_HOME / "storage"
 """Root of the local storage element LOCAL_SE."""
 JEDI_SANDBOXES = JEDI_HOME / "sandboxes"

@@ -325,6 +325,10 @@ JOBS_GO_FIRST: Final = _code(
     "jobs_go_first", "Other jobs of the site go first", "capacity", "nobody",
     "Wait, or raise the priority of the task: jobs of under-used shares go first, in each the most urgent.", severity="info",
 )  # fmt: skip
+JOB_UNWALLED: Final = _code(
+    "job_unwalled", "Nothing keeps payloads apart from the site's machine", "capacity", "site",
+    "Install bubblewrap on the machine of the pilots and start them again, or send the task to another site.",
+)  # fmt: skip
 JOB_STARTS: Final = _code(
     "job_starts", "Pilot has not started the payload yet", "state", "nobody",
     "Wait: the pilot gets input and software ready; without a sign of life the job is given up.", severity="info",

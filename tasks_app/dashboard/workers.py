@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from brokerage_app.models import Queue
 from jedisite.identity import Right, needs
 from tasks_app.api.grid import WorkerViewSet
 from tasks_app.columns.workers import WORKERS
@@ -59,7 +60,9 @@ def worker_list(request: HttpRequest) -> HttpResponse:
     instances: list[tuple[Harvester, Any]] = [
         (one, facts.instances.get(one.id)) for one in Harvester.objects.order_by("-last_update")[:SHOWN]
     ]
-    return listing.show(request, LISTING, facts=facts, instances=instances, silent_since=now - SILENT)
+    unwalled = Queue.objects.filter(data__has_key="unwalled").order_by("name").values_list("name", "data__unwalled")
+    more: dict[str, Any] = {"instances": instances, "silent_since": now - SILENT, "unwalled": list(unwalled[:SHOWN])}
+    return listing.show(request, LISTING, facts=facts, **more)
 
 
 @needs(Right.READ)

@@ -50,7 +50,10 @@ class QueueFact:
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """All that the gates look at. `reached`: when the job first came into each state; `builder`: (number, state)."""
+    """All that the gates look at. `reached`: when the job first came into each state; `builder`: (number, state).
+
+    unwalled   why the site runs jobs of administrators only, of which this is none; "" when it runs all
+    """
 
     status: str
     site: str = ""
@@ -66,6 +69,7 @@ class JobFacts:
     silent_s: float | None = None
     timeout_s: float = 7200
     merging: str = ""
+    unwalled: str = ""
 
     @property
     def stage(self) -> int:
@@ -81,7 +85,9 @@ class JobFacts:
 Ask = Callable[[JobFacts], Gate]
 
 
-def _gate(name: str, title: str, facts: JobFacts, *, reached: tuple[str, ...], stage: int, says: str = "") -> Gate | None:
+def _gate(
+    name: str, title: str, facts: JobFacts, *, reached: tuple[str, ...], stage: int, says: str = ""
+) -> Gate | None:
     """The answer for a stage that the job has behind it; None when it has not."""
     if facts.stage < stage:
         return None
@@ -144,6 +150,9 @@ def _turn(facts: JobFacts) -> Gate:
         return Gate(name, title, "yes")
     if not facts.waits_for_pilot:
         return Gate(name, title, "not asked", "", "it is not in the queue of its site yet")
+    if facts.unwalled:
+        said = f"{facts.site} runs jobs of administrators only, as nothing keeps payloads apart there: {facts.unwalled}"
+        return Gate(name, title, "no", codes.JOB_UNWALLED, said, facts.reached.get(J.ACTIVATED, facts.since))
     queue = facts.queue
     if not queue.ahead:
         return Gate(name, title, "yes", "", "the next pilot that asks for such jobs gets it")

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 
@@ -80,6 +81,7 @@ def look(job: JobColumns, now: datetime, *, error: str = "", merging: str = "") 
         silent_s=(now - job.heartbeat_at).total_seconds() if job.heartbeat_at else None,
         timeout_s=settings.JEDI_HEARTBEAT_TIMEOUT_S,
         merging=merging,
+        unwalled=_unwalled(job, site) if waits and site else "",
     )
     return Why(job, walk(facts), facts, verdict)
 
@@ -103,6 +105,13 @@ def _as_json(chosen: ChosenFact | None) -> Mapping[str, Any] | None:
     if chosen is None:
         return None
     return {"id": chosen.verdict, "at": chosen.at, "place": chosen.place, "of": chosen.of, "weight": chosen.weight}
+
+
+def _unwalled(job: JobColumns, site: str) -> str:
+    why = Queue.objects.filter(pk=site).values_list("data__unwalled", flat=True).first()
+    if why and User.objects.filter(username=job.user or "", is_superuser=True, is_active=True).exists():
+        return ""
+    return str(why or "")
 
 
 def _status_of(site: str) -> str:

@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 30.0
 TIMEOUT_S = 20.0
 ANSWER_LIMIT_BYTES = 64_000_000
+BLOCK_BYTES = 1 << 20
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 
@@ -100,6 +102,18 @@ class Client:
         data: bytes = self._retry(path, lambda: self._once(path, None, limit), patience_s, until)
         return data
 
+    def get_file(self, path: str, target: Path, *, patience_s: float, limit: int, until: Sequence[Latch] = ()) -> None:
+        """Write a file of at most `limit` bytes. Raises UnreachableError, RefusedError, InterruptedCallError."""
+
+        def attempt() -> None:
+            with self._opener.open(self._request(path, None), timeout=TIMEOUT_S) as answer, target.open("wb") as file:
+                while block := answer.read(BLOCK_BYTES):
+                    if file.tell() + len(block) > limit:
+                        raise RefusedError(413, f"the answer has more than {limit} bytes")
+                    file.write(block)
+
+        self._retry(path, attempt, patience_s, until)
+
     def is_own(self, url: str) -> bool:
         """Whether the address is of the same server (scheme, host and port)."""
         ours, theirs = urlsplit(self.server), urlsplit(url)
@@ -142,13 +156,16 @@ class Client:
                 raise InterruptedCallError(path)
             number += 1
 
-    def _once(self, path: str, data: bytes | None, limit: int) -> bytes:
+    def _request(self, path: str, data: bytes | None) -> urllib.request.Request:
         request = urllib.request.Request(path if "://" in path else self.server + path, data)
         request.add_header("Authorization", f"Bearer {self._token}")
         request.add_header("Accept", "*/*" if data is None else "application/json")
         if data is not None:
             request.add_header("Content-Type", "application/json")
-        with self._opener.open(request, timeout=TIMEOUT_S) as answer:
+        return request
+
+    def _once(self, path: str, data: bytes | None, limit: int) -> bytes:
+        with self._opener.open(self._request(path, data), timeout=TIMEOUT_S) as answer:
             content: bytes = answer.read(limit + 1)
         if len(content) > limit:
             raise RefusedError(413, f"the answer has more than {limit} bytes")

@@ -58,6 +58,8 @@ def run(settings: Settings) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"%(asctime)s pilot={os.getpid()} %(message)s")
     settings.work.mkdir(parents=True, exist_ok=True)
     adopt_orphans()
+    if settings.unwalled:
+        log.warning("payloads.unwalled jobs=administrators reason=%s", settings.unwalled)
     terminated = Latch()
     # Shared: pilots may use one folder. Who wants to remove it asks for the lock and sees that we live.
     with _signals(terminated), open(settings.work / LOCK_NAME, "ab") as lock:
@@ -111,6 +113,8 @@ def _acquire(settings: Settings, client: Client, patience_s: float, terminated: 
     }
     if settings.label:
         body["prod_source_label"] = settings.label
+    if settings.unwalled:
+        body["administrators_only"] = True
     if settings.memory_mb:
         body["memory"] = settings.memory_mb
     answer = client.post(ACQUIRE, body, patience_s=patience_s, until=(terminated,))

@@ -11,15 +11,23 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 from tasks_app.pilot.client import Client, RefusedError, UnreachableError
 from tasks_app.pilot.errors import Code, JobError
 from tasks_app.pilot.job import Job, is_plain_name
 from tasks_app.pilot.latch import Latch, wait_any
 from tasks_app.pilot.processes import Family, tie_to_pilot
+from tasks_app.pilot.walls import Walls, obey
 
 TRANSFORM_LIMIT_BYTES = 10_000_000
+SANDBOX_LIMIT_BYTES = 800 * 1024 * 1024
+SANDBOX_OPTIONS = {"./build_command": "-i"}
+"""How transforms are told their sandbox; the others with -a."""
+FROM_FILES = frozenset({"file:///"})
+"""Begins a --sourceURL of sandboxes that are not fetched."""
 TEMPORARY = "tmp"
 SECRETS = "panda_secrets.json"
 """Where a payload finds its user's secrets, as with PanDA's pilot. It is gone when the payload is."""
@@ -63,6 +71,28 @@ def fetch_transform(
     return name
 
 
+def fetch_sandbox(
+    argv: Sequence[str], folder: Path, client: Client, *, patience_s: float, until: Sequence[Latch]
+) -> None:
+    """Put the sandbox that a transform would fetch into the work folder: behind walls it cannot fetch any.
+
+    Raises JobError, InterruptedCallError.
+    """
+    option = SANDBOX_OPTIONS.get(argv[0], "-a")
+    # Behind "--" there is a user's command.
+    words = argv[: argv.index("--")] if "--" in argv else argv
+    name = words[words.index(option) + 1] if option in words[:-1] else ""
+    path = folder / name
+    if not is_plain_name(name) or path.exists() or FROM_FILES.intersection(word[:8] for word in words):
+        return
+    url = f"/cache/{quote(name)}"
+    try:
+        client.get_file(url, path, patience_s=patience_s, limit=SANDBOX_LIMIT_BYTES, until=until)
+    except (RefusedError, UnreachableError) as exc:
+        path.unlink(missing_ok=True)
+        raise JobError(Code.NO_SANDBOX, f"The sandbox {name} could not be fetched: {exc}"[:500]) from exc
+
+
 def command_line(name: str, parameters: str) -> list[str]:
     """Raises JobError when the parameters' quotes do not close."""
     try:
@@ -71,16 +101,18 @@ def command_line(name: str, parameters: str) -> list[str]:
         raise JobError(Code.BAD_ARGUMENTS, f"The job's parameters cannot be split into words: {exc}") from None
 
 
-def environment(job: Job, folder: Path, outer: Mapping[str, str], server: str = "") -> dict[str, str]:
+def environment(
+    job: Job, folder: Path, outer: Mapping[str, str], server: str = "", walls: Walls | None = None
+) -> dict[str, str]:
     """What the payload finds in its environment: ours without our secrets, our Python first, threads as cores.
 
-    `server` is where it fetches the sandbox.
+    `server` is where it fetches the sandbox. Behind walls it gets little of ours.
     """
-    env = {key: value for key, value in outer.items() if not key.startswith(PRIVATE_PREFIXES)}
+    open_air = {key: value for key, value in outer.items() if not key.startswith(PRIVATE_PREFIXES)}
+    env = walls.environment(outer) if walls else open_air | {"TMPDIR": str(folder / TEMPORARY)}
     cores = str(job.cores)
     return env | {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), outer.get("PATH", os.defpath)]),
-        "TMPDIR": str(folder / TEMPORARY),
         "PandaID": str(job.id),
         "PanDA_TaskID": str(job.task_id),
         "PanDA_AttemptNr": str(job.attempt),
@@ -99,16 +131,23 @@ def put_secrets(folder: Path, secrets: str) -> None:
 class Payload:
     """A running payload. Make it in the main thread."""
 
-    def __init__(self, argv: Sequence[str], folder: Path, env: Mapping[str, str]) -> None:
-        """Start it. Raises JobError when the program cannot be run."""
+    def __init__(
+        self, argv: Sequence[str], folder: Path, env: Mapping[str, str], walls: Walls | None = None,
+        limits: Mapping[int, int] | None = None,
+    ) -> None:
+        """Start it, behind walls if there are any, with these limits of the kernel. Raises JobError when it cannot be run."""
         self.family = Family()
         self.started = time.time()
         (folder / TEMPORARY).mkdir()
+        self._walls = walls
+        if walls:
+            walls.hand_over(folder)
+            argv = walls.around(argv, folder)
         with open(folder / "payload.stdout", "xb") as out, open(folder / "payload.stderr", "xb") as err:
             try:
                 self._popen = subprocess.Popen(
                     argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                    start_new_session=True, preexec_fn=tie_to_pilot(),
+                    start_new_session=True, preexec_fn=tie_to_pilot(partial(obey, limits or {})),
                 )  # fmt: skip
             except (OSError, ValueError, subprocess.SubprocessError) as exc:
                 raise JobError(Code.PAYLOAD_FAILED, f"The payload {argv[0]} could not be started: {exc}") from exc
@@ -122,12 +161,12 @@ class Payload:
 
     def end(self, grace_s: float) -> Ended:
         """End all that is left of it, and reap it. An `exit_code` above 128 means a signal, as shells have it."""
-        self.family.end(self.pid, grace_s=grace_s)
+        self.family.end(self.pid, grace_s=grace_s, spare_leader=self._walls is not None)
         _, status, usage = os.wait4(self.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         self._popen.returncode = code  # so that Popen does not ask for a number that may be somebody else's by now
         os.close(self._pidfd)
-        return Ended(code if code >= 0 else 128 - code, usage.ru_maxrss)
+        return Ended(code if code >= 0 else 128 - code, max(usage.ru_maxrss, self.family.peak_kb))
 
 
 SAID_FAILURES = {"no_sandbox": Code.NO_SANDBOX, "bad_sandbox": Code.SETUP_FAILED}
@@ -157,9 +196,12 @@ def last_line(path: Path, limit: int = 4096) -> str:
 
 
 def tail(path: Path, limit: int) -> str:
-    """The last `limit` bytes of a file as text, without characters that a database cannot keep."""
+    """The last `limit` bytes of a file as text, without characters that a database cannot keep; "" for a link.
+
+    A payload may have put a link in the place of a file: to something that is not the payload's to read.
+    """
     try:
-        with open(path, "rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - limit))
             return file.read().decode(errors="replace").replace("\0", "")
     except OSError:

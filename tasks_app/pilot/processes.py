@@ -27,7 +27,7 @@ def adopt_orphans() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def tie_to_pilot() -> Callable[[], None]:
+def tie_to_pilot(prepare: Callable[[], None] = lambda: None) -> Callable[[], None]:
     """Make a `preexec_fn`: the child is killed when the pilot dies, however it dies, and leaves no core file.
 
     The kernel watches the thread that forks: call `Popen` in the main thread.
@@ -37,6 +37,7 @@ def tie_to_pilot() -> Callable[[], None]:
     def arm() -> None:
         _prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        prepare()
         if os.getppid() != pilot:
             os._exit(1)
 
@@ -49,6 +50,8 @@ class Family:
     def __init__(self) -> None:
         self._self = psutil.Process()
         self._strangers = set(self._self.children())
+        self.peak_kb = 0
+        """The largest resident memory of those that were collected, by the kernel."""
 
     def members(self) -> list[psutil.Process]:
         """The living ones, zombies included."""
@@ -58,15 +61,18 @@ class Family:
                 found += [child, *_below(child)]
         return found
 
-    def end(self, leader: int, *, grace_s: float) -> None:
+    def end(self, leader: int, *, grace_s: float, spare_leader: bool = False) -> None:
         """End all members: SIGTERM and `grace_s` seconds to obey it, then SIGKILL.
+
+        With `spare_leader` it gets no SIGTERM: it holds walls round the others, and ends when they have.
 
         The leader is left as a zombie for the caller to reap; so its number still names its group.
         """
         if grace_s > 0:
             for process in self.members():
-                with contextlib.suppress(psutil.Error):
-                    process.terminate()
+                if not (spare_leader and process.pid == leader):
+                    with contextlib.suppress(psutil.Error):
+                        process.terminate()
             _wait_until(self._all_dead, grace_s)
         _wait_until(lambda: self._kill_once(leader), KILL_LIMIT_S)
 
@@ -75,7 +81,8 @@ class Family:
         for child in self._direct():
             if child.pid != leader and _is_zombie(child):
                 with contextlib.suppress(ChildProcessError):
-                    os.waitpid(child.pid, os.WNOHANG)
+                    _, _, usage = os.wait4(child.pid, os.WNOHANG)
+                    self.peak_kb = max(self.peak_kb, usage.ru_maxrss)
 
     def _direct(self) -> list[psutil.Process]:
         return [child for child in _children(self._self) if child not in self._strangers]

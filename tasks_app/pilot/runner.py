@@ -23,6 +23,7 @@ from tasks_app.pilot.settings import Settings
 from tasks_app.pilot.stagein import stage_in
 from tasks_app.pilot.stageout import PayloadReport, Stored, check_present, make_log, read_report, stage_out, take_back
 from tasks_app.pilot.storage import base_folder, default_endpoint
+from tasks_app.pilot.walls import limit
 
 log = logging.getLogger(__name__)
 
@@ -106,6 +107,10 @@ class _Run:
                 patience_s=self.settings.patience_s, until=(self.terminated, self.reporter.killed),
             )  # fmt: skip
             argv = payloads.command_line(name, self.job.parameters)
+            payloads.fetch_sandbox(
+                argv, self.folder, self.client,
+                patience_s=self.settings.patience_s, until=(self.terminated, self.reporter.killed),
+            )  # fmt: skip
         self.check()
         with self._timed("payload_s"):
             self._run_payload(argv)
@@ -120,10 +125,13 @@ class _Run:
 
     def _run_payload(self, argv: list[str]) -> None:
         """Run it under watch. Raises JobError when it fails or is stopped; none of its processes is left either way."""
-        environment = payloads.environment(self.job, self.folder, os.environ, self.settings.server)
+        walls = self.settings.walls
+        environment = payloads.environment(self.job, self.folder, os.environ, self.settings.server, walls)
         if self.job.secrets:
             payloads.put_secrets(self.folder, self.job.secrets)
-        payload = payloads.Payload(argv, self.folder, environment)
+        memory_mb = memory_limit_mb(self.job.memory_mb, self.settings.memory_mb)
+        fuses = limit(memory_mb, self.job.disk_mb, self.folder)
+        payload = payloads.Payload(argv, self.folder, environment, walls, fuses)
         log.info("payload.started pid=%d words=%d", payload.pid, len(argv))
         self.reporter.progress.start = payload.started
         gauge = Gauge(payload.family, self.folder)

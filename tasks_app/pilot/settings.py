@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tasks_app.pilot.walls import Walls, find
+
+ISOLATIONS = ("auto", "none")
 TOKEN_VARIABLE = "JEDI_PILOT_TOKEN"
 SERVER_VARIABLE = "JEDI_SERVER_URL"
 
@@ -22,6 +25,8 @@ class SettingsError(ValueError):
 class Settings:
     """`max_jobs` 0: no limit. `idle_exit_s` None: wait for work for ever. `memory_mb` 0: the slot's memory is unsaid.
 
+    `walls` None: payloads run without. `unwalled` says why there are none though there should be: then only jobs of the
+    site's administrators are fetched.
     `label` empty: any kind of job. `patience_s`: how long a call is tried again while the server does not answer.
     """
 
@@ -38,6 +43,8 @@ class Settings:
     worker_id: int = 0
     node: str = ""
     patience_s: float = 7200.0
+    walls: Walls | None = None
+    unwalled: str = ""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.server)
@@ -63,12 +70,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", type=int, default=0, metavar="MB", help="memory of the slot (default: unsaid)")
     parser.add_argument("--keep", action="store_true", help="keep the work folders of finished jobs")
     parser.add_argument("--worker-id", type=int, default=0, metavar="ID", help="the submitter's number for this pilot")
+    parser.add_argument("--isolation", choices=ISOLATIONS, default="auto",
+                        help="auto: payloads run behind walls, and where this machine builds none only those of the site's "
+                             "administrators do; none: all run without (default: auto)")  # fmt: skip
+    parser.add_argument("--network", action="store_true", help="payloads behind walls reach what this machine reaches")
+    parser.add_argument("--readable", action="append", default=[], metavar="FOLDER",
+                        help="payloads behind walls see this folder, too; may be given several times")  # fmt: skip
+    parser.add_argument("--hidden", action="append", default=[], metavar="FOLDER", help="no payload behind walls sees it")
     parser.add_argument("--patience", type=float, default=7200.0, metavar="S",
                         help="seconds to try again while the server does not answer (7200)")  # fmt: skip
 
 
 def from_arguments(options: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Settings:
     """Raises SettingsError."""
+    walls: Walls | str | None = None
+    if options.isolation == "auto":
+        walls = find(readable=options.readable, hidden=options.hidden, network=options.network)
     return Settings(
         server=(options.server or environ.get(SERVER_VARIABLE, "")).rstrip("/"),
         queue=options.queue,
@@ -83,4 +100,6 @@ def from_arguments(options: argparse.Namespace, environ: Mapping[str, str] = os.
         worker_id=options.worker_id,
         node=socket.gethostname(),
         patience_s=options.patience,
+        walls=None if isinstance(walls, str) else walls,
+        unwalled=walls if isinstance(walls, str) else "",
     )

@@ -61,7 +61,9 @@ def check_present(outputs: Sequence[Output], folder: Path) -> None:
 def make_log(target: Path, folder: Path) -> None:
     """Pack what payload and pilot wrote about the job. Raises JobError."""
     try:
-        with tarfile.open(target, "w:gz", compresslevel=1) as tar:
+        # The payload may have left something of that name, such as a link to a file that is not its own to write.
+        target.unlink(missing_ok=True)
+        with open(target, "xb") as file, tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as tar:
             for name in LOG_MEMBERS:
                 if _is_plain_file(folder / name):
                     tar.add(folder / name, f"{target.name.partition('.')[0]}/{name}", recursive=False)

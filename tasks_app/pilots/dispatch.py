@@ -38,6 +38,10 @@ Place = tuple[int, int, int]
 FIRST: Place = (0, -(2**31), 0)
 
 
+Key = tuple[str, str, bool, bool]
+"""Walks that go over the same jobs in the same order: queue, label, whether it is by number, whether of administrators only."""
+
+
 @dataclass(slots=True)
 class _Hint:
     """The place of the last job handed out, and the order of shares that it belongs to."""
@@ -47,7 +51,7 @@ class _Hint:
     full_scan_at: float
 
 
-_hints: dict[tuple[str, str, bool], _Hint] = {}
+_hints: dict[Key, _Hint] = {}
 _guard = threading.Lock()
 
 # ruff: noqa: S608 - every piece is a constant of this module
@@ -71,10 +75,12 @@ SELECT c.*, (SELECT q.storage_id FROM queues q WHERE q.name = %(site)s),
           FROM job_files f WHERE f.pandaid = c.pandaid)
   FROM claimed c
 """
+_OF_ADMINISTRATORS = """
+       AND produsername IN (SELECT username FROM auth_user WHERE is_superuser AND is_active)"""
 _ACTIVATED = """
     SELECT pandaid FROM jobs
      WHERE computingsite = %(site)s AND jobstatus = 'activated'
-       AND (%(label)s = '' OR prodsourcelabel = %(label)s OR prodsourcelabel = %(also)s)"""
+       AND (%(label)s = '' OR prodsourcelabel = %(label)s OR prodsourcelabel = %(also)s){whose}"""
 _BY_PRIORITY = (
     _ACTIVATED
     + """
@@ -115,13 +121,14 @@ _NUMBER, _PRIORITY, _SHARE, _HANDLING = 0, 12, 21, 22
 
 
 @cache
-def _claim_of(chosen: str, count: int) -> str:
+def _claim_of(chosen: str, count: int, administrators_only: bool) -> str:
     """The statement for a way to choose and a number of jobs.
 
     The number stands in the text: with a LIMIT that it does not know, the server expects many rows, finds its general
     plan too dear, and plans anew at every call, which takes longer than the statement itself.
     """
-    return _CLAIM.format(chosen=chosen.format(count=int(count)))
+    whose = _OF_ADMINISTRATORS if administrators_only else ""
+    return _CLAIM.format(chosen=chosen.format(count=int(count), whose=whose))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +136,8 @@ class Request:
     """What a pilot asks: jobs for a queue, of one prodSourceLabel ("" is any).
 
     `with_secret`: the pilot shows the secret with each report. PanDA's own pilots know of none. With a `harvester` and
-    a number as `worker` it is kept which worker got which job.
+    a number as `worker` it is kept which worker got which job. `administrators_only`: nothing stands between a payload
+    and the machine of the pilot, which gets only jobs of people who could do all there anyhow.
     """
 
     site: str
@@ -140,6 +148,7 @@ class Request:
     by: str = "pilot"
     with_secret: bool = True
     harvester: str = ""
+    administrators_only: bool = False
 
 
 def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
@@ -168,7 +177,7 @@ def is_sloppy(draw: int) -> bool:
 
 
 def _claim(request: Request, digest: bytes | None, order: ShareOrder | None, sloppy: bool) -> list[Row]:
-    key = (request.site, request.label, sloppy)
+    key = (request.site, request.label, sloppy, request.administrators_only)
     now = time.monotonic()
     with _guard:
         hint = _hints.get(key)
@@ -182,7 +191,7 @@ def _claim(request: Request, digest: bytes | None, order: ShareOrder | None, slo
     return rows
 
 
-def _remember(key: tuple[str, str, bool], rows: list[Row], order: ShareOrder | None, full_scan_at: float) -> None:
+def _remember(key: Key, rows: list[Row], order: ShareOrder | None, full_scan_at: float) -> None:
     with _guard:
         if rows:
             _hints[key] = _Hint(_place(rows[-1], order, key[2]), order, full_scan_at)
@@ -219,6 +228,6 @@ def _run(request: Request, digest: bytes | None, order: ShareOrder | None, slopp
         }
     chosen = _BY_NUMBER if sloppy else _BY_PRIORITY if order is None else _BY_SHARE
     with hot_cursor() as cursor:
-        cursor.execute(_claim_of(chosen, request.count), values)
+        cursor.execute(_claim_of(chosen, request.count, request.administrators_only), values)
         # The server returns them in any order.
         return sorted(cursor.fetchall(), key=lambda row: _place(row, order, sloppy))

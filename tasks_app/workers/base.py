@@ -27,7 +27,10 @@ ENDED = frozenset({WorkerState.FINISHED, WorkerState.FAILED, WorkerState.CANCELL
 
 @dataclass(frozen=True, slots=True)
 class PilotSpec:
-    """What pilots are told. `label` empty: any kind of job; `memory_mb` 0: the memory of a slot is unsaid."""
+    """What pilots are told. `label` empty: any kind of job; `memory_mb` 0: the memory of a slot is unsaid.
+
+    The last four are about the walls round payloads, see `tasks_app/pilot/walls.py`.
+    """
 
     queue: str
     server: str
@@ -35,6 +38,10 @@ class PilotSpec:
     heartbeat_s: float = 30.0
     memory_mb: int = 0
     keep: bool = False
+    isolation: str = "auto"
+    network: bool = False
+    readable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

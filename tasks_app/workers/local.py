@@ -247,6 +247,10 @@ def pilot_command(spec: PilotSpec, worker_id: int, folder: Path) -> list[str]:
         command += ["--label", spec.label]
     if spec.memory_mb:
         command += ["--memory", str(spec.memory_mb)]
+    command += ["--isolation", spec.isolation]
+    command += [word for path in spec.readable for word in ("--readable", path)]
+    command += [word for path in spec.hidden for word in ("--hidden", path)]
+    command += ["--network"] if spec.network else []
     return [*command, "--keep"] if spec.keep else command
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 
 from tasks_app.benchmarks.scene import add_jobs
@@ -57,7 +58,20 @@ def test_a_storm_of_pilots_gets_each_job_exactly_once(books: None) -> None:
     assert status(made) == "done"
 
 
-def test_a_job_brings_the_secrets_of_its_user_and_debug_mode_if_its_task_asks_for_them(books: None, settings: Any) -> None:
+def test_a_pilot_without_walls_gets_jobs_of_administrators_only(tables: None) -> None:
+    User.objects.create_user("boss", is_superuser=True)
+    User.objects.create_user("former", is_superuser=True, is_active=False)
+    numbers = add_jobs(9, [SITE], "activated")
+    for number, name in zip(numbers, ("boss", "former", "ada") * 3, strict=True):
+        Job.objects.filter(pk=number).update(user=name)
+    got = get_jobs(Request(SITE, administrators_only=True)) + get_jobs(Request(SITE, count=9, administrators_only=True))
+    assert [job["PandaID"] for job in got] == list(numbers[::3])
+    assert len(fetch(9)) == 6, "whoever has walls gets the others"
+
+
+def test_a_job_brings_the_secrets_of_its_user_and_debug_mode_if_its_task_asks_for_them(
+    books: None, settings: Any
+) -> None:
     add_dataset("lab.in", 1)
     add_dataset("lab.other", 1)
     asking = submit(parameters("lab.t", reads("lab.in"), useSecrets=True, debugMode=True))

@@ -58,6 +58,7 @@ def prepare(options: dict[str, Any]) -> launch.Options:
     workers = not options["no_workers"]
     if workers:
         call_command("local_site", slots=options["slots"], verbosity=0, stdout=io.StringIO())
+        call_command("walls", stdout=io.StringIO())  # what is amiss goes to stderr
     # The one place where the local pilots get their right to fetch jobs.
     token = issue_token("local workers", "pilot", lifetime=TOKEN_LIFETIME) if workers else ""
     connections.close_all()  # the command now only watches its children

@@ -31,6 +31,7 @@ class AcquireParams(Params):
     node = Text(required=False, help_text="host that asks")
     worker_id = Text(required=False, help_text="the batch job in which the pilot runs")
     with_secret = Flag(required=False, help_text="jobs come with a secret, and take only reports that carry it")
+    administrators_only = Flag(required=False, help_text="nothing protects the machine: only jobs of administrators")
 
 
 class UpdateParams(Params):
@@ -70,6 +71,7 @@ def acquire_jobs(ask: Ask) -> HttpResponse:
         caller.name,
         body.get("with_secret") is True,
         text(body, "harvester_id", 50),
+        body.get("administrators_only") is True,
     )
     jobs = get_jobs(request)
     pilotcalls.count(site, got=1)

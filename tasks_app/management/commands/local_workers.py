@@ -39,8 +39,10 @@ class Command(BaseCommand):
             if not value:
                 raise CommandError(f"{name} is not set.")
         spec = PilotSpec(
-            options["queue"], server, options["label"], options["heartbeat"], options["memory"], options["keep"]
-        )
+            options["queue"], server, options["label"], options["heartbeat"], options["memory"], options["keep"],
+            network=settings.JEDI_PAYLOAD_NETWORK, readable=tuple(settings.JEDI_PAYLOAD_READS),
+            hidden=(str(settings.JEDI_HOME),),
+        )  # fmt: skip
         serve(Path(settings.JEDI_HOME) / "work", _kind_of_pilot(token), spec, options["slots"])
 
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import Any
 
+from django.conf import settings as site_settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from tasks_app.pilot.main import run
@@ -20,6 +21,7 @@ class Command(BaseCommand):
         add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
+        options["hidden"].append(str(site_settings.JEDI_HOME))
         try:
             settings = from_arguments(argparse.Namespace(**options))
         except SettingsError as exc:

@@ -16,12 +16,18 @@ ACTIVE = JobFacts("activated", "A", "online", {"activated": AT}, AT, AT, chosen=
 CASES = [
     ("next in line", ACTIVE, "sent", "no_job_runs"),
     ("no site", replace(ACTIVE, site=""), "brokered", "no_site_chosen"),
-    ("library", replace(ACTIVE, status="defined", builder=(5, "running"), reached={}), "activated", "job_waits_for_library"),
+    (
+        "library",
+        replace(ACTIVE, status="defined", builder=(5, "running"), reached={}),
+        "activated",
+        "job_waits_for_library",
+    ),
     ("input", replace(ACTIVE, status="assigned", reached={}), "activated", "job_waits_for_input"),
     ("throttled", replace(ACTIVE, status="throttled", reached={}), "activated", "jobs_not_activated"),
     ("no pilots", replace(ACTIVE, pilot=None), "pilots", "no_pilot_came"),
     ("silent pilots", replace(ACTIVE, pilot=replace(PILOT, silent_s=1e6)), "pilots", "no_pilot_came"),
     ("others first", replace(ACTIVE, queue=QueueFact(7, "MC", 10_001)), "turn", "jobs_go_first"),
+    ("no walls", replace(ACTIVE, unwalled="bwrap is not installed"), "turn", "job_unwalled"),
     ("sent", replace(ACTIVE, status="sent"), "running", "job_starts"),
     ("running", replace(ACTIVE, status="running", silent_s=5.0), "", ""),
     ("lost", replace(ACTIVE, status="running", silent_s=7201.0), "running", "job_lost_heartbeat"),
@@ -41,7 +47,9 @@ def test_the_first_no_is_what_the_job_waits_for(facts: JobFacts, name: str, code
 
 
 def test_gates_say_their_numbers() -> None:
-    said = {gate.name: gate.sentence for gate in walk(replace(ACTIVE, queue=QueueFact(7, "MC", 10_001), site_status="test"))}
+    said = {
+        gate.name: gate.sentence for gate in walk(replace(ACTIVE, queue=QueueFact(7, "MC", 10_001), site_status="test"))
+    }
     assert said["brokered"] == "A was number 2 of 5 chosen sites, with weight 1.25 (decision 77)"
     assert said["pilots"] == "40 calls lately; 3 workers run or wait in the batch system; the status of A is test"
     assert said["turn"].startswith("10000+ jobs of its share go first")

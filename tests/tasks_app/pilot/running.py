@@ -70,14 +70,15 @@ class Output:
 
 
 class Pilots:
-    def __init__(self, site: Site, work: Path) -> None:
-        self.site, self.work = site, work
+    def __init__(self, site: Site, work: Path, isolation: str = "none") -> None:
+        """Without walls the payloads of the tests can call the test's site."""
+        self.site, self.work, self.isolation = site, work, isolation
         self._started: list[tuple[subprocess.Popen[str], Output]] = []
 
     def start(self, *options: str, heartbeat_s: float = 0.2) -> subprocess.Popen[str]:
         """One pilot. It takes one job and ends, unless told otherwise."""
         command = [sys.executable, "-m", "tasks_app.pilot", "--queue", "Q", "--work", str(self.work)]
-        command += ["--heartbeat", str(heartbeat_s), *(options or ("--max-jobs", "1"))]
+        command += ["--isolation", self.isolation, "--heartbeat", str(heartbeat_s), *(options or ("--max-jobs", "1"))]
         process = subprocess.Popen(command, env=environment(self.site), cwd=CHECKOUT, stderr=subprocess.PIPE, text=True)
         self._started.append((process, Output(process)))
         return process

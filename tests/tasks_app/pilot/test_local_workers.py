@@ -23,7 +23,7 @@ from pathlib import Path
 from tasks_app.workers.base import PilotSpec
 from tasks_app.workers.local import OwnPilot, serve
 logging.basicConfig(level=logging.INFO)
-serve(Path(sys.argv[1]), OwnPilot(sys.argv[2]), PilotSpec("Q", sys.argv[3], heartbeat_s=0.2), int(sys.argv[4]))
+serve(Path(sys.argv[1]), OwnPilot(sys.argv[2]), PilotSpec("Q", sys.argv[3], heartbeat_s=0.2, isolation="none"), int(sys.argv[4]))
 """
 
 Start = Callable[..., "subprocess.Popen[str]"]
