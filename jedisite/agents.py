@@ -21,6 +21,7 @@ from typing import Any
 import structlog
 from django.db import connection, transaction
 
+from jedisite import turns
 from jedisite.turns import PULSE
 
 log = structlog.get_logger(__name__)
@@ -127,6 +128,7 @@ def overdue(seconds: float) -> bool:
 def renew_lease() -> None:
     """To be called now and then by long passes: the lease of the pass that runs here starts anew."""
     _pulse()
+    turns.renewed()
     current = _current.get()
     if current is not None:
         with connection.cursor() as cursor:

@@ -42,7 +42,7 @@ KNOWN = {
     "JEDI_BULK_LIMIT": "tasks or jobs that one act on many may touch (default 1000)",
     "JEDI_WORKERS": "worker processes of one django-q2 cluster (default 4)",
     "JEDI_CLUSTER_PULSE": "file that the workers of a cluster touch, set by manage.py cluster",
-    "JEDI_TURN_S": "seconds that an agent may spend on one task; then the task is put aside (default 120)",
+    "JEDI_TURN_S": "seconds that an agent may spend on one task without getting on; then it is put aside (default 45)",
     "JEDI_LOG_LEVEL": "level of the log: DEBUG, INFO, WARNING (default INFO)",
     "JEDI_LOG_JSON": "1 writes the log as JSON lines",
     "JEDI_POSTGRES_BIN": "bin folder of the PostgreSQL that the embedded server runs",
@@ -73,7 +73,7 @@ JEDI_HOME = Path(env.str("JEDI_HOME", default=str(BASE_DIR / ".jedisite")))
 JEDI_HEARTBEAT_TIMEOUT_S = env.int("JEDI_HEARTBEAT_TIMEOUT_S", default=7200)
 JEDI_PILOT_HEARTBEAT_S = env.float("JEDI_PILOT_HEARTBEAT_S", default=30)
 JEDI_SENT_TIMEOUT_S = env.int("JEDI_SENT_TIMEOUT_S", default=1800)
-JEDI_TURN_S = env.float("JEDI_TURN_S", default=120)
+JEDI_TURN_S = env.float("JEDI_TURN_S", default=45)
 JEDI_OPEN_DATASET_INTERVAL_S = env.int("JEDI_OPEN_DATASET_INTERVAL_S", default=300)
 JEDI_MOST_ACTIVE_TASKS: int | None = env.int("JEDI_MOST_ACTIVE_TASKS", default=None)
 JEDI_PENDING_RETRY_S = env.int("JEDI_PENDING_RETRY_S", default=60)

@@ -21,6 +21,8 @@ from typing import Final
 
 from django.conf import settings
 
+IN_ALL: Final = 5
+"""A turn that shows that it gets on, page by page, may last so many times as long."""
 FOR_EACH_S: Final = 30.0
 """After so long no further turn is begun in one go: what is left is set free for the next pass."""
 PULSE: Final = "JEDI_CLUSTER_PULSE"
@@ -36,58 +38,74 @@ def limit_s() -> float:
     return float(settings.JEDI_TURN_S)
 
 
-def killed_after_s() -> float:
-    """When a turn that could not be broken off is ended with its process."""
-    return limit_s() * 1.125 + 1
-
-
 def sentence(seconds: float) -> str:
     return f"it took longer than the {seconds:g} s that one task may take"
+
+
+class _Turn:
+    """The turn that the main thread of this process is in."""
+
+    def __init__(self, agent: str, task_id: int) -> None:
+        self.agent, self.task_id = agent, task_id
+        self.began = time.monotonic()
+        self.outer, _ = signal.getitimer(signal.ITIMER_REAL)
+        # A shorter timer of others stays in force instead.
+        self.is_timed = not self.outer or limit_s() < self.outer
+        pulse = os.environ.get(PULSE)
+        self.path = Path(f"{pulse}{_IN_HAND}{os.getpid()}") if pulse else None
+
+    def wind(self) -> None:
+        """From now on it may take its time, but not beyond what all of it may, or what others allow."""
+        used, limit = time.monotonic() - self.began, limit_s()
+        left = max(min(limit, limit * IN_ALL - used, self.outer - used if self.outer else limit), 0.001)
+        if self.is_timed:
+            signal.setitimer(signal.ITIMER_REAL, left)
+        if self.path is not None:
+            with suppress(OSError):
+                self.path.write_text(json.dumps({"agent": self.agent, "task": self.task_id, "until": time.time() + left}))
+
+    def end(self) -> None:
+        """What was set before goes on."""
+        if self.is_timed:
+            left = max(self.outer - (time.monotonic() - self.began), 0.001) if self.outer else 0
+            signal.setitimer(signal.ITIMER_REAL, left)
+        if self.path is not None:
+            with suppress(OSError):
+                self.path.unlink()
+
+
+_now: _Turn | None = None
 
 
 @contextmanager
 def turn(agent: str, task_id: int) -> Iterator[None]:
     """One task's turn. Raises TurnTooLongError within what takes too long; only in the main thread of a process."""
-    with _in_hand(agent, task_id), _timer(limit_s()):
-        yield
-
-
-@contextmanager
-def _timer(seconds: float) -> Iterator[None]:
-    """A timer around others: one that was set before goes on afterwards, and stays in force where it is shorter."""
-    outer, _ = signal.getitimer(signal.ITIMER_REAL)
-    if threading.current_thread() is not threading.main_thread() or 0 < outer <= seconds:
+    global _now
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    def over(number: int, frame: FrameType | None) -> None:
-        raise TurnTooLongError(sentence(seconds))
-
-    before, began = signal.signal(signal.SIGALRM, over), time.monotonic()
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    outside, mine = _now, _Turn(agent, task_id)
+    before = signal.signal(signal.SIGALRM, _over) if mine.is_timed else None
+    _now = mine
+    mine.wind()
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        if outer:
-            signal.setitimer(signal.ITIMER_REAL, max(outer - (time.monotonic() - began), 0.001))
+        _now = outside
+        if mine.is_timed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        mine.end()
 
 
-@contextmanager
-def _in_hand(agent: str, task_id: int) -> Iterator[None]:
-    pulse = os.environ.get(PULSE)
-    if not pulse:
-        yield
-        return
-    path = Path(f"{pulse}{_IN_HAND}{os.getpid()}")
-    with suppress(OSError):
-        path.write_text(json.dumps({"agent": agent, "task": task_id, "began": time.time()}))
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            path.unlink()
+def _over(number: int, frame: FrameType | None) -> None:
+    raise TurnTooLongError(sentence(limit_s()))
+
+
+def renewed() -> None:
+    """The turn that is on has got something done: it has its time anew. Called with every renewal of a lease."""
+    if _now is not None and threading.current_thread() is threading.main_thread():
+        _now.wind()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +123,12 @@ def end_overlong(pulse: Path) -> list[Lost]:
     for path in pulse.parent.glob(f"{pulse.name}{_IN_HAND}*"):
         try:
             pid, found = int(path.name.rpartition(".")[2]), json.loads(path.read_text())
-            age = time.time() - found["began"]
+            overdue = time.time() - found["until"]
         except (OSError, ValueError):
             continue  # it is being written, or its turn has just ended
         if _is_gone(pid):
             error = "the process that worked on it died"
-        elif age > killed_after_s():
+        elif overdue > 1 + limit_s() / 8:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             error = f"{sentence(limit_s())}; its process was killed"

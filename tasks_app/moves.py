@@ -368,8 +368,12 @@ def for_each(claimed: Iterable[tuple[int, int]], work: Callable[[int, int], bool
     A task whose work fails unexpectedly, or takes too long, is left aside by this agent, longer each time; the others go
     on. When the time for one go is over, the rest is set free for the next pass.
     """
-    rest, well, moved, began = list(claimed), [], 0, time.monotonic()
+    rest, well, moved = list(claimed), [], 0
+    began = renewed = time.monotonic()
     while rest and time.monotonic() - began < FOR_EACH_S:
+        if time.monotonic() - renewed > RENEW_CLAIMS_S:
+            _renew(rest)
+            renewed = time.monotonic()
         task_id, fence = rest.pop(0)
         renew_lease()
         try:
@@ -388,6 +392,20 @@ def for_each(claimed: Iterable[tuple[int, int]], work: Callable[[int, int], bool
     if rest:
         kick(by)
     return moved
+
+
+RENEW_CLAIMS_S = 10.0
+"""So old a claim may be when its turn comes; then the turn fits into the lease of the claim."""
+
+
+def _renew(claimed: Sequence[tuple[int, int]]) -> None:
+    """The leases of these claims start anew, as far as they stand."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """UPDATE jedi_tasks t SET lockedtime = clock_timestamp() FROM unnest(%s::bigint[], %s::bigint[]) c (id, fence)
+                WHERE t.jeditaskid = c.id AND t.fence = c.fence AND t.lockedby IS NOT NULL""",
+            [[task_id for task_id, _ in claimed], [fence for _, fence in claimed]],
+        )
 
 
 _FAILED = "{by} met an unexpected error and will try again: "

@@ -196,7 +196,7 @@ _OTHER_ROWS: Final = (
     ),
     Timeout(
         "lock.task", "lock", (), "a claim on a task that was not renewed; at once when its holder is gone",
-        5 * MINUTE, "freed; the fence rises, so that its holder writes nothing", "S 6.5: 60 min, own host 10 min",
+        MINUTE, "freed; the fence rises, so that its holder writes nothing", "S 6.5: 60 min, own host 10 min",
         "stale_locks",
     ),
     Timeout(

@@ -72,6 +72,10 @@ class _Run:
             end=time.time(), pilot_log=payloads.tail(self.folder / "pilot.log", 4096) if failure else "",
         )  # fmt: skip
         heard = self.reporter.final(body)
+        if not failure and self.reporter.orders:
+            # The job was given up before, and another may make these files: what lies there is nobody's.
+            failure = self.reporter.orders
+            take_back([file for file in self.stored if not self.job.log or file.lfn != self.job.log.lfn])
         self.reporter.close()
         log.info("job.reported job=%d status=%s heard=%s", self.job.id, body["job_status"], heard)
         return heard and not failure

@@ -27,6 +27,7 @@ FINAL_REPORTS = ("finished", "failed")
 TOWARDS_END = ("holding", "transferring")
 """What pilots and harvester say while outputs are on their way: for us the job runs until its final report."""
 ALIVE_REPORTS = ("starting", "running", *TOWARDS_END)
+ENDED_OTHERWISE = ("failed", "cancelled", "closed")
 LONGEST_AGO, LATEST = timedelta(days=365), timedelta(days=1)
 """Times that pilots say of their jobs count when they are not further from now, before and behind."""
 
@@ -238,8 +239,10 @@ def _explain(values: dict[str, Any]) -> str:
 
 def unmoved(said: str, status: str, command: str | None) -> str:
     """The command for the pilot whose report `said` moved nothing, as its job is in `status`."""
+    if said == "finished" and status in ENDED_OTHERWISE:
+        return KILL  # it was given up before: its outputs are nobody's, and the pilot is not to leave them
     if said in FINAL_REPORTS:
-        return NO_COMMAND  # said before, or the job has ended otherwise: nothing is left to do for the pilot
+        return NO_COMMAND  # said before: nothing is left to do for the pilot
     if status in ("sent", "starting", "running"):
         return command or NO_COMMAND
     return KILL

@@ -110,7 +110,8 @@ def test_a_late_report_of_a_lost_attempt_changes_nothing_and_the_newer_attempt_w
     second.start(again)
     before = Job.objects.values().get(pk=job["PandaID"])
     assert update_job(report(job, "running")) == "tobekilled"
-    silent.end(job, "finished")
+    assert silent.end(job, "finished") == "tobekilled"
+    assert silent.end(job, "failed") == "NULL"
     adder.run()
     assert Job.objects.values().get(pk=job["PandaID"]) == before
     assert files(made)[0].job_id == again["PandaID"]

@@ -195,6 +195,27 @@ def test_a_final_report_counts_once_however_often_it_is_sent(books: None, outcom
     assert CatalogueFile.objects.filter(dataset__name="lab.t.out").count() == (1 if outcome == "finished" else 0)
 
 
+@pytest.mark.parametrize("how", ["failed", "cancelled", "closed"])
+def test_a_late_success_of_a_job_that_was_given_up_is_told_so_by_every_call(
+    tables: None, api: Callable[..., Client], how: str
+) -> None:
+    """Ours and PanDA's pilots, of both interfaces, one by one and in bulk: their files are not to stay."""
+    ours, theirs = add_jobs(1, [SITE], how, inputs=0)[0], add_jobs(1, [SITE], how, inputs=0)[0]
+    Job.objects.filter(pk=theirs).update(secret_hash=None, attempt=1)
+    assert update_job(Report(ours, "finished", Proof(1, SECRET), outputs=both_outputs(ours))) == "tobekilled"
+    pilot = api("pilot", site=SITE)
+    told = {"job_id": theirs, "job_status": "finished", "attempt_nr": 1}
+    answer = pilot.post("/api/v1/pilot/update_job", json.dumps(told), content_type="application/json").json()
+    assert answer["data"]["command"] == "tobekilled"
+    bulk = {"job_list": [told]}
+    answer = pilot.post("/api/v1/pilot/update_jobs_bulk", json.dumps(bulk), content_type="application/json").json()
+    assert answer["data"][0]["command"] == "tobekilled"
+    old = pilot.post("/server/panda/updateJob", {"jobId": theirs, "state": "finished", "attemptNr": 1}).json()
+    assert (old["StatusCode"], old["command"]) == (0, "tobekilled")
+    assert not JobOutputReport.objects.exists()
+    assert set(Job.objects.values_list("status", flat=True)) == {how}
+
+
 def test_a_final_report_counts_once_when_it_is_sent_five_times_at_once(books: None) -> None:
     made, pilot, job = one_job()
     pilot.start(job)

@@ -29,6 +29,7 @@ class Site:
         self.acquired: list[dict[str, Any]] = []
         self.commands: dict[int, str] = {}
         self.forbidden: set[int] = set()
+        self.given_up: set[int] = set()
         self.transforms: dict[str, str] = {}
         self.sandboxes: dict[str, bytes] = {}
         self.refuse_all = False
@@ -156,7 +157,8 @@ class Site:
             if body["job_id"] in self.forbidden:
                 return 403, b"not your job"
             self.updates.append(body)
-            command = self.commands.get(body["job_id"], "NULL")
+            given_up = body["job_status"] == "finished" and body["job_id"] in self.given_up
+            command = "tobekilled" if given_up else self.commands.get(body["job_id"], "NULL")
             return 200, _json({"success": True, "message": "", "data": {"StatusCode": 0, "command": command}})
         if path == "/cache/ddmendpoints.json":
             protocols = {"write_wan": [{"endpoint": "file://localhost", "path": f"{self.storage}/"}]}

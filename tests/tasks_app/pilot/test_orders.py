@@ -87,3 +87,14 @@ def test_a_payload_dies_with_a_pilot_that_is_killed(site: Site, pilots: Pilots) 
     pilot.wait(LIMIT_S)
     wait_gone(pids[0])
     psutil.Process(pids[1]).kill()  # a stray child is the submitter's to find: see the tests of the local workers
+
+
+def test_outputs_of_a_job_that_was_given_up_meanwhile_are_taken_back(site: Site, pilots: Pilots) -> None:
+    job = site.offer("#!/bin/sh\necho late > out\n", outputs=("out",))
+    site.given_up.add(job)
+    assert pilots.run() == 0
+    final = site.wait_final(job)
+    assert final["job_status"] == "finished"
+    assert set(json.loads(final["job_output_report"])) == {"out", f"log.{job}.tgz"}
+    assert [path.name for path in site.storage.rglob("*") if path.is_file()] == [f"log.{job}.tgz"]
+    assert pilots.leftovers() == []
