@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
-from jedisite import launch
+from jedisite import first_account, launch
 from jedisite.identity import issue_token
 from jedisite.postgres import PostgresError
 from jedisite.supervisor import Event
@@ -30,11 +30,17 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             chosen = prepare(options)
-            launch.run(chosen, say=self._say, ready=lambda: self.stdout.write(f"The site is at {chosen.url}/"))
+            launch.run(chosen, say=self._say, ready=lambda: self._welcome(chosen.url))
         except (launch.LaunchError, PostgresError) as exc:
             raise CommandError(str(exc)) from exc
         except KeyboardInterrupt:
             raise CommandError("stopped before everything was started") from None
+
+    def _welcome(self, url: str) -> None:
+        for line in first_account.lines(url):
+            self.stdout.write(line)
+        self.stdout.flush()
+        connections.close_all()
 
     def _say(self, event: Event) -> None:
         if event.what != "stopped":

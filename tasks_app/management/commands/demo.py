@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import time
 import urllib.request
 from argparse import ArgumentParser
@@ -20,7 +19,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from jedisite import launch
+from jedisite import first_account, launch
 from jedisite.identity import issue_token
 from jedisite.management.commands.up import add_launch_arguments, prepare
 from jedisite.postgres import PostgresError
@@ -31,7 +30,7 @@ from tasks_app.demo.verify import Result, verify
 from tasks_app.states import TASK_FINAL
 from tasks_app.watching import line, progress_of
 
-USER = "demo"
+USER = first_account.FIRST
 FAST = {
     "JEDI_OPEN_DATASET_INTERVAL_S": "2",
     "JEDI_PENDING_RETRY_S": "5",
@@ -159,7 +158,7 @@ class _Nothing:
 
 def _make_login() -> str:
     """A password for this run. The demonstration's user may do everything on this machine's own site."""
-    password = secrets.token_urlsafe(9)
+    password = first_account.new_password()
     user, _ = User.objects.get_or_create(username=USER, defaults={"is_staff": True, "is_superuser": True})
     user.set_password(password)
     user.save(update_fields=["password"])

@@ -1,0 +1,42 @@
+"""Whoever starts a site for the first time can log in and get a token; later starts show no secret."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.test import Client
+
+from jedisite import first_account, identity
+
+pytestmark = pytest.mark.django_db
+URL = "http://127.0.0.1:8000"
+
+
+def test_the_first_start_makes_an_account_that_runs_the_site(client: Client) -> None:
+    User.objects.create_user("ada", password="engine-of-1843")
+    site, login, more = first_account.lines(URL)
+    assert site == f"The site is at {URL}/"
+    _, name, _, password, *_ = login.split()
+    answer = client.post("/login/", {"username": name, "password": password})
+    assert (answer.status_code, answer["Location"]) == (302, "/")
+    assert f"manage.py token make {name}" in more and f"changepassword {name}" in more
+    token = io.StringIO()
+    call_command("token", "make", name, stdout=token)
+    caller = identity.caller_of_token(token.getvalue().strip())
+    assert caller is not None and caller.may(identity.Right.OPERATE)
+    again = first_account.lines(URL)
+    assert again[1:] == [f"user {name}", more] and User.objects.count() == 2
+
+
+def test_whoever_runs_the_site_already_is_named(client: Client) -> None:
+    User.objects.create_superuser("grace", password="compiler-of-1952")
+    assert first_account.lines(URL)[1] == "user grace" and User.objects.count() == 1
+
+
+def test_nobody_is_given_rights_by_the_name_alone() -> None:
+    User.objects.create_user(first_account.FIRST, password="engine-of-1843")
+    assert "createsuperuser" in first_account.lines(URL)[1]
+    assert not User.objects.filter(is_superuser=True).exists()
