@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponsePermanentRedirect, JsonResponse
 from django.template.loader import render_to_string
@@ -23,7 +24,6 @@ CONTENT_TYPE = "application/problem+json"
 MAX_DEPTH = 60
 LONGEST_NAME_SHOWN = 100
 RESOURCES = "/api/v2/"
-CHUNK = 1 << 16
 
 
 class Refusal(exceptions.APIException):
@@ -57,7 +57,9 @@ class Conflict(exceptions.APIException):
 
 class TooLarge(exceptions.APIException):
     status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
-    default_detail = "The request is larger than this site takes."
+
+    def __init__(self, detail: str | None = None) -> None:
+        super().__init__(detail or f"The request is larger than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE} bytes.")
 
 
 class Unavailable(exceptions.APIException):
@@ -221,26 +223,17 @@ class StrictJSONParser(BaseParser):
     media_type = "application/json"
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
-        from django.conf import settings
-
         if (media_type or "").partition(";")[0].strip().lower() != self.media_type:
             raise exceptions.UnsupportedMediaType(media_type or "")  # a pattern such as */*
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         data = stream.read(limit + 1)
         if len(data) > limit:
-            _drain(stream, most=3 * limit)
-            raise TooLarge(f"The body is larger than {limit} bytes.")
+            raise TooLarge
         try:
             return strict_json(data)
         except NotPlainJSONError as exc:
             message = f"{str(exc)[:1].upper()}{str(exc)[1:]}."
             raise BadBody([{"field": exc.field, "rule": exc.rule, "message": message}]) from exc
-
-
-def _drain(stream: Any, most: int) -> None:
-    """Read on for a while: a server that closes on unread data resets the connection, and the client sees no answer."""
-    while most > 0 and (piece := stream.read(CHUNK)):
-        most -= len(piece)
 
 
 def is_api(request: HttpRequest) -> bool:
@@ -249,9 +242,12 @@ def is_api(request: HttpRequest) -> bool:
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """The site's 400: a problem document under /api/, a page elsewhere. The same holds for the others below."""
+    if isinstance(exception, RequestDataTooBig):
+        said = str(TooLarge())
+        if is_api(request):
+            return json_problem(413, said)
+        return HttpResponse(render_to_string("413.html", {"said": said, "theme": theme_of(request)}), status=413)
     if is_api(request):
-        if isinstance(exception, RequestDataTooBig):
-            return json_problem(413, TooLarge.default_detail)
         return json_problem(400, "The request is malformed.")
     from django.views.defaults import bad_request as page
 
@@ -295,6 +291,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
 FOR_PROGRAMS = ("/api/v1/", "/server/panda/", "/metrics", "/auth/", "/trf/", "/cache/")
 
 
+def theme_of(request: HttpRequest) -> str:
+    return request.COOKIES.get("theme", "auto")
+
+
 def unavailable(request: HttpRequest, fault: database_faults.Fault) -> HttpResponse:
     """The 503 for a fault of the database, without asking the database: a problem document, a text, or a page.
 
@@ -305,7 +305,7 @@ def unavailable(request: HttpRequest, fault: database_faults.Fault) -> HttpRespo
     elif request.path.startswith(FOR_PROGRAMS):
         response = HttpResponse(f"{fault.sentence}\n", status=503, content_type="text/plain")
     else:
-        theme = request.COOKIES.get("theme", "auto")
+        theme = theme_of(request)
         sent = request.method not in ("GET", "HEAD")
         text = render_to_string("503.html", {"fault": fault, "theme": theme, "sent": sent})
         response = HttpResponse(text, status=503)

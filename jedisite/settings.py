@@ -176,6 +176,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "jedisite.middleware.UnreadBodies",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "jedisite.middleware.ContentSecurityPolicy",

@@ -24,6 +24,9 @@ LONGEST_DELAY_S = 30.0
 TIMEOUT_S = 20.0
 ANSWER_LIMIT_BYTES = 64_000_000
 BLOCK_BYTES = 1 << 20
+BODY_LIMIT_BYTES = 10 * 1024 * 1024
+"""What the site takes. Who refuses more may close the connection while we still send, which looks like a server that is away."""
+TOO_LARGE = 413
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 
@@ -123,6 +126,8 @@ class Client:
         def attempt() -> dict[str, Any]:
             fresh = body() if callable(body) else body
             data = None if fresh is None else json.dumps(fresh).encode()
+            if data is not None and len(data) > BODY_LIMIT_BYTES:
+                raise RefusedError(TOO_LARGE, f"{len(data)} bytes are more than the {BODY_LIMIT_BYTES} that it takes")
             raw = json.loads(self._once(path, data, ANSWER_LIMIT_BYTES))
             if not isinstance(raw, dict):
                 raise ValueError("the answer is not a JSON object")

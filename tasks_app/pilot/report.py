@@ -14,8 +14,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from tasks_app.pilot.client import Answer, Body, Client, InterruptedCallError, RefusedError, UnreachableError
-from tasks_app.pilot.errors import Code, Failure, JobError
+from tasks_app.pilot.client import (
+    TOO_LARGE,
+    Answer,
+    Body,
+    Client,
+    InterruptedCallError,
+    RefusedError,
+    UnreachableError,
+)
+from tasks_app.pilot.errors import DIAG_LIMIT, Code, Failure, JobError
 from tasks_app.pilot.job import Job
 from tasks_app.pilot.latch import Latch
 from tasks_app.pilot.settings import Settings
@@ -91,6 +99,17 @@ def final_body(
             "pilot_log": pilot_log[-PILOT_LOG_LIMIT:],
         }
     return body
+
+
+def report_without_bulk(body: Mapping[str, object], said: str) -> dict[str, object]:
+    """The final report of a job whose own report was too large for the server: the job has failed, and for that."""
+    bulky = ("job_output_report", "meta_data", "job_metrics", "pilot_log")
+    outputs = len(json.loads(str(body["job_output_report"])))
+    return {name: value for name, value in body.items() if name not in bulky} | {
+        "job_status": "failed",
+        "pilot_error_code": int(Code.PILOT_PROBLEM),
+        "pilot_error_diag": f"The report of the job ({outputs} files) is too large: {said}"[:DIAG_LIMIT],
+    }
 
 
 def output_report(stored: Sequence[Stored], payload: PayloadReport) -> dict[str, dict[str, object]]:
@@ -217,6 +236,9 @@ class Reporter:
         try:
             answer = self._client.post(UPDATE, body, patience_s=patience_s, until=until)
         except RefusedError as exc:
+            if exc.status == TOO_LARGE and not callable(body) and "job_output_report" in body:
+                log.error("report.too_large job=%d trouble=%s", self._job.id, exc)
+                return self._tell(report_without_bulk(body, str(exc)), patience_s, until)
             # 403: the job is no longer ours. Anything else that is final, such as a token that ran out, means the same:
             # nobody would take the result.
             log.warning("report.refused job=%d trouble=%s", self._job.id, exc)

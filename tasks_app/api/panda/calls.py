@@ -29,6 +29,7 @@ from rest_framework.views import APIView
 
 from jedisite import database_faults
 from jedisite.identity import Caller, Right, TokenAuthentication, api_caller, caller_by_token
+from jedisite.problems import TooLarge
 from tasks_app.api.panda.params import Params
 from tasks_app.api.panda.wire import BadCallError, StatusCode, body_of, legacy, plain, query_of, refused
 
@@ -117,7 +118,7 @@ def _fault(exc: Exception) -> tuple[int, str]:
     if isinstance(exc, BadCallError):
         return 200, str(exc)
     if isinstance(exc, RequestDataTooBig):
-        return 413, str(exc) or "the request is larger than this site takes"
+        return 413, str(TooLarge())
     if fault := database_faults.fault_of(exc):
         return 503, fault.sentence
     if isinstance(exc, PermissionDenied):

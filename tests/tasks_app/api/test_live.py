@@ -58,6 +58,38 @@ def test_what_is_too_large_gets_its_answer(live_server: LiveServer, make_token: 
     assert Task.objects.count() == 0
 
 
+@pytest.mark.django_db(transaction=True)
+def test_what_is_too_large_gets_the_answer_of_its_interface(live_server: LiveServer, make_token: Callable[..., str]) -> None:
+    token = make_token()
+    form = b"name=" + b"x" * 11_000_000
+
+    def send(path: str, body: bytes, sent_token: str, kind: str) -> tuple[int, str, str]:
+        headers = {"Authorization": f"Bearer {sent_token}"} if sent_token else {}
+        headers |= {"Content-Type": kind, "Cookie": f"csrftoken={'a' * 32}"}
+        request = urllib.request.Request(live_server.url + path, body, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, answer.headers["Content-Type"], answer.read().decode()
+        except urllib.error.HTTPError as exc:
+            with exc:
+                return exc.code, exc.headers["Content-Type"], exc.read().decode()
+
+    urlencoded = "application/x-www-form-urlencoded"
+    said = "The request is larger than 10485760 bytes."
+    for path in ("/api/v1/task/kill", "/api/v1/pilot/update_job"):
+        for kind in (urlencoded, "application/json"):
+            status, answered, text = send(path, form, make_token("pilot") if "pilot" in path else token, kind)
+            assert (status, answered, text) == (413, "text/plain", f"{said}\n"), path
+    status, answered, text = send("/server/panda/updateJob", form, make_token("pilot"), urlencoded)
+    assert (status, json.loads(text)["StatusCode"], json.loads(text)["errorDialog"]) == (200, 50, said)
+    for path in ("/login/", "/tokens/"):
+        status, answered, text = send(path, form, "", urlencoded)
+        assert (status, said in text, "<h1>Too large</h1>" in text) == (413, True, True), path
+    # Refused before anybody has looked at the body.
+    assert send("/api/v1/task/kill", form, "jedi_nobody", urlencoded)[0] == 401
+    assert send("/nowhere/", form, "", urlencoded)[0] in (404, 413)
+
+
 def test_the_schema_is_valid_and_complete(tmp_path: Any) -> None:
     call_command("spectacular", "--fail-on-warn", "--validate", file=str(tmp_path / "schema.yml"))
 

@@ -34,6 +34,7 @@ class Site:
         self.sandboxes: dict[str, bytes] = {}
         self.refuse_all = False
         self.deaf = False
+        self.largest_body = 1 << 30
         self.changed = threading.Condition()
         self._last_id = 100
         self._port = 0
@@ -188,14 +189,17 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(None)
 
     def do_POST(self) -> None:
-        self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        size = int(self.headers["Content-Length"])
+        self._answer(json.loads(self.rfile.read(size)), size)
 
-    def _answer(self, body: dict[str, Any] | None) -> None:
+    def _answer(self, body: dict[str, Any] | None, size: int = 0) -> None:
         site = self.server.site
         with site.changed:
             site.calls.append(self.path)
             if site.refuse_all or (site.deaf and self.path.endswith("/update_job")):
                 status, content = 503, b"busy"
+            elif size > site.largest_body:
+                status, content = 413, b"The request is too large."
             elif not site.is_open(self.path) and self.headers["Authorization"] != f"Bearer {TOKEN}":
                 status, content = 401, b"who are you?"
             else:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tasks_app.pilot.client import Client, RefusedError
 from tests.tasks_app.pilot.running import TELL, Pilots, address
-from tests.tasks_app.pilot.site import LIMIT_S, Site
+from tests.tasks_app.pilot.site import LIMIT_S, TOKEN, Site
 
 WAITS_AT_THE_GATE = TELL + 'tell(f"pid/{os.getpid()}")\nopen(sys.argv[2]).read()\nopen("out", "w").write("done")\n'
 
@@ -71,3 +72,19 @@ def test_a_wrong_token_is_not_tried_again(site: Site, pilots: Pilots, monkeypatc
     monkeypatch.setattr("tests.tasks_app.pilot.running.TOKEN", "another")
     assert pilots.run() == 1
     assert site.calls == ["/api/v1/pilot/acquire_jobs"]
+
+
+def test_a_report_that_is_too_large_for_the_server_fails_the_job_with_that_reason(site: Site, pilots: Pilots) -> None:
+    site.largest_body = 20_000
+    names = tuple(f"out{number}" for number in range(100))
+    job = site.offer("#!/bin/sh\ntouch $(seq -f out%.0f 0 99)\n", outputs=names)
+    assert pilots.run() == 0
+    final = site.wait_final(job)
+    assert (final["job_status"], final["pilot_error_code"]) == ("failed", 1319)
+    assert "(101 files) is too large: the server answered 413" in final["pilot_error_diag"]
+
+
+def test_a_body_that_no_server_takes_is_not_even_sent(site: Site) -> None:
+    with pytest.raises(RefusedError, match="more than the 10485760") as refused:
+        Client(site.url, TOKEN).post("/api/v1/pilot/update_job", {"job_id": "x" * 11_000_000}, patience_s=30)
+    assert (refused.value.status, site.calls) == (413, [])
