@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tasks_app import handling
+
+File = list[str | None]
+"""A file of a job: the texts that the claim returns of it, in the order of the places below."""
 
 _ROLES = {"lib": "input", "trn_output": "output", "trn_log": "log"}
 """What files of special types are to a pilot."""
@@ -49,16 +51,19 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
         definition_id,
         storage,
         params,
-        files_text,
+        files,
     ) = row
-    by_type: dict[str, list[list[Any]]] = {"input": [], "output": [], "log": []}
-    for file in json.loads(files_text):
+    by_type: dict[str | None, list[File]] = {"input": [], "output": [], "log": []}
+    for file in files or ():
         by_type.setdefault(_ROLES.get(file[_TYPE], file[_TYPE]), []).append(file)
     # Several ranges of events of one file are one file to copy.
     inputs = list({(file[_DATASET], file[_LFN]): file for file in by_type["input"]}.values())
     outputs, logs = by_type["output"], by_type["log"]
     made = outputs + logs
+    # Several keys hold the same list: each is made once, since this is done for every job that is handed out.
     datasets_in, datasets_out = _joined(inputs, _DATASET), _joined(made, _DATASET)
+    tokens_in, tokens_out = _nothings(inputs), _nothings(made)
+    endpoints_out = _joined(made, _ENDPOINT, storage)
     job = {
         "StatusCode": 0,
         "PandaID": job_id,
@@ -98,18 +103,18 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
         "checksum": _joined(inputs, _CHECKSUM),
         "realDatasetsIn": datasets_in,
         "prodDBlocks": datasets_in,
-        "prodDBlockToken": _nothings(inputs),
-        "dispatchDblock": _nothings(inputs),
-        "dispatchDBlockToken": _nothings(inputs),
+        "prodDBlockToken": tokens_in,
+        "dispatchDblock": tokens_in,
+        "dispatchDBlockToken": tokens_in,
         "ddmEndPointIn": _joined(inputs, _ENDPOINT, storage),
         "surlsIn": [f[_SURL] for f in inputs],
         "outFiles": _joined(made, _LFN),
         "realDatasets": datasets_out,
         "destinationDblock": datasets_out,
-        "destinationDBlockToken": _nothings(made),
-        "dispatchDBlockTokenForOut": _nothings(made),
-        "ddmEndPointOut": _joined(made, _ENDPOINT, storage),
-        "fileDestinationSE": _joined(made, _ENDPOINT, storage),
+        "destinationDBlockToken": tokens_out,
+        "dispatchDBlockTokenForOut": tokens_out,
+        "ddmEndPointOut": endpoints_out,
+        "fileDestinationSE": endpoints_out,
         "scopeOut": _joined(outputs, _SCOPE),
         "logFile": _joined(logs, _LFN),
         "scopeLog": _joined(logs, _SCOPE),
@@ -122,9 +127,9 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
     return job
 
 
-def _joined(files: list[list[Any]], index: int, absent: str | None = None) -> str:
-    return ",".join([absent or NOTHING if (value := f[index]) is None else str(value) for f in files])
+def _joined(files: list[File], index: int, absent: str | None = None) -> str:
+    return ",".join([absent or NOTHING if (value := f[index]) is None else value for f in files])
 
 
-def _nothings(files: list[list[Any]]) -> str:
+def _nothings(files: list[File]) -> str:
     return ",".join([NOTHING] * len(files))

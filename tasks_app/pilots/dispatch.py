@@ -56,24 +56,24 @@ _guard = threading.Lock()
 
 # ruff: noqa: S608 - every piece is a constant of this module
 _CLAIM = """
-WITH claimed AS (
-    UPDATE jobs SET jobstatus = 'sent', fence = fence + 1, secret_hash = %(secret)s, modificationhost = %(node)s,
-           workerid = %(worker)s, modificationtime = clock_timestamp(), statechangetime = clock_timestamp(),
-           heartbeat_at = clock_timestamp()
-     WHERE pandaid = ANY(ARRAY({chosen}))
-    RETURNING pandaid, jeditaskid, attemptnr, fence, transformation, processingtype, prodsourcelabel, corecount, minramcount,
-              maxwalltime, maxdiskcount, jobname, currentpriority, produsername, jobsetid, reqid, atlasrelease,
-              homepackage, cmtconfig, container_name, resource_type, gshare, specialhandling, maxcpucount, transfertype,
-              nucleus, cloud, jobdefinitionid),
+WITH chosen AS ({chosen}),
 logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
-    SELECT pandaid, 'sent', clock_timestamp(), %(site)s, %(by)s FROM claimed)
-SELECT c.*, (SELECT q.storage_id FROM queues q WHERE q.name = %(site)s),
-       (SELECT p.jobparameters FROM job_params p WHERE p.pandaid = c.pandaid),
-       (SELECT coalesce(json_agg(json_build_array(f.type, f.lfn, f.scope, f.guid, f.fsize, f.checksum, f.dataset, f.destinationse,
-                                                  f.surl) ORDER BY f.row_id), '[]')::text
-          FROM job_files f WHERE f.pandaid = c.pandaid)
-  FROM claimed c
+    SELECT pandaid, 'sent', clock_timestamp(), %(site)s, %(by)s FROM chosen)
+UPDATE jobs j
+   SET jobstatus = 'sent', fence = fence + 1, secret_hash = %(secret)s, modificationhost = %(node)s, workerid = %(worker)s,
+       modificationtime = clock_timestamp(), statechangetime = clock_timestamp(), heartbeat_at = clock_timestamp()
+  FROM chosen
+ WHERE j.pandaid = chosen.pandaid
+RETURNING j.pandaid, jeditaskid, attemptnr, fence, transformation, processingtype, prodsourcelabel, corecount, minramcount,
+       maxwalltime, maxdiskcount, jobname, currentpriority, produsername, jobsetid, reqid, atlasrelease, homepackage,
+       cmtconfig, container_name, resource_type, gshare, specialhandling, maxcpucount, transfertype, nucleus, cloud,
+       jobdefinitionid,
+       (SELECT q.storage_id FROM queues q WHERE q.name = %(site)s),
+       (SELECT p.jobparameters FROM job_params p WHERE p.pandaid = j.pandaid),
+       (SELECT array_agg(ARRAY[f.type, f.lfn, f.scope, f.guid, f.fsize::text, f.checksum, f.dataset, f.destinationse, f.surl]
+                         ORDER BY f.row_id)
+          FROM job_files f WHERE f.pandaid = j.pandaid)
 """
 _OF_ADMINISTRATORS = """
        AND produsername IN (SELECT username FROM auth_user WHERE is_superuser AND is_active)"""

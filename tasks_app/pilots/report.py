@@ -94,39 +94,42 @@ class Report:
     by: str = "pilot"
 
 
-# Whether the job is the caller's. NULL site: any queue may be served by this token.
+# How a job shows that it is the caller's: by what it was handed out with, or by its attempt.
+_BY_SECRET = "fence = %(fence)s AND secret_hash = %(digest)s"
+_BY_ATTEMPT = "secret_hash IS NULL AND attemptnr = %(attempt)s"
+# Whether the job is the caller's, for any kind of proof. NULL site: any queue may be served by this token.
 _HERE = "pandaid = %(job)s AND (%(site)s::text IS NULL OR computingsite = %(site)s)"
-MINE = f"""{_HERE} AND (
-                CASE WHEN %(fence)s::bigint IS NOT NULL THEN fence = %(fence)s AND secret_hash = %(digest)s
-                ELSE secret_hash IS NULL AND attemptnr = %(attempt)s END)"""
+MINE = f"{_HERE} AND CASE WHEN %(fence)s::bigint IS NOT NULL THEN {_BY_SECRET} ELSE {_BY_ATTEMPT} END"
 # Whether it would be, were the report about the attempt that is on.
 AT_OTHER_ATTEMPT = f"{_HERE} AND %(fence)s::bigint IS NULL AND secret_hash IS NULL AND attemptnr <> %(attempt)s"
 
-# The measures and errors of a report stand where {given} is: only those that it has, since each parameter costs time.
-_HEARTBEAT = f"""
-UPDATE jobs SET heartbeat_at = clock_timestamp(), starttime = coalesce(starttime, %(start)s){{given}}
- WHERE {MINE} AND jobstatus = %(status)s
+# Where {given} is stand the measures and errors of a report, where {mine} is the condition for its kind of proof: only what
+# it has, since each parameter costs time.
+_HEARTBEAT = """
+UPDATE jobs SET heartbeat_at = clock_timestamp(){given}
+ WHERE {mine} AND jobstatus = %(status)s
 RETURNING commandtopilot
-"""  # noqa: S608 - texts of ours
+"""
+_HEARTBEAT_WITH_START = _HEARTBEAT.replace("{given}", ", starttime = coalesce(starttime, %(start)s){given}")
 
-_ADVANCE = f"""
+_ADVANCE = """
 WITH moved AS (
     UPDATE jobs SET jobstatus = %(status)s, heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
-           modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, clock_timestamp()){{given}}
-     WHERE {MINE} AND jobstatus = ANY(CASE %(status)s WHEN 'starting' THEN ARRAY['sent'] ELSE ARRAY['sent', 'starting'] END)
+           modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, clock_timestamp()){given}
+     WHERE {mine} AND jobstatus = ANY(CASE %(status)s WHEN 'starting' THEN ARRAY['sent'] ELSE ARRAY['sent', 'starting'] END)
     RETURNING pandaid, computingsite, commandtopilot),
 logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
     SELECT pandaid, %(status)s, clock_timestamp(), computingsite, %(by)s FROM moved)
 SELECT commandtopilot FROM moved
-"""  # noqa: S608
+"""
 
-_FINAL_PARTS = f"""
+_FINAL_PARTS = """
 WITH moved AS (
     UPDATE jobs SET jobstatus = 'holding', heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
            modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, clock_timestamp()),
-           endtime = coalesce(%(end)s, clock_timestamp()){{given}}
-     WHERE {MINE} AND jobstatus IN ('sent', 'starting', 'running')
+           endtime = coalesce(%(end)s, clock_timestamp()){given}
+     WHERE {mine} AND jobstatus IN ('sent', 'starting', 'running')
     RETURNING pandaid, jeditaskid, attemptnr, computingsite),
 kept AS (
     INSERT INTO job_output_report (pandaid, jeditaskid, attemptnr, jobstatus, data)
@@ -134,7 +137,7 @@ kept AS (
 logged AS (
     INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor)
     SELECT pandaid, 'holding', clock_timestamp(), computingsite, %(by)s FROM moved)
-"""  # noqa: S608
+"""
 _FINAL = f"{_FINAL_PARTS}SELECT pandaid FROM moved"  # noqa: S608
 _FINAL_WITH_METADATA = f"""{_FINAL_PARTS}, described AS (
     INSERT INTO job_metadata (pandaid, metadata) SELECT pandaid, %(metadata)s FROM moved ON CONFLICT DO NOTHING)
@@ -143,12 +146,18 @@ SELECT pandaid FROM moved
 
 
 @lru_cache(maxsize=256)
-def _with(statement: str, measures: tuple[str, ...], errors: tuple[str, ...] | None = None) -> str:
+def _with(statement: str, mine: str, measures: tuple[str, ...], errors: tuple[str, ...] | None = None) -> str:
     """A statement that sets these measures, and if errors are given all of them: those that are not named to NULL."""
     given = [f"{MEASURES[key]} = %({key})s" for key in measures]
     if errors is not None:
         given += [f"{column} = {f'%({key})s' if key in errors else 'NULL'}" for key, column in ERRORS.items()]
-    return statement.replace("{given}", "".join(f", {assignment}" for assignment in given))
+    return statement.replace("{mine}", mine).replace("{given}", "".join(f", {assignment}" for assignment in given))
+
+
+def _mine(proof: Proof) -> str:
+    """What MINE comes to for this proof."""
+    here = f"pandaid = %(job)s{' AND computingsite = %(site)s' if proof.site else ''}"
+    return f"{here} AND {_BY_ATTEMPT if proof.fence is None else _BY_SECRET}"
 
 
 _WHY = f"SELECT jobstatus, commandtopilot, coalesce({MINE}, false), {AT_OTHER_ATTEMPT} FROM jobs WHERE pandaid = %(job)s"  # noqa: S608
@@ -164,12 +173,13 @@ def update_job(report: Report) -> str:
         return _final(report, values)
     if report.status not in ALIVE_REPORTS:
         return _explain(values)
-    measures = present(report.measures, MEASURES)
+    mine, measures = _mine(report.proof), present(report.measures, MEASURES)
+    heartbeat = _HEARTBEAT if values["start"] is None else _HEARTBEAT_WITH_START
     with hot_cursor() as cursor:
-        cursor.execute(_with(_HEARTBEAT, measures), values)
+        cursor.execute(_with(heartbeat, mine, measures), values)
         row = cursor.fetchone()
         if row is None:
-            cursor.execute(_with(_ADVANCE, measures), values)
+            cursor.execute(_with(_ADVANCE, mine, measures), values)
             row = cursor.fetchone()
     return (row[0] or NO_COMMAND) if row is not None else _explain(values)
 
@@ -214,7 +224,7 @@ def _final(report: Report, values: dict[str, Any]) -> str:
         statement, values["metadata"] = _FINAL_WITH_METADATA, Json(report.metadata)
     measures, errors = present(report.measures, MEASURES), present(report.errors, ERRORS)
     with hot_cursor() as cursor:
-        cursor.execute(_with(statement, measures, errors), values)
+        cursor.execute(_with(statement, _mine(report.proof), measures, errors), values)
         moved = cursor.fetchone()
     if moved is None:
         return _explain(values)
