@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -15,6 +14,7 @@ from django_filters.fields import IsoDateTimeField
 
 from brokerage_app.models import DatasetReplica, VerdictRecord, WorkQueue
 from jedisite.models import AuditEntry
+from tasks_app.accounting.errors import with_main_error
 from tasks_app.accounting.fingerprints import CATEGORIES
 from tasks_app.dashboard import window
 from tasks_app.locality import NOT_IN_DATA_MANAGEMENT
@@ -192,15 +192,9 @@ class JobFilter(django_filters.FilterSet):
         return queryset.filter(Exists(JobFailure.objects.filter(pk=OuterRef("pk"), fingerprint_id=int(value))))
 
     def with_error(self, queryset: QuerySet[Job], name: str, value: str) -> QuerySet[Job]:
-        """Jobs of `component:code`, as errors are named on the pages; nothing for a name that does not exist."""
+        """Jobs of which `component:code` is the main error; nothing for a name that does not exist."""
         component, _, code = value.partition(":")
-        field = ERROR_FIELDS.get(component)
-        if field == "trans_exit_code":
-            # Another part that failed explains more than the exit code; then the job is listed under that part.
-            return queryset.filter(Q(pilot_error_code=1305) | Q(pilot_error_code__isnull=True), trans_exit_code=code)
-        if field is None or not re.fullmatch("-?[0-9]{1,9}", code):
-            return queryset.none()
-        return queryset.filter(**{field: int(code)})
+        return with_main_error(queryset, component, code)
 
 
 def _known(queryset: QuerySet[Any], value: bool, prefix: str = "") -> QuerySet[Any]:
@@ -390,13 +384,3 @@ class DatasetFilter(django_filters.FilterSet):
 
 NO_ERROR = "none"
 """What stands for component and code of failed jobs of which no part said why."""
-ERROR_FIELDS = {
-    "pilot": "pilot_error_code",
-    "exe": "exe_error_code",
-    "ddm": "ddm_error_code",
-    "brokerage": "brokerage_error_code",
-    "jobdispatcher": "dispatcher_error_code",
-    "taskbuffer": "task_buffer_error_code",
-    "sup": "sup_error_code",
-    "payload": "trans_exit_code",
-}

@@ -12,13 +12,12 @@ import psycopg
 from jedisite import troubles
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app.accounting.fingerprints import Fingerprint, fingerprint_of, node_of, version_of
-from tasks_app.dashboard import errors
+from tasks_app.accounting.job_errors import ALL_FIELDS
 from tasks_app.models import Job
 
 # ruff: noqa: S608 - names of our own columns
-_ERRORS = [*errors.FIELDS, *(part.diag_field for part in errors.COMPONENTS)]
 _COLUMN_OF = {field.name: field.column for field in Job._meta.concrete_fields}
-_ERROR_COLUMNS = ", ".join(str(_COLUMN_OF[name]) for name in _ERRORS)
+_ERROR_COLUMNS = ", ".join(str(_COLUMN_OF[name]) for name in ALL_FIELDS)
 _LONGEST_WALLTIME_S = 10 * 366 * 86400
 
 
@@ -154,7 +153,7 @@ def _book_failed(cursor: psycopg.Cursor[Any], ends: Sequence[End], table: str) -
         [numbers(by_id)],
     )
     found = {
-        job: fingerprint_of(dict(zip(_ERRORS, values, strict=True)))
+        job: fingerprint_of(dict(zip(ALL_FIELDS, values, strict=True)))
         for job, *values in cursor.fetchall()
         if job in by_id
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tasks_app import codes
+from tasks_app.accounting.job_errors import JobError
 from tasks_app.accounting.reasons import Reason
 from tasks_app.states import TaskStatus
 
@@ -109,15 +110,13 @@ def _by_files(books: Books) -> FinalVerdict:
     return FinalVerdict(TaskStatus.DONE, Reason(codes.TASK_ALL_DONE, words))
 
 
-def error_summary(errors: Iterable[tuple[str, int, str | None, int]], status: str) -> str | None:
-    """One sentence from (component, code, example text, jobs) rows; None when no job failed."""
+def error_summary(errors: Iterable[tuple[JobError, int]], status: str) -> str | None:
+    """One sentence from errors and how many jobs have each; None when no job failed."""
     rows = list(errors)
     if not rows:
         return None
-    total = sum(row[3] for row in rows)
-    parts = [
-        f"{jobs} × {component}:{code} ({(diag or 'no text').strip()[:200]})" for component, code, diag, jobs in rows
-    ]
+    total = sum(jobs for _, jobs in rows)
+    parts = [f"{jobs} × {error.key} ({(error.detail or 'no text').strip()[:200]})" for error, jobs in rows]
     jobs_failed = "1 job failed" if total == 1 else f"{total} jobs failed"
     ending = "; all files were processed in the end" if status == TaskStatus.DONE else ""
     return f"{jobs_failed}: {'; '.join(parts)}{ending}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from tasks_app.dashboard.errors import main_error
+from tasks_app.accounting.job_errors import TRANS, main_error
 
 LONGEST_COMPONENT, LONGEST_CODE, LONGEST_TEXT, LONGEST_EXAMPLE, LONGEST_KEY = 16, 40, 240, 500, 128
 LONGEST_READ = 1000
@@ -29,7 +29,7 @@ _PILOT: Final[Mapping[int, str]] = {
     1318: "lost",
 }  # fmt: skip
 _COMPONENTS: Final[Mapping[str, str]] = {
-    "exe": "payload", "payload": "payload", "pilot": "pilot", "ddm": "data", "brokerage": "system",
+    "exe": "payload", TRANS: "payload", "pilot": "pilot", "ddm": "data", "brokerage": "system",
     "jobdispatcher": "lost", "taskbuffer": "system", "sup": "system",
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from jedisite.sql import hot_cursor, numbers
 from tasks_app import moves
+from tasks_app.accounting.job_errors import main_error
 from tasks_app.accounting.outcomes import Outcome, book
 from tasks_app.generating.buildstep import FAILED_BUILDS
 from tasks_app.messaging import outbox
@@ -168,12 +169,6 @@ def _how(build_id: int) -> str:
     job = Job.objects.filter(pk=build_id).first()
     if job is None:
         return f"({build_id}) has ended"
-    errors = (
-        ("exe", job.exe_error_code, job.exe_error_diag),
-        ("pilot", job.pilot_error_code, job.pilot_error_diag),
-        ("ddm", job.ddm_error_code, job.ddm_error_diag),
-        ("jobdispatcher", job.dispatcher_error_code, job.dispatcher_error_diag),
-        ("taskbuffer", job.task_buffer_error_code, job.task_buffer_error_diag),
-    )
-    why = next((f": {name}:{code}, {diag or 'without a word'}" for name, code, diag in errors if code), "")
+    error = main_error(vars(job))
+    why = f": {error.key}, {error.detail or error.sentence}" if error else ""
     return f"({build_id} at {job.site}) {'failed' if job.status == JobStatus.FAILED else 'was ' + job.status}{why}"

@@ -18,6 +18,7 @@ from psycopg.types.json import Json
 from jedisite.agents import kick
 from jedisite.sql import numbers, texts
 from tasks_app import codes
+from tasks_app.accounting.job_errors import ERRORS_OF_J
 from tasks_app.accounting.memory import JobMemory, MemoryNeeds, RaisedFiles
 from tasks_app.accounting.retry import FailedJob, FileAttempts, RetryDecision, RetryTask, decide
 from tasks_app.accounting.retry_rules import (
@@ -72,26 +73,19 @@ class Failures:
     book: RuleBook = field(default_factory=lambda: RuleBook((), ()))
 
 
-# The pilot says why it ended a payload before the payload says how it ended, except that it failed.
-_FIND = """
+# ruff: noqa: S608 - the statement of our own columns
+_FIND = f"""
 WITH known AS (SELECT errorsource, errorcode FROM retry_rules
                UNION SELECT errorsource, errorcode FROM error_classes WHERE active AND errorclass = 'system')
 SELECT j.pandaid, j.jeditaskid, e.errors, j.cmtconfig, j.atlasrelease, j.workqueue_id, j.minramcount,
        greatest(coalesce(j.actualcorecount, j.corecount, 1), 1), coalesce(j.maxpss, j.maxrss),
        coalesce(extract(epoch FROM j.endtime - j.starttime), 0)::float8, q.core_power, j.nevents
   FROM jobs j LEFT JOIN queues q ON q.name = j.computingsite CROSS JOIN LATERAL (
-       SELECT json_agg(json_build_array(v.source, v.code, coalesce(v.diag, '')) ORDER BY v.rank) AS errors,
-              bool_or((v.source, v.code) IN (SELECT errorsource, errorcode FROM known)) AS hit
-         FROM (VALUES (CASE WHEN j.piloterrorcode = 1305 THEN 3 ELSE 1 END, 'pilot', abs(j.piloterrorcode::bigint),
-                       j.piloterrordiag),
-                      (2, 'exe', j.exeerrorcode, j.exeerrordiag), (4, 'ddm', j.ddmerrorcode, j.ddmerrordiag),
-                      (5, 'brokerage', j.brokerageerrorcode, j.brokerageerrordiag),
-                      (6, 'jobdispatcher', j.jobdispatchererrorcode, j.jobdispatchererrordiag),
-                      (7, 'sup', j.superrorcode, j.superrordiag),
-                      (8, 'taskbuffer', j.taskbuffererrorcode, j.taskbuffererrordiag),
-                      (9, 'trans', CASE WHEN j.transexitcode ~ '^-?[0-9]{1,9}$' THEN j.transexitcode::int END, ''))
-              v (rank, source, code, diag)
-        WHERE coalesce(v.code, 0) <> 0) e
+       SELECT json_agg(json_build_array(v.component, v.code, v.diag) ORDER BY v.rank) AS errors,
+              bool_or((v.component, v.code) IN (SELECT errorsource, errorcode FROM known)) AS hit
+         FROM (SELECT rank, component, CASE WHEN code ~ '^-?[0-9]{{1,10}}$' THEN code::bigint END AS code, diag
+                 FROM {ERRORS_OF_J} said) v
+        WHERE v.code <> 0) e
  WHERE j.pandaid = ANY(%s::bigint[]) AND j.jeditaskid IS NOT NULL AND (e.hit OR %s AND e.errors IS NOT NULL) ORDER BY j.pandaid
 """
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jedisite.columns import Batch, Column, Columns, Row
-from tasks_app.dashboard import errors
+from tasks_app.accounting.job_errors import ALL_FIELDS, main_error
 from tasks_app.models import Dataset, File, Job, JobArchive, JobFile
 
-_FIELDS = ("id", *errors.FIELDS, *(part.diag_field for part in errors.COMPONENTS))
+_FIELDS = ("id", *ALL_FIELDS)
 
 
 def _of_jobs(rows: Sequence[Row]) -> Mapping[Any, Row]:
@@ -32,7 +32,7 @@ def _of_jobs(rows: Sequence[Row]) -> Mapping[Any, Row]:
     for file_id, jobs in jobs_of.items():
         last = next((failed[job_id] for job_id in reversed(jobs) if job_id in failed), None)
         if last is not None:
-            error = errors.main_error(last)
+            error = main_error(last)
             said = {"last_error": error.key, "error_text": error.sentence} if error else {}
             found[file_id] = {"last_failed_job": last["id"], **said}
     return found

@@ -9,13 +9,13 @@ from typing import Any
 from django.utils import timezone
 
 from jedisite.columns import Batch, Column, Columns, Row
-from tasks_app.dashboard import errors
+from tasks_app.accounting.job_errors import ALL_FIELDS, JobError, main_error
 from tasks_app.models import Job, JobRetryHistory
 from tasks_app.states import JOB_FINAL, JobStatus
 
 ENDED_BADLY = (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.CLOSED, JobStatus.HOLDING)
 _TIMES = ("status", "creation_time", "start_time", "end_time", "modification_time")
-_ERRORS = ("status", *errors.FIELDS, *(part.diag_field for part in errors.COMPONENTS))
+_ERRORS = ("status", *ALL_FIELDS)
 
 
 def walltime_s(row: Row, now: datetime) -> float | None:
@@ -40,9 +40,9 @@ def efficiency_percent(row: Row, now: datetime) -> float | None:
     return round(100 * row["cpu_time_s"] / walltime / (row["actual_cores"] or row["core_count"] or 1), 1)
 
 
-def error_of(row: Row) -> errors.JobError | None:
+def error_of(row: Row) -> JobError | None:
     """The main error of a job that ended badly; a pilot's code on a job that goes on is not shown as one."""
-    return errors.main_error(row) if row["status"] in ENDED_BADLY else None
+    return main_error(row) if row["status"] in ENDED_BADLY else None
 
 
 def _of_times(rows: Sequence[Row]) -> Mapping[Any, Row]:

@@ -19,10 +19,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from jedisite.identity import Right, caller_of, needs
 from tasks_app import classifying
+from tasks_app.accounting.job_errors import main_error
 from tasks_app.dashboard import failure_queries as asked
 from tasks_app.dashboard import pages, pivots, window
 from tasks_app.dashboard.bars import Bars, bars
-from tasks_app.dashboard.errors import main_error
 from tasks_app.dashboard.failure_queries import DIMENSIONS, Kind
 from tasks_app.dashboard.failures_listing import LISTING
 from tasks_app.dashboard.lists import listing

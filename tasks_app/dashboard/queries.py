@@ -11,7 +11,8 @@ from django.db.models import Count, Max
 from django.db.models.functions import Substr
 
 from brokerage_app.models import VerdictRecord
-from tasks_app.dashboard import errors, words
+from tasks_app.accounting.job_errors import ALL_FIELDS, COMPONENTS, FIELDS, JobError, main_error
+from tasks_app.dashboard import words
 from tasks_app.models import Job
 from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus, TaskStatus
 
@@ -84,7 +85,7 @@ def job_matrix(task_id: int) -> JobMatrix:
 class ErrorGroup:
     """Failed jobs of a task with the same main error."""
 
-    error: errors.JobError | None
+    error: JobError | None
     jobs: int
     last_at: datetime | None
     example: int
@@ -92,22 +93,21 @@ class ErrorGroup:
 
 def error_groups(task_id: int) -> list[ErrorGroup]:
     """Failed jobs of a task by component and code, most frequent first; jobs without any code last. One query."""
-    fields = [*errors.FIELDS, *(part.diag_field for part in errors.COMPONENTS)]
     found = (
         Job.objects.filter(task_id=task_id, status=JobStatus.FAILED)
-        .values(*errors.FIELDS)
+        .values(*FIELDS)
         .annotate(
             n=Count("id"),
             last_at=Max("modification_time"),
             example=Max("id"),
-            **{f"{part.diag_field}_x": Substr(Max(part.diag_field), 1, 300) for part in errors.COMPONENTS},
+            **{f"{part.diag_field}_x": Substr(Max(part.diag_field), 1, 300) for part in COMPONENTS},
         )
         .order_by("-n")[:200]
     )
     groups: dict[str, ErrorGroup] = {}
     for row in found:
-        values = {name: row.get(f"{name}_x", row.get(name)) for name in fields}
-        error = errors.main_error(values)
+        values = {name: row.get(f"{name}_x", row.get(name)) for name in ALL_FIELDS}
+        error = main_error(values)
         key = error.key if error else ""
         known = groups.get(key)
         if known is None:

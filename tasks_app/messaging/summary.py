@@ -9,7 +9,7 @@ from typing import Final
 
 from jedisite import refusals
 from tasks_app import codes
-from tasks_app.dashboard.errors import PILOT_CODES
+from tasks_app.accounting.job_errors import PAYLOAD_FAILED, TRANS, JobError
 from tasks_app.states import TaskStatus
 
 T = TaskStatus
@@ -43,16 +43,16 @@ COMMANDS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """The command that is most likely wanted next."""
 _MORE_MEMORY = "Ask for more memory (ramCount), or make the payload need less."
-_ADVICE: Final[Mapping[tuple[str, int], str]] = {
-    ("pilot", 1098): "Make jobs smaller, or declare the disk space that they need (workDiskCount).",
-    ("pilot", 1104): "Make jobs smaller, or declare the disk space that they need (workDiskCount).",
-    ("pilot", 1150): "Find out what the payload waits for; when long silence is normal for it, set noLoopingCheck.",
-    ("pilot", 1165): "See in the log why the payload writes no such file, and whether its name is the one you gave.",
-    ("pilot", 1212): _MORE_MEMORY,
-    ("pilot", 1213): refusals.get(codes.JOB_RAN_TOO_LONG).advice,
-    ("pilot", 1235): _MORE_MEMORY,
-    ("jobdispatcher", 100): refusals.get(codes.JOB_LOST_HEARTBEAT).advice,
-    ("ddm", 201): "See in the log whether the payload wrote all of its outputs.",
+_ADVICE: Final[Mapping[str, str]] = {
+    "pilot:1098": "Make jobs smaller, or declare the disk space that they need (workDiskCount).",
+    "pilot:1104": "Make jobs smaller, or declare the disk space that they need (workDiskCount).",
+    "pilot:1150": "Find out what the payload waits for; when long silence is normal for it, set noLoopingCheck.",
+    "pilot:1165": "See in the log why the payload writes no such file, and whether its name is the one you gave.",
+    "pilot:1212": _MORE_MEMORY,
+    "pilot:1213": refusals.get(codes.JOB_RAN_TOO_LONG).advice,
+    "pilot:1235": _MORE_MEMORY,
+    "jobdispatcher:100": refusals.get(codes.JOB_LOST_HEARTBEAT).advice,
+    "ddm:201": "See in the log whether the payload wrote all of its outputs.",
 }
 PAYLOAD_ADVICE: Final = "Read the log of one of these jobs; running the payload by hand on its input often shows more."
 
@@ -132,14 +132,8 @@ class Ended:
         return " ".join(f"Task {self.task_id} {self.name} is {self.status}{files}".split())[:200]
 
 
-def error_line(component: str, code: int, detail: str, jobs: int) -> ErrorLine:
+def error_line(error: JobError, jobs: int) -> ErrorLine:
     """An error in words, with what helps against it as far as that is known."""
-    words = " ".join((detail or "").split())[:LONGEST_DETAIL]
-    if component == "pilot":
-        sentence = PILOT_CODES.get(abs(code), f"The pilot reported code {code}.")
-    elif component == "exe":
-        sentence = f"The payload ended with exit code {code}."
-    else:
-        sentence = f"{component} reported code {code}."
-    advice = PAYLOAD_ADVICE if component == "exe" or code == 1305 else _ADVICE.get((component, abs(code)), "")
-    return ErrorLine(jobs, f"{component}:{code}", sentence, words, advice)
+    words = " ".join(error.detail.split())[:LONGEST_DETAIL]
+    of_payload = error.component in ("exe", TRANS) or error.key == f"pilot:{PAYLOAD_FAILED}"
+    return ErrorLine(jobs, error.key, error.sentence, words, PAYLOAD_ADVICE if of_payload else _ADVICE.get(error.key, ""))

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.accounting.final import Books, completeness, error_summary, final_status, final_verdict, goal_reached
+from tasks_app.accounting.job_errors import JobError
 from tasks_app.states import TaskStatus
 
 T = TaskStatus
@@ -66,7 +67,7 @@ def test_the_sentence_has_the_numbers() -> None:
 
 def test_errors_in_one_sentence() -> None:
     assert error_summary([], "failed") is None
-    assert error_summary([("pilot", 1, None, 1)], "done") == (
+    assert error_summary([(JobError("pilot", "1"), 1)], "done") == (
         "1 job failed: 1 × pilot:1 (no text); all files were processed in the end"
     )
 

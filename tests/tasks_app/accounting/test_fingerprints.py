@@ -61,7 +61,7 @@ def test_failed_jobs_have_a_category_by_their_main_error() -> None:
         {"pilot_error_code": 1305, "trans_exit_code": "65", "exe_error_diag": "exit 65 at 12:00:01"}
     )
     assert (print_.component, print_.code, print_.text, print_.category) == (
-        "payload",
+        "trans",
         "65",
         "exit <n> at <time>",
         "payload",

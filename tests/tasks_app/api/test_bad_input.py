@@ -163,7 +163,7 @@ def test_bad_queries_of_jobs(nothing_stored: Client, query: str) -> None:
     refused(nothing_stored.get(f"/api/v2/jobs/?{query}"), 422, query.partition("=")[0])
 
 
-@pytest.mark.parametrize("error", ["pilot:--5", "pilot:x", "odd:1", ":", "pilot:99999999999999", "payload:\u0663"])
+@pytest.mark.parametrize("error", ["pilot:--5", "pilot:x", "odd:1", ":", "pilot:99999999999999", "trans:\u0663"])
 def test_errors_that_do_not_exist_are_those_of_no_job(nothing_stored: Client, error: str) -> None:
     assert nothing_stored.get("/api/v2/jobs/", {"error": error}).json()["results"] == []
 

@@ -57,7 +57,7 @@ def test_kinds_of_errors_are_listed_with_what_they_cost_and_how_they_are_spread(
         answer = reader.get("/errors/")
     text, context = answer.content.decode(), answer.context
     assert [(row["kind"].failures, row["print"].key) for row in context["rows"]] == [
-        (20, "pilot:1099"), (6, "payload:65"), (4, "no error"),
+        (20, "pilot:1099"), (6, "trans:65"), (4, "no error"),
     ]  # fmt: skip
     assert context["rows"][0]["spread"].sentence == "all on one worker node, wn1.example"
     assert (context["failures"], context["new"], round(context["rate"])) == (30, 3, 333)
@@ -66,7 +66,7 @@ def test_kinds_of_errors_are_listed_with_what_they_cost_and_how_they_are_spread(
     assert context["plot"].total == 30
     first = context["rows"][0]["print"]
     for query, number in (
-        ("category=stage-in", 1), ("error=payload:65", 1), ("error=none", 1), ("site=SITE_A", 1), ("node=wn1.example", 1),
+        ("category=stage-in", 1), ("error=trans:65", 1), ("error=none", 1), ("site=SITE_A", 1), ("node=wn1.example", 1),
         ("user=ada", 3), ("share=User", 3), ("version=3.7.2.5", 1), (f"fingerprint={first.id}", 1), ("site=nowhere", 0),
         ("known=true", 0), ("known=false", 3), ("task=x", 0), ("window=2y", 3),
         ("since=2020-01-01T00:00&until=2020-01-02T00:00", 0),
@@ -178,7 +178,7 @@ def test_a_task_shows_the_causes_of_its_failures(
     rows = answer.context["rows"]
     assert [(round(row["part"]), row["print"].key) for row in rows] == [
         (77, "pilot:1099"),
-        (23, "payload:65"),
+        (23, "trans:65"),
     ]
     assert rows[0]["sites"][0].key == "SITE_A" and len(rows[1]["sites"]) == 3
     assert reader.get(rows[0]["jobs_url"]).context["counted"].total == 20

@@ -65,7 +65,7 @@ def test_a_busy_task_costs_few_queries(reader: Client, busy_task: Task, django_a
     with django_assert_max_num_queries(MOST_QUERIES):
         answer = reader.get(f"/tasks/{busy_task.id}/")
     text = answer.content.decode()
-    assert "payload:1" in text and "SITE_C" in text and "needs 4000 MB" in text
+    assert "trans:1" in text and "SITE_C" in text and "needs 4000 MB" in text
     assert f"/jobs/?task={busy_task.id}&amp;site=SITE_A&amp;status=failed" in text
     assert "80 of 200 files finished, 10 failed, 30 in jobs" in text
     assert "9 of 10 input files of scouts succeeded" in text
@@ -81,7 +81,7 @@ def test_a_busy_task_costs_few_queries(reader: Client, busy_task: Task, django_a
 def test_a_job_costs_few_queries(reader: Client, failed_job: Job, django_assert_max_num_queries: Any) -> None:
     with django_assert_max_num_queries(MOST_QUERIES):
         text = reader.get(f"/jobs/{failed_job.id}/").content.decode()
-    assert "payload:3" in text and "exit code 3" in text and "(50 %)" in text
+    assert "trans:3" in text and "exit code 3" in text and "(50 %)" in text
     assert str(failed_job.id + 1) in text  # the next attempt
     assert "its inputs get 3000 MB" in text and "only noted: the rule is not active" in text
 
@@ -117,9 +117,9 @@ def test_nonsense_in_the_address_breaks_nothing(reader: Client, query: str) -> N
 
 def test_jobs_are_filtered_by_error(reader: Client, busy_task: Task) -> None:
     for error, many in (
-        ("payload:1", True),
-        ("payload:9", False),
-        ("pilot:1305", True),
+        ("trans:1", True),
+        ("trans:9", False),
+        ("pilot:1305", False),
         ("pilot:x", False),
         ("x", False),
     ):

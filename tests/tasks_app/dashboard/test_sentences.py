@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.dashboard.errors import main_error
+from tasks_app.accounting.job_errors import main_error
 from tasks_app.dashboard.progress import Progress
 from tasks_app.dashboard.sentences import TaskFacts, status_line
 from tasks_app.states import JobStatus, TaskStatus
@@ -68,7 +68,7 @@ def test_the_bar_is_never_longer_than_the_whole(total: int, finished: int, faile
     [
         ({}, None),
         ({"pilot_error_code": 0, "trans_exit_code": "0"}, None),
-        ({"pilot_error_code": 1305, "trans_exit_code": "3"}, "payload:3"),
+        ({"pilot_error_code": 1305, "trans_exit_code": "3"}, "trans:3"),
         ({"pilot_error_code": 1137, "trans_exit_code": "0"}, "pilot:1137"),
         ({"pilot_error_code": 1137, "trans_exit_code": "2"}, "pilot:1137"),
         ({"task_buffer_error_code": 300, "task_buffer_error_diag": "killed by a user"}, "taskbuffer:300"),

@@ -1,0 +1,152 @@
+"""Errors of jobs: which of several explains why a job failed, its code, and a sentence. Pure.
+
+A job has room for one error of each part that had to do with it, and often several are filled. There is one order of
+them, NAMES: pages, mails, dialogs, retry rules, libraries and fingerprints all ask here, in Python or by the statement
+that is made of the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+# ruff: noqa: S608 - names of our own columns
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One of the parts that can fail a job, with the attributes of a job that hold its code and its text."""
+
+    name: str
+    code_field: str
+    diag_field: str
+    title: str
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns of those attributes."""
+        return {self.code_field: f"{self.name}errorcode", self.diag_field: f"{self.name}errordiag"}
+
+
+COMPONENTS: Final = (
+    Component("pilot", "pilot_error_code", "pilot_error_diag", "the pilot"),
+    Component("exe", "exe_error_code", "exe_error_diag", "the payload"),
+    Component("ddm", "ddm_error_code", "ddm_error_diag", "data management"),
+    Component("brokerage", "brokerage_error_code", "brokerage_error_diag", "the broker"),
+    Component("jobdispatcher", "dispatcher_error_code", "dispatcher_error_diag", "the dispatcher"),
+    Component("taskbuffer", "task_buffer_error_code", "task_buffer_error_diag", "the server"),
+    Component("sup", "sup_error_code", "sup_error_diag", "the supervisor"),
+)
+TRANS: Final = "trans"
+"""The exit code of the transform, a text; it stands for errors of which no part says more."""
+TRANS_EXIT: Final = "trans_exit_code"
+PAYLOAD_FAILED: Final = 1305
+"""The pilot's word that the payload failed: whatever else is known explains more."""
+FIELDS: Final = (*(component.code_field for component in COMPONENTS), TRANS_EXIT)
+ALL_FIELDS: Final = (*FIELDS, *(component.diag_field for component in COMPONENTS))
+NAMES: Final = (*(component.name for component in COMPONENTS), TRANS)
+"""In the order in which they explain a job: what ended it, what became of it, its bare exit code. PAYLOAD_FAILED comes last."""
+
+# What the pilots' codes mean, said in our own words.
+PILOT_CODES: Final[Mapping[int, str]] = {
+    1098: "The worker node ran out of disk space.",
+    1099: "An input file could not be copied to the worker node.",
+    1104: "The job's work folder grew larger than it may.",
+    1110: "The work of the job could not be set up.",
+    1133: "No storage was given for the output.",
+    1137: "An output file could not be copied to its storage.",
+    1144: "The server told the pilot to kill the job.",
+    1149: "The transform could not be fetched.",
+    1150: "The payload wrote nothing for so long that it was taken for hanging.",
+    1165: "The payload ended well, but an expected output file is not there.",
+    1171: "An input file's checksum differs.",
+    1201: "The batch system asked the job to end.",
+    1212: "The payload ran out of memory.",
+    1213: "The payload ran longer than the job may.",
+    1235: "The job used more memory than it asked for.",
+    1246: "The sandbox with the user's code is not there.",
+    1305: "The payload ended with an error.",
+    1310: "The pilot itself failed.",
+    1313: "The pilot cannot talk to the storage.",
+    1318: "The pilot could not reach the server.",
+    1319: "The pilot itself failed.",
+    1320: "The log could not be made.",
+    1331: "An input file does not exist at its storage.",
+    1349: "The pilot was started with arguments that it does not know.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JobError:
+    """An error of a job: `detail` is what the part itself said. The sign of a pilot's code, by which it says that another
+    attempt may help, is left out: it is the same error."""
+
+    component: str
+    code: str
+    detail: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.component}:{self.code}"
+
+    @property
+    def sentence(self) -> str:
+        """What went wrong, for people."""
+        if self.component == "pilot" and int(self.code) in PILOT_CODES:
+            return PILOT_CODES[int(self.code)]
+        if self.component in ("exe", TRANS):
+            return f"The payload ended with exit code {self.code}."
+        if self.detail.strip():
+            first = self.detail.strip().splitlines()[0][:200]
+            return first if first.endswith((".", "!", "?")) else f"{first}."
+        title = next((part.title for part in COMPONENTS if part.name == self.component), self.component)
+        return f"{title[:1].upper()}{title[1:]} reported code {self.code}."
+
+
+def errors_in(values: Mapping[str, Any]) -> list[JobError]:
+    """The errors of a job, the one that explains most first, from its fields by name."""
+    found = []
+    for part in COMPONENTS:
+        code = int(values.get(part.code_field) or 0)
+        if code:
+            text = str(abs(code) if part.name == "pilot" else code)
+            found.append(JobError(part.name, text, str(values.get(part.diag_field) or "")))
+    exit_code = str(values.get(TRANS_EXIT) or "").strip(" ")
+    if exit_code not in ("", "0"):
+        detail = str(values.get("exe_error_diag") or values.get("pilot_error_diag") or "")
+        found.append(JobError(TRANS, exit_code, detail))
+    return sorted(found, key=_is_vague)
+
+
+def main_error(values: Mapping[str, Any]) -> JobError | None:
+    """The error that best explains a failed job, from its fields by name; None when no part reports one."""
+    return next(iter(errors_in(values)), None)
+
+
+def _is_vague(error: JobError) -> bool:
+    return (error.component, error.code) == ("pilot", str(PAYLOAD_FAILED))
+
+
+def statement(column_of: Mapping[str, str]) -> str:
+    """What stands behind LATERAL for the errors of a job, as `errors_in`: rows of (rank, component, code, diag), with the
+    code as text. `column_of`: how a statement names each of ALL_FIELDS."""
+    rows = []
+    for place, part in enumerate(COMPONENTS):
+        code = column_of[part.code_field]
+        if part.name == "pilot":
+            code = f"abs({code}::bigint)"
+        rows.append(f"({place}, '{part.name}', nullif({code}, 0)::text, coalesce({column_of[part.diag_field]}, ''))")
+    exit_code = f"nullif(nullif(btrim({column_of[TRANS_EXIT]}), ''), '0')"
+    said = f"coalesce(nullif({column_of['exe_error_diag']}, ''), {column_of['pilot_error_diag']}, '')"
+    rows.append(f"({len(rows)}, '{TRANS}', {exit_code}, {said})")
+    values = ",\n            ".join(rows)
+    return f"""(SELECT CASE WHEN r.component = 'pilot' AND r.code = '{PAYLOAD_FAILED}' THEN 99 ELSE r.place END AS rank,
+                 r.component, r.code, r.diag
+            FROM (VALUES {values}) r (place, component, code, diag)
+           WHERE r.code IS NOT NULL)"""
+
+
+ERRORS_OF_J: Final = statement(
+    {name: f"j.{column}" for part in COMPONENTS for name, column in part.columns.items()} | {TRANS_EXIT: "j.transexitcode"}
+)
+"""The statement for a row `j` of jobs."""
