@@ -50,7 +50,8 @@ SELECT task, CASE WHEN is_user THEN 'user.' || username || '.analysis.' || task
        CASE WHEN is_user THEN 'panda-client-1.5.' || 40 + n %% 9 || '-jedi-run' ELSE activity END, priority,
        priority + n %% 5 * 10, cores, ram_mb, 'MBPerCore', 'x86_64-el9-gcc13-opt', 'Athena-24.0.' || n %% 12, 'Atlas-24.0.5',
        gshare, CASE WHEN is_user THEN task ELSE 50000 + n / 20 END, task, nullif(says, ''), 0,
-       CASE WHEN status = 'scouting' THEN 'NF=5,US=2' ELSE 'NF=5' END, 'run_command', n %% 400, n %% 2000, nucleus, 10000,
+       CASE WHEN status = 'scouting' THEN 'NF=5,US=2' ELSE 'NF=5' END, 'run_command', n %% 400, n %% 2000, nucleus,
+       cores * (2 + n %% 4),
        'HS06sPerEvent', workqueue, CASE WHEN cores = 1 THEN 'SCORE' ELSE 'MCORE' END,
        CASE WHEN is_user THEN NULL ELSE 'MC23' || (ARRAY['a', 'c', 'd', 'e'])[1 + n %% 4] END,
        CASE WHEN is_user THEN NULL ELSE (ARRAY['AP_MCGN', 'AP_REPR', 'AP_HIGG', 'AP_SUSY', 'AP_EXOT'])[1 + n %% 5] END
@@ -65,17 +66,30 @@ SELECT task, path[s - 1], path[s], created + (changed - created) * ((s - 1.0) / 
   FROM made, generate_series(1, cardinality(path)) s ORDER BY 4""",
     """
 INSERT INTO jedi_taskparams (jeditaskid, taskparams)
-SELECT task, jsonb_build_object('taskName', 'synthetic.' || task, 'nFilesPerJob', 5, 'userName', username) FROM made""",
-    "INSERT INTO jedi_jobparams_template (taskid, jobparamstemplate) SELECT task, '--in=${IN}' FROM made",
+SELECT task, jsonb_build_object('taskName', 'synthetic.' || task, 'userName', username)
+             || CASE WHEN status = 'registered' THEN jsonb_build_object(
+                  'noInput', true, 'nEvents', 1000 * (5 + mod(n, 40)), 'nEventsPerJob', 1000, 'vo', 'atlas',
+                  'prodSourceLabel', CASE WHEN is_user THEN 'user' ELSE 'managed' END,
+                  'taskType', CASE WHEN is_user THEN 'anal' ELSE 'prod' END, 'processingType', activity,
+                  'taskPriority', priority, 'transPath', 'run_command', 'coreCount', cores, 'ramCount', ram_mb,
+                  'ramUnit', 'MBPerCore', 'cpuTime', 100, 'cpuTimeUnit', 'HS06sPerEvent', 'log', jsonb_build_object(
+                     'type', 'template', 'param_type', 'log', 'dataset', 'synthetic.log.' || task,
+                     'value', 'synthetic.' || task || '.${SN}.log.tgz'),
+                  'jobParameters', jsonb_build_array(jsonb_build_object('type', 'constant', 'value', '-- true')))
+                ELSE jsonb_build_object('nFilesPerJob', 5) END
+  FROM made""",
+    """
+INSERT INTO jedi_jobparams_template (taskid, jobparamstemplate)
+SELECT task, '--in=${IN}' FROM made WHERE status <> 'registered'""",
     """
 INSERT INTO jedi_datasets (jeditaskid, datasetid, datasetname, type, status, state, nfiles, nfilestobeused, nfilesused,
        nfilesfinished, nfilesfailed, streamname, list_position, vo, creationtime, modificationtime)
 SELECT task, dataset, 'synthetic.in.' || task, 'input', input_status, 'closed', 0, 0, 0, 0, 0, 'IN', 1, 'atlas', created, changed
-  FROM made
+  FROM made WHERE status <> 'registered'
 UNION ALL
 SELECT task, output, 'synthetic.out.' || task, 'output', output_status, 'open', 0, 0, 0, 0, 0, 'OUT', 2, 'atlas', created,
        changed
-  FROM made""",
+  FROM made WHERE status <> 'registered'""",
 )
 
 TRIES: Final = """

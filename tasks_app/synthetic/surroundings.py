@@ -13,9 +13,10 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import make_password
 from django.db import transaction
 
-from brokerage_app import records
+from brokerage_app import deciding, records
 from brokerage_app.brokers import production_job
 from brokerage_app.codes import THROTTLED_QUEUED
+from brokerage_app.funnel import PRODUCTION, order_of
 from brokerage_app.models import GlobalShare, QueueStatusLog, ThrottleRecord, WorkQueue
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import Grid
@@ -24,7 +25,7 @@ from brokerage_app.synthetic import SHARES, synthetic_needs
 from jedisite.agents import REGISTRY
 from jedisite.models import AuditEntry
 from jedisite.sql import copy_lines, copy_text, hot_cursor
-from tasks_app.models import Task
+from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, Task
 from tasks_app.synthetic.plan import ACTIVITIES, USERS
 
 DECISIONS: Final = 40
@@ -33,6 +34,9 @@ RUNNING_KEPT: Final = 2000
 PASS_HOURS: Final = 24
 MOST_PASSES: Final = 1440
 CHANGES: Final = 1500
+SCOPE: Final = "synthetic"
+FILES_READ: Final = 20
+"""Files of each input that is still to be looked up."""
 
 
 def make_users() -> None:
@@ -41,6 +45,25 @@ def make_users() -> None:
     kind.objects.bulk_create(
         [kind(username=name, password=make_password(None)) for name in USERS], ignore_conflicts=True
     )
+
+
+@transaction.atomic
+def make_catalogue(endpoints: Sequence[str]) -> None:
+    """In the local catalogue the inputs that tasks have not looked up yet, so that the feeder finds them."""
+    unread = Dataset.objects.filter(type="input", status="defined", task__status__in=("staging", "defined"))
+    names = list(unread.order_by("id").values_list("name", flat=True))
+    found = CatalogueDataset.objects.bulk_create([CatalogueDataset(name=n, scope=SCOPE, open=False) for n in names])
+    CatalogueFile.objects.bulk_create(
+        [
+            CatalogueFile(
+                dataset=one, lfn=f"{one.name}.{k:03}", scope=SCOPE, guid=f"{one.id:08x}-{k:04x}", size=2 * 10**9,
+                adler32=f"{k:08x}", events=10_000, endpoint=endpoints[n % len(endpoints)],
+                url=f"file://localhost/synthetic/{one.name}.{k:03}",
+            )
+            for n, one in enumerate(found) for k in range(FILES_READ)
+        ],
+        batch_size=5000,
+    )  # fmt: skip
 
 
 @transaction.atomic
@@ -55,7 +78,7 @@ def make_shares() -> dict[str, int]:
         GlobalShare.objects.bulk_create([*top, *leaf, user])
     if not WorkQueue.objects.exists():
         rows = [WorkQueue(name=name, type="managed", vo="atlas", share=30, order=n, criteria="processingType=:kind",
-                          variables=f":kind:{name}", stretchable=1) for n, name in enumerate(ACTIVITIES)]  # fmt: skip
+                          variables=f"kind:{name}", stretchable=1) for n, name in enumerate(ACTIVITIES)]  # fmt: skip
         WorkQueue.objects.bulk_create([*rows, WorkQueue(name="analy", type="user", vo="atlas", share=40, order=50)])
     return dict(WorkQueue.objects.values_list("name", "id"))
 
@@ -98,7 +121,7 @@ def _refused(chance: Random, grid: Grid, number: int) -> TaskNeeds:
 
 def _kept(needs: TaskNeeds, grid: Grid) -> dict[str, Any]:
     """A decision as columns of `verdicts`, JSON as text."""
-    verdict = production_job.broker(needs, grid)
+    verdict = deciding.with_blocked(production_job.broker(needs, grid), needs, grid, order_of(PRODUCTION))
     found: dict[str, Any] = {
         "share": needs.share, "code": verdict.code, "sentence": verdict.sentence(),
         "chosen": [[c.site, c.weight, dict(c.factors)] for c in verdict.chosen],

@@ -194,7 +194,7 @@ def _odd(skip: Skip) -> int:
 
 THROTTLE = {code for code in refusals.all_codes() if code.startswith("throttled_")} | {codes.GENERATION_OFF}
 """These are decisions on groups of tasks, kept with the words of their rules (see the tests of the throttle)."""
-WITHOUT_SITE = {codes.NO_SITE_KNOWN}
+WITHOUT_SITE = {codes.NO_SITE_KNOWN, codes.SITE_UNKNOWN}
 
 
 def registered() -> set[str]:

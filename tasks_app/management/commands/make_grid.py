@@ -48,6 +48,7 @@ class Command(BaseCommand):
             work_queues=surroundings.make_shares(), places=dict(Queue.objects.values_list("name", "site_name")),
             seed=options["seed"],
         )  # fmt: skip
+        surroundings.make_catalogue(sorted(grid.endpoints))
         statistics.refresh()
         statistics.refresh_activity(now)
         verdicts = surroundings.keep_decisions(repository.load_grid(now), now, options["seed"])

@@ -1,0 +1,37 @@
+"""Tasks of a made-up grid are such that the real agents find sites for them."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from brokerage_app.criteria import parse
+from brokerage_app.models import WorkQueue
+from tasks_app.agents import feeder, job_generator, refiner, task_broker
+from tasks_app.agents.watchdogs import pending
+from tasks_app.models import Job, Task
+from tests.flow.driving import wake
+
+TURNS = (refiner, feeder, task_broker, pending, job_generator, job_generator, job_generator)
+WAITING = ("registered", "defined", "assigning", "ready", "pending")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_most_tasks_that_wait_get_jobs_from_the_real_agents_and_none_breaks() -> None:
+    call_command("make_grid", sites=40, tasks=150, jobs=400, files=3000, stdout=StringIO())
+    queues = list(WorkQueue.objects.all())
+    assert len(queues) > 5
+    for queue in queues:
+        parse(queue.criteria, queue.variables)  # what cannot be read raises
+    waiting = set(Task.objects.filter(status__in=WAITING).values_list("id", flat=True))
+    (last,) = Job.objects.order_by("-id").values_list("id", flat=True)[:1]
+    for agent in (*TURNS, *TURNS[2:]):
+        wake()
+        agent.run()
+    given = set(Job.objects.filter(id__gt=last).values_list("task_id", flat=True))
+    assert len(waiting) >= 8
+    assert len(waiting & given) >= len(waiting) * 3 / 4
+    broken = Task.objects.filter(status__in=("broken", "tobroken"), id__in=waiting)
+    assert list(broken.values_list("id", "error_dialog")) == []
