@@ -46,6 +46,7 @@ from jedisite.postgres_binaries import (
     server_account,
     system_binaries,
 )
+from jedisite.postgres_roles import ROLE, make_database, make_role, take_over
 from jedisite.postgres_state import POLL_S, Patient, State, StateFolder
 
 __all__ = ["EmbeddedServer", "PostgresError", "current", "ensure", "find_binaries"]
@@ -180,10 +181,13 @@ class EmbeddedServer:
         lock.close()
         return False
 
-    def _url(self, database: str) -> str:
+    def _url(self, database: str, *, superuser: bool = False) -> str:
         if self._state is None or not self._state.port:
             raise PostgresError("The embedded PostgreSQL has no address before it was started.")
-        return f"postgresql://{USER}:{self._state.password}@{HOST}:{self._state.port}/{database}"
+        user, password = ROLE, self._state.site_password
+        if superuser or not password:  # the role is made when a server is started; ours may run since before there was one
+            user, password = USER, self._state.password
+        return f"postgresql://{user}:{password}@{HOST}:{self._state.port}/{database}"
 
     def _keep(self, state: State) -> State:
         self.folder.save(state)
@@ -337,15 +341,22 @@ class EmbeddedServer:
     def _answers(self) -> bool:
         """Whether a server takes our password at the address; only ours knows it, so it is ours."""
         try:
-            psycopg.connect(self._url("postgres"), connect_timeout=5).close()
+            psycopg.connect(self._url("postgres", superuser=True), connect_timeout=5).close()
         except psycopg.OperationalError:
             return False
         return True
 
     def _make_database(self) -> None:
-        with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
-            if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
-                connection.execute(f"CREATE DATABASE {DATABASE}")
+        assert self._state
+        password = self._state.site_password or secrets.token_urlsafe(24)
+        with psycopg.connect(self._url("postgres", superuser=True), autocommit=True) as server:
+            make_role(server, password)
+            older = make_database(server, DATABASE)
+        if older:
+            with psycopg.connect(self._url(DATABASE, superuser=True), autocommit=True) as database:
+                take_over(database, DATABASE)
+        if not self._state.site_password:
+            self._keep(dataclasses.replace(self._state, site_password=password))
 
     def _log_tail(self, start: int) -> str:
         with contextlib.suppress(FileNotFoundError), self.folder.log.open("rb") as log:

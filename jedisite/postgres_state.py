@@ -22,12 +22,16 @@ Patient = Callable[[], bool]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class State:
-    """What has to be known about the server of a home; port 0: it has never run."""
+    """What has to be known about the server of a home; port 0: it has never run.
+
+    `password` is that of the server's superuser; `site_password` that of the site's own role, "" before that was made.
+    """
 
     data: str
     password: str
     port: int = 0
     pid: int = 0
+    site_password: str = ""
 
 
 class StateFolder:

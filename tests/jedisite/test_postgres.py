@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import pwd
@@ -343,11 +344,64 @@ def test_a_home_that_was_removed_and_made_again_begins_anew(make_server, place):
 
 
 def test_a_wrong_password_is_refused(running, place):
-    password = state_of(running.folder.home).password
-    assert len(password) >= 32
+    password = state_of(running.folder.home).site_password
+    assert len(password) >= 32 and password != state_of(running.folder.home).password
     for wrong in ("", "x" * len(password)):
         with pytest.raises(psycopg.OperationalError, match="password"):
             psycopg.connect(running.url.replace(password, wrong), passfile=place / "none")
+
+
+def test_the_sites_role_can_do_nothing_to_the_server_or_its_machine(running):
+    with psycopg.connect(running.url, autocommit=True) as site:
+        assert site.info.user == "jedisite"
+        for statement in (
+            "COPY (SELECT 1) TO PROGRAM 'true'",
+            "SELECT pg_read_file('PG_VERSION')",
+            "ALTER SYSTEM SET fsync = off",
+            "CREATE ROLE another SUPERUSER",
+            "ALTER ROLE jedisite SUPERUSER",
+            "SET ROLE jedi",
+            "SET session_replication_role = replica",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                site.execute(statement)
+        site.execute("CREATE DATABASE another")
+        site.execute("DROP DATABASE another")
+
+
+def test_a_database_of_before_the_role_becomes_the_roles(make_server, binaries):
+    server = make_server(binaries)
+    server.start()
+    state, superuser = state_of(server.folder.home), server._url("jedisite", superuser=True)
+    with psycopg.connect(superuser, autocommit=True) as old:
+        for statement in (
+            "ALTER DATABASE jedisite OWNER TO jedi",
+            "DROP OWNED BY jedisite",
+            "DROP ROLE jedisite",
+            "CREATE TABLE one (id bigint GENERATED ALWAYS AS IDENTITY, old serial, at date) PARTITION BY RANGE (at)",
+            "CREATE TABLE part PARTITION OF one FOR VALUES FROM ('2026-01-01') TO ('2027-01-01')",
+            'CREATE VIEW "An odd name" AS SELECT id FROM one',
+            "CREATE SEQUENCE apart",
+            "CREATE TYPE mood AS ENUM ('fine')",
+            "CREATE FUNCTION f(integer) RETURNS integer LANGUAGE sql AS 'SELECT $1'",
+            "CREATE MATERIALIZED VIEW sums AS SELECT count(*) FROM one",
+        ):
+            old.execute(statement)
+    server.folder.save(dataclasses.replace(state, site_password=""))
+    server.stop()
+    server.start()
+    with psycopg.connect(server.url) as site:
+        assert site.info.user == "jedisite"
+        site.execute("INSERT INTO one (at) VALUES ('2026-05-05')")
+        site.execute("ALTER TABLE one ADD x int")
+        site.execute("REFRESH MATERIALIZED VIEW sums")
+        site.execute("ALTER TYPE mood ADD VALUE 'better'")
+        owners = site.execute(
+            "SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+        ).fetchall()
+        assert owners == [("jedisite",)]
+        for what in ("MATERIALIZED VIEW sums", 'VIEW "An odd name"', "TABLE one", "SEQUENCE apart", "FUNCTION f", "TYPE mood"):
+            site.execute(f"DROP {what}")
 
 
 def test_what_holds_the_password_or_the_data_is_closed_to_others(running):
