@@ -14,6 +14,9 @@ ONLY_HELP = {"-h", "--help", "--version"}
 
 def needs_database(arguments: list[str]) -> bool:
     """Whether a command line (without the program's name) is for a command that uses the database."""
+    if arguments[:1] == ["bench"] and "pages" in arguments and not ONLY_HELP.intersection(arguments):
+        # Measured on the database that is there, unless one is to be filled.
+        return not any(argument.startswith(("--tasks", "--jobs", "--files")) for argument in arguments)
     return bool(arguments) and arguments[0] not in WITHOUT_DATABASE and not ONLY_HELP.intersection(arguments)
 
 
@@ -37,6 +40,12 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as exc:
         sys.exit(str(exc))
+    except Exception as exc:
+        from jedisite.database_faults import said_to_operator
+
+        if "--traceback" in sys.argv or (said := said_to_operator(exc)) is None:
+            raise
+        sys.exit(said)
 
 
 if __name__ == "__main__":

@@ -48,3 +48,20 @@ def fault_of(exc: BaseException | None) -> Fault | None:
 def _state(exc: BaseException) -> str:
     found = exc if isinstance(exc, psycopg.Error) else exc.__cause__
     return str(getattr(found, "sqlstate", None) or "")
+
+
+_OTHER_TABLES: Final = ("42P01", "42703", "3F000")
+"""A table, a column or a schema is not there."""
+
+
+def said_to_operator(exc: BaseException) -> str | None:
+    """What somebody at the terminal is told when the database fails a command, or None for other errors."""
+    if isinstance(exc, Error) and _state(exc) in _OTHER_TABLES:
+        return "The tables of the database are missing or of another version: run `manage.py migrate` (`manage.py up` does)."
+    fault = fault_of(exc)
+    if fault is None:
+        return None
+    first = str(exc).strip().partition("\n")[0]
+    if fault is AWAY:
+        return f"The database does not answer: {first}. Start it; without DATABASE_URL the embedded one is started."
+    return f"{fault.sentence} ({first})"

@@ -9,6 +9,7 @@ import os
 import secrets
 from ipaddress import ip_network
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import environ
 import structlog
@@ -25,7 +26,10 @@ KNOWN = {
     "JEDI_OLD_SECRET_KEYS": "earlier signing keys, with commas: what they signed, and users' secrets, can still be read",
     "JEDI_SECRET_KEY": "signing key shared by all machines (default: made once and kept in JEDI_HOME)",
     "JEDI_DEBUG": "1 shows tracebacks in the browser; never in production",
-    "JEDI_ALLOWED_HOSTS": "comma list of host names that the site answers to",
+    "JEDI_ALLOWED_HOSTS": "comma list of host names of the site (default: this machine, and that of JEDI_SERVER_URL)",
+    "JEDI_HTTPS": "1: people and programs reach the site over https only, through a proxy (default: as JEDI_SERVER_URL says)",
+    "JEDI_HTTPS_HEADER": "with JEDI_HTTPS: header that the proxy sets to http or https (default X-Forwarded-Proto)",
+    "JEDI_HSTS_S": "with JEDI_HTTPS: seconds for which browsers are to use https only (default a year; 0: not told)",
     "JEDI_CSRF_TRUSTED_ORIGINS": "comma list of origins (https://...) of the site behind a proxy",
     "JEDI_HEARTBEAT_TIMEOUT_S": "seconds without a heartbeat after which a job is lost (default 7200)",
     "JEDI_PILOT_HEARTBEAT_S": "seconds between the heartbeats of local pilots (default 30)",
@@ -142,15 +146,18 @@ def _mail_server(url: str) -> dict[str, object]:
     """Django's settings of a mail server from its address."""
     try:
         return dict(env.email_url_config(url))
-    except (ImproperlyConfigured, KeyError, ValueError) as exc:
+    except (ImproperlyConfigured, KeyError, ValueError):
         schemes = ", ".join(sorted(env.EMAIL_SCHEMES))
-        raise ImproperlyConfigured(f"JEDI_EMAIL_URL is no address of a mail server (it begins with {schemes})") from exc
+        raise ImproperlyConfigured(f"JEDI_EMAIL_URL is no address of a mail server (it begins with {schemes})") from None
 
 
 SECRET_KEY = _secret_key()
 SECRET_KEY_FALLBACKS = env.list("JEDI_OLD_SECRET_KEYS", default=[])
 DEBUG = env.bool("JEDI_DEBUG", default=False)
-ALLOWED_HOSTS = env.list("JEDI_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
+_OWN_HOST = urlsplit(JEDI_SERVER_URL).hostname
+ALLOWED_HOSTS = env.list(
+    "JEDI_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]", *([_OWN_HOST] if _OWN_HOST else [])]
+)
 CSRF_TRUSTED_ORIGINS = env.list("JEDI_CSRF_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [
@@ -222,7 +229,14 @@ try:
     JEDI_DATABASE_LIMITS = database_limits.merged(env.dict("JEDI_DATABASE_LIMITS", default={}))
 except ValueError as exc:
     raise ImproperlyConfigured(f"JEDI_DATABASE_LIMITS is a comma list of name=seconds: {exc}") from exc
-DATABASES = {"default": env.db_url("DATABASE_URL", default="postgresql://127.0.0.1/jedisite")}
+try:
+    DATABASES = {"default": env.db_url("DATABASE_URL", default="postgresql://127.0.0.1/jedisite")}
+except (ValueError, ImproperlyConfigured):
+    # What was raised may quote a part of the password.
+    raise ImproperlyConfigured(
+        "DATABASE_URL is no address of a database, such as postgresql://name:password@host:5432/database; in a password, "
+        "/ is written %2F, # %23, ? %3F, @ %40, and % %25"
+    ) from None
 DATABASES["default"].update(
     {
         "ENGINE": "django.db.backends.postgresql",
@@ -273,6 +287,17 @@ FILE_UPLOAD_HANDLERS: list[str] = []
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+JEDI_HTTPS = env.bool("JEDI_HTTPS", default=JEDI_SERVER_URL.startswith("https://"))
+if JEDI_HTTPS:
+    _HEADER = env.str("JEDI_HTTPS_HEADER", default="X-Forwarded-Proto")
+    SECURE_PROXY_SSL_HEADER = (f"HTTP_{_HEADER.upper().replace('-', '_')}", "https")
+    # Under `up`, whose own address is plain, the pilots of this machine call past the proxy.
+    SECURE_SSL_REDIRECT = not JEDI_SERVER_URL.startswith("http://")
+    SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz)$"]  # probes come from inside, without the proxy
+    SECURE_HSTS_SECONDS = env.int("JEDI_HSTS_S", default=31_536_000)
+    SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
+# Whether all hosts below ours speak https, and whether browsers ship with that, is not ours to say.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 

@@ -202,7 +202,7 @@ class Client:
             raise ValueError(
                 "the address of the site is needed: an argument, or JEDI_SERVER_URL, such as https://jedi.example.org"
             )
-        self._token = token or os.environ.get("JEDI_TOKEN") or _token_of_file()
+        self._token = _whole(token) or _whole(os.environ.get("JEDI_TOKEN")) or _token_of_file()
         self._timeout_s, self._tries, self._clock, self._sleep = timeout_s, tries, clock, sleep
         self._opener = urllib.request.build_opener(_NoRedirect)
 
@@ -542,6 +542,14 @@ def _written(value: Value) -> str:
     return str(value) if isinstance(value, (str, int)) else ",".join(value)
 
 
+def _whole(token: str | None) -> str | None:
+    """The token without what editors and shells put around it. Raises ValueError, which does not show it."""
+    token = (token or "").strip()
+    if not all("!" <= sign <= "~" for sign in token):
+        raise ValueError("the token holds a space, a line break or another sign that no token has; it is not shown here")
+    return token or None
+
+
 def _token_of_file() -> str | None:
     """The token of this user's file, if there is one. Raises PermissionError when others can read it."""
     base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
@@ -550,4 +558,4 @@ def _token_of_file() -> str | None:
         return None
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise PermissionError(f"{path} can be read by others: chmod 600 {path}")
-    return path.read_text().strip() or None
+    return _whole(path.read_text())

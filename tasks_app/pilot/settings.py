@@ -54,6 +54,9 @@ class Settings:
             raise SettingsError("the name of a queue is needed (--queue)")
         if not self.token:
             raise SettingsError(f"the pilot's token is needed in the environment variable {TOKEN_VARIABLE}")
+        if not all("!" <= sign <= "~" for sign in self.token):
+            # Sent in a header, it would be refused with a sentence that shows it.
+            raise SettingsError(f"{TOKEN_VARIABLE} holds a space, a line break or another sign that no token has")
         if self.heartbeat_s <= 0:
             raise SettingsError(f"the period of heartbeats must be above 0 s, not {self.heartbeat_s:g} s")
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
 from jedisite.launch import FIRST_PORT, LaunchError, Options, choose_port, processes
 from manage import needs_database
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -64,7 +71,16 @@ def test_an_address_of_another_machine_is_refused():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["migrate"], ["up", "--port", "8001"], ["qcluster"], ["shell", "-c", "1"], ["check"]]
+    "arguments",
+    [
+        ["migrate"],
+        ["up", "--port", "8001"],
+        ["qcluster"],
+        ["shell", "-c", "1"],
+        ["check"],
+        ["bench", "pages"],
+        ["bench", "--rounds", "2", "pages"],
+    ],
 )
 def test_most_commands_get_a_database(arguments):
     assert needs_database(arguments)
@@ -79,8 +95,31 @@ def test_most_commands_get_a_database(arguments):
         ["pilot", "--queue", "A"],
         ["collectstatic", "--noinput"],
         ["migrate", "--help"],
+        ["bench", "feed", "1000"],
+        ["bench", "pages", "--tasks", "5"],
+        ["bench", "pages", "--help"],
         ["up", "-h"],
     ],
 )
 def test_some_commands_do_without(arguments):
     assert not needs_database(arguments)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://jedi:secret@127.0.0.1:1/none", "The database does not answer: connection"),
+        (None, "The tables of the database are missing"),
+        ("postgresql://jedi:sec/ret@127.0.0.1:1/none", "DATABASE_URL is no address"),
+    ],
+)
+def test_a_command_without_its_database_says_so_in_a_sentence(url, said, tmp_path):
+    if url is None:  # a database in which nothing has been made
+        url = urlunsplit(urlsplit(os.environ["DATABASE_URL"])._replace(path="/postgres"))
+    done = subprocess.run(
+        [sys.executable, "manage.py", "bench", "pages", "--rounds", "1"], cwd=ROOT, text=True, capture_output=True, timeout=120,
+        env={**os.environ, "DATABASE_URL": url, "JEDI_HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert said in done.stderr and "Traceback" not in done.stderr and "sec" not in done.stderr.replace("second", "")
+    assert len(done.stderr.splitlines()) <= 2

@@ -212,15 +212,39 @@ def test_tokens_come_from_the_environment_or_a_file_of_ones_own(
     assert Client(url)._token is None
     file = tmp_path / "jedi" / "token"
     file.parent.mkdir()
-    file.write_text("of file\n")
+    file.write_text("of-file\n")
     file.chmod(0o644)
     with pytest.raises(PermissionError, match="chmod 600"):
         Client(url)
     file.chmod(0o600)
-    assert Client(url)._token == "of file"
-    monkeypatch.setenv("JEDI_TOKEN", "of environment")
-    assert Client(url)._token == "of environment" and Client(url, "given")._token == "given"
+    assert Client(url)._token == "of-file"
+    monkeypatch.setenv("JEDI_TOKEN", "of-environment")
+    assert Client(url)._token == "of-environment" and Client(url, "given")._token == "given"
     monkeypatch.delenv("JEDI_SERVER_URL", raising=False)
     for address in (None, "ftp://x", "x"):
         with pytest.raises(ValueError, match="JEDI_SERVER_URL"):
             Client(address)
+
+
+@pytest.mark.parametrize("given", ["jedi_secret\n", "  jedi_secret", "jedi_secret\r\n"])
+def test_what_stands_around_a_token_is_no_part_of_it(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JEDI_TOKEN", given)
+    for site in (Client("http://127.0.0.1:9", given), Client("http://127.0.0.1:9")):
+        assert site._token == "jedi_secret"
+
+
+@pytest.mark.parametrize("given", ["jedi_sec\nret", "jedi_sec ret", "jedi_sécret", "jedi_sec\x00ret"])
+def test_a_broken_token_is_refused_and_not_shown(
+    given: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match="the token holds") as argument:
+        Client("http://127.0.0.1:9", given)
+    if "\x00" not in given:  # the environment holds no such
+        monkeypatch.setenv("JEDI_TOKEN", given)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "jedi").mkdir()
+    (tmp_path / "jedi" / "token").write_text(given)
+    (tmp_path / "jedi" / "token").chmod(0o600)
+    with pytest.raises(ValueError, match="the token holds") as elsewhere:
+        Client("http://127.0.0.1:9")
+    assert "sec" not in f"{argument.value!r} {elsewhere.value!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tasks_app.pilot.client import LONGEST_DELAY_S, backoff
 from tasks_app.pilot.errors import Code, JobError
 from tasks_app.pilot.job import BadJobError, is_plain_name, parse_job
 from tasks_app.pilot.limits import Limits, Measure, memory_limit_mb, verdict
+from tasks_app.pilot.settings import SettingsError, add_arguments, from_arguments
 from tasks_app.pilot.stagein import local_path
 from tasks_app.pilot.storage import base_folder, default_endpoint, place
 
@@ -133,3 +135,13 @@ def test_unknown_checksums_and_sizes_are_not_compared() -> None:
 def test_a_job_that_makes_no_sense_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(BadJobError):
         parse_job(JOB | change)
+
+
+@pytest.mark.parametrize("token", ["sec\nret", "sec ret", "sécret"])
+def test_a_broken_token_is_refused_and_not_shown(token: str) -> None:
+    options = argparse.ArgumentParser()
+    add_arguments(options)
+    given = options.parse_args(["--queue", "Q", "--server", "http://127.0.0.1", "--isolation", "none"])
+    with pytest.raises(SettingsError, match="JEDI_PILOT_TOKEN holds") as refused:
+        from_arguments(given, {"JEDI_PILOT_TOKEN": token})
+    assert "sec" not in str(refused.value)
