@@ -6,11 +6,17 @@ A scope belongs to a user (`user.ada`), to a working group (`group.phys-higgs`) 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
+
+UNMERGED: Final = "panda.um"
+"""Begins the names of what jobs write first when a task merges its outputs."""
+LONGEST: Final = 30
+"""Characters of a scope."""
 
 
 class Realm(StrEnum):
@@ -48,15 +54,34 @@ class Writer:
         return ", ".join([f"user.{self.user}.*", *groups, *more])
 
 
-def scope_of(dataset: str) -> str:
-    """The scope of a dataset name: before a colon, a user's or group's first two fields, or the first field."""
-    before, colon, _ = dataset.partition(":")
+def scope_of(dataset: str, owner: str = "") -> str:
+    """The scope of a dataset's files: before a colon, a user's or group's first two fields, or the first field.
+
+    `owner` says where the name of a user ends that has dots. Files that wait to be merged are in the scope of what they
+    are merged into. A file is known by scope and name alone, so no two users share a scope.
+    """
+    name = dataset.removeprefix(f"{UNMERGED}.").rstrip("/")
+    before, colon, _ = name.partition(":")
     if colon:
-        return before
-    fields = before.rstrip("/").split(".")
+        return _short(before)
+    if owner and name.startswith(f"{Realm.USER}.{owner}."):
+        return scope_of_user(owner)
+    fields = name.split(".")
     if fields[0] in (Realm.USER, Realm.GROUP) and len(fields) > 1:
-        return ".".join(fields[:2])[:30]
-    return fields[0][:30] or "user"
+        return _short(".".join(fields[:2]))
+    return _short(fields[0]) or "user"
+
+
+def scope_of_user(user: str) -> str:
+    return _short(f"{Realm.USER}.{user}")
+
+
+def _short(scope: str) -> str:
+    """A scope that fits into the columns; two that begin alike stay two."""
+    if len(scope) <= LONGEST:
+        return scope
+    mark = hashlib.sha256(scope.encode()).hexdigest()[:8]
+    return f"{scope[: LONGEST - len(mark) - 1]}_{mark}"
 
 
 def realm_of(name: str) -> Realm:
@@ -70,8 +95,7 @@ def refusal(name: str, writer: Writer) -> str | None:
     scope, colon, rest = name.partition(":")
     bare = rest if colon else name
     realm = realm_of(name)
-    own = f"{Realm.USER}.{writer.user}" if realm is Realm.USER else None
-    if ":" in bare or (colon and scope not in (scope_of(bare), own)):
+    if ":" in bare or (colon and scope != scope_of(bare, writer.user)):
         return f"{name}: the scope before the colon is not that of the name behind it."
     if _owns(bare, realm, writer):
         return None

@@ -127,7 +127,6 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
     parent_id, share = _parent_of(params, user), params.text("gshare")
     if share:
         check_share(share)
-    data_rights.check_free(params, user)
     decision = decide(params, _existing(submission, allow_active), allow_active=allow_active)
     label = params.prod_source_label
     if most_active is None:
@@ -143,6 +142,7 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
         else:
             amending.change_in_place(decision.task_id, decision.changes, by=by)
         return Submitted(decision.task_id, decision)
+    data_rights.check_free(params, user)
     task_id = moves.submit(
         dict(submission.stored),
         name=params.task_name,

@@ -70,7 +70,7 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
             params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent, policy=policy_of(task),
             constituents=constituents_of(params, parent, found_before), preprocessed=found_before,
         )  # fmt: skip
-        refined = placing.placed(_check_names(task_id, found), params, queues_and_shares)
+        refined = placing.placed(_check_names(task, found), params, queues_and_shares)
         if task.status == TaskStatus.REREFINE:
             rerefining.store(task, fence, refined)
         else:
@@ -151,7 +151,7 @@ def _parent_of(task: Task) -> ParentView | None:
     return ParentView(task.parent_id, status, frozenset(outputs))
 
 
-def _check_names(task_id: int, refined: Refined) -> Refined:
+def _check_names(task: Task, refined: Refined) -> Refined:
     """Make sure that no other task makes files of the same names: serial numbers go on after those of ended tasks.
 
     Raises CannotRefine when another task with the same names has not ended.
@@ -159,7 +159,7 @@ def _check_names(task_id: int, refined: Refined) -> Refined:
     templates = []
     for template in refined.templates:
         dataset = refined.datasets[template.dataset].datasetname
-        others = serials.others_with(template.filenametemplate, dataset, task_id)
+        others = serials.others_with(template.filenametemplate, dataset, task)
         if others.running is not None:
             taken = serials.taken_by(others.running, template.filenametemplate)
             raise CannotRefine(f"{taken}; put $JEDITASKID into the name")

@@ -122,7 +122,7 @@ def _open_outputs(task: Task) -> None:
     """Outputs take files again. Raises CommandRefusedError when another task has taken over their names."""
     task_id = task.id
     try:
-        serials.go_on_after_others(task_id)
+        serials.go_on_after_others(task)
     except serials.NamesTakenError as exc:
         raise moves.CommandRefusedError(f"task {task_id} cannot run again now: {exc}") from exc
     outputs = Dataset.objects.filter(task_id=task_id, type__in=MADE_TYPES)
@@ -130,7 +130,7 @@ def _open_outputs(task: Task) -> None:
     outputs.update(status="ready", state="open")
     if names:
         try:
-            data_management().create(names, scope=scope_of(names[0]), by=maker_of(task))
+            data_management().create(names, scope=scope_of(names[0], task.user), by=maker_of(task))
         except ForeignDatasetError as exc:
             raise moves.CommandRefusedError(f"task {task_id} cannot run again: {exc}") from exc
 

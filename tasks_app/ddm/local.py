@@ -142,7 +142,7 @@ class LocalCatalogue:
         name = container_name(container)
         row, _ = CatalogueDataset.objects.get_or_create(
             name=name,
-            defaults={"scope": scope_of(name), "owner": by.owner, "made_by_task": by.task_id, "open": True},
+            defaults={"scope": scope_of(name, by.owner), "owner": by.owner, "made_by_task": by.task_id, "open": True},
         )
         if not by.may_write(row.owner):
             raise ForeignDatasetError(row.name, row.owner, row.made_by_task)

@@ -25,7 +25,7 @@ from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.preprocessed import params_of
-from tasks_app.scopes import scope_of
+from tasks_app.scopes import scope_of, scope_of_user
 from tasks_app.splitting.limits import MB, SiteNumbers, SplitLimits, TaskNumbers, limits_for, reads_directly
 from tasks_app.splitting.naming import NameTemplate
 from tasks_app.splitting.pairing import keeps_numbers
@@ -75,7 +75,8 @@ class TaskWork:
     @property
     def scope(self) -> str:
         """The scope of the task's own files."""
-        return scope_of(self.outputs[0].dataset.name if self.outputs else f"user.{self.task.user}")
+        user = self.task.user
+        return scope_of(self.outputs[0].dataset.name, user) if self.outputs else scope_of_user(user)
 
     @property
     def in_order(self) -> bool:
@@ -102,7 +103,8 @@ class TaskWork:
         return [
             OutputStream(
                 row.id, row.dataset_id, row.dataset.name, row.dataset.type, row.stream_name or "",
-                scope_of(row.dataset.name), endpoint_of(row.dataset.destination, row.dataset.storage_token) or "LOCAL_SE",
+                scope_of(row.dataset.name, self.task.user),
+                endpoint_of(row.dataset.destination, row.dataset.storage_token) or "LOCAL_SE",
                 NameTemplate(row.file_name_template, task_id=self.task.id, jobset_id=self.task.req_id),
             )
             for row in self.outputs

@@ -188,8 +188,8 @@ def _row_of(dataset: Dataset) -> DatasetRow:
 
 def _stream(row: OutputTemplate, task: Task) -> OutputStream:
     return OutputStream(
-        row.id, row.dataset_id, row.dataset.name, row.dataset.type, row.stream_name or "", scope_of(row.dataset.name),
-        endpoint_of(row.dataset.destination, row.dataset.storage_token) or "LOCAL_SE",
+        row.id, row.dataset_id, row.dataset.name, row.dataset.type, row.stream_name or "",
+        scope_of(row.dataset.name, task.user), endpoint_of(row.dataset.destination, row.dataset.storage_token) or "LOCAL_SE",
         NameTemplate(row.file_name_template, task_id=task.id, jobset_id=task.req_id),
     )  # fmt: skip
 

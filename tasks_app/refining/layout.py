@@ -11,11 +11,11 @@ from tasks_app.params.placeholders import VALUE_NAMES, BadTemplate, compile_temp
 from tasks_app.params.schema import TaskParams
 from tasks_app.refining.attributes import attributes_of
 from tasks_app.refining.values import CannotRefine, DatasetSpec, OutputTemplate, Request
+from tasks_app.scopes import UNMERGED
 from tasks_app.splitting.naming import BadNameTemplate, NameTemplate
 
 PSEUDO_DATASET = "pseudo_dataset"
 RANDOM_SEED = "RNDMSEED"
-UNMERGED = "panda.um"
 MASTER_STREAM = "IN"
 CONTAINER_MARK = "/"
 """Names of containers end with it."""

@@ -97,7 +97,7 @@ def register_outputs(task: Task, rows: Iterable[Dataset]) -> None:
     if not outputs:
         return
     names = list(dict.fromkeys(row.name for row in outputs))
-    data_management().create(names, scope=scope_of(names[0]), by=maker_of(task))
+    data_management().create(names, scope=scope_of(names[0], task.user), by=maker_of(task))
     by_container: dict[str, list[str]] = {}
     for row in outputs:
         if row.container_name:

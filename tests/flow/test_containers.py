@@ -143,6 +143,54 @@ def test_deleting_removes_only_files_of_the_sites_own_storage(tmp_path: Path, se
         data_management().describe("lab.a")
 
 
+def names_of(path: Path) -> dict[str, str]:
+    """Addresses that lead to one file: by another host, slashes, steps up and down, capitals in codes, and links."""
+    folder = path.parent
+    (folder.parent / "link").symlink_to(folder)
+    (folder / "other.root").symlink_to(path)
+    return {
+        "no host": f"file://{path}",
+        "two slashes": f"file://localhost{folder}//{path.name}",
+        "up and down": f"file://localhost{folder}/x/../{path.name}",
+        "codes": f"file://localhost{folder}/%{ord(path.name[0]):x}{path.name[1:]}",
+        "a link to the folder": f"file://localhost{folder.parent}/link/{path.name}",
+        "a link to the file": f"file://localhost{folder}/other.root",
+    }
+
+
+@pytest.mark.parametrize("kind", ["no host", "two slashes", "up and down", "codes", "a link to the folder"])
+def test_a_file_that_another_dataset_names_in_other_words_stays(kind: str, tmp_path: Path, settings: object) -> None:
+    settings.JEDI_STORAGE = tmp_path / "storage"  # type: ignore[attr-defined]
+    file = tmp_path / "storage" / "user" / "hits.root"
+    file.parent.mkdir(parents=True)
+    file.write_text("x")
+    register_dataset("lab.a", "lab", [file])
+    other = register_dataset("lab.b", "lab", [file])
+    other.files.update(url=names_of(file)[kind])
+    assert data_management().delete(["lab.b"], by=SITE) == 1
+    assert file.exists(), "lab.a names it"
+    data_management().delete(["lab.a"], by=SITE)
+    assert not file.exists()
+
+
+def test_nothing_is_deleted_outside_the_storage_wherever_a_name_seems_to_lie(tmp_path: Path, settings: object) -> None:
+    own, home = tmp_path / "storage", tmp_path / "home"
+    settings.JEDI_STORAGE = own  # type: ignore[attr-defined]
+    for folder in (own, home):
+        folder.mkdir()
+        (folder / "a.root").write_text("x")
+    (own / "out").symlink_to(home)
+    (own / "link.root").symlink_to(home / "a.root")
+    register_dataset("lab.a", "lab", [own / "a.root"])
+    for path in (f"{own}/out/a.root", f"{own}/link.root", f"{own}/../home/a.root", "relative.root", f"{own}/%00"):
+        held = CatalogueDataset.objects.create(name="lab.b", scope="lab")
+        held.files.create(
+            lfn="b", scope="lab", guid="", size=1, adler32="1", endpoint="SE", url=f"file://localhost{path}"
+        )
+        assert data_management().delete(["lab.b"], by=SITE) == 1
+        assert (home / "a.root").exists() and (own / "a.root").exists() and (own / "link.root").is_symlink()
+
+
 def test_a_container_is_deleted_without_its_datasets() -> None:
     container("lab.all/", "lab.a", "lab.b")
     data_management().delete(["lab.all/"], by=SITE)

@@ -17,13 +17,15 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
-from tasks_app import moves
+from jedisite.roles import Caller, Role
+from tasks_app import moves, submitting
 from tasks_app.accounting import output_check
 from tasks_app.agents.watchdogs import expired_datasets
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import SITE, ForeignDatasetError, Maker, NewFile
 from tasks_app.ddm.local import storage_path
-from tasks_app.models import CatalogueDataset, Dataset, Task
+from tasks_app.models import CatalogueDataset, Dataset, File, Task
+from tasks_app.params.faults import ParamErrors
 from tasks_app.pilots.report import update_job
 from tests.flow.driving import parameters, reads, settle, status, task, template
 from tests.flow.pilot import Pilot, always, drive, report, stored
@@ -319,3 +321,33 @@ def test_a_merge_of_others_outputs_does_not_say_how_long_they_are_kept() -> None
         drive(Pilot())
         assert status(made) == "done"
         assert (CatalogueDataset.objects.get(name=HITS).expires != ends) == changes, user
+
+
+def test_a_manager_runs_the_official_task_of_a_colleague_again() -> None:
+    group = frozenset({"phys-higgs"})
+    ann, ben = (Caller(name, frozenset({Role.USER, Role.MANAGER}), manages=group) for name in ("ann", "ben"))
+    hits = "group.phys-higgs.hits"
+    params = dictionary("ann", hits, "group.phys-higgs.log", official=True, workingGroup="phys-higgs", uniqueTaskName=True)
+    first = submitting.submit(submitting.check(params, ann), by="ann")
+    drive(Pilot(always("failed")))
+    assert status(first.task_id) == "failed"
+    again = submitting.submit(submitting.check(params, ben), by="ben")
+    assert again.task_id == first.task_id and not again.is_new
+    drive(Pilot())
+    assert (status(first.task_id), data_management().describe(hits).owner) == ("done", "ann")
+    with pytest.raises(ParamErrors, match=rf"{hits} exists and belongs to ann \(task {first.task_id}\)"):
+        submitting.submit(submitting.check({**params, "taskName": "t2"}, ben), by="ben")
+
+
+def test_files_that_two_users_want_to_merge_lie_apart() -> None:
+    """Under the same names of files, in datasets that begin alike."""
+    merging = {"mergeOutput": True, "mergeSpec": {"jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG:LOG}"}}
+    made = []
+    for user in ("ann", "ann.b"):
+        params = dictionary(user, f"user.{user}.out", f"user.{user}.log2", **merging)
+        params["log"]["value"], params["jobParameters"][0]["value"] = "l.${SN}.log.tgz", "x.${SN}.root"
+        made.append(submit_for(user, params))
+    drive(Pilot())
+    assert [status(number) for number in made] == ["done", "done"]
+    scopes = [set(File.objects.filter(task_id=n).exclude(type="pseudo_input").values_list("scope", flat=True)) for n in made]
+    assert scopes == [{"user.ann"}, {"user.ann.b"}]

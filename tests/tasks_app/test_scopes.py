@@ -10,7 +10,7 @@ from jedisite.roles import Caller, Role
 from tasks_app.params.faults import ParamErrors
 from tasks_app.params.made import made_by
 from tasks_app.params.schema import parse
-from tasks_app.scopes import Writer, accounts_named, refusal, scope_of
+from tasks_app.scopes import Writer, accounts_named, refusal, scope_of, scope_of_user
 from tasks_app.submitting import check
 
 WRITERS = {
@@ -94,9 +94,38 @@ def test_longer_accounts_whose_names_a_dataset_may_have(name: str, user: str, ac
     assert accounts_named(name, user) == accounts
 
 
-def test_a_scope_is_that_before_the_colon_or_of_the_first_fields() -> None:
-    names = ("user.ada.x/", "group.phys.x", "mc23.x", "user.a:user.b.x", "user", "/")
-    assert [scope_of(name) for name in names] == ["user.ada", "group.phys", "mc23", "user.a", "user", "user"]
+LONG = "user.a-name-that-is-longer-than-"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "owner", "scope"),
+    [
+        ("user.ada.x/", "", "user.ada"),
+        ("user.ada.x", "ada", "user.ada"),
+        ("group.phys.x", "ada", "group.phys"),
+        ("mc23.x", "ada", "mc23"),
+        ("user.a:user.b.x", "", "user.a"),
+        ("user", "", "user"),
+        ("/", "", "user"),
+        # the account ada.b shares no scope with ada, whose names begin alike
+        ("user.ada.b.x", "ada.b", "user.ada.b"),
+        ("user.ada.b.x", "ada", "user.ada"),
+        # what is to be merged lies with what it is merged into
+        ("panda.um.user.ada.x", "ada", "user.ada"),
+        ("user.ada.x.panda.um", "ada", "user.ada"),
+        ("panda.1122123456.000001.lib._000001", "ada", "panda"),
+    ],
+)
+def test_the_scope_of_a_dataset(dataset: str, owner: str, scope: str) -> None:
+    assert scope_of(dataset, owner) == scope
+
+
+def test_long_names_of_accounts_that_begin_alike_have_scopes_of_their_own() -> None:
+    one, other = (scope_of_user(f"a-name-that-is-longer-than-{end}") for end in ("mine", "yours"))
+    assert len(one) == len(other) == 30 and one != other
+    assert scope_of(f"{LONG}mine.x", "a-name-that-is-longer-than-mine") == one
+    assert refusal(f"{one}:{LONG}mine.x", Writer("a-name-that-is-longer-than-mine")) is None
+    assert refusal(f"{one}:{LONG}yours.x", Writer("a-name-that-is-longer-than-yours")) is not None
 
 
 def output(dataset: str, kind: str = "output", **more: Any) -> dict[str, Any]:

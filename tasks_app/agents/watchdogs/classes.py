@@ -28,7 +28,7 @@ from tasks_app.accounting.unmerged import PROCESSING_TYPE
 from tasks_app.ddm.local import catalogue
 from tasks_app.models import Task
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.scopes import scope_of
+from tasks_app.scopes import scope_of_user
 from tasks_app.states import JOB_OPEN, TASK_FINAL
 
 ME = "classes"
@@ -191,7 +191,7 @@ def _keep_users(slots: Mapping[str, _Slots], now: datetime) -> None:
     users = sorted(slots)
     sizes: dict[str, float] = {}
     if any(row.key == "USER_DISK_QUOTA" for row in configuration().rows):
-        scopes = {user: scope_of(f"user.{user}") for user in users}
+        scopes = {user: scope_of_user(user) for user in users}
         used = catalogue.disk_usage(scopes.values())
         sizes = {user: used.get(scope, 0) / GB for user, scope in scopes.items()}
     with transaction.atomic(), hot_cursor() as cursor:

@@ -37,7 +37,8 @@ class Command(BaseCommand):
                 return
             paths = _files_of(map(Path, given))
             events = [options["events"]] * len(paths)
-            register_dataset(name, scope_of(name), paths, events=events, is_open=options["open"], owner=options["owner"])
+            owner = options["owner"]
+            register_dataset(name, scope_of(name, owner), paths, events=events, is_open=options["open"], owner=owner)
         except (OSError, ValueError) as exc:
             raise CommandError(str(exc)) from exc
         self.stdout.write(f"{name}: {len(paths)} files")
