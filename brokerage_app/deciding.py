@@ -6,6 +6,7 @@ there. What decides is said of the sites that the task itself allows, and by the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -15,7 +16,7 @@ from brokerage_app import codes
 from brokerage_app.brokers.candidates import cloud_of
 from brokerage_app.needs import TaskNeeds, names
 from brokerage_app.snapshot import Grid, SiteView
-from brokerage_app.verdict import Blocked, Skip, Verdict
+from brokerage_app.verdict import Blocked, Skip, Verdict, sentence_of
 
 OWN_CHOICE: Final = frozenset({codes.NOT_PREASSIGNED, codes.NOT_INCLUDED, codes.EXCLUDED, codes.OTHER_CLOUD})
 """Refusals that only repeat what the task itself says of where it may run."""
@@ -26,10 +27,14 @@ NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Where a task may run as far as itself says: names of its queues, and those that it names although there are none."""
+    """Where a task may run as far as itself says: names of its queues.
+
+    unknown    names that it wants although no queue has them; `excluded`: names of queues that it wants and excludes
+    """
 
     names: frozenset[str]
     unknown: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
 
 
 def allowed(needs: TaskNeeds, grid: Grid) -> Allowed:
@@ -40,7 +45,7 @@ def allowed(needs: TaskNeeds, grid: Grid) -> Allowed:
     bound = (needs.preassigned_site,) if needs.preassigned_site else needs.listed_sites
     wanted = bound or tuple(name for name in needs.included_sites if name != AUTO)
     cloud = "" if bound else cloud_of(needs, grid)
-    found, met = [], set()
+    found, met, excluded = [], set(), []
     for site in grid.sites.values():
         own = {site.name, site.parent or site.name}
         if wanted:
@@ -48,11 +53,14 @@ def allowed(needs: TaskNeeds, grid: Grid) -> Allowed:
             met.update(fitting)
             if not fitting and AUTO not in needs.included_sites:
                 continue
-        if any(names(needs.excluded_sites, name) for name in own) or (cloud and site.cloud != cloud):
+        if cloud and site.cloud != cloud:
+            continue
+        if any(names(needs.excluded_sites, name) for name in own):
+            excluded.append(site.queue)
             continue
         found.append(site.name)
     unknown = [name for name in wanted if name not in met and _SIGNS.isdisjoint(name)]
-    return Allowed(frozenset(found), tuple(unknown))
+    return Allowed(frozenset(found), tuple(unknown), tuple(dict.fromkeys(excluded)))
 
 
 def _stands_for(name: str, site: SiteView, own: Iterable[str], *, bound: bool) -> bool:
@@ -80,22 +88,38 @@ def blocked(verdict: Verdict, needs: TaskNeeds, grid: Grid, order: Mapping[str, 
     return Blocked(last, _sentence(open_to, sites[0], len(queues), may.unknown, grid), tuple(sites))
 
 
-def with_blocked(verdict: Verdict, needs: TaskNeeds, grid: Grid, order: Mapping[str, int]) -> Verdict:
-    """The same verdict with what blocks the task."""
+def told(verdict: Verdict, needs: TaskNeeds, grid: Grid, order: Mapping[str, int]) -> Verdict:
+    """The same verdict with what blocks the task, or with how many queues were chosen and why others were not."""
     found = blocked(verdict, needs, grid, order)
-    return verdict if found is None else replace(verdict, blocked=found)
+    if found is not None:
+        return replace(verdict, blocked=found)
+    if not verdict.chosen:
+        return verdict
+    chosen = {_queue(choice.site, grid) for choice in verdict.chosen}
+    left = {queue: skip for queue, skip in _by_queue(verdict.skipped, grid, order).items() if queue not in chosen}
+    return replace(verdict, says=sentence_of(len(chosen), _counted(left.values()), best=verdict.chosen[0].site))
 
 
 def _by_queue(skipped: Iterable[Skip], grid: Grid, order: Mapping[str, int]) -> dict[str, Skip]:
     """One refusal a queue: that of the part of it that came furthest. Parts are variants of one queue for job sizes."""
     found: dict[str, Skip] = {}
     for skip in skipped:
-        site = grid.sites.get(skip.site)
-        queue = site.queue if site is not None else skip.site
+        queue = _queue(skip.site, grid)
         known = found.get(queue)
         if known is None or _rank(skip, order) > _rank(known, order):
             found[queue] = skip
     return found
+
+
+def _queue(name: str, grid: Grid) -> str:
+    site = grid.sites.get(name)
+    return site.queue if site is not None else name
+
+
+def _counted(skips: Iterable[Skip]) -> dict[str, int]:
+    """How many queues each code skipped, the most frequent first, ties by code."""
+    found = Counter(skip.code for skip in skips)
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def _rank(skip: Skip, order: Mapping[str, int]) -> tuple[bool, int, float]:
@@ -110,15 +134,15 @@ def _none_allowed(needs: TaskNeeds, grid: Grid, may: Allowed, queues: list[Skip]
     """The task's own words leave no site: those that it names are not there, or it excludes them."""
     if may.unknown:
         return Blocked(codes.SITE_UNKNOWN, f"{_unknown(may.unknown, grid)}.")
-    counted: dict[str, int] = {}
-    for skip in queues:
-        counted[skip.code] = counted.get(skip.code, 0) + 1
-    own = {code: n for code, n in counted.items() if code in OWN_CHOICE} or counted or {codes.NO_SITE_KNOWN: 0}
-    # Of all that the task says of sites, what it excludes by name is what leaves none of those that it wants.
-    code = codes.EXCLUDED if codes.EXCLUDED in own else max(own, key=lambda one: (own[one], one))
+    start = f"The task's own choice leaves none of {len(queues)} sites"
+    if may.excluded:
+        named = (needs.preassigned_site,) if needs.preassigned_site else needs.listed_sites or needs.included_sites
+        wants = f"wants {', '.join(named[:NAMED])} and " if named else ""
+        return Blocked(codes.EXCLUDED, f"{start}: it {wants}excludes {', '.join(needs.excluded_sites[:NAMED])}.")
+    counted = _counted(queues) or {codes.NO_SITE_KNOWN: 0}
+    code = next((code for code in counted if code in OWN_CHOICE), next(iter(counted)))
     one = next((skip for skip in queues if skip.code == code), None)
-    what = f": {one.site}: {one.detail}" if one is not None else ""
-    return Blocked(code, f"The task's own choice of sites leaves none of {len(queues)}{what}.")
+    return Blocked(code, f"{start}: {one.site}: {one.detail}." if one is not None else f"{start}.")
 
 
 def _unknown(unknown: tuple[str, ...], grid: Grid) -> str:
@@ -129,15 +153,11 @@ def _unknown(unknown: tuple[str, ...], grid: Grid) -> str:
 
 
 def _sentence(open_to: list[Skip], nearest: Skip, queues: int, unknown: tuple[str, ...], grid: Grid) -> str:
-    queue = grid.sites[nearest.site].queue if nearest.site in grid.sites else nearest.site
+    queue = _queue(nearest.site, grid)
     also = f" {_unknown(unknown, grid)}." if unknown else ""
     if len(open_to) == 1 and queues > 1:
         return f"{queue}, the only site that the task may use, was skipped: {nearest.detail}.{also}"
-    counted: dict[str, int] = {}
-    for skip in open_to:
-        counted[skip.code] = counted.get(skip.code, 0) + 1
-    listed = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
-    reasons = ", ".join(f"{n} {code.replace('_', ' ')}" for code, n in listed)
+    reasons = ", ".join(f"{n} {code.replace('_', ' ')}" for code, n in _counted(open_to).items())
     if len(open_to) == 1:
         return f"The only site was skipped: {reasons}. {queue}: {nearest.detail}.{also}"
     if len(open_to) == queues:

@@ -103,12 +103,14 @@ class Verdict:
 
     `stopped`: what ended the decision before any site was asked, or for all of them at once; its site is "".
     `blocked`: why no site was chosen, as whoever asks for the task itself finds it (`deciding`); None where nobody asked.
+    `says`: the sentence of a choice in which variants of one queue count once; empty where nobody counted so.
     """
 
     chosen: tuple[Choice, ...] = ()
     skipped: tuple[Skip, ...] = ()
     stopped: Skip | None = None
     blocked: Blocked | None = None
+    says: str = ""
 
     @property
     def code(self) -> str:
@@ -147,6 +149,8 @@ class Verdict:
             return self.blocked.sentence
         if self.stopped is not None:
             return f"{refusals.get(self.stopped.code).title}: {self.stopped.detail}."
+        if self.says:
+            return self.says
         return sentence_of(len(self.chosen), self.counts(), best=self.chosen[0].site if self.chosen else "")
 
 
@@ -159,7 +163,7 @@ def sentence_of(chosen: int, skipped: Mapping[str, int], *, best: str = "") -> s
     if not chosen:
         subject = "The only site was skipped" if total_skipped == 1 else f"All {total_skipped} sites were skipped"
         return f"{subject}: {reasons}."
-    were = "site was" if chosen == 1 else "sites were"
+    were = f"{'site' if chosen + total_skipped == 1 else 'sites'} {'was' if chosen == 1 else 'were'}"
     first = f", {best} first" if best and chosen > 1 else f", {best}" if best else ""
     text = f"{chosen} of {chosen + total_skipped} {were} chosen{first}"
     return f"{text}; skipped: {reasons}." if reasons else f"{text}."

@@ -66,7 +66,7 @@ def decide(
     """
     name = broker_of(needs.vo, needs.label, configuration)
     verdict = _asked(name, needs, grid, configuration, first, floor, facts, draw)
-    return deciding.with_blocked(verdict, needs, grid, order_of(name))
+    return deciding.told(verdict, needs, grid, order_of(name))
 
 
 def _asked(

@@ -8,6 +8,7 @@ from math import ceil, floor
 from typing import Any, Final
 
 from brokerage_app import codes
+from brokerage_app.remedies import MOST_OF
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ def proposals(skips: Iterable[tuple[int, str, Sequence[Any]]], limits: Mapping[s
 
     `limits` are the present values of the queue's columns. Numbers may be in another unit than the setting: it is changed by
     their ratio, as far as the most demanding of the tasks needs it. A queue tells only its first objection to a task.
+    Tasks that ask for more than a slot of any site has (`remedies.MOST_OF`) count for no setting: theirs is what is wrong.
     """
     wanted: dict[Setting, dict[int, float]] = {}
     for task, code, numbers in skips:
@@ -67,6 +69,8 @@ def proposals(skips: Iterable[tuple[int, str, Sequence[Any]]], limits: Mapping[s
             if not limits.get(setting.column) or not _are_two(numbers) or not numbers[1]:
                 continue
             ratio = numbers[0] / numbers[1]
+            if limits[setting.column] * ratio > MOST_OF[setting.column]:
+                continue
         wanted.setdefault(setting, {}).setdefault(task, ratio)
     found = []
     for setting, tasks in wanted.items():

@@ -101,7 +101,7 @@ def _make(task_id: int, fence: int, sites: Mapping[str, SiteView], now: datetime
     needs = _needs(work)
     grid = grid_of(sites)
     verdict = generic.broker(needs, grid, generic.filters(settings.JEDI_QUEUE_FLOOR))
-    verdict = deciding.with_blocked(verdict, needs, grid, order_of(GENERIC))
+    verdict = deciding.told(verdict, needs, grid, order_of(GENERIC))
     if not verdict.chosen:
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
         moves.set_aside(task_id, fence, by=ME, reason=_unplaced(verdict), wait=wait)

@@ -121,7 +121,7 @@ def _refused(chance: Random, grid: Grid, number: int) -> TaskNeeds:
 
 def _kept(needs: TaskNeeds, grid: Grid) -> dict[str, Any]:
     """A decision as columns of `verdicts`, JSON as text."""
-    verdict = deciding.with_blocked(production_job.broker(needs, grid), needs, grid, order_of(PRODUCTION))
+    verdict = deciding.told(production_job.broker(needs, grid), needs, grid, order_of(PRODUCTION))
     found: dict[str, Any] = {
         "share": needs.share, "code": verdict.code, "sentence": verdict.sentence(),
         "chosen": [[c.site, c.weight, dict(c.factors)] for c in verdict.chosen],

@@ -112,7 +112,7 @@ OBSTACLES = {
         anew(architecture="x86_64-el9-gcc13-opt"), {"releases": ["ANY"]}, {"architecture": GPU},
     ),
     "EXCLUDED": Obstacle(
-        "excluded", "EXCLUDED: the task excludes EXCLUDED", "Take EXCLUDED off the excluded sites (excludedSite)",
+        "excluded", "it wants EXCL* and excludes EXCLUDED.", "Take EXCLUDED off the excluded sites (excludedSite)",
         changed(excludedSite=[]), params={"includedSite": ["EXCL*"], "excludedSite": ["EXCLUDED"]},
     ),
     "CAP": Obstacle(

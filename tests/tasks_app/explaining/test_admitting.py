@@ -27,3 +27,13 @@ def test_the_setting_that_stands_in_the_way_of_most_tasks_comes_first() -> None:
     first, second, *_ = proposals(skips, LIMITS)
     assert first.change("Q") == 'site.Q.status="online"' and second.change("Q/A") == "site.Q/A.max_memory_mb=3000"
     assert proposals([], LIMITS) == []
+
+
+def test_no_limit_is_advised_that_no_site_has() -> None:
+    """Of tasks that ask for years, or for more memory than machines have, the description is wrong, not the site."""
+    limits = {"max_walltime_s": 86_400, "max_memory_mb": 4000}
+    years = (1, "short_walltime", [5e8, 777_600])  # HS06 s, of which the time limit gives so many
+    days = (2, "short_walltime", [1_555_200.0, 777_600])
+    huge = (3, "low_memory", [900_000_000, 4000])
+    found = proposals([years, days, huge], limits)
+    assert [(one.setting.column, one.value, one.tasks) for one in found] == [("max_walltime_s", 172_800, 1)]

@@ -1,0 +1,103 @@
+"""What decides for a task that runs nowhere: its own sites and the gate that came furthest, with queues counted once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from brokerage_app import codes
+from brokerage_app.brokers.choosing import ANALYSIS, GENERIC, PRODUCTION, decide
+from brokerage_app.configuration import DEFAULTS, Row
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.remedies import helping
+from brokerage_app.snapshot import SiteView
+from brokerage_app.verdict import Verdict
+from brokerage_app.whatif import Conditions
+from tests.brokerage_app.grids import grid, queue
+
+FAR = tuple(queue(f"FAR_{n}", cores=1, min_memory_mb=16_000) for n in range(9))
+NEEDS = TaskNeeds(cores=1, memory_mb=2000, share="MC", label="user", vo="lab")
+
+
+def configured(broker: str) -> Any:
+    return DEFAULTS.having(Row("jedi", "brokerage", "JOB_BROKER_user", broker, "str"))
+
+
+def verdict(needs: TaskNeeds, *sites: SiteView, broker: str = PRODUCTION) -> Verdict:
+    return decide(needs, grid(*sites, *FAR), configured(broker))
+
+
+@pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS, GENERIC])
+@pytest.mark.parametrize(
+    ("needs", "code", "says"),
+    [
+        ({"included_sites": ("MINE",)}, "site_offline", "MINE, the only site that the task may use, was skipped: "),
+        ({"included_sites": ("NONE",)}, "site_unknown", "NONE does not exist"),
+        ({"included_sites": ("MINNE",)}, "site_unknown", "MINNE does not exist (did you mean MINE?)"),
+        ({"included_sites": ("MI*",), "excluded_sites": ("MINE",)}, "excluded", "it wants MI* and excludes MINE."),
+        (
+            {"excluded_sites": ("MINE",)},
+            "high_memory",
+            "All 9 sites that the task may use were skipped: 9 high memory.",
+        ),
+        ({"cloud": "DE"}, "site_offline", "MINE, the only site that the task may use, was skipped"),
+        ({"preassigned_site": "NONE"}, "site_unknown", "NONE does not exist"),
+    ],
+)
+def test_only_sites_that_the_task_may_use_count(broker: str, needs: dict[str, Any], code: str, says: str) -> None:
+    mine = queue("MINE", cores=1, status="offline", status_reason="moved to another hall", cloud="DE")
+    found = verdict(replace(NEEDS, **needs), mine, broker=broker)
+    assert (found.code, says in found.sentence()) == (code, True), found.sentence()
+    assert ("(“moved to another hall”)" in found.sentence()) is (code == "site_offline")
+
+
+def test_the_last_gate_decides_and_not_the_most_frequent_reason() -> None:
+    short = queue("SHORT", cores=1, max_walltime_s=60)
+    found = verdict(replace(NEEDS, walltime_s=3600), short)
+    assert found.code == codes.SHORT_WALLTIME, found.sentence()
+    assert found.sentence() == (
+        "All 10 sites were skipped: 9 high memory, 1 short walltime. "
+        "Last was SHORT: needs 3600, the site gives 60 core seconds in 60 s."
+    )
+
+
+def parts(name: str, **more: Any) -> tuple[SiteView, ...]:
+    return (
+        queue(name, is_parent=True, capability="ucore"),
+        queue(f"{name}/SCORE", cores=1, parent=name, capability="ucore", **more),
+        queue(f"{name}/MCORE", cores=8, parent=name, capability="ucore", **more),
+    )
+
+
+def test_variants_of_a_queue_for_job_sizes_are_one_site() -> None:
+    found = verdict(
+        replace(NEEDS, included_sites=("P*",)), *parts("P1", max_memory_mb=900), *parts("P2", max_memory_mb=99)
+    )
+    assert found.sentence() == (
+        "All 2 sites that the task may use were skipped: 2 low memory. Last was P1: needs 1800 MB, the site gives 900 MB."
+    )
+
+
+def test_of_those_that_are_chosen_variants_are_one_site_too() -> None:
+    found = verdict(NEEDS, *parts("P1"), *parts("P2", max_memory_mb=99))
+    assert found.sentence() == "1 of 11 sites was chosen, P1/SCORE; skipped: 9 high memory, 1 low memory."
+
+
+def test_advice_that_leads_to_the_next_refusal_is_not_given() -> None:
+    """Two things stand in the way: neither alone is advice, and other sites are, when they would do."""
+    both = queue("BOTH", cores=1, max_memory_mb=900, max_walltime_s=60)
+    needs = replace(NEEDS, walltime_s=3600, included_sites=("BOTH",))
+    configuration = configured(PRODUCTION)
+
+    def advice(*others: SiteView) -> list[str]:
+        world = grid(both, *others)
+        found = decide(needs, world, configuration)
+        assert found.blocked is not None
+        return [one.sentence for one in helping(Conditions(needs, world, configuration), found.blocked, decide)]
+
+    assert advice() == []
+    assert advice(queue("ROOMY", cores=1)) == [
+        "Let the task run elsewhere than at BOTH (site, includedSite); then ROOMY takes its jobs."
+    ]
