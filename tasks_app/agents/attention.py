@@ -23,6 +23,8 @@ QUICK: Final[dict[str, Rule]] = {
     "late_agent": lambda now: machinery.late_agents(reading.agents(now)),
     "trouble": lambda now: machinery.troubles(reading.troubles(now)),
     "backlog": lambda now: machinery.full_queues(reading.backlogs(now)),
+    "nothing_runs": lambda now: sites.nothing_runs(reading.grid(now), now),
+    "no_calls": lambda now: sites.no_calls(reading.grid(now), now),
     "failures": lambda now: sites.failure_spikes(reading.failure_rates(now)),
     "no_pilots": lambda now: sites.no_pilots(reading.sites_with_work()),
     "offline": lambda now: sites.newly_offline(reading.status_changes(now), now),

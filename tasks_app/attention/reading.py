@@ -13,6 +13,7 @@ from jedisite.models import Agent
 from tasks_app.attention.rules.facts import (
     AgentFact,
     BacklogFact,
+    GridFact,
     OfflineFact,
     RateFact,
     ShareFact,
@@ -26,6 +27,8 @@ from tasks_app.states import JOB_AT_PILOT, JOB_OPEN, JOB_QUEUED, TASK_FINAL, Tas
 
 TROUBLE_SEEN: Final = timedelta(minutes=15)
 """For so long after its time a subject that was left aside counts as one that will be tried again."""
+CALLS_H: Final = 1
+"""For how long no pilot must have asked for a job. Calls are counted by the hour: those of the hour in which it began count."""
 MOST_TASKS: Final = 2000
 """Tasks of a kind that are looked at in one pass, the ones with the oldest state first."""
 _PEOPLE: Final = (TaskStatus.PAUSED, TaskStatus.STAGING)
@@ -148,6 +151,26 @@ SELECT q.name, q.status, c.activated, c.at_pilots, a.pilots_3h, coalesce(a.batch
 
 def sites_with_work() -> list[SiteFact]:
     return [SiteFact(*row) for row in _rows(_SITES, {"pilot": sorted(JOB_AT_PILOT)})]
+
+
+_GRID = """
+SELECT coalesce(sum(njobs) FILTER (WHERE jobstatus = ANY(%(queued)s)), 0)::int,
+       coalesce(sum(njobs) FILTER (WHERE jobstatus = 'activated'), 0)::int,
+       coalesce(sum(njobs) FILTER (WHERE jobstatus = ANY(%(pilot)s)), 0)::int,
+       (SELECT coalesce(max(at) FILTER (WHERE running_jobs > 0 OR queued_jobs = 0), min(at)) FROM samples
+         WHERE site = '' AND gshare = '' AND at > %(now)s - interval '1 day' AND at <= %(now)s AND queued_jobs IS NOT NULL),
+       (SELECT coalesce(sum(getjob), 0)::int FROM sitedata WHERE hour >= date_trunc('hour', %(now)s - %(hours)s))
+  FROM job_counts
+"""
+
+
+def grid(now: datetime) -> GridFact:
+    """What is queued and runs at all sites together, since when nothing runs, and whether pilots call."""
+    values = {
+        "queued": sorted(JOB_QUEUED), "pilot": sorted(JOB_AT_PILOT), "now": now, "hours": timedelta(hours=CALLS_H),
+    }  # fmt: skip
+    ((queued, activated, at_pilots, idle_since, calls),) = _rows(_GRID, values)
+    return GridFact(queued, activated, at_pilots, idle_since, calls, CALLS_H)
 
 
 _OFFLINE = """

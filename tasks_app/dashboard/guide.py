@@ -23,7 +23,7 @@ GUIDE: Final = (
         "A shift in five steps",
         "",
         (
-            "1. The overview lists what needs somebody, the most urgent first, each with since when and how much."
+            "1. The overview lists what needs attention, the most urgent first, each with since when and how much."
             " Nothing in the list means that all is normal.",
             "2. A link of the list leads to the thing itself: a task, a site, a share, an agent.",
             "3. On a task, the tab Why answers gate by gate; the first “no” is what holds it. For brokerage it "
@@ -39,7 +39,7 @@ GUIDE: Final = (
         "Overview",
         "overview",
         (
-            "What needs somebody, the numbers of now with their last 24 hours, running cores by share, what cost "
+            "What needs attention, the latest numbers with their last 24 hours, running cores by share, what cost "
             "the most wall time, and what people changed in the window.",
         ),
         "pictures/overview.png",

@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from brokerage_app import samples
 from jedisite.identity import Right, caller_of, needs
 from tasks_app.attention import bell
 from tasks_app.attention.lists import waiting
@@ -21,6 +22,8 @@ from tasks_app.models import AttentionItem, SavedView
 
 REFRESH_S: Final = 30
 USUAL_WINDOW: Final = "24h"
+STALE: Final = 3 * samples.INTERVAL
+"""What was measured longer ago says nothing of now."""
 SHOWN_ITEMS: Final = 10
 SHOWN_CHANGES: Final = 10
 SHOWN_VIEWS: Final = 12
@@ -39,6 +42,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         replace(change, number=number)
         for number, change in enumerate(overview_data.changes(looked.since, looked.until), 1)
     ]
+    measured = overview_data.measured_at()
     context = {
         "section": "overview",
         "items": items[:SHOWN_ITEMS],
@@ -48,6 +52,8 @@ def overview(request: HttpRequest) -> HttpResponse:
         "may_operate": caller.may(Right.OPERATE),
         "snoozes": SNOOZES,
         "kpis": overview_data.kpis(now, share),
+        "measured": measured,
+        "stale": measured is not None and now - measured > STALE,
         "cores": overview_data.running_cores(looked.since, looked.until, share, changed[:SHOWN_CHANGES]),
         "changes": changed[:SHOWN_CHANGES],
         "more_changes": len(changed) > SHOWN_CHANGES,

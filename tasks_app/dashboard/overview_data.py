@@ -10,10 +10,11 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.db import connection
+from django.db.models import Max
 from django.urls import reverse
 
 from brokerage_app import samples
-from brokerage_app.models import QueueStatusLog
+from brokerage_app.models import QueueStatusLog, Sample
 from brokerage_app.samples import Series
 from jedisite.models import AuditEntry
 from tasks_app.dashboard import sparklines, trends, words
@@ -49,8 +50,16 @@ class Kpi:
     spark: Sparkline | None
 
 
+def measured_at() -> datetime | None:
+    """When the grid was measured last; None: not yet. One query."""
+    at: datetime | None = Sample.objects.filter(site="", share="").aggregate(at=Max("at"))["at"]
+    return at
+
+
 def kpis(now: datetime, share: str) -> list[Kpi]:
-    """The strip of numbers, of the whole grid or of one share. One query."""
+    """The strip of numbers, of the whole grid or of one share, as they were last measured. Two queries."""
+    last = Sample.objects.filter(site="", share=share, at__gt=now - DAY, queued_jobs__isnull=False).order_by("-at")
+    latest: Mapping[str, Any] = last.values("running_jobs", "running_cores", "queued_jobs", "idle_tasks").first() or {}
     found = samples.series(share=share, since=now - DAY, until=now, step=SPARK_STEP)
     ended = _last_hour(found, "finished") + _last_hour(found, "failed")
     failed = 100 * _last_hour(found, "failed") / ended if ended else None
@@ -61,28 +70,27 @@ def kpis(now: datetime, share: str) -> list[Kpi]:
 
     running = address(jobs, status="running")
     strip = [
-        _gauge(found, "running_jobs", "running jobs", running),
-        _gauge(found, "running_cores", "running cores", running),
-        _gauge(found, "queued_jobs", "queued jobs", address(jobs, status=",".join(sorted(JOB_QUEUED)))),
+        _gauge(found, latest, "running_jobs", "running jobs", running),
+        _gauge(found, latest, "running_cores", "running cores", running),
+        _gauge(found, latest, "queued_jobs", "queued jobs", address(jobs, status=",".join(sorted(JOB_QUEUED)))),
         Kpi(
             "finished in the last hour", words.count(round(_last_hour(found, "finished"))), "jobs",
             address(jobs, status="finished", window="1h"), "ok", _spark(found.per_hour("finished"), "Finished jobs an hour"),
         ),
         Kpi(
-            "failed of those that ended", "–" if failed is None else f"{failed:.1f}", "%", address(errors, window="1h"),
+            "failure rate in the last hour", "–" if failed is None else f"{failed:.1f}", "%", address(errors, window="1h"),
             "wait" if failed is None else "bad" if failed >= 20 else "warn" if failed >= 10 else "ok",
             _spark(found.failure_percent(), "Failed jobs in percent of those that ended"),
         ),
     ]  # fmt: skip
     if not share:
-        strip.append(_gauge(found, "idle_tasks", "tasks without jobs", address(tasks, status=",".join(IDLE_STATUSES))))
+        strip.append(_gauge(found, latest, "idle_tasks", "tasks with no jobs", address(tasks, status=",".join(IDLE_STATUSES))))
     return strip
 
 
-def _gauge(found: Series, name: str, label: str, url: str) -> Kpi:
-    latest = found.latest(name)
-    value = words.count(None if latest is None else round(latest))
-    return Kpi(label, value, "", url, "run" if latest else "wait", _spark(found.values[name], label.capitalize()))
+def _gauge(found: Series, latest: Mapping[str, Any], name: str, label: str, url: str) -> Kpi:
+    value = latest.get(name)
+    return Kpi(label, words.count(value), "", url, "run" if value else "wait", _spark(found.values[name], label.capitalize()))
 
 
 def _last_hour(found: Series, name: str) -> float:

@@ -66,6 +66,21 @@ class SiteFact:
 
 
 @dataclass(frozen=True, slots=True)
+class GridFact:
+    """All sites together. `idle_since`: the last moment at which a job ran or none was queued; None: nobody has looked yet.
+
+    `calls` are those of pilots that asked for jobs in the last `calls_h` hours.
+    """
+
+    queued: int
+    activated: int
+    at_pilots: int
+    idle_since: datetime | None
+    calls: int
+    calls_h: int
+
+
+@dataclass(frozen=True, slots=True)
 class OfflineFact:
     """A queue that was taken out. `jobs`: its open jobs."""
 

@@ -31,6 +31,8 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "late_agent": Kind("Agents that are late or fail", 90, "bad", "expert"),
         "trouble": Kind("Tasks at which an agent fails", 88, "bad", "expert"),
         "backlog": Kind("Queues that are full", 85, "bad", "expert"),
+        "nothing_runs": Kind("Nothing runs although jobs are queued", 84, "bad", "shifter"),
+        "no_calls": Kind("No pilot asks for jobs", 83, "bad", "shifter"),
         "failures": Kind("Failure spikes", 75, "bad", "shifter"),
         "black_hole": Kind("Worker nodes that fail everything", 72, "bad", "site"),
         "no_pilots": Kind("Sites with work but no pilots", 65, "bad", "site"),
@@ -109,6 +111,11 @@ def hours(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def plural(number: int, one: str) -> str:
+    """A number of things: "1 job", "12 jobs"."""
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 
 def waits(number: int, one: str) -> str:

@@ -8,8 +8,8 @@ from typing import Final
 from urllib.parse import urlencode
 
 from tasks_app.accounting.black_holes import BlackHole
-from tasks_app.attention.rules.facts import OfflineFact, RateFact, ShareFact, SiteFact
-from tasks_app.attention.rules.found import Found, address, few, largest, sentence, waits
+from tasks_app.attention.rules.facts import GridFact, OfflineFact, RateFact, ShareFact, SiteFact
+from tasks_app.attention.rules.found import Found, address, few, hours, largest, plural, sentence, waits
 
 SPIKE_FAILED: Final = 20
 """Fewer failures in an hour are no spike."""
@@ -18,6 +18,8 @@ SPIKE_TIMES: Final = 2.0
 SPIKE_POINTS: Final = 10.0
 BASE_ENDED: Final = 20
 """Jobs that must have ended in the same hour last week for it to be a measure."""
+IDLE_AFTER: Final = timedelta(minutes=10)
+SILENT_AFTER: Final = timedelta(hours=1)
 NEWLY: Final = timedelta(hours=24)
 OUT: Final = frozenset({"offline", "test", "brokeroff", "paused"})
 TAKES_JOBS: Final = frozenset({"online", "standby"})
@@ -36,9 +38,9 @@ def failure_spikes(rates: Iterable[RateFact]) -> Iterator[Found]:
             continue
         week, day = rate.week_finished + rate.week_failed, rate.day_finished + rate.day_failed
         if week >= BASE_ENDED:
-            usual, when = 100 * rate.week_failed / week, "in the same hour last week"
+            usual, when = 100 * rate.week_failed / week, "same hour last week"
         elif day >= BASE_ENDED:
-            usual, when = 100 * rate.day_failed / day, "over the day before"
+            usual, when = 100 * rate.day_failed / day, "previous 24 h"
         else:
             usual, when = 0.0, ""
         if percent < max(SPIKE_TIMES * usual, usual + SPIKE_POINTS):
@@ -46,7 +48,7 @@ def failure_spikes(rates: Iterable[RateFact]) -> Iterator[Found]:
         where = f"At {rate.site}" if rate.site else "On the whole grid"
         text = sentence(
             f"{where} {percent:.0f} % of {ended} jobs failed in the last hour",
-            f"{usual:.0f} % {when}" if when else "",
+            f"usually {usual:.0f} % ({when})" if when else "",
             f"{rate.wasted_core_s / 3600:.0f} core hours were lost" if rate.wasted_core_s >= 3600 else "",
         )
         query = urlencode({"status": "failed", **({"site": rate.site} if rate.site else {})})
@@ -69,6 +71,29 @@ def no_pilots(sites: Iterable[SiteFact]) -> Iterator[Found]:
     yield from few(largest(found), "sites have work but no pilots", address("sites"))
 
 
+def nothing_runs(grid: GridFact, now: datetime) -> Iterator[Found]:
+    """No job runs anywhere for some minutes, although jobs are queued."""
+    if not grid.queued or grid.at_pilots or grid.idle_since is None or now - grid.idle_since < IDLE_AFTER:
+        return
+    text = sentence(
+        f"No job runs, although {plural(grid.queued, 'job')} {'is' if grid.queued == 1 else 'are'} queued",
+        f"for {hours((now - grid.idle_since).total_seconds())}",
+        f"{grid.activated} of them could be fetched by a pilot",
+    )
+    path = f"{address('jobs')}?{urlencode({'status': 'activated' if grid.activated else 'defined,assigned,waiting,pending'})}"
+    yield Found("nothing_runs", "grid", text, path, "", grid.queued, "jobs", grid.idle_since)
+
+
+def no_calls(grid: GridFact, now: datetime) -> Iterator[Found]:
+    """Jobs could be fetched, and no pilot of any site has asked for one in hours."""
+    if not grid.activated or grid.at_pilots or grid.calls:
+        return
+    if grid.idle_since is None or now - grid.idle_since < SILENT_AFTER:
+        return
+    text = sentence(f"No pilot has asked for a job for more than {grid.calls_h} h", waits(grid.activated, "job"))
+    yield Found("no_calls", "grid", text, address("workers"), "", grid.activated, "jobs", grid.idle_since)
+
+
 def newly_offline(sites: Iterable[OfflineFact], now: datetime) -> Iterator[Found]:
     """Queues that took jobs until some time in the last day, and take none now."""
     found = []
@@ -79,7 +104,7 @@ def newly_offline(sites: Iterable[OfflineFact], now: datetime) -> Iterator[Found
         text = sentence(
             " ".join(filter(None, (f"{site.name} went from {site.old} to {site.new}", who))),
             site.reason[:200],
-            f"{site.jobs} open jobs are there" if site.jobs else "",
+            f"{plural(site.jobs, 'open job')} affected" if site.jobs else "",
         )
         path = address("sites", site.name, "why")
         found.append(Found("offline", site.name, text, path, site.name, site.jobs, "jobs", site.at))

@@ -19,7 +19,7 @@ ASKS_AFTER: Final[Mapping[str, timedelta]] = {
 """How long a task may be in a state before that is somebody's business."""
 STAGING_AFTER: Final = timedelta(hours=12)
 _WORDS: Final = {
-    "exhausted": "stopped by itself and waits for a decision",
+    "exhausted": "is exhausted and has needed a decision",
     "pending": "could do nothing",
     "throttled": "is held back",
 }

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app.models import GlobalShare, JobCount, Queue, QueueActivity, Sample
+from brokerage_app.models import GlobalShare, JobCount, PilotCalls, Queue, QueueActivity, Sample
 from jedisite.models import Agent, AuditEntry
 from tasks_app.agents import attention
 from tasks_app.attention import bell, keeping
@@ -52,6 +52,25 @@ def test_an_item_lives_as_long_as_its_cause(django_assert_num_queries: Any) -> N
     entry = AuditEntry.objects.get(object_type="attention")
     assert (entry.actor, entry.action, entry.reason) == ("grace", "attention.acknowledge", "I ask ada")
     assert entry.details is not None and entry.details["item"] == "asks:1"
+
+
+@pytest.mark.parametrize("called_hours_ago", [None, 0, 30])
+def test_a_grid_on_which_nothing_runs_is_found(called_hours_ago: int | None) -> None:
+    Agent.objects.all().delete()
+    for site, status, jobs in (("A", "activated", 40), ("B", "defined", 30), ("B", "transferring", 99)):
+        JobCount.objects.create(
+            site=site, status=status, share="User", resource_type="", label="", work_queue_id=0, jobs=jobs, cores=jobs
+        )  # fmt: skip
+    for minutes, running, queued in ((200, 0, 5), (95, 2, 5), (90, 0, 70), (5, 0, 70)):
+        Sample.objects.create(at=NOW - minutes * MINUTE, running_jobs=running, queued_jobs=queued)
+    Sample.objects.create(at=NOW, site="A", running_jobs=7, queued_jobs=0)
+    if called_hours_ago is not None:
+        PilotCalls.objects.create(site="A", hour=NOW - called_hours_ago * HOUR, get_job=1)
+    attention.run(NOW)
+    found = {item.kind: (item.sentence, item.since) for item in AttentionItem.objects.all()}
+    idle = ("No job runs, although 70 jobs are queued; for 2 h; 40 of them could be fetched by a pilot.", NOW - 95 * MINUTE)
+    silent = ("No pilot has asked for a job for more than 1 h; 40 jobs wait.", NOW - 95 * MINUTE)
+    assert found == {"nothing_runs": idle} | ({} if called_hours_ago == 0 else {"no_calls": silent})
 
 
 def test_agents_find_what_is_wrong_in_the_tables(
@@ -97,11 +116,11 @@ def test_agents_find_what_is_wrong_in_the_tables(
         "1 job waits for a pilot; no site.",
         "data": f"Task {lost.id} {lost.name}: 4 input files are missing.",
         "no_pilots": "5 jobs wait at SITE_A, and no pilot has called for 3 hours; no batch job is on its way.",
-        "failures": "At SITE_A 90 % of 100 jobs failed in the last hour; 5 % in the same hour last week; "
+        "failures": "At SITE_A 90 % of 100 jobs failed in the last hour; usually 5 % (same hour last week); "
         "10 core hours were lost.",
         "share": "User had 2 % of its target over the last day (10 of 455 HS23); jobs of 5000 HS23 wait.",
     }  # fmt: skip
-    assert "waits for a decision for 9 h" in found["asks"]
+    assert "has needed a decision for 9 h" in found["asks"]
 
 
 @pytest.fixture
@@ -116,7 +135,7 @@ def test_shifters_act_on_the_page_and_by_the_api(
     shifter: Client, api: Callable[..., Client], django_assert_max_num_queries: Any
 ) -> None:
     empty = shifter.get("/attention/").content.decode()
-    assert "Nothing needs anybody." in empty and "no things need somebody" in empty
+    assert "Nothing needs attention." in empty and "no things need somebody" in empty
     found = [one(f"<b>{n}</b>", key=str(n), owner="ada" if n else "bob") for n in range(30)]
     keeping.keep(["asks"], found, timezone.now())
     bell.forget()
@@ -142,7 +161,7 @@ def test_shifters_act_on_the_page_and_by_the_api(
     assert 'href="https://tickets.example/1"' in shifter.get("/attention/?state=snoozed&owner=bob").content.decode()
     assert "open again" in said(action="reopen", reason="wrong one")
     assert shifter.post(path, {"action": "x", "next": "https://elsewhere.example/"})["Location"] == "/attention/"
-    assert "No item is like that" in shifter.get("/attention/?state=gone").content.decode()
+    assert "No item matches" in shifter.get("/attention/?state=gone").content.decode()
     assert AuditEntry.objects.filter(object_type="attention", object_id=str(first.id)).count() == 4
     assert [row["key"] for row in api().get("/api/v2/attention/?state=open&owner=bob").json()["results"]] == ["asks:0"]
 

@@ -15,6 +15,7 @@ from tasks_app.attention.rules import machinery, sites, tasks
 from tasks_app.attention.rules.facts import (
     AgentFact,
     BacklogFact,
+    GridFact,
     OfflineFact,
     RateFact,
     ShareFact,
@@ -46,7 +47,7 @@ CASES: list[tuple[str, list[Found], str]] = [
      "Task 1 user.ada (running): no new job and no progress for 7 h; 3 jobs wait for a pilot; All 3 sites were skipped."),
     ("not stuck for long", list(tasks.stuck([task(hours=5.9)], NOW)), ""),
     ("exhausted", list(tasks.asks_a_person([task("exhausted", 0.1, reason="too many failures")], NOW)),
-     "Task 1 user.ada stopped by itself and waits for a decision for 6 min; too many failures."),
+     "Task 1 user.ada is exhausted and has needed a decision for 6 min; too many failures."),
     ("pending", list(tasks.asks_a_person([task("pending", 13)], NOW)), "Task 1 user.ada could do nothing for 13 h."),
     ("pending for a while", list(tasks.asks_a_person([task("pending", 11), task("running", 90)], NOW)), ""),
     ("staging", list(tasks.data_stalls([task("staging", 30)], NOW)),
@@ -54,10 +55,10 @@ CASES: list[tuple[str, list[Found], str]] = [
     ("missing", list(tasks.data_stalls([task(missing_files=1), task("staging", 1)], NOW)),
      "Task 1 user.ada: 1 input file is missing."),
     ("spike", list(sites.failure_spikes([RateFact("S", 50, 50, 7200, 90, 10)])),
-     "At S 50 % of 100 jobs failed in the last hour; 10 % in the same hour last week; 2 core hours were lost."),
+     "At S 50 % of 100 jobs failed in the last hour; usually 10 % (same hour last week); 2 core hours were lost."),
     ("as bad as last week", list(sites.failure_spikes([RateFact("S", 50, 50, 0, 60, 40)])), ""),
     ("no week yet", list(sites.failure_spikes([RateFact("", 50, 50, 0, 0, 0, 180, 20)])),
-     "On the whole grid 50 % of 100 jobs failed in the last hour; 10 % over the day before."),
+     "On the whole grid 50 % of 100 jobs failed in the last hour; usually 10 % (previous 24 h)."),
     ("no past at all", list(sites.failure_spikes([RateFact("S", 0, 20, 0)])),
      "At S 100 % of 20 jobs failed in the last hour."),
     ("few failures", list(sites.failure_spikes([RateFact("S", 0, 19, 0), RateFact("T", 0, 0, 0)])), ""),
@@ -66,8 +67,19 @@ CASES: list[tuple[str, list[Found], str]] = [
     ("pilots", list(sites.no_pilots([
         SiteFact("busy", "online", 12, 1, 0), SiteFact("called", "online", 12, 0, 1), SiteFact("unknown", "online", 12, 0, None),
         SiteFact("offline", "offline", 12, 0, 0), SiteFact("idle", "online", 0, 0, 0)])), ""),
+    ("nothing runs", list(sites.nothing_runs(GridFact(70, 40, 0, NOW - HOUR / 6, 3, 1), NOW)),
+     "No job runs, although 70 jobs are queued; for 10 min; 40 of them could be fetched by a pilot."),
+    ("all is well, is just beginning, or was never looked at", [one for grid in (
+        GridFact(70, 40, 1, NOW - HOUR, 3, 1), GridFact(0, 0, 0, NOW - HOUR, 3, 1), GridFact(70, 0, 0, None, 0, 1),
+        GridFact(70, 40, 0, NOW - HOUR / 7, 3, 1)) for one in sites.nothing_runs(grid, NOW)], ""),
+    ("no calls", list(sites.no_calls(GridFact(70, 40, 0, NOW - HOUR, 0, 1), NOW)),
+     "No pilot has asked for a job for more than 1 h; 40 jobs wait."),
+    ("pilots call, or have nothing to fetch, or were not counted for long", [one for grid in (
+        GridFact(70, 40, 0, NOW - HOUR, 1, 1), GridFact(70, 0, 0, NOW - HOUR, 0, 1), GridFact(70, 40, 0, None, 0, 1),
+        GridFact(70, 40, 0, NOW - HOUR / 2, 0, 1), GridFact(70, 40, 2, NOW - HOUR, 0, 1))
+        for one in sites.no_calls(grid, NOW)], ""),
     ("offline", list(sites.newly_offline([offline("online", "offline")], NOW)),
-     "SITE/A 1 went from online to offline by grace; no power; 7 open jobs are there."),
+     "SITE/A 1 went from online to offline by grace; no power; 7 open jobs affected."),
     ("offline for long, or never online", list(sites.newly_offline(
         [offline("online", "test", 25), offline("test", "offline"), offline("online", "standby")], NOW)), ""),
     ("black hole", list(sites.black_holes([BlackHole(NodeEnds("S", "wn1", 1, 99, 40.0), 0.05)])),

@@ -20,10 +20,24 @@ pytestmark = pytest.mark.django_db
 MOST_QUERIES = 12
 
 
-def test_an_empty_installation_is_normal(reader: Client) -> None:
+def test_all_is_normal_only_as_far_as_it_was_measured(reader: Client) -> None:
+    now = timezone.now()
+    assert "All normal" not in reader.get("/").content.decode()
+    Sample.objects.create(at=now - timedelta(minutes=50), running_jobs=3, queued_jobs=5)
+    text = reader.get("/").content.decode()
+    assert "Not known: the last measurement was" in text and "50 min ago" in text and "All normal" not in text
+    # The tiles show the last sample itself, not the mean of the step that it is in.
+    for minutes, running in ((7, 100), (2, 40)):
+        Sample.objects.create(at=now - timedelta(minutes=minutes), running_jobs=running, queued_jobs=0)
+    text = reader.get("/").content.decode()
+    assert "All normal" in text and "Measured" in text and "2 min ago" in text
+    assert '<span class="tile-value">40</span><span class="tile-label">running jobs' in text
+
+
+def test_an_empty_installation_is_told(reader: Client) -> None:
     text = reader.get("/").content.decode()
     for said in (
-        "All normal",
+        "Nothing has been measured yet",
         "no samples yet",
         "There are no samples of this window",
         "No job failed.",
@@ -67,7 +81,7 @@ def test_everything_is_on_the_overview(
     with django_assert_max_num_queries(MOST_QUERIES):
         text = reader.get("/").content.decode().replace("\u202f", " ")
     for said in (
-        "item 29", "All that is open", "9 600", "1 200", "10.0 %", "Production", "share User: value (value)", "summer",
+        "item 29", "All open items", "9 600", "1 200", "10.0 %", "Production", "share User: value (value)", "summer",
         "SITE_A: online → offline", "no power", "240 core hours in 30 failed jobs", "no space &lt;b&gt;left",
         f"/tasks/{task.id}/errors/", "&lt;i&gt;lab", "/jobs/?user=ada&amp;status=failed&amp;window=24h", "/tasks/?user=ada",
         'class="change"',
@@ -78,7 +92,7 @@ def test_everything_is_on_the_overview(
     assert (
         "Running cores of User by site" in of_share
         and "last 6 hours" in of_share
-        and "tasks without jobs" not in of_share
+        and "tasks with no jobs" not in of_share
     )
     assert "240 core hours" in of_share and "No job failed." in reader.get("/?share=Production").content.decode()
     assert "window is one of" in reader.get("/?window=9y").content.decode()
