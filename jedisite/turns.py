@@ -62,7 +62,9 @@ class _Turn:
             signal.setitimer(signal.ITIMER_REAL, left)
         if self.path is not None:
             with suppress(OSError):
-                self.path.write_text(json.dumps({"agent": self.agent, "task": self.task_id, "until": time.time() + left}))
+                self.path.write_text(
+                    json.dumps({"agent": self.agent, "task": self.task_id, "until": time.time() + left})
+                )
 
     def end(self) -> None:
         """What was set before goes on."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
+pytestmark = pytest.mark.timeout(660)
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 
@@ -33,3 +34,8 @@ def test_imports_run_one_way_and_decisions_are_pure() -> None:
 @pytest.mark.django_db
 def test_the_migrations_say_what_the_models_say() -> None:
     call_command("makemigrations", check=True, dry_run=True, verbosity=0)
+
+
+def test_each_test_has_a_limit_of_time_and_warnings_are_errors(pytestconfig: pytest.Config) -> None:
+    assert 0 < float(pytestconfig.getini("timeout")) <= 300 and pytestconfig.getini("timeout_method") == "signal"
+    assert pytestconfig.getini("filterwarnings") == ["error"]

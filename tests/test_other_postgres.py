@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timeout(960)
 ROOT = Path(__file__).resolve().parent.parent
 HOT_PATHS = [
     "tests/jedisite/test_partitions.py",

@@ -14,6 +14,7 @@ import pytest
 
 from tests.installation import Site, wait_for
 
+pytestmark = pytest.mark.timeout(900)
 JOBS = 60
 KILLS = 20
 TASK = {

@@ -15,7 +15,7 @@ import pytest
 
 from tests.installation import Site, wait_for
 
-
+pytestmark = pytest.mark.timeout(900)
 @pytest.fixture
 def make_site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
     tmp_path.chmod(0o755)

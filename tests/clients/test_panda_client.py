@@ -17,6 +17,7 @@ from tests.clients.conftest import PASSWORD
 from tests.clients.user import User
 from tests.installation import Site, wait_for
 
+pytestmark = pytest.mark.timeout(900)
 FILES = 20
 LIMIT_S = 420
 SUM = """

@@ -23,6 +23,7 @@ from tasks_app.workers.panda import CannotIsolateError, check
 from tests.clients.programs import once, run
 from tests.installation import ROOT, Site, wait_for
 
+pytestmark = pytest.mark.timeout(900)
 VERSION = "panda-pilot==3.7.0.36"
 SLOTS = 5
 LIMIT_S = 400

@@ -21,6 +21,7 @@ from tests.jedisite.probe.apps import PERIOD_S, TABLE
 
 from .waiting import until
 
+pytestmark = pytest.mark.timeout(600)
 ROOT = Path(__file__).resolve().parents[2]
 
 

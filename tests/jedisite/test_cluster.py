@@ -18,6 +18,7 @@ from django.db import connection
 from jedisite import agents
 from jedisite.models import Agent
 
+pytestmark = pytest.mark.timeout(600)
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 

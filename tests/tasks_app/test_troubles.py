@@ -236,7 +236,9 @@ def test_a_turn_that_takes_too_long_is_broken_off_and_the_others_have_theirs(
     assert row.subject == bad and "longer than the 0.3 s that one task may take" in row.error
     assert task(bad).locked_by is None and task(good).locked_by is None
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(60)%' AND state = 'active'")
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(60)%' AND state = 'active'"
+        )
         assert cursor.fetchone() == (0,), "the server works on it no more"
 
 
