@@ -97,6 +97,7 @@ def generate(
     if crowd is not None and not work.scouting:
         making.priorities = crowd.priorities(work.facts, now)
     for master in masters_with_work(task.id):
+        making.stuck.clear()
         while making.jobs < max_jobs and making.step(master):
             master.refresh_from_db(fields=["pick_cursor", "files_used", "files_to_be_used", "files"])
             if master.files_used >= master.files_to_be_used:
@@ -132,6 +133,8 @@ class Making:
     jobs: int = 0
     waits_for: str = ""
     unplaced: dict[int, Verdict] = field(default_factory=dict)
+    stuck: set[int] = field(default_factory=set)
+    """Memory of files of this master of which no job can be made in this turn, although a site would take it."""
     first: Verdict | None = None
     priorities: SerialPriority | None = None
 
@@ -164,16 +167,22 @@ class Making:
             hold(cursor, work.task.id, work.fence)
             while True:
                 limit = min(limit, FILES_A_STEP, row.files_left)
-                picked = pick(cursor, work.task.id, row, limit, least=least, without=self.unplaced)
+                without = {*self.unplaced, *self.stuck}
+                picked = pick(cursor, work.task.id, row, limit, least=least, without=without)
                 level = self._next_level(picked, usual)
                 if level is None:
                     return False
                 again = self._make(
                     cursor, master, Source(row, picked), level, is_all=limit >= min(FILES_A_STEP, row.files_left)
                 )
-                if again is not None:
-                    return again
-                limit = FILES_A_STEP
+                if again:
+                    return True
+                if again is None:
+                    limit = FILES_A_STEP
+                    continue
+                self.stuck.add(level.memory_mb)
+                if not picked.is_cut and self.stuck.issuperset(picked.memory_levels(least)):
+                    return False
 
     def _level(self, memory_mb: int) -> _Level | None:
         """The sites for jobs of that memory; None, and noted unless it is the task's own, when there is none."""
@@ -191,8 +200,10 @@ class Making:
         return None
 
     def _next_level(self, picked: Picked, usual: _Level) -> _Level | None:
-        """The memory of the next jobs: that of the first file for which there is a site."""
+        """The memory of the next jobs: that of the first file for which there is a site and of which jobs can be made."""
         for memory_mb in picked.memory_levels(usual.memory_mb):
+            if memory_mb in self.stuck:
+                continue
             if memory_mb == usual.memory_mb:
                 return usual
             level = self._level(memory_mb) if memory_mb not in self.unplaced else None
@@ -237,7 +248,7 @@ class Making:
             return True
         if more and not raised and cut.short_of is None and not cut.too_short and not is_all:
             return None
-        return self._explain(cursor, cut, files, others, most, raised=raised)
+        return self._explain(cursor, cut, files, others, most)
 
     def _store(
         self,
@@ -279,13 +290,11 @@ class Making:
         files: Sequence[InputFile],
         others: Sequence[Companion],
         most: int,
-        *,
-        raised: bool,
     ) -> bool:
         """See why no job was made of these files. Returns whether that is mended."""
         if cut.short_of is not None:
             short = next(other for other in others if other.row.id == cut.short_of)
-            if not raised and companions.add_copies(cursor, self.work, short, files, most):
+            if companions.add_copies(cursor, self.work, short, files, most):
                 return True
             grows = "; it still grows" if short.grows else ""
             self.waits_for = f"the secondary dataset {short.row.name} has too few files left for the next job{grows}"

@@ -8,13 +8,14 @@ import pytest
 
 from brokerage_app.models import Queue
 from tasks_app.agents import adder, feeder, job_generator, refiner
-from tasks_app.models import File, FileRetry, Job, JobParams, Task
+from tasks_app.models import File, FileRetry, Job, JobParams, RetryRule, Task
 from tests.flow.driving import (
     SITE,
     add_dataset,
     add_queue,
     agents_turn,
     dataset,
+    files,
     inputs,
     jobs,
     parameters,
@@ -164,6 +165,67 @@ def test_new_files_of_another_memory_are_not_passed_by() -> None:
     drive(Pilot())
     assert status(made) == "done"
     assert sorted(job.min_ram_mb or 0 for job in jobs(made)) == [900, 900, 900, 5400, 5400]
+
+
+def with_one_pile_file(files: int, **more: object) -> int:
+    """A task whose jobs read up to 7 GB and the only file of a secondary dataset, and whose first jobs, at a queue of 2000 MB
+    with much scratch space, ran out of memory. What is tried again goes to BIG, which has the memory and little space."""
+    Queue.objects.update(max_memory_mb=2000, work_dir_mb=9 * 1024)
+    RetryRule.objects.all().delete()
+    RetryRule.objects.create(error_source="exe", error_code=65, action="increase_memory")
+    add_dataset("lab.in", files, size=GB)
+    add_dataset("lab.pile", 1)
+    pile = reads("lab.pile", "IN2", nFilesPerJob=1)
+    made = ready(parameters("lab.t", reads("lab.in"), pile, nGBPerJob=7, ramCount=2000, **more))
+    job_generator.run(jobs_a_task=1)
+    add_queue("BIG", max_memory_mb=8000, work_dir_mb=4 * 1024)
+    return made
+
+
+def test_files_of_raised_memory_that_need_more_jobs_than_before_get_copies_of_the_secondary_dataset() -> None:
+    """The unit is fixed, so the files are raised one by one and never the whole task."""
+    made = with_one_pile_file(6, ramUnit="MBPerCoreFixed")
+    pilot = Pilot()
+    pilot.end(*pilot.fetch(1), "failed")
+    drive(pilot, Pilot(site="BIG"))
+    assert status(made) == "done", task(made).error_dialog
+    assert [(job.site, inputs(job.id, dataset="lab.pile")) for job in jobs(made)] == [
+        (SITE, ["lab.pile.00000"]), ("BIG", ["lab.pile.00000"]), ("BIG", ["lab.pile.00000"])
+    ]  # fmt: skip
+    assert sorted(name for job in jobs(made, site="BIG") for name in inputs(job.id, dataset="lab.in")) == [
+        f"lab.in.{n:05d}" for n in range(6)
+    ]
+
+
+def test_files_that_were_not_tried_yet_go_on_beside_those_of_raised_memory() -> None:
+    made = with_one_pile_file(12, ramUnit="MBPerCoreFixed")
+    pilots = Pilot(), Pilot(site="BIG")
+    pilots[0].end(*pilots[0].fetch(1), "failed")
+    adder.run()
+    assert [file.ram_count for file in files(made) if file.lfn.startswith("lab.in")] == [3000] * 6 + [0] * 6
+    drive(*pilots)
+    assert status(made) == "done", task(made).error_dialog
+    assert Counter(job.min_ram_mb for job in jobs(made, site="BIG"))[2700] == 2
+    read = Counter(name for job in jobs(made, status="finished") for name in inputs(job.id, dataset="lab.in"))
+    assert read == {f"lab.in.{n:05d}": 1 for n in range(12)}
+    assert all(inputs(job.id, dataset="lab.pile") == ["lab.pile.00000"] for job in jobs(made))
+
+
+def test_files_too_few_for_the_portions_of_the_site_with_the_memory_hold_up_no_others() -> None:
+    add_dataset("lab.in", 8)
+    Queue.objects.update(max_memory_mb=2000)
+    made = ready(parameters("lab.t", reads("lab.in"), nFilesPerJob=2))
+    job_generator.run(jobs_a_task=1)
+    add_queue("BIG", max_memory_mb=8000, params={"jobChunkSize": 5})
+    pilots = Pilot(), Pilot(site="BIG")
+    pilots[0].end(*pilots[0].fetch(1), "failed")
+    adder.run()
+    raise_memory(made, ["lab.in.00000", "lab.in.00001"], 3000)
+    drive(*pilots)
+    assert dataset(made).files_finished == 6
+    Queue.objects.filter(name="BIG").update(params={})
+    drive(*pilots)
+    assert status(made) == "done", task(made).error_dialog
 
 
 def test_the_type_of_a_job_follows_its_memory() -> None:
