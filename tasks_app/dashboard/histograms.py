@@ -9,7 +9,8 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from jedisite.identity import Right, needs
-from tasks_app.dashboard import pages, plots, storage
+from tasks_app import storage
+from tasks_app.dashboard import pages, plots
 from tasks_app.models import File, JobFile, Task
 from tasks_app.states import FileStatus
 

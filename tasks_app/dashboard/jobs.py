@@ -12,8 +12,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from jedisite.identity import Caller, Right, caller_of, needs
+from tasks_app import storage
 from tasks_app.columns import jobs as columns
-from tasks_app.dashboard import job_doing, job_facts, job_plots, merging, storage
+from tasks_app.dashboard import job_doing, job_facts, job_plots, merging
 from tasks_app.dashboard.jobs_listing import LISTING, archive_links
 from tasks_app.dashboard.lists import listing
 from tasks_app.explaining.jobs import builder_of

@@ -149,3 +149,17 @@ def test_merged_logs_hold_no_secrets_of_older_ones(run: Run, tmp_path: Path) -> 
     run("merge_command", "a.log.tgz:all.log.tgz")
     with tarfile.open(tmp_path / "all.log.tgz") as tar:
         assert tar.getnames() == ["a.log/tarball/payload.stdout"]
+
+
+@pytest.mark.parametrize(
+    ("command", "last"),
+    [
+        ("echo why >&2; exit 3", "why"), ("exit 3", "The command ended with 3."),
+        ("echo why >&2; kill -9 $$", "The command was ended by signal 9 (Killed)."),
+    ],
+)  # fmt: skip
+def test_the_last_line_of_stderr_is_the_commands_own_when_it_says_why(tmp_path: Path, command: str, last: str) -> None:
+    with (tmp_path / "payload.stderr").open("wb") as err, (tmp_path / "payload.stdout").open("wb") as out:
+        subprocess.run([TRANSFORMS / "run_command", "--", command], cwd=tmp_path, stdout=out, stderr=err, check=False)
+    assert (tmp_path / "payload.stderr").read_text().splitlines()[-1] == last
+    assert "The command " in (tmp_path / "payload.stderr").read_text() + (tmp_path / "payload.stdout").read_text()

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from tasks_app import logarchives
-from tasks_app.dashboard import storage
+from tasks_app import logarchives, storage
 from tasks_app.ddm import local
 from tasks_app.models import File, Job, JobFile, Task
 

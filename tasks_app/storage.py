@@ -1,4 +1,4 @@
-"""Reading small pieces of files in the local storage element, for the pages. What is read is bounded and untrusted."""
+"""Reading small pieces of files in the local storage element, for pages and books. What is read is bounded and untrusted."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from tasks_app.ddm import local
 
 LOG_MEMBERS = ("payload.stdout", "payload.stderr", "pilot.log", "pilotlog.txt")
 MEMBER_LIMIT = 5000
+PACKED_LIMIT = 4 * 1024 * 1024
+"""Archives that are larger are read when somebody looks at them, not for their last line."""
+LINE_LIMIT = 4096
 MEMBERS_SHOWN = 300
 LONGEST_NAME = 300
 
@@ -113,6 +116,19 @@ def read_log(path: Path, *, limit: int, member: str = "") -> Log:
     if not found:
         raise StorageError(f"{path.name} holds none of {', '.join(wanted)}.")
     return Log([found[name] for name in wanted if name in found], members, more)
+
+
+def last_words(surl: str, lfn: str, scope: str) -> str:
+    """The last line that a job's payload wrote to stderr, from its log archive; "" when there is none, or it is too large."""
+    try:
+        path = path_of(surl, lfn, scope=scope)
+        if path.stat().st_size > PACKED_LIMIT:
+            return ""
+        tails = read_log(path, limit=LINE_LIMIT).tails
+    except (StorageError, OSError, ValueError):
+        return ""
+    text = next((tail.text for tail in tails if tail.name == "payload.stderr"), "")
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def _tail(name: str, content: IO[bytes], size: int, limit: int) -> Tail:

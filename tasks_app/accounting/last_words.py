@@ -1,0 +1,44 @@
+"""The last words of payloads whose pilot kept them to itself: PanDA's pilot says only that executing failed.
+
+They stand at the end of payload.stderr in the log archive, which is read before the report is booked, so that retry rules,
+kinds of errors, pages and mails all see them. Only logs in this site's own storage are read, within bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from jedisite.sql import hot_cursor, numbers, texts
+from tasks_app.accounting.job_errors import PAYLOAD_FAILED
+
+MOST_JOBS: Final = 10
+"""Logs that are read in one pass of the adder: some are large, and reports must not wait for them."""
+LONGEST: Final = 500
+"""Characters that a job has room for."""
+Read = Callable[[str, str, str], str]
+"""The last line of the payload's stderr, by (address, name, scope) of a log archive; "" when it cannot be had."""
+
+_SILENT = """
+SELECT j.pandaid, f.lfn, coalesce(f.scope, ''), r.data -> f.lfn ->> 'surl'
+  FROM (SELECT pandaid, data FROM job_output_report WHERE jobstatus = 'failed' ORDER BY pandaid LIMIT 1000) r
+  JOIN jobs j USING (pandaid)
+  JOIN job_files f ON f.pandaid = j.pandaid AND f.type = 'log'
+ WHERE abs(j.piloterrorcode) = %(failed)s AND coalesce(j.exeerrordiag, '') = '' AND r.data -> f.lfn ->> 'surl' IS NOT NULL
+ ORDER BY j.pandaid LIMIT %(most)s
+"""
+
+
+def tell(read: Read) -> int:
+    """Give failed jobs that are about to be booked the last words of their payloads. Returns how many got some."""
+    with hot_cursor() as cursor:
+        cursor.execute(_SILENT, {"failed": PAYLOAD_FAILED, "most": MOST_JOBS})
+        silent = cursor.fetchall()
+        words = {job: said[:LONGEST] for job, lfn, scope, surl in silent if (said := read(surl, lfn, scope))}
+        if words:
+            cursor.execute(
+                """UPDATE jobs j SET exeerrordiag = w.words FROM unnest(%s::bigint[], %s::text[]) w (id, words)
+                    WHERE j.pandaid = w.id AND j.pandaid = ANY(%s::bigint[]) AND coalesce(j.exeerrordiag, '') = ''""",
+                [numbers(words), texts(words.values()), numbers(words)],
+            )
+    return len(words)
