@@ -18,7 +18,7 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidge
 from jedisite.admin_base import ReadOnlyAdmin
 from jedisite.admin_filters import days
 from jedisite.identity import issue_token, row_of_token
-from jedisite.models import ApiToken, DeviceLogin
+from jedisite.models import ApiToken, DeviceLogin, LoginAttempts
 from jedisite.roles import Scope
 
 LONGEST_DAYS = 366
@@ -152,3 +152,13 @@ class DeviceLoginAdmin(ReadOnlyAdmin):
     search_fields = ["user_code", "user__username"]
     list_select_related = ["user"]
     ordering = ["-id"]
+
+
+@admin.register(LoginAttempts)
+class LoginAttemptsAdmin(ReadOnlyAdmin):
+    """How many attempts to log in have failed, by hashes of accounts and addresses: whether somebody guesses now."""
+
+    list_display = ["key", "failures", "free_at", "expires"]
+    search_fields = ["key__exact"]
+    search_help_text = "The whole key."
+    ordering = ["-expires", "key"]

@@ -19,7 +19,7 @@ from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from jedisite import dev_keys, device_logins
+from jedisite import dev_keys, device_logins, throttle
 from jedisite.identity import Right, bearer, caller_of, needs
 from jedisite.oidc import provider_and_role
 
@@ -96,6 +96,10 @@ def device(request: HttpRequest) -> HttpResponse:
     """Begin the login of a device."""
     if request.POST.get("client_id") != dev_keys.CLIENT:
         return _fault("invalid_client", 401)
+    try:
+        throttle.attempt(throttle.NEW_DEVICE, throttle.address_of(request))
+    except throttle.TooManyAttempts as exc:
+        return _slow_down(exc)
     begun = device_logins.start()
     if begun is None:
         return _fault("temporarily_unavailable", 503)
@@ -121,13 +125,19 @@ def token(request: HttpRequest) -> HttpResponse:
     """The token of a login that a person has confirmed, or a new one for an old login."""
     if request.POST.get("client_id") != dev_keys.CLIENT:
         return _fault("invalid_client", 401)
-    grant = request.POST.get("grant_type")
+    grant, address = request.POST.get("grant_type"), throttle.address_of(request)
+    try:
+        throttle.look(throttle.CODE, address)
+    except throttle.TooManyAttempts as exc:
+        return _slow_down(exc)
     if grant == DEVICE_GRANT:
         reply = device_logins.redeem(request.POST.get("device_code", ""))
     elif grant == "refresh_token":
         reply = device_logins.renew(request.POST.get("refresh_token", ""))
     else:
         return _fault("unsupported_grant_type", 400)
+    if reply.get("error") == "invalid_grant":
+        throttle.attempt(throttle.CODE, address)
     return _json(reply, 400 if "error" in reply else 200)
 
 
@@ -139,22 +149,33 @@ def verify(request: HttpRequest) -> HttpResponse:
     if bearer(request):
         raise BadRequest("People confirm logins in a browser.")
     given = (request.POST.get("user_code") or request.GET.get("user_code", ""))[:LONGEST_CODE]
+    who = caller_of(request).name
+    if given:
+        throttle.look(throttle.CODE, who)
     found = device_logins.waiting(given)
+    if given and found is None:
+        throttle.attempt(throttle.CODE, who)
     answer = request.POST.get("answer")
     if found is not None and answer in ("allow", "refuse"):
-        user = get_object_or_404(User, username=caller_of(request).name)
+        user = get_object_or_404(User, username=who)
         if device_logins.decide(found.pk, user, allow=answer == "allow"):
             said = "The program is let in; go back to it." if answer == "allow" else "The program was turned away."
             messages.success(request, said)
             return redirect("device-verify")
     if given and found is None:
         messages.error(request, "No program waits with this code: it was mistyped, used already, or is too old.")
-    context = {"given": given, "found": found, "who": caller_of(request).name, "here": reverse("device-verify")}
+    context = {"given": given, "found": found, "who": who, "here": reverse("device-verify")}
     return render(request, "jedisite/device.html", context, status=404 if given and found is None else 200)
 
 
 def _json(body: dict[str, Any], status: int = 200) -> JsonResponse:
     return JsonResponse(body, status=status, headers={"Cache-Control": "no-store"})
+
+
+def _slow_down(exc: throttle.TooManyAttempts) -> JsonResponse:
+    answer = _json({"error": "slow_down", "error_description": str(exc)}, 429)
+    answer.headers["Retry-After"] = str(exc.wait_s)
+    return answer
 
 
 def _fault(code: str, status: int) -> JsonResponse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import connection
 from django.utils import timezone
 
-from jedisite import agents, partitions
+from jedisite import agents, partitions, throttle
 from jedisite.agents import Pass
 
 
@@ -27,4 +27,5 @@ def keep_partitions() -> Pass:
             cursor.execute("SELECT last_value FROM jedi_tasks_id_seq")
             highest = cursor.fetchone()[0]
         changed += partitions.ensure_task_ranges(table, highest)
+    throttle.forget_old()
     return Pass(len(changed), ", ".join(changed))

@@ -11,7 +11,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from jedisite import database_faults
-from jedisite.problems import is_api, json_problem, unavailable
+from jedisite.problems import is_api, json_problem, too_many, unavailable
+from jedisite.throttle import TooManyAttempts
 
 log = structlog.get_logger(__name__)
 
@@ -78,6 +79,19 @@ class DatabaseFaults:
             return None
         log.warning("database.fault", path=request.path, fault=fault.sentence, error=str(exception).strip()[:300])
         return unavailable(request, fault)
+
+
+class Throttled:
+    """Who has tried too often is answered with 429 and when to come again."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        return too_many(request, exception.wait_s, str(exception)) if isinstance(exception, TooManyAttempts) else None
 
 
 class ProblemsUnderApi:

@@ -142,6 +142,21 @@ class ForeignIdentity(models.Model):
         return f"{self.subject} of {self.issuer}"
 
 
+class LoginAttempts(models.Model):
+    """Failed attempts of one kind, by the hash of whose and from where: see `throttle`. Not for people."""
+
+    key = models.CharField(max_length=64, primary_key=True)
+    failures = models.IntegerField()
+    free_at = models.DateTimeField(help_text="when the next attempt is looked at")
+    expires = models.DateTimeField(db_index=True, help_text="when this counts no more")
+
+    class Meta:
+        db_table = "login_attempts"
+
+    def __str__(self) -> str:
+        return self.key[:8]
+
+
 class DeviceLogin(models.Model):
     """A program that asked the development issuer to come in for somebody. Codes are kept as their SHA-256."""
 

@@ -291,6 +291,12 @@ def server_error(request: HttpRequest) -> HttpResponse:
 FOR_PROGRAMS = ("/api/v1/", "/server/panda/", "/metrics", "/auth/", "/trf/", "/cache/")
 
 
+def too_many(request: HttpRequest, wait_s: int, said: str) -> HttpResponse:
+    """The 429 for people."""
+    text = render_to_string("429.html", {"said": said, "theme": theme_of(request), "back": request.get_full_path()})
+    return HttpResponse(text, status=429, headers={"Retry-After": str(wait_s), "Cache-Control": "no-store"})
+
+
 def theme_of(request: HttpRequest) -> str:
     return request.COOKIES.get("theme", "auto")
 

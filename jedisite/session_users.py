@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import OuterRef
+from django.http import HttpRequest
+
+from jedisite import throttle
 
 _NAMES: Final = "names_of_groups"
 
 
 class UsersWithGroups(ModelBackend):
     """Names and passwords as Django keeps them. Read anew at each request: who loses a group loses its rights at once."""
+
+    def authenticate(
+        self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **more: Any
+    ) -> User | None:
+        """Raises throttle.TooManyAttempts, before anything is looked at, after too many that failed."""
+        address = throttle.address_of(request) if request is not None else ""
+        if username is None or password is None or not address:  # not a login over HTTP
+            return cast("User | None", super().authenticate(request, username, password, **more))
+        throttle.begin_login(username, address)
+        user = cast("User | None", super().authenticate(request, username, password, **more))
+        if user is not None:
+            throttle.succeeded(username, address)
+        return user
 
     def get_user(self, user_id: Any) -> User | None:
         names = ArraySubquery(Group.objects.filter(user=OuterRef("pk")).order_by("name").values("name"))

@@ -29,6 +29,7 @@ KNOWN = {
     "JEDI_ALLOWED_HOSTS": "comma list of host names of the site (default: this machine, and that of JEDI_SERVER_URL)",
     "JEDI_HTTPS": "1: people and programs reach the site over https only, through a proxy (default: as JEDI_SERVER_URL says)",
     "JEDI_HTTPS_HEADER": "with JEDI_HTTPS: header that the proxy sets to http or https (default X-Forwarded-Proto)",
+    "JEDI_PROXIES": "comma list of addresses or networks whose X-Forwarded-For counts (default: with JEDI_HTTPS this machine)",
     "JEDI_HSTS_S": "with JEDI_HTTPS: seconds for which browsers are to use https only (default a year; 0: not told)",
     "JEDI_CSRF_TRUSTED_ORIGINS": "comma list of origins (https://...) of the site behind a proxy",
     "JEDI_HEARTBEAT_TIMEOUT_S": "seconds without a heartbeat after which a job is lost (default 7200)",
@@ -189,6 +190,7 @@ MIDDLEWARE = [
     "jedisite.middleware.ContentSecurityPolicy",
     "jedisite.middleware.ProblemsUnderApi",
     "jedisite.middleware.DatabaseFaults",
+    "jedisite.middleware.Throttled",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -197,7 +199,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]
-_FOR_PAGES = ("whitenoise", "sessions", "csrf", "auth", "messages", "htmx")
+_FOR_PAGES = ("whitenoise", "Throttled", "sessions", "csrf", "auth", "messages", "htmx")
 SHORT_MIDDLEWARE = [name for name in MIDDLEWARE if not any(part in name for part in _FOR_PAGES)]
 """What the calls pass that pilots make all the time: they come with tokens, never with sessions or cookies."""
 
@@ -288,6 +290,12 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 JEDI_HTTPS = env.bool("JEDI_HTTPS", default=JEDI_SERVER_URL.startswith("https://"))
+try:
+    JEDI_PROXIES = [
+        ip_network(text) for text in env.list("JEDI_PROXIES", default=["127.0.0.0/8", "::1"] if JEDI_HTTPS else [])
+    ]
+except ValueError as exc:
+    raise ImproperlyConfigured(f"JEDI_PROXIES is a comma list of addresses or networks: {exc}") from exc
 if JEDI_HTTPS:
     _HEADER = env.str("JEDI_HTTPS_HEADER", default="X-Forwarded-Proto")
     SECURE_PROXY_SSL_HEADER = (f"HTTP_{_HEADER.upper().replace('-', '_')}", "https")

@@ -78,6 +78,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     frame.Agent: lambda n: frame.Agent.objects.create(name=f"agent{n}", period_s=5, last_error="<b>"),
     frame.AgentPass: lambda n: frame.AgentPass.objects.create(agent="feeder", duration_s=1, host="here", note=f"{n}"),
     frame.ApiToken: _token,
+    frame.LoginAttempts: lambda n: frame.LoginAttempts.objects.create(
+        key=f"{n:064x}", failures=n % 7, free_at=timezone.now(), expires=timezone.now() + timedelta(hours=1)
+    ),
     frame.DeviceLogin: lambda n: frame.DeviceLogin.objects.create(
         user_code=f"{n:09}", digest=b"%d" % n, expires=timezone.now()
     ),
