@@ -6,12 +6,13 @@ import django_filters
 from django.db.models import QuerySet
 
 from brokerage_app.models import Queue, StorageEndpoint
+from jedisite.choices import ChoiceFilter, NameFilter
 
 
 class QueueFilter(django_filters.FilterSet):
-    name = django_filters.CharFilter(field_name="name", lookup_expr="icontains", max_length=128, label="Name contains")
-    status = django_filters.ChoiceFilter(choices=[(s, s) for s in Queue.STATUSES])
-    type = django_filters.ChoiceFilter(choices=[(t, t) for t in Queue.TYPES], label="Takes")
+    name = NameFilter(field_name="name", max_length=128, label="Name contains")
+    status = ChoiceFilter(choices=[(s, s) for s in Queue.STATUSES])
+    type = ChoiceFilter(choices=[(t, t) for t in Queue.TYPES], label="Takes")
     site = django_filters.CharFilter(field_name="site_name", max_length=60, label="Site")
     cloud = django_filters.CharFilter(field_name="cloud", max_length=50, label="Region")
     opportunistic = django_filters.BooleanFilter(method="without_pledge", label="Opportunistic")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,11 +68,15 @@ def place(task: TaskAttributes, wish: Wish, queues: WorkQueues, tree: ShareTree)
 
 
 def check_leaf(share: str, tree: ShareTree) -> None:
-    """Raises NoPlaceError when shares are configured and this is not one that tasks can have."""
-    if tree and not tree.is_leaf(share):
+    """Raises NoPlaceError when this is not a share that tasks can have."""
+    if not tree:
+        raise NoPlaceError(f"{share!r} is no global share: this site has none", "gshare")
+    if not tree.is_leaf(share):
+        leaves = [leaf.name for leaf in tree.leaves]
         what = "has shares below it" if share in tree.shares else "is no global share"
-        leaves = ", ".join(leaf.name for leaf in tree.leaves)
-        raise NoPlaceError(f"{share!r} {what}; a task can have one of {leaves}", "gshare")
+        near = [] if share in tree.shares else difflib.get_close_matches(share, leaves, n=1)
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        raise NoPlaceError(f"{share!r} {what}{meant}; a task can have one of {', '.join(leaves)}", "gshare")
 
 
 def explain(task: TaskAttributes, wish: Wish, queues: WorkQueues, tree: ShareTree) -> Explained:

@@ -287,7 +287,9 @@ class HasRight(BasePermission):
             raise ImproperlyConfigured(f"{type(view).__name__} names no right")
         method = request.method.lower()
         answered = getattr(view, "action_map", None)
-        if method == "options" or (method not in answered if answered is not None else not hasattr(view, method)):
+        if method == "options":
+            return True  # which methods there are stands in the schema, which everybody may read
+        if method not in answered if answered is not None else not hasattr(view, method):
             raise exceptions.MethodNotAllowed(request.method)
         right = rights.get(getattr(view, "action", None) or ("get" if method == "head" else method))
         return right is not None and api_caller(request).may(right)

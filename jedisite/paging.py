@@ -118,7 +118,7 @@ class Order:
 
 
 class KeysetPagination(BasePagination):
-    """Newest first; `page_size` up to 1 000 (more gives 1 000).
+    """Newest first; `page_size` up to 1 000.
 
     A view may name fields in `orderings`, besides the one of the usual order, by which its list can be ordered; each
     needs an index with the key behind it. By those in `small_orderings`, which have none, only a list of at most
@@ -151,10 +151,10 @@ class KeysetPagination(BasePagination):
         given = request.query_params.get(PAGE_SIZE)
         if given is None:
             return self.page_size
-        if not is_id(given) or int(given) < 1:
+        if not is_id(given) or not 1 <= int(given) <= self.max_page_size:
             message = f"A page has 1 to {self.max_page_size} rows."
             raise InvalidFields([{"field": PAGE_SIZE, "rule": "range", "message": message}])
-        return min(int(given), self.max_page_size)
+        return int(given)
 
     def paginate_queryset(self, queryset: Any, request: Any, view: Any = None) -> list[Any]:
         self.url = request.build_absolute_uri()
@@ -222,7 +222,11 @@ class KeysetPagination(BasePagination):
 
         found = [
             parameter(CURSOR, "from the link `next` or `previous` of a page", {"type": "string"}),
-            parameter(PAGE_SIZE, "rows of a page", {"type": "integer", "minimum": 1, "default": self.page_size}),
+            parameter(
+                PAGE_SIZE,
+                "rows of a page",
+                {"type": "integer", "minimum": 1, "maximum": self.max_page_size, "default": self.page_size},
+            ),
             parameter(
                 ORDERING,
                 "by which field the list is ordered, downwards with a minus; rows without a value count as the highest",

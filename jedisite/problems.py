@@ -19,6 +19,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
 from jedisite import database_faults
+from jedisite.words import sentence
 
 CONTENT_TYPE = "application/problem+json"
 MAX_DEPTH = 60
@@ -232,7 +233,7 @@ class StrictJSONParser(BaseParser):
         try:
             return strict_json(data)
         except NotPlainJSONError as exc:
-            message = f"{str(exc)[:1].upper()}{str(exc)[1:]}."
+            message = sentence(exc)
             raise BadBody([{"field": exc.field, "rule": exc.rule, "message": message}]) from exc
 
 

@@ -320,7 +320,7 @@ REST_FRAMEWORK = {
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_PAGINATION_CLASS": "jedisite.paging.KeysetPagination",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "DEFAULT_METADATA_CLASS": None,
+    "DEFAULT_METADATA_CLASS": "jedisite.methods.Methods",
     "URL_FORMAT_OVERRIDE": None,
     "EXCEPTION_HANDLER": "jedisite.problems.exception_handler",
     "PAGE_SIZE": 50,

@@ -15,6 +15,7 @@ from django.shortcuts import render
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from jedisite.admin_base import caller_behind
+from jedisite.words import sentence
 from tasks_app.commands import rights
 from tasks_app.dashboard.commands import LONGEST_REASON
 from tasks_app.models import Task
@@ -83,7 +84,7 @@ def _give(request: HttpRequest, tasks: list[Task], command: TaskCommand, reason:
                 give_command(task.id, command.value, by=caller.name, reason=reason)
             given += 1
         except CommandRefusedError as exc:
-            messages.error(request, f"{str(exc)[:1].upper()}{str(exc)[1:]}.")
+            messages.error(request, sentence(exc))
     if given:
         messages.success(
             request, f"{command.value.capitalize()} was given to {given} {'task' if given == 1 else 'tasks'}."

@@ -18,6 +18,7 @@ from tasks_app.models import Task, TaskParams
 from tasks_app.params.faults import Faults, ParamErrors, shown
 from tasks_app.params.keys import KEYS
 from tasks_app.params.kinds import check_value, names_of
+from tasks_app.params.names import named_sites
 from tasks_app.params.resubmission import RULE_KEYS, Changes, apply_changes, changed_rule, check_changes
 from tasks_app.params.schema import parse
 from tasks_app.params.splitrule import SplitRule, SplitRuleError
@@ -73,7 +74,7 @@ def change_in_place(task_id: int, changes: Changes, *, by: str, reason: str = "s
     columns: dict[str, Any] = {"split_rule": str(_rule(task, changes))}
     for name, column in (("site", "site"), ("cloud", "cloud"), ("currentPriority", "current_priority")):
         if name in changes:
-            columns[column] = changes[name]
+            columns[column] = named_sites(changes[name]) if name == "site" else changes[name]
     if changes.get("ramCount") is not None:
         columns["ram_count"] = changes["ramCount"]
     Task.objects.filter(pk=task_id).update(**columns)

@@ -19,6 +19,7 @@ from django_filters import FilterSet
 from jedisite import audit
 from jedisite.identity import Caller
 from jedisite.sql import numbers
+from jedisite.words import sentence
 from tasks_app import amending, moves
 from tasks_app.commands import rights
 from tasks_app.commands.acts import Act, Change
@@ -297,7 +298,7 @@ def _pass_on(
     except (amending.CannotChangeError, moves.CommandRefusedError) as exc:
         if len(tasks) == 1:
             words = str(exc).removeprefix(f"task {tasks[0].id} ")
-            return {tasks[0].id: WhyNot("state", words, f"{str(exc)[:1].upper()}{str(exc)[1:]}.")}
+            return {tasks[0].id: WhyNot("state", words, sentence(exc))}
         # One of them spoils it for all: halves find out which.
         middle = len(tasks) // 2
         return _pass_on(act, tasks[:middle], by, reason, parameters, note) | _pass_on(

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django_filters.fields import IsoDateTimeField
 
 from brokerage_app.models import DatasetReplica, VerdictRecord, WorkQueue
+from jedisite.choices import ChoiceFilter, NameFilter
 from jedisite.models import AuditEntry
 from tasks_app.accounting.errors import with_main_error
 from tasks_app.accounting.fingerprints import CATEGORIES
@@ -37,7 +38,7 @@ from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, JobStatus, T
 TaskRows = QuerySet[Task]
 
 
-class StatusFilter(django_filters.BaseInFilter, django_filters.ChoiceFilter):
+class StatusFilter(django_filters.BaseInFilter, ChoiceFilter):
     """One status or several with commas: `status=sent,starting,running`."""
 
 
@@ -82,7 +83,7 @@ class WorkQueueFilter(django_filters.CharFilter):
         return qs.filter(work_queue_id__in=WorkQueue.objects.filter(name=value).values("id"))
 
 
-class WindowFilter(django_filters.ChoiceFilter):
+class WindowFilter(ChoiceFilter):
     """Rows whose column is within the last hours or days: `window=12h`."""
 
     def __init__(self, field_name: str, label: str) -> None:
@@ -96,7 +97,7 @@ class WindowFilter(django_filters.ChoiceFilter):
 
 class TaskFilter(django_filters.FilterSet):
     status = StatusFilter(choices=[(s.value, s.value) for s in TaskStatus], label="Status")
-    name = django_filters.CharFilter(field_name="name", lookup_expr="icontains", max_length=256, label="Name contains")
+    name = NameFilter(field_name="name", max_length=256, label="Name contains")
     user = text("user", 128, "User")
     type = text("task_type", 64, "Type")
     label = text("prod_source_label", 20, "Label")
@@ -206,7 +207,7 @@ def _known(queryset: QuerySet[Any], value: bool, prefix: str = "") -> QuerySet[A
 class FailureFilter(django_filters.FilterSet):
     """Failed jobs, as they are booked for counting."""
 
-    category = django_filters.ChoiceFilter(
+    category = ChoiceFilter(
         field_name="fingerprint__category", choices=[(c, c) for c in CATEGORIES], label="Category"
     )
     error = django_filters.CharFilter(method="with_error", max_length=60, label="Error (component:code)")
@@ -237,7 +238,7 @@ class FailureFilter(django_filters.FilterSet):
 
 
 class FingerprintFilter(django_filters.FilterSet):
-    category = django_filters.ChoiceFilter(field_name="category", choices=[(c, c) for c in CATEGORIES])
+    category = ChoiceFilter(field_name="category", choices=[(c, c) for c in CATEGORIES])
     component = django_filters.CharFilter(field_name="component", max_length=16)
     code = django_filters.CharFilter(field_name="code", max_length=40)
     known = django_filters.BooleanFilter(method="is_known", label="Known and expected")
@@ -338,8 +339,8 @@ class DatasetFilter(django_filters.FilterSet):
 
     task = IdFilter("task_id")
     name = text("name", 255, "Name")
-    contains = django_filters.CharFilter(
-        field_name="name", lookup_expr="icontains", max_length=255, label="Name contains"
+    contains = NameFilter(
+        field_name="name", max_length=255, label="Name contains"
     )
     container = text("container_name", 255, "Container")
     type = text("type", 20, "Use")
@@ -351,7 +352,7 @@ class DatasetFilter(django_filters.FilterSet):
     in_use = django_filters.BooleanFilter(method="of_open_tasks", label="Input of an open task")
     not_ready = django_filters.BooleanFilter(method="with_files_not_ready", label="Files not ready")
     missing = django_filters.BooleanFilter(method="with_missing_files", label="Files missing")
-    replicas = django_filters.ChoiceFilter(
+    replicas = ChoiceFilter(
         method="that_lie", choices=[(n, n) for n in ("whole", "part", "none")], label="Lies somewhere"
     )
     changed_before = MomentFilter(field_name="modification_time", lookup_expr="lt", label="Unchanged since")

@@ -12,6 +12,7 @@ from brokerage_app.models import Queue
 from brokerage_app.placement import Explained, NoPlaceError, Wish, check_leaf, explain, place
 from brokerage_app.shares import ShareTree
 from brokerage_app.workqueues import WorkQueues
+from jedisite.words import sentence
 from tasks_app.models import Task, TaskParams
 from tasks_app.params.faults import Faults
 from tasks_app.params.schema import TaskParams as Params
@@ -76,8 +77,7 @@ def check_share(share: str) -> None:
 def raise_fault(exc: NoPlaceError) -> None:
     """Raises ParamErrors that name the parameter at fault."""
     faults = Faults()
-    text = str(exc)
-    faults.add(exc.field, "one of", f"{text[:1].upper()}{text[1:]}.")
+    faults.add(exc.field, "one of", sentence(exc))
     faults.raise_if_any()
 
 

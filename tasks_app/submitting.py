@@ -11,8 +11,9 @@ from django.db import connection, transaction
 from brokerage_app.configured import configuration
 from jedisite import audit
 from jedisite.identity import Caller, Right
-from tasks_app import amending, data_rights, moves, sandboxes
-from tasks_app.commands import rights
+from jedisite.words import sentence
+from tasks_app import amending, data_rights, known, moves, sandboxes
+from tasks_app.commands import rights, serials
 from tasks_app.models import Command, Task
 from tasks_app.params.faults import Faults, shown
 from tasks_app.params.resubmission import (
@@ -20,14 +21,16 @@ from tasks_app.params.resubmission import (
     Code,
     Decision,
     Existing,
+    NameKey,
     changes_of,
     decide,
     looks_for_duplicates,
+    must_be_new,
     name_key,
     too_many,
 )
+from tasks_app.params.rules import output_items
 from tasks_app.params.schema import TaskParams, parse
-from tasks_app.placing import check_share
 from tasks_app.refining.values import Defaults
 from tasks_app.states import TaskCommand
 
@@ -53,6 +56,8 @@ class Submitted:
 
     task_id: int
     decision: Decision
+    warnings: tuple[str, ...] = ()
+    """Sentences on what was taken and may not be what was meant."""
 
     @property
     def is_new(self) -> bool:
@@ -80,7 +85,9 @@ def check(raw: object, caller: Caller) -> Submission:
     params = parse(raw)
     faults = Faults()
     trusted = caller.may(PRODUCTION)
-    user = (params.user_name if trusted else None) or caller.name
+    user = params.user_name or caller.name
+    if user != caller.name and not trusted:
+        faults.add("userName", "right", f"You are {caller.name}; to submit for {shown(user)} needs the production right.")
     if len(user) > LONGEST_USER:
         faults.add("userName", "length", f"At most {LONGEST_USER} characters are allowed, and this has {len(user)}.")
     if user != caller.name and params.flag("useSecrets"):
@@ -119,14 +126,12 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
 
     With `allow_active` a task of the name that runs is changed in place. A user may have `most_active` active tasks; when it
     is not given, as many as the configuration says (MAX_ACTIVE_TASKS_PER_USER_<label>).
-    Raises ParamErrors when its parent is unknown, its share is none, a dataset that it would make is somebody else's, or
-    the caller may not command the older task;
+    Raises ParamErrors when its parent or something else that it names is unknown, a dataset that it would make is somebody
+    else's, another task makes its files, or the caller may not command the older task;
     SubmissionRefusedError when its name is to be unique and is not, or the user has too many tasks. Both write nothing.
     """
     params, user = submission.params, submission.user
-    parent_id, share = _parent_of(params, user), params.text("gshare")
-    if share:
-        check_share(share)
+    parent_id, warnings = _parent_of(params, user), known.check_params(params)
     decision = decide(params, _existing(submission, allow_active), allow_active=allow_active)
     label = params.prod_source_label
     if most_active is None:
@@ -143,6 +148,7 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
             amending.change_in_place(decision.task_id, decision.changes, by=by)
         return Submitted(decision.task_id, decision)
     data_rights.check_free(params, user)
+    _check_file_names(params, user)
     task_id = moves.submit(
         dict(submission.stored),
         name=params.task_name,
@@ -156,7 +162,20 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
     sandboxes.note_task(task_id, submission.stored)
     if by != user:
         audit.record(by, "submit for", "task", task_id, details={"user": user})
-    return Submitted(task_id, decision)
+    if warnings:
+        moves.note_on_task(task_id, by=by, reason=" ".join(warnings))
+    return Submitted(task_id, decision, tuple(warnings))
+
+
+def _check_file_names(params: TaskParams, user: str) -> None:
+    """Raises ParamErrors when a task that has not ended makes files of the same names: the refiner would break this one."""
+    items = {item.file_name: item for item in output_items(params) if item.datasets}
+    taken = serials.open_tasks_with({name: item.datasets[0] for name, item in items.items()}, user)
+    faults = Faults()
+    for name, other in taken.items():
+        said = f"{serials.taken_by(other, name)}; put $JEDITASKID into the name."
+        faults.add(f"{items[name].where}.value", "unique", sentence(said))
+    faults.raise_if_any()
 
 
 def _parent_of(params: TaskParams, user: str) -> int | None:
@@ -186,12 +205,16 @@ def _check_older(submission: Submission, older: Task) -> None:
 def _existing(submission: Submission, allow_active: bool) -> Existing | None:
     """The newest task of the same name, if names matter. Nobody else submits under the name until the transaction ends."""
     params = submission.params
-    if not looks_for_duplicates(params, allow_active=allow_active):
+    same = looks_for_duplicates(params, allow_active=allow_active)
+    if not same and not must_be_new(params):
         return None
     key = name_key(params, submission.user, DEFAULTS.vo)
     with connection.cursor() as cursor:
-        text = "\n".join(str(part or "") for part in key)
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"task name {text}"])
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"task name {key.name}"])
+    return (_same_task(submission, key) if same else None) or _namesake(submission)
+
+
+def _same_task(submission: Submission, key: NameKey) -> Existing | None:
     same = Task.objects.filter(name=key.name, vo=key.vo, prod_source_label=key.label)
     if key.user is not None:
         same = same.filter(user=key.user)
@@ -203,6 +226,15 @@ def _existing(submission: Submission, allow_active: bool) -> Existing | None:
     # One that was submitted again, and has not begun to run again, waits as a new one does.
     waits = Command.objects.open().filter(task=found, name=TaskCommand.INCEXEC).exists()
     return Existing(found.id, None if waits else found.status, found.prod_source_label or "")
+
+
+def _namesake(submission: Submission) -> Existing | None:
+    """A task of the user that has the name and is another one: of another VO, label or type."""
+    found = Task.objects.filter(user=submission.user, name=submission.params.task_name).order_by("-id").first()
+    if found is None:
+        return None
+    kind = f"{found.task_type or 'anal'} of VO {found.vo}, label {found.prod_source_label}, {found.status}"
+    return Existing(found.id, found.status, found.prod_source_label or "", kind)
 
 
 __all__ = [

@@ -24,7 +24,7 @@ from tasks_app.generating.throttle import look
 from tasks_app.generating.work import Turn, generate
 from tasks_app.generating.world import World
 from tasks_app.models import Task
-from tasks_app.params.placeholders import UnresolvedPlaceholder
+from tasks_app.params.placeholders import BadTemplate, UnresolvedPlaceholder
 from tasks_app.states import TASK_GENERATING, TaskStatus
 
 ME = "job_generator"
@@ -96,7 +96,7 @@ def _turn(task: Task, fence: int, around: Surroundings, jobs_a_task: int) -> Tur
     except BadBuildError as exc:
         moves.break_task(task_id, fence, by=ME, reason=f"its sources cannot be built: {exc}")
         return None
-    except UnresolvedPlaceholder as exc:
+    except (UnresolvedPlaceholder, BadTemplate) as exc:
         moves.break_task(task_id, fence, by=ME, reason=f"the parameters of a job cannot be made: {exc}")
         return None
     _keep(task, turn, around)

@@ -17,7 +17,7 @@ from tasks_app import moves, statistics
 from tasks_app.generating.buildstep import BadBuildError
 from tasks_app.generating.mergejobs import Made, load_heaps, make_merge_jobs
 from tasks_app.models import Task
-from tasks_app.params.placeholders import UnresolvedPlaceholder
+from tasks_app.params.placeholders import BadTemplate, UnresolvedPlaceholder
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.splitting.limits import SiteNumbers, TaskNumbers, limits_for
 from tasks_app.splitting.merging import Heap, may_be_full, nothing_more
@@ -64,7 +64,7 @@ def _is_due(heaps: Sequence[Heap], rule: str, sites: dict[str, SiteView], now: d
 def _merge(task_id: int, sites: dict[str, SiteView], now: datetime) -> int:
     try:
         made = make_merge_jobs(task_id, sites, now)
-    except (UnresolvedPlaceholder, BadBuildError) as exc:
+    except (UnresolvedPlaceholder, BadTemplate, BadBuildError) as exc:
         _break(task_id, f"the parameters of a merge job cannot be made: {exc}")
         return 0
     _say(task_id, made)

@@ -79,7 +79,7 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
         moves.set_aside(task_id, fence, by=ME, reason=str(exc), wait=wait, frozen=False)
     except ParamErrors as exc:
-        moves.break_task(task_id, fence, by=ME, reason="; ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
+        moves.break_task(task_id, fence, by=ME, reason=" ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
     except (CannotRefine, ForeignDatasetError) as exc:
         moves.break_task(task_id, fence, by=ME, reason=str(exc))
 

@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import mixins, serializers
 from rest_framework.response import Response
 
+from jedisite.choices import Choice
 from jedisite.identity import Right
 from jedisite.problems import Conflict, InvalidFields
 from tasks_app.api.base import Lists, Resource, StrictSerializer
@@ -25,7 +26,7 @@ class AttentionSerializer(serializers.ModelSerializer[AttentionItem]):
 
 
 class AttentionActionSerializer(StrictSerializer):
-    action = serializers.ChoiceField(choices=ACTIONS)
+    action = Choice(choices=ACTIONS)
     reason = serializers.CharField(max_length=keeping.LONGEST_NOTE)
     until = serializers.DateTimeField(required=False, help_text="end of a snooze")
     ticket = serializers.CharField(

@@ -217,9 +217,3 @@ def check_command_right(caller: Caller, task: Task) -> None:
     """Raise PermissionDenied unless the caller may command this task."""
     if not caller.may_command(task.user, task.working_group):
         raise exceptions.PermissionDenied(f"Task {task.id} belongs to {task.user}; you may not command it.")
-
-
-def sentence(exc: Exception) -> str:
-    """What an exception says, as a sentence."""
-    text = str(exc)
-    return f"{text[:1].upper()}{text[1:]}."

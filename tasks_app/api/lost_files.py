@@ -10,8 +10,9 @@ from rest_framework.response import Response
 
 from jedisite.identity import Right
 from jedisite.problems import Conflict
+from jedisite.words import sentence
 from tasks_app.accounting.recovery import CannotRecoverError, recover
-from tasks_app.api.base import OfTask, check_command_right, sentence
+from tasks_app.api.base import OfTask, check_command_right
 from tasks_app.api.serializers import LONGEST_REASON, StrictSerializer
 from tasks_app.models import Task
 

@@ -10,9 +10,11 @@ from drf_spectacular.utils import extend_schema, extend_schema_field, extend_sch
 from rest_framework import exceptions, serializers, status
 from rest_framework.response import Response
 
+from jedisite.choices import Choice, ChoiceFilter
 from jedisite.identity import Caller, Right
 from jedisite.paging import LARGEST_ID, KeysetPagination
 from jedisite.problems import Conflict, InvalidFields
+from jedisite.words import sentence
 from tasks_app.api.base import Lists, Resource, StrictSerializer
 from tasks_app.messaging import inbox, outbox
 from tasks_app.messaging.kinds import KINDS, BadMessageError
@@ -31,7 +33,7 @@ class MessageFilter(django_filters.FilterSet):
         field_name="position", lookup_expr="gt", min_value=0, max_value=LARGEST_ID, decimal_places=0,
         label="Only messages behind this position",
     )  # fmt: skip
-    topic = django_filters.ChoiceFilter(choices=[(t, t) for t in (outbox.TASKS, outbox.JOBS)])
+    topic = ChoiceFilter(choices=[(t, t) for t in (outbox.TASKS, outbox.JOBS)])
 
     class Meta:
         model = OutMessage
@@ -49,7 +51,7 @@ class MessageSerializer(serializers.ModelSerializer[OutMessage]):
 
 class NewMessageSerializer(StrictSerializer):
     id = serializers.RegexField(f"^{MESSAGE_ID}$", help_text="yours; the same id twice is one message")
-    kind = serializers.ChoiceField(choices=[(kind, kind) for kind in KINDS])
+    kind = Choice(choices=[(kind, kind) for kind in KINDS])
     payload = serializers.JSONField(help_text="the fields of that kind")
 
 
@@ -115,6 +117,6 @@ class MessageViewSet(Lists, Resource):
         except BadMessageError as exc:
             raise InvalidFields([{"field": exc.field, "rule": "message", "message": f"{exc.sentence}."}]) from exc
         except inbox.OtherContentError as exc:
-            raise Conflict(f"{str(exc)[:1].upper()}{str(exc)[1:]}.") from exc
+            raise Conflict(sentence(exc)) from exc
         code = status.HTTP_202_ACCEPTED if is_new else status.HTTP_200_OK
         return Response(KeptMessageSerializer(row).data, status=code)

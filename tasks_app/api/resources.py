@@ -15,10 +15,11 @@ from rest_framework.response import Response
 
 from jedisite.identity import Right
 from jedisite.problems import Conflict, InvalidFields
+from jedisite.words import sentence
 from tasks_app import amending, moves, placing, submitting
 from tasks_app.api import idempotency
 from tasks_app.api import serializers as s
-from tasks_app.api.base import Lists, OfTask, Resource, check_command_right, sentence
+from tasks_app.api.base import Lists, OfTask, Resource, check_command_right
 from tasks_app.columns.tasks import TASKS
 from tasks_app.commands import rights
 from tasks_app.filtersets import TaskFilter
@@ -83,7 +84,7 @@ class TaskViewSet(Lists, mixins.RetrieveModelMixin, Resource):
         "of a name that a task has already runs that task again if it has ended (202), or is refused (409); with "
         "allow_active=true a user's task that runs is changed in place (200).",
         request={"application/json": parameters_schema()},
-        responses={200: s.SubmittedSerializer, 201: s.TaskSerializer, 202: s.SubmittedSerializer},
+        responses={200: s.SubmittedSerializer, 201: s.NewTaskSerializer, 202: s.SubmittedSerializer},
         parameters=[
             OpenApiParameter(idempotency.HEADER, OpenApiTypes.STR, OpenApiParameter.HEADER),
             OpenApiParameter(ALLOW_ACTIVE, OpenApiTypes.BOOL, description="change a task of the name that runs"),
@@ -111,8 +112,11 @@ class TaskViewSet(Lists, mixins.RetrieveModelMixin, Resource):
         done = submitting.submit(
             submission, by=by, allow_active=self.switch(ALLOW_ACTIVE), most_active=settings.JEDI_MOST_ACTIVE_TASKS
         )
-        task = Task.objects.get(pk=done.task_id)
-        reply = dict(s.TaskSerializer(task).data if done.is_new else s.SubmittedSerializer(done).data)
+        if done.is_new:
+            task = Task.objects.get(pk=done.task_id)
+            reply = dict(s.NewTaskSerializer(task, context={"warnings": done.warnings}).data)
+        else:
+            reply = dict(s.SubmittedSerializer(done).data)
         if taken:
             taken.task_id, taken.reply = done.task_id, reply
             taken.save(update_fields=["task_id", "reply"])

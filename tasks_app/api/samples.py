@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 
 from brokerage_app.models import Sample
+from jedisite.choices import ChoiceFilter
 from jedisite.identity import Right
 from tasks_app.api.base import Lists, Resource
 from tasks_app.filtersets import MomentFilter
@@ -17,7 +18,7 @@ KINDS = {"grid": ~_SITE & ~_SHARE, "sites": _SITE & ~_SHARE, "shares": ~_SITE & 
 
 
 class SampleFilter(django_filters.FilterSet):
-    of = django_filters.ChoiceFilter(
+    of = ChoiceFilter(
         choices=[(kind, kind) for kind in KINDS], method="of_kind",
         label="the whole grid, each site, each share, or each pair of both",
     )  # fmt: skip

@@ -10,7 +10,9 @@ from rest_framework import serializers
 
 from brokerage_app.models import Queue, VerdictRecord
 from jedisite import tokens
+from jedisite.choices import Choice
 from jedisite.models import Agent, ApiToken
+from tasks_app import known
 from tasks_app.api.base import StrictSerializer
 from tasks_app.commands import parameters
 from tasks_app.dashboard import progress
@@ -159,7 +161,7 @@ def _word(meaning: str) -> Any:
 class NewCommandSerializer(StrictSerializer):
     """A command for a task, with parameters that not every command takes."""
 
-    command = serializers.ChoiceField(choices=[c.value for c in TaskCommand])
+    command = Choice(choices=[c.value for c in TaskCommand])
     reason = serializers.CharField(max_length=LONGEST_REASON, allow_blank=True, default="")
     soft = _flag("finish: running jobs may end first")
     sole = _flag("retry, incexec: child tasks are left alone")
@@ -181,9 +183,19 @@ class NewCommandSerializer(StrictSerializer):
             checked = parameters.check(
                 TaskCommand(attrs["command"]), {n: v for n, v in given.items() if v is not False}
             )
+            known.check_parameters(checked)
         except ParamErrors as exc:
             raise serializers.ValidationError({e.field: [e.message] for e in exc.errors}) from exc
         return {"command": attrs["command"], "reason": attrs["reason"], "parameters": checked}
+
+
+class NewTaskSerializer(TaskSerializer):
+    """A task that was submitted just now, with sentences on what was taken and may not be what was meant."""
+
+    warnings = serializers.SerializerMethodField()
+
+    def get_warnings(self, task: Task) -> list[str]:
+        return list(self.context["warnings"])
 
 
 class SubmittedSerializer(serializers.Serializer[Any]):
@@ -332,7 +344,7 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
 
 class NewTokenSerializer(StrictSerializer):
     name = serializers.CharField(max_length=100, help_text="what it is for")
-    scope = serializers.ChoiceField(choices=ApiToken.SCOPES, default="all", help_text="what it is good for")
+    scope = Choice(choices=ApiToken.SCOPES, default="all", help_text="what it is good for")
     days = serializers.IntegerField(min_value=1, max_value=tokens.LONGEST_DAYS, default=tokens.USUAL_DAYS)
 
 

@@ -15,6 +15,7 @@ from brokerage_app.models import VerdictRecord
 from brokerage_app.whatif import FORMS, ChangeError
 from jedisite.identity import Right
 from jedisite.problems import Conflict, InvalidFields
+from jedisite.words import sentence
 from tasks_app.api.base import Lists, OfTask, Resource, StrictSerializer
 from tasks_app.dashboard.jobs import error_words, job_of, merging_words
 from tasks_app.explaining import jobs, places, tasks, whatif
@@ -152,5 +153,4 @@ class TaskWhatIfViewSet(Resource):
             where = f"changes.{lines.index(exc.line)}"
             raise InvalidFields([{"field": where, "rule": "change", "message": exc.why}]) from exc
         except whatif.NothingKeptError as exc:
-            text = str(exc)
-            raise Conflict(f"{text[:1].upper()}{text[1:]}.") from exc
+            raise Conflict(sentence(exc)) from exc

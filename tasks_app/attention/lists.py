@@ -9,6 +9,7 @@ import django_filters
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from jedisite.choices import ChoiceFilter
 from tasks_app.attention.rules.found import KINDS
 from tasks_app.models import AttentionItem
 
@@ -34,8 +35,8 @@ def waiting(now: datetime) -> QuerySet[AttentionItem]:
 
 
 class AttentionFilter(django_filters.FilterSet):
-    state = django_filters.ChoiceFilter(choices=[(s, s) for s in STATES], method="of_state")
-    kind = django_filters.ChoiceFilter(choices=[(name, kind.title) for name, kind in KINDS.items()])
+    state = ChoiceFilter(choices=[(s, s) for s in STATES], method="of_state")
+    kind = ChoiceFilter(choices=[(name, kind.title) for name, kind in KINDS.items()])
     owner = django_filters.CharFilter(max_length=128)
 
     class Meta:

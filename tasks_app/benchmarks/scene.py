@@ -40,7 +40,7 @@ def parameters(files_per_job: int, dataset: str = INPUT, events: int | None = No
     """An analysis of a dataset with one output and a log a job."""
     return {
         "taskName": "user.bench.analysis", "userName": ME, "vo": "lab", "prodSourceLabel": "user", "taskType": "anal",
-        "processingType": "bench", "taskPriority": 500, "transPath": "analyse", "architecture": "x86_64",
+        "processingType": "bench", "taskPriority": 500, "transPath": "run_command", "architecture": "x86_64",
         "coreCount": 1, "ramCount": 1000, "ramUnit": "MB", "maxAttempt": 3, "nFilesPerJob": files_per_job,
         "log": {
             "type": "template", "param_type": "log", "dataset": "user.bench.log", "value": "bench.$JEDITASKID._${SN}.log.tgz",

@@ -8,6 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
+from jedisite.words import sentence
 from tasks_app.commands import parameters
 from tasks_app.params.faults import Faults
 from tasks_app.params.keys import KEYS
@@ -65,7 +66,7 @@ class Act:
 
     @property
     def sentence(self) -> str:
-        return f"{self.help[:1].upper()}{self.help[1:]}."
+        return sentence(self.help)
 
 
 _NO_WAY_BACK = "This cannot be taken back"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jedisite.identity import Caller
-from tasks_app import bulk
+from tasks_app import bulk, known
 from tasks_app.commands import acts, rights
 from tasks_app.commands.acts import ACTS, Act
 from tasks_app.models import Task
@@ -49,7 +49,9 @@ def read(act: Act, form: Mapping[str, str]) -> tuple[str, dict[str, Any] | None]
     reason, faults = reason_in(form), Faults()
     given = _typed(act.keys, form, faults)
     faults.raise_if_any()
-    return reason, acts.check(act, given)
+    checked = acts.check(act, given)
+    known.check_parameters(checked)
+    return reason, checked
 
 
 def reason_in(form: Mapping[str, str]) -> str:

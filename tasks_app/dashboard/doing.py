@@ -14,6 +14,7 @@ from django.utils.datastructures import MultiValueDict
 from django.views.decorators.http import require_http_methods
 
 from jedisite.identity import Right, caller_of, needs
+from jedisite.words import sentence
 from tasks_app import bulk
 from tasks_app.amending import CannotChangeError
 from tasks_app.commands.acts import ACTS, Act, Change
@@ -90,7 +91,7 @@ def _do_to_one(act: Act, task_id: int, request: HttpRequest) -> list[str]:
     except ParamErrors as exc:
         return commands.faults_of(exc)
     except (CannotChangeError, CommandRefusedError) as exc:
-        return [f"{str(exc)[:1].upper()}{str(exc)[1:]}."]
+        return [sentence(exc)]
     return []
 
 

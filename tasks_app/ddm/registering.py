@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +15,7 @@ from tasks_app.ddm.base import SITE, ForeignDatasetError
 from tasks_app.ddm.local import ENDPOINT, adler32, catalogue, container_name, file_url, storage_path
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.models.catalogue import CONTAINER_MARK
+from tasks_app.params.keys import NAME
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +45,7 @@ def register_dataset(
     counts = list(events) if events is not None else [None] * len(listed)
     if name.endswith(CONTAINER_MARK):
         raise ValueError(f"{name} is the name of a container: it takes datasets, not files")
+    _check_name(name)
     if len(set(lfns)) != len(lfns):
         raise ValueError(f"two files of the dataset {name} have the same name")
     dataset, new = CatalogueDataset.objects.get_or_create(
@@ -83,6 +86,11 @@ def register_dataset(
     return dataset
 
 
+def _check_name(name: str) -> None:
+    if re.fullmatch(NAME, name) is None:
+        raise ValueError(f"{name!r} is no name of a dataset; the pattern is {NAME}")
+
+
 def _link(places: Iterable[tuple[Path, Path]]) -> None:
     """Make links from places of the storage to files that lie elsewhere.
 
@@ -106,6 +114,7 @@ def register_container(name: str, datasets: Iterable[str], *, is_open: bool = Fa
     Raises ValueError for a dataset that does not exist, and for a container in place of a dataset.
     """
     full, members = container_name(name), list(datasets)
+    _check_name(full)
     known = set(CatalogueDataset.objects.filter(name__in=members).values_list("name", flat=True))
     missing = [member for member in members if member not in known]
     if missing:

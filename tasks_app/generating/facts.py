@@ -46,7 +46,6 @@ class TaskWork:
         self.rule = SplitRule.parse(task.split_rule)
         self.raw: dict[str, Any] = params_of(task.id)
         text = buildstep.with_sandbox(task.job_params_template.template, self.raw.get("fixedSandbox"))
-        self.template: JobParamsTemplate = compile_template(text, keep_order="OI" in self.rule or "DY" in self.rule)
         self.build = buildstep.build_step(self.raw)
         self.failing_builds = failing_sites(task, self.build) if self.build is not None else {}
         self.numbers = numbers_of(task)
@@ -56,8 +55,14 @@ class TaskWork:
         self.skip_short = bool(self.raw.get("skipShortOutput"))
         templates = OutputTemplate.objects.filter(task_id=task.id).select_related("dataset")
         self.outputs = written_first(templates.order_by("dataset__list_position", "id"), self.rule)
-        found = Dataset.objects.filter(task=task, type__in=(*INPUT_TYPES, "random_seed"))
-        datasets = list(found.exclude(status=DatasetStatus.REMOVED).order_by("list_position", "id"))
+        found = list(
+            Dataset.objects.filter(task=task, type__in=(*INPUT_TYPES, "random_seed")).order_by("list_position", "id")
+        )
+        streams = {row.stream_name or "" for row in found} | {row.stream_name or "" for row in self.outputs}
+        self.template: JobParamsTemplate = compile_template(
+            text, streams=streams, keep_order="OI" in self.rule or "DY" in self.rule
+        )
+        datasets = [dataset for dataset in found if dataset.status != DatasetStatus.REMOVED]
         self.inputs = [dataset for dataset in datasets if dataset.type in INPUT_TYPES]
         self.has_seeds = len(self.inputs) < len(datasets)
         masters = [d for d in self.inputs if d.master_id is None]

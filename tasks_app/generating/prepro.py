@@ -31,7 +31,7 @@ from tasks_app.generating.facts import TaskWork
 from tasks_app.generating.picker import pick
 from tasks_app.generating.store import Part, Source, store
 from tasks_app.models import Dataset, File, OutputTemplate, Task
-from tasks_app.params.placeholders import UnresolvedPlaceholder
+from tasks_app.params.placeholders import BadTemplate, UnresolvedPlaceholder
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.preprocessed import INPUT, LOG
 from tasks_app.refining.policy import Transforms
@@ -93,7 +93,11 @@ def generate(claimed: Iterable[tuple[int, int]], sites: Mapping[str, SiteView], 
 
 def _make(task_id: int, fence: int, sites: Mapping[str, SiteView], now: datetime) -> bool:
     task = Task.objects.select_related("job_params_template").get(pk=task_id)
-    work = TaskWork(task, fence, now)
+    try:
+        work = TaskWork(task, fence, now)
+    except BadTemplate as exc:
+        moves.break_task(task_id, fence, by=ME, reason=f"the preprocessing job cannot be made: {exc}")
+        return False
     no_sandbox = sandboxes.lacking(task_id, work.raw, work.template.text)
     if no_sandbox:
         moves.set_aside(task_id, fence, by=ME, reason=no_sandbox, wait=timedelta(seconds=settings.JEDI_PENDING_RETRY_S))

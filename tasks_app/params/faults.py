@@ -25,7 +25,7 @@ class ParamErrors(ValueError):
 
     def __init__(self, errors: tuple[FieldError, ...]) -> None:
         self.errors = errors
-        super().__init__("; ".join(f"{e.field or 'task parameters'}: {e.message}" for e in errors[:5]))
+        super().__init__(" ".join(f"{e.field or 'task parameters'}: {e.message}" for e in errors[:5]))
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from jedisite.patterns import fault_of
+from jedisite.words import is_one_line
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.keys import NAME
 from tasks_app.params.kinds import Key, check_value, split_names
@@ -187,6 +188,8 @@ def _check_stream(item: Item, faults: Faults) -> None:
             faults.add(
                 where, "placeholder", f"A template of type {item.param_type} needs a placeholder such as ${{IN}}."
             )
+    elif re.fullmatch(r"\w+", stream) is None:
+        faults.add(where, "placeholder", f"{shown(stream)} is no name of a stream: those are of letters, digits and _.")
     elif item.param_type != "number" and len(stream) > LONGEST_STREAM:
         faults.add(where, "length", f"The name in a placeholder has at most {LONGEST_STREAM} characters.")
 
@@ -226,6 +229,8 @@ def _check_files(item: Item, faults: Faults) -> None:
             faults.add(
                 f"{where}[{index}]", "file name", "Expected a name of 1 to 256 characters, or an object with lfn."
             )
+        elif not is_one_line(lfn):
+            faults.add(f"{where}[{index}]", "characters", f"{shown(lfn)} has a control character in it.")
 
 
 def parse_items(raw: object, where: str, faults: Faults, most: int) -> tuple[Item, ...]:

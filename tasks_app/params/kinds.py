@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from jedisite.words import is_one_line
 from tasks_app.params.faults import Faults, shown
 
 Kind = Literal["text", "integer", "number", "flag", "names", "object", "items", "any"]
@@ -23,6 +24,8 @@ KIND_TITLES: dict[Kind, str] = {
 }
 
 MOST_NAMES = 10_000
+LONGEST_LINE = 512
+"""Texts that may be longer are command lines, which have several lines; all others are names and words."""
 INT4 = 2**31 - 1
 NINE_DIGITS = 999_999_999
 
@@ -100,7 +103,9 @@ def _check_text(key: Key, value: object, where: str, faults: Faults) -> None:
 
 
 def _check_characters(key: Key, value: str, where: str, faults: Faults) -> None:
-    if key.longest is not None and len(value) > key.longest:
+    if (key.kind == "names" or (key.longest or LONGEST_LINE) <= LONGEST_LINE) and not is_one_line(value):
+        faults.add(where, "characters", f"{shown(value)} has a line feed or another control character in it.")
+    elif key.longest is not None and len(value) > key.longest:
         faults.add(where, "length", f"At most {key.longest} characters are allowed, and this has {len(value)}.")
     elif key.required and not value.strip():
         faults.add(where, "not empty", "This text must not be empty.")

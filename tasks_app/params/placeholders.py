@@ -3,8 +3,9 @@
 `${STREAM}` becomes the file names of a stream, `${NAME}` a value of the job. What the form of a list is, stands in
 `filelists`. `$JEDITASKID`, `$JOBSETID` and `$PANDAID` are values too.
 
-Names that JEDI fills must be filled: a job is not made with a hole in its command line. Names that nobody knows, such
-as a shell's `${HOME}`, are left alone when the streams of the task are given at compilation.
+Names that JEDI fills must be filled: a job is not made with a hole in its command line. What begins with another name,
+such as a shell's `${HOME}` or `${file%.txt}`, is left alone when the streams of the task are given at compilation; what
+begins with one of ours and goes on as no placeholder does, such as `${IN%.txt}`, is an error.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ _INSIDE = re.compile(
     r"(?:\[(?P<from>\d*):(?P<to>\d*)\])?"
     r"(?:/(?:M\[(?P<formula>[^\[\]]*)\]|(?P<form>[A-Z])))?"
 )
+_NAMES = re.compile(r"\w+(?:,\w+)*")
 _MERGE = re.compile(r"(TRN_\w+):(\w+)")
+_WIDTH = re.compile(r"%?0?(\d{1,2})?d")
 
 
 class UnresolvedPlaceholder(ValueError):
@@ -122,16 +125,46 @@ def _compile(match: re.Match[str], streams: Collection[str] | None, names: set[s
     merge = _MERGE.fullmatch(match[1])
     if merge is not None:
         return _merge_groups(merge[1], merge[2], match[1])
-    inside = _INSIDE.fullmatch(match[1])
-    wanted = inside["names"].split(",") if inside else []
-    if streams is not None and not any(is_ours(name) or name in streams for name in wanted):
+    begin = _NAMES.match(match[1])
+    wanted = begin[0].split(",") if begin else []
+    ours = [name for name in wanted if is_ours(name) or (streams is not None and name in streams)]
+    if streams is not None and not ours:
         return None
+    if match[1].startswith("SN:"):
+        return _serial_of_width(match[1])
+    inside = _INSIDE.fullmatch(match[1])
     if inside is None:
-        raise BadTemplate(f"{match[0]} is not a placeholder: a name, then [from:to], then /X, each once at most.")
+        raise BadTemplate(_no_placeholder(match[0], ours))
     names.update(wanted)
     if match[1] in ("SN/P", "SN"):
         return _serial if match[1] == "SN/P" else _value("SN")
     return _stream_part(match[1], wanted, inside, keep_order)
+
+
+def _no_placeholder(text: str, ours: Sequence[str]) -> str:
+    said = f"{text} is not a placeholder: a name, then [from:to], then /X, each once at most."
+    return f"{said} {ours[0]} is filled by this site; a variable of the shell needs another name." if ours else said
+
+
+def serial_width(text: str) -> int | None:
+    """Digits to which a serial number is filled up, of the `06d` in `${SN:06d}`; None when that is no width."""
+    width = _WIDTH.fullmatch(text)
+    return int(width[1] or 0) if width else None
+
+
+def _serial_of_width(whole: str) -> Part:
+    wanted = whole.removeprefix("SN:")
+    width = serial_width(wanted)
+    if width is None:
+        raise BadTemplate(f"${{{whole}}}: {wanted!r} is not a width such as 06d.")
+
+    def part(streams: Streams, values: Values) -> str:
+        try:
+            return f"{int(values['SN']):0{width}d}"
+        except KeyError:
+            raise UnresolvedPlaceholder("SN") from None
+
+    return part
 
 
 def _stream_part(whole: str, wanted: list[str], inside: re.Match[str], keep_order: bool) -> Part:

@@ -57,11 +57,15 @@ class Code(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """The newest task of the same name. `status` None: it was submitted, and no more is known of it."""
+    """The newest task of the same name. `status` None: it was submitted, and no more is known of it.
+
+    `kind` is given when that task is not the same under another submission: it only has the name.
+    """
 
     task_id: int
     status: str | None
     label: str = "user"
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +104,24 @@ def looks_for_duplicates(params: TaskParams, *, allow_active: bool = False) -> b
     return params.task_type == "anal" and (params.flag("uniqueTaskName") or allow_active)
 
 
+def must_be_new(params: TaskParams) -> bool:
+    """Whether no other task of the user may have the name, of whatever VO, label and type."""
+    return params.flag("uniqueTaskName")
+
+
 def decide(params: TaskParams, existing: Existing | None, *, allow_active: bool = False) -> Decision:
     """What becomes of a submission, given the newest task of the same name, if there is any.
 
     With `allow_active` a user's task that runs is changed in place.
     """
-    if existing is None or not looks_for_duplicates(params, allow_active=allow_active):
+    if existing is None:
         return Decision(Code.NEW, "A new task.")
     name, old = shown(params.task_name), existing.task_id
+    if existing.kind is not None and must_be_new(params):
+        sentence = f"The task {old} ({existing.kind}) has the name {name}, which is to be unique. jediTaskID={old}"
+        return Decision(Code.IS_ACTIVE, sentence, old)
+    if existing.kind is not None or not looks_for_duplicates(params, allow_active=allow_active):
+        return Decision(Code.NEW, "A new task.")
     if existing.status in (None, "registered"):
         return Decision(Code.QUEUED, f"The task {old} of the name {name} was submitted already and waits.", old)
     if existing.status in AGAIN_FROM:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from brokerage_app.architecture import faults_of
+from jedisite.words import sentence
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.items import PREPROCESSED, SERIAL, Item
+from tasks_app.params.placeholders import BadTemplate, compile_template
 from tasks_app.params.schedule import is_cron, moment
+from tasks_app.splitting.naming import BadNameTemplate, NameTemplate
 
 if TYPE_CHECKING:
     from tasks_app.params.schema import TaskParams
 
+STEPS: Mapping[str, tuple[str, ...]] = {"buildSpec": ("IN", "OUT"), "mergeSpec": (), "preproSpec": (), "esmergeSpec": ()}
+"""Steps that have a command line, with the streams that it has instead of the task's."""
 Rule = Callable[["TaskParams", Faults], None]
 
 
@@ -82,6 +87,39 @@ def preprocessing(params: TaskParams, faults: Faults) -> None:
             faults.add(join_path(item.where, "dataset"), "preprocessing", sentence)
 
 
+def placeholders(params: TaskParams, faults: Faults) -> None:
+    """What begins with a name that the site fills is one of its placeholders; everything else is the shell's."""
+    items = (*params.items, *params.logs, *params.merge_logs)
+    streams = {item.stream for item in items if item.is_template and item.stream}
+    for item in items:
+        where = join_path(item.where, "value")
+        if item.is_template and item.param_type in ("output", "log"):
+            before, name, after = item.value.rpartition(item.file_name)
+            _check_file_name(name, where, faults)
+            _check_text(before + after, streams, where, faults)
+        else:
+            _check_text(item.value, streams, where, faults)
+    for step, own in STEPS.items():
+        text = (params.spec(step) or {}).get("jobParameters") or ""
+        _check_text(text, own or streams, join_path(step, "jobParameters"), faults)
+
+
+def _check_file_name(name: str, where: str, faults: Faults) -> None:
+    if name.startswith("regex|"):
+        return
+    try:
+        NameTemplate(name, task_id=0)
+    except BadNameTemplate as error:
+        faults.add(where, "placeholder", str(error))
+
+
+def _check_text(text: str, streams: Collection[str], where: str, faults: Faults) -> None:
+    try:
+        compile_template(text, streams=streams)
+    except BadTemplate as error:
+        faults.add(where, "placeholder", str(error))
+
+
 def outputs(params: TaskParams, faults: Faults) -> None:
     """Files of different jobs must have different names, and so must the outputs of one job."""
     seen: dict[str, str] = {}
@@ -141,7 +179,7 @@ def architecture(params: TaskParams, faults: Faults) -> None:
         faults.add("architecture", "length", f"At most 256 characters are allowed, and this has {len(value)}.")
     else:
         for fault in faults_of(value if isinstance(value, str) else json.dumps(dict(value), default=str)):
-            faults.add("architecture", "form", f"{fault[0].upper()}{fault[1:]}.")
+            faults.add("architecture", "form", sentence(fault))
 
 
 _RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
@@ -150,6 +188,7 @@ _RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (merging, ("mergeOutput", "mergeSpec", "log")),
     (library, ("buildSpec", "jobParameters")),
     (preprocessing, ("preproSpec", "jobParameters")),
+    (placeholders, ("jobParameters", "log", "log_merge", *STEPS)),
     (outputs, ("noInput", "nEvents", "nFiles", "nEventsPerJob", "nFilesPerJob", "jobParameters", "log", "log_merge",
                "loadXML", "onSiteMerging")),
     (in_or_out, ("jobParameters", "log")),

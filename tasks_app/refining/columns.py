@@ -7,6 +7,7 @@ import uuid
 from datetime import UTC, datetime
 
 from tasks_app.params.items import PLACEHOLDER
+from tasks_app.params.names import named_sites
 from tasks_app.params.schema import TaskParams
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining.values import Request
@@ -57,7 +58,7 @@ def _identity(request: Request, trans_path: str) -> dict[str, object]:
         "transhome": params.text("transHome"),
         "transpath": trans_path,
         "cloud": params.text("cloud") or (group if group and len(group) <= _CLOUD_WIDTH else None),
-        "site": params.text("site"),
+        "site": named_sites(params.text("site")),
         "nucleus": params.text("nucleus"),
         "gshare": params.text("gshare"),
         "reqid": params.whole("reqID") or request.task_id,

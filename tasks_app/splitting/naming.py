@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-_PART = re.compile(r"\$\{(SN(?:/P|:[^{}]*)?|MIDDLENAME)\}|\$(JEDITASKID|JOBSETID|PANDAID)\b|%")
-_FORMAT = re.compile(r"%?0?(\d{1,2})?d")
+from tasks_app.params.placeholders import BadTemplate, serial_width
+
+_PART = re.compile(r"\$\{([^{}]*)\}|\$(JEDITASKID|JOBSETID|PANDAID)\b|%")
 
 
-class BadNameTemplate(ValueError):
-    """A file-name template asks for a format that does not exist."""
+class BadNameTemplate(BadTemplate):
+    """A file-name template asks for what no name can be made of; the message says for what."""
 
 
 class NameTemplate:
@@ -24,7 +25,7 @@ class NameTemplate:
     __slots__ = ("_format", "_parts")
 
     def __init__(self, template: str, *, task_id: int, jobset_id: int | None = None) -> None:
-        """Raises BadNameTemplate for a width that is none."""
+        """Raises BadNameTemplate for a width that is none, and for placeholders that have no place in names."""
         self._parts: list[str] = []
         fixed = {"JEDITASKID": task_id, "JOBSETID": task_id if jobset_id is None else jobset_id}
         self._format = _PART.sub(lambda match: self._part(match, fixed), template)
@@ -32,7 +33,7 @@ class NameTemplate:
     def _part(self, match: re.Match[str], fixed: dict[str, int]) -> str:
         if match[0] == "%":
             return "%%"
-        name = match[1] or match[2]
+        name = match[2] if match[1] is None else match[1]
         if name in fixed:
             return str(fixed[name])
         if name == "MIDDLENAME":
@@ -41,12 +42,13 @@ class NameTemplate:
         if name == "PANDAID":
             self._parts.append("job")
             return "%d"
+        start, colon, wanted = name.partition(":")
+        if start != "SN" and name != "SN/P":
+            raise BadNameTemplate(f"{match[0]} cannot stand in the name of a file; ${{SN}} and ${{MIDDLENAME}} can.")
         self._parts.append("serial")
-        _, colon, wanted = name.partition(":")
-        width = _FORMAT.fullmatch(wanted) if colon else None
-        if colon and width is None:
+        digits = serial_width(wanted) if colon else 6
+        if digits is None:
             raise BadNameTemplate(f"{wanted!r} in {match[0]} is not a width such as 06d.")
-        digits = int(width[1] or 0) if width else 6
         return f"%0{digits}d" if digits else "%d"
 
     @property

@@ -52,8 +52,14 @@ def test_a_task_that_matches_no_share_is_told_so():
     assert explain(TASK, Wish(), QUEUES, tree).faults == (NO_SHARE,)
 
 
-def test_any_name_is_a_share_where_none_is_configured():
-    check_leaf("Express", ShareTree([]))
+def test_no_name_is_a_share_where_none_is_configured():
+    with pytest.raises(NoPlaceError, match="'Express' is no global share: this site has none"):
+        check_leaf("Express", ShareTree([]))
+
+
+def test_a_share_that_is_near_is_named():
+    with pytest.raises(NoPlaceError, match=r"'Othr' is no global share \(did you mean Other\?\); a task can have one of"):
+        check_leaf("Othr", TREE)
 
 
 @pytest.mark.django_db

@@ -68,7 +68,7 @@ def parameters(name: str, *items: dict[str, Any], **more: Any) -> dict[str, Any]
     """A task without scouts, with one output and a log a job, and the given items in its command line."""
     return {
         "taskName": name, "userName": USER, "vo": "lab", "prodSourceLabel": "user", "taskType": "anal", "processingType": "test",
-        "official": True, "skipScout": True, "taskPriority": 500, "transPath": "work", "coreCount": 1, "ramCount": 1000,
+        "official": True, "skipScout": True, "taskPriority": 500, "transPath": "run_command", "coreCount": 1, "ramCount": 1000,
         "ramUnit": "MB",
         "log": template("log", f"{name}.${{SN}}.log.tgz", f"{name}.log"),
         "jobParameters": [*items, template("output", f"{name}.${{SN}}.root", f"{name}.out")],

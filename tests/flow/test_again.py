@@ -358,7 +358,7 @@ def test_nobody_changes_the_code_of_others_by_submitting_under_the_name_of_their
     settle()
     wishes: dict[str, Any] = {"uniqueTaskName": True, "fixedSandbox": "evil.tar.gz", "nFilesPerJob": 1, "maxAttempt": 1}
     for caller, more in (
-        (Caller("eve", frozenset({Role.USER})), {"official": True}),
+        (Caller("eve", frozenset({Role.USER})), {"official": True, "userName": "eve"}),
         (Caller("eve", frozenset({Role.PRODUCTION})), {"official": True}),
         (Caller("eve", frozenset({Role.PRODUCTION})), {"official": False, "userName": "ada"}),
     ):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from jedisite.identity import Caller, Role
+from tasks_app import submitting
 from tasks_app.models import CatalogueDataset, JobParams, JobRetryHistory, TaskStatusLog
+from tasks_app.params.faults import ParamErrors
 from tests.flow.driving import (
     add_dataset,
     dataset,
@@ -94,6 +97,69 @@ def test_files_that_always_fail_leave_the_task_finished_with_an_honest_summary()
         assert by_name[name].failed_attempt == 3
     assert by_name["lab.in.00000"].attempt == 1
     assert task(made).error_dialog == "6 jobs failed: 6 × exe:65 (the payload ended with 65)"
+
+
+def test_files_with_the_number_of_their_task_in_the_name_count_from_one() -> None:
+    add_dataset("lab.in", 2)
+    first, second = (
+        submit(
+            parameters(
+                name,
+                reads("lab.in"),
+                template("output", "--out=hello.$JEDITASKID.${SN}.txt", f"{name}.txt"),
+                nFilesPerJob=1,
+            )
+        )
+        for name in ("lab.one", "lab.two")
+    )
+    drive(Pilot())
+    for made in (first, second):
+        assert status(made) == "done"
+        names = {name for job in jobs(made) for name in inputs(job.id, "output") if "hello" in name}
+        assert names == {f"hello.{made}.000001.txt", f"hello.{made}.000002.txt"}
+
+
+def test_numbers_run_on_where_files_of_an_ended_task_have_the_same_names_in_the_scope() -> None:
+    add_dataset("lab.in", 2)
+
+    def say_hello(name: str) -> int:
+        hello = template("output", "--out=hello.${SN}.txt", f"{name}.txt")
+        return submit(parameters(name, reads("lab.in"), hello, nFilesPerJob=1))
+
+    first = say_hello("lab.one")
+    drive(Pilot())
+    elsewhere, second = say_hello("other.one"), say_hello("lab.two")
+    drive(Pilot())
+    names = {
+        made: sorted(n for job in jobs(made) for n in inputs(job.id, "output") if "hello" in n)
+        for made in (first, elsewhere, second)
+    }
+    assert names[first] == names[elsewhere] == ["hello.000001.txt", "hello.000002.txt"]
+    assert names[second] == ["hello.000003.txt", "hello.000004.txt"]
+
+
+def test_a_task_whose_files_another_one_is_making_is_refused_at_the_door() -> None:
+    add_dataset("lab.in", 2)
+    caller = Caller("ada", frozenset({Role.USER}))
+
+    def ask(name: str, file: str) -> submitting.Submitted:
+        hello = template("output", f"--out={file}", f"user.ada.{name}.txt")
+        params = parameters(f"user.ada.{name}", reads("lab.in"), hello, nFilesPerJob=1, official=False)
+        return submitting.submit(submitting.check(params, caller), by="ada")
+
+    first = ask("one", "hello.${SN}.txt").task_id
+    ask("mine", "hello.$JEDITASKID.${SN}.txt")
+    settle()
+    with pytest.raises(ParamErrors) as refused:
+        ask("two", "hello.${SN}.txt")
+    (fault,) = refused.value.errors
+    assert fault.field == "jobParameters[1].value"
+    assert fault.message == (
+        f"Task {first}, which is running, makes files of the same names (hello.${{SN}}.txt); put $JEDITASKID into the name."
+    )
+    assert ask("mine.too", "hello.$JEDITASKID.${SN}.txt").is_new and ask("three", "hello.${SN}.text").is_new
+    drive(Pilot())
+    assert ask("two", "hello.${SN}.txt").is_new
 
 
 def test_each_attempt_names_its_outputs_anew_and_remembers_the_one_before() -> None:

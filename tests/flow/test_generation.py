@@ -55,6 +55,15 @@ def option(job: Job, name: str) -> str:
     return next(word.partition("=")[2] for word in command(job).split() if word.startswith(f"--{name}="))
 
 
+def test_what_is_the_shell_s_reaches_the_job_as_it_was_written() -> None:
+    add_dataset("lab.in", 1)
+    shell = "for p in /proc/*; do echo ${p#/proc/} ${p/a/b} ${x:-${SN}} ${HOME}; done"
+    made = ready(parameters("lab.t", {"type": "constant", "value": shell}, reads("lab.in"), nFilesPerJob=1))
+    generate()
+    job = jobs(made)[0]
+    assert command(job).startswith("for p in /proc/*; do echo ${p#/proc/} ${p/a/b} ${x:-1} ${HOME}; done")
+
+
 # --- several sites ---
 
 

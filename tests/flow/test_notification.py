@@ -229,6 +229,15 @@ def test_a_server_that_does_not_answer_is_tried_again_with_growing_pauses(settin
     assert mail.outbox == []
 
 
+def test_an_old_name_with_a_line_feed_stays_within_the_subject() -> None:
+    made = run_task(1)
+    Task.objects.filter(pk=made).update(name="lab.t\r\nBcc: eve@example.org")
+    notification.run(now=NOW)
+    (sent,) = mail.outbox
+    assert sent.subject == f"Task {made} lab.t Bcc: eve@example.org is finished: 3 of 4 files"
+    assert "Bcc" not in sent.message()
+
+
 def test_a_server_that_comes_back_takes_the_mail(settings: Any) -> None:
     run_task()
     use(settings, Refusing(ConnectionRefusedError))

@@ -13,7 +13,7 @@ from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 
 from jedisite.identity import Caller, Right
-from tasks_app import moves
+from tasks_app import known, moves
 from tasks_app.api.panda.calls import Ask, PandaView, call
 from tasks_app.api.panda.params import Flag, Id, JsonObject, Params
 from tasks_app.api.panda.wire import BadCallError, envelope, refused
@@ -98,6 +98,7 @@ def _answer(name: str, caller: Caller, body: Mapping[str, Any]) -> HttpResponse:
     command = _command_of(name, given, task.status)
     try:
         checked = parameters.check(command, given)
+        known.check_parameters(checked)
     except ParamErrors as exc:
         raise BadCallError(str(exc)) from exc
     no = rights.refusal(caller, command, task, checked)

@@ -17,6 +17,7 @@ from django.http import HttpResponse
 from rest_framework import serializers
 
 from brokerage_app import pilotcalls
+from jedisite.choices import Choice
 from jedisite.identity import Caller, Right
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.params import Id, Number, Params, Text
@@ -50,7 +51,7 @@ class GetJobParams(Params):
 
 class UpdateJobParams(Params):
     jobId = Id()
-    state = serializers.ChoiceField(choices=STATES)
+    state = Choice(choices=STATES)
     attemptNr = Number(help_text="which attempt of the job this is about")
     siteName = Text(required=False)
     node = Text(required=False)

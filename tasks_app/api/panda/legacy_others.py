@@ -12,9 +12,9 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
-from rest_framework import serializers
 
 from brokerage_app import pilotcalls
+from jedisite.choices import Choice
 from jedisite.identity import Right, needs
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.legacy import OTHER_ATTEMPT, report_of
@@ -38,7 +38,7 @@ class LegacyBulkParams(Params):
 class WorkerParams(Params):
     workerID = Id()
     harvesterID = Text(max_length=50)
-    status = serializers.ChoiceField(choices=("started", "finished"))
+    status = Choice(choices=("started", "finished"))
     site = Text(required=False, max_length=128, help_text="the queue")
     node_id = Text(required=False)
 

@@ -11,6 +11,7 @@ from django.http import HttpResponse
 from rest_framework import serializers
 
 from brokerage_app import pilotcalls
+from jedisite.choices import Choice
 from jedisite.identity import Caller, Right
 from jedisite.problems import strict_json
 from tasks_app.accounting.killcodes import SubStatus
@@ -36,7 +37,7 @@ class AcquireParams(Params):
 
 class UpdateParams(Params):
     job_id = Id()
-    job_status = serializers.ChoiceField(choices=STATES)
+    job_status = Choice(choices=STATES)
     attempt_nr = Number(required=False, help_text="which attempt of the job this is about")
     fence = Number(required=False, help_text="as the job came with it")
     job_secret = Text(required=False, help_text="as the job came with it")

@@ -48,7 +48,7 @@ def submit(ask: Ask) -> HttpResponse:
     except moves.CommandRefusedError as exc:
         return refused(str(exc), Code.IS_ACTIVE)
     says = f"succeeded. new jediTaskID={done.task_id}" if done.is_new else done.decision.sentence
-    return envelope(done.task_id, message=says)
+    return envelope(done.task_id, message=" ".join((says, *(f"Warning: {text}" for text in done.warnings))))
 
 
 class ListParams(Params):

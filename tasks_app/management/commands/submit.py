@@ -78,6 +78,8 @@ class Command(BaseCommand):
             raise CommandError(str(exc)) from exc
         if not done.is_new:
             self.stderr.write(done.decision.sentence)
+        for text in done.warnings:
+            self.stderr.write(f"warning: {text}")
         self.stdout.write(str(done.task_id))
         if options["wait"]:
             code = self._wait(done.task_id, options.get("sleep") or time.sleep)

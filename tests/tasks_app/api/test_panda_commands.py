@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from brokerage_app.models import Queue
 from tasks_app.api.panda.commands import NAMES
 from tasks_app.models import Command, Task
 from tasks_app.states import COMMANDS, MORE_ATTEMPTS_IN, Giver
@@ -41,6 +42,7 @@ def test_a_command_is_taken_or_refused_with_its_code(api: Api, make_task: Make, 
 
 def test_a_retry_with_options_runs_the_task_again_with_changes(api: Api, make_task: Make) -> None:
     task = make_task(status="finished")
+    Queue.objects.bulk_create(Queue(name=name, site_name=name) for name in "AB")
     answer = call(api(), "retry", task_id=task.id, new_parameters={"nFilesPerJob": 3, "excludedSite": "A,B"}).json()
     assert (answer["success"], answer["data"]) == (True, 3)
     command = Command.objects.get()

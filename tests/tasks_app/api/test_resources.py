@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app.models import Queue, VerdictRecord
+from brokerage_app.models import GlobalShare, Queue, VerdictRecord
 from jedisite.agents import synchronise_after_migrate
 from jedisite.models import Agent, ApiToken, AuditEntry
 from tasks_app.models import (
@@ -162,6 +162,7 @@ NEEDS: dict[str, dict[str, Any]] = {TaskCommand.REASSIGN: {"site": "SITE_B"}}
 def test_every_command_is_accepted_or_refused_in_every_state_with_a_sentence(
     api: Api, make_task: Make, command: TaskCommand
 ) -> None:
+    Queue.objects.create(name="SITE_B", site_name="B")
     client = api("production")
     for status in TaskStatus:
         task = make_task(status=status, prod_source_label="user")
@@ -176,6 +177,7 @@ def test_every_command_is_accepted_or_refused_in_every_state_with_a_sentence(
 
 @pytest.mark.parametrize("command", list(TaskCommand))
 def test_owners_give_their_commands_and_operators_theirs(api: Api, make_task: Make, command: TaskCommand) -> None:
+    Queue.objects.create(name="SITE_B", site_name="B")
     status = sorted(COMMAND_ACCEPTED_IN[command])[0]
     codes = {}
     for role in ("user", "shifter", "production", "administrator"):
@@ -210,6 +212,7 @@ def test_parameters_of_a_command_are_stored(api: Api, make_task: Make, body: Any
 
 class TestChanges:
     def test_a_task_at_work_is_changed_and_it_is_on_record(self, api: Api, make_task: Make, make_job: Make) -> None:
+        GlobalShare.objects.create(name="Express", value=1)
         task = make_task(split_rule="NF=2", task_priority=100, current_priority=100)
         make_job(task_id=task.id, status="activated", current_priority=100)
         body = {

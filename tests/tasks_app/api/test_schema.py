@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 
-from brokerage_app.models import Queue
+from brokerage_app.models import GlobalShare, Queue
 from tasks_app.api.examples import ANSWERS, JSON
 from tasks_app.models import AttentionItem
 
@@ -70,6 +70,7 @@ def test_the_examples_of_requests_are_taken_by_the_site(
 ) -> None:
     make_task(id=5, user="administrator")
     Queue.objects.create(name="SITE_A", site_name="A")
+    GlobalShare.objects.create(name="User", value=1)
     AttentionItem.objects.create(id=5, key="stuck:5", kind="stuck", tone="bad", since=timezone.now(), path="/tasks/5/")
     client, seen = api("administrator"), {}
     for method, path, operation in operations(schema):

@@ -38,7 +38,7 @@ def test_a_submitted_task_is_registered_and_shown(api: Api, task_params: Params)
     body = answer.json()
     assert answer["Location"] == f"{TASKS}{body['id']}/"
     assert body["status"] == "registered" and body["user"] == "ada" and body["task_priority"] == 500
-    assert client.get(answer["Location"]).json() == body
+    assert body.pop("warnings") == [] and client.get(answer["Location"]).json() == body
     assert client.get(f"{answer['Location']}params/").json() == task_params(taskPriority=500)
 
 
@@ -80,7 +80,7 @@ def test_production_needs_the_production_right(
 def test_only_production_sets_owners_and_high_priorities(
     api: Api, task_params: Params, role: str, priority: int, owner: str
 ) -> None:
-    answer = post(api(role), task_params(taskPriority=5000, currentPriority=6000, userName="eve"))
+    answer = post(api(role), task_params(taskPriority=5000, currentPriority=6000, userName=owner))
     task = Task.objects.get(pk=answer.json()["id"])
     stored = TaskParams.objects.get(pk=task.id).params
     assert (task.user, task.task_priority) == (owner, priority)
@@ -135,6 +135,28 @@ def test_a_unique_name_runs_an_ended_task_again_and_is_refused_while_one_is_open
         assert (body["id"], body["code"]) == (old.id, 3) and status in body["sentence"]
         assert Command.objects.get(task=old).parameters == {"changes": {"nEvents": 10}} == {"changes": body["changes"]}
     assert post(api(), task_params(uniqueTaskName=False)).status_code == 201
+
+
+@pytest.mark.parametrize("status", ["running", "done"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"vo": "atlas"}, {}),
+        ({"vo": "atlas"}, {"taskType": "anal", "vo": "lab"}),
+        ({"vo": "local", "prod_source_label": "test"}, {}),
+        ({"vo": "local", "task_type": "prod", "prod_source_label": "managed"}, {"taskType": "prod"}),
+    ],
+)
+def test_a_name_that_is_to_be_unique_is_refused_when_a_task_of_another_kind_has_it(
+    api: Api, task_params: Params, make_task: Callable[..., Task], status: str, old: dict[str, str], new: dict[str, str]
+) -> None:
+    client = api("production")
+    named = make_task(name="user.ada.test", user="production", status=status, **{"prod_source_label": "user", **old})
+    make_task(name="user.ada.test", user="eve", vo="local", prod_source_label="user")
+    answer = post(client, task_params(uniqueTaskName=True, **new))
+    assert answer.status_code == 409 and f"The task {named.id} (" in answer.json()["detail"]
+    assert post(client, task_params(uniqueTaskName=True, taskName="user.ada.other", **new)).status_code == 201
+    assert post(client, task_params(**new)).status_code == 201
 
 
 def test_a_submission_that_runs_a_task_again_can_be_repeated_under_its_key(
@@ -197,6 +219,65 @@ def test_a_key_is_forgotten_after_a_day(api: Api, task_params: Params) -> None:
 def test_a_key_that_is_no_key_is_refused(api: Api, task_params: Params, key: str) -> None:
     answer = post(api(), task_params(), idempotency_key=key)
     assert answer.status_code == 422 and fields(answer) == ["Idempotency-Key"]
+
+
+MERGE = {"mergeOutput": True, "log": {"type": "template", "param_type": "log", "dataset": "l", "value": "l.${SN}"}}
+
+
+@pytest.mark.parametrize("text", ["${SN/9999}", "${SN:99}", "${IN%.txt}", "${SURL:-x}"])
+@pytest.mark.parametrize(
+    ("place", "field"),
+    [
+        (lambda text: {"jobParameters": [{"type": "constant", "value": f"-- 'echo {text}'"}]}, "jobParameters[0].value"),
+        (lambda text: {"jobParameters": [_output(f"--out={text}.${{SN}}")]}, "jobParameters[0].value"),
+        (lambda text: {"jobParameters": [_output(f"--in {text} --out=x.${{SN}}")]}, "jobParameters[0].value"),
+        (lambda text: {"log": {**MERGE["log"], "value": f"l.{text}.${{SN}}"}}, "log.value"),
+        (lambda text: {"log_merge": [{**MERGE["log"], "value": f"l.{text}.${{SN}}"}]}, "log_merge[0].value"),
+        (lambda text: {"buildSpec": {"jobParameters": f"-o ${{OUT}} {text}"}}, "buildSpec.jobParameters"),
+        (lambda text: {"preproSpec": {"jobParameters": f"-p {text}"}}, "preproSpec.jobParameters"),
+        (lambda text: {**MERGE, "mergeSpec": {"jobParameters": f"-p {text}"}}, "mergeSpec.jobParameters"),
+    ],
+)
+def test_a_placeholder_of_ours_that_is_malformed_is_refused_wherever_it_stands(
+    api: Api, task_params: Params, text: str, place: Callable[[str], dict[str, Any]], field: str
+) -> None:
+    answer = post(api(), task_params(**place(text)))
+    assert answer.status_code == 422 and fields(answer) == [field]
+    assert answer.json()["errors"][0]["rule"] == "placeholder"
+
+
+CONTROL = ["\n", "\r\n", "\x01", "\x7f", "\x85", "\u2028", "\u202e"]
+
+
+@pytest.mark.parametrize("character", CONTROL)
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        (lambda text: {"taskName": f"user.ada.a{text}Bcc: eve@example.org"}, "taskName"),
+        (lambda text: {"workingGroup": f"a{text}b"}, "workingGroup"),
+        (lambda text: {"includedSite": [f"A{text}*"]}, "includedSite[0]"),
+        (lambda text: {"jobParameters": [{**_output("a.${SN}"), "dataset": f"user.ada{text}x"}]}, "jobParameters[0].dataset"),
+        (lambda text: {"jobParameters": [{**_output("a.${SN}"), "destination": f"X{text}"}]}, "jobParameters[0].destination"),
+        (lambda text: {"jobParameters": [_output(f"a{text}b.${{SN}}")]}, "jobParameters[0].value"),
+    ],
+)
+def test_names_have_no_control_characters(
+    api: Api, task_params: Params, changes: Callable[[str], dict[str, Any]], field: str, character: str
+) -> None:
+    answer = post(api(), task_params(**changes(character)))
+    assert answer.status_code == 422 and fields(answer) == [field]
+    body = {"task_parameters": task_params(**changes(character))}
+    assert not api().post("/api/v1/task/submit", body, content_type="application/json").json()["success"]
+    assert not Task.objects.exists()
+
+
+def test_command_lines_may_have_several_lines(api: Api, task_params: Params) -> None:
+    lines = [{"type": "constant", "value": "-- 'echo a\necho\tb'"}]
+    assert post(api(), task_params(jobParameters=lines, cliParams="prun \\\n --exec x")).status_code == 201
+
+
+def _output(value: str) -> dict[str, str]:
+    return {"type": "template", "param_type": "output", "dataset": "user.ada.out", "value": value}
 
 
 @pytest.mark.django_db(transaction=True)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from brokerage_app.models import Queue
 from jedisite.models import AuditEntry
 from tasks_app.commands.acts import ACTS
 from tasks_app.models import Command, Job, Task, TaskParams, TaskStatusLog
@@ -91,6 +92,7 @@ def test_acts_that_are_not_legal_are_greyed_with_the_reason(reader: Client, make
 
 def test_operators_change_a_task_in_place(operator: Client, make_task: Make, make_job: Make) -> None:
     task = make_task(split_rule="", current_priority=1)
+    Queue.objects.bulk_create(Queue(name=name, site_name=name) for name in ("SITE_A", "SITE_B"))
     TaskParams.objects.create(task=task, params={"taskName": "x", "includedSite": ["SITE_A", "SITE_B"]})
     queued = make_job(task_id=task.id, status="activated")
     for name, form in (

@@ -88,6 +88,32 @@ def test_a_template_that_suits_no_job_is_refused_at_once(text: str) -> None:
         compile_template(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["${p#/proc/}", "${file%.txt}", "${x:-${IN}}", "${#IN}", "${!x}", "${names[@]}", "${a/b/c}", "${x^^}", "${SN_1:99}", "${}"],
+)
+def test_what_the_shell_makes_of_its_own_names_is_left_alone(text: str) -> None:
+    filled = compile_template(f"a {text} b", streams={"IN"}).render({"IN": ["f"]}, {"SN": 1})
+    assert filled == f"a {text.replace('${IN}', 'f')} b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["${SN/9999}", "${SN:99}", "${SN:}", "${IN%.txt}", "${IN-1}", "${IN[0]}", "${OUTPUT0##*/}", "${DBR#x}", "${LIB/lib/L}",
+     "${SURL:-x}", "${IN/Q}", "${SEQNUMBER/M[#+]}", "${A,IN%x}"],
+)  # fmt: skip
+def test_a_name_of_ours_that_goes_on_as_no_placeholder_does_is_refused(text: str) -> None:
+    with pytest.raises(BadTemplate, match=r"not a placeholder|not a width|not a form|not arithmetic"):
+        compile_template(f"a {text} b", streams={"IN", "DBR"})
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("${SN:04d}", "0042"), ("${SN:d}", "42"), ("${SN:%09d}", "000000042")])
+def test_a_serial_number_has_the_width_that_is_asked_for(text: str, wanted: str) -> None:
+    assert compile_template(text, streams=()).render({}, VALUES) == wanted
+    with pytest.raises(UnresolvedPlaceholder):
+        compile_template(text, streams=()).render({}, {})
+
+
 def test_what_nobody_knows_is_left_alone_when_the_streams_are_known() -> None:
     template = compile_template("${HOME} ${VAR:-x/y} ${IN} ${B}", streams={"IN", "B"})
     assert template.names == {"IN", "B"}

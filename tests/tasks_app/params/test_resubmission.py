@@ -61,6 +61,14 @@ def test_official_tasks_of_one_name_are_the_same_whoever_submits() -> None:
     assert name_key(unique(), "mia", "local").vo == "local"
 
 
+def test_a_task_of_another_kind_stands_in_the_way_of_names_that_are_to_be_unique_alone() -> None:
+    other = Existing(7, "done", "user", kind="anal of VO atlas, label user, done")
+    refused = decide(unique(), other)
+    assert (refused.code, refused.task_id) == (Code.IS_ACTIVE, 7) and "VO atlas" in refused.sentence
+    assert decide(unique(taskType="prod"), other).code is Code.IS_ACTIVE
+    assert decide(parse(d.smallest()), other, allow_active=True).code is Code.NEW
+
+
 # --- codes ---
 
 

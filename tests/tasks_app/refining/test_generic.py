@@ -199,7 +199,7 @@ def test_unmerged_datasets_are_the_input_streams_of_merge_jobs() -> None:
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
-    [("--in=${TRN_OUTPUT7}", "mergeSpec uses .*TRN_OUTPUT7"), ("--in=${TRN_OUTPUT0/Q}", "mergeSpec: .*not a form")],
+    [("--in=${TRN_OUTPUT7}", "mergeSpec uses .*TRN_OUTPUT7"), ("${TRN_LOG7}", "mergeSpec uses .*TRN_LOG7")],
 )
 def test_merge_jobs_that_can_never_be_filled_break_the_task(text: str, sentence: str) -> None:
     with pytest.raises(CannotRefine, match=sentence):
@@ -311,6 +311,13 @@ def test_a_list_of_physical_files_is_the_stream_of_the_pseudo_master() -> None:
     assert refined(raw).datasets[0].streamname == "IN"
 
 
+@pytest.mark.parametrize(
+    ("given", "stored"), [("AUTO", None), ("A, auto,B", "A,B"), ("A", "A"), (None, None), ("", None)]
+)
+def test_a_site_that_is_left_to_the_broker_binds_no_task(given: str | None, stored: str | None) -> None:
+    assert refined(d.smallest(site=given)).task["site"] == stored
+
+
 def test_outputs_count_their_serial_numbers_from_the_offset() -> None:
     items = [d.template("output", "f.${SN}", "a", offset=30), d.template("output", "g.${SN}", "a")]
     result = refined(d.smallest(jobParameters=items))
@@ -337,7 +344,6 @@ def test_outputs_of_a_container_go_to_a_dataset_of_the_task_in_it_otherwise() ->
         ("${SEQNUMBER}", "no item gives that stream"),
         ("${OUTPUT0}", "no item gives that stream"),
         ("${SURL}", "no sourceURL"),
-        ("${SN/Q}", "not a form of a list"),
     ],
 )
 def test_a_command_line_that_can_never_be_filled_breaks_the_task(value: str, sentence: str) -> None:
@@ -347,11 +353,6 @@ def test_a_command_line_that_can_never_be_filled_breaks_the_task(value: str, sen
 
 def test_shell_variables_are_no_fault() -> None:
     assert refined(d.smallest(jobParameters=[d.constant("${HOME}")])).job_params_template == "${HOME}"
-
-
-def test_a_width_that_is_none_breaks_the_task() -> None:
-    with pytest.raises(CannotRefine, match="not a width"):
-        refined(d.smallest(jobParameters=[d.template("output", "f.${SN:x}", "a")]))
 
 
 def test_a_name_that_grows_too_long_breaks_the_task() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from brokerage_app.models import Queue
 from tasks_app.models import Command, Dataset, File, Job, JobFile, JobMetadata, JobParams, Task
 from tests.contract import Exchange, compare, exchanges, send
 
@@ -90,6 +91,8 @@ class Scene:
 
 @pytest.fixture
 def scene(api: Callable[..., Client]) -> Scene:
+    # The stand-in took any name of a queue.
+    Queue.objects.bulk_create(Queue(name=name, site_name=name) for name in ("Q1", "Q2", "BAD", "A", "B"))
     return Scene(api("production", name="jdoe"))
 
 

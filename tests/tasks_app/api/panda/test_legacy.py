@@ -65,7 +65,7 @@ def test_a_job_goes_from_the_queue_to_its_registered_outputs(books: None, old: C
     job = old("getJob", packed=packed, computingElement=SITE, allowOtherCountry=False, diskSpace=0, **asks)
     assert job["StatusCode"] == 0
     assert not {"jobSecret"} & set(job)
-    assert job["transformation"] == f"{settings.JEDI_TRANSFORM_URL}/work"
+    assert job["transformation"] == f"{settings.JEDI_TRANSFORM_URL}/run_command"
     ins, outs = job["inFiles"].split(","), job["outFiles"].split(",")
     assert (len(ins), len(outs), outs[-1]) == (2, 2, job["logFile"])
     aligned_in = ("GUID", "fsize", "checksum", "scopeIn", "realDatasetsIn", "prodDBlocks", "prodDBlockToken",

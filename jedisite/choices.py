@@ -1,0 +1,66 @@
+"""Values that are one of several: who gives another one is told which there are, and which may have been meant."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import django_filters
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from rest_framework import serializers
+
+LONGEST_SHOWN = 60
+
+
+def no_choice(value: object, choices: Iterable[object]) -> str:
+    """The sentence on a value that is none of the choices.
+
+    >>> no_choice("kil", ["kill", "pause"])
+    "'kil' is none of the choices, which are kill, pause. Did you mean kill?"
+    """
+    known = [str(choice) for choice in choices]
+    text = str(value)[:LONGEST_SHOWN]
+    near = difflib.get_close_matches(text.lower(), known, n=1)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    return f"{text!r} is none of the choices, which are {', '.join(known)}.{meant}"
+
+
+class Choice(serializers.ChoiceField):
+    """A field of a body or of the parameters of a call."""
+
+    def fail(self, key: str, **given: Any) -> Any:
+        if key == "invalid_choice":
+            raise serializers.ValidationError(no_choice(given.get("input"), self.choices), code=key)
+        return super().fail(key, **given)
+
+
+class _ChoiceField(django_filters.fields.ChoiceField):
+    def validate(self, value: Any) -> None:
+        try:
+            super().validate(value)
+        except ValidationError as exc:
+            if exc.code != "invalid_choice":
+                raise
+            known = [choice for choice, _ in self.choices if choice != ""]
+            raise ValidationError(no_choice(value, known), code=exc.code) from exc
+
+
+class ChoiceFilter(django_filters.ChoiceFilter):
+    """Rows whose column is one of the choices."""
+
+    field_class = _ChoiceField
+
+
+class NameFilter(django_filters.CharFilter):
+    """Rows whose name holds a text; with `*`, which stands for any text, rows whose whole name is such. Case is ignored."""
+
+    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
+        if not value:
+            return qs
+        if "*" not in value:
+            return qs.filter(**{f"{self.field_name}__icontains": value})
+        pieces = [re.escape(piece) for piece in re.split(r"\*+", value)]
+        return qs.filter(**{f"{self.field_name}__iregex": f"^{'.*'.join(pieces)}$"})

@@ -1,0 +1,103 @@
+"""What names stand for here: the door at which a name that no table of this site has is refused."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Q
+
+from brokerage_app import policy
+from brokerage_app.models import Queue, Site, StorageEndpoint
+from brokerage_app.placement import NoPlaceError, check_leaf
+from jedisite.words import sentence
+from tasks_app.models import Task
+from tasks_app.params import names
+from tasks_app.params.faults import Faults
+from tasks_app.params.schema import TaskParams
+from tasks_app.refining.values import Defaults
+
+TRANSFORMS = Path(__file__).resolve().parent / "transforms"
+DEFAULTS = Defaults()
+BARE = "bareNucleus"
+
+
+class Tables:
+    """See `names.Known`. At most one statement for each kind of thing that is named."""
+
+    @cached_property
+    def _rows(self) -> list[tuple[str, str, str]]:
+        return list(Queue.objects.values_list("name", "site_name", "cloud"))
+
+    @cached_property
+    def queues(self) -> Collection[str]:
+        return frozenset(name for name, _, _ in self._rows)
+
+    @cached_property
+    def sites(self) -> Mapping[str, Collection[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for name, site, _ in self._rows:
+            found[site].append(name)
+        return found
+
+    @cached_property
+    def clouds(self) -> Collection[str]:
+        return frozenset(cloud for _, _, cloud in self._rows if cloud)
+
+    @cached_property
+    def nuclei(self) -> Collection[str]:
+        """Nuclei, and the satellites that keep whole chains of tasks."""
+        bare = Queue.objects.filter(Q(catchall__contains=BARE) | Q(params__has_key=BARE)).values("site_name")
+        return frozenset(Site.objects.filter(Q(role="nucleus") | Q(name__in=bare)).values_list("name", flat=True))
+
+    @cached_property
+    def endpoints(self) -> Collection[str]:
+        return frozenset(StorageEndpoint.objects.values_list("name", flat=True))
+
+    @cached_property
+    def transforms(self) -> Collection[str]:
+        return frozenset(path.name for path in TRANSFORMS.iterdir() if path.is_file())
+
+    @cached_property
+    def transform_urls(self) -> Collection[str]:
+        return {f"{settings.JEDI_SERVER_URL}/trf/user/", f"{settings.JEDI_TRANSFORM_URL.rstrip('/')}/"}
+
+    def work_queues(self, vo: str | None, label: str) -> Collection[str]:
+        return frozenset(row.name for row in policy.work_queues().in_order(vo or DEFAULTS.vo, label))
+
+    def share_fault(self, share: str) -> str | None:
+        try:
+            check_leaf(share, policy.share_tree())
+        except NoPlaceError as exc:
+            return sentence(exc)
+        return None
+
+    def unknown_tasks(self, ids: Collection[int]) -> Collection[int]:
+        return set(ids) - set(Task.objects.filter(pk__in=list(ids)).values_list("id", flat=True))
+
+
+def check_params(params: TaskParams) -> list[str]:
+    """Check the names in a submission. Returns sentences on what is allowed and worth saying. Raises ParamErrors."""
+    faults, tables = Faults(), Tables()
+    names.check_params(params, tables, faults)
+    faults.raise_if_any()
+    return names.foreign_transforms(params, tables)
+
+
+def check_parameters(given: Mapping[str, Any] | None) -> None:
+    """Check the names in the parameters of a command, with the changes that they may bring. Raises ParamErrors."""
+    faults, tables = Faults(), Tables()
+    names.check_places(given or {}, tables, faults, auto=False)
+    names.check_places((given or {}).get("changes") or {}, tables, faults, "changes")
+    faults.raise_if_any()
+
+
+def check_changes(changes: Mapping[str, Any]) -> None:
+    """Check the names in changes to a task. Raises ParamErrors."""
+    faults = Faults()
+    names.check_places(changes, Tables(), faults)
+    faults.raise_if_any()

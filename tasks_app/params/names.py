@@ -1,0 +1,219 @@
+"""Names of things that the site keeps: queues, clouds, nuclei, storage, shares, transforms. One that is not there is refused.
+
+A misspelt name would not fail: the task would run elsewhere, or wait for ever for a queue that nobody will ever set up.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final, Protocol
+
+from tasks_app.params.faults import Faults, join_path, shown
+from tasks_app.params.kinds import names_of
+from tasks_app.params.schema import TaskParams
+
+AUTO: Final = "AUTO"
+"""Among sites: the broker's own choice, too. PanDA's clients send it."""
+EVERYWHERE: Final = frozenset({"WORLD", "ANY"})
+"""Clouds that stand for all, in any case."""
+NUCLEUS: Final = "nucleus:"
+MOST_PATTERNS: Final = 200
+MOST_LISTED: Final = 12
+MOST_TOLD: Final = 10
+"""So many unknown names of a list are told one by one: looking for near ones among thousands takes milliseconds each."""
+_WILD: Final = frozenset("*?[")
+STEPS: Final = ("buildSpec", "mergeSpec", "preproSpec", "esmergeSpec")
+
+
+class Known(Protocol):
+    """What there is at this site. Each is read when it is asked for."""
+
+    @property
+    def queues(self) -> Collection[str]: ...
+    @property
+    def sites(self) -> Mapping[str, Collection[str]]:
+        """Queues of each site."""
+
+    @property
+    def clouds(self) -> Collection[str]: ...
+    @property
+    def nuclei(self) -> Collection[str]: ...
+    @property
+    def endpoints(self) -> Collection[str]: ...
+    @property
+    def transforms(self) -> Collection[str]: ...
+    @property
+    def transform_urls(self) -> Collection[str]:
+        """What addresses of the site's transforms begin with."""
+
+    def work_queues(self, vo: str | None, label: str) -> Collection[str]:
+        """Names of the work queues of a VO and label; the site's own VO when it is None."""
+
+    def share_fault(self, share: str) -> str | None:
+        """Why tasks cannot have this share; None when they can."""
+
+    def unknown_tasks(self, ids: Collection[int]) -> Collection[int]:
+        """Those of these that are no tasks."""
+
+
+def no_such(kind: str, name: str, known: Collection[str]) -> str:
+    """The sentence on a name that is not there: one that is near it, or those that there are if they are few.
+
+    >>> no_such("queue", "CERM", ["CERN", "BNL"])
+    "There is no queue 'CERM'. Did you mean CERN?"
+    """
+    said = f"There is no {kind} {shown(name)}"
+    if not known:
+        return f"{said}: this site has none."
+    by_lower = {one.lower(): one for one in sorted(known)}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1) if len(name) <= 128 else []
+    if near:
+        return f"{said}. Did you mean {by_lower[near[0]]}?"
+    listed = sorted(known)[:MOST_LISTED]
+    more = len(known) - len(listed)
+    return f"{said}; this site has {', '.join(listed)}" + (f" and {more} more." if more else ".")
+
+
+def check_params(params: TaskParams, known: Known, faults: Faults) -> None:
+    """Add a fault for every name in a submission that is none of this site's."""
+    check_places(params.raw, known, faults)
+    share, queue = params.text("gshare"), params.text("workQueueName")
+    fault = known.share_fault(share) if share else None
+    if fault:
+        faults.add("gshare", "one of", fault)
+    if queue:
+        queues = known.work_queues(params.vo, params.prod_source_label)
+        if queue not in queues:
+            faults.add("workQueueName", "known", no_such("work queue", queue, queues) + _kept_for(params))
+    _check_endpoint(params.text("destination"), "destination", known, faults)
+    for item in (*params.items, *params.logs, *params.merge_logs):
+        _check_endpoint(item.text("destination"), join_path(item.where, "destination"), known, faults)
+    _check_older(params, known, faults)
+    for where, name in _transforms(params):
+        if is_local(name) and name not in known.transforms and not _comes_with(params, name):
+            faults.add(where, "known", no_such("transform", name, known.transforms))
+
+
+def _kept_for(params: TaskParams) -> str:
+    of = f"label {params.prod_source_label}" + (f" and VO {params.vo}" if params.vo else "")
+    return f" Work queues are those for {of}."
+
+
+def named_sites(site: str | None) -> str | None:
+    """A comma text of sites without those that stand for the broker's choice; None when none is left."""
+    return ",".join(name for name in names_of(site) if not _is_auto(name)) or None
+
+
+def check_places(given: Mapping[str, Any], known: Known, faults: Faults, where: str = "", *, auto: bool = True) -> None:
+    """The same for places alone, in a submission or in what is to be changed on a task.
+
+    `where` leads to `given`. `auto`: a site may be left to the broker.
+    """
+    unknown = [
+        name
+        for name in names_of(given.get("site"))
+        if not (auto and _is_auto(name)) and name not in known.queues and name not in known.endpoints
+    ]
+    _tell_unknown(unknown, join_path(where, "site"), known, faults)
+    for key in ("includedSite", "excludedSite"):
+        _check_patterns(names_of(given.get(key)), join_path(where, key), known, faults)
+    cloud = given.get("cloud")
+    if cloud and not given.get("cloudAsVO") and cloud.upper() not in EVERYWHERE and cloud not in known.clouds:
+        faults.add(join_path(where, "cloud"), "known", no_such("cloud", cloud, known.clouds))
+    nucleus = given.get("nucleus")
+    if nucleus and nucleus not in known.nuclei:
+        faults.add(join_path(where, "nucleus"), "known", no_such("nucleus", nucleus, known.nuclei))
+
+
+def foreign_transforms(params: TaskParams, known: Known) -> list[str]:
+    """Sentences on transforms that do not come from this site: allowed, and worth saying."""
+    found = []
+    for where, name in _transforms(params):
+        if is_local(name):
+            if name not in known.transforms:
+                says = "is not served by this site; it is to come with the task's software or input"
+                found.append(f"{where}: {shown(name)} {says}.")
+        elif not any(name == f"{begin}{one}" for begin in known.transform_urls for one in known.transforms):
+            says = "lies outside this site; the site's own pilots fetch no transforms from elsewhere"
+            found.append(f"{where}: {shown(name)} {says}.")
+    return found
+
+
+def is_local(transform: str) -> bool:
+    return "://" not in transform
+
+
+def _check_patterns(names: Iterable[str], where: str, known: Known, faults: Faults) -> None:
+    patterns, unknown = 0, list[str]()
+    for name in names:
+        if not name.strip() or _is_auto(name) or name in known.queues:
+            continue
+        if _WILD.isdisjoint(name):
+            unknown.append(name)
+            continue
+        patterns += 1
+        if patterns > MOST_PATTERNS:
+            faults.add(where, "length", f"At most {MOST_PATTERNS} patterns are allowed.")
+            return
+        if not any(fnmatchcase(queue, name) for queue in known.queues):
+            sentence = f"No queue matches {shown(name)}; * stands for any text, ? for one character."
+            faults.add(
+                where, "known", sentence if known.queues else f"No queue matches {shown(name)}: this site has none."
+            )
+    _tell_unknown(unknown, where, known, faults)
+
+
+def _tell_unknown(names: Sequence[str], where: str, known: Known, faults: Faults) -> None:
+    for name in names[:MOST_TOLD]:
+        faults.add(where, "known", _no_queue(name, known))
+    if len(names) > MOST_TOLD:
+        faults.add(where, "known", f"{len(names) - MOST_TOLD} more names are those of no queue.")
+
+
+def _no_queue(name: str, known: Known) -> str:
+    queues = sorted(known.sites.get(name, ()))
+    if queues:
+        few = ", ".join(queues[:MOST_LISTED]) + (" …" if len(queues) > MOST_LISTED else "")
+        return f"{shown(name)} is a site and not a queue; its queues are {few}."
+    return no_such("queue", name, known.queues)
+
+
+def _is_auto(name: str) -> bool:
+    return name.upper() == AUTO
+
+
+def _check_endpoint(name: str | None, where: str, known: Known, faults: Faults) -> None:
+    if not name or name in known.endpoints:
+        return
+    if name.startswith(NUCLEUS) and name.removeprefix(NUCLEUS) in known.nuclei:
+        return
+    faults.add(where, "known", no_such("storage endpoint", name, known.endpoints))
+
+
+def _check_older(params: TaskParams, known: Known, faults: Faults) -> None:
+    ids = [int(name) for name in params.names("skipFilesUsedBy")]
+    too_large = [number for number in ids if number >= 2**63]
+    unknown = too_large or sorted(known.unknown_tasks(ids)) if ids else []
+    if unknown:
+        faults.add("skipFilesUsedBy", "known task", f"There is no task {', '.join(map(str, unknown[:5]))}.")
+
+
+def _transforms(params: TaskParams) -> list[tuple[str, str]]:
+    """Where each transform is named, and its name."""
+    found = [("transPath", params.text("transPath"))]
+    found += [(join_path(step, "transPath"), (params.spec(step) or {}).get("transPath")) for step in STEPS]
+    return [(where, name) for where, name in found if name]
+
+
+def _comes_with(params: TaskParams, name: str) -> bool:
+    """Whether a program comes from the release in which the task runs, or is listed among the files that it reads."""
+    if params.text("transHome"):
+        return True
+    files = (file for item in params.items for file in _listed(item.raw.get("files")))
+    return any(name == (file.get("lfn") if isinstance(file, dict) else file) for file in files)
+
+
+def _listed(files: Any) -> Iterable[Any]:
+    return files if isinstance(files, list) else ()

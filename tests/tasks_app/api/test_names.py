@@ -1,0 +1,244 @@
+"""Names that no table of the site has are refused at every door, with what may have been meant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from brokerage_app.models import GlobalShare, Queue, Site, StorageEndpoint, WorkQueue
+from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
+
+TASKS = "/api/v2/tasks/"
+pytestmark = pytest.mark.django_db
+Api = Callable[..., Client]
+Params = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def grid(db: None) -> None:
+    for name, site, cloud in (("CERN_PROD", "CERN", "CERN"), ("CERN_TEST", "CERN", "CERN"), ("BNL_PROD", "BNL", "US")):
+        Queue.objects.create(name=name, site_name=site, cloud=cloud)
+    Site.objects.create(name="BNL", role="nucleus")
+    Site.objects.create(name="CERN", role="satellite")
+    StorageEndpoint.objects.create(name="BNL_DISK", site_name="BNL")
+    GlobalShare.objects.create(name="Analysis", value=60)
+    GlobalShare.objects.create(name="Express", value=40)
+    for order, (vo, name) in enumerate((("local", "analysis"), ("atlas", "urgent"))):
+        WorkQueue.objects.create(name=name, type="user", vo=vo, share=1, order=order, status="active")
+
+
+def post(client: Client, body: Any, path: str = TASKS) -> Any:
+    return client.post(path, body, content_type="application/json")
+
+
+def faults(answer: Any) -> dict[str, str]:
+    return {e["field"]: e["message"] for e in answer.json()["errors"]}
+
+
+WRONG = [
+    ({"site": "CERN_PROF"}, "site", "There is no queue 'CERN_PROF'. Did you mean CERN_PROD?"),
+    ({"site": "BNL_PROD,NOWHERE"}, "site", "There is no queue 'NOWHERE'; this site has BNL_PROD, CERN_PROD, CERN_TEST."),
+    ({"site": "CERN"}, "site", "'CERN' is a site and not a queue; its queues are CERN_PROD, CERN_TEST."),
+    ({"includedSite": ["BNL_PROD", "cern_prod"]}, "includedSite", "'cern_prod'. Did you mean CERN_PROD?"),
+    ({"includedSite": "BNL_PROD, XX*"}, "includedSite", "No queue matches 'XX*'"),
+    ({"excludedSite": ["BNL_PRODS"]}, "excludedSite", "Did you mean BNL_PROD?"),
+    ({"excludedSite": "[XYZ]?"}, "excludedSite", "No queue matches '[XYZ]?'"),
+    ({"cloud": "ES"}, "cloud", "There is no cloud 'ES'; this site has CERN, US."),
+    ({"nucleus": "CERN"}, "nucleus", "There is no nucleus 'CERN'; this site has BNL."),
+    ({"gshare": "Expres"}, "gshare", "'Expres' is no global share (did you mean Express?); a task can have one of"),
+    ({"workQueueName": "analysys"}, "workQueueName", "There is no work queue 'analysys'. Did you mean analysis?"),
+    ({"workQueueName": "urgent"}, "workQueueName", "this site has analysis."),
+    ({"destination": "BNL_DISC"}, "destination", "There is no storage endpoint 'BNL_DISC'. Did you mean BNL_DISK?"),
+    ({"transPath": "run_comand"}, "transPath", "There is no transform 'run_comand'. Did you mean run_command?"),
+    ({"buildSpec": {"jobParameters": "x", "transPath": "nope"}}, "buildSpec.transPath", "There is no transform 'nope'"),
+    ({"skipFilesUsedBy": [77]}, "skipFilesUsedBy", "There is no task 77."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "sentence"), WRONG, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_a_name_that_is_not_there_is_refused_with_what_may_be_meant(
+    api: Api, task_params: Params, grid: None, changes: dict[str, Any], field: str, sentence: str
+) -> None:
+    answer = post(api(), task_params(**changes))
+    assert answer.status_code == 422 and answer["Content-Type"] == "application/problem+json"
+    (fault,) = faults(answer).items()
+    assert fault[0] == field and sentence in fault[1]
+    assert not Task.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"site": None, "includedSite": None, "excludedSite": [], "cloud": None, "nucleus": None, "gshare": None},
+        {
+            "site": "",
+            "includedSite": "",
+            "excludedSite": "",
+            "cloud": "",
+            "gshare": "",
+            "workQueueName": "",
+            "transPath": "",
+        },
+        {"site": "AUTO"},
+        {"includedSite": ["AUTO"]},
+        {"includedSite": "BNL_PROD,AUTO", "excludedSite": ["CERN_*", ""]},
+        {"site": "BNL_PROD"},
+        {"site": "BNL_PROD, CERN_PROD"},
+        {"site": "BNL_DISK"},
+        {"includedSite": ["*_PROD"], "excludedSite": "CERN_????"},
+        {"cloud": "WORLD"},
+        {"cloud": "US", "nucleus": "BNL", "gshare": "Express", "workQueueName": "analysis"},
+        {"vo": "atlas", "workQueueName": "urgent"},
+        {"cloud": "anything", "cloudAsVO": True},
+        {"destination": "BNL_DISK", "transPath": "run_command"},
+        {"transPath": "http://pandaserver-doma.cern.ch:25080/trf/user/run_command"},
+    ],
+)
+def test_names_that_are_there_and_those_that_stand_for_no_wish_are_taken(
+    api: Api, task_params: Params, grid: None, changes: dict[str, Any]
+) -> None:
+    answer = post(api(), task_params(**changes))
+    assert answer.status_code == 201 and answer.json()["warnings"] == []
+
+
+def test_before_the_first_queue_any_queue_is_unknown_and_other_tasks_are_taken(api: Api, task_params: Params) -> None:
+    answer = post(api(), task_params(site="LOCAL", excludedSite="A*", gshare="User", nucleus="X", destination="D"))
+    assert faults(answer) == {
+        "site": "There is no queue 'LOCAL': this site has none.",
+        "excludedSite": "No queue matches 'A*': this site has none.",
+        "nucleus": "There is no nucleus 'X': this site has none.",
+        "gshare": "'User' is no global share: this site has none.",
+        "destination": "There is no storage endpoint 'D': this site has none.",
+    }
+    assert post(api(), task_params()).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"transPath": "https://example.org/trf/my.sh"}, "transPath: 'https://example.org/trf/my.sh' lies outside this site"),
+        ({"transPath": "Sim_tf.py", "transHome": "AtlasOffline-21.0.15"}, "transPath: 'Sim_tf.py' is not served by this site"),
+    ],
+)  # fmt: skip
+def test_a_transform_from_outside_is_taken_and_said(
+    api: Api, task_params: Params, changes: dict[str, Any], said: str
+) -> None:
+    answer = post(api(), task_params(**changes))
+    assert answer.status_code == 201
+    (warning,) = answer.json()["warnings"]
+    assert said in warning
+    assert TaskStatusLog.objects.filter(task_id=answer.json()["id"], reason=warning).exists()
+
+
+def test_a_program_among_the_files_of_an_input_is_no_transform_of_the_site(
+    api: Api, task_params: Params, grid: None
+) -> None:
+    program = {
+        "type": "template",
+        "param_type": "input",
+        "dataset": "user.ada.code",
+        "value": "${IN}",
+        "files": ["work.sh"],
+    }
+    answer = post(api(), task_params(noInput=False, transPath="work.sh", jobParameters=[program]))
+    assert answer.status_code == 201
+
+
+def test_many_patterns_are_refused_before_they_are_tried(api: Api, task_params: Params, grid: None) -> None:
+    answer = post(api(), task_params(excludedSite=["C*"] * 201))
+    assert faults(answer) == {"excludedSite": "At most 200 patterns are allowed."}
+
+
+def test_of_many_unknown_names_the_first_are_told_and_the_rest_counted(
+    api: Api, task_params: Params, grid: None
+) -> None:
+    answer = post(api(), task_params(excludedSite=[f"X{n}" for n in range(10_000)]))
+    told = [e["message"] for e in answer.json()["errors"]]
+    assert len(told) == 11 and told[-1] == "9990 more names are those of no queue."
+
+
+def test_panda_s_clients_read_the_refusal(api: Api, task_params: Params, grid: None) -> None:
+    body = {"task_parameters": json.dumps(task_params(includedSite=["CERN_PROF"]))}
+    said = api().post("/api/v1/task/submit", body, content_type="application/json").json()
+    assert said["success"] is False and said["data"] == 4
+    assert said["message"] == "includedSite: There is no queue 'CERN_PROF'. Did you mean CERN_PROD?"
+
+
+def test_the_command_line_says_it_too(
+    make_user: Callable[..., Any], task_params: Params, grid: None, tmp_path: Path
+) -> None:
+    make_user("ada")
+    file = tmp_path / "task.json"
+    file.write_text(json.dumps(task_params(site="CERN_PROF")))
+    with pytest.raises(CommandError, match=r"site: There is no queue 'CERN_PROF'. Did you mean CERN_PROD\?"):
+        call_command("submit", str(file), user="ada")
+    file.write_text(json.dumps(task_params(transPath="https://example.org/my.sh")))
+    call_command("submit", str(file), user="ada")
+    assert Task.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"command": "incexec", "changes": {"site": "CERN_PROF"}}, "changes.site"),
+        ({"command": "incexec", "changes": {"includedSite": "BNL_PROF"}}, "changes.includedSite"),
+        ({"command": "incexec", "changes": {"cloud": "XX"}}, "changes.cloud"),
+        ({"command": "reassign", "site": "CERN_PROF"}, "site"),
+        ({"command": "reassign", "site": "AUTO"}, "site"),
+        ({"command": "reassign", "nucleus": "BNX"}, "nucleus"),
+        ({"command": "reassign", "cloud": "XX"}, "cloud"),
+    ],
+)
+def test_commands_name_what_is_there(
+    api: Api, make_task: Callable[..., Task], grid: None, body: dict[str, Any], field: str
+) -> None:
+    task = make_task(status="running" if body["command"] == "reassign" else "finished", prod_source_label="user")
+    TaskParams.objects.create(task_id=task.id, params={})
+    answer = post(api("production"), body, f"{TASKS}{task.id}/commands/")
+    assert answer.status_code == 422 and list(faults(answer)) == [field]
+    bulk = post(
+        api("production"), {**body, "ids": [task.id], "preview": False, "reason": "x"}, f"{TASKS}bulk-commands/"
+    )
+    assert bulk.status_code == 422 and list(faults(bulk)) == [field]
+    assert not Command.objects.exists()
+
+
+def test_a_retry_with_new_parameters_names_what_is_there(api: Api, make_task: Callable[..., Task], grid: None) -> None:
+    task = make_task(status="finished", prod_source_label="user")
+    client = api()
+
+    def retry(**new: Any) -> dict[str, Any]:
+        body = {"task_id": task.id, "new_parameters": new}
+        found: dict[str, Any] = client.post("/api/v1/task/retry", body, content_type="application/json").json()
+        return found
+
+    said = retry(excludedSite="CERN_PROF,BNL_PROD")
+    assert said["success"] is False and "Did you mean CERN_PROD?" in said["message"]
+    assert retry(excludedSite="CERN_TEST,BNL_PROD", site=None)["data"] == 3
+
+
+@pytest.mark.parametrize(("act", "field"), [("reassign", "site"), ("avoid_site", "site")])
+def test_forms_of_acts_name_what_is_there(
+    make_user: Callable[..., Any], make_task: Callable[..., Task], grid: None, act: str, field: str
+) -> None:
+    task = make_task(status="running")
+    client = Client()
+    client.force_login(make_user("boss", "administrator"))
+    answer = client.post(f"/tasks/{task.id}/do/{act}/", {"reason": "why not", field: "CERN_PROF"})
+    assert answer.status_code == 409 and b"Did you mean CERN_PROD?" in answer.content
+    assert not Command.objects.exists()
+
+
+def test_a_task_in_another_name_needs_the_right(api: Api, task_params: Params) -> None:
+    answer = post(api(), task_params(userName="eve"))
+    assert faults(answer) == {"userName": "You are ada; to submit for 'eve' needs the production right."}
+    assert post(api(), task_params(userName="ada")).json()["user"] == "ada"
+    assert post(api("production"), task_params(userName="eve")).json()["user"] == "eve"
