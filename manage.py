@@ -20,8 +20,17 @@ def needs_database(arguments: list[str]) -> bool:
     return bool(arguments) and arguments[0] not in WITHOUT_DATABASE and not ONLY_HELP.intersection(arguments)
 
 
+def only_help(arguments: list[str]) -> bool:
+    """Whether a command line only asks what there is, of all commands or of one of ours; others may need more."""
+    if not ONLY_HELP.intersection(arguments):
+        return False
+    here = Path(__file__).resolve().parent
+    return arguments[0] in ONLY_HELP or any(here.glob(f"*/management/commands/{arguments[0]}.py"))
+
+
 def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.settings")
+    light = only_help(sys.argv[1:])
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.help_settings" if light else "jedisite.settings")
     home = Path(os.environ.get("JEDI_HOME") or Path(__file__).resolve().parent / ".jedisite").resolve()
     os.environ["JEDI_HOME"] = str(home)
     if needs_database(sys.argv[1:]) and not os.environ.get("DATABASE_URL"):

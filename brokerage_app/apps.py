@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.db.models.signals import post_delete, post_save
 
 
@@ -9,6 +10,8 @@ class BrokerageConfig(AppConfig):
     verbose_name = "Brokerage"
 
     def ready(self) -> None:
+        if settings.JEDI_ONLY_HELP:
+            return
         from brokerage_app.configuring import forget_after_change
         from brokerage_app.models import GdpConfig
 

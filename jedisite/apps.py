@@ -16,6 +16,8 @@ class JedisiteConfig(AppConfig):
     def ready(self) -> None:
         from django.conf import settings
 
+        if settings.JEDI_ONLY_HELP:
+            return
         from jedisite import agents, checks, children, database_limits, housekeeping, wildcards  # noqa: F401 - some register themselves
 
         command = (sys.argv[1:2] or [""])[0]

@@ -9,6 +9,9 @@ class TasksConfig(AppConfig):
 
     def ready(self) -> None:
         from django.conf import settings
+
+        if settings.JEDI_ONLY_HELP:
+            return
         from django.core import checks
         from django.db.models.signals import post_delete
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 from jedisite.launch import FIRST_PORT, LaunchError, Options, choose_port, processes
-from manage import needs_database
+from manage import needs_database, only_help
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -123,3 +123,39 @@ def test_a_command_without_its_database_says_so_in_a_sentence(url, said, tmp_pat
     assert done.returncode == 1
     assert said in done.stderr and "Traceback" not in done.stderr and "sec" not in done.stderr.replace("second", "")
     assert len(done.stderr.splitlines()) <= 2
+
+
+LIGHT = """
+import sys
+import django
+from django.core.management import get_commands, load_command_class
+django.setup()
+ours = {name: app for name, app in get_commands().items() if app in ("jedisite", "brokerage_app", "tasks_app", "events_app")}
+assert {"token", "up", "submit", "config"} <= set(ours), ours
+print("heavy", [name for name in sys.modules if name.startswith(("tasks_app.agents.", "unfold", "tasks_app.admin"))])
+for name, app in ours.items():
+    load_command_class(app, name).create_parser("manage.py", name).format_help()
+"""
+
+
+def test_help_is_given_without_agents_and_admin(tmp_path):
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "jedisite.help_settings", "JEDI_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, "heavy []\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "light"),
+    [
+        (["--help"], True),
+        (["token", "--help"], True),
+        (["token", "make", "-h"], True),
+        (["qcluster", "--help"], False),
+        (["token", "list"], False),
+        ([], False),
+    ],
+)
+def test_only_what_asks_for_help_of_ours_gets_little(arguments, light):
+    assert only_help(arguments) is light
