@@ -23,7 +23,7 @@ FAILURES = Columns(
         Column("ended", "Failed", "ago", help="when it became failed, by our clock"),
         Column(
             "text",
-            "What was said",
+            "Message",
             "sentence",
             source="fingerprint__text",
             help="with what differs from job to job masked",

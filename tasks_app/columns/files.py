@@ -53,12 +53,12 @@ FILES = Columns(
         Column("status", "Status", "status"),
         Column("proc_status", "In the merge", "text", shown=False),
         Column("attempt", "Attempts", "number", help="attempts that have ended"),
-        Column("max_attempt", "Of", "number", help="attempts that there are"),
+        Column("max_attempt", "Max", "number", help="attempts that there are"),
         Column("failed_attempt", "Failed", "number", help="failed attempts"),
         Batch(
             (
                 Column("last_error", "Last error", "code", help="of the last failed job that had the file"),
-                Column("error_text", "In words", "sentence"),
+                Column("error_text", "Details", "sentence"),
                 Column("last_failed_job", "Failed job", "id"),
             ),
             _of_jobs,

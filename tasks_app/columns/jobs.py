@@ -113,7 +113,7 @@ JOBS = Columns(
             (
                 Column("error", "Error", "code", help="component and code"),
                 Column("error_says", "What happened", "sentence", shown=False),
-                Column("error_detail", "What was said", "sentence", shown=False, help="by the part that failed"),
+                Column("error_detail", "Message", "sentence", shown=False, help="of the part that failed"),
             ),
             _of_errors,
             needs=_ERRORS,

@@ -56,7 +56,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
                 {"name": name, "value": given.get(name, ""), "choices": choices}
                 for name, choices in scope_choices().items()
             ],
-            "scope_words": ", ".join(scope.values()) or "everything",
+            "scope_words": ", ".join(scope.values()) or "All activities",
             "carry": f"?{urlencode(kept)}" if kept else "",
             "others": [(n, v) for n, v in given.items() if n not in (*window.NAMES, *SCOPE, "cursor", "view")],
         }

@@ -76,9 +76,9 @@ def nothing_runs(grid: GridFact, now: datetime) -> Iterator[Found]:
     if not grid.queued or grid.at_pilots or grid.idle_since is None or now - grid.idle_since < IDLE_AFTER:
         return
     text = sentence(
-        f"No job runs, although {plural(grid.queued, 'job')} {'is' if grid.queued == 1 else 'are'} queued",
-        f"for {hours((now - grid.idle_since).total_seconds())}",
-        f"{grid.activated} of them could be fetched by a pilot",
+        f"No job has run for {hours((now - grid.idle_since).total_seconds())}, although {plural(grid.queued, 'job')} "
+        f"{'is' if grid.queued == 1 else 'are'} queued",
+        f"{waits(grid.activated, 'job')} for a pilot",
     )
     path = f"{address('jobs')}?{urlencode({'status': 'activated' if grid.activated else 'defined,assigned,waiting,pending'})}"
     yield Found("nothing_runs", "grid", text, path, "", grid.queued, "jobs", grid.idle_since)

@@ -68,7 +68,7 @@ def test_a_grid_on_which_nothing_runs_is_found(called_hours_ago: int | None) -> 
         PilotCalls.objects.create(site="A", hour=NOW - called_hours_ago * HOUR, get_job=1)
     attention.run(NOW)
     found = {item.kind: (item.sentence, item.since) for item in AttentionItem.objects.all()}
-    idle = ("No job runs, although 70 jobs are queued; for 2 h; 40 of them could be fetched by a pilot.", NOW - 95 * MINUTE)
+    idle = ("No job has run for 2 h, although 70 jobs are queued; 40 jobs wait for a pilot.", NOW - 95 * MINUTE)
     silent = ("No pilot has asked for a job for more than 1 h; 40 jobs wait.", NOW - 95 * MINUTE)
     assert found == {"nothing_runs": idle} | ({} if called_hours_ago == 0 else {"no_calls": silent})
 
