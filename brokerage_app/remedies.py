@@ -35,12 +35,16 @@ ENOUGH_GB: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """One change: a sentence on what to do, for whom, the lines of a what-if, and the sites that would take the jobs then."""
+    """One change: a sentence on what to do, for whom, the lines of a what-if, and the sites that would take the jobs then.
+
+    Of those of one `kind` only the first that helps is told; "" is a kind of its own each time.
+    """
 
     what: str
     who: Fixer
     lines: tuple[str, ...]
     sites: tuple[str, ...] = ()
+    kind: str = ""
 
     @property
     def sentence(self) -> str:
@@ -59,6 +63,8 @@ def helping(conditions: Conditions, found: Blocked, decide: Decide, most: int = 
     for one in _candidates(conditions.needs, conditions.grid, found):
         if len(helps) >= most:
             break
+        if one.kind and any(other.kind == one.kind for other in helps):
+            continue
         try:
             other = conditions.under([whatif.parse(line) for line in one.lines])
         except ChangeError:
@@ -77,7 +83,7 @@ def _candidates(needs: TaskNeeds, grid: Grid, found: Blocked) -> Iterator[Remedy
     """What may help, cheapest first: changes of the task's requirements, of where it may run, of the sites."""
     near = found.sites[:TRIED]
     for skip in near[:1]:
-        yield from _of_needs(needs, skip)
+        yield from _of_needs(needs, skip, grid)
     yield from _of_choice(needs, grid)
     for skip in near:
         site = grid.sites.get(skip.site)
@@ -85,17 +91,23 @@ def _candidates(needs: TaskNeeds, grid: Grid, found: Blocked) -> Iterator[Remedy
             yield from _of_site(site, grid, skip)
 
 
-def _of_needs(needs: TaskNeeds, skip: Skip) -> Iterator[Remedy]:
-    ratio = _ratio(skip)
+def _of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
+    ratio, site = _ratio(skip), grid.sites.get(skip.site)
+    # What a job needs besides the memory of each core is not scaled.
+    cores = needs.cores_at(site) if site is not None and needs.memory_per_core else 1
     if ratio is not None and skip.code == codes.LOW_MEMORY:
-        memory = floor(needs.memory_mb * ratio)
-        yield _user(f"Ask for {memory} MB of memory at most (ramCount; now {needs.memory_mb})", memory_mb=memory)
+        each = " a core" if needs.memory_per_core else ""
+        for base in dict.fromkeys((0, needs.base_memory_mb)):
+            memory = floor(needs.memory_mb * ratio - base * (1 - ratio) / cores)
+            what = f"Ask for {memory} MB of memory{each} at most (ramCount; now {needs.memory_mb})"
+            if memory > 0:
+                yield replace(_user(what, memory_mb=memory), kind="memory")
     elif ratio is not None and skip.code == codes.HIGH_MEMORY:
         memory = ceil(needs.memory_mb * ratio)
         yield _user(f"Ask for {memory} MB of memory at least (ramCount; now {needs.memory_mb})", memory_mb=memory)
     elif ratio is not None and skip.code in (codes.TOO_FEW_CORES, codes.MULTI_CORE_ONLY):
-        cores = int(skip.plain_values[1])  # type: ignore[arg-type]
-        yield _user(f"Ask for {cores} cores a job (coreCount; now {needs.cores})", cores=cores)
+        given = int(skip.plain_values[1])  # type: ignore[arg-type]
+        yield _user(f"Ask for {given} cores a job (coreCount; now {needs.cores})", cores=given)
     elif ratio is not None and skip.code in _TIME:
         yield from _of_time(needs, skip, ratio)
     elif ratio is not None and skip.code == codes.SCRATCH_DISK:

@@ -139,5 +139,6 @@ class Part:
 
     @cached_property
     def near(self) -> list[Answer]:
-        """The sites that one number kept out, the nearest first."""
-        return Picked(answer="near").pick(self.answers)[: verdicts.NEAR]
+        """The sites, of those that the task may use, that one number kept out, the nearest first."""
+        by_name = {one.site: one for one in self.answers}
+        return [by_name[one["site"]] for one in verdicts.near_of(self.record) if one["site"] in by_name]

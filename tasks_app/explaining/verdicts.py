@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
-from brokerage_app.funnel import funnel
+from brokerage_app.case import grid_of
+from brokerage_app.deciding import allowed
+from brokerage_app.funnel import NUCLEI, funnel
 from brokerage_app.models import VerdictRecord
+from brokerage_app.snapshot import SiteView
+from brokerage_app.stored import needs_of
 from jedisite import refusals
 
 NEAR: Final = 10
@@ -76,6 +80,16 @@ def nearly(skipped: Sequence[Sequence[Any]], most: int = NEAR) -> list[dict[str,
                 {"site": site, "code": code, "sentence": sentence, "need": values[0], "offer": values[1], "gap": gap}
             )
     return sorted(found, key=lambda one: (one["gap"], one["site"]))[:most]
+
+
+def near_of(record: VerdictRecord) -> list[dict[str, Any]]:
+    """Sites that came near, of those that the task may use."""
+    if record.needs is None or record.kind == NUCLEI:
+        return nearly(record.skipped)
+    names = (skip[0] for skip in record.skipped)
+    known = grid_of(SiteView(name, parent=name.rpartition("/")[0]) for name in names)
+    may = allowed(replace(needs_of(record.needs), cloud=""), known).names
+    return nearly([skip for skip in record.skipped if skip[0] in may])
 
 
 def answers(record: VerdictRecord, before: Iterable[VerdictRecord] = ()) -> list[Answer]:
@@ -148,7 +162,7 @@ def told(record: VerdictRecord, before: Sequence[VerdictRecord] = (), *, most: i
             }
             for one in found if one.code
         ][:most],
-        "nearly": nearly(record.skipped),
+        "nearly": near_of(record),
     }  # fmt: skip
 
 

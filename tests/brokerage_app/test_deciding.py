@@ -85,6 +85,18 @@ def test_of_those_that_are_chosen_variants_are_one_site_too() -> None:
     assert found.sentence() == "1 of 11 sites was chosen, P1/SCORE; skipped: 9 high memory, 1 low memory."
 
 
+def test_memory_a_core_leaves_room_for_what_a_job_needs_besides() -> None:
+    needs = replace(
+        NEEDS, cores=8, memory_mb=3000, memory_per_core=True, base_memory_mb=1000, included_sites=("MINE",)
+    )
+    configuration, world = configured(PRODUCTION), grid(queue("MINE", max_memory_mb=18_000))
+    found = decide(needs, world, configuration)
+    assert found.blocked is not None
+    first, *_ = helping(Conditions(needs, world, configuration), found.blocked, decide)
+    # 8 x 2375 MB and 1000 MB are 20 000 MB, of which nine tenths are asked.
+    assert first.sentence == "Ask for 2375 MB of memory a core at most (ramCount; now 3000); then MINE takes its jobs."
+
+
 def test_advice_that_leads_to_the_next_refusal_is_not_given() -> None:
     """Two things stand in the way: neither alone is advice, and other sites are, when they would do."""
     both = queue("BOTH", cores=1, max_memory_mb=900, max_walltime_s=60)

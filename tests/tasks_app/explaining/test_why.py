@@ -58,6 +58,15 @@ def test_a_task_says_what_it_waits_for_and_which_sites_came_near(api: Api, waiti
     assert [(one["site"], one["gate"]) for one in verdict["skipped"]] == [("C", 1), ("B", 2), ("D", 2)]
 
 
+def test_a_site_that_the_task_may_not_use_did_not_come_near(api: Api, waiting: Any, client: Client, make_user: Make) -> None:
+    keep(Decided(waiting.id, BAD, TaskNeeds(memory_mb=4000, included_sites=("D*",))))
+    (verdict,) = api().get(f"/api/v2/tasks/{waiting.id}/why/").json()["verdicts"]
+    assert [one["site"] for one in verdict["nearly"]] == ["D"]
+    client.force_login(make_user())
+    page = client.get(f"/tasks/{waiting.id}/why/").content.decode()
+    assert "Nearly:" in page and "/sites/D/why/\">D</a> is 75 % away" in page and "/sites/B/why/\">B</a> is" not in page
+
+
 def test_reasons_over_time_are_intervals(api: Api, waiting: Any) -> None:
     keep(Decided(waiting.id, BAD, TaskNeeds(memory_mb=4000, share="Express")))
     keep(Decided(waiting.id, Verdict((Choice("B", 1.0),), (OFF,)), TaskNeeds(share="Express")))
