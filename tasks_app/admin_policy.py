@@ -20,6 +20,7 @@ from brokerage_app.shares import Share, ShareTree
 from brokerage_app.trying import DescriptionError, asked, described, line_by_line, parts
 from jedisite.admin_tools import TRY, ToolAdmin
 from jedisite.paging import LARGEST_ID
+from jedisite.patterns import fault_of
 from tasks_app import share_use
 from tasks_app.models import Task
 from tasks_app.placing import asked_of
@@ -168,7 +169,11 @@ class GlobalShareTree(ToolAdmin, GlobalShareAdmin):
 
     @admin.display(description="takes tasks with")
     def patterns(self, row: Any) -> str:
-        asked = [f"{name.replace('_', ' ')} {value!r}" for name in row.PATTERNS if (value := getattr(row, name))]
+        asked = []
+        for name in row.PATTERNS:
+            if value := getattr(row, name):
+                fault = fault_of(value)
+                asked.append(f"{name.replace('_', ' ')} {f'that nothing fits: {fault}' if fault else repr(value)}")
         return ", ".join(asked) or ("any" if row.leaf else "–")
 
     def must_look(self, request: HttpRequest, form: Any) -> bool:

@@ -492,6 +492,9 @@ def test_global_shares_are_edited_and_one_that_could_not_work_is_not_stored(grac
     found = errors_of(grace.post(page, {"value": 1, "parent": "User"}))
     assert list(found) == ["parent"] and "'Analysis' is below 'User'" in found["parent"][0]
     assert sorted(GlobalShare.objects.values_list("name", flat=True)) == ["Analysis", "User"]
+    GlobalShare.objects.create(name="Old", value=1, campaign="mc(?!23)")
+    listed = grace.get(reverse("admin:brokerage_app_globalshare_changelist")).content.decode()
+    assert "campaign that nothing fits: " in listed and "looks ahead or behind with (?!, which is not supported" in listed
 
 
 def test_a_work_queue_is_tried_before_it_is_saved_with_a_task_and_with_attributes(grace):

@@ -127,7 +127,9 @@ def sources() -> Iterator[tuple[str, str, ast.AST]]:
 
 
 def is_constant(node: ast.expr) -> bool:
-    """A text, a name in capitals, or a text that is put together of these."""
+    """A text, a name in capitals, one of two of these, or a text that is put together of them."""
+    if isinstance(node, ast.IfExp):
+        return is_constant(node.body) and is_constant(node.orelse)
     if isinstance(node, ast.JoinedStr):
         return all(is_constant(part) for part in node.values)
     if isinstance(node, ast.FormattedValue):
