@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
+import psycopg
 import structlog
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 
 from jedisite.logs import sentence_of
 from jedisite.turns import TurnTooLongError, turn
@@ -18,6 +19,8 @@ from jedisite.turns import TurnTooLongError, turn
 log = structlog.get_logger(__name__)
 FIRST_WAIT_S: Final = 60
 LONGEST_WAIT_S: Final = 3600
+CIRCUMSTANCES: Final = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
+"""Errors that no job is at fault for: a lost database, a deadlock, a time-out of a statement. The pass comes again."""
 
 _NOTE = f"""
 INSERT INTO agent_troubles AS t (agent, kind, subject, jeditaskid, failures, since, last_at, next_try, error)
@@ -107,6 +110,8 @@ def salvage(agent: str, jobs: Sequence[int], work: Callable[[list[int]], int]) -
     try:
         with transaction.atomic():
             done = work(list(jobs))
+    except CIRCUMSTANCES:
+        raise
     except Exception as exc:
         if len(jobs) > 1:
             middle = len(jobs) // 2

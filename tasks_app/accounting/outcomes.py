@@ -127,6 +127,8 @@ def book_reports(limit: int = 1000, now: datetime | None = None) -> int:
         try:
             with transaction.atomic():
                 return _book_some(cursor, _DUE, {"limit": limit, "agent": ME}, now)
+        except troubles.CIRCUMSTANCES:
+            raise
         except Exception:
             log.exception("adder.batch_failed")
             cursor.execute(_DUE, {"limit": limit, "agent": ME})

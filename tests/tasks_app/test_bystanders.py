@@ -45,7 +45,9 @@ def test_a_dataset_that_grows_is_cut_on_from_its_own_last_slice(make_task: Make,
     task = make_task()
     grown = make_dataset(task, name="a", files=3)
     slices(grown, "a1", (0, 9), (10, 19), (20, 24))
-    slices(make_dataset(task, name="b", files=2), "b1", (0, 9), (10, 12))
+    beside = make_dataset(task, name="b", files=2)
+    slices(beside, "b1", (0, 9), (10, 12))
+    slices(beside, "a2", (0, 9))
     slices(make_dataset(make_task(), name="a", files=1), "a1", (0, 1))
     cut = slicer_of(grown, SplitRule.parse("NE=10,EI=25"), {})
     assert cut is not None
