@@ -42,7 +42,7 @@ NOT_INCLUDED: Final = _code(
 )  # fmt: skip
 NOT_PREASSIGNED: Final = _code(
     "not_preassigned", "Bound to another site", "policy", "user",
-    "The work is bound to one site, for instance to where its data or its libraries are; nothing needs to be done.",
+    "The work is bound to other sites, for instance to where its data or its libraries are; take that out to use this one.",
     severity="info",
 )  # fmt: skip
 
