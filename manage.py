@@ -33,7 +33,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.help_settings" if light else "jedisite.settings")
     home = Path(os.environ.get("JEDI_HOME") or Path(__file__).resolve().parent / ".jedisite").resolve()
     os.environ["JEDI_HOME"] = str(home)
-    if needs_database(sys.argv[1:]) and not os.environ.get("DATABASE_URL"):
+    if needs_database(sys.argv[1:]) and not (os.environ.get("DATABASE_URL") or os.environ.get("DATABASE_URL_FILE")):
         from jedisite import postgres
 
         try:

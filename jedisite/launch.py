@@ -20,6 +20,9 @@ from jedisite import postgres
 from jedisite.supervisor import Event, Process, Supervisor, next_delay
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+PILOT_TOKEN = "JEDI_PILOT_TOKEN"
+SECRETS = {"DATABASE_URL", "JEDI_SECRET_KEY", "JEDI_OLD_SECRET_KEYS", "JEDI_EMAIL_URL", PILOT_TOKEN}
+"""Variables that processes get by files: `<name>_FILE` says which."""
 FIRST_PORT, LAST_PORT = 8000, 8099
 ALIVE_PATH = "/api/v1/system/is_alive"
 ALIVE_LIMIT_S = 60.0
@@ -66,8 +69,8 @@ def choose_port(bind: str, port: int | None) -> int:
 
 def processes(options: Options) -> list[Process]:
     """The children in the order of their start; the first is the web server, which the others may call."""
-    env = {name: value for name, value in os.environ.items() if name != "JEDI_PILOT_TOKEN"}
-    env |= {"JEDI_HOME": str(options.home), "JEDI_SERVER_URL": options.url}
+    env = {name: value for name, value in os.environ.items() if name.removesuffix("_FILE") not in SECRETS}
+    env |= {"JEDI_HOME": str(options.home), "JEDI_SERVER_URL": options.url} | _secrets_in_files(options.home)
 
     def child(name: str, *argv: str, **more: str) -> Process:
         log = options.home / "log" / f"{name}.log"
@@ -81,9 +84,34 @@ def processes(options: Options) -> list[Process]:
     ]
     if options.workers:
         slots = [] if options.slots is None else ["--slots", str(options.slots)]
-        token = {"JEDI_PILOT_TOKEN": options.pilot_token}  # in the environment: command lines can be read by everybody
+        token = keep_secret(options.home, PILOT_TOKEN, options.pilot_token)
         children.append(child("local_workers", manage, "local_workers", *slots, **token))
     return children
+
+
+def keep_secret(home: Path, name: str, value: str) -> dict[str, str]:
+    """Write a secret to a file that only its owner can read; returns the variable that names it.
+
+    The environment of a process can be read, as long as it lives, by all that its user runs.
+    """
+    path = home / "run" / name
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_name(f"{name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(value)
+    fresh.replace(path)
+    return {f"{name}_FILE": str(path)}
+
+
+def _secrets_in_files(home: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in sorted(SECRETS - {PILOT_TOKEN}):
+        if path := os.environ.get(f"{name}_FILE"):
+            found[f"{name}_FILE"] = path
+        elif value := os.environ.get(name):
+            found |= keep_secret(home, name, value)
+    return found
 
 
 def _gunicorn_arguments(options: Options) -> list[str]:

@@ -379,7 +379,7 @@ def ensure(home: Path, *, settings: Mapping[str, str] | None = None) -> Embedded
     Returns None and does nothing when DATABASE_URL names a server already. Raises PostgresError.
     """
     global _current
-    if os.environ.get("DATABASE_URL"):
+    if os.environ.get("DATABASE_URL") or os.environ.get("DATABASE_URL_FILE"):
         return None
     server = EmbeddedServer(home, settings=settings)
     server.start()

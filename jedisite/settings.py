@@ -1,6 +1,8 @@
 """Settings: one file, read from the environment. An unknown JEDI_* variable is an error, so that a typo cannot hide.
 
 `DATABASE_URL` names the PostgreSQL server; `manage.py` puts the embedded server's address there when it is unset.
+What is secret (it, JEDI_SECRET_KEY, JEDI_OLD_SECRET_KEYS, JEDI_EMAIL_URL, JEDI_PILOT_TOKEN) may stand in a file instead, which
+a variable of that name with `_FILE` behind it names: the environment of a process can be read by all that its user runs.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from jedisite import database_limits, oidc_settings
 from jedisite.logs import short_traceback
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.Env()
+env = environ.FileAwareEnv()
 
 KNOWN = {
     "JEDI_HOME": "folder for all state of this installation (default: .jedisite in the checkout)",
@@ -68,7 +70,8 @@ KNOWN = {
     "JEDI_DATABASE_LIMITS": "seconds that the database may take, comma list of name=number; jedisite/database_limits.py",
     "JEDI_TEST_ALL": "1 makes a test fail instead of being skipped when what it needs is not installed",
 }
-_unknown = sorted(name for name in os.environ if name.startswith("JEDI_") and name not in KNOWN)
+_IN_FILES = {"JEDI_SECRET_KEY_FILE", "JEDI_OLD_SECRET_KEYS_FILE", "JEDI_EMAIL_URL_FILE", "JEDI_PILOT_TOKEN_FILE"}
+_unknown = sorted(name for name in os.environ if name.startswith("JEDI_") and name not in KNOWN.keys() | _IN_FILES)
 if _unknown:
     raise ImproperlyConfigured(
         f"unknown settings in the environment: {', '.join(_unknown)}; known are {', '.join(KNOWN)}"

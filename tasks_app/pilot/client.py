@@ -80,7 +80,8 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 class Client:
     """One per pilot; may be used by several threads at once."""
 
-    def __init__(self, server: str, token: str) -> None:
+    def __init__(self, server: str, token: str | Callable[[], str]) -> None:
+        """A token that may change is asked for at each call."""
         self.server = server.rstrip("/")
         self._token = token
         handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
@@ -163,7 +164,7 @@ class Client:
 
     def _request(self, path: str, data: bytes | None) -> urllib.request.Request:
         request = urllib.request.Request(path if "://" in path else self.server + path, data)
-        request.add_header("Authorization", f"Bearer {self._token}")
+        request.add_header("Authorization", f"Bearer {self._token() if callable(self._token) else self._token}")
         request.add_header("Accept", "*/*" if data is None else "application/json")
         if data is not None:
             request.add_header("Content-Type", "application/json")

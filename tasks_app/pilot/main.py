@@ -64,7 +64,7 @@ def run(settings: Settings) -> int:
     # Shared: pilots may use one folder. Who wants to remove it asks for the lock and sees that we live.
     with _signals(terminated), open(settings.work / LOCK_NAME, "ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
-        return _loop(settings, Client(settings.server, settings.token), terminated)
+        return _loop(settings, Client(settings.server, settings.token_now), terminated)
 
 
 def _loop(settings: Settings, client: Client, terminated: Latch) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import socket
 from collections.abc import Mapping
@@ -45,6 +46,13 @@ class Settings:
     patience_s: float = 7200.0
     walls: Walls | None = None
     unwalled: str = ""
+    token_file: str = ""
+
+    def token_now(self) -> str:
+        """The token in its file, which is written anew before the token ends; the first one if there is no file."""
+        with contextlib.suppress(OSError):
+            return Path(self.token_file).read_text().strip() or self.token if self.token_file else self.token
+        return self.token
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.server)
@@ -84,6 +92,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="seconds to try again while the server does not answer (7200)")  # fmt: skip
 
 
+def token_in(environ: Mapping[str, str]) -> str:
+    """The pilots' token, from the file that `<variable>_FILE` names or the variable; "" without. Raises SettingsError."""
+    if path := environ.get(f"{TOKEN_VARIABLE}_FILE"):
+        try:
+            return Path(path).read_text().strip()
+        except OSError as exc:
+            raise SettingsError(f"the pilot's token cannot be read: {path}: {exc.strerror}") from exc
+    return environ.get(TOKEN_VARIABLE, "").strip()
+
+
 def from_arguments(options: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Settings:
     """Raises SettingsError."""
     walls: Walls | str | None = None
@@ -92,7 +110,7 @@ def from_arguments(options: argparse.Namespace, environ: Mapping[str, str] = os.
     return Settings(
         server=(options.server or environ.get(SERVER_VARIABLE, "")).rstrip("/"),
         queue=options.queue,
-        token=environ.get(TOKEN_VARIABLE, "").strip(),
+        token=token_in(environ),
         work=options.work.absolute(),
         label=options.label,
         heartbeat_s=options.heartbeat,
@@ -104,5 +122,6 @@ def from_arguments(options: argparse.Namespace, environ: Mapping[str, str] = os.
         node=socket.gethostname(),
         patience_s=options.patience,
         walls=None if isinstance(walls, str) else walls,
+        token_file=environ.get(f"{TOKEN_VARIABLE}_FILE", ""),
         unwalled=walls if isinstance(walls, str) else "",
     )

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from jedisite.children import die_with_parent
+from jedisite.children import die_with_parent, open_private
 from tasks_app.pilot.latch import Latch, wait_any
 from tasks_app.pilot.main import LOCK_NAME
 from tasks_app.pilot.processes import adopt_orphans
@@ -51,30 +51,35 @@ class Launch:
 
 
 class OwnPilot:
-    """Our own small pilot."""
+    """Our own small pilot. A path of the token's file is one that is written anew before the token ends."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str | Path) -> None:
         self._token = token
 
     def launch(self, spec: PilotSpec, worker_id: int, folder: Path) -> Launch:
-        return Launch(
-            pilot_command(spec, worker_id, folder), pilot_environment(os.environ, self._token, spec.server), CHECKOUT
-        )
+        if isinstance(self._token, Path):
+            path = self._token
+        else:
+            path = folder / "token"
+            with open_private(path) as file:
+                file.write(self._token.encode())
+        return Launch(pilot_command(spec, worker_id, folder), pilot_environment(os.environ, path, spec.server), CHECKOUT)
 
     def ask_to_end(self, process: subprocess.Popen[bytes]) -> None:
         process.terminate()
 
 
 class PandaPilot:
-    """PanDA's own, of which `source` is the unpacked source and `inputs` the folder that inputs are linked from."""
+    """PanDA's own. `source` is its unpacked source, `inputs` the folder that inputs are linked from."""
 
-    def __init__(self, token: str, source: Path, inputs: Path) -> None:
+    def __init__(self, token: str | Path, source: Path, inputs: Path) -> None:
         """Raises CannotIsolateError."""
         panda.check(source)
         self._token, self._source, self._inputs = token, source, inputs
 
     def launch(self, spec: PilotSpec, worker_id: int, folder: Path) -> Launch:
-        panda.prepare(self._source, folder, self._token, spec.heartbeat_s)
+        token = self._token.read_text().strip() if isinstance(self._token, Path) else self._token
+        panda.prepare(self._source, folder, token, spec.heartbeat_s)
         outer = {key: value for key, value in os.environ.items() if not key.startswith(PRIVATE_PREFIXES)}
         return Launch(
             panda.command(self._source, spec, self._inputs),
@@ -254,10 +259,10 @@ def pilot_command(spec: PilotSpec, worker_id: int, folder: Path) -> list[str]:
     return [*command, "--keep"] if spec.keep else command
 
 
-def pilot_environment(outer: Mapping[str, str], token: str, server: str) -> dict[str, str]:
-    """Ours without what only the site's own processes need to know."""
+def pilot_environment(outer: Mapping[str, str], token: Path, server: str) -> dict[str, str]:
+    """Ours without what only the site's own processes need to know; the pilot's token stands in a file."""
     env = {key: value for key, value in outer.items() if not key.startswith(PRIVATE_PREFIXES)}
-    return env | {TOKEN_VARIABLE: token, SERVER_VARIABLE: server}
+    return env | {f"{TOKEN_VARIABLE}_FILE": str(token), SERVER_VARIABLE: server}
 
 
 def sweep(work: Path) -> None:

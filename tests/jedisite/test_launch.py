@@ -30,8 +30,20 @@ def test_the_web_server_comes_first_and_the_pilots_last(make_options):
 def test_only_the_pilots_get_the_token_and_not_on_the_command_line(make_options, monkeypatch):
     monkeypatch.setenv("JEDI_PILOT_TOKEN", "of somebody else")
     children = processes(make_options())
-    assert [child.env.get("JEDI_PILOT_TOKEN") for child in children] == [None, None, None, "secret"]
-    assert not any("secret" in part for child in children for part in child.argv)
+    paths = [child.env.get("JEDI_PILOT_TOKEN_FILE") for child in children]
+    assert paths[:3] == [None] * 3 and Path(paths[3]).read_text() == "secret"
+    assert not any("secret" in part for child in children for part in (*child.argv, *child.env.values()))
+
+
+def test_secrets_reach_the_processes_in_files_that_only_their_owner_reads(make_options, monkeypatch):
+    given = {"DATABASE_URL": "postgresql://u:hush@h/d", "JEDI_SECRET_KEY": "hush hush"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    for child in processes(make_options()):
+        assert not any("hush" in value for value in child.env.values())
+        for name, value in given.items():
+            path = Path(child.env[f"{name}_FILE"])
+            assert (path.read_text(), path.stat().st_mode & 0o777) == (value, 0o600)
 
 
 def test_the_number_of_slots_is_passed_on(make_options):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
+import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,14 +14,17 @@ from typing import Any
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import connections
+from django.db import InterfaceError, OperationalError, connections
 
 from jedisite import first_account, launch
 from jedisite.identity import issue_token
 from jedisite.postgres import PostgresError
 from jedisite.supervisor import Event
 
-TOKEN_LIFETIME = timedelta(days=365)
+LOCAL_QUEUE = "LOCAL"
+TOKEN_LIFETIME = timedelta(days=7)
+RENEWED_AFTER_S = 86_400.0
+"""Pilots read the token's file at each call; those of PanDA when they start, and end within days."""
 
 
 class Command(BaseCommand):
@@ -30,7 +36,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             chosen = prepare(options)
-            launch.run(chosen, say=self._say, ready=lambda: self._welcome(chosen.url))
+            launch.run(chosen, say=self._say, ready=lambda: self._welcome(chosen.url), each_second=renewing(chosen))
         except (launch.LaunchError, PostgresError) as exc:
             raise CommandError(str(exc)) from exc
         except KeyboardInterrupt:
@@ -66,7 +72,7 @@ def prepare(options: dict[str, Any]) -> launch.Options:
         call_command("local_site", slots=options["slots"], verbosity=0, stdout=io.StringIO())
         call_command("walls", stdout=io.StringIO())  # what is amiss goes to stderr
     # The one place where the local pilots get their right to fetch jobs.
-    token = issue_token("local workers", "pilot", lifetime=TOKEN_LIFETIME) if workers else ""
+    token = _pilot_token() if workers else ""
     connections.close_all()  # the command now only watches its children
     return launch.Options(
         home=Path(settings.JEDI_HOME),
@@ -76,3 +82,24 @@ def prepare(options: dict[str, Any]) -> launch.Options:
         slots=options["slots"],
         pilot_token=token,
     )
+
+
+def _pilot_token() -> str:
+    return issue_token("local workers", "pilot", site=LOCAL_QUEUE, lifetime=TOKEN_LIFETIME)
+
+
+def renewing(options: launch.Options, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
+    """What is to be called about each second: now and then it gives the local pilots a new token."""
+    made = clock()
+
+    def renew() -> None:
+        nonlocal made
+        if not options.workers or clock() - made < RENEWED_AFTER_S:
+            return
+        # Without a database now, there is one in another second.
+        with contextlib.suppress(OperationalError, InterfaceError):
+            launch.keep_secret(options.home, launch.PILOT_TOKEN, _pilot_token())
+            made = clock()
+        connections.close_all()
+
+    return renew

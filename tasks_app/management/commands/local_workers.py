@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE
+from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE, SettingsError, token_in
 from tasks_app.workers.base import PilotSpec
 from tasks_app.workers.local import OwnPilot, PandaPilot, serve
 from tasks_app.workers.panda import CannotIsolateError
@@ -34,7 +34,11 @@ class Command(BaseCommand):
         if options["slots"] < 1:
             raise CommandError(f"At least one slot is needed, not {options['slots']}.")
         server = options["server"] or os.environ.get(SERVER_VARIABLE, "")
-        token = os.environ.get(TOKEN_VARIABLE, "").strip()
+        path = os.environ.get(f"{TOKEN_VARIABLE}_FILE")
+        try:
+            token = token_in(os.environ)
+        except SettingsError as exc:
+            raise CommandError(str(exc)) from exc
         for value, name in ((server, SERVER_VARIABLE), (token, TOKEN_VARIABLE)):
             if not value:
                 raise CommandError(f"{name} is not set.")
@@ -43,10 +47,10 @@ class Command(BaseCommand):
             network=settings.JEDI_PAYLOAD_NETWORK, readable=tuple(settings.JEDI_PAYLOAD_READS),
             hidden=(str(settings.JEDI_HOME),),
         )  # fmt: skip
-        serve(Path(settings.JEDI_HOME) / "work", _kind_of_pilot(token), spec, options["slots"])
+        serve(Path(settings.JEDI_HOME) / "work", _kind_of_pilot(Path(path) if path else token), spec, options["slots"])
 
 
-def _kind_of_pilot(token: str) -> OwnPilot | PandaPilot:
+def _kind_of_pilot(token: str | Path) -> OwnPilot | PandaPilot:
     if settings.JEDI_PILOT != "panda":
         return OwnPilot(token)
     if not settings.JEDI_PANDA_PILOT_DIR:

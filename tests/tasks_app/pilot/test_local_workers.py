@@ -136,13 +136,13 @@ def test_folders_of_living_pilots_are_left_alone(tmp_path: Path) -> None:
         assert [path.name for path in tmp_path.iterdir()] == ["w-alive"]
 
 
-def test_pilots_get_the_token_in_their_environment_and_nothing_of_the_sites() -> None:
+def test_pilots_get_the_token_in_a_file_and_nothing_of_the_sites() -> None:
     spec = PilotSpec("Q", "http://127.0.0.1:1", label="user", memory_mb=2000, keep=True)
     assert TOKEN not in " ".join(pilot_command(spec, 5, Path("w")))
     outer = {"DATABASE_URL": "secret", "JEDI_SECRET_KEY": "secret", "HOME": "h"}
-    assert pilot_environment(outer, TOKEN, spec.server) == {
+    assert pilot_environment(outer, Path("w/token"), spec.server) == {
         "HOME": "h",
-        "JEDI_PILOT_TOKEN": TOKEN,
+        "JEDI_PILOT_TOKEN_FILE": "w/token",
         "JEDI_SERVER_URL": spec.server,
     }
 

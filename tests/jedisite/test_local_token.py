@@ -1,0 +1,35 @@
+"""The token of the local pilots: for their queue only, for days only, and there is always a good one in its file."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from jedisite import launch
+from jedisite.identity import row_of_token
+from jedisite.management.commands.up import RENEWED_AFTER_S, TOKEN_LIFETIME, renewing
+
+
+@pytest.mark.django_db
+def test_a_new_token_is_in_the_file_before_the_old_one_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "jedisite.management.commands.up.connections.close_all", lambda: None
+    )  # it would end the test's own
+    options, now = launch.Options(home=tmp_path, port=8000), [0.0]
+    launch.keep_secret(tmp_path, launch.PILOT_TOKEN, "first")
+    path = tmp_path / "run" / launch.PILOT_TOKEN
+    renew = renewing(options, lambda: now[0])
+    renew()
+    assert path.read_text() == "first"
+    now[0] = RENEWED_AFTER_S
+    renew()
+    row = row_of_token(path.read_text())
+    assert row and (row.kind, row.site) == ("pilot", "LOCAL")
+    assert timedelta(seconds=2 * RENEWED_AFTER_S) < row.expires - timezone.now() <= TOKEN_LIFETIME
+    assert path.stat().st_mode & 0o777 == 0o600
+    second = path.read_text()
+    renew()
+    assert path.read_text() == second
