@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -62,5 +61,4 @@ class NameFilter(django_filters.CharFilter):
             return qs
         if "*" not in value:
             return qs.filter(**{f"{self.field_name}__icontains": value})
-        pieces = [re.escape(piece) for piece in re.split(r"\*+", value)]
-        return qs.filter(**{f"{self.field_name}__iregex": f"^{'.*'.join(pieces)}$"})
+        return qs.filter(**{f"{self.field_name}__iwild": value})
