@@ -38,7 +38,7 @@ Row = tuple[Any, ...]
 def dictionary(user: str, output: str, log: str, **more: Any) -> dict[str, Any]:
     return {
         "taskName": f"user.{user}.t", "vo": "lab", "prodSourceLabel": "user", "processingType": "test", "noInput": True,
-        "nEvents": 2, "nEventsPerJob": 1, "transPath": "work", "ramCount": 1000, "ramUnit": "MB", "maxAttempt": 1,
+        "nEvents": 2, "nEventsPerJob": 1, "transPath": "run_command", "ramCount": 1000, "ramUnit": "MB", "maxAttempt": 1,
         "log": template("log", f"{user}.${{SN}}.log.tgz", log),
         "jobParameters": [template("output", f"{user}.${{SN}}.root", output)], **more,
     }  # fmt: skip

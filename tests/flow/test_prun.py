@@ -54,6 +54,7 @@ def site(settings: Any, tmp_path: Path) -> Path:
     settings.JEDI_SANDBOXES = tmp_path / "kept"
     local = ensure_local_site(tmp_path / "storage", slots=2)
     endpoint = local.endpoints.get().endpoint
+    add_queue("BAD", status="offline")  # a task excludes it
     for name in QUEUES[1:]:
         made = add_queue(name, core_count=8, max_memory_mb=32_000, releases=["ANY"])
         QueueEndpoint.objects.create(queue=made, endpoint=endpoint, order_read=1, order_write=1)
