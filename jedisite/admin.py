@@ -17,7 +17,7 @@ from jedisite.admin_filters import exact, months
 from jedisite.agent_orders import LONGEST_PERIOD_S, SHORTEST_PERIOD_S
 from jedisite.agents import REGISTRY
 from jedisite.identity import Right
-from jedisite.models import Agent, AgentPass, AuditEntry
+from jedisite.models import Agent, AgentPass, AuditEntry, Trouble
 
 
 class AgentForm(forms.ModelForm):
@@ -70,6 +70,16 @@ class AgentAdmin(AuditedAdmin):
                 Agent.objects.filter(pk=agent.pk).update(due_at=Now(), queued_at=None)
                 self.record(request, "agent.run", agent)
                 messages.success(request, f"{agent.name} is due now.")
+
+
+@admin.register(Trouble)
+class TroubleAdmin(ReadOnlyAdmin):
+    """What agents have left aside after an unexpected error. Rows come and go with their turns."""
+
+    list_display = ["agent", "kind", "subject", "task_id", "failures", "since", "next_try", "error"]
+    list_filter = ["agent", "kind"]
+    search_fields = ["=subject", "=task_id"]
+    ordering = ["-id"]
 
 
 @admin.register(AgentPass)

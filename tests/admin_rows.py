@@ -76,6 +76,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     Group: lambda n: Group.objects.create(name=f"group {n}"),
     User: lambda n: User.objects.create_user(f"user{n}"),
     frame.Agent: lambda n: frame.Agent.objects.create(name=f"agent{n}", period_s=5, last_error="<b>"),
+    frame.Trouble: lambda n: frame.Trouble.objects.create(
+        agent="feeder", kind="task", subject=n, task_id=n, next_try=timezone.now(), error="ValueError: x"
+    ),
     frame.AgentPass: lambda n: frame.AgentPass.objects.create(agent="feeder", duration_s=1, host="here", note=f"{n}"),
     frame.ApiToken: _token,
     frame.LoginAttempts: lambda n: frame.LoginAttempts.objects.create(
