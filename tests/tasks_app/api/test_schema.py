@@ -72,10 +72,12 @@ def test_the_examples_of_requests_are_taken_by_the_site(
     Queue.objects.create(name="SITE_A", site_name="A")
     GlobalShare.objects.create(name="User", value=1)
     AttentionItem.objects.create(id=5, key="stuck:5", kind="stuck", tone="bad", since=timezone.now(), path="/tasks/5/")
-    client, seen = api("administrator"), {}
+    ada, administrator, seen = api(), api("administrator"), {}
     for method, path, operation in operations(schema):
         if method == "POST":
             example = operation["requestBody"]["content"][JSON]["example"]
+            # The task of the example makes datasets of ada's, which nobody else may.
+            client = ada if path == "/api/v2/tasks/" else administrator
             answer = client.post(path.format(**FILLED), example, JSON)
             seen[path.removeprefix("/api/v2/")] = answer.status_code
             told = [code for code in operation["responses"] if code[0] == "2"]
