@@ -10,7 +10,7 @@ class BrokerageConfig(AppConfig):
     verbose_name = "Brokerage"
 
     def ready(self) -> None:
-        if settings.JEDI_ONLY_HELP:
+        if settings.JEDI_LIGHT:
             return
         from brokerage_app.configuring import forget_after_change
         from brokerage_app.models import GdpConfig

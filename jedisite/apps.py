@@ -16,7 +16,7 @@ class JedisiteConfig(AppConfig):
     def ready(self) -> None:
         from django.conf import settings
 
-        if settings.JEDI_ONLY_HELP:
+        if settings.JEDI_LIGHT:
             return
         from jedisite import agents, checks, children, database_limits, housekeeping, wildcards  # noqa: F401 - some register themselves
 

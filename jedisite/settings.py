@@ -77,8 +77,8 @@ if _unknown:
         f"unknown settings in the environment: {', '.join(_unknown)}; known are {', '.join(KNOWN)}"
     )
 
-JEDI_ONLY_HELP = False
-"""True where a command only says what it can do: see help_settings."""
+JEDI_LIGHT = False
+"""True for a command that needs neither database nor agents: see light_settings."""
 JEDI_HOME = Path(env.str("JEDI_HOME", default=str(BASE_DIR / ".jedisite")))
 JEDI_HEARTBEAT_TIMEOUT_S = env.int("JEDI_HEARTBEAT_TIMEOUT_S", default=7200)
 JEDI_PILOT_HEARTBEAT_S = env.float("JEDI_PILOT_HEARTBEAT_S", default=30)

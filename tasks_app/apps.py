@@ -10,7 +10,7 @@ class TasksConfig(AppConfig):
     def ready(self) -> None:
         from django.conf import settings
 
-        if settings.JEDI_ONLY_HELP:
+        if settings.JEDI_LIGHT:
             return
         from django.core import checks
         from django.db.models.signals import post_delete

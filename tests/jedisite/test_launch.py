@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 from jedisite.launch import FIRST_PORT, LaunchError, Options, choose_port, processes
-from manage import needs_database, only_help
+from manage import is_light, needs_database
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -151,7 +151,7 @@ for name, app in ours.items():
 
 
 def test_help_is_given_without_agents_and_admin(tmp_path):
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "jedisite.help_settings", "JEDI_HOME": str(tmp_path)}
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "jedisite.light_settings", "JEDI_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", LIGHT], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
     )
@@ -166,8 +166,9 @@ def test_help_is_given_without_agents_and_admin(tmp_path):
         (["token", "make", "-h"], True),
         (["qcluster", "--help"], False),
         (["token", "list"], False),
+        (["pilot", "--queue", "LOCAL"], True),
         ([], False),
     ],
 )
-def test_only_what_asks_for_help_of_ours_gets_little(arguments, light):
-    assert only_help(arguments) is light
+def test_only_help_of_ours_and_pilots_do_without_agents(arguments, light):
+    assert is_light(arguments) is light

@@ -1,9 +1,9 @@
-"""Settings for a command that only says what it can do: no agents, no admin, nothing that needs a database."""
+"""Settings for a command that needs no database, or only says what it can do: no agents, no admin."""
 
 from jedisite.settings import *  # noqa: F403
 from jedisite.settings import INSTALLED_APPS as _ALL
 
-JEDI_ONLY_HELP = True
+JEDI_LIGHT = True
 _PAGES = {"unfold", "unfold.contrib.filters", "drf_spectacular_sidecar", "django_htmx", "django_filters"}
 INSTALLED_APPS = [name for name in _ALL if name not in _PAGES]
 INSTALLED_APPS[INSTALLED_APPS.index("django.contrib.admin")] = "django.contrib.admin.apps.SimpleAdminConfig"
