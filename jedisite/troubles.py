@@ -81,7 +81,7 @@ def aside(agent: str, kind: str, subjects: Iterable[int]) -> set[int]:
 def each(agent: str, tasks: Iterable[int], work: Callable[[int], int]) -> int:
     """Do an agent's work on each of these tasks, but for those left aside; one that fails does not stop the others.
 
-    `work` takes a task's number and returns how much it has moved. Returns the sum. For claimed tasks: `moves.for_each`.
+    `work` takes a task's number and returns how much it has moved. Returns the sum. For claimed tasks: `claims.for_each`.
     """
     ids = list(tasks)
     skipped, done, well = aside(agent, "task", ids), 0, []

@@ -12,8 +12,8 @@ from django.db import transaction
 
 from jedisite.agents import renew_lease
 from jedisite.sql import copy_lines, copy_text, hot_cursor
+from tasks_app.claims import LostClaimError
 from tasks_app.ddm.base import FileInfo
-from tasks_app.moves import LostClaimError
 
 COLUMNS = (
     "jeditaskid",

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import socket
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
 from django.db import connection, transaction
 from django.utils import timezone
 
-from jedisite import audit, troubles
-from jedisite.agents import kick, renew_lease
-from jedisite.logs import sentence_of
-from jedisite.turns import FOR_EACH_S, TurnTooLongError, turn
+from jedisite import audit
+from jedisite.agents import kick
 from tasks_app import timeouts
 from tasks_app.accounting.throttling import Cause
+from tasks_app.claims import LostClaimError
 from tasks_app.messaging import outbox
 from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
 from tasks_app.states import (
@@ -29,7 +26,6 @@ from tasks_app.states import (
     check_task_move,
 )
 
-log = structlog.get_logger(__name__)
 HOST = socket.gethostname()[:128]
 
 NEXT_AGENT: dict[str, tuple[str, ...]] = {
@@ -51,10 +47,6 @@ NEXT_AGENT: dict[str, tuple[str, ...]] = {
     TaskStatus.STAGED: ("refiner",),
 }
 """Which agents have work as soon as a task is in a state."""
-
-
-class LostClaimError(RuntimeError):
-    """Another process has taken the task over: nothing was written."""
 
 
 class CommandRefusedError(ValueError):
@@ -307,140 +299,12 @@ def command_of_ours(
     return True
 
 
-def claim_tasks(
-    by: str,
-    statuses: Iterable[str],
-    limit: int,
-    *,
-    agent: str = "",
-    condition: str = "TRUE",
-    values: Mapping[str, Any] | None = None,
-    even_waiting: bool = False,
-) -> list[tuple[int, int]]:
-    """Lock up to `limit` tasks of these states for a process and return (task id, fence) of each, most urgent first.
-
-    Tasks that another holds are skipped, those that `agent` leaves aside after an error, and those that wait for their
-    time unless `even_waiting`. `condition` is SQL of ours on the row `t`, with `values`. The lock is freed by a move or by
-    `release_task`; the watch dog frees what its holder left.
-    """
-    due = "TRUE" if even_waiting else "t.next_check_at <= clock_timestamp()"
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""
-            WITH chosen AS (
-                SELECT t.jeditaskid FROM jedi_tasks t
-                 WHERE t.status = ANY(%(statuses)s) AND t.lockedby IS NULL AND {due} AND {condition}
-                   AND NOT {troubles.left_aside("task", "t.jeditaskid")}
-                 ORDER BY t.currentpriority DESC NULLS LAST, t.jeditaskid LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
-            UPDATE jedi_tasks t SET lockedby = %(by)s, lockedtime = clock_timestamp(), fence = fence + 1
-              FROM chosen WHERE t.jeditaskid = chosen.jeditaskid
-            RETURNING t.jeditaskid, t.fence, t.currentpriority
-            """,  # noqa: S608 - the conditions are ours, never a user's
-            {**(values or {}), "statuses": list(statuses), "limit": limit, "by": by, "agent": agent},
-        )
-        rows = cursor.fetchall()
-    return [(task, fence) for task, fence, _ in sorted(rows, key=lambda r: (-(r[2] or 0), r[0]))]
-
-
-def release_task(
-    task_id: int, fence: int, *, wait: timedelta = timedelta(), note: str | None = None, thawed: bool = False
-) -> None:
-    """Free a claim without changing the state; agents look again after `wait`. A claim that is gone is left alone.
-
-    `note` becomes the sentence that the task's page shows. `thawed` says that something could be done for the task: the
-    clock of how long it has been stuck ends.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """UPDATE jedi_tasks SET lockedby = NULL, lockedtime = NULL,
-                      next_check_at = clock_timestamp() + %s * interval '1 second', errordialog = coalesce(%s, errordialog),
-                      frozentime = CASE WHEN %s THEN NULL ELSE frozentime END
-                WHERE jeditaskid = %s AND fence = %s""",
-            [wait.total_seconds(), note, thawed, task_id, fence],
-        )
-
-
-def for_each(claimed: Iterable[tuple[int, int]], work: Callable[[int, int], bool | None], *, by: str) -> int:
-    """Do a pass's work on each claimed task: `work(task id, fence)`, which returns False when it found nothing to do.
-
-    Returns how many went well and moved something.
-
-    A task whose work fails unexpectedly, or takes too long, is left aside by this agent, longer each time; the others go
-    on. When the time for one go is over, the rest is set free for the next pass.
-    """
-    rest, well, moved = list(claimed), [], 0
-    began = renewed = time.monotonic()
-    while rest and time.monotonic() - began < FOR_EACH_S:
-        if time.monotonic() - renewed > RENEW_CLAIMS_S:
-            _renew(rest)
-            renewed = time.monotonic()
-        task_id, fence = rest.pop(0)
-        renew_lease()
-        try:
-            with turn(by, task_id):
-                moved += work(task_id, fence) is not False
-        except LostClaimError:
-            log.info("task.lost_claim", task=task_id, agent=by)
-        except (Exception, TurnTooLongError) as exc:
-            log.exception("task.pass_failed", task=task_id, agent=by)
-            _fail(task_id, fence, by, exc)
-        else:
-            well.append(task_id)
-    _recover(well, by)
-    for task_id, fence in rest:
-        release_task(task_id, fence)
-    if rest:
-        kick(by)
-    return moved
-
-
-RENEW_CLAIMS_S = 10.0
-"""So old a claim may be when its turn comes; then the turn fits into the lease of the claim."""
-
-
-def _renew(claimed: Sequence[tuple[int, int]]) -> None:
-    """The leases of these claims start anew, as far as they stand."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """UPDATE jedi_tasks t SET lockedtime = clock_timestamp() FROM unnest(%s::bigint[], %s::bigint[]) c (id, fence)
-                WHERE t.jeditaskid = c.id AND t.fence = c.fence AND t.lockedby IS NOT NULL""",
-            [[task_id for task_id, _ in claimed], [fence for _, fence in claimed]],
-        )
-
-
-_FAILED = "{by} met an unexpected error and will try again: "
-
-
-@transaction.atomic
-def _fail(task_id: int, fence: int, by: str, error: BaseException) -> None:
-    said = sentence_of(error)
-    troubles.note(by, "task", task_id, said, task_id)
-    release_task(task_id, fence, note=_FAILED.format(by=by) + said)
-
-
-@transaction.atomic
-def _recover(tasks: Sequence[int], by: str) -> None:
-    """What went well is no trouble any more, and its page says so."""
-    for task_id in troubles.clear(by, "task", tasks):
-        Task.objects.filter(pk=task_id, error_dialog__startswith=_FAILED.format(by=by)).update(error_dialog=None)
-
-
-def still_holds(task_id: int, fence: int) -> bool:
-    """Lock the task's row in this transaction and say whether the claim stands."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM jedi_tasks WHERE jeditaskid = %s AND fence = %s FOR UPDATE", [task_id, fence])
-        return cursor.fetchone() is not None
-
-
 __all__ = [
     "CommandRefusedError",
     "IllegalMoveError",
-    "LostClaimError",
     "break_task",
     "check_command",
-    "claim_tasks",
     "command_of_ours",
-    "for_each",
     "give_command",
     "go_on",
     "move_task",
@@ -449,9 +313,7 @@ __all__ = [
     "note_on_tasks",
     "note_task",
     "queue_commands",
-    "release_task",
     "set_aside",
-    "still_holds",
     "submit",
     "throttle_task",
     "wake_task",

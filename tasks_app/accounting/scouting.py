@@ -16,7 +16,7 @@ from django.db import transaction
 
 from jedisite.agents import kick
 from jedisite.sql import hot_cursor
-from tasks_app import moves
+from tasks_app import claims, moves
 from tasks_app.accounting import scout_metrics, scout_sample, scouts
 from tasks_app.accounting.scout_verdict import Outcome, ScoutVerdict, ScoutView, judge
 from tasks_app.feeding import hold
@@ -126,7 +126,7 @@ def look_at_scouts(task_id: int, fence: int, *, by: str, now: datetime) -> bool:
         if why is None:
             if progress.checked_at is None or now - progress.checked_at >= scouts.CHECK_EVERY:
                 Task.objects.filter(pk=task_id).update(assessment_time=now)
-            moves.release_task(task_id, fence)
+            claims.release_task(task_id, fence)
             return False
         _conclude(cursor, task, fence, progress, why, by, now)
     return True
@@ -234,7 +234,7 @@ def look_again(task_id: int, fence: int, *, by: str, now: datetime) -> bool:
         )
         refresh = scouts.refresh_when(view, now)
         if refresh is scouts.Refresh.NO:
-            moves.release_task(task_id, fence)
+            claims.release_task(task_id, fence)
             return False
         progress = replace(_progress(cursor, task), jobs_finished=view.done_jobs)
         numbers, verdict = _judge(cursor, task, progress)
@@ -249,7 +249,7 @@ def look_again(task_id: int, fence: int, *, by: str, now: datetime) -> bool:
         detail = f"measured from {len(numbers.samples)} of {view.done_jobs} finished jobs"
         _report(task, numbers, None, detail, finished=view.done_jobs)
         Task.objects.filter(pk=task_id).update(**columns)
-        moves.release_task(task_id, fence)
+        claims.release_task(task_id, fence)
     return True
 
 

@@ -15,7 +15,7 @@ from brokerage_app.configured import configuration
 from jedisite.agents import Pass, owner
 from jedisite.logs import sentence_of
 from jedisite.turns import TurnTooLongError, turn
-from tasks_app import moves
+from tasks_app import claims, moves
 from tasks_app.commands import actions, again, files
 from tasks_app.commands.actions import Order
 from tasks_app.commands.limits import RetryLimits
@@ -114,13 +114,13 @@ def _rescue(now: datetime) -> None:
     """Give tasks that have been in the midst of a command for long the same command again."""
     long_ago = (now - STUCK_AFTER).isoformat()
     condition = f"t.statechangetime < '{long_ago}' AND t.modificationtime < '{long_ago}'"
-    stuck = moves.claim_tasks(owner(), list(TASK_DOING), LIMIT, condition=condition, even_waiting=True, agent=ME)
-    moves.for_each(stuck, partial(_do_again, now=now), by=ME)
+    stuck = claims.claim_tasks(owner(), list(TASK_DOING), LIMIT, condition=condition, even_waiting=True, agent=ME)
+    claims.for_each(stuck, partial(_do_again, now=now), by=ME)
 
 
 @transaction.atomic
 def _do_again(task_id: int, fence: int, *, now: datetime) -> bool:
-    if not moves.still_holds(task_id, fence):
+    if not claims.still_holds(task_id, fence):
         return False
     task = Task.objects.get(pk=task_id)
     status = TaskStatus(task.status)
@@ -134,7 +134,7 @@ def _do_again(task_id: int, fence: int, *, now: datetime) -> bool:
         return True
     # Not again before the same time has passed.
     Task.objects.filter(pk=task_id, status=status).update(modification_time=now)
-    moves.release_task(task_id, fence)
+    claims.release_task(task_id, fence)
     return True
 
 
@@ -156,8 +156,8 @@ _JOBS_ENDED = f"""CASE (SELECT coalesce(c.comm_parameters ->> 'mode', '{HARD}') 
 
 def _complete(status: str, condition: str, work: Callable[[int, int], None]) -> int:
     """Tasks that are in the midst of a command and have no more job that it waits for go on."""
-    claimed = moves.claim_tasks(owner(), [status], LIMIT, condition=condition, even_waiting=True, agent=ME)
-    return moves.for_each(claimed, work, by=ME)
+    claimed = claims.claim_tasks(owner(), [status], LIMIT, condition=condition, even_waiting=True, agent=ME)
+    return claims.for_each(claimed, work, by=ME)
 
 
 def _abort(task_id: int, fence: int) -> None:

@@ -11,7 +11,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from jedisite.agents import Pass, kick, owner
-from tasks_app import locality, moves, timeouts
+from tasks_app import claims, locality, moves, timeouts
 from tasks_app.accounting import scouting
 from tasks_app.agents import periodic
 from tasks_app.contents import changes, wishes
@@ -48,11 +48,11 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Feed newly defined tasks, then look at datasets that grow."""
     now = now or timezone.now()
     work = partial(_feed_task, now=now)
-    claimed = moves.claim_tasks(owner(), [TaskStatus.DEFINED], limit, condition=_HAS_WORK, agent=ME)
-    items = moves.for_each(claimed, work, by=ME)
+    claimed = claims.claim_tasks(owner(), [TaskStatus.DEFINED], limit, condition=_HAS_WORK, agent=ME)
+    items = claims.for_each(claimed, work, by=ME)
     # The wait that the job generator sets while files are too few for a job must not keep more files away.
-    growing = moves.claim_tasks(owner(), GROWING_IN, limit, condition=_growing(now), even_waiting=True, agent=ME)
-    items += moves.for_each(growing, work, by=ME)
+    growing = claims.claim_tasks(owner(), GROWING_IN, limit, condition=_growing(now), even_waiting=True, agent=ME)
+    items += claims.for_each(growing, work, by=ME)
     return Pass(items, more=len(claimed) == limit or len(growing) == limit)
 
 
@@ -88,7 +88,7 @@ def _feed_task(task_id: int, fence: int, *, now: datetime | None = None) -> bool
         return _nothing_to_do(task, str(exc))
     except CannotFeedError as exc:
         return _give_up(task, str(exc))
-    moves.release_task(task_id, fence)
+    claims.release_task(task_id, fence)
     news = _totals(task_id) != before
     if news:
         kick("job_generator", "post_processor")
@@ -120,7 +120,7 @@ def _conclude(task: Feeding) -> bool:
         moves.move_task(task.id, to, by=ME, reason=reason, fence=task.fence, error_dialog=None)
         return True
     if growing:
-        moves.release_task(task.id, task.fence, note=_what_is_awaited(growing))
+        claims.release_task(task.id, task.fence, note=_what_is_awaited(growing))
         return False
     lost = sum(d.files_missing for d in masters)
     sentence = "the primary input dataset is empty" + (f": {lost} files are lost" if lost else "")
@@ -155,7 +155,7 @@ def _what_is_awaited(growing: list[Dataset]) -> str:
 
 def _wait(task: Feeding, exc: NotThereYetError) -> bool:
     if task.status != TaskStatus.DEFINED:
-        moves.release_task(task.id, task.fence, note=str(exc))
+        claims.release_task(task.id, task.fence, note=str(exc))
         return False
     wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
     moves.set_aside(task.id, task.fence, by=ME, reason=str(exc), wait=wait, frozen=exc.frozen)
@@ -164,7 +164,7 @@ def _wait(task: Feeding, exc: NotThereYetError) -> bool:
 
 def _nothing_to_do(task: Feeding, sentence: str) -> bool:
     if task.status != TaskStatus.DEFINED:
-        moves.release_task(task.id, task.fence, note=sentence)
+        claims.release_task(task.id, task.fence, note=sentence)
         return False
     moves.move_task(task.id, TaskStatus.FINISHING, by=ME, reason=sentence, fence=task.fence, error_dialog=sentence)
     return True
@@ -172,7 +172,7 @@ def _nothing_to_do(task: Feeding, sentence: str) -> bool:
 
 def _give_up(task: Feeding, sentence: str) -> bool:
     if task.status != TaskStatus.DEFINED:
-        moves.release_task(task.id, task.fence, note=sentence)
+        claims.release_task(task.id, task.fence, note=sentence)
         return False
     moves.break_task(task.id, task.fence, by=ME, reason=sentence)
     return True

@@ -15,7 +15,7 @@ from brokerage_app.stored import as_json
 from brokerage_app.verdict import Verdict
 from jedisite import refusals
 from jedisite.agents import Pass, owner
-from tasks_app import moves, statistics
+from tasks_app import claims, moves, statistics
 from tasks_app.generating import prepro
 from tasks_app.generating.buildstep import BadBuildError
 from tasks_app.generating.crowd import UserJobs
@@ -48,7 +48,7 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     """One pass over the most urgent tasks that have input left."""
     throttle = look(timezone.now(), HAS_WORK)
     allowed, values = throttle.condition()
-    claimed = moves.claim_tasks(
+    claimed = claims.claim_tasks(
         owner(), sorted(TASK_GENERATING), tasks, condition=f"{HAS_WORK} AND {allowed}", values=values,
         agent=ME,
     )  # fmt: skip
@@ -70,7 +70,7 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
             made += turn.jobs
             more = more or (not waits and turn.jobs > 0 and turn.input_left and bool(turn.verdict.chosen))
 
-    moves.for_each(claimed, work, by=ME)
+    claims.for_each(claimed, work, by=ME)
     return Pass(made, f"{made} jobs of {len(claimed)} tasks", more or (eager and len(claimed) == tasks))
 
 
@@ -87,7 +87,7 @@ class Surroundings:
 def _turn(task: Task, fence: int, around: Surroundings, jobs_a_task: int) -> Turn | None:
     task_id, room = task.id, around.throttle.room(task)
     if room == 0:
-        moves.release_task(task_id, fence)
+        claims.release_task(task_id, fence)
         return None
     most = jobs_a_task if room is None else min(room, jobs_a_task)
     try:
@@ -132,29 +132,29 @@ def _conclude(task: Task, fence: int, turn: Turn) -> None:
             )  # fmt: skip
         else:
             note = unplaced if (task.error_dialog or "") != unplaced else None
-            moves.release_task(task.id, fence, note=note, thawed=True)
+            claims.release_task(task.id, fence, note=note, thawed=True)
         return
     wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
     if turn.unread:
         # Not pending: the feeder looks at the inputs of tasks that work.
-        moves.release_task(task.id, fence, wait=UNREAD_WAIT, note=turn.unread)
+        claims.release_task(task.id, fence, wait=UNREAD_WAIT, note=turn.unread)
         return
     if turn.waits_for:
         moves.set_aside(task.id, fence, by=ME, reason=turn.waits_for, wait=wait)
         return
     if unplaced:
         if all(map(_only_full, turn.unplaced.values())):
-            moves.release_task(task.id, fence, wait=FULL_WAIT, note=unplaced)
+            claims.release_task(task.id, fence, wait=FULL_WAIT, note=unplaced)
         else:
             moves.set_aside(task.id, fence, by=ME, reason=unplaced, wait=wait)
         return
     if turn.verdict.chosen:
         # Sites would take jobs, but what is left does not fill one yet: more files are to come.
-        moves.release_task(task.id, fence, wait=FULL_WAIT)
+        claims.release_task(task.id, fence, wait=FULL_WAIT)
         return
     if _only_full(turn.verdict):
         note = turn.verdict.sentence()
-        moves.release_task(task.id, fence, wait=FULL_WAIT, note=note if note != task.error_dialog else None)
+        claims.release_task(task.id, fence, wait=FULL_WAIT, note=note if note != task.error_dialog else None)
         return
     moves.set_aside(task.id, fence, by=ME, reason=turn.verdict.sentence(), wait=wait)
 

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from jedisite.agents import Pass, kick, owner
-from tasks_app import moves
+from tasks_app import claims
 from tasks_app.contents.slices import records_already
 from tasks_app.contents.wishes import Feeding, read
 from tasks_app.ddm.base import FileInfo
@@ -39,8 +39,8 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     _end_with_tasks(now)
     due = f"""EXISTS (SELECT 1 FROM periodic_tasks p WHERE p.jeditaskid = t.jeditaskid AND p.ended IS NULL
                          AND p.next_due <= '{now.isoformat()}'::timestamptz)"""  # noqa: S608 - a time, not a text
-    claimed = moves.claim_tasks(owner(), sorted(TASK_GENERATING), limit, condition=due, even_waiting=True, agent=ME)
-    return Pass(moves.for_each(claimed, partial(_take_turn, now=now), by=ME), more=len(claimed) == limit)
+    claimed = claims.claim_tasks(owner(), sorted(TASK_GENERATING), limit, condition=due, even_waiting=True, agent=ME)
+    return Pass(claims.for_each(claimed, partial(_take_turn, now=now), by=ME), more=len(claimed) == limit)
 
 
 def begin(task_id: int, params: Mapping[str, Any], now: datetime) -> None:
@@ -69,7 +69,7 @@ def _take_turn(task_id: int, fence: int, *, now: datetime) -> bool:
     schedule, due = row.schedule(), row.next_due
     if schedule.until and due > schedule.until:
         _close(row, dataset, now)
-        moves.release_task(task_id, fence, note="the schedule is over")
+        claims.release_task(task_id, fence, note="the schedule is over")
         return True
     unprocessed = dataset.files_to_be_used - dataset.files_finished - dataset.files_failed
     fits = schedule.most_open is None or unprocessed + schedule.jobs <= schedule.most_open
@@ -85,7 +85,7 @@ def _take_turn(task_id: int, fence: int, *, now: datetime) -> bool:
     if schedule.until and row.next_due > schedule.until:
         _close(row, dataset, now)
         note = "the schedule is over"
-    moves.release_task(task_id, fence, note=note)
+    claims.release_task(task_id, fence, note=note)
     kick("job_generator")
     return True
 

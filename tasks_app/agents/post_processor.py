@@ -11,7 +11,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from jedisite.agents import Pass, owner
-from tasks_app import codes, moves
+from tasks_app import claims, codes, moves
 from tasks_app.accounting import scouting
 from tasks_app.accounting.books import books_of
 from tasks_app.accounting.children import settle_children
@@ -53,21 +53,21 @@ _NOT_SCOUTING = f"NOT {scouting.SHARE_IS_OUT} AND NOT (t.status = 'throttled' AN
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Judge scouts; move complete tasks to prepared, and prepared, broken or aborted ones to their final status."""
     now = now or timezone.now()
-    scouts = moves.claim_tasks(owner(), [TaskStatus.SCOUTING], limit, condition=scouting.due(now), even_waiting=True, agent=ME)
-    items = moves.for_each(scouts, partial(scouting.look_at_scouts, by=ME, now=now), by=ME)
+    scouts = claims.claim_tasks(owner(), [TaskStatus.SCOUTING], limit, condition=scouting.due(now), even_waiting=True, agent=ME)
+    items = claims.for_each(scouts, partial(scouting.look_at_scouts, by=ME, now=now), by=ME)
     working = (TaskStatus.RUNNING, TaskStatus.READY, TaskStatus.THROTTLED)
-    complete = moves.claim_tasks(owner(), working, limit, condition=f"{_COMPLETE} AND {_NOT_SCOUTING}", agent=ME)
-    items += moves.for_each(complete, _prepare, by=ME) + prepro.conclude(limit, by=ME)
-    awaiting = moves.claim_tasks(
+    complete = claims.claim_tasks(owner(), working, limit, condition=f"{_COMPLETE} AND {_NOT_SCOUTING}", agent=ME)
+    items += claims.for_each(complete, _prepare, by=ME) + prepro.conclude(limit, by=ME)
+    awaiting = claims.claim_tasks(
         owner(), (TaskStatus.RUNNING, TaskStatus.READY), limit, condition=f"{_AWAITS_MORE} AND {_NOT_SCOUTING}",
         agent=ME,
     )  # fmt: skip
-    items += moves.for_each(awaiting, _await_more, by=ME)
-    back = moves.claim_tasks(owner(), [TaskStatus.READY], limit, condition=f"{_COMPLETE} AND {scouting.SHARE_IS_OUT}", agent=ME)
-    items += moves.for_each(back, _go_on_scouting, by=ME)
+    items += claims.for_each(awaiting, _await_more, by=ME)
+    back = claims.claim_tasks(owner(), [TaskStatus.READY], limit, condition=f"{_COMPLETE} AND {scouting.SHARE_IS_OUT}", agent=ME)
+    items += claims.for_each(back, _go_on_scouting, by=ME)
     ending = (TaskStatus.PREPARED, TaskStatus.PASSED, TaskStatus.TOBROKEN, TaskStatus.TOABORT)
-    claimed = moves.claim_tasks(owner(), ending, limit, agent=ME)
-    items += moves.for_each(claimed, finish, by=ME)
+    claimed = claims.claim_tasks(owner(), ending, limit, agent=ME)
+    items += claims.for_each(claimed, finish, by=ME)
     _book_progress()
     return Pass(items, more=len(claimed) == limit)
 
@@ -105,12 +105,12 @@ def finish(task_id: int, fence: int) -> None:
     """Give a task its final status, close its output datasets, and let its children know."""
     task = Task.objects.select_for_update().get(pk=task_id)
     if task.fence != fence:
-        raise moves.LostClaimError(f"the claim on task {task_id} is gone")
+        raise claims.LostClaimError(f"the claim on task {task_id} is gone")
     if open_jobs(task_id):
         # A task can break while jobs of it are open: they end first.
         end_jobs(task_id, by=ME, reason=f"the task is {task.status}")
         if open_jobs(task_id):
-            moves.release_task(task_id, fence, wait=JOBS_END_WAIT)
+            claims.release_task(task_id, fence, wait=JOBS_END_WAIT)
             return
     ended = _verdict(task)
     if ended.status == TaskStatus.EXHAUSTED:

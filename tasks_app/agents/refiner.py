@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from brokerage_app.configured import configuration
 from jedisite.agents import Pass, owner
-from tasks_app import moves, placing
+from tasks_app import claims, moves, placing
 from tasks_app.accounting.unmerged import PROCESSING_TYPE
 from tasks_app.commands import serials
 from tasks_app.ddm import data_management
@@ -48,11 +48,11 @@ LIMIT = 50
 
 def run(limit: int = LIMIT) -> Pass:
     statuses = [TaskStatus.REGISTERED, TaskStatus.STAGED, TaskStatus.REREFINE]
-    claimed = moves.claim_tasks(owner(), statuses, limit, agent=ME)
+    claimed = claims.claim_tasks(owner(), statuses, limit, agent=ME)
     if not claimed:
         return Pass()
     refine_one = partial(_refine, queues_and_shares=placing.Policy.read())
-    return Pass(moves.for_each(claimed, refine_one, by=ME), more=len(claimed) == limit)
+    return Pass(claims.for_each(claimed, refine_one, by=ME), more=len(claimed) == limit)
 
 
 def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> None:
@@ -171,7 +171,7 @@ def _check_names(task: Task, refined: Refined) -> Refined:
 def _store(task: Task, fence: int, refined: Refined) -> None:
     """Store what refining found and move the task on; nothing when the claim is gone."""
     task_id = task.id
-    if not moves.still_holds(task_id, fence):
+    if not claims.still_holds(task_id, fence):
         return
     # What a preprocessing step read and wrote stays in the books.
     Dataset.objects.filter(task_id=task_id).exclude(type__in=prepro.TYPES, files__gt=0).delete()

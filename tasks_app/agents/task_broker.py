@@ -20,7 +20,7 @@ from brokerage_app.gathering import RemainingWork
 from brokerage_app.nucleus_case import settings_of
 from brokerage_app.snapshot import Grid
 from jedisite.agents import Pass, owner
-from tasks_app import moves, nuclei, timeouts
+from tasks_app import claims, nuclei, timeouts
 from tasks_app.models import Task
 from tasks_app.nuclei import Asked
 from tasks_app.states import TaskStatus
@@ -37,12 +37,12 @@ Draw = Callable[[], float]
 
 def run(limit: int = LIMIT, now: datetime | None = None, draw: Draw = random.random) -> Pass:
     """Look for a nucleus for tasks that wait for one, the most urgent first. One that finds none says why, and waits."""
-    claimed = moves.claim_tasks(owner(), [TaskStatus.ASSIGNING], limit, agent=ME)
+    claimed = claims.claim_tasks(owner(), [TaskStatus.ASSIGNING], limit, agent=ME)
     if not claimed:
         return Pass()
     now = now or timezone.now()
     this = Round(current_grid(now, COUNTS_AGE_S), now, draw)
-    moves.for_each(claimed, this.turn, by=ME)
+    claims.for_each(claimed, this.turn, by=ME)
     return Pass(this.assigned, f"{this.assigned} of {len(claimed)} tasks got a nucleus", more=len(claimed) == limit)
 
 
@@ -71,7 +71,7 @@ class Round:
         )  # fmt: skip
         if decision.drawn is None:
             self._keep(asked, decision, draw)
-            moves.release_task(task_id, fence, wait=timeouts.limit("task.assigning"), note=decision.sentence())
+            claims.release_task(task_id, fence, wait=timeouts.limit("task.assigning"), note=decision.sentence())
             return False
         with transaction.atomic():
             nuclei.assign(asked, fence, decision, by=ME)

@@ -23,7 +23,7 @@ from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Verdict
 from jedisite.agents import owner
 from jedisite.sql import hot_cursor
-from tasks_app import moves, sandboxes
+from tasks_app import claims, moves, sandboxes
 from tasks_app.feeding import hold
 from tasks_app.generating import buildstep
 from tasks_app.generating.builder import Builder
@@ -83,12 +83,12 @@ def claim(limit: int, off: Collection[str] = ()) -> list[tuple[int, int]]:
     """
     waiting = (TaskStatus.TOPREPROCESS, TaskStatus.PREPROCESSING, TaskStatus.READY)
     condition = f"{_HAS_WORK} AND coalesce(t.vo, '') <> ALL(%(off)s)"
-    return moves.claim_tasks(owner(), waiting, limit, condition=condition, values={"off": list(off)}, agent=ME)
+    return claims.claim_tasks(owner(), waiting, limit, condition=condition, values={"off": list(off)}, agent=ME)
 
 
 def generate(claimed: Iterable[tuple[int, int]], sites: Mapping[str, SiteView], now: datetime) -> int:
     """Make a job for each of these tasks. Returns how many."""
-    return moves.for_each(claimed, lambda task_id, fence: _make(task_id, fence, sites, now), by=ME)
+    return claims.for_each(claimed, lambda task_id, fence: _make(task_id, fence, sites, now), by=ME)
 
 
 def _make(task_id: int, fence: int, sites: Mapping[str, SiteView], now: datetime) -> bool:
@@ -123,7 +123,7 @@ def _make(task_id: int, fence: int, sites: Mapping[str, SiteView], now: datetime
     except UnresolvedPlaceholder as exc:
         moves.break_task(task_id, fence, by=ME, reason=f"the preprocessing job cannot be made: {exc}")
         return True
-    moves.release_task(task_id, fence)
+    claims.release_task(task_id, fence)
     return job_made
 
 
@@ -187,5 +187,5 @@ def conclude(limit: int, *, by: str) -> int:
         reason = f"{FAILED} {failed} times"
         moves.move_task(task_id, TaskStatus.PREPARED, by=by, reason=reason, fence=fence, error_dialog=reason)
 
-    claimed = moves.claim_tasks(owner(), [TaskStatus.PREPROCESSING], limit, condition=_ENDED, agent=by)
-    return moves.for_each(claimed, work, by=by)
+    claimed = claims.claim_tasks(owner(), [TaskStatus.PREPROCESSING], limit, condition=_ENDED, agent=by)
+    return claims.for_each(claimed, work, by=by)

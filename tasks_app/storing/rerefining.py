@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import F
 
-from tasks_app import moves, preprocessed
+from tasks_app import claims, moves, preprocessed
 from tasks_app.commands import files
 from tasks_app.models import Command, Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
@@ -27,7 +27,7 @@ def store(task: Task, fence: int, refined: Refined) -> None:
     To defined when there is input to be looked up, to ready when there are files left, else to prepared. Raises
     CannotRefine when the changes do not fit the task.
     """
-    if not moves.still_holds(task.id, fence):
+    if not claims.still_holds(task.id, fence):
         return
     old = list(Dataset.objects.filter(task=task).order_by("id"))
     found = compare([OldDataset(d.id, d.name, d.type, d.status, d.master_id) for d in old], refined.datasets)

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from brokerage_app import records
 from brokerage_app.case import grid_of
-from tasks_app import moves, placing
+from tasks_app import claims, moves, placing
 from tasks_app.agents import commando, feeder, job_generator, refiner
 from tasks_app.generating import throttle
 from tasks_app.generating.world import World
@@ -159,10 +159,10 @@ def test_a_pause_holds_against_an_agent_that_was_at_work_on_the_task() -> None:
     waiting = submit(parameters("lab.p", reads("lab.none"), nFilesPerJob=1))
     made = submit(parameters("lab.t", reads("lab.none2"), nFilesPerJob=1), parent=waiting)
     ((task_id, fence),) = [
-        claim for claim in moves.claim_tasks("a slow refiner", ["registered"], 10) if claim[0] == made
+        claim for claim in claims.claim_tasks("a slow refiner", ["registered"], 10) if claim[0] == made
     ]
     command(made, "pause")
-    with pytest.raises(moves.LostClaimError):
+    with pytest.raises(claims.LostClaimError):
         refiner._refine(task_id, fence, queues_and_shares=placing.Policy.read())
     assert status(made) == "paused"
 
@@ -183,10 +183,10 @@ def test_a_pause_during_feeding_or_generation_stands() -> None:
         if state == "ready":
             wake()
             feeder.run()
-        ((task_id, fence),) = moves.claim_tasks("a slow agent", [state], 10)
+        ((task_id, fence),) = claims.claim_tasks("a slow agent", [state], 10)
         assert task_id == made
         command(made, "pause")
-        with pytest.raises(moves.LostClaimError):
+        with pytest.raises(claims.LostClaimError):
             turn(task_id, fence)
         assert (status(made), jobs(made)) == ("paused", [])
 

@@ -11,7 +11,7 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
-from tasks_app import moves
+from tasks_app import claims, moves
 from tasks_app.agents import feeder, periodic, refiner
 from tasks_app.agents.watchdogs import archive
 from tasks_app.models import JobParams, PeriodicTask
@@ -193,10 +193,10 @@ def test_a_pass_that_is_killed_makes_the_time_come_again_and_not_twice(monkeypat
 
 def test_a_claim_that_is_gone_writes_nothing() -> None:
     made = scheduled()
-    ((_, fence),) = moves.claim_tasks("test", ["ready"], 1, even_waiting=True)
+    ((_, fence),) = claims.claim_tasks("test", ["ready"], 1, even_waiting=True)
     with connection.cursor() as cursor:
         cursor.execute("UPDATE jedi_tasks SET fence = fence + 1, lockedby = NULL, lockedtime = NULL")
-    with pytest.raises(moves.LostClaimError), transaction.atomic():
+    with pytest.raises(claims.LostClaimError), transaction.atomic():
         periodic._take_turn(made, fence, now=NOW)
     assert row(made).made == 0
 

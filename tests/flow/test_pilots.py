@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import connection
 
 from brokerage_app.models import Queue, VerdictRecord
-from tasks_app import moves
+from tasks_app import claims
 from tasks_app.agents import adder, feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import lost_jobs, pending, stale_locks
 from tasks_app.models import CatalogueFile, Job
@@ -169,7 +169,7 @@ def test_a_claim_whose_holder_died_is_freed_and_the_task_goes_on() -> None:
     add_dataset("lab.in", 2)
     made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
     refiner.run()
-    ((_, fence),) = moves.claim_tasks("a feeder that dies", ["defined"], 10)
+    ((_, fence),) = claims.claim_tasks("a feeder that dies", ["defined"], 10)
     wake()
     assert feeder.run().items == 0, "the claim holds"
     with connection.cursor() as cursor:

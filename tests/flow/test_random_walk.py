@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import connection
 
 from brokerage_app.models import Queue
-from tasks_app import audit_sql, moves
+from tasks_app import audit_sql, claims, moves
 from tasks_app.agents import job_generator
 from tasks_app.agents.watchdogs import lost_jobs, stale_locks
 from tasks_app.models import Job, Task
@@ -130,7 +130,7 @@ class Walk:
 
     def stale_claim(self) -> None:
         """A process claims tasks and dies."""
-        moves.claim_tasks("a process that dies", ["defined", "ready", "running", "prepared", "pending"], 2)
+        claims.claim_tasks("a process that dies", ["defined", "ready", "running", "prepared", "pending"], 2)
         with connection.cursor() as cursor:
             cursor.execute(
                 """UPDATE jedi_tasks SET lockedtime = least(lockedtime, clock_timestamp() - interval '301 seconds')

@@ -15,7 +15,7 @@ from django.utils import timezone
 from brokerage_app import configured
 from brokerage_app.models import GdpConfig, GlobalShare, Queue, QueueEndpoint, Sample, Site, StorageEndpoint
 from jedisite.agents import REGISTRY
-from tasks_app import moves, timeouts
+from tasks_app import claims, moves, timeouts
 from tasks_app.agents import adder, attention, feeder, job_generator, refiner, task_broker
 from tasks_app.agents.watchdogs import (
     auto_pause,
@@ -86,7 +86,7 @@ def put_aside(by: str = "job_generator", priority: int = 500, **more: Any) -> in
     made = made_task(priority=priority, **more)
     if by != "job_generator":
         pending.run(now=timezone.now() + timedelta(hours=2))
-        ((_, fence),) = moves.claim_tasks("test", ["ready"], 1, even_waiting=True)
+        ((_, fence),) = claims.claim_tasks("test", ["ready"], 1, even_waiting=True)
         moves.set_aside(made, fence, by=by, reason="no nucleus")
     assert status(made) == "pending"
     return made
@@ -193,7 +193,7 @@ def _forgotten() -> Case:
 
 def _claimed() -> Case:
     made = made_task()
-    moves.claim_tasks("somebody on another host-1", ["running"], 1, even_waiting=True)
+    claims.claim_tasks("somebody on another host-1", ["running"], 1, even_waiting=True)
     since = task(made).locked_time
     assert since
     return Case(since, lambda now: stale_locks.run(now=now).items, lambda: task(made).locked_by is None)

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from tasks_app import moves
+from tasks_app import claims
 from tasks_app.agents import feeder, refiner
 from tasks_app.ddm.base import FileInfo
 from tasks_app.feeding import Fed, FeedTarget, Record, feed
@@ -52,7 +52,7 @@ def target() -> FeedTarget:
 
 
 def target_of(task_id: int) -> FeedTarget:
-    ((_, fence),) = [claim for claim in moves.claim_tasks("test", ["defined", "ready"], 10) if claim[0] == task_id]
+    ((_, fence),) = [claim for claim in claims.claim_tasks("test", ["defined", "ready"], 10) if claim[0] == task_id]
     return FeedTarget(task_id, dataset(task_id).id, "input", 3, None, True, fence)
 
 
@@ -150,9 +150,9 @@ def test_names_with_tabs_newlines_and_backslashes_come_back_as_they_were(target:
 
 
 def test_a_lost_claim_writes_nothing(target: FeedTarget) -> None:
-    moves.release_task(target.task_id, target.fence)
+    claims.release_task(target.task_id, target.fence)
     target_of(target.task_id)
-    with pytest.raises(moves.LostClaimError):
+    with pytest.raises(claims.LostClaimError):
         feed(target, pages(range(5)), timezone.now())
     assert (names(target), counted(target)[0]) == ([], 0)
 
@@ -160,11 +160,11 @@ def test_a_lost_claim_writes_nothing(target: FeedTarget) -> None:
 def test_a_claim_that_is_lost_between_two_pages_keeps_the_first_and_writes_no_second(target: FeedTarget) -> None:
     def slow() -> Iterator[list[FileInfo]]:
         yield pages(range(5))[0]
-        moves.release_task(target.task_id, target.fence)
+        claims.release_task(target.task_id, target.fence)
         target_of(target.task_id)
         yield pages(range(5, 8))[0]
 
-    with pytest.raises(moves.LostClaimError):
+    with pytest.raises(claims.LostClaimError):
         feed(target, slow(), timezone.now())
     assert counted(target) == (5, 5, 50)
 
@@ -172,13 +172,13 @@ def test_a_claim_that_is_lost_between_two_pages_keeps_the_first_and_writes_no_se
 def test_a_slow_feeder_and_the_one_that_took_over_store_each_file_once(target: FeedTarget) -> None:
     """The first holds the claim for two pages; then the second takes over and both write at once."""
     feed(target, pages(range(10)), timezone.now())
-    moves.release_task(target.task_id, target.fence)
+    claims.release_task(target.task_id, target.fence)
     newer = target_of(target.task_id)
 
     def late() -> str:
         try:
             feed(target, pages(range(10), range(10, 20)), timezone.now())
-        except moves.LostClaimError:
+        except claims.LostClaimError:
             return "lost"
         return "stored"
 

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from jedisite.sql import hot_cursor
-from tasks_app import moves, statistics
+from tasks_app import claims, statistics
 from tasks_app.agents import adder, feeder, job_generator, refiner
 from tasks_app.generating.facts import row_of
 from tasks_app.generating.picker import pick
@@ -71,11 +71,11 @@ def test_generators_at_once_on_many_tasks_leave_none_out() -> None:
 
 def test_a_lost_claim_makes_no_job() -> None:
     made = ready_task(5)
-    ((_, fence),) = moves.claim_tasks("a slow generator", ["ready"], 1)
-    moves.release_task(made, fence)
-    moves.claim_tasks("another one", ["ready"], 1)
+    ((_, fence),) = claims.claim_tasks("a slow generator", ["ready"], 1)
+    claims.release_task(made, fence)
+    claims.claim_tasks("another one", ["ready"], 1)
     sites = World(statistics.current_grid(timezone.now()))
-    with pytest.raises(moves.LostClaimError):
+    with pytest.raises(claims.LostClaimError):
         generate(
             Task.objects.select_related("job_params_template").get(pk=made), fence, sites, timezone.now(), max_jobs=9
         )
@@ -86,7 +86,7 @@ def test_a_lost_claim_makes_no_job() -> None:
 def test_a_bunch_that_fails_leaves_nothing_behind() -> None:
     made = ready_task(3)
     serials = list(OutputTemplate.objects.filter(task_id=made).values_list("serial", flat=True))
-    ((_, fence),) = moves.claim_tasks("test", ["ready"], 1)
+    ((_, fence),) = claims.claim_tasks("test", ["ready"], 1)
     with hot_cursor() as cursor:
         cursor.execute("ALTER TABLE job_files ADD CONSTRAINT no_more CHECK (type <> 'input') NOT VALID")
     sites = World(statistics.current_grid(timezone.now()))
@@ -102,7 +102,7 @@ def test_a_bunch_that_fails_leaves_nothing_behind() -> None:
     assert not File.objects.filter(task_id=made, type__in=("output", "log")).exists()
     assert list(OutputTemplate.objects.filter(task_id=made).values_list("serial", flat=True)) == serials
     assert dataset(made).files_used == 0
-    moves.release_task(made, fence)
+    claims.release_task(made, fence)
     drive(Pilot())
     assert status(made) == "done"
 

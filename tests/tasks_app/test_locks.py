@@ -17,7 +17,7 @@ from brokerage_app.verdict import Skip, Verdict
 from jedisite import agents
 from jedisite.models import Agent
 from jedisite.sql import hot_cursor
-from tasks_app import feeding, moves, sampling, timeouts
+from tasks_app import claims, feeding, moves, sampling, timeouts
 from tasks_app.accounting import failures, outcomes, task_changes
 from tasks_app.accounting.holding import shift_jobs
 from tasks_app.agents import commando, merger, messages, notification, post_processor
@@ -76,8 +76,8 @@ def of_job(job_id: int) -> tuple[str, str, int]:
 def test_a_claim_passes_over_tasks_that_another_transaction_holds(make_task: Make) -> None:
     held, free = make_task(status="ready", current_priority=900), make_task(status="ready")
     make_task(status="paused")
-    assert skips(of_task(held.id), lambda: moves.claim_tasks("p", ["ready"], 9)) == [(free.id, 1)]
-    assert moves.claim_tasks("q", ["ready"], 9) == [(held.id, 1)], "what is claimed is passed over as well"
+    assert skips(of_task(held.id), lambda: claims.claim_tasks("p", ["ready"], 9)) == [(free.id, 1)]
+    assert claims.claim_tasks("q", ["ready"], 9) == [(held.id, 1)], "what is claimed is passed over as well"
 
 
 def test_a_claim_takes_the_most_urgent_of_its_states_that_are_due_and_meet_its_condition(make_task: Make) -> None:
@@ -86,9 +86,9 @@ def test_a_claim_takes_the_most_urgent_of_its_states_that_are_due_and_meet_its_c
     waiting = make_task(status="ready", current_priority=9, next_check=late)
     other = make_task(status="ready", current_priority=9, site="B")
     condition, values = "t.site IS DISTINCT FROM %(site)s", {"site": "B"}
-    assert moves.claim_tasks("p", ["ready"], 1, condition=condition, values=values) == [(high.id, 1)]
-    assert moves.claim_tasks("p", ["ready"], 9, condition=condition, values=values) == [(low.id, 1)]
-    assert moves.claim_tasks("p", ["ready"], 1, condition=condition, values=values, even_waiting=True) == [
+    assert claims.claim_tasks("p", ["ready"], 1, condition=condition, values=values) == [(high.id, 1)]
+    assert claims.claim_tasks("p", ["ready"], 9, condition=condition, values=values) == [(low.id, 1)]
+    assert claims.claim_tasks("p", ["ready"], 1, condition=condition, values=values, even_waiting=True) == [
         (waiting.id, 1)
     ]
     assert task(other.id).locked_by is None and task(low.id).locked_by == "p"
@@ -97,9 +97,9 @@ def test_a_claim_takes_the_most_urgent_of_its_states_that_are_due_and_meet_its_c
 def lost(make_task: Make, **columns: Any) -> tuple[int, int, int]:
     """A task whose first claim is gone and that another holds: its number, the old fence, the new one."""
     made = make_task(status="ready", **columns)
-    ((_, old),) = moves.claim_tasks("slow", ["ready"], 1)
+    ((_, old),) = claims.claim_tasks("slow", ["ready"], 1)
     stale_locks.run(lease=timedelta())
-    ((_, new),) = moves.claim_tasks("quick", ["ready"], 1)
+    ((_, new),) = claims.claim_tasks("quick", ["ready"], 1)
     assert old < new
     return made.id, old, new
 
@@ -116,7 +116,7 @@ LATE: dict[str, Callable[[int, int], Any]] = {
 def test_a_holder_whose_claim_is_gone_can_move_nothing(make_task: Make, act: Callable[[int, int], Any]) -> None:
     made, old, new = lost(make_task)
     before = Task.objects.values().get(pk=made)
-    with pytest.raises(moves.LostClaimError):
+    with pytest.raises(claims.LostClaimError):
         act(made, old)
     assert Task.objects.values().get(pk=made) == before and not TaskStatusLog.objects.filter(by="slow").exists()
     act(made, new)
@@ -124,9 +124,9 @@ def test_a_holder_whose_claim_is_gone_can_move_nothing(make_task: Make, act: Cal
 
 def test_a_release_frees_only_the_claim_that_it_is_of(make_task: Make) -> None:
     made, old, new = lost(make_task)
-    moves.release_task(made, old, wait=timedelta(hours=1), note="late", thawed=True)
+    claims.release_task(made, old, wait=timedelta(hours=1), note="late", thawed=True)
     assert (task(made).locked_by, task(made).error_dialog) == ("quick", None)
-    moves.release_task(made, new, wait=timedelta(hours=1), note="in time")
+    claims.release_task(made, new, wait=timedelta(hours=1), note="in time")
     assert (task(made).locked_by, task(made).error_dialog) == (None, "in time")
     assert task(made).next_check > timezone.now() + timedelta(minutes=59)
 
@@ -135,12 +135,12 @@ def test_still_holds_is_true_of_the_claim_that_is_on_and_keeps_it(make_task: Mak
     made, old, new = lost(make_task)
     other = make_task(status="ready", fence=old)
     with transaction.atomic():
-        assert moves.still_holds(made, new) and not moves.still_holds(made, old)
-        assert moves.still_holds(other.id, old)
+        assert claims.still_holds(made, new) and not claims.still_holds(made, old)
+        assert claims.still_holds(other.id, old)
 
     def ask() -> bool:
         with transaction.atomic():
-            return moves.still_holds(made, new)
+            return claims.still_holds(made, new)
 
     freed = "UPDATE jedi_tasks SET fence = fence + 1 WHERE jeditaskid = %s"
     assert waits(of_task(made), ask, then=freed, values=[made]) is False, (
@@ -151,10 +151,10 @@ def test_still_holds_is_true_of_the_claim_that_is_on_and_keeps_it(make_task: Mak
 def test_hold_renews_the_claim_that_is_on_and_no_other(make_task: Make) -> None:
     made, old, new = lost(make_task)
     Task.objects.update(locked_time=timezone.now() - timedelta(seconds=50))
-    with hot_cursor() as cursor, pytest.raises(moves.LostClaimError):
+    with hot_cursor() as cursor, pytest.raises(claims.LostClaimError):
         feeding.hold(cursor, made, old)
     assert stale_locks.run(lease=timedelta(seconds=40), now=timezone.now()).items == 1
-    ((_, newer),) = moves.claim_tasks("third", ["ready"], 1)
+    ((_, newer),) = claims.claim_tasks("third", ["ready"], 1)
     assert newer > new
     Task.objects.update(locked_time=timezone.now() - timedelta(seconds=50))
     with hot_cursor() as cursor:
@@ -165,12 +165,12 @@ def test_hold_renews_the_claim_that_is_on_and_no_other(make_task: Make) -> None:
 def test_a_claim_of_a_stopped_agent_is_free_after_a_minute_unless_it_is_renewed(make_task: Make) -> None:
     """The process lives: it may be suspended, or on another host."""
     stopped, at_work = make_task(status="ready"), make_task(status="ready")
-    (first, second) = moves.claim_tasks(agents.owner(), ["ready"], 9)
+    (first, second) = claims.claim_tasks(agents.owner(), ["ready"], 9)
     now = timezone.now()
     assert timeouts.limit("lock.task") == timedelta(seconds=agents.LEASE_S)
     assert stale_locks.run(now=now + timedelta(seconds=58)).items == 0
     Task.objects.update(locked_time=now - timedelta(seconds=30))
-    moves._renew([(stopped.id, first[1] - 1), second])
+    claims._renew([(stopped.id, first[1] - 1), second])
     assert stale_locks.run(now=now + timedelta(seconds=31)).items == 1
     assert (task(stopped.id).locked_by, task(at_work.id).locked_by) == (None, agents.owner())
     assert task(stopped.id).fence == first[1] + 1
@@ -186,7 +186,7 @@ def test_moves_wait_for_who_holds_the_task_and_decide_on_what_he_wrote(make_task
         waits(of_task(made.id), lambda: moves.give_command(made.id, "pause", by="ada"), then=paused, values=[made.id])
     made = make_task(status="ready")
     moved = "UPDATE jedi_tasks SET fence = fence + 1 WHERE jeditaskid = %s"
-    with pytest.raises(moves.LostClaimError):
+    with pytest.raises(claims.LostClaimError):
         waits(of_task(made.id), lambda: moves.note_task(made.id, 0, by="t", reason=""), then=moved, values=[made.id])
 
 
@@ -256,7 +256,7 @@ def old_jobs(make_task: Make, make_job: Make) -> tuple[Any, ...]:
     return "jobs", "pandaid", [job.id for job in rows], archive.run, left
 
 
-def claims(make_task: Make, make_job: Make) -> tuple[Any, ...]:
+def left_claims(make_task: Make, make_job: Make) -> tuple[Any, ...]:
     rows = [make_task(status="ready", locked_by="x", locked_time=timezone.now() - OLD) for _ in range(2)]
     make_task(status="ready", locked_by="y", locked_time=timezone.now())
     left = lambda: set(Task.objects.filter(locked_by="x").values_list("id", flat=True))  # noqa: E731
@@ -394,7 +394,7 @@ def _order(instance: str) -> int:
 
 
 SKIPPING = [
-    reports, ends, old_jobs, claims, commands, inbox_rows, mails, changes, expired, silent, queued, of_paused, keys, samples,
+    reports, ends, old_jobs, left_claims, commands, inbox_rows, mails, changes, expired, silent, queued, of_paused, keys, samples,
     decisions, orders,
 ]  # fmt: skip
 
@@ -460,9 +460,9 @@ def test_one_publisher_gives_places_at_a_time(make_task: Make) -> None:
 
 def test_a_task_that_is_ended_at_this_moment_is_not_ended_again(make_task: Make) -> None:
     made = make_task(status="toabort")
-    ((_, fence),) = moves.claim_tasks("slow", ["toabort"], 1)
+    ((_, fence),) = claims.claim_tasks("slow", ["toabort"], 1)
     freed = "UPDATE jedi_tasks SET fence = fence + 1 WHERE jeditaskid = %s"
-    with pytest.raises(moves.LostClaimError):
+    with pytest.raises(claims.LostClaimError):
         waits(of_task(made.id), lambda: post_processor.finish(made.id, fence), then=freed, values=[made.id])
     assert task(made.id).status == "toabort"
 

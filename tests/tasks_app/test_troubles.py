@@ -19,10 +19,10 @@ from jedisite import troubles
 from jedisite.agents import Pass
 from jedisite.models import Trouble
 from jedisite.turns import TurnTooLongError, turn
-from tasks_app import moves
+from tasks_app import claims
 from tasks_app.agents import adder, attention, failures, feeder, job_generator, post_processor, refiner
-from tasks_app.agents.watchdogs import lost_jobs
-from tasks_app.models import AttentionItem, Job, JobEndDue, JobFailure, JobOutputReport, Task
+from tasks_app.agents.watchdogs import auto_pause, exhausted, lost_jobs
+from tasks_app.models import AttentionItem, Command, Job, JobEndDue, JobFailure, JobOutputReport, Task
 from tests.flow.driving import add_dataset, jobs, parameters, reads, status, submit, task, wake
 from tests.flow.pilot import Pilot
 
@@ -110,8 +110,8 @@ def test_only_the_agent_that_failed_leaves_the_task_aside() -> None:
     made, other = registered("lab.bad", 900), registered("lab.other", 100)
     troubles.note("refiner", "task", made, "ValueError: x", made)
     troubles.note("refiner", "job", other, "a job of the same number")
-    assert [task_id for task_id, _ in moves.claim_tasks("p", ["registered"], 9, agent="refiner")] == [other]
-    assert [task_id for task_id, _ in moves.claim_tasks("p", ["registered"], 9, agent="commando")] == [made]
+    assert [task_id for task_id, _ in claims.claim_tasks("p", ["registered"], 9, agent="refiner")] == [other]
+    assert [task_id for task_id, _ in claims.claim_tasks("p", ["registered"], 9, agent="commando")] == [made]
     assert troubles.aside("refiner", "task", [made, other]) == {made}
     done: list[int] = []
     assert troubles.each("refiner", [made, other], lambda task_id: done.append(task_id) or 3) == 3
@@ -129,6 +129,37 @@ def test_each_goes_on_after_a_task_that_fails() -> None:
     assert troubles.each("merger", [1, 2, 3], work) == 4
     (row,) = Trouble.objects.all()
     assert (row.subject, row.error) == (2, "KeyError: 'x'"), "and what succeeds is in no trouble any more"
+
+
+def failing(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> list[int]:
+    """Tasks that are all to be paused: the first two fail too much, the third does the same as the second."""
+    made = [make_task(vo="lab", prod_source_label="user", request_type=kind) for kind in ("a", "b", "b")]
+    for one in made[:2]:
+        make_job(task_id=one.id, status="failed")
+        make_job(task_id=one.id, status="activated")
+    return [one.id for one in made]
+
+
+def undecided(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> list[int]:
+    long_ago = timezone.now() - timedelta(days=400)
+    return [make_task(status="exhausted", state_change_time=long_ago).id for _ in range(3)]
+
+
+@pytest.mark.parametrize(("scene", "agent"), [(failing, auto_pause), (undecided, exhausted)], ids=["failing", "undecided"])
+def test_a_task_that_takes_no_command_keeps_none_from_the_others(
+    scene: Any, agent: Any, make_task: Callable[..., Task], make_job: Callable[..., Job], settings: Any
+) -> None:
+    settings.JEDI_LIMITS = {
+        "MAX_JOB_FAILURE_RATE_TO_PAUSE_user": 0.9, "MIN_JOBS_TO_PAUSE": 1, "MIN_REMAINING_JOBS_TO_PAUSE": 1,
+    }  # fmt: skip
+    bad, *others = scene(make_task, make_job)
+    with planted("task_commands", "comm_task", bad, "comm_status"):
+        assert agent.run().items == 2
+        assert list(Command.objects.order_by("id").values_list("task_id", flat=True)) == others
+        assert [(row.agent, row.subject) for row in Trouble.objects.all()] == [(agent.ME, bad)]
+        assert agent.run().items == 0 and Trouble.objects.get().failures == 1
+    Trouble.objects.update(next_try=timezone.now())
+    assert agent.run().items == 1 and not Trouble.objects.exists()
 
 
 def running_jobs(name: str, number: int) -> list[Job]:
@@ -223,15 +254,15 @@ def test_a_turn_that_takes_too_long_is_broken_off_and_the_others_have_theirs(
 ) -> None:
     settings.JEDI_TURN_S = 0.3
     bad, good = registered("lab.bad", 900), registered("lab.good", 100)
-    claimed = moves.claim_tasks("p", ["registered"], 9, agent="refiner")
+    claimed = claims.claim_tasks("p", ["registered"], 9, agent="refiner")
 
     def work(task_id: int, fence: int) -> bool:
         if task_id == bad:
             return endless(task_id, fence)
-        moves.release_task(task_id, fence)
+        claims.release_task(task_id, fence)
         return True
 
-    assert moves.for_each(claimed, work, by="refiner") == 1
+    assert claims.for_each(claimed, work, by="refiner") == 1
     (row,) = Trouble.objects.all()
     assert row.subject == bad and "longer than the 0.3 s that one task may take" in row.error
     assert task(bad).locked_by is None and task(good).locked_by is None
@@ -252,14 +283,14 @@ def test_a_turn_leaves_the_timers_of_others_as_they_are(settings: Any) -> None:
 
 def test_what_does_not_fit_into_the_time_of_a_pass_is_set_free(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [registered(f"lab.{n}", 100) for n in range(3)]
-    claimed = moves.claim_tasks("p", ["registered"], 9, agent="refiner")
-    monkeypatch.setattr(moves, "FOR_EACH_S", 0.05)
+    claimed = claims.claim_tasks("p", ["registered"], 9, agent="refiner")
+    monkeypatch.setattr(claims, "FOR_EACH_S", 0.05)
 
     def slow(task_id: int, fence: int) -> None:
         time.sleep(0.06)
-        moves.release_task(task_id, fence)
+        claims.release_task(task_id, fence)
 
-    assert moves.for_each(claimed, slow, by="refiner") == 1
+    assert claims.for_each(claimed, slow, by="refiner") == 1
     assert Task.objects.filter(pk__in=made, locked_by=None).count() == 3
 
 

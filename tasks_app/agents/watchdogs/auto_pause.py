@@ -6,8 +6,11 @@ noAutoPause are never paused, neither for themselves nor for a sibling.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.db import connection
 
+from jedisite import troubles
 from jedisite.agents import Pass
 from tasks_app import limits, moves
 from tasks_app.accounting.throttling import FailureView, PauseLimits, auto_pause
@@ -58,15 +61,18 @@ def limits_for(label: str, share: str = "", vo: str = "") -> PauseLimits:
 def run(limit: int = LIMIT) -> Pass:
     """Give the command to pause to tasks that fail too much, and to their siblings."""
     kinds = Task.objects.filter(status=TaskStatus.RUNNING).values_list("prod_source_label", "gshare", "vo").distinct()
-    done = 0
+    failing: dict[int, str] = {}
     for label, share, vo in sorted({tuple(part or "" for part in kind) for kind in kinds}):
         given = limits_for(label, share, vo)
         if given.max_failed_percent is None and given.max_lost_percent is None:
             continue
         for task_id, view in _views(label, share, vo, given.min_jobs):
-            step = auto_pause(view, given)
-            if step is not None and done < limit:
-                done += _pause(task_id, step.reason.detail)
+            if step := auto_pause(view, given):
+                failing[task_id] = step.reason.detail
+    wanted = _with_siblings(failing)
+    told = set(Command.objects.filter(task_id__in=wanted, status="waiting").values_list("task_id", flat=True))
+    due = [task_id for task_id in wanted if task_id not in told][:limit]
+    done = troubles.each(ME, due, lambda task_id: _pause(task_id, wanted[task_id]))
     return Pass(done, more=done >= limit)
 
 
@@ -87,19 +93,21 @@ def _views(label: str, share: str, vo: str, min_jobs: int) -> list[tuple[int, Fa
     ]  # fmt: skip
 
 
-def _pause(task_id: int, why: str) -> int:
-    """Pause a task and the running tasks of its request type. Returns how many commands were given."""
-    given = int(_command(task_id, f"too many of its jobs fail: {why}"))
-    request_type = Task.objects.values_list("request_type", flat=True).get(pk=task_id)
-    if request_type:
-        siblings = Task.objects.filter(request_type=request_type, status=TaskStatus.RUNNING).exclude(pk=task_id)
-        for sibling in siblings.order_by("id"):
-            if not SplitRule.parse(sibling.split_rule).flag("NP"):
-                given += _command(sibling.id, f"it does the same as task {task_id}, too many of whose jobs fail: {why}")
-    return given
+def _with_siblings(failing: Mapping[int, str]) -> dict[int, str]:
+    """Why to pause each of these tasks and, after it, the running tasks of its request type."""
+    types = dict(Task.objects.filter(pk__in=failing, request_type__gt="").values_list("id", "request_type"))
+    siblings: dict[str, list[int]] = {}
+    alike = Task.objects.filter(request_type__in=set(types.values()), status=TaskStatus.RUNNING).order_by("id")
+    for sibling, kind, rule in alike.values_list("id", "request_type", "split_rule"):
+        if not SplitRule.parse(rule).flag("NP"):
+            siblings.setdefault(str(kind), []).append(sibling)
+    wanted: dict[int, str] = {}
+    for task_id, why in failing.items():
+        wanted.setdefault(task_id, f"too many of its jobs fail: {why}")
+        for sibling in siblings.get(types.get(task_id) or "", ()):
+            wanted.setdefault(sibling, f"it does the same as task {task_id}, too many of whose jobs fail: {why}")
+    return wanted
 
 
-def _command(task_id: int, reason: str) -> bool:
-    if Command.objects.filter(task_id=task_id, status="waiting").exists():
-        return False
+def _pause(task_id: int, reason: str) -> bool:
     return moves.command_of_ours(task_id, TaskCommand.PAUSE, by=ME, reason=reason)

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 from brokerage_app import policy
 from jedisite.agents import Pass, owner
-from tasks_app import limits, moves
+from tasks_app import claims, limits, moves
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
 from tasks_app.accounting.throttling import BOOST_PRIORITY, BOOST_SHARE, BoostLimits, BoostView, boost
 from tasks_app.models import Task
@@ -46,8 +46,8 @@ def run(limit: int = LIMIT) -> Pass:
     if not _has_express():
         given = replace(given, share=None)
     condition = _CANDIDATE.format(percent=float(given.done_percent), with_share=given.share is not None)
-    claimed = moves.claim_tasks(owner(), [TaskStatus.RUNNING], limit, condition=condition, even_waiting=True, agent=ME)
-    return Pass(moves.for_each(claimed, partial(_boost, given=given), by=ME))
+    claimed = claims.claim_tasks(owner(), [TaskStatus.RUNNING], limit, condition=condition, even_waiting=True, agent=ME)
+    return Pass(claims.for_each(claimed, partial(_boost, given=given), by=ME))
 
 
 def _has_express() -> bool:
@@ -67,7 +67,7 @@ def _boost(task_id: int, fence: int, *, given: BoostLimits) -> bool:
     view = BoostView(task.status, files, done, to_do, task.current_priority or 0, task.gshare)
     step = boost(view, given)
     if step is None:
-        moves.release_task(task_id, fence)
+        claims.release_task(task_id, fence)
         return False
     moves.note_task(task_id, fence, by=ME, reason=step.reason.detail, current_priority=step.priority, gshare=step.share)
     _hurry_jobs(task_id, step.priority or 0, step.share)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from jedisite import troubles
 from jedisite.agents import Pass
 from jedisite.sql import the_time
 from tasks_app import moves, timeouts
@@ -30,9 +31,15 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
         .exclude(pk__in=Command.objects.filter(status="waiting").values("task_id"))
         .order_by("id")
     )
-    done = 0
-    for task in old[:limit]:
+    tasks = {task.id: task for task in old[:limit]}
+
+    def finish(task_id: int) -> bool:
+        task = tasks[task_id]
         view = ExhaustedView(task.state_change_time or task.creation_date, SplitRule.parse(task.split_rule).flag("DF"))
         step = leave_exhausted(view, now, longest)
-        done += step is not None and moves.command_of_ours(task.id, TaskCommand.FINISH, by=ME, reason=step.reason.detail)
+        if step is None:
+            return False
+        return moves.command_of_ours(task_id, TaskCommand.FINISH, by=ME, reason=step.reason.detail)
+
+    done = troubles.each(ME, tasks, finish)
     return Pass(done, more=done == limit)

@@ -12,7 +12,7 @@ from functools import partial
 
 from jedisite.agents import Pass, owner
 from jedisite.sql import sql_time, the_time
-from tasks_app import moves, timeouts
+from tasks_app import claims, moves, timeouts
 from tasks_app.accounting.throttling import PendingView, leave_pending
 from tasks_app.models import Task
 from tasks_app.states import TASK_FINAL, TaskStatus
@@ -29,9 +29,9 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     now = the_time(now)
     condition = f"""t.oldstatus IS NOT NULL AND (t.next_check_at <= {sql_time(now)}
         OR (t.frozentime <= {sql_time(now)} - {timeouts.stuck_sql()} AND NOT {_PARENT_WORKS}))"""
-    claimed = moves.claim_tasks(owner(), [TaskStatus.PENDING], limit, condition=condition, even_waiting=True, agent=ME)
+    claimed = claims.claim_tasks(owner(), [TaskStatus.PENDING], limit, condition=condition, even_waiting=True, agent=ME)
     work = partial(_leave, now=now)
-    return Pass(moves.for_each(claimed, work, by=ME), more=len(claimed) == limit)
+    return Pass(claims.for_each(claimed, work, by=ME), more=len(claimed) == limit)
 
 
 def _leave(task_id: int, fence: int, *, now: datetime) -> bool:
@@ -44,7 +44,7 @@ def _leave(task_id: int, fence: int, *, now: datetime) -> bool:
     view = PendingView(task.old_status, since, task.frozen_time, parent=parent, due=task.next_check)
     step = leave_pending(view, now, longest)
     if step is None:
-        moves.release_task(task_id, fence, wait=max(task.next_check - now, timedelta()))
+        claims.release_task(task_id, fence, wait=max(task.next_check - now, timedelta()))
         return False
     reason = step.reason.detail
     if step.status == TaskStatus.EXHAUSTED:

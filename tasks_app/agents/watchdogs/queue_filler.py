@@ -31,7 +31,7 @@ from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import ONLINE, SiteView
 from jedisite.agents import Pass, owner
 from jedisite.sql import hot_cursor, numbers, the_time
-from tasks_app import moves, statistics, timeouts
+from tasks_app import claims, moves, statistics, timeouts
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
 from tasks_app.generating.facts import needs_of
 from tasks_app.models import EmptyQueue, Preassignment, Task, TaskParams
@@ -141,7 +141,7 @@ def _why_free(row: Preassignment, around: Around, files_left: int) -> str:
 def _let_go(task_id: int, fence: int, why: str) -> bool:
     row = Preassignment.objects.select_for_update().filter(pk=task_id).first()
     if row is None:
-        moves.release_task(task_id, fence)
+        claims.release_task(task_id, fence)
         return False
     # Somebody may have named another site since.
     is_ours = Task.objects.filter(pk=task_id, site=row.queue).exists()
@@ -204,7 +204,7 @@ def _candidates(config: Configuration) -> list[Candidate]:
 @transaction.atomic
 def _send(waiting: WaitingTask, fence: int, seen: Occupancy, now: datetime) -> bool:
     if Task.objects.filter(pk=waiting.task_id).exclude(site=None).exclude(site="").exists():
-        moves.release_task(waiting.task_id, fence)
+        claims.release_task(waiting.task_id, fence)
         return False
     reason = f"its jobs go to {seen.queue}, which has only {seen.queued} waiting for {seen.running} that run"
     # A pending task is tried again at once.
@@ -220,8 +220,8 @@ def _each(tasks: Iterable[int], statuses: Collection[str], work: Callable[[int, 
     ids = sorted(tasks)
     if not ids:
         return 0
-    claimed = moves.claim_tasks(
+    claimed = claims.claim_tasks(
         owner(), sorted(statuses), len(ids), condition="t.jeditaskid = ANY(%(ids)s::bigint[])",
         values={"ids": numbers(ids)}, even_waiting=True, agent=ME,
     )  # fmt: skip
-    return moves.for_each(claimed, work, by=ME)
+    return claims.for_each(claimed, work, by=ME)

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from jedisite.agents import Pass, owner
 from jedisite.sql import sql_time, the_time
-from tasks_app import moves, timeouts
+from tasks_app import claims, moves, timeouts
 from tasks_app.states import TASK_GENERATING, TaskStatus
 
 ME = "restart_contents"
@@ -23,8 +23,8 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     condition = f"""t.modificationtime <= {before} AND EXISTS (
         SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type IN ('input', 'pseudo_input')
            AND d.status IN ('defined', 'toupdate') AND d.modificationtime <= {before})"""  # noqa: S608 - a literal of ours
-    claimed = moves.claim_tasks(owner(), sorted(TASK_GENERATING), limit, condition=condition, even_waiting=True, agent=ME)
-    return Pass(moves.for_each(claimed, _restart, by=ME), more=len(claimed) == limit)
+    claimed = claims.claim_tasks(owner(), sorted(TASK_GENERATING), limit, condition=condition, even_waiting=True, agent=ME)
+    return Pass(claims.for_each(claimed, _restart, by=ME), more=len(claimed) == limit)
 
 
 def _restart(task_id: int, fence: int) -> None:

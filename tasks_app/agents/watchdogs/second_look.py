@@ -9,7 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from jedisite.agents import Pass, owner
-from tasks_app import moves
+from tasks_app import claims
 from tasks_app.accounting import scouts
 from tasks_app.accounting.scouting import look_again
 from tasks_app.states import TaskStatus
@@ -22,11 +22,11 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Ask for a new measurement where enough jobs have finished, and measure what was asked for."""
     now = now or timezone.now()
     asked = _ask_again()
-    claimed = moves.claim_tasks(
+    claimed = claims.claim_tasks(
         owner(), [TaskStatus.SCOUTING, TaskStatus.RUNNING], limit, condition=_to_measure(now), even_waiting=True,
         agent=ME,
     )  # fmt: skip
-    measured = moves.for_each(claimed, partial(look_again, by=ME, now=now), by=ME)
+    measured = claims.for_each(claimed, partial(look_again, by=ME, now=now), by=ME)
     return Pass(measured, f"{asked} to be measured anew" if asked else "", more=len(claimed) == limit)
 
 

@@ -18,7 +18,7 @@ from brokerage_app.snapshot import Grid
 from jedisite import refusals
 from jedisite.agents import Pass, owner
 from jedisite.sql import hot_cursor, numbers, the_time
-from tasks_app import codes, moves, statistics, timeouts
+from tasks_app import claims, codes, moves, statistics, timeouts
 from tasks_app.accounting.reasons import Reason
 from tasks_app.accounting.withholding import Reader, Source, WithholdLimits, withhold
 from tasks_app.models import Task
@@ -70,12 +70,12 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     if not tasks:
         return Pass()
     reasons = _reasons(tasks, statistics.current_grid(now), config)
-    claimed = moves.claim_tasks(
+    claimed = claims.claim_tasks(
         owner(), sorted({*TASK_GENERATING, TaskStatus.PENDING}), len(tasks),
         condition="t.jeditaskid = ANY(%(ids)s::bigint[])", values={"ids": numbers(sorted(tasks))}, even_waiting=True,
         agent=ME,
     )  # fmt: skip
-    done = moves.for_each(claimed, lambda task_id, fence: _act(task_id, fence, reasons.get(task_id)), by=ME)
+    done = claims.for_each(claimed, lambda task_id, fence: _act(task_id, fence, reasons.get(task_id)), by=ME)
     return Pass(done, f"{len(reasons)} tasks are held")
 
 
@@ -104,5 +104,5 @@ def _act(task_id: int, fence: int, reason: Reason | None) -> bool:
         moves.set_aside(task_id, fence, by=ME, reason=says() + reason.detail, wait=wait, frozen=False)
         return True
     # A held task is looked at again later, or returns at once to what it did.
-    moves.release_task(task_id, fence, wait=wait if reason is not None else timedelta())
+    claims.release_task(task_id, fence, wait=wait if reason is not None else timedelta())
     return is_held and reason is None

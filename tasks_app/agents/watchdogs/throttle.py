@@ -13,7 +13,7 @@ from django.db import connection
 
 from jedisite.agents import Pass, owner
 from jedisite.sql import sql_time, the_time
-from tasks_app import moves
+from tasks_app import claims, moves
 from tasks_app.accounting.throttling import ATTEMPTS_A_STEP, release_throttled, throttle_by_attempts
 from tasks_app.accounting.usercaps import kind_of
 from tasks_app.models import Task
@@ -39,13 +39,13 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Throttle what needs it, then let go whose time is over."""
     now = the_time(now)
     condition = f"t.numthrottled IS NOT NULL AND {_LARGEST} >= {ATTEMPTS_A_STEP} * (t.numthrottled + 1) AND {_UNUSED} > 0"
-    many = moves.claim_tasks(owner(), [TaskStatus.RUNNING], limit, condition=condition, even_waiting=True, agent=ME)
-    items = moves.for_each(many, partial(_throttle, now=now), by=ME)
+    many = claims.claim_tasks(owner(), [TaskStatus.RUNNING], limit, condition=condition, even_waiting=True, agent=ME)
+    items = claims.for_each(many, partial(_throttle, now=now), by=ME)
     by_user = "position('type=' in coalesce(t.errordialog, '')) > 0"
     mine = f"(coalesce(t.throttledtime <= {sql_time(now)}, true) AND NOT {by_user})"
     over = f"({mine} OR {_UNUSED} <= 0)"
-    held = moves.claim_tasks(owner(), [TaskStatus.THROTTLED], limit, condition=over, even_waiting=True, agent=ME)
-    items += moves.for_each(held, partial(_release, now=now), by=ME)
+    held = claims.claim_tasks(owner(), [TaskStatus.THROTTLED], limit, condition=over, even_waiting=True, agent=ME)
+    items += claims.for_each(held, partial(_release, now=now), by=ME)
     return Pass(items, more=max(len(many), len(held)) == limit)
 
 
@@ -53,7 +53,7 @@ def _throttle(task_id: int, fence: int, *, now: datetime) -> bool:
     task = Task.objects.get(pk=task_id)
     step = throttle_by_attempts(task.status, _number(_LARGEST, task_id), task.num_throttled, now)
     if step is None or step.until is None:
-        moves.release_task(task_id, fence)
+        claims.release_task(task_id, fence)
         return False
     moves.throttle_task(
         task_id, fence, by=ME, reason=step.reason.detail, until=step.until, now=now, num_throttled=step.num_throttled
@@ -68,7 +68,7 @@ def _release(task_id: int, fence: int, *, now: datetime) -> bool:
         until = now + NOT_YET
     step = release_throttled(task.status, until, _number(_UNUSED, task_id), now)
     if step is None:
-        moves.release_task(task_id, fence)
+        claims.release_task(task_id, fence)
         return False
     moves.go_on(task, fence, by=ME, reason=step.reason.detail)
     return True

@@ -19,7 +19,7 @@ from django.db.models import Q
 
 from jedisite.agents import Pass, owner
 from jedisite.sql import the_time
-from tasks_app import limits, moves, timeouts
+from tasks_app import claims, limits, moves, timeouts
 from tasks_app.accounting.expiring import MERGE
 from tasks_app.accounting.holding import shift_jobs
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
@@ -73,11 +73,11 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
         for user in by_user:
             why = _volume_over(user, kind, crowd, most)
             items += _throttle((user, ""), kind, f"{user}: {why}", now, limit) if why else 0
-    held = moves.claim_tasks(
+    held = claims.claim_tasks(
         owner(), [TaskStatus.THROTTLED], limit, condition="position('type=' in coalesce(t.errordialog, '')) > 0",
         even_waiting=True, agent=ME,
     )  # fmt: skip
-    items += moves.for_each(held, partial(_release, crowd=crowd, caps=caps, most=most, now=now), by=ME)
+    items += claims.for_each(held, partial(_release, crowd=crowd, caps=caps, most=most, now=now), by=ME)
     items += _forgotten_jobs(crowd)
     return Pass(items)
 
@@ -136,12 +136,12 @@ def _throttle(who: Who, kind: Kind, why: str, now: datetime, limit: int) -> int:
                           WHERE d.jeditaskid = t.jeditaskid AND c.status = 'staging')"""
     elif kind == "transfer":
         condition += " AND EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus = 'assigned')"
-    claimed = moves.claim_tasks(owner(), sorted(TASK_GENERATING), limit, condition=condition, even_waiting=True, agent=ME)
+    claimed = claims.claim_tasks(owner(), sorted(TASK_GENERATING), limit, condition=condition, even_waiting=True, agent=ME)
 
     def work(task_id: int, fence: int) -> None:
         moves.throttle_task(task_id, fence, by=ME, reason=reason, until=now + length, now=now)
 
-    return moves.for_each(claimed, work, by=ME)
+    return claims.for_each(claimed, work, by=ME)
 
 
 def _release(
@@ -155,7 +155,7 @@ def _release(
         moves.go_on(task, fence, by=ME, reason="below the limit again")
         return True
     if task.throttled_time is not None and task.throttled_time > now:
-        moves.release_task(task_id, fence, wait=task.throttled_time - now)
+        claims.release_task(task_id, fence, wait=task.throttled_time - now)
         return False
     length = timeouts.limit("task.throttled_user")
     reason = dialog(kind or "jobs", why, length.total_seconds() / 60)

@@ -44,16 +44,16 @@ def run() -> object:
 
 def take_turns() -> object:
     from jedisite.agents import Pass, owner
-    from tasks_app import moves
+    from tasks_app import claims
 
-    claimed = moves.claim_tasks(owner(), ["registered"], 10, agent="turns")
-    return Pass(moves.for_each(claimed, _turn, by="turns"))
+    claimed = claims.claim_tasks(owner(), ["registered"], 10, agent="turns")
+    return Pass(claims.for_each(claimed, _turn, by="turns"))
 
 
 def _turn(task_id: int, fence: int) -> None:
     from datetime import timedelta
 
-    from tasks_app import moves
+    from tasks_app import claims
     from tasks_app.models import Task
 
     name = Task.objects.get(pk=task_id).name
@@ -61,4 +61,4 @@ def _turn(task_id: int, fence: int) -> None:
         pass
     if name == "hangs":
         sum(range(10**14))  # no signal is looked at before it ends
-    moves.release_task(task_id, fence, wait=timedelta(hours=1), note="had its turn")
+    claims.release_task(task_id, fence, wait=timedelta(hours=1), note="had its turn")
