@@ -1,0 +1,123 @@
+"""Every lock and every comparison of a fence in the code has a test that fails without it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+from tests.lock_places import places
+from tests.test_passing_over import PASSED_OVER
+from tests.test_waiting import WAITING
+
+_LOCKS, _WAITING, _OVER = "tasks_app.test_locks", "test_waiting", "test_passing_over"
+_PASSED = f"{_LOCKS}:test_what_another_process_has_is_passed_over_and_comes_later"
+_LEASE = f"{_LOCKS}:test_a_pass_whose_lease_is_gone_neither_renews_nor_records"
+_MOVES = f"{_LOCKS}:test_moves_wait_for_who_holds_the_task_and_decide_on_what_he_wrote"
+_GONE = f"{_LOCKS}:test_a_holder_whose_claim_is_gone_can_move_nothing"
+_HOLDS = f"{_LOCKS}:test_still_holds_is_true_of_the_claim_that_is_on_and_keeps_it"
+_ENDED = f"{_LOCKS}:test_a_task_that_is_ended_at_this_moment_is_not_ended_again"
+
+TESTED: dict[str, str] = {
+    "brokerage_app/records.py:_FOLD": f"{_PASSED}[decisions]",
+    "jedisite/agents.py:_release 2": _LEASE,
+    "jedisite/agents.py:renew_lease": _LEASE,
+    "jedisite/agents.py:take_due": f"{_LOCKS}:test_a_ticker_passes_over_agents_that_another_takes",
+    "jedisite/partitions.py:_make": (
+        f"{_WAITING}:test_a_row_that_lands_in_the_default_partition_at_this_moment_moves_to_the_new_one"
+    ),
+    "tasks_app/accounting/expiring.py:_end 2": f"{_PASSED}[silent]",
+    "tasks_app/accounting/failures.py:_book": f"{_PASSED}[ends]",
+    "tasks_app/accounting/holding.py:_shift": f"{_PASSED}[queued]",
+    "tasks_app/accounting/outcomes.py:_book_some": f"{_PASSED}[reports]",
+    "tasks_app/accounting/task_changes.py:_change 2": f"{_PASSED}[changes]",
+    "tasks_app/agents/commando.py:_obey_one": f"{_PASSED}[commands]",
+    "tasks_app/agents/commando.py:_obey_one 2": (
+        f"{_LOCKS}:test_a_command_is_obeyed_in_the_state_that_the_task_has_by_then"
+    ),
+    "tasks_app/agents/merger.py:_say": f"{_LOCKS}:test_the_sentence_on_a_task_is_left_alone_while_somebody_has_it",
+    "tasks_app/agents/messages.py:_place": f"{_LOCKS}:test_one_publisher_gives_places_at_a_time",
+    "tasks_app/agents/notification.py:_claim": f"{_PASSED}[mails]",
+    "tasks_app/agents/post_processor.py:_book_progress": (
+        f"{_LOCKS}:test_progress_is_booked_where_the_row_is_free"
+    ),
+    "tasks_app/agents/post_processor.py:finish": _ENDED,
+    "tasks_app/agents/post_processor.py:finish 2": _ENDED,
+    "tasks_app/agents/watchdogs/archive.py:run": f"{_PASSED}[old_jobs]",
+    "tasks_app/agents/watchdogs/expired_datasets.py:run": f"{_PASSED}[expired]",
+    "tasks_app/agents/watchdogs/old_messages.py:delete_oldest": (
+        f"{_LOCKS}:test_old_messages_go_where_nobody_has_them"
+    ),
+    "tasks_app/agents/watchdogs/paused_tasks.py:run": f"{_PASSED}[of_paused]",
+    "tasks_app/agents/watchdogs/second_look.py:_ask_again": (
+        f"{_LOCKS}:test_a_new_measurement_is_asked_for_where_the_row_is_free"
+    ),
+    "tasks_app/agents/watchdogs/stale_locks.py:run": f"{_PASSED}[left_claims]",
+    "tasks_app/api/idempotency.py:_clean": f"{_PASSED}[keys]",
+    "tasks_app/claims.py:_renew": (
+        f"{_LOCKS}:test_a_claim_of_a_stopped_agent_is_free_after_a_minute_unless_it_is_renewed"
+    ),
+    "tasks_app/claims.py:claim_tasks": f"{_LOCKS}:test_a_claim_passes_over_tasks_that_another_transaction_holds",
+    "tasks_app/claims.py:release_task": f"{_LOCKS}:test_a_release_frees_only_the_claim_that_it_is_of",
+    "tasks_app/claims.py:still_holds": _HOLDS,
+    "tasks_app/claims.py:still_holds 2": _HOLDS,
+    "tasks_app/feeding.py:hold": f"{_LOCKS}:test_hold_renews_the_claim_that_is_on_and_no_other",
+    "tasks_app/generating/mergejobs.py:_lock_producers": (
+        f"{_LOCKS}:test_outputs_of_a_job_that_is_ended_at_this_moment_are_not_merged"
+    ),
+    "tasks_app/generating/mergejobs.py:make_merge_jobs": (
+        f"{_LOCKS}:test_merge_jobs_are_not_made_while_somebody_else_has_the_task"
+    ),
+    "tasks_app/harvester/commands.py:_ACQUIRE": f"{_PASSED}[orders]",
+    "tasks_app/messaging/effects.py:_files_staged": (
+        f"{_LOCKS}:test_datasets_are_locked_before_their_files_and_in_order"
+    ),
+    "tasks_app/messaging/effects.py:_job_command": (
+        f"{_LOCKS}:test_a_job_that_ends_at_this_moment_is_not_killed_by_a_message"
+    ),
+    "tasks_app/messaging/effects.py:_look_at": (
+        f"{_LOCKS}:test_datasets_that_are_to_be_looked_at_are_locked_in_order"
+    ),
+    "tasks_app/messaging/inbox.py:process_next": f"{_PASSED}[inbox_rows]",
+    "tasks_app/moves.py:give_command": _MOVES,
+    "tasks_app/moves.py:move_task": _MOVES,
+    "tasks_app/moves.py:move_task 2": f"{_GONE}[move_task]",
+    "tasks_app/moves.py:note_task": _MOVES,
+    "tasks_app/moves.py:note_task 2": f"{_GONE}[note_task]",
+    "tasks_app/pilots/report.py:_BY_SECRET": (
+        "tasks_app.test_report:test_a_report_with_a_wrong_proof_is_refused_and_changes_nothing"
+    ),
+    "tasks_app/sampling.py:forget": f"{_PASSED}[samples]",
+    "tasks_app/sandboxes.py:_write_row": f"{_WAITING}:test_sandboxes_of_one_owner_are_stored_one_after_the_other",
+    "tasks_app/sandboxes.py:used": (
+        f"{_WAITING}:test_a_sandbox_that_is_removed_at_this_moment_is_noted_for_no_task"
+    ),
+    "tasks_app/sandboxes.py:used 2": (
+        f"{_OVER}:test_tasks_that_share_a_sandbox_do_not_wait_for_one_another_to_date_it"
+    ),
+    "tasks_app/submitting.py:_existing": f"{_WAITING}:test_a_name_is_submitted_once_at_a_time",
+}  # fmt: skip
+"""The others: the cases of `test_waiting` and `test_passing_over` are called after their places."""
+
+
+def test_every_lock_and_fence_has_its_test() -> None:
+    tables = (TESTED, WAITING, PASSED_OVER)
+    named = [place for table in tables for place in table]
+    assert len(named) == len(set(named)), "one place has two entries"
+    assert places() - set(named) == set(), "these have no test"
+    assert set(named) - places() == set(), "these are no locks any more"
+
+
+@pytest.mark.parametrize("test", sorted(set(TESTED.values())))
+def test_the_tests_that_are_named_are_there(test: str) -> None:
+    module, _, name = test.partition(":")
+    name, _, case = name.removesuffix("]").partition("[")
+    found = getattr(importlib.import_module(f"tests.{module}"), name)
+    if case:
+        assert case in {name for mark in found.pytestmark if mark.name == "parametrize" for name in _cases(mark)}
+
+
+def _cases(mark: Any) -> list[str]:
+    values, ids = list(mark.args[1]), mark.kwargs.get("ids")
+    return [ids(value) for value in values] if callable(ids) else list(ids or map(str, values))

@@ -1,0 +1,631 @@
+"""Each lock that waits, seen from a second connection: it is taken before anything is written, and several in one order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.test import Client
+from django.utils import timezone
+
+from brokerage_app import configuring, queue_status, share_values
+from brokerage_app.models import GdpConfig, GlobalShare, Queue
+from jedisite import agent_orders, agents, device_logins, identity, partitions, throttle, tokens
+from jedisite.models import Agent, ApiToken, DeviceLogin, LoginAttempts
+from jedisite.roles import Caller, Role
+from jedisite.sql import hot_cursor
+from tasks_app import amending, bulk, classifying, sandboxes, statistics, submitting
+from tasks_app.accounting import (
+    children,
+    endings,
+    failures,
+    killing,
+    libraries,
+    outcomes,
+    recovery,
+    scouting,
+    task_changes,
+)
+from tasks_app.agents import periodic
+from tasks_app.agents.watchdogs import boost, classes, queue_filler
+from tasks_app.attention import keeping
+from tasks_app.commands import again, files, jobs
+from tasks_app.commands.acts import ACTS
+from tasks_app.contents import changes
+from tasks_app.ddm.base import Maker
+from tasks_app.ddm.local import LocalCatalogue
+from tasks_app.generating import store
+from tasks_app.messaging import inbox
+from tasks_app.models import (
+    AttentionItem,
+    CatalogueDataset,
+    ErrorFingerprint,
+    File,
+    InMessage,
+    JobFile,
+    PeriodicTask,
+    Preassignment,
+    Sandbox,
+    Task,
+    TaskChangeDue,
+    TaskParams,
+)
+from tasks_app.pilots.bulk import update_jobs
+from tasks_app.pilots.report import Proof, Report
+from tasks_app.storing import storing
+from tests.locks import FOR_NO_KEY_UPDATE, FOR_UPDATE, Row, waits, waits_for
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ADMINISTRATOR = Caller("root", frozenset({Role.ADMINISTRATOR}))
+
+
+@dataclass(frozen=True)
+class Held:
+    """What another connection holds, and the work that waits for it. `free` comes after the row in the order of locks."""
+
+    row: Row
+    work: Callable[[], Any]
+    free: Row | None = None
+    held: str = FOR_UPDATE
+
+
+Case = Callable[[SimpleNamespace], Held]
+WAITING: dict[str, Case] = {}
+
+
+def at(place: str) -> Callable[[Case], Case]:
+    def keep(case: Case) -> Case:
+        assert WAITING.setdefault(place, case) is case, place
+        return case
+
+    return keep
+
+
+@pytest.fixture
+def made(make_task: Any, make_dataset: Any, make_job: Any, make_user: Any, task_params: Any) -> SimpleNamespace:
+    return SimpleNamespace(task=make_task, dataset=make_dataset, job=make_job, user=make_user, params=task_params)
+
+
+def whole(work: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+    """The work in one transaction, with a cursor as its first argument."""
+
+    def run() -> Any:
+        with transaction.atomic(), hot_cursor() as cursor:
+            return work(cursor, *arguments)
+
+    return run
+
+
+def in_one(work: Callable[[], Any]) -> Callable[[], Any]:
+    def run() -> Any:
+        with transaction.atomic():
+            return work()
+
+    return run
+
+
+def two(table: str, key: str, make: Callable[[], Any]) -> tuple[Row, Row]:
+    low, high = sorted(row.pk for row in (make(), make()))
+    return (table, key, low), (table, key, high)
+
+
+def two_jobs(made: SimpleNamespace, **columns: Any) -> tuple[Row, Row]:
+    return two("jobs", "pandaid", lambda: made.job(**columns))
+
+
+COUNTED = {"files": 9, "files_to_be_used": 9, "files_used": 5, "files_finished": 2, "files_failed": 2}
+
+
+def two_datasets(made: SimpleNamespace, task: Task, **columns: Any) -> tuple[Row, Row]:
+    names = iter(("lab.a", "lab.b"))
+    return two("jedi_datasets", "datasetid", lambda: made.dataset(task, **{"name": next(names), **COUNTED, **columns}))
+
+
+def two_tasks(made: SimpleNamespace, **columns: Any) -> tuple[Row, Row]:
+    return two("jedi_tasks", "jeditaskid", lambda: made.task(**columns))
+
+
+def of_task(task: Task) -> Row:
+    return "jedi_tasks", "jeditaskid", task.id
+
+
+# --- jedisite
+
+
+@at("jedisite/agents.py:_release")
+def a_pass_ends(made: SimpleNamespace) -> Held:
+    agents.synchronise_after_migrate()
+    fence = agents._take_lease("feeder", True)
+    assert fence is not None
+    return Held(("agents", "name", "feeder"), lambda: agents._release("feeder", fence, 1.0, agents.Pass(1), ""))
+
+
+@at("jedisite/agent_orders.py:set_period")
+def an_agents_period(made: SimpleNamespace) -> Held:
+    agents.synchronise_after_migrate()
+    agent = Agent.objects.get(pk="feeder")
+    return Held(("agents", "name", "feeder"), lambda: agent_orders.set_period(agent, 7.0, by="root", reason="x"))
+
+
+@at("jedisite/tokens.py:make")
+def tokens_of_a_user(made: SimpleNamespace) -> Held:
+    ada = made.user("ada")
+    return Held(("auth_user", "id", ada.pk), lambda: tokens.make("ada", "n", days=1, by="ada"))
+
+
+@at("jedisite/admin_tokens.py:ApiTokenAdmin.revoke")
+def tokens_that_are_revoked(made: SimpleNamespace) -> Held:
+    client = Client()
+    client.force_login(User.objects.create_superuser("root"))
+    for name in ("a", "b"):
+        identity.issue_token(name, "user", user=made.user("ada"), lifetime=timedelta(days=1))
+    low, high = ApiToken.objects.order_by("pk").values_list("pk", flat=True)
+    posted = {"action": "revoke", "_selected_action": [high, low]}
+    post = lambda: client.post("/admin/jedisite/apitoken/", posted)  # noqa: E731
+    return Held(("api_tokens", "id", low), post, free=("api_tokens", "id", high))
+
+
+@at("jedisite/throttle.py:_count")
+def attempts_that_are_counted(made: SimpleNamespace) -> Held:
+    throttle.attempt(throttle.ADDRESS, "10.0.0.1")
+    key = LoginAttempts.objects.get().key
+    return Held(("login_attempts", "key", key), lambda: throttle.attempt(throttle.ADDRESS, "10.0.0.1"))
+
+
+def device(**columns: Any) -> tuple[Row, int]:
+    later = timezone.now() + timedelta(hours=1)
+    row = DeviceLogin.objects.create(
+        user_code="ABCD-EFGH", digest=device_logins._digest("code"), expires=later, **columns
+    )
+    return ("device_logins", "id", row.pk), row.pk
+
+
+@at("jedisite/device_logins.py:decide")
+def a_device_that_is_let_in(made: SimpleNamespace) -> Held:
+    row, number = device()
+    ada = made.user("ada")
+    return Held(row, lambda: device_logins.decide(number, ada, allow=False))
+
+
+@at("jedisite/device_logins.py:redeem")
+def a_device_that_asks(made: SimpleNamespace) -> Held:
+    row, _ = device()
+    return Held(row, lambda: device_logins.redeem("code"))
+
+
+@at("jedisite/device_logins.py:renew")
+def a_device_that_asks_again(made: SimpleNamespace) -> Held:
+    row, _ = device(status="used", refresh_digest=device_logins._digest("again"))
+    return Held(row, lambda: device_logins.renew("again"))
+
+
+# --- brokerage
+
+
+@at("brokerage_app/configuring.py:_locked")
+def a_value_of_the_configuration(made: SimpleNamespace) -> Held:
+    key = ("rebroker", "FAST_REBRO_THRESHOLD_NQUEUE_MC")
+    configuring.set_value(*key, "3", by="root")
+    row = GdpConfig.objects.get()
+    return Held(("gdp_config", "id", row.pk), lambda: configuring.unset_value(*key, by="root"))
+
+
+@at("brokerage_app/queue_status.py:set_status")
+def a_queue_that_gets_a_status(made: SimpleNamespace) -> Held:
+    Queue.objects.create(name="A", site_name="A")
+    now = timezone.now()
+    return Held(
+        ("queues", "name", "A"), lambda: queue_status.set_status("A", "offline", by="op", reason="x", now=now)
+    )
+
+
+@at("brokerage_app/queue_status.py:keep_held")
+def queues_that_are_imported(made: SimpleNamespace) -> Held:
+    for name in ("A", "B"):
+        Queue.objects.create(name=name, site_name=name)
+    rows = [{"name": name, "status": "online"} for name in ("B", "A")]
+    keep = in_one(lambda: queue_status.keep_held(rows, timezone.now()))
+    return Held(("queues", "name", "A"), keep, free=("queues", "name", "B"))
+
+
+@at("brokerage_app/share_values.py:set_values")
+def values_of_shares(made: SimpleNamespace) -> Held:
+    for name in ("A", "B"):
+        GlobalShare.objects.create(name=name, value=1)
+    change = lambda: share_values.set_values({"B": 2, "A": 2}, seen={}, by="op", reason="x")  # noqa: E731
+    return Held(("global_shares", "name", "A"), change, free=("global_shares", "name", "B"))
+
+
+# --- tasks
+
+
+@at("tasks_app/accounting/task_changes.py:_change")
+def a_task_whose_change_is_due(made: SimpleNamespace) -> Held:
+    task = made.task(status="running")
+    TaskChangeDue.objects.create(task_id=task.id, change={"ramcount": 7}, reason="x")
+    return Held(of_task(task), task_changes.carry_out)
+
+
+@at("tasks_app/accounting/children.py:abort_descendants")
+def children_that_are_aborted(made: SimpleNamespace) -> Held:
+    parent = made.task(status="failed")
+    low, high = two_tasks(made, parent_id=parent.id)
+    return Held(low, lambda: children.abort_descendants(parent.id, "failed", by="t"), free=high)
+
+
+@at("tasks_app/accounting/children.py:wake_children")
+def children_that_wait(made: SimpleNamespace) -> Held:
+    parent = made.task(status="done")
+    low, high = two_tasks(made, parent_id=parent.id, status="pending")
+    return Held(low, in_one(lambda: children.wake_children(parent.id)), free=high)
+
+
+@at("tasks_app/accounting/children.py:wake_children 2")
+def inputs_of_children(made: SimpleNamespace) -> Held:
+    parent = made.task(status="done")
+    low, high = two_datasets(made, made.task(parent_id=parent.id), state="mutable")
+    return Held(low, in_one(lambda: children.wake_children(parent.id)), free=high)
+
+
+@at("tasks_app/accounting/libraries.py:_settle_step")
+def a_task_with_a_library(made: SimpleNamespace) -> Held:
+    task = made.task()
+    return Held(of_task(task), lambda: libraries.settle(task.id, 0, by="t"))
+
+
+@at("tasks_app/accounting/recovery.py:_lock")
+def a_task_and_its_readers(made: SimpleNamespace) -> Held:
+    maker, reader = made.task(), made.task()
+    made.dataset(maker, name="lab.out", type="output")
+    made.dataset(reader, name="lab.out", type="input")
+    return Held(of_task(maker), whole(recovery._lock, maker.id, None), free=of_task(reader))
+
+
+@at("tasks_app/agents/periodic.py:_take_turn")
+def a_schedule(made: SimpleNamespace) -> Held:
+    task, now = made.task(), timezone.now()
+    TaskParams.objects.create(task_id=task.id, params=made.params())
+    made.dataset(task, type="pseudo_input")
+    past = now - timedelta(hours=1)
+    PeriodicTask.objects.create(task=task, every_s=60, jobs=1, until=past, next_due=now)
+    work = lambda: periodic._take_turn(task.id, task.fence, now=now)  # noqa: E731
+    return Held(("periodic_tasks", "jeditaskid", task.id), work)
+
+
+@at("tasks_app/agents/watchdogs/classes.py:_into_express")
+def a_task_that_is_hurried(made: SimpleNamespace) -> Held:
+    task = made.task()
+    return Held(of_task(task), lambda: classes._into_express(task.id))
+
+
+@at("tasks_app/agents/watchdogs/queue_filler.py:_let_go")
+def a_task_that_may_go_anywhere_again(made: SimpleNamespace) -> Held:
+    task = made.task(site="A")
+    Preassignment.objects.create(task_id=task.id, queue="A", since=timezone.now())
+    work = lambda: queue_filler._let_go(task.id, task.fence, "x")  # noqa: E731
+    return Held(("preassignments", "jeditaskid", task.id), work)
+
+
+@at("tasks_app/amending.py:_open_tasks")
+def tasks_that_get_a_priority(made: SimpleNamespace) -> Held:
+    low, high = two_tasks(made)
+    return Held(low, lambda: amending.change_priorities([high[2], low[2]], 5, by="op", reason="x"), free=high)
+
+
+@at("tasks_app/amending.py:change_in_place")
+def a_task_that_is_changed(made: SimpleNamespace) -> Held:
+    task = made.task()
+    TaskParams.objects.create(task_id=task.id, params=made.params())
+    return Held(of_task(task), lambda: amending.change_in_place(task.id, {"currentPriority": 5}, by="ada"))
+
+
+@at("tasks_app/bulk.py:give")
+def tasks_that_get_a_command(made: SimpleNamespace) -> Held:
+    low, high = two_tasks(made)
+    work = lambda: bulk.give(ACTS["pause"], [high[2], low[2]], caller=ADMINISTRATOR, reason="x")  # noqa: E731
+    return Held(low, work, free=high)
+
+
+@at("tasks_app/dashboard/doing.py:_do_to_one")
+def a_task_that_gets_a_command_on_its_page(made: SimpleNamespace) -> Held:
+    task, client = made.task(), Client()
+    client.force_login(made.user("ada"))
+    return Held(of_task(task), lambda: client.post(f"/tasks/{task.id}/do/pause/", {"reason": "x"}))
+
+
+@at("tasks_app/submitting.py:_same_task")
+def a_task_of_the_same_name(made: SimpleNamespace) -> Held:
+    submission = named(made)
+    task = Task.objects.get(pk=submitting.submit(submission, by="ada").task_id)
+
+    def work() -> None:
+        with suppress(submitting.SubmissionRefusedError):
+            submitting.submit(submission, by="ada")
+
+    return Held(of_task(task), work)
+
+
+def named(made: SimpleNamespace) -> submitting.Submission:
+    ada = Caller("ada", frozenset({Role.USER}))
+    return submitting.check(made.params(taskName="user.ada.once", uniqueTaskName=True), ada)
+
+
+@at("tasks_app/sandboxes.py:_write_row 2")
+def a_sandbox_that_is_replaced(made: SimpleNamespace) -> Held:
+    row = sandbox("jobO.1.tar.gz.__ow__")
+    again_ = Sandbox(owner="ada", name=row.name, stored="b", size=1, crc=2, sha256="y")
+    return Held(("sandboxes", "id", row.pk), lambda: sandboxes._write_row(again_))
+
+
+def sandbox(name: str, **columns: Any) -> Sandbox:
+    return Sandbox.objects.create(owner="ada", name=name, stored=f"file of {name}", size=1, crc=1, sha256="x", **columns)
+
+
+@at("tasks_app/attention/keeping.py:_stored")
+def an_item_of_attention(made: SimpleNamespace) -> Held:
+    item = AttentionItem.objects.create(key="x:1", kind="x", tone="bad", sentence="x", since=timezone.now(), path="/")
+    return Held(("attention_items", "id", item.pk), lambda: keeping.reopen(item.pk, by="op", reason="x"))
+
+
+@at("tasks_app/classifying.py:classify")
+def an_error_of_which_something_is_known(made: SimpleNamespace) -> Held:
+    number = fingerprints("x")[0]
+    known: dict[str, Any] = {"ticket": "T1", "known_until": None, "advice": "", "by": "op", "reason": "x"}
+    return Held(("error_fingerprints", "id", number), lambda: classifying.classify(number, **known))
+
+
+def fingerprints(*texts: str) -> list[int]:
+    past = timezone.now() - timedelta(days=400)
+    return [
+        ErrorFingerprint.objects.create(
+            component="pilot", code="1", text=text, category="unknown", first_seen=past, last_seen=past
+        ).pk
+        for text in texts
+    ]
+
+
+@at("tasks_app/statistics.py:refresh")
+def a_count_of_jobs(made: SimpleNamespace) -> Held:
+    statistics.refresh()
+    return Held(("statistics_refreshed", "name", statistics.JOB_COUNTS), statistics.refresh)
+
+
+@at("tasks_app/statistics.py:refresh_activity")
+def a_look_at_what_queues_did(made: SimpleNamespace) -> Held:
+    now = timezone.now()
+    statistics.refresh_activity(now)
+    return Held(("statistics_refreshed", "name", statistics.ACTIVITY), lambda: statistics.refresh_activity(now))
+
+
+# --- jobs
+
+
+def ended(rows: tuple[Row, Row]) -> dict[int, outcomes.Outcome]:
+    return {row[2]: outcomes.Outcome(row[2], None, "closed") for row in reversed(rows)}
+
+
+@at("tasks_app/accounting/outcomes.py:_lock")
+def jobs_that_end(made: SimpleNamespace) -> Held:
+    low, high = two_jobs(made)
+    return Held(low, whole(outcomes._lock, ended((low, high))), free=high)
+
+
+@at("tasks_app/accounting/endings.py:end_jobs")
+def jobs_of_a_task_that_are_killed(made: SimpleNamespace) -> Held:
+    task = made.task()
+    low, high = two_jobs(made, task_id=task.id)
+    return Held(low, in_one(lambda: endings.end_jobs(task.id, by="t", reason="x")), free=high)
+
+
+@at("tasks_app/accounting/killing.py:kill_by_hand")
+def jobs_that_somebody_kills(made: SimpleNamespace) -> Held:
+    low, high = two_jobs(made, task_id=made.task().id)
+    return Held(low, lambda: killing.kill_by_hand([high[2], low[2]], ADMINISTRATOR), free=high)
+
+
+@at("tasks_app/accounting/libraries.py:_waiting")
+def jobs_that_wait_for_a_library(made: SimpleNamespace) -> Held:
+    low, high = two_jobs(made, status="defined")
+    for _, _, job in (high, low):
+        JobFile.objects.create(job_id=job, file_id=7, type="lib", lfn="lib.tgz")
+    return Held(low, whole(libraries._waiting, 7), free=high)
+
+
+@at("tasks_app/agents/watchdogs/boost.py:_hurry_jobs")
+def jobs_that_are_hurried(made: SimpleNamespace) -> Held:
+    task = made.task()
+    low, high = two_jobs(made, task_id=task.id, current_priority=1)
+    return Held(low, in_one(lambda: boost._hurry_jobs(task.id, 900, None)), free=high)
+
+
+@at("tasks_app/commands/jobs.py:shift")
+def jobs_that_are_held_back(made: SimpleNamespace) -> Held:
+    task = made.task()
+    low, high = two_jobs(made, task_id=task.id, status="activated")
+    return Held(low, in_one(lambda: jobs.shift(task.id, "activated", "throttled", "t")), free=high)
+
+
+@at("tasks_app/commands/jobs.py:_set")
+def jobs_that_get_a_priority(made: SimpleNamespace) -> Held:
+    task = made.task()
+    low, high = two_jobs(made, task_id=task.id, status="activated")
+    return Held(low, in_one(lambda: jobs.set_priority([task.id], 5)), free=high)
+
+
+@at("tasks_app/pilots/bulk.py:_BEGIN")
+def jobs_of_which_pilots_report(made: SimpleNamespace) -> Held:
+    low, high = two_jobs(made, attempt=1)
+    reports = [Report(row[2], "running", Proof(attempt=1)) for row in (high, low)]
+    return Held(low, lambda: update_jobs(reports), free=high, held=FOR_NO_KEY_UPDATE)
+
+
+@at("tasks_app/accounting/failures.py:_fingerprints")
+def errors_that_are_seen_again(made: SimpleNamespace) -> Held:
+    high, low = fingerprints("b", "a")
+    now = timezone.now()
+    seen = {failures.Fingerprint("pilot", "1", text, "unknown"): (text, now, now) for text in ("b", "a")}
+    table = "error_fingerprints"
+    return Held((table, "id", low), whole(failures._fingerprints, seen), free=(table, "id", high))
+
+
+# --- datasets and files
+
+
+@at("tasks_app/accounting/outcomes.py:_count")
+def datasets_that_are_counted_on(made: SimpleNamespace) -> Held:
+    low, high = two_datasets(made, made.task())
+    counts = [(row[2], 1, 0, 0, 0) for row in (high, low)]
+    return Held(low, whole(outcomes._count, counts), free=high)
+
+
+@at("tasks_app/accounting/outcomes.py:_wake_children")
+def datasets_that_read_what_was_made(made: SimpleNamespace) -> Held:
+    low, high = two_datasets(made, made.task(), state="mutable", state_check_time=timezone.now())
+    return Held(low, in_one(lambda: outcomes._wake_children({"lab.a", "lab.b"})), free=high)
+
+
+@at("tasks_app/accounting/recovery.py:_count")
+def datasets_that_lost_files(made: SimpleNamespace) -> Held:
+    low, high = two_datasets(made, made.task())
+    return Held(low, whole(recovery._count, [(row[2], 1, 0, 0, 0) for row in (high, low)]), free=high)
+
+
+@at("tasks_app/accounting/scouting.py:_set_released")
+def datasets_of_scouts(made: SimpleNamespace) -> Held:
+    low, high = two_datasets(made, made.task())
+    return Held(low, whole(scouting._set_released, {high[2]: 1, low[2]: 1}), free=high)
+
+
+@at("tasks_app/generating/store.py:_count")
+def datasets_of_new_jobs(made: SimpleNamespace) -> Held:
+    low, high = two_datasets(made, made.task())
+    return Held(low, whole(store._count, [store.Count(row[2], used=1) for row in (high, low)], []), free=high)
+
+
+@at("tasks_app/commands/files.py:_count")
+def datasets_that_are_tried_again(made: SimpleNamespace) -> Held:
+    task = made.task()
+    low, high = two_datasets(made, task)
+    values = {"datasets": [high[2], low[2]], "all": False, "task": task.id}
+
+    def work() -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            files._count(cursor, values, {low[2]: 1, high[2]: 1}, {}, {})
+
+    return Held(low, work, free=high)
+
+
+@at("tasks_app/commands/files.py:give_attempts")
+def datasets_whose_files_get_attempts(made: SimpleNamespace) -> Held:
+    task = made.task()
+    low, high = two_datasets(made, task)
+    for _, _, dataset in (high, low):
+        tried(task.id, dataset, attempt=3)
+    return Held(low, in_one(lambda: files.give_attempts(task.id, 3)), free=high)
+
+
+def tried(task_id: int, dataset_id: int, **columns: Any) -> File:
+    return File.objects.create(
+        task_id=task_id, dataset_id=dataset_id, lfn=f"f{File.objects.count()}", type="input", status="ready", max_attempt=3,
+        keep_track=1, **columns,
+    )  # fmt: skip
+
+
+@at("tasks_app/commands/again.py:_grow_inputs")
+def inputs_that_grow(made: SimpleNamespace) -> Held:
+    parent, task = made.task(), made.task()
+    two_datasets(made, parent, type="output")
+    low, high = two_datasets(made, task)
+    return Held(low, in_one(lambda: again._grow_inputs(task, parent.id)), free=high)
+
+
+@at("tasks_app/storing/storing.py:mark_transient")
+def outputs_that_need_not_be_kept(made: SimpleNamespace) -> Held:
+    parent = made.task()
+    low, high = two_datasets(made, parent, type="output")
+    refined: Any = SimpleNamespace(transient=("lab.b", "lab.a"))
+    return Held(low, in_one(lambda: storing.mark_transient(refined, parent.id)), free=high)
+
+
+@at("tasks_app/ddm/local.py:LocalCatalogue.create")
+def datasets_of_the_catalogue(made: SimpleNamespace) -> Held:
+    for name in ("lab.a", "lab.b"):
+        CatalogueDataset.objects.create(name=name, scope="lab", owner="ada", made_by_task=7, open=True)
+    table = "catalogue_datasets"
+    create = lambda: LocalCatalogue().create(["lab.b", "lab.a"], scope="lab", by=Maker("ada", 7))  # noqa: E731
+    return Held((table, "name", "lab.a"), create, free=(table, "name", "lab.b"))
+
+
+@at("tasks_app/contents/changes.py:lose_where")
+def files_that_are_lost(made: SimpleNamespace) -> Held:
+    task = made.task()
+    dataset = made.dataset(task, **COUNTED)
+    low, high = two("jedi_dataset_contents", "fileid", lambda: tried(task.id, dataset.id, attempt=0))
+    return Held(low, whole(changes.lose_where, task.id, dataset.id, "TRUE", {}), free=high)
+
+
+@at("tasks_app/messaging/inbox.py:try_again")
+def messages_that_are_tried_again(made: SimpleNamespace) -> Held:
+    names = iter("ab")
+
+    def parked() -> InMessage:
+        row, _ = inbox.receive(next(names), "kick", {"task_id": 1, "agent": "feeder"}, sender="test")
+        InMessage.objects.update(parked=timezone.now())
+        return row
+
+    low, high = two("messages_in", "id", parked)
+    return Held(low, in_one(lambda: inbox.try_again([high[2], low[2]])), free=high)
+
+
+@pytest.mark.parametrize("place", WAITING)
+def test_it_locks_the_row_before_it_decides_and_in_the_order_of_all(place: str, made: SimpleNamespace) -> None:
+    case = WAITING[place](made)
+    waits(case.row, case.work, free=case.free, held=case.held)
+
+
+# --- locks that are no row's
+
+
+def test_sandboxes_of_one_owner_are_stored_one_after_the_other(made: SimpleNamespace) -> None:
+    row = Sandbox(owner="ada", name="jobO.1.tar.gz", stored="a", size=1, crc=1, sha256="x")
+    lock = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+    waits_for(lock, ["sandboxes of ada"], lambda: sandboxes._write_row(row))
+    assert Sandbox.objects.get().owner == "ada"
+
+
+def test_a_name_is_submitted_once_at_a_time(made: SimpleNamespace) -> None:
+    submission = named(made)
+    lock = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+    waits_for(lock, ["task name user.ada.once"], lambda: submitting.submit(submission, by="ada"))
+    assert Task.objects.get().name == "user.ada.once"
+
+
+def test_a_sandbox_that_is_removed_at_this_moment_is_noted_for_no_task(made: SimpleNamespace) -> None:
+    row, task = sandbox("jobO.1.tar.gz"), made.task()
+    gone = "DELETE FROM sandboxes WHERE id = %s"
+    held = "AccessShareLock"
+    waits(("sandboxes", "id", row.pk), lambda: sandboxes.used(row.name, task.id), then=gone, values=[row.pk], held=held)
+
+
+def test_a_row_that_lands_in_the_default_partition_at_this_moment_moves_to_the_new_one(made: SimpleNamespace) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """CREATE TABLE shelves (n bigint) PARTITION BY RANGE (n);
+               CREATE TABLE shelves_default PARTITION OF shelves DEFAULT"""
+        )
+    try:
+        make = lambda: partitions._make("shelves", "shelves_0", "0", "10")  # noqa: E731
+        assert waits_for("INSERT INTO shelves VALUES (%s)", [3], make)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT n FROM shelves_0")
+            assert cursor.fetchall() == [(3,)]
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TABLE shelves")
