@@ -10,7 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any
 
@@ -71,6 +71,13 @@ def revoke_token(row: ApiToken) -> None:
     row.revoked = True
     row.save(update_fields=["revoked"])
     _known.pop(bytes(row.digest), None)
+
+
+def end_token(row: ApiToken, at: datetime) -> None:
+    """Make a token worthless from a time on, if it is not before."""
+    if at < row.expires:
+        row.expires = at
+        row.save(update_fields=["expires"])
 
 
 def _digest(token: str) -> bytes:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from jedisite import launch
-from jedisite.identity import row_of_token
-from jedisite.management.commands.up import RENEWED_AFTER_S, TOKEN_LIFETIME, renewing
+from jedisite.identity import issue_token, row_of_token
+from jedisite.management.commands.up import GRACE, RENEWED_AFTER_S, TOKEN_LIFETIME, renewing
 
 
 @pytest.mark.django_db
-def test_a_new_token_is_in_the_file_before_the_old_one_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_token_is_in_the_file_before_the_old_one_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
     monkeypatch.setattr(
         "jedisite.management.commands.up.connections.close_all", lambda: None
     )  # it would end the test's own
-    options, now = launch.Options(home=tmp_path, port=8000), [0.0]
-    launch.keep_secret(tmp_path, launch.PILOT_TOKEN, "first")
+    first = issue_token("local workers", "pilot", site="LOCAL", lifetime=TOKEN_LIFETIME)
+    options, now = launch.Options(home=tmp_path, port=8000, pilot_token=first), [0.0]
+    launch.keep_secret(tmp_path, launch.PILOT_TOKEN, first)
     path = tmp_path / "run" / launch.PILOT_TOKEN
     renew = renewing(options, lambda: now[0])
     renew()
-    assert path.read_text() == "first"
+    assert path.read_text() == first
     now[0] = RENEWED_AFTER_S
     renew()
     row = row_of_token(path.read_text())
@@ -33,3 +37,8 @@ def test_a_new_token_is_in_the_file_before_the_old_one_ends(tmp_path: Path, monk
     second = path.read_text()
     renew()
     assert path.read_text() == second
+    now[0] *= 2
+    settings.JEDI_PILOT = "panda"
+    renew()
+    ends = [row_of_token(token).expires - timezone.now() for token in (first, second, path.read_text())]  # type: ignore[union-attr]
+    assert ends[0] <= GRACE["jedi"] < ends[1] <= GRACE["panda"] < ends[2], "a pilot of PanDA keeps the token of its start"

@@ -15,16 +15,19 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import InterfaceError, OperationalError, connections
+from django.utils import timezone
 
 from jedisite import first_account, launch
-from jedisite.identity import issue_token
+from jedisite.identity import end_token, issue_token, row_of_token
 from jedisite.postgres import PostgresError
 from jedisite.supervisor import Event
 
 LOCAL_QUEUE = "LOCAL"
 TOKEN_LIFETIME = timedelta(days=7)
 RENEWED_AFTER_S = 86_400.0
-"""Pilots read the token's file at each call; those of PanDA when they start, and end within days."""
+GRACE = {"jedi": timedelta(minutes=10), "panda": timedelta(days=2)}
+"""How long a token is still good when there is a newer one. Our pilots read its file at each call; those of PanDA when they
+start, and they may wait for a job for a day, and run it for another."""
 
 
 class Command(BaseCommand):
@@ -90,16 +93,20 @@ def _pilot_token() -> str:
 
 def renewing(options: launch.Options, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
     """What is to be called about each second: now and then it gives the local pilots a new token."""
-    made = clock()
+    made, current = clock(), options.pilot_token
 
     def renew() -> None:
-        nonlocal made
+        nonlocal made, current
         if not options.workers or clock() - made < RENEWED_AFTER_S:
             return
         # Without a database now, there is one in another second.
         with contextlib.suppress(OperationalError, InterfaceError):
-            launch.keep_secret(options.home, launch.PILOT_TOKEN, _pilot_token())
+            old = row_of_token(current)
+            current = _pilot_token()
+            launch.keep_secret(options.home, launch.PILOT_TOKEN, current)
             made = clock()
+            if old:
+                end_token(old, timezone.now() + GRACE[settings.JEDI_PILOT])
         connections.close_all()
 
     return renew
