@@ -17,7 +17,6 @@ UNPACKED_LIMIT: Final = 256 * 1024 * 1024
 SECRET_MEMBERS: Final = {
     "panda_secrets.json*": "secrets that pilots hand to a payload; PanDA's pilot packs the whole folder of a job",
     "x509up*": "proxies, as grid tools call them",
-    "*.pem": "proxies and keys",
     "*.key": "keys",
     "*.p12": "keys",
     "*.pfx": "keys",
@@ -35,12 +34,16 @@ SECRET_MEMBERS: Final = {
     "secret_key": "the signing key of a site",
 }
 """Names without folders, in lower case, of files that are nobody's to read; and what they hold."""
+KEY_FILES: Final = "*.pem"
+"""Certificates that are for everybody, or keys and proxies: what is in them says which."""
+KEY_FILE_LIMIT: Final = 1024 * 1024
+"""Bytes; the bundles of all public authorities are a quarter of it. What is larger is not shown."""
 BROKEN: Final = (tarfile.TarError, OSError, EOFError, zlib.error)
 """What reading an archive may raise."""
 
 
 def is_secret(member: str) -> bool:
-    """Whether a member of a log archive is not to be shown or sent, in whatever folder it is."""
+    """Whether the name of a member alone says that it is not to be shown or sent, in whatever folder it is."""
     name = PurePosixPath(member).name.lower()
     return any(fnmatchcase(name, pattern) for pattern in SECRET_MEMBERS)
 
@@ -48,7 +51,16 @@ def is_secret(member: str) -> bool:
 def holds_secrets(archive: IO[bytes]) -> bool:
     """Whether one of its members is secret. Raises one of BROKEN when it cannot be read to its end, or not within bounds."""
     with tarfile.open(fileobj=bounded(archive), mode="r|") as members:
-        return any(is_secret(member.name) for member in members)
+        return any(is_secret(one.name) or (one.isfile() and content_of(members, one) is None) for one in members)
+
+
+def content_of(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes] | None:
+    """What a plain file of an archive holds; None when that is nobody's to read. Raises one of BROKEN."""
+    content = None if is_secret(member.name) else archive.extractfile(member)
+    if content is None or not fnmatchcase(member.name.lower(), KEY_FILES):
+        return content
+    text = content.read(KEY_FILE_LIMIT + 1)
+    return None if len(text) > KEY_FILE_LIMIT or b"PRIVATE KEY" in text else io.BytesIO(text)
 
 
 def bounded(raw: IO[bytes]) -> IO[bytes]:

@@ -100,15 +100,16 @@ def read_log(path: Path, *, limit: int, member: str = "") -> Log:
                 more = number >= MEMBER_LIMIT or len(members) >= MEMBERS_SHOWN
                 if number >= MEMBER_LIMIT:
                     break
-                if not entry.isfile() or len(entry.name) > LONGEST_NAME or logarchives.is_secret(entry.name):
+                if not entry.isfile() or len(entry.name) > LONGEST_NAME:
+                    continue
+                content = logarchives.content_of(archive, entry)
+                if content is None:
                     continue
                 if not more:
                     members.append((entry.name, entry.size))
                 name = entry.name if member else PurePosixPath(entry.name).name
                 if name in wanted and name not in found:
-                    content = archive.extractfile(entry)
-                    if content is not None:
-                        found[name] = _tail(name, content, entry.size, limit)
+                    found[name] = _tail(name, content, entry.size, limit)
     except logarchives.BROKEN as exc:
         if not found:
             raise StorageError(f"{path.name} cannot be read as a log archive.") from exc

