@@ -80,11 +80,11 @@ def stage_out(file: Output, base: Path, folder: Path, check: Callable[[], None])
     where = place(base, file.scope, file.lfn)
     temporary = where.path.with_name(f".{uuid.uuid4().hex}.part")
     try:
-        _make_folders(where)
+        make_folders(where)
         copied = copy_new(folder / file.lfn, temporary, check, durable=True, follow=False)
         os.link(temporary, where.path)  # unlike a renaming, this fails when the name is taken
         temporary.unlink()
-        _sync_folder(where.path.parent)
+        sync_folder(where.path.parent)
     except OSError as exc:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -148,14 +148,15 @@ def _is_plain_file(path: Path) -> bool:
         return False
 
 
-def _make_folders(where: Place) -> None:
+def make_folders(where: Place) -> None:
+    """The folders above a place in the storage. Raises OSError, also when they lead out of it."""
     where.path.parent.mkdir(parents=True, exist_ok=True)
     # A link among the folders could lead out of the storage.
     if not where.path.parent.resolve().is_relative_to(where.base.resolve()):
         raise OSError(f"{where.path.parent} leads out of the storage")
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the new name durable: after a crash of the machine a reported file must still be there."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -21,6 +21,7 @@ JOB = "/job"
 """Where a payload finds its folder."""
 FIRST_UID = 0x7000_0000
 """Users above are nobody's by the rules of systemd and of the distributions; each pilot has one of its own."""
+MOST_UIDS = 1 << 22
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = (
     "alternatives", "ca-certificates", "crypto-policies", "fonts", "group", "hosts", "java", "ld.so.cache", "ld.so.conf",
@@ -44,12 +45,16 @@ class Walls:
     """`uid` None: the payload stays who we are. `readable`: folders that it sees besides the system's, and cannot change.
 
     `hidden` is seen by no payload, whatever is readable. With `network` it reaches what this machine reaches.
+    `shown` are pairs: what of ours it sees elsewhere and cannot change, and where; `links`, too: what a link leads to, and
+    where the link is.
     """
 
     uid: int | None = None
     readable: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     network: bool = False
+    shown: tuple[tuple[str, str], ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
 
     def around(self, argv: Sequence[str], folder: Path | None) -> list[str]:
         """The command that runs `argv` in its folder, or in none."""
@@ -70,15 +75,20 @@ class Walls:
         for name in ETC:
             command += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
         readable = [*_python(), *self.readable]
-        above = {str(folder) for path in readable for folder in Path(path).parents if folder != Path("/")}
-        for path in sorted(above - set(SYSTEM)):
-            command += ["--perms", "0755", "--dir", path]
+        command += _folders_above(readable)
         for path in readable:
             command += ["--ro-bind", path, path]
-        for path in self.hidden:
-            if any(Path(path).is_relative_to(seen) for seen in (*SYSTEM, *readable)):
-                command += ["--perms", "0000", "--tmpfs", path, "--remount-ro", path]
-        command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/", "--"]
+        hidden = [p for p in self.hidden if any(Path(p).is_relative_to(seen) for seen in (*SYSTEM, *readable))]
+        for path in hidden:
+            command += ["--perms", "0711", "--tmpfs", path]
+        command += _folders_above([where for _, where in self.links])
+        for what, where in self.shown:
+            command += ["--ro-bind", what, where]
+        for target, where in self.links:
+            command += ["--symlink", target, where]
+        for path in (*hidden, "/dev", "/"):
+            command += ["--remount-ro", path]
+        command += ["--chdir", "/", "--"]
         if self.uid is not None:
             who = str(self.uid)
             command += ["setpriv", "--reuid", who, "--regid", who, "--clear-groups", "--no-new-privs"]
@@ -91,6 +101,10 @@ class Walls:
         kept = {name: value for name, value in outer.items() if name in KEPT or name.startswith("LC_")}
         return kept | {"HOME": f"{JOB}/tmp", "TMPDIR": f"{JOB}/tmp", "USER": "payload", "LOGNAME": "payload"}
 
+    def of_another(self, number: int) -> Walls:
+        """The same for a user of its own: for each of several pilots that one process starts."""
+        return self if self.uid is None else replace(self, uid=_payload_uid(number))
+
     def hand_over(self, folder: Path) -> None:
         """Give the folder and what the pilot has put into it to the payload's user."""
         if self.uid is None:
@@ -101,7 +115,7 @@ class Walls:
 
 def find(*, readable: Sequence[str] = (), hidden: Sequence[str] = (), network: bool = False) -> Walls | str:
     """The walls that this machine can build, tried out; or a sentence on why it can build none."""
-    walls = Walls(_payload_uid() if os.geteuid() == 0 else None, tuple(readable), tuple(hidden), network)
+    walls = Walls(_payload_uid(os.getpid()) if os.geteuid() == 0 else None, tuple(readable), tuple(hidden), network)
     if not shutil.which("bwrap"):
         return "bubblewrap (bwrap) is not installed"
     if walls.uid is not None and not shutil.which("setpriv"):
@@ -118,15 +132,22 @@ def find(*, readable: Sequence[str] = (), hidden: Sequence[str] = (), network: b
     return f"bwrap cannot make namespaces here: {said}"
 
 
-def _payload_uid() -> int:
+def _payload_uid(number: int) -> int:
     """A user that nobody else on this machine runs as; in a container that has few users, one of the last of them."""
+    number %= MOST_UIDS
     with open("/proc/self/uid_map") as file:
         ranges = [(int(first), int(count)) for first, _, count in map(str.split, file)]
-    wished = FIRST_UID + os.getpid()
+    wished = FIRST_UID + number
     if any(first <= wished < first + count for first, count in ranges):
         return wished
     first, count = max(ranges)
-    return first + count - 2 - os.getpid() % max(1, min(5000, count // 4))
+    return first + count - 2 - number % max(1, min(5000, count // 4))
+
+
+def _folders_above(paths: Sequence[str]) -> list[str]:
+    """Words that make the folders above these, open to the payload's user."""
+    above = {str(folder) for path in paths for folder in Path(path).parents if folder != Path("/")}
+    return [word for path in sorted(above - set(SYSTEM)) for word in ("--perms", "0755", "--dir", path)]
 
 
 def _python() -> list[str]:

@@ -15,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -27,7 +27,8 @@ from tasks_app.pilot.main import LOCK_NAME
 from tasks_app.pilot.processes import adopt_orphans
 from tasks_app.pilot.runner import remove_folder
 from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE
-from tasks_app.workers import panda
+from tasks_app.pilot.walls import JOB, Walls, limit, obey
+from tasks_app.workers import outbox, panda
 from tasks_app.workers.base import ENDED, PilotSpec, PilotSubmitter, Worker, WorkerState, next_delay
 
 log = logging.getLogger(__name__)
@@ -35,23 +36,39 @@ log = logging.getLogger(__name__)
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 GRACE_S = 12.0
 LOOK_EVERY_S = 5.0
+COLLECT_EVERY_S = 0.5
+"""Files must be in the storage before somebody who heard of them looks: a pilot reports some seconds after it wrote them."""
 FOLDER_PREFIX = "w-"
 PRIVATE_PREFIXES = ("JEDI_", "DJANGO_", "DATABASE_URL", "PGPASS")
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How one pilot is started: `dies_of` is the signal that it gets when this process dies."""
+    """How one pilot is started: `dies_of` is the signal that it gets when this process dies, `limits` those of the kernel."""
 
     command: list[str]
     environment: dict[str, str]
     folder: Path
     dies_of: signal.Signals = signal.SIGTERM
     quiet: bool = False
+    limits: Mapping[int, int] = field(default_factory=dict)
+
+    def before(self) -> Callable[[], None]:
+        """What the child does before it becomes the pilot."""
+        armed = die_with_parent(self.dies_of)
+
+        def begin() -> None:
+            armed()
+            if self.limits:
+                obey(self.limits)
+
+        return begin
 
 
 class OwnPilot:
     """Our own small pilot. A path of the token's file is one that is written anew before the token ends."""
+
+    look_every_s = LOOK_EVERY_S
 
     def __init__(self, token: str | Path) -> None:
         self._token = token
@@ -63,37 +80,58 @@ class OwnPilot:
             path = folder / "token"
             with open_private(path) as file:
                 file.write(self._token.encode())
-        return Launch(pilot_command(spec, worker_id, folder), pilot_environment(os.environ, path, spec.server), CHECKOUT)
+        return Launch(
+            pilot_command(spec, worker_id, folder), pilot_environment(os.environ, path, spec.server), CHECKOUT
+        )
 
     def ask_to_end(self, process: subprocess.Popen[bytes]) -> None:
         process.terminate()
 
+    def collect(self, folder: Path) -> None:
+        """It brings its outputs to the storage itself."""
+
 
 class PandaPilot:
-    """PanDA's own. `source` is its unpacked source, `inputs` the folder that inputs are linked from."""
+    """PanDA's own. `source` is its unpacked source, `walls` what stands round it, or why there are none."""
 
-    def __init__(self, token: str | Path, source: Path, inputs: Path) -> None:
+    look_every_s = COLLECT_EVERY_S
+
+    def __init__(self, token: str | Path, source: Path, storage: Path, walls: Walls | str) -> None:
         """Raises CannotIsolateError."""
-        panda.check(source)
-        self._token, self._source, self._inputs = token, source, inputs
+        panda.check(source, walled=isinstance(walls, Walls))
+        self._token, self._source, self._storage = token, source, storage
+        self._walls = None if isinstance(walls, str) else walls
+        if isinstance(walls, str):
+            log.warning("payloads.unwalled jobs=administrators reason=%s", walls)
 
     def launch(self, spec: PilotSpec, worker_id: int, folder: Path) -> Launch:
         token = self._token.read_text().strip() if isinstance(self._token, Path) else self._token
         panda.prepare(self._source, folder, token, spec.heartbeat_s)
-        outer = {key: value for key, value in os.environ.items() if not key.startswith(PRIVATE_PREFIXES)}
-        return Launch(
-            panda.command(self._source, spec, self._inputs),
-            panda.environment(outer, self._source, folder, spec.server),
-            folder,
-            # `unshare` passes no signals on, and kills what it holds when it is killed.
-            dies_of=signal.SIGKILL,
-            quiet=True,
-        )
+        if self._walls is None:
+            outer = {key: value for key, value in os.environ.items() if not key.startswith(PRIVATE_PREFIXES)}
+            command = panda.isolated(panda.command(self._source, spec, self._storage))
+            environment = panda.environment(outer, self._source, folder, spec.server)
+        else:
+            walls = panda.walls_of(self._walls, worker_id, folder, self._storage)
+            walls.hand_over(folder)
+            command = walls.around(panda.command(self._source, spec, panda.INPUTS), folder)
+            environment = panda.environment(walls.environment(os.environ), self._source, Path(JOB), spec.server)
+        # What holds it passes no signals on, and kills what it holds when it is killed.
+        fuses = limit(spec.memory_mb, 0, folder) if self._walls else {}
+        return Launch(command, environment, folder, dies_of=signal.SIGKILL, quiet=True, limits=fuses)
 
     def ask_to_end(self, process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(psutil.Error):
-            for pilot in psutil.Process(process.pid).children():
+            held = psutil.Process(process.pid).children()
+            if self._walls:  # the first process in there is still bubblewrap
+                held = [pilot for first in held for pilot in first.children()]
+            for pilot in held:
                 pilot.terminate()
+
+    def collect(self, folder: Path) -> None:
+        """Bring to the storage what a pilot behind walls has written for it."""
+        if self._walls:
+            outbox.take(folder / panda.OUTBOX, self._storage)
 
 
 @dataclass(slots=True)
@@ -124,7 +162,7 @@ class LocalSubmitter(PilotSubmitter):
         self._pilots: dict[int, _Pilot] = {}
         self._last_id = 0
         adopt_orphans()
-        sweep(work)
+        sweep(work, kind.collect)
 
     def submit(self, spec: PilotSpec, count: int) -> Sequence[Worker]:
         """Start pilots. Raises OSError when a process cannot be made."""
@@ -144,7 +182,7 @@ class LocalSubmitter(PilotSubmitter):
 
     def wait(self, stop: Latch, seconds: float) -> None:
         """Wait until a pilot ends, `stop` is set or the time is over."""
-        wait_any((stop,), seconds, *(pilot.pidfd for pilot in self._pilots.values()))
+        wait_any((stop,), min(seconds, self._kind.look_every_s), *(pilot.pidfd for pilot in self._pilots.values()))
 
     def close(self, grace_s: float = GRACE_S) -> None:
         """End all pilots: SIGTERM, and after `grace_s` seconds SIGKILL."""
@@ -176,7 +214,7 @@ class LocalSubmitter(PilotSubmitter):
                 # A group of its own: who kills our group leaves pilots the time to report what they were doing.
                 start_new_session=True,
                 pass_fds=[lock.fileno()],
-                preexec_fn=die_with_parent(launch.dies_of),
+                preexec_fn=launch.before(),
             )
         pilot = _Pilot(number, process, os.pidfd_open(process.pid), folder, spec.keep, time.monotonic())
         self._pilots[number] = pilot
@@ -185,6 +223,7 @@ class LocalSubmitter(PilotSubmitter):
 
     def _look(self, pilot: _Pilot) -> Worker:
         code = pilot.process.poll()
+        self._kind.collect(pilot.folder)
         if code is None:
             return pilot.worker(WorkerState.RUNNING)
         del self._pilots[pilot.id]
@@ -265,13 +304,13 @@ def pilot_environment(outer: Mapping[str, str], token: Path, server: str) -> dic
     return env | {f"{TOKEN_VARIABLE}_FILE": str(token), SERVER_VARIABLE: server}
 
 
-def sweep(work: Path) -> None:
-    """Remove folders of pilots that are gone: nobody holds their lock."""
+def sweep(work: Path, collect: Callable[[Path], None] = lambda _: None) -> None:
+    """Remove folders of pilots that are gone: nobody holds their lock. What they have reported is collected before."""
     for folder in work.glob(f"{FOLDER_PREFIX}*"):
         try:
             with open(folder / LOCK_NAME, "ab") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                collect(folder)
                 remove_folder(folder)
         except OSError:
             continue
-

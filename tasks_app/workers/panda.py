@@ -3,6 +3,9 @@
 At the end of a job that pilot kills every process of its user whose parent is process 1, anywhere on the machine. So it is
 told not to (PILOT_NOKILL) and lives in a pid namespace of its own, in which it sees nothing but what it started; when
 the namespace's first process ends, the kernel ends all others in it. Without a namespace it is not started.
+
+It starts payloads itself, so the walls stand round it and its payload together. It sees the storage's files, and what it
+would write there goes to a folder of its own, from which its starter takes it (see `outbox.py`).
 """
 
 from __future__ import annotations
@@ -12,10 +15,13 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tasks_app.pilot import walls
+from tasks_app.pilot.walls import JOB, Walls
 from tasks_app.workers.base import PilotSpec
 
 SCRIPT = "pilot.py"
@@ -27,6 +33,10 @@ EMPTY_ANSWERS = 1000
 """How often a pilot asks in vain before it ends; it sleeps a minute between."""
 TRANSFORMS = Path(__file__).resolve().parent.parent / "transforms"
 PRIVATE = 0o600
+INPUTS = "/inputs"
+"""Where a pilot behind walls finds the storage's files."""
+OUTBOX = "outbox"
+"""Folder of a pilot that holds what it has written to the storage."""
 
 
 class CannotIsolateError(Exception):
@@ -40,13 +50,32 @@ def isolated(command: list[str]) -> list[str]:
     return ["unshare", *user, "--pid", "--fork", "--kill-child", "--mount-proc", "--", *command]
 
 
-def check(source: Path) -> None:
-    """Raises CannotIsolateError unless the pilot in the folder `source` can be started here."""
+def find_walls(source: Path, readable: Sequence[str], hidden: Sequence[str]) -> Walls | str:
+    """Walls for this pilot with its payload; or a sentence on why there are none. It needs the network for itself."""
+    own = [str(path) for path in (source, TRANSFORMS) if path.is_dir()]
+    return walls.find(readable=[*own, *readable], hidden=hidden, network=True)
+
+
+def walls_of(found: Walls, number: int, folder: Path, storage: Path) -> Walls:
+    """Those of one pilot, for which `prepare` has been called; `number` is one that no other pilot of today has."""
+    mine = replace(found.of_another(number), links=((f"{JOB}/{OUTBOX}", str(storage)),))
+    shown = [(str(storage), INPUTS)]
+    if mine.uid is not None:
+        # It asks `whoami` who it is, and `ps` for the processes of that name.
+        (folder / "passwd").write_text(f"payload:x:{mine.uid}:{mine.uid}::{JOB}/home:/bin/sh\n")
+        shown.append((str(folder / "passwd"), "/etc/passwd"))
+    return replace(mine, shown=tuple(shown))
+
+
+def check(source: Path, *, walled: bool = False) -> None:
+    """Raises CannotIsolateError unless the pilot in the folder `source` can be started here. Walls are namespaces enough."""
     for path in (source / SCRIPT, source / CONFIGURATION):
         if not path.is_file():
             raise CannotIsolateError(
                 f"{path} is missing: JEDI_PANDA_PILOT_DIR is the unpacked source of panda-pilot, not its wheel"
             )
+    if walled:
+        return
     why = "it is not installed"
     if shutil.which("unshare"):
         done = subprocess.run(isolated(["true"]), capture_output=True, text=True, timeout=60, check=False)
@@ -61,7 +90,7 @@ def check(source: Path) -> None:
 
 def prepare(source: Path, folder: Path, token: str, heartbeat_s: float) -> None:
     """Put into the pilot's folder what it reads at its start: the token, and its settings with our heartbeat."""
-    for name in ("home", "tmp"):
+    for name in ("home", "tmp", OUTBOX):
         (folder / name).mkdir()
     with open(os.open(folder / "token", os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE), "w") as file:
         file.write(token)  # without a newline: the pilot puts the text into a command
@@ -70,8 +99,8 @@ def prepare(source: Path, folder: Path, token: str, heartbeat_s: float) -> None:
     (folder / "pilot.cfg").write_text(re.sub(r"(?m)^(heartbeat|debug_heartbeat): \d+$", rf"\g<1>: {period}", text))
 
 
-def command(source: Path, spec: PilotSpec, inputs: Path) -> list[str]:
-    """How the pilot is started; `inputs` is the folder of the storage from which inputs are linked."""
+def command(source: Path, spec: PilotSpec, inputs: Path | str) -> list[str]:
+    """How the pilot is started, in namespaces; `inputs` is the folder of the storage from which inputs are linked."""
     server = urlsplit(spec.server)
     host = f"[{server.hostname}]" if ":" in (server.hostname or "") else server.hostname
     port = server.port or {"https": 443}.get(server.scheme, 80)
@@ -82,11 +111,11 @@ def command(source: Path, spec: PilotSpec, inputs: Path) -> list[str]:
     options += ["--input-destination-dir", str(inputs), "--getjobrequests", str(EMPTY_ANSWERS)]
     if spec.keep:
         options += ["--cleanup", "False"]
-    return isolated([sys.executable, str(source / SCRIPT), *options])
+    return [sys.executable, str(source / SCRIPT), *options]
 
 
 def environment(outer: Mapping[str, str], source: Path, folder: Path, server: str) -> dict[str, str]:
-    """`outer`, our environment without our secrets, with what the pilot needs to know."""
+    """`outer`, our environment without our secrets, with what the pilot needs to know; `folder` as it finds its own."""
     return {
         **outer,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), outer.get("PATH", os.defpath)]),

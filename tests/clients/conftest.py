@@ -47,9 +47,12 @@ def site(tmp_path_factory: pytest.TempPathFactory, panda_pilot: Path) -> Iterato
     home = tmp_path_factory.mktemp("site")
     home.parent.chmod(0o755)
     home.chmod(0o755)
+    readable = tmp_path_factory.mktemp("readable")
+    readable.chmod(0o755)
     site = Site(
         home, "--slots", "4",
         JEDI_PILOT="panda", JEDI_PANDA_PILOT_DIR=str(panda_pilot), JEDI_PILOT_HEARTBEAT_S="5", JEDI_DEV_ISSUER="lab",
+        JEDI_PAYLOAD_READS=str(readable),
     )  # fmt: skip
     try:
         wait_for(lambda: site.url, "the site's start")

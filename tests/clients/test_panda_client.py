@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import http.cookiejar
+import http.server
+import itertools
 import re
 import subprocess
+import threading
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import ANY
@@ -29,10 +33,8 @@ with open("out.txt", "w") as out:
 """
 """Sums its inputs; what `factor` is, the build decides."""
 FAILS_ONCE = """
-import pathlib, sys
-mark = pathlib.Path(sys.argv[1])
-if not mark.exists():
-    mark.touch()
+import sys, urllib.request
+if urllib.request.urlopen(sys.argv[1]).read() == b"1":
     sys.exit(3)
 open("out.txt", "w").write("second time")
 """
@@ -58,17 +60,36 @@ def code(folder: Path, **files: str) -> Path:
     return folder
 
 
+@pytest.fixture
+def counter() -> Iterator[str]:
+    """Address of a server that answers how often it has been asked: a payload leaves no marks on the machine."""
+    asked = itertools.count(1)
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"%d" % next(asked))
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
 @pytest.fixture(scope="module")
-def measurements(site: Site, ada: User, tmp_path_factory: pytest.TempPathFactory) -> int:
+def measurements(site: Site, ada: User) -> int:
     """A dataset of local files, each with a number; returns their sum."""
-    folder = tmp_path_factory.mktemp("measurements")
+    folder = Path(site.environment["JEDI_PAYLOAD_READS"])
     for number in range(1, FILES + 1):
         (folder / f"m.{number:03d}.txt").write_text(str(number))
     site.manage("register_dataset", "user.ada.measurements", str(folder))
     return sum(range(1, FILES + 1))
 
 
-def test_tasks_run_are_retried_killed_and_run_again(site: Site, ada: User, measurements: int, tmp_path: Path) -> None:
+def test_tasks_run_are_retried_killed_and_run_again(
+    site: Site, ada: User, measurements: int, counter: str, tmp_path: Path
+) -> None:
     """Four tasks at once, since PanDA's pilot takes two minutes to report a failure."""
     built = ada.prun(
         "--exec", "python3 sum.py %IN", "--bexec", "python3 configure.py", "--inDS", "user.ada.measurements",
@@ -76,29 +97,31 @@ def test_tasks_run_are_retried_killed_and_run_again(site: Site, ada: User, measu
         cwd=code(tmp_path / "built", sum=SUM, configure="open('factor.py', 'w').write('factor = 3')"),
     )  # fmt: skip
     flaky = ada.prun(
-        "--exec", f"python3 flaky.py {tmp_path / 'mark'}", "--outDS", "user.ada.flaky", "--outputs", "out.txt",
+        "--exec", f"python3 flaky.py {counter}", "--outDS", "user.ada.flaky", "--outputs", "out.txt",
         "--nJobs", "1", "--noBuild",
         cwd=code(tmp_path / "flaky", flaky=FAILS_ONCE),
     )  # fmt: skip
     endless = ada.prun(
-        "--exec", f"touch {tmp_path / 'started'}; sleep 3000; touch out.txt",
+        "--exec", "sleep 3000; touch out.txt",
         "--outDS", "user.ada.endless", "--outputs", "out.txt", "--nJobs", "1", "--noBuild",
         cwd=code(tmp_path / "endless"),
     )  # fmt: skip
+    mended = Path(site.environment["JEDI_PAYLOAD_READS"]) / "mended"
     half = ada.prun(
-        "--exec", f"(test -e {tmp_path / 'mended'} || ! echo %IN | grep -q m.007) && echo done > out.txt",
+        "--exec", f"(test -e {mended} || ! echo %IN | grep -q m.007) && echo done > out.txt",
         "--inDS", "user.ada.measurements", "--nFiles", "10", "--nFilesPerJob", "5", "--maxAttempt", "1",
         "--outDS", "user.ada.half", "--outputs", "out.txt", "--noBuild",
         cwd=code(tmp_path / "half"),
     )  # fmt: skip
-    wait_for((tmp_path / "started").exists, "the start of the endless job", LIMIT_S)
+    started = "SELECT 1 FROM jobs WHERE jeditaskid = %s AND jobstatus = 'running'"
+    wait_for(lambda: site.query(started, endless), "the start of the endless job", LIMIT_S)
     assert f"jediTaskID={endless} will be killed" in ada.pbook("kill", str(endless))
     wait_for(lambda: status(site, built) == "done", "the end of the built task", LIMIT_S)
     sums = [int(path.read_text()) for path in outputs(site, "user.ada.sums_out.txt")]
     assert len(sums) == FILES / 5 and sum(sums) == 3 * measurements
     assert len(outputs(site, "user.ada.sums.log")) == FILES / 5
     wait_for(lambda: status(site, half) == "finished", "the end of the half task", LIMIT_S)
-    (tmp_path / "mended").touch()
+    mended.touch()
     assert f"retry was registered for task {half}" in ada.pbook("retry", str(half))
     wait_for(lambda: status(site, flaky) == "done", "the end of the flaky task", LIMIT_S)
     wait_for(lambda: status(site, half) == "done", "the second end of the half task", LIMIT_S)

@@ -32,6 +32,26 @@ MAKE_USER = "from django.contrib.auth.models import User; User.objects.create_us
 SECRET = "from tasks_app.usersecrets import set_secret; set_secret('ada', 'KEY', 's3cret')"
 LONGER = "from brokerage_app.models import Queue; Queue.objects.update(data={'timefloor': 60})"
 """Makes pilots run several jobs, one after the other."""
+THIEF = r"""
+import glob, json, os, sys
+home, pid = sys.argv[1], int(sys.argv[2])
+got = {}
+for name in ("secret_key", "run", "run/DATABASE_URL", "run/JEDI_PILOT_TOKEN", "work", "log", "postgres"):
+    got[name] = os.path.exists(home + "/" + name)
+paths = glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline")
+texts = [open(path, "rb").read() for path in paths if os.access(path, os.R_OK)]
+got["secrets of processes"] = any(b"postgresql:" + b"//" in text or b"A_PASS" + b"WORD" in text for text in texts)
+got["others' payloads"] = any(b"sleep" + b" 3000" in text for text in texts)
+got["others' folders"] = [path for path in glob.glob("/job/../*") + glob.glob("/tmp/w-*") if "w-" in path]
+got["files of root"] = bool(glob.glob("/root/*/*token*")) or os.access("/etc/shadow", os.R_OK)
+got["writes to the storage"] = os.access("/inputs", os.W_OK) or os.access("/inputs/user", os.W_OK)
+try:
+    os.kill(pid, 0)
+    got["a process"] = True
+except OSError:
+    got["a process"] = False
+print(json.dumps(got))
+"""
 
 
 def unpack(folder: Path) -> None:
@@ -60,6 +80,9 @@ def site(tmp_path_factory: pytest.TempPathFactory, pilot_source: Path) -> Iterat
     home.parent.chmod(0o755)
     home.chmod(0o755)
     settings = {"JEDI_PILOT": "panda", "JEDI_PANDA_PILOT_DIR": str(pilot_source), "JEDI_PILOT_HEARTBEAT_S": "3"}
+    inputs = tmp_path_factory.mktemp("inputs")
+    inputs.chmod(0o755)
+    settings |= {"JEDI_PAYLOAD_READS": str(inputs), "A_PASSWORD": "swordfish"}
     site = Site(home, "--no-workers", **settings)
     try:
         wait_for(lambda: site.url, "the site's start")
@@ -141,15 +164,17 @@ def pilots(site: Site) -> Iterator[Callable[[], psutil.Process]]:
 
 
 def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilots(
-    site: Site, pilots: Callable[[], psutil.Process], tmp_path: Path
+    site: Site, pilots: Callable[[], psutil.Process]
 ) -> None:
     """All at once: the pilot takes two minutes to report a failure."""
     site.manage("local_site", "--slots", str(SLOTS))
     site.manage("shell", "-c", f"{MAKE_USER}; {SECRET}; {LONGER}")
     token = token_of(site, "make", "ada")
+    inputs = Path(site.environment["JEDI_PAYLOAD_READS"])
     for number in (1, 2):
-        (tmp_path / f"n{number}.txt").write_text(f"{number}\n")
-    site.manage("register_dataset", "user.ada.numbers", str(tmp_path / "n1.txt"), str(tmp_path / "n2.txt"))
+        (inputs / f"n{number}.txt").write_text(f"{number}\n")
+    site.manage("register_dataset", "user.ada.numbers", str(inputs / "n1.txt"), str(inputs / "n2.txt"))
+    thief = f"cat > thief.py <<'END'\n{THIEF}\nEND\npython3 thief.py {site.home} {os.getpid()} > out.txt"
     wanted: dict[str, tuple[str, dict[str, Any]]] = {
         "good": ("echo fine > out.txt", {}),
         "secret": ("grep -q s3cret panda_secrets.json && echo read > out.txt", {"useSecrets": True}),
@@ -157,13 +182,14 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
         "nothing": ("true", {}),
         "endless": ("sleep 3000", {"useSecrets": True}),
         "sums": ("cat $(echo %IN | tr , ' ') > out.txt", {"read": "user.ada.numbers", "nFilesPerJob": 2}),
+        "thief": (thief, {}),
         "several": ("echo more > out.txt", {"nEvents": 3, "taskPriority": 10}),
     }
     numbers = {
         name: post(site, token, "/api/v2/tasks/", task(name, command, **more))["id"]
         for name, (command, more) in wanted.items()
     }
-    wait_for(lambda: sum(map(len, jobs(site).values())) == 9, "the jobs of all tasks", LIMIT_S)
+    wait_for(lambda: sum(map(len, jobs(site).values())) == 10, "the jobs of all tasks", LIMIT_S)
     workers = pilots()
     wait_for(lambda: jobs(site)["endless"][0][0] == "running", "the start of the endless job", LIMIT_S)
     assert post(site, token, "/api/v1/task/kill", {"task_id": numbers["endless"]})["success"]
@@ -177,11 +203,15 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
         "nothing": [("failed", 1165)],
         "endless": [("cancelled", 1144)],
         "sums": [("finished", 0)],
+        "thief": [("finished", 0)],
         "several": [("finished", 0)] * 3,
     }
     assert found["fails"][0][2] == "3", "the payload's own code is kept"
     nodes = site.query("SELECT pilotid, count(*) FROM jobs GROUP BY 1")
-    assert nodes == [("unknown|PR|3.7.0.36", 9)]
+    assert nodes == [("unknown|PR|3.7.0.36", 10)]
+    (stolen,) = files(site, "user.ada.thief.1")
+    got = json.loads(stolen.read_text())
+    assert len(got) == 13 and {name: what for name, what in got.items() if what} == {}
     for name, content, count in (
         ("good", "fine\n", 1),
         ("sums", "1\n2\n", 1),

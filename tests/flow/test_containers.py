@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -97,6 +99,18 @@ def test_an_output_goes_into_the_container_that_its_item_names() -> None:
     assert status(made) == "done"
     assert not data_management().describe("lab.results/").open
     assert dataset(made, "output").container_name == "lab.results/"
+
+
+def test_files_that_pandas_pilots_do_not_see_are_named(tmp_path: Path, settings: Any) -> None:
+    settings.JEDI_PILOT, settings.JEDI_PAYLOAD_READS = "panda", [str(tmp_path / "seen")]
+    (tmp_path / "seen").mkdir()
+    said = []
+    for number, path in enumerate((tmp_path / "seen" / "a", tmp_path / "b")):
+        path.write_text("")
+        err = StringIO()
+        call_command("register_dataset", f"lab.{number}", str(path), stderr=err)
+        said.append(err.getvalue())
+    assert said[0] == "" and f"PanDA's pilots do not see {tmp_path / 'b'}:" in said[1]
 
 
 def test_the_command_registers_containers_and_open_datasets(tmp_path: Path) -> None:

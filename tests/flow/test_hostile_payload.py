@@ -85,28 +85,3 @@ def test_no_secret_is_in_the_environment_or_the_words_of_a_process(site: Site) -
             assert not [secret for secret in secrets if secret in text], process.cmdline()
     assert looked >= 6
     assert all(path.stat().st_mode & 0o77 == 0 for path in (site.home / "run").iterdir())
-
-
-def test_without_walls_the_job_of_another_waits_and_says_why(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nothing but bubblewrap is taken away from the machine."""
-    home = tmp_path_factory.mktemp("site")
-    home.parent.chmod(0o755)
-    home.chmod(0o755)
-    tools = tmp_path_factory.mktemp("tools")
-    (tools / "bwrap").write_text("#!/bin/sh\necho 'bwrap: no namespaces' >&2; exit 1\n")
-    (tools / "bwrap").chmod(0o755)
-    site = Site(home, "--slots", "1", PATH=f"{tools}:{os.environ['PATH']}")
-    try:
-        wait_for(lambda: site.url, "the site's start")
-        assert "kept apart from this machine: bwrap cannot make namespaces here: bwrap: no namespaces." in site.said()
-        make = "User.objects.create_user('ada'); User.objects.create_superuser('boss')"
-        site.manage("shell", "-c", f"from django.contrib.auth.models import User; {make}")
-        ada, boss = token_of(site, "make", "ada"), token_of(site, "make", "boss", "--scope", "all")
-        post(site, ada, "/api/v2/tasks/", task("hers", "echo hers > out.txt"))
-        mine = {**task("mine", "echo mine > out.txt"), "userName": "boss"}
-        text = json.dumps(mine).replace("user.ada.", "user.boss.")
-        post(site, boss, "/api/v2/tasks/", json.loads(text))
-        wait_for(lambda: states(site, "user.boss.mine") == ["finished"], "the administrator's job", LIMIT_S)
-        assert states(site, "hers") == ["activated"]
-    finally:
-        site.stop()

@@ -33,6 +33,7 @@ from tasks_app.pilots.report import (
     UnknownJobError,
     update_job,
 )
+from tasks_app.pilots.unwalled import is_unwalled
 
 ANY_LABEL = ("ANY", "unified")
 OTHER_ATTEMPT = "badattemptnr,tobekilled"
@@ -94,6 +95,7 @@ def get_job(ask: Ask) -> HttpResponse:
             ask.caller.name,
             with_secret=False,
             harvester=text(body, "harvester_id", 50),
+            administrators_only=is_unwalled(site),
         )
     )
     pilotcalls.count(site, got=1)

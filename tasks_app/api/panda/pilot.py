@@ -20,6 +20,7 @@ from tasks_app.api.panda.params import Flag, Id, JsonObject, Number, Params, Tex
 from tasks_app.api.panda.wire import BadCallError, envelope, moment, number, object_of, refused, text
 from tasks_app.pilots.dispatch import Request, get_jobs
 from tasks_app.pilots.report import NotYoursError, Proof, Report, UnknownJobError, update_job
+from tasks_app.pilots.unwalled import is_unwalled
 
 MAX_JOBS = 100
 STATES = ("starting", "running", "finished", "failed", "holding", "transferring")
@@ -63,6 +64,7 @@ def acquire_jobs(ask: Ask) -> HttpResponse:
         raise BadCallError("site_name is missing")
     if caller.site and caller.site != site:
         raise PermissionDenied(f"this token is for the queue {caller.site}")
+    own = body.get("with_secret") is True
     request = Request(
         site,
         text(body, "prod_source_label", 20),
@@ -70,9 +72,10 @@ def acquire_jobs(ask: Ask) -> HttpResponse:
         text(body, "node", 128),
         text(body, "worker_id", 80),
         caller.name,
-        body.get("with_secret") is True,
+        own,
         text(body, "harvester_id", 50),
-        body.get("administrators_only") is True,
+        # Ours say it themselves; PanDA's have no words for it.
+        body.get("administrators_only") is True or (not own and is_unwalled(site)),
     )
     jobs = get_jobs(request)
     pilotcalls.count(site, got=1)

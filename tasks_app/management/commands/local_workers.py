@@ -9,7 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from tasks_app.management.commands.walls import local_walls
 from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE, SettingsError, token_in
+from tasks_app.pilots.unwalled import note
 from tasks_app.workers.base import PilotSpec
 from tasks_app.workers.local import OwnPilot, PandaPilot, serve
 from tasks_app.workers.panda import CannotIsolateError
@@ -47,15 +49,21 @@ class Command(BaseCommand):
             network=settings.JEDI_PAYLOAD_NETWORK, readable=tuple(settings.JEDI_PAYLOAD_READS),
             hidden=(str(settings.JEDI_HOME),),
         )  # fmt: skip
-        serve(Path(settings.JEDI_HOME) / "work", _kind_of_pilot(Path(path) if path else token), spec, options["slots"])
+        kind = _kind_of_pilot(Path(path) if path else token, options["queue"])
+        serve(Path(settings.JEDI_HOME) / "work", kind, spec, options["slots"])
 
 
-def _kind_of_pilot(token: str | Path) -> OwnPilot | PandaPilot:
+def _kind_of_pilot(token: str | Path, queue: str) -> OwnPilot | PandaPilot:
     if settings.JEDI_PILOT != "panda":
         return OwnPilot(token)
     if not settings.JEDI_PANDA_PILOT_DIR:
         raise CommandError("JEDI_PILOT is panda: JEDI_PANDA_PILOT_DIR must name the unpacked source of panda-pilot.")
+    walls = local_walls()
+    if isinstance(walls, str) and not note(queue, walls):
+        # This pilot cannot say itself that it must not get jobs of everybody.
+        raise CommandError(f"Payloads cannot be kept apart from this machine ({walls}), and the site has no queue {queue}.")
     try:
-        return PandaPilot(token, Path(settings.JEDI_PANDA_PILOT_DIR).resolve(), Path(settings.JEDI_STORAGE).resolve())
+        source, storage = (Path(path).resolve() for path in (settings.JEDI_PANDA_PILOT_DIR, settings.JEDI_STORAGE))
+        return PandaPilot(token, source, storage, walls)
     except CannotIsolateError as exc:
         raise CommandError(str(exc)) from exc

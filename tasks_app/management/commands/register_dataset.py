@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from tasks_app.ddm.registering import register_container, register_dataset
@@ -42,6 +44,19 @@ class Command(BaseCommand):
         except (OSError, ValueError) as exc:
             raise CommandError(str(exc)) from exc
         self.stdout.write(f"{name}: {len(paths)} files")
+        if unseen := _unseen(paths):
+            self.stderr.write(
+                f"PanDA's pilots do not see {unseen}: they see the site's storage and the folders of JEDI_PAYLOAD_READS only."
+            )
+
+
+def _unseen(paths: Iterable[Path]) -> Path | None:
+    """A file that the local pilots cannot read behind their walls; ours fetch inputs before they build them."""
+    if settings.JEDI_PILOT != "panda":
+        return None
+    seen = [Path(folder).resolve() for folder in (settings.JEDI_STORAGE, *settings.JEDI_PAYLOAD_READS)]
+    files = (path.resolve() for path in paths)
+    return next((path for path in files if not any(path.is_relative_to(folder) for folder in seen)), None)
 
 
 def _files_of(given: Any) -> list[Path]:

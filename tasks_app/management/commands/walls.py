@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from brokerage_app.information.local import QUEUE
-from brokerage_app.models import Queue
-from tasks_app.pilot.walls import find
-
-UNWALLED = "unwalled"
-"""Key of a queue's description: why its payloads run without walls."""
+from tasks_app.pilot.walls import Walls, find
+from tasks_app.pilots.unwalled import note
+from tasks_app.workers import panda
 
 
 class Command(BaseCommand):
@@ -20,23 +19,28 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = find(
-            readable=settings.JEDI_PAYLOAD_READS,
-            hidden=[str(settings.JEDI_HOME)],
-            network=settings.JEDI_PAYLOAD_NETWORK,
-        )
+        found = local_walls()
         why = found if isinstance(found, str) else ""
-        queue = Queue.objects.filter(pk=QUEUE).first()
-        if queue is not None and queue.data.get(UNWALLED, "") != why:
-            rest = {key: value for key, value in queue.data.items() if key != UNWALLED}
-            queue.data = rest | ({UNWALLED: why} if why else {})
-            queue.save(update_fields=["data"])
-        if why:
+        note(QUEUE, why)
+        if isinstance(found, str):
             self.stderr.write(
                 f"Payloads cannot be kept apart from this machine: {why}. "
                 "Local pilots run jobs of the site's administrators only; those of others stay queued."
             )
-        elif isinstance(found, str) or found.uid is None:
-            self.stdout.write("Payloads run in namespaces of their own, as the user of the pilots.")
+            return
+        who = "as the user of the pilots" if found.uid is None else "as users that nothing else runs as"
+        if settings.JEDI_PILOT == "panda":
+            self.stdout.write(
+                f"PanDA's pilots and their payloads run together in namespaces of their own, {who}. They see the files "
+                "of the storage, and reach what this machine reaches."
+            )
         else:
-            self.stdout.write("Payloads run in namespaces of their own, as users that nothing else runs as.")
+            self.stdout.write(f"Payloads run in namespaces of their own, {who}.")
+
+
+def local_walls() -> Walls | str:
+    """Walls for what JEDI_PILOT starts here, or a sentence on why there are none."""
+    readable, hidden = settings.JEDI_PAYLOAD_READS, [str(settings.JEDI_HOME)]
+    if settings.JEDI_PILOT == "panda":
+        return panda.find_walls(Path(settings.JEDI_PANDA_PILOT_DIR).resolve(), readable, hidden)
+    return find(readable=readable, hidden=hidden, network=settings.JEDI_PAYLOAD_NETWORK)

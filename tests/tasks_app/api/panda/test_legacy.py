@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
@@ -17,6 +18,7 @@ from brokerage_app.models import Queue, StorageEndpoint
 from jedisite import identity
 from tasks_app.agents import adder
 from tasks_app.models import CatalogueFile, Job
+from tasks_app.pilots import unwalled
 from tests.flow.driving import SITE, add_dataset, parameters, reads, settle, status, submit
 from tests.flow.pilot import Pilot, drive
 
@@ -203,3 +205,20 @@ def test_without_the_database_the_answer_is_still_one_that_pilots_read(
                 said = client.post(f"/server/panda/{address}", body).json()
                 assert said["StatusCode"] == 30 and "database" in said["errorDialog"]
     connection.close()
+
+
+def test_at_a_queue_without_walls_pandas_pilots_get_jobs_of_administrators_only(
+    books: None, old: Call, api: Callable[..., Client]
+) -> None:
+    """They cannot say it themselves."""
+    task_of(4)
+    User.objects.create_user("boss", is_superuser=True)
+    hers, his = Job.objects.order_by("id")
+    Job.objects.filter(pk=his.pk).update(user="boss")
+    assert unwalled.note(SITE, "bwrap is not installed") and not unwalled.note("NOWHERE", "")
+    assert [old("getJob", siteName=SITE).get("PandaID") for _ in range(2)] == [his.pk, None]
+    asked = {"site_name": SITE, "prod_source_label": ""}
+    newer = api("pilot", site=SITE).post("/api/v1/pilot/acquire_jobs", asked, content_type="application/json").json()
+    assert not newer["success"]
+    assert unwalled.note(SITE, "")
+    assert old("getJob", siteName=SITE)["PandaID"] == hers.pk

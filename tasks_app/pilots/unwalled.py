@@ -1,0 +1,29 @@
+"""Queues whose payloads nothing keeps apart from their machine: pilots there get jobs of administrators only.
+
+Our own pilot says so itself when it asks for jobs. PanDA's cannot, so the site looks it up.
+"""
+
+from __future__ import annotations
+
+from brokerage_app.models import Queue
+from jedisite.sql import hot_cursor
+
+KEY = "unwalled"
+"""Of a queue's description: why there are no walls."""
+
+
+def note(queue: str, why: str) -> bool:
+    """Keep why a queue's payloads run without walls; "" when they have some. False when there is no such queue."""
+    row = Queue.objects.filter(pk=queue).first()
+    if row is not None and row.data.get(KEY, "") != why:
+        rest = {key: value for key, value in row.data.items() if key != KEY}
+        row.data = rest | ({KEY: why} if why else {})
+        row.save(update_fields=["data"])
+    return row is not None
+
+
+def is_unwalled(queue: str) -> bool:
+    """Whether it has been noted; asked anew each time, so that no payload slips through after a start."""
+    with hot_cursor() as cursor:
+        found = cursor.execute("SELECT data ? 'unwalled' FROM queues WHERE name = %s", [queue]).fetchone()
+    return bool(found and found[0])

@@ -1,0 +1,82 @@
+"""What is said, and noted at the local queue, of walls round payloads. The programs that build them are stood in for."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from brokerage_app.information.local import QUEUE, ensure_local_site
+from brokerage_app.models import Queue
+from tasks_app.pilots.unwalled import is_unwalled
+
+pytestmark = pytest.mark.django_db
+WHY = "bwrap cannot make namespaces here: bwrap: no namespaces"
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine on which bubblewrap makes namespaces, until it is told otherwise."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    program(folder, "bwrap", "exit 0")
+    program(folder, "setpriv", "exit 0")
+    ensure_local_site(tmp_path / "storage")
+    return folder
+
+
+def program(folder: Path, name: str, text: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).chmod(0o755)
+
+
+def said() -> tuple[str, str]:
+    out, err = StringIO(), StringIO()
+    call_command("walls", stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+@pytest.mark.parametrize("pilot", ["jedi", "panda"])
+def test_a_machine_without_walls_is_named_where_people_look(
+    tools: Path, settings: Any, client: Client, pilot: str
+) -> None:
+    settings.JEDI_PILOT = pilot
+    program(tools, "bwrap", "echo 'bwrap: no namespaces' >&2; exit 1")
+    assert said() == (
+        "",
+        f"Payloads cannot be kept apart from this machine: {WHY}. Local pilots run jobs of the site's administrators only; "
+        "those of others stay queued.\n",
+    )
+    assert is_unwalled(QUEUE) and Queue.objects.get(pk=QUEUE).data["unwalled"] == WHY
+    client.force_login(User.objects.create_user("ada"))
+    page = client.get("/workers/").content.decode()
+    assert "Pilots of LOCAL run only jobs of the site's administrators; those of others stay queued." in page
+    assert f"Nothing keeps payloads apart from the machine: {WHY}." in page
+    program(tools, "bwrap", "exit 0")
+    out, err = said()
+    assert (err, is_unwalled(QUEUE)) == ("", False)
+    words = {"jedi": "Payloads run in", "panda": "PanDA's pilots and their payloads run together in"}
+    assert out.startswith(f"{words[pilot]} namespaces of their own, as ")
+    assert "administrators" not in client.get("/workers/").content.decode()
+
+
+def test_pandas_pilots_without_walls_are_not_started_for_a_queue_at_which_it_cannot_be_noted(
+    tools: Path, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.JEDI_PILOT, settings.JEDI_PANDA_PILOT_DIR = "panda", str(tmp_path)
+    program(tools, "bwrap", "echo 'bwrap: no namespaces' >&2; exit 1")
+    monkeypatch.setenv("JEDI_SERVER_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("JEDI_PILOT_TOKEN", "jedi_t")
+    with pytest.raises(
+        CommandError, match=r"kept apart from this machine \(bwrap.*\), and the site has no queue NOWHERE"
+    ):
+        call_command("local_workers", queue="NOWHERE")
+    with pytest.raises(CommandError, match=r"pilot\.py is missing"):
+        call_command("local_workers")
+    assert is_unwalled(QUEUE)
