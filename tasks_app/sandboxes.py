@@ -149,7 +149,7 @@ def _write_row(row: Sandbox) -> None:
             _check_free(row.owner, row.name)
             if row.size > quota_left(row.owner, row.name):
                 raise SandboxRefusedError(_over_quota())
-            older = Sandbox.objects.select_for_update().filter(name=row.name).first()
+            older = Sandbox.objects.filter(name=row.name).first()
             if older is not None:
                 row.pk, row.created, row.last_used = older.pk, older.created, older.last_used
                 transaction.on_commit(partial(older.path.unlink, missing_ok=True))

@@ -21,7 +21,9 @@ Row = tuple[str, str, Any]
 
 FOR_UPDATE, FOR_NO_KEY_UPDATE, FOR_KEY_SHARE = "AccessExclusiveLock", "ExclusiveLock", "AccessShareLock"
 """What PostgreSQL calls a wait for a row; a plain UPDATE waits as FOR NO KEY UPDATE does."""
-_NO_INDEX = "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off"
+_AS_ON_DISK = "; ".join(
+    f"SET enable_{way} = off" for way in ("indexscan", "indexonlyscan", "bitmapscan", "nestloop", "mergejoin")
+)
 
 
 @contextmanager
@@ -112,7 +114,7 @@ def _await(
         try:
             if in_order_of_the_disk:
                 with connection.cursor() as cursor:
-                    cursor.execute(_NO_INDEX)
+                    cursor.execute(_AS_ON_DISK)
             done.append(work())
         except BaseException as exc:  # noqa: BLE001 - raised again below
             faults.append(exc)

@@ -68,12 +68,17 @@ ADMINISTRATOR = Caller("root", frozenset({Role.ADMINISTRATOR}))
 
 @dataclass(frozen=True)
 class Held:
-    """What another connection holds, and the work that waits for it. `free` comes after the row in the order of locks."""
+    """What another connection holds, and the work that waits for it. `free` comes after the row in the order of locks.
+
+    With `then`, the holder executes that on the row, and the work answers `answer`.
+    """
 
     row: Row
     work: Callable[[], Any]
     free: Row | None = None
     held: str = FOR_UPDATE
+    then: str = ""
+    answer: Any = None
 
 
 Case = Callable[[SimpleNamespace], Held]
@@ -214,7 +219,7 @@ def a_value_of_the_configuration(made: SimpleNamespace) -> Held:
     key = ("rebroker", "FAST_REBRO_THRESHOLD_NQUEUE_MC")
     configuring.set_value(*key, "3", by="root")
     row = GdpConfig.objects.get()
-    return Held(("gdp_config", "id", row.pk), lambda: configuring.unset_value(*key, by="root"))
+    return Held(("gdp_config", "id", row.pk), lambda: configuring.set_value(*key, "4", by="root"))
 
 
 @at("brokerage_app/queue_status.py:set_status")
@@ -310,7 +315,8 @@ def a_task_that_may_go_anywhere_again(made: SimpleNamespace) -> Held:
     task = made.task(site="A")
     Preassignment.objects.create(task_id=task.id, queue="A", since=timezone.now())
     work = lambda: queue_filler._let_go(task.id, task.fence, "x")  # noqa: E731
-    return Held(("preassignments", "jeditaskid", task.id), work)
+    gone = "DELETE FROM preassignments WHERE jeditaskid = %s"
+    return Held(("preassignments", "jeditaskid", task.id), work, then=gone, answer=False)
 
 
 @at("tasks_app/amending.py:_open_tasks")
@@ -355,13 +361,6 @@ def a_task_of_the_same_name(made: SimpleNamespace) -> Held:
 def named(made: SimpleNamespace) -> submitting.Submission:
     ada = Caller("ada", frozenset({Role.USER}))
     return submitting.check(made.params(taskName="user.ada.once", uniqueTaskName=True), ada)
-
-
-@at("tasks_app/sandboxes.py:_write_row 2")
-def a_sandbox_that_is_replaced(made: SimpleNamespace) -> Held:
-    row = sandbox("jobO.1.tar.gz.__ow__")
-    again_ = Sandbox(owner="ada", name=row.name, stored="b", size=1, crc=2, sha256="y")
-    return Held(("sandboxes", "id", row.pk), lambda: sandboxes._write_row(again_))
 
 
 def sandbox(name: str, **columns: Any) -> Sandbox:
@@ -587,7 +586,9 @@ def messages_that_are_tried_again(made: SimpleNamespace) -> Held:
 @pytest.mark.parametrize("place", WAITING)
 def test_it_locks_the_row_before_it_decides_and_in_the_order_of_all(place: str, made: SimpleNamespace) -> None:
     case = WAITING[place](made)
-    waits(case.row, case.work, free=case.free, held=case.held)
+    values = [case.row[2]] if case.then else []
+    answer = waits(case.row, case.work, then=case.then, values=values, free=case.free, held=case.held)
+    assert not case.then or answer == case.answer
 
 
 # --- locks that are no row's
