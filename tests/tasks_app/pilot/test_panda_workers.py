@@ -122,7 +122,7 @@ from tasks_app.workers.base import ENDED, PilotSpec
 from tasks_app.workers.local import LocalSubmitter, PandaPilot
 source, home, stop = Path(sys.argv[1]), Path(sys.argv[2]), Latch()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
-walls = panda.find_walls(source, [], [str(home)])
+walls = panda.find_walls(source, [str(home.parent)], [str(home)])
 submitter = LocalSubmitter(home / "work", PandaPilot("jedi_swordfish", source, home / "storage", walls))
 (worker,) = submitter.submit(PilotSpec("LAB", "http://127.0.0.1:8000"), 1)
 while worker.state not in ENDED:
@@ -149,6 +149,7 @@ def walled(source: Path) -> Walls:
 def starter(source: Path, tmp_path: Path, walled: Walls) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
     """Starts this script as a pilot."""
     home = tmp_path / "home"
+    tmp_path.chmod(0o755)  # a folder that payloads may read, with the site's in it
     for name in ("run", "storage/user/ada", "work"):
         (home / name).mkdir(parents=True)
     (home / "secret_key").write_text("the key")
