@@ -15,7 +15,6 @@ import tempfile
 import uuid
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -152,11 +151,16 @@ def _write_row(row: Sandbox) -> None:
             older = Sandbox.objects.filter(name=row.name).first()
             if older is not None:
                 row.pk, row.created, row.last_used = older.pk, older.created, older.last_used
-                transaction.on_commit(partial(older.path.unlink, missing_ok=True))
+                _unlink(older.path)
             row.save()
             used(row.name)
     except IntegrityError as exc:
         raise SandboxRefusedError(f"there is a sandbox of the name {row.name} already") from exc
+
+
+def _unlink(path: Path) -> None:
+    """After the commit: remove a file. One that cannot be removed keeps none of the others, and is swept later."""
+    transaction.on_commit(lambda: path.unlink(missing_ok=True), robust=True)
 
 
 def keep(source: Path, owner: str, prefix: str = "sources") -> str:
@@ -226,7 +230,7 @@ def remove(rows: Iterable[int]) -> int:
     found = list(Sandbox.objects.select_for_update(skip_locked=True).filter(pk__in=list(rows)))
     Sandbox.objects.filter(pk__in=[row.pk for row in found]).delete()
     for row in found:
-        transaction.on_commit(partial(row.path.unlink, missing_ok=True))
+        _unlink(row.path)
     return len(found)
 
 

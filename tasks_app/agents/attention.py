@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
+import structlog
+
 from jedisite import troubles
 from jedisite.agents import Pass
+from jedisite.logs import sentence_of
 from jedisite.sql import the_time
 from tasks_app import timeouts
 from tasks_app.accounting.failing_nodes import find_black_holes
@@ -15,6 +18,7 @@ from tasks_app.attention import keeping, reading
 from tasks_app.attention.rules import machinery, sites, tasks
 from tasks_app.attention.rules.found import Found
 
+log = structlog.get_logger(__name__)
 TROUBLES_KEPT: Final = timedelta(days=1)
 Rule = Callable[[datetime], Iterable[Found]]
 NODES_SEEN: Final = timedelta(hours=3)
@@ -52,6 +56,20 @@ def run_slow(now: datetime | None = None) -> Pass:
 
 
 def _pass(rules: dict[str, Rule], now: datetime | None) -> Pass:
+    """A rule that fails unexpectedly keeps none of the others from looking; what it found last is left as it is."""
     moment = the_time(now)
-    kept = keeping.keep(rules, (one for rule in rules.values() for one in rule(moment)), moment)
-    return Pass(0, f"{kept} things need somebody" if kept else "")
+    looked, found, notes = [], list[Found](), []
+    for kind, rule in rules.items():
+        try:
+            found += list(rule(moment))
+        except troubles.CIRCUMSTANCES:
+            raise
+        except Exception as exc:
+            log.exception("attention.rule_failed", rule=kind)
+            notes.append(f"the rule {kind} failed: {sentence_of(exc)}")
+        else:
+            looked.append(kind)
+    kept = keeping.keep(looked, found, moment)
+    if kept:
+        notes.insert(0, f"{kept} things need somebody")
+    return Pass(0, "; ".join(notes))

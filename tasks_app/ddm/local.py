@@ -13,10 +13,12 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
+import structlog
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 
+from jedisite.logs import sentence_of
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app.ddm.base import (
     DatasetInfo,
@@ -32,6 +34,7 @@ from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.models.catalogue import CONTAINER_MARK
 from tasks_app.scopes import scope_of
 
+log = structlog.get_logger(__name__)
 ENDPOINT = "LOCAL_SE"
 CHUNK = 1024 * 1024
 
@@ -249,8 +252,11 @@ def _remove_from_disk(urls: Iterable[str]) -> None:
         texts_of = {text for path, url in own.items() for text in (url, file_url(path), path.as_uri())}
         same = Q(url__in=texts_of) | Q(lfn__in={path.name for path in own})
         named = {_resolved(url) for url in CatalogueFile.objects.filter(same).values_list("url", flat=True)}
-        for path in own.keys() - named:
-            path.unlink(missing_ok=True)
+        for path in sorted(own.keys() - named):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as exc:  # the others go all the same
+                log.warning("catalogue.file_stays", path=str(path), error=sentence_of(exc))
 
     transaction.on_commit(unlink, robust=True)
 

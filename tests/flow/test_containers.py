@@ -157,6 +157,18 @@ def test_deleting_removes_only_files_of_the_sites_own_storage(tmp_path: Path, se
         data_management().describe("lab.a")
 
 
+def test_a_file_that_cannot_be_deleted_keeps_none_of_the_others(tmp_path: Path, settings: object) -> None:
+    settings.JEDI_STORAGE = tmp_path  # type: ignore[attr-defined]
+    bad, good = tmp_path / "a.root", tmp_path / "b.root"
+    for file in (bad, good):
+        file.write_text("x")
+    register_dataset("lab.a", "lab", [bad, good])
+    bad.unlink()
+    bad.mkdir()
+    assert data_management().delete(["lab.a"], by=SITE) == 1
+    assert bad.is_dir() and not good.exists()
+
+
 def names_of(path: Path) -> dict[str, str]:
     """Addresses that lead to one file: by another host, slashes, steps up and down, capitals in codes, and links."""
     folder = path.parent

@@ -109,3 +109,12 @@ def test_a_task_waits_for_its_sandbox_and_says_which_it_is(kept: Callable[[], st
     pending.run()
     job_generator.run()
     assert len(jobs(made)) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_file_that_cannot_be_removed_keeps_none_of_the_others(kept: Callable[[], str]) -> None:
+    bad, good = (Sandbox.objects.get(name=kept()) for _ in range(2))
+    bad.path.unlink()
+    bad.path.mkdir()
+    assert sandboxes.remove([bad.pk, good.pk]) == 2
+    assert bad.path.is_dir() and not good.path.exists() and not Sandbox.objects.exists()

@@ -237,6 +237,20 @@ def test_people_see_it_in_attention_and_on_the_page_of_why(api: Callable[..., Cl
     assert api().get(f"/api/v2/tasks/{made}/why/").json()["blocked_by"]["code"] != "agent_fails"
 
 
+def test_a_rule_of_attention_that_fails_keeps_none_of_the_others_from_looking(
+    make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    AttentionItem.objects.create(key="offline:A", kind="offline", tone="bad", sentence="x", since=timezone.now(), path="/")
+    troubles.note("feeder", "task", make_task().id, "ValueError: x")
+    monkeypatch.setitem(attention.QUICK, "offline", lambda now: (1 // 0 for _ in "a"))
+    done = attention.run()
+    assert set(AttentionItem.objects.filter(gone_at=None).values_list("kind", flat=True)) >= {"trouble", "offline"}
+    assert "the rule offline failed: ZeroDivisionError" in done.note
+    monkeypatch.undo()
+    assert "failed" not in attention.run().note
+    assert AttentionItem.objects.get(kind="offline").gone_at is not None, "what is not found any more is gone"
+
+
 def loops(task_id: int, fence: int) -> bool:
     while True:
         time.sleep(0)
