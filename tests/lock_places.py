@@ -23,8 +23,13 @@ def places() -> set[str]:
         for path in sorted((ROOT / room).rglob("*.py")):
             if "migrations" not in path.parts:
                 name = path.relative_to(ROOT).as_posix()
-                found.update(f"{name}:{place}" for place in _of(ast.parse(path.read_text()), ""))
+                found.update(f"{name}:{place}" for place in places_in(path.read_text()))
     return {f"{place} {n}" if n > 1 else place for place, count in found.items() for n in range(1, count + 1)}
+
+
+def places_in(source: str) -> list[str]:
+    """The functions and constants of a file, each as often as it has a lock or a comparison of fences."""
+    return list(_of(ast.parse(source), ""))
 
 
 def _of(node: ast.AST, place: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lock_places import places
+from tests.lock_places import places, places_in
 from tests.test_passing_over import PASSED_OVER
 from tests.test_waiting import WAITING
 
@@ -101,11 +101,31 @@ TESTED: dict[str, str] = {
 """The others: the cases of `test_waiting` and `test_passing_over` are called after their places."""
 
 
+SOURCE = '''
+"""A docstring may say FOR UPDATE."""
+_A: str = f"SELECT 1 FROM t WHERE id = {KEY} FOR NO KEY UPDATE OF t SKIP LOCKED"
+_B = "UPDATE t SET fence = fence + 1 WHERE t.id = c.id AND t.fence = c.fence"
+class Door:
+    def open(self, cursor, fence):
+        cursor.execute("SELECT pg_advisory_xact_lock(1); LOCK TABLE t")
+        if fence is None or self.fence != fence:
+            return rows.select_for_update(of=("self",)).get()
+def fenced(task):
+    move(task, fence=task.fence)
+    if task.fence is not None:
+        return f"for update of what waits {task.fence}"
+'''
+
+
+def test_locks_and_fences_are_found_in_all_their_forms_and_nothing_else_is() -> None:
+    assert places_in(SOURCE) == ["_A", "_B", *["Door.open"] * 4]
+
+
 def test_every_lock_and_fence_has_its_test() -> None:
     tables = (TESTED, WAITING, PASSED_OVER)
     named = [place for table in tables for place in table]
     assert len(named) == len(set(named)), "one place has two entries"
-    assert places() - set(named) == set(), "these have no test"
+    assert places() - set(named) == set(), "give each a case in test_waiting or test_passing_over, or name its test above"
     assert set(named) - places() == set(), "these are no locks any more"
 
 
