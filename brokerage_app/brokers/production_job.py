@@ -54,10 +54,6 @@ def _has_nucleus(case: ProductionCase) -> bool:
     return bool(case.needs.nucleus)
 
 
-def _is_free(case: ProductionCase) -> bool:
-    return not case.is_bound
-
-
 def _is_not_single(case: ProductionCase) -> bool:
     return not case.is_single
 
@@ -148,7 +144,7 @@ def _is_not_express(case: ProductionCase) -> bool:
 DIRECT_ONLY: Final = 2
 
 RULES: Final[tuple[Rule, ...]] = (
-    Rule(state.online_or_standby, _is_free, title="status"),
+    Rule(state.online_or_standby, title="status"),
     Rule(network.nucleus_writable, _has_nucleus, temporary=True),
     Rule(network.nucleus_not_flooded, _has_nucleus, temporary=True),
     Rule(network.link_open, _has_nucleus),

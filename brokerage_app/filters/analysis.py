@@ -8,7 +8,7 @@ from brokerage_app.filters import state
 from brokerage_app.filters.capacity import MIN_QUEUE
 from brokerage_app.filters.refusing import refusal
 from brokerage_app.needs import names
-from brokerage_app.snapshot import OFFLINE, SiteView
+from brokerage_app.snapshot import SiteView
 from brokerage_app.software import accepts_on_gpu_queue
 from brokerage_app.verdict import Skip
 
@@ -26,11 +26,9 @@ def has_data(case: AnalysisCase, site: SiteView) -> Skip | None:
 
 
 def online(case: AnalysisCase, site: SiteView) -> Skip | None:
-    """Only online queues, with exceptions for test jobs and for those whom the task names unless they are offline."""
-    if site.status == OFFLINE:
-        return Skip(site.name, codes.SITE_OFFLINE, *state.of_status(site))
+    """Only online queues, with exceptions for test jobs, and for those whom the task names where they drain or stand by."""
     if case.is_preassigned(site) or site.name in case.listed:
-        return None
+        return state.open_to_bound(case, site)
     return state.online(case, site)
 
 

@@ -16,12 +16,24 @@ ALLOW_NO_PILOT: Final = "allow_no_pilot"
 
 
 def online(case: Case, site: SiteView) -> Skip | None:
-    """Only online sites; test sites for label test; any status for work that is bound to the site."""
+    """Only online sites; test sites for label test; work that is bound to the site also where it drains or stands by."""
+    if case.needs.is_bound_to(site):
+        return open_to_bound(case, site)
+    return _online(case, site)
+
+
+def open_to_bound(case: Case, site: SiteView) -> Skip | None:
+    """Work that is bound goes to sites that drain or stand by, too; not where its jobs would only be closed or wait.
+
+    Queued jobs at sites that are offline or in test are closed, and tried again until their input has no attempt left.
+    """
+    return None if site.status in (BROKEROFF, STANDBY) else _online(case, site)
+
+
+def _online(case: Case, site: SiteView) -> Skip | None:
     if site.status == ONLINE:
         return None
     needs = case.needs
-    if needs.is_bound_to(site):
-        return None
     if site.status == TEST:
         if needs.label == TEST:
             return None
@@ -44,9 +56,11 @@ def _with_reason(site: SiteView, says: str, *values: str) -> tuple[str, tuple[st
     return f"{says} (“{{}}”)", (*values, shown.rstrip("."))
 
 
-def online_or_standby(case: Case, site: SiteView) -> Skip | None:
-    """As `online`, and queues that stand by for more work."""
-    return None if site.status == STANDBY else online(case, site)
+def online_or_standby(case: GridCase, site: SiteView) -> Skip | None:
+    """As `online`, and queues that stand by for more work; bound are also parts and lists of queues."""
+    if case.is_bound:
+        return open_to_bound(case, site)
+    return None if site.status == STANDBY else _online(case, site)
 
 
 def active(case: GridCase, site: SiteView) -> Skip | None:

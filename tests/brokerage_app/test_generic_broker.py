@@ -95,7 +95,14 @@ RULES: Sequence[tuple[str, TaskNeeds, SiteView, str]] = [
     ("offline", TaskNeeds(), replace(SITE, status="offline"), "site_offline"),
     ("unknown status", TaskNeeds(), replace(SITE, status="paused"), "site_offline"),
     ("brokeroff", TaskNeeds(), replace(SITE, status="brokeroff"), "site_brokeroff"),
-    ("offline but bound to it", TaskNeeds(preassigned_site="SITE_A"), replace(SITE, status="offline"), ""),
+    *(
+        (f"{status} but bound to it", TaskNeeds(preassigned_site="SITE_A"), replace(SITE, status=status), code)
+        for status, code in (
+            ("offline", "site_offline"), ("paused", "site_offline"), ("test", "site_test_only"), ("brokeroff", ""),
+            ("standby", ""),
+        )
+    ),
+    ("test, bound to it", TaskNeeds(preassigned_site="SITE_A", label="test"), replace(SITE, status="test"), ""),
     ("test site, user", TaskNeeds(), replace(SITE, status="test"), "site_test_only"),
     ("test site, test", TaskNeeds(label="test"), replace(SITE, status="test"), ""),
     ("online site, test", TaskNeeds(label="test"), SITE, ""),

@@ -283,8 +283,14 @@ def test_missing_input_of_the_worked_examples(
         ("offline", ALONE, {"status": "offline"}, "-status"),
         ("brokeroff", ALONE, {"status": "brokeroff"}, "-status"),
         ("standby", ALONE, {"status": "standby"}, "ok"),
-        ("offline and bound", replace(ALONE, preassigned_site="Q"), {"status": "offline"}, "ok"),
-        ("offline and listed", replace(ALONE, listed_sites=("Q", "R")), {"status": "offline"}, "ok"),
+        *(
+            (f"{status} and {how}", replace(ALONE, **bound), {"status": status}, says)
+            for status, says in (
+                ("offline", "-status"), ("paused", "-status"), ("test", "-status"), ("brokeroff", "ok"), ("standby", "ok"),
+            )
+            for how, bound in (("bound", {"preassigned_site": "Q"}), ("listed", {"listed_sites": ("Q", "R")}))
+        ),
+        ("test and bound, test work", replace(ALONE, preassigned_site="Q", label="test"), {"status": "test"}, "ok"),
         ("cores", ALONE, {"cores": 1}, "-cpucore"),
         ("cores, bound", replace(ALONE, preassigned_site="Q"), {"cores": 1}, "ok"),
         ("cores, listed", replace(ALONE, listed_sites=("Q", "R")), {"cores": 1}, "-cpucore"),
