@@ -19,6 +19,11 @@ def sentence(said: object) -> str:
     return text[:1].upper() + text[1:] + ("" if not text or text.endswith(ENDS) else ".")
 
 
+def plural(number: int, one: str) -> str:
+    """A number of things: "1 job", "12 jobs"."""
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"
+
+
 def is_one_line(text: str) -> bool:
     """Whether a name can stand in a heading, in the head of a mail or in a log: it has no control character in it."""
     return _CONTROL.search(text) is None

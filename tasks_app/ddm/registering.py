@@ -15,6 +15,7 @@ from tasks_app.ddm.base import SITE, ForeignDatasetError
 from tasks_app.ddm.local import ENDPOINT, adler32, catalogue, container_name, file_url, storage_path
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.models.catalogue import CONTAINER_MARK
+from tasks_app.params.filelists import why_not_carried
 from tasks_app.params.keys import NAME
 
 log = structlog.get_logger(__name__)
@@ -35,8 +36,8 @@ def register_dataset(
 
     `names` gives their logical names (default: the files' own names). With `is_open` more files may be added later, by
     registering them in the same dataset, and by tasks of its `owner` (default: the site, so that no task adds any).
-    Raises OSError for a file that cannot be read, ValueError when two files have the same name, or the dataset exists
-    and is closed.
+    Raises OSError for a file that cannot be read, ValueError when there is none, two have the same name, pilots cannot carry
+    a name, or the dataset exists and is closed.
 
     The files stay where they are. Links at the places of the storage lead to them, by which PanDA's pilots find inputs.
     """
@@ -46,6 +47,13 @@ def register_dataset(
     if name.endswith(CONTAINER_MARK):
         raise ValueError(f"{name} is the name of a container: it takes datasets, not files")
     _check_name(name)
+    if not lfns:
+        raise ValueError(f"there is no file for the dataset {name}")
+    for lfn in lfns:
+        if no := why_not_carried(lfn):
+            raise ValueError(
+                f"pilots cannot carry the file {lfn!r}: {no}; give it another name. Nothing was registered"
+            )
     if len(set(lfns)) != len(lfns):
         raise ValueError(f"two files of the dataset {name} have the same name")
     dataset, new = CatalogueDataset.objects.get_or_create(

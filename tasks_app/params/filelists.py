@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import unquote
 
+LONGEST = 255
+UNFIT = frozenset("/,'\"`$%\\")
+"""What separates names in a list, ends a quoted one, is read by a shell, or stands for another character in an address."""
+
 
 def compact(names: Sequence[str]) -> str:
     """`head[1,2,4]tail` when the names differ in one number only, else a comma list.
@@ -29,6 +33,22 @@ def compact(names: Sequence[str]) -> str:
     if rebuilt != listed or "" in middles or not numbers.replace(",", "").isdecimal():
         return listed
     return f"{start}[{numbers}]{tail}"
+
+
+def why_not_carried(name: str) -> str:
+    """Why a file of this name cannot be an input: what is wrong, in words; empty when it can.
+
+    Names stand in comma lists of the pilots' protocol, in quoted lists of command lines, and name a file in the work folder.
+    """
+    if name in ("", "NULL"):
+        return "it stands for no file"
+    if name.startswith("."):
+        return "it begins with a dot"
+    if not name.isprintable():
+        return "it has characters that cannot be printed"
+    if bad := sorted(set(name) & UNFIT):
+        return f"it has {' '.join(bad)} in it"
+    return f"it is longer than {LONGEST} bytes" if len(name.encode()) > LONGEST else ""
 
 
 def _common_start(first: str, last: str) -> int:

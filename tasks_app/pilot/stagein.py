@@ -6,6 +6,7 @@ import errno
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 from tasks_app.pilot.copying import Copied, copy_new
 from tasks_app.pilot.errors import Code, JobError
@@ -20,10 +21,10 @@ def stage_in(inputs: Sequence[Input], folder: Path, check: Callable[[], None]) -
 
 
 def local_path(url: str) -> Path | None:
-    """The path of a `file://` address on this machine, as it stands (no %-decoding); None for any other address."""
+    """The path of a `file://` address on this machine, decoded; None for any other address."""
     for prefix in ("file://localhost/", "file:///"):
         if url.startswith(prefix):
-            return Path("/" + url.removeprefix(prefix))
+            return Path("/" + unquote(url.removeprefix(prefix)))
     return None
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import quote
 
 from tasks_app.pilot.errors import Code, JobError
 from tasks_app.pilot.job import is_plain_name
@@ -27,7 +28,7 @@ class Place:
 
     @property
     def url(self) -> str:
-        return f"file://localhost{self.path}"
+        return "file://localhost" + quote(str(self.path))
 
 
 def base_folder(endpoint: str, storage_map: Mapping[str, Any]) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,24 @@ def test_the_command_registers_containers_and_open_datasets(tmp_path: Path) -> N
         call_command("register_dataset", "lab.a", str(tmp_path / "two"))
     with pytest.raises(CommandError, match=r"lab\.none does not exist"):
         call_command("register_dataset", "lab.all/", "lab.none")
+
+
+def test_files_that_no_pilot_can_carry_are_refused_by_name_and_nothing_is_registered(tmp_path: Path) -> None:
+    (tmp_path / "good.dat").write_text("1")
+    for name, why in {".hidden": "begins with a dot", "a,b.dat": "has , in it", "a\nb": "cannot be printed"}.items():
+        (odd := tmp_path / name).write_text("1")
+        with pytest.raises(
+            CommandError, match=rf"(?s)cannot carry the file {re.escape(repr(name))}.*{why}.*Nothing was"
+        ):
+            call_command("register_dataset", "lab.a", str(tmp_path))
+        odd.unlink()
+    assert not CatalogueDataset.objects.exists()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CommandError, match=r"no file is in .*empty"):
+        call_command("register_dataset", "lab.a", str(tmp_path / "empty"))
+    out = StringIO()
+    call_command("register_dataset", "lab.a", str(tmp_path), stdout=out)
+    assert out.getvalue() == "lab.a: 1 file\n"
 
 
 def test_of_files_that_were_made_again_only_the_last_attempt_is_listed() -> None:

@@ -113,11 +113,6 @@ def hours(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def plural(number: int, one: str) -> str:
-    """A number of things: "1 job", "12 jobs"."""
-    return f"{number} {one}" if number == 1 else f"{number} {one}s"
-
-
 def waits(number: int, one: str) -> str:
     """A number of things that wait: "1 job waits", "12 jobs wait"."""
     return f"{number} {one} waits" if number == 1 else f"{number} {one}s wait"

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
+from jedisite.words import plural
 from tasks_app.accounting.black_holes import BlackHole
 from tasks_app.attention.rules.facts import GridFact, OfflineFact, RateFact, ShareFact, SiteFact
-from tasks_app.attention.rules.found import Found, address, few, hours, largest, plural, sentence, waits
+from tasks_app.attention.rules.found import Found, address, few, hours, largest, sentence, waits
 
 SPIKE_FAILED: Final = 20
 """Fewer failures in an hour are no spike."""

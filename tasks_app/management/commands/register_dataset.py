@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from jedisite.words import plural
 from tasks_app.ddm.registering import register_container, register_dataset
 from tasks_app.models.catalogue import CONTAINER_MARK
 from tasks_app.scopes import scope_of
@@ -35,15 +36,17 @@ class Command(BaseCommand):
         try:
             if name.endswith(CONTAINER_MARK):
                 container = register_container(name, given, is_open=options["open"])
-                self.stdout.write(f"{name}: {container.members.count()} datasets")
+                self.stdout.write(f"{name}: {plural(container.members.count(), 'dataset')}")
                 return
             paths = _files_of(map(Path, given))
+            if not paths:
+                raise CommandError(f"no file is in {', '.join(given)}; nothing was registered")
             events = [options["events"]] * len(paths)
             owner = options["owner"]
             register_dataset(name, scope_of(name, owner), paths, events=events, is_open=options["open"], owner=owner)
         except (OSError, ValueError) as exc:
             raise CommandError(str(exc)) from exc
-        self.stdout.write(f"{name}: {len(paths)} files")
+        self.stdout.write(f"{name}: {plural(len(paths), 'file')}")
         if unseen := _unseen(paths):
             self.stderr.write(
                 f"PanDA's pilots do not see {unseen}: they see the site's storage and the folders of JEDI_PAYLOAD_READS only."

@@ -17,7 +17,7 @@ from tasks_app.pilot.job import BadJobError, is_plain_name, parse_job
 from tasks_app.pilot.limits import Limits, Measure, memory_limit_mb, verdict
 from tasks_app.pilot.settings import SettingsError, add_arguments, from_arguments
 from tasks_app.pilot.stagein import local_path
-from tasks_app.pilot.storage import base_folder, default_endpoint, place
+from tasks_app.pilot.storage import Place, base_folder, default_endpoint, place
 
 JOB: dict[str, Any] = {"PandaID": "7", "transformation": "t", "jobPars": None}
 
@@ -94,8 +94,9 @@ def test_a_queues_own_storage() -> None:
     assert default_endpoint({}) == ""
 
 
-def test_addresses_of_files_are_taken_as_they_stand() -> None:
-    assert local_path("file://localhost/a%20b,c") == Path("/a%20b,c")
+def test_addresses_of_files_are_decoded() -> None:
+    assert local_path("file://localhost/a%20b,c") == Path("/a b,c")
+    assert local_path(Place(Path("/SE"), Path("/SE/a b%20c")).url) == Path("/SE/a b%20c")
     assert local_path("file:///a") == Path("/a")
     assert local_path("file://elsewhere/a") is None
     assert local_path("root://x//a") is None
