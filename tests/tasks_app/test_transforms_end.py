@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import re
 import signal
 import subprocess
 import tarfile
@@ -53,7 +55,7 @@ def wait_until(true: Callable[[], bool], what: str) -> None:
 @pytest.mark.parametrize("name", started_by(""))
 def test_nothing_is_left_of_a_command_that_ignores_sigterm(tmp_path: Path, name: str) -> None:
     program = tmp_path / name
-    program.write_text((TRANSFORMS / name).read_text().replace("GRACE_S = 5.0", "GRACE_S = 0.2"))
+    program.write_text((TRANSFORMS / name).read_text().replace("GRACE_S = 2.0", "GRACE_S = 0.2"))
     program.chmod(0o755)
     sandbox(tmp_path)
     (tmp_path / SECRETS).write_text("{}")
@@ -75,6 +77,34 @@ def test_nothing_is_left_of_a_command_that_ignores_sigterm(tmp_path: Path, name:
     assert not alive
     assert not (tmp_path / SECRETS).exists()
     assert not (tmp_path / "build").exists()
+
+
+PANDA_PILOT_WAITS_S = 3
+"""Between SIGTERM and SIGKILL, when PanDA's pilot ends the transform of a job that is to be killed."""
+
+
+@pytest.mark.parametrize("name", ["run_command", "merge_command"])
+def test_the_secrets_are_gone_before_a_stubborn_command_is_and_that_is_in_time(tmp_path: Path, name: str) -> None:
+    program = tmp_path / name
+    text = (TRANSFORMS / name).read_text()
+    grace = re.search(r"^GRACE_S = (.+)$", text, re.MULTILINE)
+    assert grace and float(grace[1]) < PANDA_PILOT_WAITS_S
+    program.write_text(text.replace(grace[0], "GRACE_S = 600.0"))
+    program.chmod(0o755)
+    sandbox(tmp_path)
+    (tmp_path / SECRETS).write_text("{}")
+    transform = subprocess.Popen([str(program), *started_by(STUBBORN)[name]], cwd=tmp_path)
+    wait_until(lambda: len(list(tmp_path.rglob("hidden"))) == 1, "the command has begun")
+    below = psutil.Process(transform.pid).children(recursive=True)
+    transform.send_signal(signal.SIGTERM)
+    try:
+        wait_until(lambda: not (tmp_path / SECRETS).exists(), "the secrets are gone")
+        assert transform.poll() is None
+    finally:
+        for process in (transform, *below):
+            with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+                process.kill()
+        transform.wait(LIMIT_S)
 
 
 def test_what_a_command_leaves_in_the_background_ends_with_it(run: Run, tmp_path: Path) -> None:
