@@ -58,19 +58,19 @@ def step_for(length: timedelta, most: int = 300) -> timedelta:
 
 def series(site: str = "", share: str = "", *, since: datetime, until: datetime, step: timedelta = INTERVAL) -> Series:
     """The numbers of one site and share ("" is all). One query on the index of one series."""
+    ends = steps(since, until, step)
     found = _read(
-        sql.SQL("'' AS key"), sql.SQL("site = %(site)s AND gshare = %(share)s"), NAMES, since, until, step,
+        sql.SQL("'' AS key"), sql.SQL("site = %(site)s AND gshare = %(share)s"), NAMES, ends[0] - step, ends[-1], step,
         {"site": site, "share": share},
     )  # fmt: skip
-    ends = steps(since, until, step)
     return Series(ends, step, _lists(found.get("", {}), NAMES, ends))
 
 
 def each(
     of: Of, *, since: datetime, until: datetime, step: timedelta = INTERVAL, names: Iterable[str] = NAMES,
-    site: str = "", share: str = "",
+    site: str = "", share: str = "", under_way: bool = False,
 ) -> dict[str, Series]:  # fmt: skip
-    """The same for every site or every share that has any sample then, by name. One query.
+    """The same for every site or every share that has any sample then, by name. One query. `under_way` as of `steps`.
 
     With `site` the shares at that site, with `share` the sites of that share: of what was not zero, and of fewer days.
     """
@@ -82,9 +82,11 @@ def each(
     # The conditions of the partial indexes are said as constants.
     if not (share if of == "site" else site):
         where = sql.SQL("site <> '' AND gshare = ''") if of == "site" else sql.SQL("site = '' AND gshare <> ''")
-    found = _read(column, where, wanted, since, until, step, {"site": site, "share": share})
-    ends = steps(since, until, step)
-    return {key: Series(ends, step, _lists(points, wanted, ends)) for key, points in sorted(found.items())}
+    ends = steps(since, until, step, under_way=under_way)
+    # A sample of the step under way is put to the end that this will have.
+    whole = [ends[0] + step * number for number in range(len(ends))]
+    found = _read(column, where, wanted, whole[0] - step, ends[-1], step, {"site": site, "share": share})
+    return {key: Series(ends, step, _lists(points, wanted, whole)) for key, points in sorted(found.items())}
 
 
 def averages(of: Of, name: str, *, sinces: Sequence[datetime], until: datetime) -> dict[str, list[float]]:
@@ -102,10 +104,14 @@ def averages(of: Of, name: str, *, sinces: Sequence[datetime], until: datetime) 
         return {key: means for key, *means in cursor.fetchall()}
 
 
-def steps(since: datetime, until: datetime, step: timedelta) -> list[datetime]:
-    """Ends of all steps whose interval lies in (since, until], at least one."""
+def steps(since: datetime, until: datetime, step: timedelta, *, under_way: bool = False) -> list[datetime]:
+    """Ends of all steps whose interval lies in (since, until], at least one.
+
+    With `under_way` the one that has begun then ends at `until`: right for means of numbers of a moment, not for sums.
+    """
     first = ORIGIN + step * ((since - ORIGIN) // step + 1)
-    return [first + step * number for number in range(max(1, (until - first) // step + 1))]
+    ends = [first + step * number for number in range(max(1, (until - first) // step + 1))]
+    return [*ends, until] if under_way and ends[-1] < until else ends
 
 
 def _read(
@@ -121,8 +127,7 @@ def _read(
         """SELECT {key}, date_bin(%(step)s, at - interval '1 second', %(origin)s) + %(step)s AS bin, {columns}
              FROM samples WHERE {where} AND at > %(since)s AND at <= %(until)s GROUP BY 1, 2"""
     ).format(key=key, columns=sql.SQL(", ").join(columns), where=where)
-    ends = steps(since, until, step)
-    bounds: dict[str, Any] = {"step": step, "origin": ORIGIN, "since": ends[0] - step, "until": ends[-1]}
+    bounds: dict[str, Any] = {"step": step, "origin": ORIGIN, "since": since, "until": until}
     found: dict[str, dict[datetime, tuple[float | None, ...]]] = defaultdict(dict)
     with connection.cursor() as cursor:
         cursor.execute(statement, {**values, **bounds})

@@ -23,6 +23,7 @@ from tasks_app.dashboard.trends import Stack
 from tasks_app.sampling import IDLE_STATUSES
 from tasks_app.states import JOB_QUEUED
 
+HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(hours=24)
 SPARK_STEP: Final = timedelta(minutes=15)
 POINTS: Final = 150
@@ -56,13 +57,13 @@ def measured_at() -> datetime | None:
     return at
 
 
-def kpis(now: datetime, share: str) -> list[Kpi]:
-    """The strip of numbers, of the whole grid or of one share, as they were last measured. Two queries."""
-    last = Sample.objects.filter(site="", share=share, at__gt=now - DAY, queued_jobs__isnull=False).order_by("-at")
-    latest: Mapping[str, Any] = last.values("running_jobs", "running_cores", "queued_jobs", "idle_tasks").first() or {}
+def kpis(now: datetime, share: str, measured: datetime | None) -> list[Kpi]:
+    """The strip of numbers, of the whole grid or of one share, as of `measured`, and of the hour before it. Two queries."""
+    last_hour = _hour_before(measured, share) if measured else []
+    latest = next((row for row in last_hour if row["queued_jobs"] is not None), {})
     found = samples.series(share=share, since=now - DAY, until=now, step=SPARK_STEP)
-    ended = _last_hour(found, "finished") + _last_hour(found, "failed")
-    failed = 100 * _last_hour(found, "failed") / ended if ended else None
+    finished, bad = (sum(row[name] for row in last_hour) for name in ("finished", "failed"))
+    failed = 100 * bad / (finished + bad) if finished + bad else None
     jobs, tasks, errors = reverse("dashboard:jobs"), reverse("dashboard:tasks"), reverse("dashboard:errors")
 
     def address(page: str, **given: str) -> str:
@@ -74,7 +75,7 @@ def kpis(now: datetime, share: str) -> list[Kpi]:
         _gauge(found, latest, "running_cores", "running cores", running),
         _gauge(found, latest, "queued_jobs", "queued jobs", address(jobs, status=",".join(sorted(JOB_QUEUED)))),
         Kpi(
-            "finished in the last hour", words.count(round(_last_hour(found, "finished"))), "jobs",
+            "finished in the last hour", words.count(finished) if last_hour else "–", "jobs",
             address(jobs, status="finished", window="1h"), "ok", _spark(found.per_hour("finished"), "Finished jobs an hour"),
         ),
         Kpi(
@@ -93,8 +94,11 @@ def _gauge(found: Series, latest: Mapping[str, Any], name: str, label: str, url:
     return Kpi(label, words.count(value), "", url, "run" if value else "wait", _spark(found.values[name], label.capitalize()))
 
 
-def _last_hour(found: Series, name: str) -> float:
-    return sum(value or 0 for value in found.values[name][-(timedelta(hours=1) // found.step) :])
+def _hour_before(measured: datetime, share: str) -> list[dict[str, Any]]:
+    """The samples themselves, the latest first: steps of a line may end before the latest one."""
+    rows = Sample.objects.filter(site="", share=share, at__gt=measured - HOUR, at__lte=measured).order_by("-at")
+    names = ("running_jobs", "running_cores", "queued_jobs", "idle_tasks", "finished", "failed")
+    return [dict(zip(names, row, strict=True)) for row in rows.values_list(*names)]
 
 
 def _spark(values: list[float | None], label: str) -> Sparkline | None:
@@ -180,12 +184,13 @@ def running_cores(since: datetime, until: datetime, share: str, changed: list[Ch
     """Of the whole grid by share, or of a share by site; None when there is no sample. One query."""
     step = samples.step_for(until - since, POINTS)
     found = samples.each(
-        "site" if share else "share", since=since, until=until, step=step, names=["running_cores"], share=share
-    )
+        "site" if share else "share", since=since, until=until, step=step, names=["running_cores"], share=share,
+        under_way=True,
+    )  # fmt: skip
     values = {name: one.values["running_cores"] for name, one in found.items() if any(one.values["running_cores"])}
     if not found:
         return None
-    ends = samples.steps(since, until, step)
+    ends = samples.steps(since, until, step, under_way=True)
     plot = trends.stacked(ends, values)
     span = (ends[-1] - ends[0]) or step
     # What changed since the last sample stands at the right edge.

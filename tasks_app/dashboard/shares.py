@@ -95,7 +95,7 @@ def _line(row: ShareRow, why: Mapping[str, list[tuple[str, int, int]]]) -> Line:
 def _trends(rows: tuple[ShareRow, ...], since: datetime, until: datetime) -> list[tuple[ShareRow, trends.Trend]]:
     """Percent of what ran, of each leaf over time. One query."""
     step = samples.step_for(until - since, POINTS)
-    found = samples.each("share", since=since, until=until, step=step, names=("running_hs",))
+    found = samples.each("share", since=since, until=until, step=step, names=("running_hs",), under_way=True)
     leaves = [row for row in rows if row.leaf]
     lists = [found[row.name].values["running_hs"] for row in leaves if row.name in found]
     totals = [sum(v or 0 for v in at) for at in zip(*lists, strict=True)]

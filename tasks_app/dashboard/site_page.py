@@ -81,8 +81,10 @@ def site_page(request: HttpRequest, name: str) -> HttpResponse:
     now, span = context["now"], context["span"]
     jobs = site_use.open_jobs(name)
     step = samples.step_for(span.length, POINTS)
-    ran = samples.each("share", site=name, since=span.since, until=span.until, step=step, names=("running_cores",))
-    ends_at = samples.steps(span.since, span.until, step)
+    ran = samples.each(
+        "share", site=name, since=span.since, until=span.until, step=step, names=("running_cores",), under_way=True
+    )
+    ends_at = samples.steps(span.since, span.until, step, under_way=True)
     cores = {share: series.values["running_cores"] for share, series in ran.items()}
     log = QueueStatusLog.objects.filter(queue=name).order_by("-id")
     history = list(log.filter(Q(ended_at=None) | Q(ended_at__gt=span.since))[:HISTORY])

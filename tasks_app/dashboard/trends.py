@@ -117,12 +117,17 @@ def stacked(ends: Sequence[datetime], values: Mapping[str, Sequence[float | None
         part = (ends[number] - ends[0]) / timedelta(seconds=1) / length
         return round(empty.left + part * (empty.right - empty.left), 1)
 
-    below, layers = [0.0] * len(ends), []
+    # A single time is drawn as a level over the whole width: else it could not be seen.
+    places = [x(i) for i in range(len(ends))] if len(ends) != 1 else [float(empty.left), float(empty.right)]
+    lasts = {name: row[-1] if row else None for name, row in rows.items()}
+    if len(ends) == 1:
+        rows = {name: row * 2 for name, row in rows.items()}
+    below, layers = [0.0] * len(places), []
     for kind, (name, row) in enumerate(rows.items()):
         above = [low + value for low, value in zip(below, row, strict=True)]
-        upper = " L".join(f"{x(i)},{y(v)}" for i, v in enumerate(above))
-        lower = " L".join(f"{x(i)},{y(v)}" for i, v in reversed(list(enumerate(below))))
-        layers.append(Layer(name, kind, f"M{upper} L{lower} Z" if ends else "", row[-1] if row else None))
+        upper = " L".join(f"{at},{y(v)}" for at, v in zip(places, above, strict=True))
+        lower = " L".join(f"{at},{y(v)}" for at, v in reversed(list(zip(places, below, strict=True))))
+        layers.append(Layer(name, kind, f"M{upper} L{lower} Z" if ends else "", lasts[name]))
         below = above
     return Stack(
         layers, times(ends, empty.left, empty.right), [Tick(y(v), f"{v:,.0f}".replace(",", "\u202f")) for v in marks],

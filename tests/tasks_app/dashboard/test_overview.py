@@ -10,10 +10,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from brokerage_app import samples
 from brokerage_app.models import Queue, Sample
 from jedisite import audit
 from tasks_app.attention import keeping
 from tasks_app.attention.rules.found import Found
+from tasks_app.dashboard import overview_data
 from tasks_app.models import ErrorFingerprint, JobFailure, SavedView, Task
 
 pytestmark = pytest.mark.django_db
@@ -32,6 +34,34 @@ def test_all_is_normal_only_as_far_as_it_was_measured(reader: Client) -> None:
     text = reader.get("/").content.decode()
     assert "All normal" in text and "Measured" in text and "2 min ago" in text
     assert '<span class="tile-value">40</span><span class="tile-label">running jobs' in text
+
+
+def test_the_last_hour_is_that_before_the_time_that_is_stated(reader: Client) -> None:
+    now = timezone.now()
+    step = now - (now - samples.ORIGIN) % overview_data.SPARK_STEP
+    measured = step + timedelta(minutes=10)
+    for minutes, finished, failed in ((0, 40, 4), (5, 30, 3), (10, 15, 1), (55, 5, 2), (60, 900, 900)):
+        Sample.objects.create(at=measured - timedelta(minutes=minutes), queued_jobs=1, finished=finished, failed=failed)
+    tiles = {kpi.label: kpi.value for kpi in overview_data.kpis(measured + timedelta(minutes=1), "", measured)}
+    assert tiles["finished in the last hour"] == "90" and tiles["failure rate in the last hour"] == "10.0"
+
+
+def test_cores_of_the_step_under_way_are_drawn_beside_the_tiles(reader: Client) -> None:
+    now = timezone.now()
+    # The window of 24 hours has steps of ten minutes: the samples are in the one that has not ended.
+    until = now - (now - samples.ORIGIN) % timedelta(minutes=10) + timedelta(minutes=6)
+    at = until - timedelta(minutes=1)
+    for share in ("", "Production"):
+        Sample.objects.create(at=at, share=share, running_jobs=3, running_cores=24, queued_jobs=0)
+    cores = overview_data.running_cores(until - timedelta(hours=24), until, "", [])
+    assert cores is not None and [(layer.name, layer.last) for layer in cores.plot.layers] == [("Production", 24.0)]
+    assert cores.rows[0] == (until, [24.0])
+    drawn = cores.plot.layers[0].path
+    assert drawn.startswith(f"M{cores.plot.left}.0,") and f"L{cores.plot.right}.0," in drawn, "it can be seen"
+    Sample.objects.exclude(share="").delete()
+    Sample.objects.update(at=now - timedelta(minutes=1))
+    assert "No job with a share ran in this window" in reader.get("/").content.decode()
+    assert "Nothing ran in this window" in reader.get("/?share=User").content.decode()
 
 
 def test_an_empty_installation_is_told(reader: Client) -> None:
