@@ -23,7 +23,7 @@ from tasks_app.attention.rules.facts import (
 )
 from tasks_app.attention.rules.sites import NEWLY, SPIKE_FAILED, SPIKE_PERCENT
 from tasks_app.attention.rules.tasks import ASKS_AFTER, STUCK_AFTER
-from tasks_app.states import JOB_AT_PILOT, JOB_OPEN, JOB_QUEUED, TASK_FINAL, TaskStatus
+from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JOB_OPEN, JOB_QUEUED, TASK_FINAL, TaskStatus
 
 TROUBLE_SEEN: Final = timedelta(minutes=15)
 """For so long after its time a subject that was left aside counts as one that will be tried again."""
@@ -34,6 +34,9 @@ MOST_TASKS: Final = 2000
 _PEOPLE: Final = (TaskStatus.PAUSED, TaskStatus.STAGING)
 """Held by a person, or by another system, whose rule is another one."""
 MOVING: Final = sorted(str(s) for s in TaskStatus if s not in TASK_FINAL and s not in ASKS_AFTER and s not in _PEOPLE)
+_HAVE_RUN: Final = sorted((JOB_OPEN - JOB_QUEUED) | JOB_FINAL)
+MOST_ENDS: Final = 10_000
+"""Entries of the log of states in which the last job that ran is looked for, the latest ones."""
 _WORKING: Final = sorted(str(s) for s in JOB_OPEN - JOB_QUEUED)
 SHARE_WINDOW: Final = timedelta(hours=24)
 LEAST_SAMPLES: Final = 12
@@ -164,12 +167,26 @@ SELECT coalesce(sum(njobs) FILTER (WHERE jobstatus = ANY(%(queued)s)), 0)::int,
 """
 
 
+# Samples lie minutes apart, and a job may begin and end in between: the log of states since then says the rest. What a job
+# that has ended waits for afterwards is not counted: the pilot said when it ended.
+_RAN_LAST = """
+SELECT max(least(l.modificationtime, coalesce(j.endtime, l.modificationtime)))
+  FROM (SELECT pandaid, modificationtime FROM jobs_statuslog
+         WHERE modificationtime > %(since)s AND modificationtime <= %(now)s AND jobstatus = ANY(%(ran)s)
+         ORDER BY modificationtime DESC LIMIT %(most)s) l
+  JOIN jobs j USING (pandaid) WHERE j.starttime IS NOT NULL
+"""
+
+
 def grid(now: datetime) -> GridFact:
     """What is queued and runs at all sites together, since when nothing runs, and whether pilots call."""
     values = {
         "queued": sorted(JOB_QUEUED), "pilot": sorted(JOB_AT_PILOT), "now": now, "hours": timedelta(hours=CALLS_H),
     }  # fmt: skip
     ((queued, activated, at_pilots, idle_since, calls),) = _rows(_GRID, values)
+    if queued and not at_pilots and idle_since is not None:
+        ((ran,),) = _rows(_RAN_LAST, {"since": idle_since, "now": now, "ran": _HAVE_RUN, "most": MOST_ENDS})
+        idle_since = max(idle_since, ran or idle_since)
     return GridFact(queued, activated, at_pilots, idle_since, calls, CALLS_H)
 
 

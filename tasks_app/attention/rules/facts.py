@@ -67,7 +67,7 @@ class SiteFact:
 
 @dataclass(frozen=True, slots=True)
 class GridFact:
-    """All sites together. `idle_since`: the last moment at which a job ran or none was queued; None: nobody has looked yet.
+    """All sites together. `idle_since`: the last moment at which a job ran, or none was queued; None: nobody has looked yet.
 
     `calls` are those of pilots that asked for jobs in the last `calls_h` hours.
     """

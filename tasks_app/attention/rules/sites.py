@@ -79,10 +79,16 @@ def nothing_runs(grid: GridFact, now: datetime) -> Iterator[Found]:
     text = sentence(
         f"No job has run for {hours((now - grid.idle_since).total_seconds())}, although {plural(grid.queued, 'job')} "
         f"{'is' if grid.queued == 1 else 'are'} queued",
-        f"{waits(grid.activated, 'job')} for a pilot",
+        _that_wait_for_a_pilot(grid),
     )
     path = f"{address('jobs')}?{urlencode({'status': 'activated' if grid.activated else 'defined,assigned,waiting,pending'})}"
     yield Found("nothing_runs", "grid", text, path, "", grid.queued, "jobs", grid.idle_since)
+
+
+def _that_wait_for_a_pilot(grid: GridFact) -> str:
+    if grid.activated < grid.queued:
+        return f"{waits(grid.activated, 'job')} for a pilot"
+    return "it waits for a pilot" if grid.queued == 1 else "all of them wait for a pilot"
 
 
 def no_calls(grid: GridFact, now: datetime) -> Iterator[Found]:

@@ -14,9 +14,9 @@ from django.utils import timezone
 from brokerage_app.models import GlobalShare, JobCount, PilotCalls, Queue, QueueActivity, Sample
 from jedisite.models import Agent, AuditEntry
 from tasks_app.agents import attention
-from tasks_app.attention import bell, keeping
+from tasks_app.attention import bell, keeping, reading
 from tasks_app.attention.rules.found import Found
-from tasks_app.models import AttentionItem, Dataset, Job, Task
+from tasks_app.models import AttentionItem, Dataset, Job, JobStatusLog, Task
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -71,6 +71,23 @@ def test_a_grid_on_which_nothing_runs_is_found(called_hours_ago: int | None) -> 
     idle = ("No job has run for 2 h, although 70 jobs are queued; 40 jobs wait for a pilot.", NOW - 95 * MINUTE)
     silent = ("No pilot has asked for a job for more than 1 h; 40 jobs wait.", NOW - 95 * MINUTE)
     assert found == {"nothing_runs": idle} | ({} if called_hours_ago == 0 else {"no_calls": silent})
+
+
+def test_a_job_that_ran_between_two_samples_has_run(make_job: Callable[..., Job]) -> None:
+    JobCount.objects.create(
+        site="A", status="activated", share="User", resource_type="", label="", work_queue_id=0, jobs=9, cores=9
+    )
+    for minutes in (60, 14, 4):
+        Sample.objects.create(at=NOW - minutes * MINUTE, running_jobs=int(minutes == 60), queued_jobs=9)
+    assert reading.grid(NOW).idle_since == NOW - 60 * MINUTE
+    begun = NOW - 9 * MINUTE
+    ran = make_job(status="finished", start_time=begun, end_time=NOW - 6 * MINUTE)
+    never = make_job(status="cancelled")
+    for job, minutes, status in ((ran, 9, "running"), (ran, 4, "finished"), (never, 2, "cancelled")):
+        JobStatusLog.objects.create(job_id=job.id, status=status, at=NOW - minutes * MINUTE)
+    assert reading.grid(NOW).idle_since == NOW - 6 * MINUTE, "when it ended, not when that was booked"
+    Job.objects.filter(id=ran.id).update(end_time=None)
+    assert reading.grid(NOW).idle_since == NOW - 4 * MINUTE
 
 
 def test_agents_find_what_is_wrong_in_the_tables(

@@ -69,6 +69,8 @@ CASES: list[tuple[str, list[Found], str]] = [
         SiteFact("offline", "offline", 12, 0, 0), SiteFact("idle", "online", 0, 0, 0)])), ""),
     ("nothing runs", list(sites.nothing_runs(GridFact(70, 40, 0, NOW - HOUR / 6, 3, 1), NOW)),
      "No job has run for 10 min, although 70 jobs are queued; 40 jobs wait for a pilot."),
+    ("nothing runs of what all waits", list(sites.nothing_runs(GridFact(70, 70, 0, NOW - HOUR / 6, 3, 1), NOW)),
+     "No job has run for 10 min, although 70 jobs are queued; all of them wait for a pilot."),
     ("all is well, is just beginning, or was never looked at", [one for grid in (
         GridFact(70, 40, 1, NOW - HOUR, 3, 1), GridFact(0, 0, 0, NOW - HOUR, 3, 1), GridFact(70, 0, 0, None, 0, 1),
         GridFact(70, 40, 0, NOW - HOUR / 7, 3, 1)) for one in sites.nothing_runs(grid, NOW)], ""),
