@@ -304,6 +304,14 @@ NO_PILOT_CAME: Final = _code(
     "no_pilot_came", "No pilot asks for the jobs", "capacity", "site",
     "Look at the workers of the sites: none has asked for a job lately.",
 )  # fmt: skip
+JOBS_AT_CLOSED_QUEUE: Final = _code(
+    "jobs_at_closed_queue", "Jobs wait at a queue that runs none", "capacity", "shifter",
+    "Have the queue set online, or reassign the task: its waiting jobs are closed then, and new ones go to other sites.",
+)  # fmt: skip
+SCOUTS_GO_FIRST: Final = _code(
+    "scouts_go_first", "Scouts must end first", "state", "nobody",
+    "Wait: the first jobs show what the others need, which are made then.", severity="info",
+)  # fmt: skip
 NO_JOB_RUNS: Final = _code(
     "no_job_runs", "Jobs wait for a free slot", "capacity", "nobody",
     "Wait: pilots come, and take jobs of more urgent shares and priorities first.", severity="info",

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
 from brokerage_app.remedies import Remedy
 from jedisite import refusals
+from jedisite.words import plural
 from tasks_app import codes
+from tasks_app.attention.rules.found import waits
+from tasks_app.explaining.facts import PILOT_SILENT_S, WhyFacts
 from tasks_app.states import TASK_FINAL, TASK_GENERATING, TaskStatus
 
 T = TaskStatus
 Answer = Literal["yes", "no", "not asked", "not reached"]
 LATE_PERIODS: Final = 10
 """An agent is late when it has not ended a pass for so many of its periods, and a minute at least."""
-PILOT_SILENT_S: Final = 3 * 3600
 
 AGENT_OF: Final[Mapping[str, str]] = {
     T.REGISTERED: "refiner", T.REREFINE: "refiner", T.DEFINED: "feeder", T.ASSIGNING: "task_broker", T.READY: "job_generator",
@@ -80,130 +82,6 @@ class Gate:
         return refusals.get(self.code).severity if self.code else ""
 
 
-@dataclass(frozen=True, slots=True)
-class InputFact:
-    """One input dataset that the work is cut by: its state and how many files jobs may still be made of."""
-
-    name: str
-    status: str
-    files: int = 0
-    files_left: int = 0
-    missing: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ParentFact:
-    """The task whose outputs this one reads."""
-
-    id: int
-    status: str
-
-    @property
-    def has_ended(self) -> bool:
-        return self.status in TASK_FINAL
-
-
-@dataclass(frozen=True, slots=True)
-class AgentFact:
-    """The agent that is to look at the task. `took_s` and `items` are of its last pass; `due_s`: seconds until the next."""
-
-    name: str
-    paused: bool = False
-    period_s: float = 1.0
-    silent_s: float | None = None
-    errors_in_a_row: int = 0
-    last_error: str = ""
-    took_s: float | None = None
-    items: int | None = None
-    due_s: float | None = None
-    holder: str = ""
-
-    @property
-    def last_pass(self) -> str:
-        """How the last pass went, in words."""
-        said = f"its last pass ended {self.silent_s:.0f} s ago" if self.silent_s is not None else "it has never run"
-        if self.took_s is not None:
-            said += f" (took {self.took_s:.2g} s, {self.items or 0} items)"
-        return said
-
-    @property
-    def next_pass(self) -> str:
-        if self.holder:
-            return f"a pass runs now on {self.holder}"
-        if self.due_s is None:
-            return ""
-        return f"the next is due in {self.due_s:.0f} s" if self.due_s >= 1 else "the next is due now"
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """An unexpected error for which an agent has left the task aside."""
-
-    agent: str
-    failures: int
-    error: str
-    since: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class PilotFact:
-    """Pilots of a site with activated jobs of the task. `silent_s`: seconds since one called; None when none did.
-
-    waiting   activated jobs of the task; calls: of the last hours; workers: running or queued in the batch system
-    """
-
-    site: str
-    waiting: int = 0
-    silent_s: float | None = None
-    calls: int = 0
-    workers: int = 0
-
-    @property
-    def is_alive(self) -> bool:
-        return self.silent_s is not None and self.silent_s <= PILOT_SILENT_S
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictFact:
-    """What a broker said last; `group` is that of the code."""
-
-    code: str
-    sentence: str
-    chosen: int
-    at: datetime
-    stopped: bool = False
-
-    @property
-    def is_throttle(self) -> bool:
-        return self.stopped and refusals.get(self.code).group == "throttle"
-
-
-@dataclass(frozen=True, slots=True)
-class WhyFacts:
-    """All that the gates look at. `jobs` by status; `pilots`: of the sites with activated jobs.
-
-    allowed   what the throttle says of a group of tasks that it lets pass
-    """
-
-    status: str
-    error_dialog: str = ""
-    state_since: datetime | None = None
-    next_check: datetime | None = None
-    inputs: tuple[InputFact, ...] = ()
-    agent: AgentFact | None = None
-    claimed_by: str = ""
-    nucleus: str = ""
-    throttle: VerdictFact | None = None
-    task_verdict: VerdictFact | None = None
-    verdict: VerdictFact | None = None
-    jobs: Mapping[str, int] = field(default_factory=dict)
-    pilots: tuple[PilotFact, ...] = ()
-    parent: ParentFact | None = None
-    allowed: str = ""
-    trouble: Trouble | None = None
-    now: datetime | None = None
-
-
 Ask = Callable[[WhyFacts], Gate]
 
 
@@ -255,10 +133,20 @@ def _inputs(facts: WhyFacts) -> Gate:
         return Gate("inputs", title, "no", codes.INPUT_NOT_READ, sentence, facts.state_since)
     left, files = sum(one.files_left for one in facts.inputs), sum(one.files for one in facts.inputs)
     if facts.inputs and not left:
-        return Gate("inputs", title, "no", codes.INPUT_USED_UP, f"none of {files} files is left for another job")
+        return _none_left(facts, title, files)
     missing = sum(one.missing for one in facts.inputs)
     says = f"{left} of {files} files are left for jobs" if files else "the task needs no input"
     return Gate("inputs", title, "yes", "", f"{says}, {missing} are missing" if missing else says)
+
+
+def _none_left(facts: WhyFacts, title: str, files: int) -> Gate:
+    """No file is left for another job: what the task waits for is said of its jobs, when it has any."""
+    if facts.waits_for_jobs:
+        return Gate("inputs", title, "yes", "", f"all {files - facts.held} files that may be used are in jobs or done")
+    if facts.held:
+        sentence = f"the scouts have ended and are looked at next; {waits(facts.held, 'file')} for that"
+        return Gate("inputs", title, "no", codes.SCOUTS_GO_FIRST, sentence)
+    return Gate("inputs", title, "no", codes.INPUT_USED_UP, f"none of {plural(files, 'file')} is left for another job")
 
 
 def _throttle(facts: WhyFacts) -> Gate:
@@ -318,46 +206,115 @@ def _sites(facts: WhyFacts) -> Gate:
     return Gate("sites", title, "yes", "", verdict.sentence, verdict.at)
 
 
+def _of_new_jobs(ask: Ask) -> Ask:
+    """A gate that only new jobs have to pass: not asked when all that may be used is in jobs."""
+
+    def asked(facts: WhyFacts) -> Gate:
+        gate = ask(facts)
+        if not facts.waits_for_jobs or gate.answer == "yes":
+            return gate
+        return Gate(gate.name, gate.title, "not asked", "", "no new job is to be made now")
+
+    return asked
+
+
 def _activated(facts: WhyFacts) -> Gate:
     title, jobs = "Its jobs are ready to run", facts.jobs
-    at_pilot = sum(jobs.get(s, 0) for s in ("activated", "sent", "starting", "running"))
-    if at_pilot:
-        return Gate("activated", title, "yes", "", f"{at_pilot} jobs are activated or beyond")
+    beyond = sum(jobs.get(s, 0) for s in ("activated", *_STARTED, *_ENDED_THERE))
+    if beyond:
+        return Gate("activated", title, "yes", "", f"{plural(beyond, 'job')} {_is(beyond)} activated or beyond")
     waiting = sum(jobs.get(s, 0) for s in ("defined", "pending", "waiting", "assigned", "throttled"))
     if waiting:
-        return Gate("activated", title, "no", codes.JOBS_NOT_ACTIVATED, f"{waiting} jobs wait, none is activated")
+        sentence = f"{waits(waiting, 'job')}, none is activated"
+        return Gate("activated", title, "no", codes.JOBS_NOT_ACTIVATED, sentence)
     return Gate("activated", title, "no", codes.NO_JOB_MADE, "no job of the task is open")
 
 
-def _pilots(facts: WhyFacts) -> Gate:
-    title = "Pilots ask for them"
+def _queues(facts: WhyFacts) -> Gate:
+    """The queues at which its activated jobs wait run jobs."""
+    title, closed = "Their queues run jobs", [one for one in facts.pilots if one.closed]
     if not facts.pilots:
-        return Gate("pilots", title, "not asked", "", "no job waits for a pilot")
-    alive = [one for one in facts.pilots if one.is_alive]
+        return Gate("queues", title, "not asked", "", "no job waits for a pilot")
+    waiting = sum(one.waiting for one in closed)
+    where = "; ".join(f"at {one.site}: {one.closed}" for one in closed[:NAMED])
+    if len(closed) == 1:
+        where = f"at {closed[0].site}: {closed[0].closed}"
+    elif closed:
+        more = f"; and at {len(closed) - NAMED} more" if len(closed) > NAMED else ""
+        where = f"at {len(closed)} queues that run none: {where}{more}"
+    sentence = f"{waits(waiting, 'job')} {where}" if closed else "all of them"
+    if len(closed) < len(facts.pilots):
+        return Gate("queues", title, "yes", "", sentence)
+    started = sum(facts.jobs.get(s, 0) for s in _STARTED)
+    if started:
+        sentence += f"; {plural(started, 'other job')} {_has(started)} started"
+    return Gate("queues", title, "no", codes.JOBS_AT_CLOSED_QUEUE, sentence)
+
+
+def _pilots(facts: WhyFacts) -> Gate:
+    title, open_to = "Pilots ask for them", [one for one in facts.pilots if not one.closed]
+    if not open_to:
+        return Gate("pilots", title, "not asked", "", "no job waits for a pilot at a queue that runs jobs")
+    alive = [one for one in open_to if one.is_alive]
     if not alive:
-        named = ", ".join(sorted(one.site for one in facts.pilots)[:3])
+        named = sorted(one.site for one in open_to)
+        at = named[0] if len(named) == 1 else f"{len(named)} queues ({', '.join(named[:NAMED])})"
+        jobs, workers = sum(one.waiting for one in open_to), sum(one.workers for one in open_to)
         sentence = (
-            f"no pilot has asked in the last {PILOT_SILENT_S // 3600} hours at {len(facts.pilots)} sites with jobs ({named}); "
-            f"{sum(one.workers for one in facts.pilots)} workers run or wait there"
+            f"no pilot has asked for jobs at {at} for {PILOT_SILENT_S // 3600} h; {waits(jobs, 'job')} there, "
+            f"{plural(workers, 'worker')} {'runs or waits' if workers == 1 else 'run or wait'}"
         )
         return Gate("pilots", title, "no", codes.NO_PILOT_CAME, sentence)
-    sentence = f"pilots called at {len(alive)} of {len(facts.pilots)} sites with jobs"
+    sentence = f"pilots called at {len(alive)} of {plural(len(open_to), 'site')} with jobs"
     most = max(alive, key=lambda one: (one.calls, one.site))
     if most.calls:
-        sentence += f": {sum(one.calls for one in alive)} calls lately, {most.calls} of them at {most.site}"
+        sentence += f": {plural(sum(one.calls for one in alive), 'call')} lately, {most.calls} of them at {most.site}"
     return Gate("pilots", title, "yes", "", sentence)
 
 
 def _running(facts: WhyFacts) -> Gate:
-    title, running = "Its payload runs", facts.jobs.get("running", 0)
+    title, jobs = "Its payload runs", facts.jobs
+    running, ending = jobs.get("running", 0), sum(jobs.get(s, 0) for s in _ENDED_THERE)
     if running:
-        return Gate("running", title, "yes", "", f"{running} jobs run")
-    waiting = facts.jobs.get("activated", 0)
-    return Gate("running", title, "no", codes.NO_JOB_RUNS, f"{waiting} jobs are activated, none runs")
+        return Gate("running", title, "yes", "", f"{plural(running, 'job')} {'runs' if running == 1 else 'run'}")
+    waiting, started = jobs.get("activated", 0), sum(jobs.get(s, 0) for s in _STARTED)
+    if ending and not waiting:
+        return Gate("running", title, "yes", "", f"the payload of {plural(ending, 'job')} has ended, outputs are kept next")
+    sentence = f"{plural(waiting, 'job')} {_is(waiting)} activated, none runs"
+    if started:
+        sentence = f"{plural(started, 'job')} {_is(started)} at a pilot and {'starts' if started == 1 else 'start'}, none runs"
+    return Gate("running", title, "no", codes.NO_JOB_RUNS, sentence)
+
+
+def _scouts(facts: WhyFacts) -> Gate:
+    """The files that are kept for later, while the first jobs show what they need."""
+    title, open_jobs = "Its other files may be used", facts.open_jobs
+    if not (facts.waits_for_jobs and facts.held):
+        return Gate("scouts", title, "not asked", "", "no file waits for scouts")
+    sentence = f"{plural(open_jobs, 'scout')} must end first; {waits(facts.held, 'file')} for {_them(open_jobs)}"
+    return Gate("scouts", title, "no", codes.SCOUTS_GO_FIRST, sentence)
+
+
+NAMED: Final = 3
+_STARTED: Final = ("sent", "starting", "running")
+_ENDED_THERE: Final = ("holding", "transferring", "merging")
+
+
+def _is(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _has(number: int) -> str:
+    return "has" if number == 1 else "have"
+
+
+def _them(number: int) -> str:
+    return "it" if number == 1 else "them"
 
 
 GATES: Final[tuple[Ask, ...]] = (
-    _turns, _state, _inputs, _throttle, _agent, _nucleus, _sites, _activated, _pilots, _running,
+    _turns, _state, _inputs, _of_new_jobs(_throttle), _of_new_jobs(_agent), _of_new_jobs(_nucleus), _of_new_jobs(_sites),
+    _activated, _queues, _pilots, _running, _scouts,
 )  # fmt: skip
 """The order in which a task passes them. Running jobs show that all before were passed once; new jobs pass them again."""
 

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from tasks_app import codes
-from tasks_app.explaining.gates import PILOT_SILENT_S, Answer, Gate, PilotFact
+from tasks_app.explaining.facts import PILOT_SILENT_S, PilotFact
+from tasks_app.explaining.gates import Answer, Gate
 from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JobStatus
 
 J = JobStatus

@@ -19,21 +19,9 @@ from jedisite.models import Agent, Trouble
 from tasks_app import codes
 from tasks_app.attention.reading import TROUBLE_SEEN
 from tasks_app.explaining import whatif
-from tasks_app.explaining.gates import (
-    AGENT_OF,
-    AT_WORK,
-    UNREAD,
-    AgentFact,
-    Gate,
-    InputFact,
-    ParentFact,
-    PilotFact,
-    VerdictFact,
-    WhyFacts,
-    first_no,
-    walk,
-)
-from tasks_app.explaining.gates import Trouble as TroubleFact
+from tasks_app.explaining.facts import AgentFact, InputFact, ParentFact, PilotFact, VerdictFact, WhyFacts
+from tasks_app.explaining.facts import Trouble as TroubleFact
+from tasks_app.explaining.gates import AGENT_OF, AT_WORK, UNREAD, Gate, first_no, walk
 from tasks_app.explaining.verdicts import told
 from tasks_app.generating.groups import record_of
 from tasks_app.models import Dataset, Job, Task
@@ -47,9 +35,10 @@ AHEAD_SHOWN = 5
 
 PILOTS = """
 SELECT w.site, w.n::int, extract(epoch FROM %(now)s - greatest(c.last, a.laststart))::float8, coalesce(c.calls, 0)::int,
-       coalesce(a.batch_jobs, 0)
+       coalesce(a.batch_jobs, 0), coalesce(q.status, ''), coalesce(q.status_reason, '')
   FROM ({waiting}) w
   LEFT JOIN queue_activity a ON a.computingsite = w.site
+  LEFT JOIN queues q ON q.name = w.site
   LEFT JOIN (SELECT site, max(least(hour + interval '1 hour', %(now)s)) AS last, sum(getjob) AS calls FROM sitedata
               WHERE hour > %(since)s AND getjob > 0 GROUP BY site) c ON c.site = w.site
 """
@@ -72,7 +61,10 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
     jobs = {status: n for status, n in counted}
     masters = Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES, master_id=None).exclude(status="removed")
     inputs = tuple(
-        InputFact(d.name, d.status, d.files, max(d.files_to_be_used - d.files_used, 0), d.files_missing or 0)
+        InputFact(
+            d.name, d.status, d.files, max(d.files_to_be_used - d.files_used, 0), d.files_missing or 0,
+            held=max(d.files - d.files_to_be_used, 0),
+        )
         for d in masters.order_by("list_position", "id")
     )
     return WhyFacts(

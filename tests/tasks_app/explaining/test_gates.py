@@ -4,18 +4,8 @@ from datetime import UTC, datetime
 import pytest
 
 from jedisite import refusals
-from tasks_app.explaining.gates import (
-    GATES,
-    AgentFact,
-    InputFact,
-    ParentFact,
-    PilotFact,
-    Trouble,
-    VerdictFact,
-    WhyFacts,
-    first_no,
-    walk,
-)
+from tasks_app.explaining.facts import AgentFact, InputFact, ParentFact, PilotFact, Trouble, VerdictFact, WhyFacts
+from tasks_app.explaining.gates import GATES, first_no, walk
 from tasks_app.states import COMMANDS, TASK_FINAL, TaskCommand, TaskStatus
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,6 +17,10 @@ HELD = VerdictFact("throttled_queued", "Throttled: 90 jobs are queued, 80 are wa
 GOOD = WhyFacts(
     "running", inputs=(INPUT,), agent=AGENT, verdict=CHOSEN, jobs={"running": 3, "activated": 1}, pilots=(PilotFact("A", 1, 5.0),)
 )
+
+NONE_LEFT = replace(INPUT, files_left=0)
+HELD_BACK = InputFact("data", "ready", files=300, files_left=0, held=290)
+CLOSED = PilotFact("OFFQ", 2, 60.0, status="offline", reason="new switches until noon.")
 
 CASES = [
     ("all is well", GOOD, "", ""),
@@ -50,7 +44,18 @@ CASES = [
     ("parent has ended", replace(GOOD, inputs=(replace(INPUT, status="defined"),), parent=ParentFact(7, "done")),
      "inputs", "input_not_read"),
     ("input is staged", replace(GOOD, status="staging"), "inputs", "input_not_staged"),
-    ("used up", replace(GOOD, inputs=(replace(INPUT, files_left=0),)), "inputs", "input_used_up"),
+    ("used up", replace(GOOD, inputs=(NONE_LEFT,), jobs={"finished": 9}, pilots=()), "inputs", "input_used_up"),
+    ("all in jobs, and they run", replace(GOOD, inputs=(NONE_LEFT,), verdict=REFUSED), "", ""),
+    ("all in jobs, the outputs move", replace(GOOD, inputs=(NONE_LEFT,), jobs={"transferring": 2}, pilots=()), "", ""),
+    ("all in jobs, queue offline", replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 2}, pilots=(CLOSED,)),
+     "queues", "jobs_at_closed_queue"),
+    ("all in jobs, no pilot", replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 2}, pilots=(PilotFact("A", 2),)),
+     "pilots", "no_pilot_came"),
+    ("scouts run", replace(GOOD, status="scouting", inputs=(HELD_BACK,)), "scouts", "scouts_go_first"),
+    ("scouts cannot run", replace(GOOD, status="scouting", inputs=(HELD_BACK,), jobs={"activated": 2}, pilots=(CLOSED,)),
+     "queues", "jobs_at_closed_queue"),
+    ("scouts have ended", replace(GOOD, status="scouting", inputs=(HELD_BACK,), jobs={"finished": 2}, pilots=()),
+     "inputs", "scouts_go_first"),
     ("no inputs at all", replace(GOOD, inputs=()), "", ""),
     ("throttled state", replace(GOOD, status="throttled"), "throttle", "task_throttled"),
     ("throttled by the throttler", replace(GOOD, verdict=HELD), "throttle", "throttled_queued"),
@@ -127,3 +132,30 @@ def test_all_gates_of_all_states_carry_registered_codes_and_say_something() -> N
                 assert bool(gate.code) is (gate.answer == "no"), (status, gate)
                 if gate.code:
                     assert refusals.get(gate.code).advice
+
+
+def headline(facts: WhyFacts) -> str:
+    blocked = first_no(walk(facts))
+    assert blocked
+    return blocked.sentence
+
+
+def test_when_all_files_are_in_jobs_the_headline_is_of_the_jobs() -> None:
+    facts = replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 2}, pilots=(CLOSED,))
+    assert headline(facts) == "2 jobs wait at OFFQ: the queue is offline (“new switches until noon”)"
+    gone = replace(CLOSED, waiting=1, status="", reason="")
+    assert headline(replace(facts, pilots=(gone,))) == "1 job waits at OFFQ: the queue does not exist any more"
+    assert headline(replace(facts, pilots=(CLOSED, replace(gone, site="X")), jobs={"activated": 3, "running": 1})) == (
+        "3 jobs wait at 2 queues that run none: at OFFQ: the queue is offline (“new switches until noon”); "
+        "at X: the queue does not exist any more; 1 other job has started"
+    )
+    assert headline(replace(facts, pilots=(PilotFact("A", 2, workers=1),))) == (
+        "no pilot has asked for jobs at A for 3 h; 2 jobs wait there, 1 worker runs or waits"
+    )
+    said = {gate.name: gate.sentence for gate in walk(replace(GOOD, inputs=(NONE_LEFT,), jobs={"running": 1}, pilots=()))}
+    assert said["running"] == "1 job runs" and said["inputs"] == "all 10 files that may be used are in jobs or done"
+
+
+def test_while_scouts_run_the_others_files_wait_for_them() -> None:
+    facts = replace(GOOD, status="scouting", inputs=(HELD_BACK,), jobs={"running": 10, "finished": 3})
+    assert headline(facts) == "10 scouts must end first; 290 files wait for them"

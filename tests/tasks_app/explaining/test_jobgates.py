@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 import pytest
 
 from jedisite import refusals
-from tasks_app.explaining.gates import PilotFact, first_no
+from tasks_app.explaining.facts import PilotFact
+from tasks_app.explaining.gates import first_no
 from tasks_app.explaining.jobgates import GATES, ChosenFact, JobFacts, QueueFact, walk
 from tasks_app.states import JobStatus
 

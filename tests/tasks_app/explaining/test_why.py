@@ -166,3 +166,25 @@ def test_a_task_that_was_never_brokered_says_so(api: Api, make_task: Make) -> No
     task = make_task(status="registered")
     found = api().get(f"/api/v2/tasks/{task.id}/why/").json()
     assert found["verdicts"] == [] and found["blocked_by"]["code"] == "task_not_refined"
+
+
+def test_a_task_all_of_whose_files_are_in_jobs_says_what_these_wait_for(
+    api: Api, make_task: Make, make_dataset: Make, make_job: Make, client: Client, make_user: Make
+) -> None:
+    task = make_task(status="running", gshare="Express")
+    make_dataset(task, status="ready", files=2, files_to_be_used=2, files_used=2)
+    make_job(task_id=task.id, status="activated", site="OFFQ")
+    make_job(task_id=task.id, status="activated", site="OFFQ")
+
+    def blocked() -> Any:
+        return api().get(f"/api/v2/tasks/{task.id}/why/").json()["blocked_by"]
+
+    assert blocked()["sentence"] == "2 jobs wait at OFFQ: the queue does not exist any more"
+    queue = Queue.objects.create(name="OFFQ", site_name="S", status="paused", status_reason="too hot", capability="")
+    assert blocked()["sentence"] == "2 jobs wait at OFFQ: the queue is paused (“too hot”)"
+    assert blocked()["code"] == "jobs_at_closed_queue"
+    client.force_login(make_user())
+    assert "<strong>Its jobs wait.</strong> 2 jobs wait at OFFQ" in client.get(f"/tasks/{task.id}/why/").content.decode()
+    queue.status = "online"
+    queue.save()
+    assert blocked()["sentence"].startswith("no pilot has asked for jobs at OFFQ for 3 h; 2 jobs wait there")

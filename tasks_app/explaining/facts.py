@@ -1,0 +1,168 @@
+"""What the gates of a task look at, as plain values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from jedisite import refusals
+from tasks_app.states import JOB_OPEN, TASK_FINAL, TaskStatus
+
+PILOT_SILENT_S: Final = 3 * 3600
+_CLOSED: Final = frozenset({"offline", "paused"})
+
+
+@dataclass(frozen=True, slots=True)
+class InputFact:
+    """One input dataset that the work is cut by: its state and how many files jobs may still be made of.
+
+    held   files that are not released for jobs yet
+    """
+
+    name: str
+    status: str
+    files: int = 0
+    files_left: int = 0
+    missing: int = 0
+    held: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ParentFact:
+    """The task whose outputs this one reads."""
+
+    id: int
+    status: str
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in TASK_FINAL
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFact:
+    """The agent that is to look at the task. `took_s` and `items` are of its last pass; `due_s`: seconds until the next."""
+
+    name: str
+    paused: bool = False
+    period_s: float = 1.0
+    silent_s: float | None = None
+    errors_in_a_row: int = 0
+    last_error: str = ""
+    took_s: float | None = None
+    items: int | None = None
+    due_s: float | None = None
+    holder: str = ""
+
+    @property
+    def last_pass(self) -> str:
+        """How the last pass went, in words."""
+        said = f"its last pass ended {self.silent_s:.0f} s ago" if self.silent_s is not None else "it has never run"
+        if self.took_s is not None:
+            said += f" (took {self.took_s:.2g} s, {self.items or 0} items)"
+        return said
+
+    @property
+    def next_pass(self) -> str:
+        if self.holder:
+            return f"a pass runs now on {self.holder}"
+        if self.due_s is None:
+            return ""
+        return f"the next is due in {self.due_s:.0f} s" if self.due_s >= 1 else "the next is due now"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """An unexpected error for which an agent has left the task aside."""
+
+    agent: str
+    failures: int
+    error: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PilotFact:
+    """Pilots of a site with activated jobs of the task. `silent_s`: seconds since one called; None when none did.
+
+    waiting   activated jobs of the task; calls: of the last hours; workers: running or queued in the batch system
+    status    of the queue, with the reason of whoever set it; "" when the queue does not exist any more
+    """
+
+    site: str
+    waiting: int = 0
+    silent_s: float | None = None
+    calls: int = 0
+    workers: int = 0
+    status: str = "online"
+    reason: str = ""
+
+    @property
+    def closed(self) -> str:
+        """Why no job runs at the queue, whether pilots ask or not; "" when jobs do."""
+        if not self.status:
+            return "the queue does not exist any more"
+        if self.status not in _CLOSED:
+            return ""
+        return f"the queue is {self.status}" + (f" (“{self.reason.rstrip('.')}”)" if self.reason else "")
+
+    @property
+    def is_alive(self) -> bool:
+        return self.silent_s is not None and self.silent_s <= PILOT_SILENT_S
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictFact:
+    """What a broker said last; `group` is that of the code."""
+
+    code: str
+    sentence: str
+    chosen: int
+    at: datetime
+    stopped: bool = False
+
+    @property
+    def is_throttle(self) -> bool:
+        return self.stopped and refusals.get(self.code).group == "throttle"
+
+
+@dataclass(frozen=True, slots=True)
+class WhyFacts:
+    """All that the gates look at. `jobs` by status; `pilots`: of the sites with activated jobs.
+
+    allowed   what the throttle says of a group of tasks that it lets pass
+    """
+
+    status: str
+    error_dialog: str = ""
+    state_since: datetime | None = None
+    next_check: datetime | None = None
+    inputs: tuple[InputFact, ...] = ()
+    agent: AgentFact | None = None
+    claimed_by: str = ""
+    nucleus: str = ""
+    throttle: VerdictFact | None = None
+    task_verdict: VerdictFact | None = None
+    verdict: VerdictFact | None = None
+    jobs: Mapping[str, int] = field(default_factory=dict)
+    pilots: tuple[PilotFact, ...] = ()
+    parent: ParentFact | None = None
+    allowed: str = ""
+    trouble: Trouble | None = None
+    now: datetime | None = None
+
+    @property
+    def open_jobs(self) -> int:
+        return sum(n for status, n in self.jobs.items() if status in JOB_OPEN)
+
+    @property
+    def held(self) -> int:
+        """Files that wait until scouts have shown what jobs need."""
+        return sum(one.held for one in self.inputs) if self.status == TaskStatus.SCOUTING else 0
+
+    @property
+    def waits_for_jobs(self) -> bool:
+        """Whether all input that may be used is in jobs, and some of these have not ended."""
+        return bool(self.inputs) and not any(one.files_left for one in self.inputs) and self.open_jobs > 0
