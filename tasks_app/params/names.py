@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.kinds import names_of
+from tasks_app.params.rules import output_items
 from tasks_app.params.schema import TaskParams
 
 AUTO: Final = "AUTO"
@@ -90,6 +91,10 @@ def check_params(params: TaskParams, known: Known, faults: Faults) -> None:
     _check_endpoint(params.text("destination"), "destination", known, faults)
     for item in (*params.items, *params.logs, *params.merge_logs):
         _check_endpoint(item.text("destination"), join_path(item.where, "destination"), known, faults)
+    for item in output_items(params):
+        if item.file_name in known.transforms:
+            says = f"{shown(item.file_name)} is a name of transforms in a job's folder; outputs need another."
+            faults.add(join_path(item.where, "value"), "reserved", says)
     _check_older(params, known, faults)
     for where, name in _transforms(params):
         if is_local(name) and name not in known.transforms and not _comes_with(params, name):

@@ -12,6 +12,7 @@ from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.items import PREPROCESSED, SERIAL, Item
 from tasks_app.params.placeholders import BadTemplate, compile_template
 from tasks_app.params.schedule import is_cron, moment
+from tasks_app.pilot.names import reserved_for
 from tasks_app.splitting.naming import BadNameTemplate, NameTemplate
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ def _check_file_name(name: str, where: str, faults: Faults) -> None:
         NameTemplate(name, task_id=0)
     except BadNameTemplate as error:
         faults.add(where, "placeholder", str(error))
+    if what := reserved_for(name):
+        faults.add(where, "reserved", f"{shown(name)} is a name of {what} in a job's folder; outputs need another.")
 
 
 def _check_text(text: str, streams: Collection[str], where: str, faults: Faults) -> None:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,13 +19,13 @@ from tasks_app.pilot.client import Client, RefusedError, UnreachableError
 from tasks_app.pilot.errors import Code, JobError
 from tasks_app.pilot.job import Job, is_plain_name
 from tasks_app.pilot.latch import Latch, wait_any
+from tasks_app.pilot.names import sandbox_of
 from tasks_app.pilot.processes import Family, tie_to_pilot
 from tasks_app.pilot.walls import Walls, obey
 
 TRANSFORM_LIMIT_BYTES = 10_000_000
 SANDBOX_LIMIT_BYTES = 800 * 1024 * 1024
-SANDBOX_OPTIONS = {"./build_command": "-i"}
-"""How transforms are told their sandbox; the others with -a."""
+NOT_FOUND = 404
 FROM_FILES = frozenset({"file:///"})
 """Begins a --sourceURL of sandboxes that are not fetched."""
 TEMPORARY = "tmp"
@@ -44,9 +44,12 @@ class Ended:
 
 
 def fetch_transform(
-    transformation: str, folder: Path, client: Client, *, patience_s: float, until: Sequence[Latch]
+    transformation: str, folder: Path, client: Client, *, inputs: Collection[str], patience_s: float, until: Sequence[Latch]
 ) -> str:
-    """Put the program into the work folder; returns its name there. Raises JobError, InterruptedCallError."""
+    """Put the program into the work folder, before anything else is there; returns its name.
+
+    One that the site does not have may come as an input: then it is not there yet. Raises JobError, InterruptedCallError.
+    """
     if "://" in transformation:
         if not client.is_own(transformation):
             diag = f"{transformation} is not on this pilot's server, {client.server}"
@@ -58,12 +61,11 @@ def fetch_transform(
     if not is_plain_name(name) or "?" in name or transformation not in (url, name):
         raise JobError(Code.TRANSFORM_NOT_AVAILABLE, f"{transformation!r} is not the name of a transform")
     path = folder / name
-    if path.is_file():  # it came as an input of the job
-        path.chmod(0o755)
-        return name
     try:
         program = client.get_bytes(url, patience_s=patience_s, limit=TRANSFORM_LIMIT_BYTES, until=until)
     except (RefusedError, UnreachableError) as exc:
+        if isinstance(exc, RefusedError) and exc.status == NOT_FOUND and name in inputs:
+            return name
         raise JobError(Code.TRANSFORM_NOT_AVAILABLE, f"The transform {name} could not be fetched: {exc}") from exc
     with open(path, "xb") as file:
         file.write(program)
@@ -78,13 +80,12 @@ def fetch_sandbox(
 
     Raises JobError, InterruptedCallError.
     """
-    option = SANDBOX_OPTIONS.get(argv[0], "-a")
-    # Behind "--" there is a user's command.
-    words = argv[: argv.index("--")] if "--" in argv else argv
-    name = words[words.index(option) + 1] if option in words[:-1] else ""
+    name = sandbox_of(argv)
     path = folder / name
-    if not is_plain_name(name) or path.exists() or FROM_FILES.intersection(word[:8] for word in words):
+    if not is_plain_name(name) or FROM_FILES.intersection(word[:8] for word in argv):
         return
+    if path.exists():
+        raise JobError(Code.BAD_ARGUMENTS, f"The sandbox of the job has the name of its program, {name}")
     url = f"/cache/{quote(name)}"
     try:
         client.get_file(url, path, patience_s=patience_s, limit=SANDBOX_LIMIT_BYTES, until=until)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tasks_app.pilot import names
 from tasks_app.pilot import payload as payloads
 from tasks_app.pilot.client import Client, InterruptedCallError, RefusedError, UnreachableError
 from tasks_app.pilot.errors import Code, Failure, JobError
@@ -105,16 +106,20 @@ class _Run:
 
     def _work(self) -> None:
         with self._timed("stagein_s"):
-            stage_in(self.job.inputs, self.folder, self.check)
+            until = (self.terminated, self.reporter.killed)
+            patience_s = self.settings.patience_s
+            inputs = {file.lfn for file in self.job.inputs}
+            # What runs comes before the inputs, and from the site: files of other people have names of their choice.
             name = payloads.fetch_transform(
-                self.job.transformation, self.folder, self.client,
-                patience_s=self.settings.patience_s, until=(self.terminated, self.reporter.killed),
-            )  # fmt: skip
+                self.job.transformation, self.folder, self.client, inputs=inputs, patience_s=patience_s, until=until
+            )
             argv = payloads.command_line(name, self.job.parameters)
-            payloads.fetch_sandbox(
-                argv, self.folder, self.client,
-                patience_s=self.settings.patience_s, until=(self.terminated, self.reporter.killed),
-            )  # fmt: skip
+            own = (self.folder / name).exists()
+            if trouble := names.clash(self.job, name if own else "", names.sandbox_of(argv)):
+                raise JobError(Code.STAGE_IN_FAILED, trouble)
+            payloads.fetch_sandbox(argv, self.folder, self.client, patience_s=patience_s, until=until)
+            stage_in(self.job.inputs, self.folder, self.check)
+            (self.folder / name).chmod(0o755)
         self.check()
         with self._timed("payload_s"):
             self._run_payload(argv)

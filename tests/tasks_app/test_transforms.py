@@ -32,7 +32,7 @@ def invariant_mass(vectors: np.ndarray) -> np.ndarray:
 def test_every_transform_is_a_program() -> None:
     for path in TRANSFORMS.iterdir():
         assert os.access(path, os.X_OK), path.name
-        assert path.read_text().startswith("#!/usr/bin/env python3\n"), path.name
+        assert path.read_text().startswith("#!/usr/bin/env -S python3 -I\n"), path.name
 
 
 def test_the_mass_peaks_at_the_z(generator: ModuleType) -> None:
