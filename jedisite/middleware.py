@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import structlog
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 
 from jedisite import database_faults
 from jedisite.problems import is_api, json_problem, too_many, unavailable
@@ -62,6 +62,18 @@ class UnreadBodies:
                 while left > 0 and time.monotonic() < ends and (piece := request.read(CHUNK)):
                     left -= len(piece)
         return response
+
+
+class StorablePaths:
+    """Nothing has a name with NUL in it: no table can store one, so an address with one leads nowhere."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if "\0" in request.path_info:
+            raise Http404("No address has NUL in it.")
+        return self.get_response(request)
 
 
 class DatabaseFaults:

@@ -203,6 +203,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "jedisite.middleware.StorablePaths",
 ]
 _FOR_PAGES = ("whitenoise", "Throttled", "sessions", "csrf", "auth", "messages", "htmx")
 SHORT_MIDDLEWARE = [name for name in MIDDLEWARE if not any(part in name for part in _FOR_PAGES)]

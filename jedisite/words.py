@@ -19,9 +19,9 @@ def sentence(said: object) -> str:
     return text[:1].upper() + text[1:] + ("" if not text or text.endswith(ENDS) else ".")
 
 
-def plural(number: int, one: str) -> str:
+def plural(number: int, one: str, many: str = "") -> str:
     """A number of things: "1 job", "12 jobs"."""
-    return f"{number} {one}" if number == 1 else f"{number} {one}s"
+    return f"{number} {one}" if number == 1 else f"{number} {many or one + 's'}"
 
 
 def is_one_line(text: str) -> bool:

@@ -14,6 +14,7 @@ import psycopg
 from django.db import transaction
 
 from jedisite.sql import hot_cursor, numbers, texts
+from jedisite.words import plural
 from tasks_app.accounting.recovery import LostOutput, lose_outputs
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.ddm.base import FileInfo, UnknownDatasetError
@@ -32,6 +33,7 @@ class Findings:
     differing  with another size or checksum than the job reported
     gone       datasets that the catalogue does not know
     void_jobs  finished jobs whose inputs all count for other jobs, so that their outputs are there twice
+    compared   how many outputs and logs of finished jobs were compared
     """
 
     task_id: int
@@ -40,6 +42,7 @@ class Findings:
     differing: dict[str, list[str]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     void_jobs: list[int] = field(default_factory=list)
+    compared: int = 0
 
     @property
     def can_be_mended(self) -> bool:
@@ -55,16 +58,18 @@ class Findings:
 
     def sentences(self) -> list[str]:
         lines = []
-        for words, found in (
-            ("that no job made", self.zombies),
-            ("are missing in the catalogue", self.missing),
-            ("have another size or checksum than their jobs reported", self.differing),
-        ):
+        for one, many, found in (
+            ("that no job made", "that no job made", self.zombies),
+            ("is missing in the catalogue", "are missing in the catalogue", self.missing),
+            ("has another size or checksum than its job reported", "have another size or checksum than their jobs reported",
+             self.differing),
+        ):  # fmt: skip
             for dataset, names in sorted(found.items()):
-                lines.append(f"{len(names)} files of {dataset} {words}: {_some(names)}")
+                words = one if len(names) == 1 else many
+                lines.append(f"{plural(len(names), 'file')} of {dataset} {words}: {_some(names)}")
         if self.void_jobs:
             jobs = _some(map(str, self.void_jobs))
-            lines.append(f"{len(self.void_jobs)} jobs processed inputs that other jobs have processed: {jobs}")
+            lines.append(f"{plural(len(self.void_jobs), 'job')} processed inputs that other jobs have processed: {jobs}")
         lines += [f"the dataset {name} is not in the catalogue" for name in self.gone]
         return lines
 
@@ -126,7 +131,9 @@ def _compare(cursor: psycopg.Cursor[Any], dataset: Dataset, found: Findings) -> 
                 ORDER BY fileid""",
             [dataset.task_id, dataset.id],
         )
-        _note(found.missing, name, [lfn for (lfn,) in cursor if lfn not in seen])
+        in_books = [lfn for (lfn,) in cursor]
+        found.compared += len(in_books)
+        _note(found.missing, name, [lfn for lfn in in_books if lfn not in seen])
 
 
 def _differs(file: FileInfo, size: int | None, checksum: str | None) -> bool:

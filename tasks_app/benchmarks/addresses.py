@@ -70,9 +70,12 @@ _JOBS: Final = {
     "failed": _one("SELECT oldpandaid FROM jedi_job_retry_history ORDER BY id DESC LIMIT 1"),
     "archived": _one("SELECT pandaid FROM jobs_archive ORDER BY pandaid DESC LIMIT 1"),
 }
-_BUSY_SITE = _one("SELECT computingsite FROM job_counts GROUP BY 1 ORDER BY sum(njobs) DESC LIMIT 1")
-_BUSY_SHARE = _one("SELECT gshare FROM job_counts GROUP BY 1 ORDER BY sum(njobs) DESC LIMIT 1")
-_BUSY_USER = _one("SELECT produsername FROM user_counts GROUP BY 1 ORDER BY sum(nqueue + nrunning) DESC LIMIT 1")
+# "" stands for none.
+_BUSY_SITE = _one("SELECT computingsite FROM job_counts WHERE computingsite > '' GROUP BY 1 ORDER BY sum(njobs) DESC LIMIT 1")
+_BUSY_SHARE = _one("SELECT gshare FROM job_counts WHERE gshare > '' GROUP BY 1 ORDER BY sum(njobs) DESC LIMIT 1")
+_BUSY_USER = _one(
+    "SELECT produsername FROM user_counts WHERE produsername > '' GROUP BY 1 ORDER BY sum(nqueue + nrunning) DESC LIMIT 1"
+)
 
 THINGS: Final[Mapping[tuple[str, str], Mapping[str, Pick]]] = {
     ("tasks/", "task_id"): _TASKS,
@@ -126,7 +129,10 @@ def _values() -> dict[str, str]:
     picks = {
         "user": _BUSY_USER, "share": _BUSY_SHARE, "site": _BUSY_SITE, "task": _TYPICAL_TASK, "job": _JOBS["running"],
         "yesterday": _one("SELECT to_char(now() - interval '1 day', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"),
-        "node": _one("SELECT modificationhost FROM jobs WHERE jobstatus = 'failed' ORDER BY pandaid DESC LIMIT 1"),
+        "node": _one(
+            """SELECT modificationhost FROM jobs WHERE jobstatus = 'failed' AND modificationhost > ''
+                ORDER BY pandaid DESC LIMIT 1"""
+        ),
     }  # fmt: skip
     return {name: str(pick()) for name, pick in picks.items()}
 

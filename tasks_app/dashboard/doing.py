@@ -57,9 +57,9 @@ def task_do(request: HttpRequest, task_id: int, name: str) -> HttpResponse:
     task = get_object_or_404(Task.objects.all(), pk=task_id)
     caller = caller_of(request)
     refused = bulk.why_not(act, task, caller)
-    faults: list[str] = []
+    code, faults = 200, list[str]()
     if request.method == "POST":
-        faults = [refused.sentence] if refused else _do_to_one(act, task_id, request)
+        code, faults = _refused(refused) if refused else _do_to_one(act, task_id, request)
         if not faults:
             effect = "It takes effect within seconds." if act.is_command else "It holds at once."
             messages.success(request, f"{act.title}: noted for task {task_id}. {effect}")
@@ -74,11 +74,15 @@ def task_do(request: HttpRequest, task_id: int, name: str) -> HttpResponse:
         "given": request.POST,
         "faults": faults,
     }
-    return render(request, "tasks_app/task_do.html", context, status=409 if faults else 200)
+    return render(request, "tasks_app/task_do.html", context, status=code)
 
 
-def _do_to_one(act: Act, task_id: int, request: HttpRequest) -> list[str]:
-    """Do it; returns why that failed, in sentences, and then nothing was done."""
+def _refused(why: bulk.WhyNot) -> tuple[int, list[str]]:
+    return 403 if why.kind == "right" else 409, [why.sentence]
+
+
+def _do_to_one(act: Act, task_id: int, request: HttpRequest) -> tuple[int, list[str]]:
+    """Do it; returns the status, and why it failed, in sentences: then nothing was done."""
     caller = caller_of(request)
     try:
         reason, parameters = commands.read(act, request.POST)
@@ -86,13 +90,13 @@ def _do_to_one(act: Act, task_id: int, request: HttpRequest) -> list[str]:
             task = Task.objects.select_for_update().get(pk=task_id)
             refused = bulk.why_not(act, task, caller, parameters)
             if refused:
-                return [refused.sentence]
+                return _refused(refused)
             bulk.through_door(act, [task], by=caller.name[:128], reason=reason, parameters=parameters)
     except ParamErrors as exc:
-        return commands.faults_of(exc)
+        return 409, commands.faults_of(exc)
     except (CannotChangeError, CommandRefusedError) as exc:
-        return [sentence(exc)]
-    return []
+        return 409, [sentence(exc)]
+    return 200, []
 
 
 @needs(Right.SUBMIT)

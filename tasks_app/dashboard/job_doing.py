@@ -39,9 +39,13 @@ def job_buttons(job: Any, caller: Caller) -> list[tuple[JobAct, str]]:
 
 
 def _job_refuses(job: Any, caller: Caller) -> str:
-    if not caller.may_command(job.user or "", job.working_group):
+    if not _may(job, caller):
         return f"Job {job.id} belongs to {job.user}; you may not command it."
     return f"Job {job.id} is {job.status} already." if job.status in JOB_FINAL else ""
+
+
+def _may(job: Any, caller: Caller) -> bool:
+    return caller.may_command(job.user or "", job.working_group)
 
 
 @needs(Right.SUBMIT)
@@ -61,7 +65,8 @@ def job_do(request: HttpRequest, job_id: int, name: str) -> HttpResponse:
     context = {"section": "jobs", "act": act, "job": job, "refused": refused, "faults": faults, "given": request.POST}
     if act.name == KILL and not refused:
         context["plan"] = killing.plan_kill([job_id], caller_of(request))
-    return render(request, "tasks_app/job_do.html", context, status=409 if faults else 200)
+    code = 200 if not faults else 409 if _may(job, caller_of(request)) else 403
+    return render(request, "tasks_app/job_do.html", context, status=code)
 
 
 def _do_to_one(act: JobAct, job_id: int, request: HttpRequest) -> list[str]:

@@ -72,8 +72,8 @@ def test_outputs_that_are_missing_or_differ_are_named_on_the_task_and_can_be_rec
     drive(Pilot())
     assert status(made) == "done"
     said = task(made).error_dialog or ""
-    assert "1 files of lab.t.out are missing in the catalogue: lab.t.000001.root" in said
-    assert "1 files of lab.t.out have another size or checksum than their jobs reported: lab.t.000002.root" in said
+    assert "1 file of lab.t.out is missing in the catalogue: lab.t.000001.root" in said
+    assert "1 file of lab.t.out has another size or checksum than its job reported: lab.t.000002.root" in said
     call_command(
         "recover_lost_files", str(made), "--files", "lab.t.000001.root", "lab.t.000002.root", stdout=StringIO()
     )
@@ -97,7 +97,7 @@ def test_a_site_may_pause_tasks_whose_outputs_are_wrong(settings: Any) -> None:
     missing.delete()
     drive(Pilot())
     assert (status(made), task(made).old_status) == ("paused", "done")
-    assert "its outputs are to be looked at: 1 files of lab.t.out are missing" in (task(made).error_dialog or "")
+    assert "its outputs are to be looked at: 1 file of lab.t.out is missing" in (task(made).error_dialog or "")
     missing.save()
 
 
@@ -113,12 +113,13 @@ def test_without_the_check_nothing_is_looked_at(settings: Any) -> None:
 def test_the_command_says_what_is_wrong_and_mends_what_can_be_mended() -> None:
     made = started()
     drive(Pilot())
-    call_command("check_outputs", str(made), stdout=StringIO())
+    call_command("check_outputs", str(made), stdout=(said := StringIO()))
+    assert said.getvalue() == "4 outputs and logs in the books, all of them in the catalogue as reported\n"
     stray()
     said = StringIO()
     with pytest.raises(SystemExit):
         call_command("check_outputs", str(made), stdout=said)
-    assert said.getvalue().splitlines() == ["1 files of lab.t.out that no job made: stray.root", "nothing was changed"]
+    assert said.getvalue().splitlines() == ["1 file of lab.t.out that no job made: stray.root", "nothing was changed"]
     said = StringIO()
     with pytest.raises(SystemExit):
         call_command("check_outputs", str(made), "--mend", "--json", stdout=said)

@@ -12,6 +12,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from brokerage_app.models.statistics import JobCount
+from tasks_app.benchmarks.addresses import addresses
 from tasks_app.benchmarks.measuring import Rates, Target, in_turn
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -99,3 +101,15 @@ def test_a_target_says_whether_it_is_met() -> None:
     assert Target("ratio", 0.5, 0.4, 0.6).sentence() == "pass: ratio 0.5 (at least 0.4, aim 0.6)"
     assert Target("ratio", 0.3, 0.4).sentence().startswith("FALLS SHORT")
     assert Target("ms", 30, 100, 50, at_most=True).sentence() == "aim reached: ms 30 (at most 100, aim 50)"
+
+
+@pytest.mark.django_db
+def test_pages_of_a_home_whose_jobs_have_no_share_are_those_of_other_things() -> None:
+    JobCount.objects.create(
+        site="", share="", work_queue_id=0, resource_type="", label="user", status="activated", jobs=3, cores=3
+    )
+    found = addresses()
+    assert {"tasks", "shares"} <= {one.page for one in found}
+    assert not [one.path for one in found if "//" in one.path or one.path.endswith("share=")]
+    JobCount.objects.update(share="Analysis", site="SITE_A")
+    assert any(one.path == "/shares/Analysis/why/" for one in addresses())

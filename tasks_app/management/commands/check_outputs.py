@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from jedisite.words import plural
 from tasks_app.accounting import output_check
 from tasks_app.models import Task
 
@@ -31,6 +32,18 @@ class Command(BaseCommand):
         else:
             for line in found.sentences():
                 self.stdout.write(line)
-            self.stdout.write(f"{removed} files were removed" if options["mend"] else "nothing was changed")
+            if found.is_clean:
+                self.stdout.write(_agree(found.compared))
+            elif options["mend"]:
+                self.stdout.write(f"removed: {plural(removed, 'file')}")
+            else:
+                self.stdout.write("nothing was changed")
         if not found.is_clean:
             raise SystemExit(1)
+
+
+def _agree(compared: int) -> str:
+    """What is said of outputs with nothing wrong."""
+    if not compared:
+        return "the task has no outputs or logs yet, in its books or in the catalogue"
+    return f"{plural(compared, 'output or log', 'outputs and logs')} in the books, all of them in the catalogue as reported"

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db.models import Sum
 
+from jedisite.words import plural
 from tasks_app import fetching
 from tasks_app.gpi.client import ApiError, save
 from tasks_app.models import Dataset, File, Task
-from tasks_app.states import FileStatus
+from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.states import FileStatus, TaskStatus
 
 
 class Command(BaseCommand):
@@ -22,29 +26,61 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("task", type=int)
+        parser.add_argument(
+            "task", help="the number of a task, or its name; of several tasks of the name the newest counts"
+        )
         parser.add_argument("--to", type=Path, metavar="FOLDER", help="where to (default: task-<number>)")
         parser.add_argument("--logs", action="store_true", help="the log archives, too")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        task_id, folder = options["task"], options["to"] or Path(f"task-{options['task']}")
-        if not Task.objects.filter(pk=task_id).exists():
-            raise CommandError(f"there is no task {task_id}")
-        folder.mkdir(parents=True, exist_ok=True)
+        task = _task(options["task"])
+        folder = options["to"] or Path(f"task-{task.id}")
         types = ("output", "log") if options["logs"] else ("output",)
+        sets = list(Dataset.objects.filter(task=task, type__in=types).order_by("id").values_list("id", flat=True))
+        made = [
+            File.objects.all_of_dataset(one, task.id).filter(status=FileStatus.FINISHED).order_by("id") for one in sets
+        ]
+        there = sum(files.count() for files in made)
+        if not there:
+            raise CommandError(f"nothing to copy: {_state(task, there)}")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise CommandError(f"no folder can be made at {folder}: {exc.strerror}") from exc
         found, faults = 0, 0
-        for dataset in Dataset.objects.filter(task_id=task_id, type__in=types).order_by("id").values_list("id", flat=True):
-            stored = File.objects.all_of_dataset(dataset, task_id).filter(status=FileStatus.FINISHED).order_by("id")
-            for file in stored.iterator():
-                try:
-                    self.stdout.write(str(_copied(file, folder)))
-                    found += 1
-                except (fetching.NoFileError, fetching.NotSentError, ApiError, OSError, ValueError) as exc:
-                    self.stderr.write(str(exc))
-                    faults += 1
-        self.stderr.write(f"{found} files in {folder}" + (f", {faults} could not be had" if faults else ""))
+        for file in chain.from_iterable(files.iterator() for files in made):
+            try:
+                self.stdout.write(str(_copied(file, folder)))
+                found += 1
+            except (fetching.NoFileError, fetching.NotSentError, ApiError, OSError, ValueError) as exc:
+                self.stderr.write(str(exc))
+                faults += 1
+        self.stderr.write(f"{plural(found, 'file')} in {folder}" + (f", {faults} could not be had" if faults else ""))
+        if task.status != TaskStatus.DONE:
+            self.stderr.write(_state(task, there))
         if faults:
             raise SystemExit(1)
+
+
+def _task(given: str) -> Task:
+    """The task of a number or name. Raises CommandError."""
+    if given.isdecimal():
+        found = Task.objects.filter(pk=int(given[:18])).first()
+    else:
+        found = Task.objects.filter(name=given.replace("\0", "")).order_by("-id").first()
+    if found is None:
+        raise CommandError(f"there is no task {given}")
+    return found
+
+
+def _state(task: Task, there: int) -> str:
+    """What is there of a task and how far it has come."""
+    rows = Dataset.objects.filter(task=task, type__in=INPUT_TYPES, master_id=None)
+    sums = rows.aggregate(all=Sum("files"), finished=Sum("files_finished"), failed=Sum("files_failed"))
+    total, finished, failed = (sums[name] or 0 for name in ("all", "finished", "failed"))
+    work = f", with {finished} of {plural(total, 'input')} processed and {failed} failed" if total else ""
+    made = f"{plural(there, 'file')} of what it makes {'is' if there == 1 else 'are'} there"
+    return f"task {task.id} is {task.status}{work}; {made}"
 
 
 def _copied(file: File, folder: Path) -> Path:

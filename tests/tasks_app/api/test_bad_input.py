@@ -306,3 +306,16 @@ def test_a_spoilt_submission_is_answered_without_a_crash(api: Api, rows_stored: 
         before = after
 
     check()
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/cache/%00", "/cache/schedconfig/%00.all.json", "/api/v2/queues/%00/", "/api/v2/queues/%00/history/",
+     "/api/v2/storage/%00/", "/api/v2/shares/%00/why/", "/api/v2/sites/%00/why/", "/sites/%00/why/", "/shares/%00/why/",
+     "/users/a%00/", "/static/%00", "/%00"],
+)  # fmt: skip
+def test_a_path_with_nul_leads_nowhere(api: Api, path: str) -> None:
+    answer = api().get(path)
+    assert answer.status_code == 404
+    if path.startswith("/api/"):
+        refused(answer, 404)

@@ -48,8 +48,6 @@ def test_an_act_on_a_task_is_explained_asked_for_its_reason_and_noted(
     ("changes", "path", "form", "fault"),
     [
         ({}, "resume", {}, "resume is accepted in"),
-        ({"user": "bob"}, "pause", {}, "belongs to bob"),
-        ({}, "reassign", {"site": "SITE_B"}, "needs the right to steer"),
         ({}, "increase_attempts", {"attempts": "1000"}, "attempts: The largest value is 100"),
         ({}, "increase_attempts", {"attempts": "many"}, "attempts: Expected a whole number"),
         ({}, "pause", {"reason": "x" * 1001}, "at most 1000"),
@@ -67,6 +65,15 @@ def test_an_act_that_cannot_be_done_is_refused(
     answer = reader.post(f"/tasks/{task.id}/do/{path}/", {"reason": "x", **form})
     assert answer.status_code == 409 and fault in text_of(answer)
     assert not Command.objects.exists() and not AuditEntry.objects.exists()
+
+
+def test_who_has_no_right_is_forbidden_an_act(reader: Client, make_task: Make) -> None:
+    bobs, own = make_task(user="bob", status="paused"), make_task()
+    steers = "needs the right to steer"
+    for task, act, why in ((bobs, "kill", "belongs to bob"), (bobs, "pause", "belongs to bob"), (own, "reassign", steers)):
+        answer = reader.post(f"/tasks/{task.id}/do/{act}/", {"reason": "x", "site": "SITE_B"})
+        assert answer.status_code == 403 and why in text_of(answer)
+    assert not Command.objects.exists()
 
 
 def test_an_act_needs_the_token_of_its_form_and_a_name(ada: Any, make_task: Make) -> None:
@@ -238,7 +245,7 @@ def test_jobs_are_killed_one_or_many_for_a_reason(reader: Client, busy_task: Tas
         "kill",
     }
     answer = reader.post(f"/jobs/{bobs.id}/do/kill/", {"reason": "x"})
-    assert answer.status_code == 409 and "belongs to bob" in text_of(answer)
+    assert answer.status_code == 403 and "belongs to bob" in text_of(answer)
     for given, fault in (
         ({"command": "retry", "ids": "1"}, "no other command"), ({}, "No job is chosen"), ({"query": "x=1"}, "no filter"),
         ({"query": "task=1"}, "No job matches"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from pytest_django.live_server_helper import LiveServer
 
 from tasks_app.ddm.local import file_url, storage_path
@@ -81,6 +81,32 @@ def test_the_command_copies_outputs(
         call_command("download", str(task.id), "--to", str(tmp_path / "logs"), "--logs")
     assert names(tmp_path / "logs") == ["a.root", "b.root"]
     assert "2 files in" in (said := capsys.readouterr().err) and "1 could not be had" in said
+
+
+@pytest.mark.django_db
+def test_the_command_takes_names_and_says_in_a_sentence_what_it_cannot_do(
+    task: Task, make_task: Callable[..., Task], make_dataset: Callable[..., Dataset], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    for place in ("file", "file/below", "/proc/none"):
+        with pytest.raises(CommandError, match=f"no folder can be made at {place}: "):
+            call_command("download", str(task.id), "--to", place)
+    waits = make_task(status="pending", name="user.ada.waits")
+    make_dataset(waits, type="input", name="user.ada.in7", files=7, files_finished=2)
+    with pytest.raises(CommandError, match="pending, with 2 of 7 inputs processed and 0 failed; 0 files"):
+        call_command("download", "user.ada.waits")
+    assert not (tmp_path / f"task-{waits.id}").exists()
+    for unknown in ("user.ada.none", "9" * 30, "a\0b"):
+        with pytest.raises(CommandError, match="there is no task"):
+            call_command("download", unknown)
+    Task.objects.filter(pk=task.id).update(name="user.ada.partly", status="running")
+    File.objects.filter(lfn="b.root").update(status="failed")
+    Dataset.objects.filter(task=task, type="input").update(files=2, files_finished=1)
+    call_command("download", "user.ada.partly", "--to", "mine")
+    said = capsys.readouterr().err
+    assert "1 file in mine" in said and "is running, with 1 of 2 inputs processed and 0 failed; 1 file of" in said
 
 
 def row(content: bytes = b"0123456789", **changes: Any) -> dict[str, Any]:
