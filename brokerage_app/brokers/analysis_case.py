@@ -142,13 +142,18 @@ class AnalysisCase(GridCase):
 
 
 def _bound(needs: TaskNeeds, grid: Grid) -> tuple[str, frozenset[str]]:
-    """The queue that the task names, or the queues that it lists; a name that is an endpoint stands for its readers."""
+    """The queue that the task names, or the queues that it lists; a name that is an endpoint stands for its readers.
+
+    Names that nobody has still bind, so a task whose queue was deleted waits; only merging goes elsewhere then.
+    """
     known = {site.queue for site in grid.sites.values()} | set(grid.sites)
     if needs.preassigned_site in known:
         return needs.preassigned_site, frozenset()
     listed: set[str] = set()
     for name in (needs.preassigned_site, *needs.listed_sites):
         listed.update((name,) if name in known else _readers(grid).get(name, ()))
+    if not listed and not needs.merging:
+        listed.update(filter(None, (needs.preassigned_site, *needs.listed_sites)))
     return "", frozenset(listed)
 
 

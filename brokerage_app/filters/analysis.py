@@ -134,10 +134,11 @@ def preassigned(case: AnalysisCase, site: SiteView) -> Skip | None:
         return Skip(site.name, codes.NOT_PREASSIGNED, "the work is bound to {}", (case.bound,))
     if site.name in case.listed or site.parent in case.listed:
         return None
-    return Skip(
-        site.name, codes.NOT_PREASSIGNED, "the work is bound to {} queues: {}",
-        (len(case.listed), ", ".join(sorted(case.listed)[:5])),
-    )  # fmt: skip
+    named = ", ".join(sorted(case.listed)[:5])
+    if len(case.listed) == 1:
+        return Skip(site.name, codes.NOT_PREASSIGNED, "the work is bound to {}", (named,))
+    says = "the work is bound to {} queues: {}"
+    return Skip(site.name, codes.NOT_PREASSIGNED, says, (len(case.listed), named))
 
 
 def files_there(case: AnalysisCase, site: SiteView) -> Skip | None:

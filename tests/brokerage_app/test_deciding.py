@@ -53,6 +53,17 @@ def test_only_sites_that_the_task_may_use_count(broker: str, needs: dict[str, An
     assert ("(“moved to another hall”)" in found.sentence()) is (code == "site_offline")
 
 
+@pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS, GENERIC])
+@pytest.mark.parametrize("bound", [{"preassigned_site": "GONE"}, {"listed_sites": ("GONE", "LOST")}])
+def test_work_that_is_bound_to_a_queue_that_was_deleted_goes_nowhere_else(broker: str, bound: dict[str, Any]) -> None:
+    found = verdict(replace(NEEDS, **bound), queue("MINE", cores=1), broker=broker)
+    if broker == GENERIC and "listed_sites" in bound:
+        # It reads lists as included sites.
+        found = verdict(replace(NEEDS, included_sites=("GONE", "LOST")), queue("MINE", cores=1), broker=broker)
+    assert (found.code, found.chosen) == ("site_unknown", ()), found.sentence()
+    assert "not exist" in found.sentence()
+
+
 def test_the_last_gate_decides_and_not_the_most_frequent_reason() -> None:
     short = queue("SHORT", cores=1, max_walltime_s=60)
     found = verdict(replace(NEEDS, walltime_s=3600), short)
