@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminSplitDateTimeWidget
 
-from brokerage_app import queue_status
+from brokerage_app import queue_deleting, queue_status
 from brokerage_app.models import Queue, QueueStatusLog
 from brokerage_app.queue_status import QueueStatusError
 from jedisite.admin_base import actor_of
@@ -86,6 +86,8 @@ class QueueForm(BoundsForm):
 class QueueAdmin(ToolAdmin):
     form = QueueForm
     tool_template = "admin_parts/queue_status.html"
+    delete_confirmation_template = "admin_parts/queue_delete.html"
+    delete_selected_confirmation_template = "admin_parts/queues_delete.html"
     list_display = [
         "name",
         "site_name",
@@ -140,6 +142,12 @@ class QueueAdmin(ToolAdmin):
         if obj is not None:
             return found
         return [(title, {**o, "fields": [n for n in o["fields"] if n != "status_until"]}) for title, o in found]
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """One queue, or those that were chosen in the list: with open jobs none of them is deleted."""
+        objects, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        refusals, remarks = queue_deleting.refusals_and_remarks([obj.pk for obj in objs])
+        return [*remarks, *objects], counts, lacking, [*refusals, *protected]
 
     def tool_context(self, request: HttpRequest, form: Any, obj: Any) -> dict[str, Any]:
         if obj is None:

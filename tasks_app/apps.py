@@ -15,9 +15,11 @@ class TasksConfig(AppConfig):
         from django.core import checks
         from django.db.models.signals import post_delete
 
-        from tasks_app import timeouts, usersecrets
+        from brokerage_app import queue_deleting
+        from tasks_app import site_use, timeouts, usersecrets
         from tasks_app.agents import register
 
         checks.register(timeouts.check_limits)
         register()
+        queue_deleting.register(site_use.held)
         post_delete.connect(usersecrets.forget, sender=settings.AUTH_USER_MODEL)

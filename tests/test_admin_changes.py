@@ -78,7 +78,10 @@ def test_a_queue_is_made_changed_and_deleted_with_a_trail(grace):
     assert added.details["values"]["core_count"] == 1
     assert (changed.details, changed.reason) == ({"status": ["online", "offline"]}, "power cut")
     assert deleted.details["values"]["status"] == "offline"
-    assert list(QueueStatusLog.objects.order_by("id").values_list("new", "by")) == [("online", "grace"), ("offline", "grace")]
+    assert list(QueueStatusLog.objects.order_by("id").values_list("new", "by")) == [
+        ("online", "grace"),
+        ("offline", "grace"),
+    ]
 
 
 def test_a_status_of_a_queue_is_set_for_a_time_with_a_new_reason_and_its_page_tells_its_history(grace):
@@ -106,6 +109,30 @@ def test_a_form_sent_without_a_change_leaves_no_trail(grace):
     Queue.objects.create(name="A", site_name="A")
     assert grace.post(reverse("admin:brokerage_app_queue_change", args=["A"]), queue_form()).status_code == 302
     assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.parametrize("chosen_in_the_list", [False, True])
+def test_a_queue_with_open_jobs_is_not_deleted(
+    grace: Client, make_job: Callable[..., Job], make_task: Callable[..., Task], chosen_in_the_list: bool
+) -> None:
+    for name in ("A", "B"):
+        Queue.objects.create(name=name, site_name="A")
+    waits = [make_job(site="A", status="activated"), make_job(site="A", status="transferring")]
+    make_job(site="A", status="finished")
+    make_task(site="A", status="running")
+    make_task(site="A", status="done")
+    page, sent = reverse("admin:brokerage_app_queue_delete", args=["A"]), {"post": "yes"}
+    if chosen_in_the_list:
+        page = reverse("admin:brokerage_app_queue_changelist")
+        sent |= {"action": "delete_selected", "_selected_action": ["A", "B"]}
+    said = grace.post(page, sent).content.decode()
+    assert "A has 2 open jobs, and 1 open task is bound to it. Set it offline first" in said
+    assert "Nothing was deleted" in said and Queue.objects.count() == 2 and not trail("admin.delete")
+    Job.objects.filter(id__in=[job.id for job in waits]).update(status="closed")
+    asked = (grace.post(page, {**sent, "post": ""}) if chosen_in_the_list else grace.get(page)).content.decode()
+    assert "A has no open job, but 1 open task is bound to it." in asked
+    grace.post(page, sent)
+    assert not Queue.objects.filter(name="A").exists()
 
 
 def test_the_name_of_a_queue_cannot_be_changed(grace):
@@ -447,7 +474,11 @@ def errors_of(answer: Any) -> dict[str, list[str]]:
     ("wrong", "field", "says"),
     [
         ({"criteria": "processType = :p1", "variables": "p1:x"}, "criteria", "There is no attribute processType"),
-        ({"criteria": "site = :p2", "variables": "p1:x"}, "criteria", "The variable :p2 has no value (at character 8)."),
+        (
+            {"criteria": "site = :p2", "variables": "p1:x"},
+            "criteria",
+            "The variable :p2 has no value (at character 8).",
+        ),
         ({"criteria": "campaign = 'a'", "partition_id": -1}, "criteria", "A partition has no criteria"),
         ({"partition_id": 4711}, "partition_id", "No partition has the id 4711."),
         ({"partition_id": 1}, "partition_id", "P is a partition of type user of vo test."),
@@ -494,18 +525,29 @@ def test_global_shares_are_edited_and_one_that_could_not_work_is_not_stored(grac
     assert sorted(GlobalShare.objects.values_list("name", flat=True)) == ["Analysis", "User"]
     GlobalShare.objects.create(name="Old", value=1, campaign="mc(?!23)")
     listed = grace.get(reverse("admin:brokerage_app_globalshare_changelist")).content.decode()
-    assert "campaign that nothing fits: " in listed and "looks ahead or behind with (?!, which is not supported" in listed
+    assert (
+        "campaign that nothing fits: " in listed and "looks ahead or behind with (?!, which is not supported" in listed
+    )
 
 
 def test_a_work_queue_is_tried_before_it_is_saved_with_a_task_and_with_attributes(grace):
-    WorkQueue.objects.create(id=1, name="first", type="managed", vo="atlas", order=1, share=30, criteria="coreCount > 8")
+    WorkQueue.objects.create(
+        id=1, name="first", type="managed", vo="atlas", order=1, share=30, criteria="coreCount > 8"
+    )
     queue = WorkQueue.objects.create(id=2, name="rest", type="managed", vo="atlas", order=2, share=10)
     task = Task.objects.create(
         id=7, name="x", status="running", user="ada", task_type="prod", vo="atlas", prod_source_label="managed", core_count=8,
         work_queue=queue,
     )  # fmt: skip
     page = reverse("admin:brokerage_app_workqueue_change", args=[1])
-    values = {"name": "first", "type": "managed", "vo": "atlas", "order": 1, "share": 10, "criteria": "NOT coreCount < 8"}
+    values = {
+        "name": "first",
+        "type": "managed",
+        "vo": "atlas",
+        "order": 1,
+        "share": 10,
+        "criteria": "NOT coreCount < 8",
+    }
 
     def tried(**more: Any) -> Any:
         answer = grace.post(page, {**values, "_try": "1", **more})
@@ -550,7 +592,11 @@ def test_retry_rules_are_tried_with_an_error_and_with_a_job(grace):
     assert [[j.why for j in judged] for _, judged in found["errors"]] == [["", ""], []] and "noted only" in answer.text
     found = grace.get(page, {"_try": "1", "_try-source": "pilot", "_try-code": 1200, "_try-diag": "x"}).context["tried"]
     assert not found["applied"] and found["errors"][0][1][0].why == "its pattern does not match the text"
-    for wrong, says in (({}, "Give a job"), ({"_try-job": 7}, "Job 7 is not among"), ({"_try-code": "x"}, "whole number")):
+    for wrong, says in (
+        ({}, "Give a job"),
+        ({"_try-job": 7}, "Job 7 is not among"),
+        ({"_try-code": "x"}, "whole number"),
+    ):
         assert says in grace.get(page, {"_try": "1", **wrong}).text
     # The rule in the form counts, not the stored one.
     change = reverse("admin:tasks_app_retryrule_change", args=[limit.pk])
@@ -620,13 +666,16 @@ def test_a_parameter_is_asked_for_as_what_it_is_with_its_default_and_what_sets_i
 
 def test_accounts_and_groups_say_in_words_what_people_may_do(grace):
     user = User.objects.create_user("ada")
-    user.groups.set(
-        [Group.objects.create(name=name) for name in ("shift", "manager:phys-higgs", "readers")]
-    )
+    user.groups.set([Group.objects.create(name=name) for name in ("shift", "manager:phys-higgs", "readers")])
     identity.issue_token("laptop", "user", user=user, lifetime=timedelta(days=1))
     shown = grace.get(reverse("admin:auth_user_change", args=[user.pk]))
     assert shown.context["roles"] == ["group manager", "shifter", "user"]
-    for words in ("run and pause agents", "working group phys-higgs", "works until it expires", "The admin is closed to it"):
+    for words in (
+        "run and pause agents",
+        "working group phys-higgs",
+        "works until it expires",
+        "The admin is closed to it",
+    ):
         assert words in shown.text
     assert "command anybody" not in shown.text
     listed = grace.get(reverse("admin:auth_group_changelist")).text
