@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from tasks_app.pilot.gauge import Gauge
 from tasks_app.pilot.job import Job, Output
 from tasks_app.pilot.latch import Latch
 from tasks_app.pilot.limits import Limits, memory_limit_mb, verdict
+from tasks_app.pilot.removing import remove_folder
 from tasks_app.pilot.report import Reporter, final_body, parting_s
 from tasks_app.pilot.settings import Settings
 from tasks_app.pilot.stagein import stage_in
@@ -256,20 +256,3 @@ def _pilot_log(path: Path) -> Iterator[None]:
     finally:
         root.removeHandler(handler)
         handler.close()
-
-
-def remove_folder(folder: Path) -> None:
-    """Remove a work folder, also where the payload took away its own rights."""
-
-    def unlock(function: object, path: str, _: object) -> None:
-        with contextlib.suppress(OSError):
-            os.chmod(os.path.dirname(path), 0o700)
-            if not os.path.islink(path):
-                os.chmod(path, 0o700)
-
-    if folder.exists():
-        shutil.rmtree(folder, onerror=unlock)
-    if folder.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        log.warning("folder.left path=%s", folder)

@@ -25,7 +25,7 @@ from jedisite.children import die_with_parent, open_private
 from tasks_app.pilot.latch import Latch, wait_any
 from tasks_app.pilot.main import LOCK_NAME
 from tasks_app.pilot.processes import adopt_orphans
-from tasks_app.pilot.runner import remove_folder
+from tasks_app.pilot.removing import remove_folder
 from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE
 from tasks_app.pilot.walls import JOB, Walls, limit, obey
 from tasks_app.workers import outbox, panda
@@ -38,6 +38,8 @@ GRACE_S = 12.0
 LOOK_EVERY_S = 5.0
 COLLECT_EVERY_S = 0.5
 """Files must be in the storage before somebody who heard of them looks: a pilot reports some seconds after it wrote them."""
+SWEEP_LIMIT_S = 20.0
+"""For a folder. What takes longer is gone on with when the next pilot ends, so that pilots are started meanwhile."""
 FOLDER_PREFIX = "w-"
 PRIVATE_PREFIXES = ("JEDI_", "DJANGO_", "DATABASE_URL", "PGPASS")
 
@@ -162,7 +164,7 @@ class LocalSubmitter(PilotSubmitter):
         self._pilots: dict[int, _Pilot] = {}
         self._last_id = 0
         adopt_orphans()
-        sweep(work, kind.collect)
+        self._to_remove = sweep(work, kind.collect)
 
     def submit(self, spec: PilotSpec, count: int) -> Sequence[Worker]:
         """Start pilots. Raises OSError when a process cannot be made."""
@@ -223,13 +225,18 @@ class LocalSubmitter(PilotSubmitter):
 
     def _look(self, pilot: _Pilot) -> Worker:
         code = pilot.process.poll()
-        self._kind.collect(pilot.folder)
+        try:
+            self._kind.collect(pilot.folder)
+        except Exception:  # whatever a payload left there: the other pilots go on
+            log.exception("outbox.not_collected worker=%d", pilot.id)
         if code is None:
             return pilot.worker(WorkerState.RUNNING)
         del self._pilots[pilot.id]
         os.close(pilot.pidfd)
         if not pilot.keep:
-            remove_folder(pilot.folder)
+            self._to_remove.append(pilot.folder)
+        # Those that could not be removed when their own pilots ended are tried again.
+        self._to_remove = [folder for folder in self._to_remove if not remove_folder(folder, SWEEP_LIMIT_S)]
         detail = f"exit code {code}" if code >= 0 else f"ended by signal {-code}"
         if pilot.cancelled:
             return pilot.worker(WorkerState.CANCELLED, detail)
@@ -304,13 +311,24 @@ def pilot_environment(outer: Mapping[str, str], token: Path, server: str) -> dic
     return env | {f"{TOKEN_VARIABLE}_FILE": str(token), SERVER_VARIABLE: server}
 
 
-def sweep(work: Path, collect: Callable[[Path], None] = lambda _: None) -> None:
-    """Remove folders of pilots that are gone: nobody holds their lock. What they have reported is collected before."""
+def sweep(
+    work: Path, collect: Callable[[Path], None] = lambda _: None, limit_s: float = SWEEP_LIMIT_S
+) -> list[Path]:
+    """Remove folders of pilots that are gone: nobody holds their lock. What they have reported is collected before.
+
+    Returns those that could not be removed, or not within so many seconds each.
+    """
+    left = []
     for folder in work.glob(f"{FOLDER_PREFIX}*"):
         try:
             with open(folder / LOCK_NAME, "ab") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                collect(folder)
-                remove_folder(folder)
+                try:
+                    collect(folder)
+                except Exception:  # whatever a payload left: pilots must be started
+                    log.exception("outbox.not_collected folder=%s", folder)
+                if not remove_folder(folder, limit_s):
+                    left.append(folder)
         except OSError:
             continue
+    return left
