@@ -17,7 +17,7 @@ NO_SITE_KNOWN: Final = _code(
 )  # fmt: skip
 SITE_OFFLINE: Final = _code(
     "site_offline", "Site offline", "state", "site",
-    "Wait until the site is online again, or allow other sites in the task.",
+    "Wait until the site is online again, or reassign the task to another site.",
 )  # fmt: skip
 SITE_BROKEROFF: Final = _code(
     "site_brokeroff", "Brokerage switched off", "state", "shifter",
@@ -30,15 +30,15 @@ SITE_TEST_ONLY: Final = _code(
 
 SITE_UNKNOWN: Final = _code(
     "site_unknown", "The task's site does not exist", "policy", "user",
-    "Name a site that exists, or let the task run anywhere.", severity="error",
+    "Reassign the task to a site that exists.", severity="error",
 )  # fmt: skip
 EXCLUDED: Final = _code(
     "excluded", "Excluded by the task", "policy", "user",
-    "Take the site off the task's list of excluded sites.",
+    "Kill the task and run it again (incexec) with another excludedSite.",
 )  # fmt: skip
 NOT_INCLUDED: Final = _code(
     "not_included", "Not among the task's sites", "policy", "user",
-    "Add the site to the task's list of sites, or drop the list.",
+    "Reassign the task to the site, or run it again (incexec) with another includedSite.",
 )  # fmt: skip
 NOT_PREASSIGNED: Final = _code(
     "not_preassigned", "Bound to another site", "policy", "user",
@@ -104,7 +104,8 @@ NO_CPU: Final = _code(
 )  # fmt: skip
 NO_GPU: Final = _code(
     "no_gpu", "No such GPU", "software", "user",
-    "Ask for less of the GPU (vendor, model, memory, versions), or allow sites that have it.",
+    "Ask for less of the GPU (vendor, model, memory, versions), or have the site publish its GPUs: they are entered at the "
+    "queue's worker nodes.",
 )  # fmt: skip
 HARDWARE_RESERVED: Final = _code(
     "hardware_reserved", "Site is kept for other hardware requests", "software", "nobody",
@@ -267,7 +268,7 @@ SHORT_FOR_SCOUTS: Final = _code(
 )  # fmt: skip
 SHORT_FOR_UNKNOWN: Final = _code(
     "short_for_unknown", "Time limit too short for work of unknown length", "time", "user",
-    "State cpuTime or walltime of the task, or let scouts measure it; until then only sites with a day or more are used.",
+    "State cpuTime of the task, or let scouts measure it; until then only sites with a day or more are used.",
 )  # fmt: skip
 TOO_MANY_TRANSFERRING: Final = _code(
     "too_many_transferring", "Too many outputs are being transferred", "capacity", "nobody",

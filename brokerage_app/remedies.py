@@ -119,7 +119,7 @@ def _of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
             effective_mb=max(needs.effective_mb * part / 100, 1.0),
         )  # fmt: skip
     elif skip.code in _UNKNOWN_TIME and not needs.walltime_known:
-        yield _user("State how long the jobs run (cpuTime or walltime)", walltime_known=True)
+        yield _user("State how long the jobs run (cpuTime)", walltime_known=True)
     elif skip.code in _HARDWARE:
         without = _without_hardware(needs.architecture, gpu=skip.code == codes.NO_GPU)
         if without != needs.architecture:
@@ -135,9 +135,10 @@ def _of_time(needs: TaskNeeds, skip: Skip, ratio: float) -> Iterator[Remedy]:
         "walltime_s": needs.walltime_s * part // 100, "walltime_s_per_mb": needs.walltime_s_per_mb * part / 100,
     }  # fmt: skip
     if ratio <= 1:
+        stated = "cpuTime" if needs.cpu_hs06s > 0 else "walltime"
         what = (
-            f"Make jobs of {part} % of their present length (fewer files or events a job, or less cpuTime or walltime if "
-            "they need no more)"
+            f"Make jobs of {part} % of their present length (fewer files or events a job, or less {stated} if they need no "
+            "more)"
         )
     else:
         what = f"Make jobs {part} % as long as they are (more files or events a job)"
@@ -145,16 +146,18 @@ def _of_time(needs: TaskNeeds, skip: Skip, ratio: float) -> Iterator[Remedy]:
 
 
 def _of_choice(needs: TaskNeeds, grid: Grid) -> Iterator[Remedy]:
-    """Other sites than those that the task names."""
+    """Other sites than those that the task names. What a task names is not changed while it is open, only its place."""
     free = {"preassigned_site": "", "listed_sites": [], "limited_sites": False, "included_sites": []}
     if needs.excluded_sites:
-        yield _user(f"Take {_some(needs.excluded_sites)} off the excluded sites (excludedSite)", excluded_sites=[])
+        what = f"Kill the task and run it again (incexec) with another excludedSite than {_some(needs.excluded_sites)}"
+        yield _user(what, excluded_sites=[])
     if needs.preassigned_site or needs.listed_sites or needs.included_sites:
         may = allowed(needs, grid)
         named = _some(may.unknown or _bound_to(needs))
-        yield _user(f"Let the task run elsewhere than at {named} (site, includedSite)", **free)
+        what = f"Reassign the task to another site than {named}"
+        yield replace(_user(what, **free), who="shifter")
     if needs.cloud:
-        yield _user(f"Let the task run outside the cloud {needs.cloud}", cloud="")
+        yield replace(_user(f"Reassign the task to another cloud than {needs.cloud}", cloud=""), who="shifter")
 
 
 def _of_site(site: SiteView, grid: Grid, skip: Skip) -> Iterator[Remedy]:

@@ -35,8 +35,8 @@ UNREAD: Final = frozenset({"registered", "defined", "toupdate", "pending"})
 
 
 NOTHING_HELPS: Final = (
-    "No single change was found that would let a site take its jobs: each refuses them for more than one reason. The list "
-    "of sites says which; What if tries several changes at once."
+    "No single change was found that would let a site take its jobs. The list of sites says why each refuses them; What if "
+    "tries several changes at once."
 )
 ENDED: Final[Mapping[str, str]] = {
     T.DONE: codes.TASK_ALL_DONE, T.FAILED: codes.TASK_FAILED, T.BROKEN: codes.TASK_BROKEN, T.TOBROKEN: codes.TASK_BROKEN,
@@ -68,7 +68,9 @@ class Gate:
         if self.remedies:
             return " ".join(one.sentence for one in self.remedies)
         if self.remedies is not None and self.who != "nobody":
-            return NOTHING_HELPS
+            # What a site has to publish no what-if can change: there the advice of the code is all there is.
+            said = refusals.get(self.code) if self.code else None
+            return f"{said.advice} {NOTHING_HELPS}" if said is not None and said.group == "software" else NOTHING_HELPS
         return refusals.get(self.code).advice if self.code else ""
 
     @property

@@ -122,5 +122,23 @@ def test_advice_that_leads_to_the_next_refusal_is_not_given() -> None:
 
     assert advice() == []
     assert advice(queue("ROOMY", cores=1)) == [
-        "Let the task run elsewhere than at BOTH (site, includedSite); then ROOMY takes its jobs."
+        "Reassign the task to another site than BOTH; then ROOMY takes its jobs."
     ]
+
+
+def test_advice_names_what_can_be_done_with_an_open_task() -> None:
+    def advice(needs: TaskNeeds, broker: str, *sites: SiteView) -> list[tuple[str, str]]:
+        world, configuration = grid(*sites), configured(broker)
+        found = decide(needs, world, configuration)
+        assert found.blocked is not None
+        return [(one.what, one.who) for one in helping(Conditions(needs, world, configuration), found.blocked, decide)]
+
+    free = queue("ROOMY", cores=1, cloud="US")
+    off = queue("MINE", cores=1, status="offline", cloud="DE")
+    assert ("Kill the task and run it again (incexec) with another excludedSite than ROOMY", "user") in advice(
+        replace(NEEDS, excluded_sites=("ROOMY",)), ANALYSIS, free, off
+    )
+    assert ("Reassign the task to another cloud than DE", "shifter") in advice(replace(NEEDS, cloud="DE"), ANALYSIS, free, off)
+    short = queue("SHORT", cores=1, max_walltime_s=3600)
+    unmeasured = replace(NEEDS, walltime_known=False, included_sites=("SHORT",))
+    assert ("State how long the jobs run (cpuTime)", "user") in advice(unmeasured, ANALYSIS, short)

@@ -112,7 +112,8 @@ OBSTACLES = {
         anew(architecture="x86_64-el9-gcc13-opt"), {"releases": ["ANY"]}, {"architecture": GPU},
     ),
     "EXCLUDED": Obstacle(
-        "excluded", "it wants EXCL* and excludes EXCLUDED.", "Take EXCLUDED off the excluded sites (excludedSite)",
+        "excluded", "it wants EXCL* and excludes EXCLUDED.",
+        "Kill the task and run it again (incexec) with another excludedSite than EXCLUDED",
         changed(excludedSite=[]), params={"includedSite": ["EXCL*"], "excludedSite": ["EXCLUDED"]},
     ),
     "CAP": Obstacle(
@@ -120,8 +121,8 @@ OBSTACLES = {
         jobs_are("running"),
     ),
     "UNKNOWN": Obstacle(
-        "site_unknown", "UNKNOWN does not exist", "Let the task run elsewhere than at UNKNOWN",
-        changed(includedSite=["GPU"]),
+        "site_unknown", "UNKNOWN does not exist", "Reassign the task to another site than UNKNOWN",
+        anew(site="GPU"),
     ),
     "SHARELESS": Obstacle(
         "zero_share", "SHARELESS, the only site that the task may use, was skipped",

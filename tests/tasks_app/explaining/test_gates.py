@@ -5,7 +5,7 @@ import pytest
 
 from jedisite import refusals
 from tasks_app.explaining.facts import AgentFact, InputFact, ParentFact, PilotFact, Trouble, VerdictFact, WhyFacts
-from tasks_app.explaining.gates import GATES, first_no, walk
+from tasks_app.explaining.gates import GATES, Gate, first_no, walk
 from tasks_app.states import COMMANDS, TASK_FINAL, TaskCommand, TaskStatus
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -159,3 +159,10 @@ def test_when_all_files_are_in_jobs_the_headline_is_of_the_jobs() -> None:
 def test_while_scouts_run_the_others_files_wait_for_them() -> None:
     facts = replace(GOOD, status="scouting", inputs=(HELD_BACK,), jobs={"running": 10, "finished": 3})
     assert headline(facts) == "10 scouts must end first; 290 files wait for them"
+
+
+def test_where_no_single_change_helps_it_is_said_what_a_site_would_have_to_publish() -> None:
+    gate = Gate("sites", "A site takes its jobs", "no", "no_gpu", "asks for GPU A100", remedies=())
+    assert "they are entered at the queue's worker nodes. No single change was found" in gate.advice
+    assert replace(gate, code="low_memory").advice.startswith("No single change was found")
+    assert "more than one reason" not in gate.advice
