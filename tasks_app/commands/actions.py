@@ -35,7 +35,11 @@ class Order:
 
     @property
     def why(self) -> str:
-        return f"{self.name} by {self.by}" + (f": {self.comment}" if self.comment else "")
+        return self.told(self.name)
+
+    def told(self, done: str) -> str:
+        """What was done, by whom and why."""
+        return f"{done} by {self.by}" + (f": {self.comment}" if self.comment else "")
 
     def given(self, name: str) -> bool:
         return bool(self.parameters.get(name))
@@ -68,7 +72,7 @@ def _enter(task: Task, status: str, order: Order, **columns: Any) -> None:
 
 def pause(task: Task, order: Order) -> str:
     # What a pending or throttled task returns to is kept.
-    moves.move_task(task.id, TaskStatus.PAUSED, by=order.by, reason=order.why, old_status=_rests_in(task))
+    moves.move_task(task.id, TaskStatus.PAUSED, by=order.by, reason=order.told("paused"), old_status=_rests_in(task))
     return f"{shift(task.id, 'activated', 'throttled', order.by)} queued jobs are held back"
 
 

@@ -32,7 +32,7 @@ WAITS: dict[str, str] = {
     T.STAGED: "its input has been staged",
     T.TOREASSIGN: "it is being given to another nucleus",
     T.REASSIGNING: "it is being given to another nucleus",
-    T.PAUSED: "somebody paused it; resume it to go on",
+    T.PAUSED: "it goes on when it is resumed",
     T.THROTTLED: "too many of its jobs failed, so it rests for a while",
     T.EXHAUSTED: "it stopped by itself and waits for somebody to decide",
 }
@@ -57,7 +57,11 @@ def status_line(facts: TaskFacts) -> str:
     progress = facts.progress.label() if facts.progress.total else ""
     if words.is_final_task(facts.status):
         return head + _ended(facts, progress)
-    parts = [progress] if progress else []
+    # Who paused it and why is said in the reason of the move.
+    paused = facts.last_reason.strip().rstrip(".") if facts.status == T.PAUSED else ""
+    if paused.startswith("paused by "):
+        head, paused = f"{facts.status.capitalize()} ", paused.removeprefix("paused ")
+    parts = [part for part in (paused, progress) if part]
     running = sum(facts.jobs.get(status, 0) for status in JOB_AT_PILOT)
     building = facts.jobs.get(JobStatus.DEFINED, 0)
     queued = sum(facts.jobs.get(status, 0) for status in JOB_QUEUED) - building

@@ -24,9 +24,9 @@ from tasks_app.explaining.facts import Trouble as TroubleFact
 from tasks_app.explaining.gates import AGENT_OF, AT_WORK, UNREAD, Gate, first_no, walk
 from tasks_app.explaining.verdicts import told
 from tasks_app.generating.groups import record_of
-from tasks_app.models import Dataset, Job, Task
+from tasks_app.models import Dataset, Job, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.states import TASK_FINAL
+from tasks_app.states import TASK_FINAL, TaskStatus
 
 HISTORY = timedelta(hours=48)
 HISTORY_ROWS = 200
@@ -69,7 +69,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
     )
     return WhyFacts(
         status=task.status,
-        error_dialog=task.error_dialog or "",
+        error_dialog=_why_paused(task) if task.status == TaskStatus.PAUSED else task.error_dialog or "",
         state_since=task.state_change_time,
         next_check=task.next_check,
         inputs=inputs,
@@ -86,6 +86,12 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         trouble=_trouble(task.id, now),
         now=now,
     )
+
+
+def _why_paused(task: Task) -> str:
+    """Who paused it and why; its dialog is that of an earlier state."""
+    last = TaskStatusLog.objects.filter(task_id=task.id).order_by("-id").first()
+    return last.reason if last is not None and last.status == TaskStatus.PAUSED else task.error_dialog or ""
 
 
 def _trouble(task_id: int, now: datetime) -> TroubleFact | None:

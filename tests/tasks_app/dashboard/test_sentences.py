@@ -32,6 +32,10 @@ HALF = Progress(total=100, finished=50, failed=2, working=10)
             TaskFacts("pending", error_dialog="Dataset x is not known"),
             "Pending: dataset x is not known.",
         ),
+        (TaskFacts("paused", HALF, {"running": 1}, sites=1, error_dialog="old", last_reason="paused by ada: wrong input"),
+         "Paused by ada: wrong input; 50 of 100 files finished, 2 failed, 10 in jobs; 1 job runs at 1 site; it goes on "
+         "when it is resumed."),
+        (TaskFacts("paused"), "Paused: it goes on when it is resumed."),
         (TaskFacts("done", Progress(3, 3)), "Done: 3 of 3 files finished."),
         (TaskFacts("broken", error_dialog="nFilesPerJob is not a number"), "Broken: nFilesPerJob is not a number."),
         (TaskFacts("aborted", last_reason="killed by ada: wrong input"), "Aborted: killed by ada: wrong input."),

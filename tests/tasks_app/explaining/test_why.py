@@ -13,6 +13,10 @@ from brokerage_app.records import Decided, keep
 from brokerage_app.verdict import Choice, Skip, Verdict
 from jedisite.models import Agent
 from tasks_app import statistics
+from tasks_app.commands import actions
+from tasks_app.explaining import tasks
+from tasks_app.explaining.gates import first_no, walk
+from tasks_app.models import Task, TaskStatusLog
 
 pytestmark = pytest.mark.django_db
 Make = Callable[..., Any]
@@ -188,3 +192,12 @@ def test_a_task_all_of_whose_files_are_in_jobs_says_what_these_wait_for(
     queue.status = "online"
     queue.save()
     assert blocked()["sentence"].startswith("no pilot has asked for jobs at OFFQ for 3 h; 2 jobs wait there")
+
+
+def test_a_paused_task_says_who_paused_it_and_why(make_task: Callable[..., Task]) -> None:
+    made = make_task(status="running", error_dialog="a reason of long ago")
+    actions.pause(made, actions.Order("pause", "ada", "wrong input"))
+    facts = tasks.facts_of(Task.objects.get(pk=made.id), timezone.now(), {}, None)
+    blocked = first_no(walk(facts))
+    assert blocked is not None and blocked.sentence == "paused by ada: wrong input"
+    assert TaskStatusLog.objects.get(task_id=made.id).reason == "paused by ada: wrong input"
