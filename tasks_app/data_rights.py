@@ -1,14 +1,18 @@
-"""Whose data a task makes: whether its names are its submitter's to give, and whether somebody else has them already."""
+"""Whose data a task makes and reads: whether its names are its submitter's to give, whether somebody else has them already,
+and whether its inputs are the logs of others."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from django.contrib.auth.models import User
 
-from jedisite.roles import Caller, Right
-from tasks_app.models import CatalogueDataset
-from tasks_app.params.faults import Faults, shown
+from jedisite.identity import caller_of_user
+from jedisite.roles import Caller, Right, Role
+from tasks_app.fetching import LOG_TYPES
+from tasks_app.models import CatalogueDataset, Dataset
+from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.made import made_by
 from tasks_app.params.schema import TaskParams
 from tasks_app.scopes import Writer, accounts_named, refusal
@@ -56,4 +60,51 @@ def check_free(params: TaskParams, user: str) -> None:
     faults.raise_if_any()
 
 
-__all__ = ["check_free", "check_group", "check_names"]
+def check_read(params: TaskParams, user: str, caller: Caller) -> None:
+    """Raises ParamErrors for each input that holds logs which the user, who is to own the task, may not fetch."""
+    fields: dict[str, str] = {}
+    for item in params.items:
+        if item.is_template and item.param_type == "input":
+            fields |= dict.fromkeys(item.datasets, join_path(item.where, "dataset"))
+    for stream, names in params.datasets_for.items():
+        fields |= dict.fromkeys(names, f"dsFor{stream}")
+    faults = Faults()
+    for name, no in logs_of_others(list(fields), user, caller).items():
+        faults.add(fields[name], "right", no)
+    faults.raise_if_any()
+
+
+def logs_of_others(names: Sequence[str], user: str, caller: Caller | None = None) -> dict[str, str]:
+    """Why tasks of the user may not read those of these datasets and containers that hold logs of others' tasks.
+
+    Outputs of others may be read by tasks; a whole log archive goes to those only who may fetch it. `caller`: the user's
+    rights, where they are known already.
+    """
+    bare = {name.rstrip("/"): name for name in names}
+    boxes = [f"{name}/" for name in bare]
+    inside = CatalogueDataset.objects.filter(containers__name__in=boxes).values_list("name", "containers__name")
+    holders = defaultdict(set, {name: {given} for name, given in bare.items()})
+    for member, box in inside:
+        if box.rstrip("/") in bare:
+            holders[member].add(bare[box.rstrip("/")])
+    logs = Dataset.objects.filter(name__in=list(holders), type__in=LOG_TYPES).exclude(task__user=user).order_by("id")
+    rows = logs.values_list("name", "task_id", "task__user", "task__working_group")
+    if not rows:
+        return {}
+    if caller is None or caller.name != user:
+        account = User.objects.filter(username=user).first()
+        caller = caller_of_user(account) if account else Caller(user, frozenset({Role.USER}))
+    found: dict[str, str] = {}
+    for log, task_id, owner, group in rows:
+        if not caller.may_fetch(owner, group):
+            for name in holders[log]:
+                found.setdefault(name, _not_read(log, task_id, owner))
+    return found
+
+
+def _not_read(log: str, task_id: int, owner: str) -> str:
+    whose = f"the logs of task {task_id}, which belongs to {owner}"
+    return f"{log} holds {whose}: tasks of {owner}, managers of its group, shifters and production read them."
+
+
+__all__ = ["check_free", "check_group", "check_names", "check_read", "logs_of_others"]

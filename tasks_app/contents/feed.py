@@ -19,6 +19,7 @@ from tasks_app.contents.slices import (
     slicer_of,
 )
 from tasks_app.contents.wishes import Feeding, wanted
+from tasks_app.data_rights import logs_of_others
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import DatasetInfo, FileInfo, UnknownDatasetError
 from tasks_app.feeding import FeedTarget, feed
@@ -78,6 +79,8 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime) -> None:
         _missing(task, dataset, str(exc), now)
         return
     _check_number(dataset, info.files)
+    if no := logs_of_others([dataset.name], task.user).get(dataset.name):
+        raise CannotFeedError(no)
     mutable = _is_mutable(task, info)
     if task.parent_runs and not mutable and info.files == 0:
         raise NotThereYetError(f"the dataset {dataset.name} is empty and its parent task runs")

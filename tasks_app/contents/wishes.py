@@ -24,6 +24,7 @@ class Feeding:
     """What feeding reads of a task. `parent`: status of the parent task; None without one."""
 
     id: int
+    user: str
     fence: int
     status: str
     rule: SplitRule
@@ -51,7 +52,7 @@ def read(task: Task, fence: int) -> Feeding:
     if has_parent:
         parent = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first() or TaskStatus.BROKEN
     return Feeding(
-        task.id, fence, task.status, SplitRule.parse(task.split_rule), params_of(task.id),
+        task.id, task.user, fence, task.status, SplitRule.parse(task.split_rule), params_of(task.id),
         task.parent_id if has_parent else None, parent,
     )  # fmt: skip
 

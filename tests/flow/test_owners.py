@@ -238,6 +238,35 @@ def test_the_catalogue_itself_changes_nothing_of_others(anns: Task, storage: Sto
     assert ddm.delete([HITS], by=Maker("ann", anns.id)) == 1
 
 
+def test_logs_of_others_are_no_input_and_their_outputs_are(anns: Task, make_user: Callable[..., Any]) -> None:
+    for name, role in (("bob", "user"), ("zoe", "shifter")):
+        make_user(name, role)
+    data_management().add_to_container("user.ann.logs/", [LOG], by=Maker("ann", anns.id))
+    bob, ann = Caller("bob", frozenset({Role.USER})), Caller("ann", frozenset({Role.USER}))
+
+    def try_out(caller: Caller, dataset: str, **more: Any) -> None:
+        mine = f"user.{caller.name}.{len(dataset)}"
+        inputs = [reads(dataset), template("output", "x.${SN}.root", f"{mine}.x")]
+        params = dictionary(caller.name, "", f"{mine}.l", noInput=False, nEvents=None, nEventsPerJob=None, taskName=mine)
+        submitting.submit(submitting.check(params | {"jobParameters": inputs} | more, caller), by=caller.name)
+
+    for name in (LOG, "user.ann.logs/", "user.ann.logs", f"{HITS},{LOG}"):
+        with pytest.raises(ParamErrors, match=rf"holds the logs of task {anns.id}, which belongs to ann"):
+            try_out(bob, name)
+    with pytest.raises(ParamErrors, match=r"dsForIN.*holds the logs"):
+        try_out(bob, HITS, dsForIN=LOG)
+    try_out(bob, HITS)
+    try_out(ann, LOG)
+    try_out(Caller("zoe", frozenset({Role.USER, Role.SHIFTER})), LOG)
+    # Whatever became of the names after the door: nothing of it is fed.
+    inputs = [reads(LOG), template("output", "y.${SN}.root", "user.bob.y")]
+    late = dictionary("bob", "", "user.bob.ly", noInput=False, nEvents=None, nEventsPerJob=None, jobParameters=inputs)
+    late["log"] = template("log", "late.${SN}.log.tgz", "user.bob.ly")
+    made = submit_for("bob", late)
+    settle()
+    assert status(made) == "broken" and "holds the logs of task" in (task(made).error_dialog or "")
+
+
 def test_what_is_registered_belongs_to_the_site_or_to_the_user_who_is_named(tmp_path: Path) -> None:
     file, other = tmp_path / "one", tmp_path / "two"
     for path in (file, other):
