@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
+from django.utils import timezone
 from django_q.models import OrmQ, Schedule
 
-from jedisite import agents
+from jedisite import agent_state, agents
 from jedisite.agents import Pass
 from jedisite.models import Agent, AgentPass
 from tests.flow.threads import together
@@ -216,6 +218,26 @@ def test_an_error_is_recorded_and_the_agent_is_tried_later_and_later(make_agent:
     agents.REGISTRY[NAME] = agents.AgentSpec(NAME, Pass, 4, "Looks")
     agents.run_agent(NAME)
     assert (agent().errors_in_a_row, agent().last_error) == (0, "")
+
+
+def test_time_in_which_nothing_ran_makes_no_agent_late(make_agent: Callable[..., Agent]) -> None:
+    names = ["probe", "feeder", "adder"]
+    now = timezone.now()
+    for name, minutes in zip(names, (5, 20, -5), strict=True):
+        Agent.objects.update_or_create(
+            name=name, defaults={"period_s": 1, "due_at": now - timedelta(minutes=minutes), "paused": False}
+        )
+    Agent.objects.exclude(name__in=names).delete()
+
+    def states() -> dict[str, str]:
+        return {row.agent.name: row.state for row in agent_state.rows(Agent.objects.all(), timezone.now())}
+
+    assert states() == {"probe": "late", "feeder": "late", "adder": "ok"}
+    assert agents.count_anew() == 2
+    assert states() == {"probe": "ok", "feeder": "ok", "adder": "ok"}
+    assert list(Agent.objects.order_by("due_at").values_list("name", flat=True)) == ["feeder", "probe", "adder"]
+    judged = agent_state.judge(Agent.objects.get(name="probe"), timezone.now() + timedelta(seconds=30))
+    assert judged.state == "late", "it is late again when nothing takes it"
 
 
 def test_a_paused_agent_is_neither_due_nor_run(make_agent: Callable[..., Agent]) -> None:

@@ -33,9 +33,12 @@ class Command(BaseCommand):
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        look_again = 0.0
+        look_again, started = 0.0, False
         while not stop.wait(options["interval"]):
             try:
+                if not started:
+                    agents.count_anew()
+                    started = True
                 agents.tick()
                 if time.monotonic() >= look_again:
                     agents.free_dead_leases()

@@ -17,7 +17,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import InterfaceError, OperationalError, connections
 from django.utils import timezone
 
-from jedisite import first_account, launch
+from jedisite import agents, first_account, launch
 from jedisite.identity import end_token, issue_token, row_of_token
 from jedisite.postgres import PostgresError
 from jedisite.supervisor import Event
@@ -76,6 +76,7 @@ def prepare(options: dict[str, Any]) -> launch.Options:
         call_command("walls", stdout=io.StringIO())  # what is amiss goes to stderr
     # The one place where the local pilots get their right to fetch jobs.
     token = _pilot_token() if workers else ""
+    agents.count_anew()  # passes that were left in the queue may look at the others before a ticker runs
     connections.close_all()  # the command now only watches its children
     return launch.Options(
         home=Path(settings.JEDI_HOME),
