@@ -180,7 +180,7 @@ def test_a_pass_that_is_killed_makes_the_time_come_again_and_not_twice(monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(moves, "release_task", killed)
+        patch.setattr(claims, "release_task", killed)
         with pytest.raises(KeyboardInterrupt):
             periodic.run(now=NOW)
     assert (row(made).made, dataset(made, "pseudo_input").files) == (0, 0)
