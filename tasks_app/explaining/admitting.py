@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import Any, Final
 
@@ -38,13 +38,34 @@ SETTINGS: Final[Mapping[str, Setting]] = {
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A new value of a setting, how many tasks would not be objected to for it any more, and the most urgent of them."""
+    """A new value of a setting, how many tasks would not be objected to for it any more, and the most urgent of them.
+
+    ratios   by task, the most urgent first: what it needs as a part of what is offered
+    """
 
     setting: Setting
     now: Any
-    value: Any
-    tasks: int
-    example: int
+    ratios: Mapping[int, float]
+
+    @property
+    def value(self) -> Any:
+        if self.setting is STATUS:
+            return "online"
+        if self.setting.raises:
+            return ceil(self.now * max(self.ratios.values()) - 1e-6)
+        return floor(self.now * min(self.ratios.values()) + 1e-6)
+
+    @property
+    def tasks(self) -> int:
+        return len(self.ratios)
+
+    @property
+    def example(self) -> int:
+        return next(iter(self.ratios))
+
+    def only(self, tasks: Collection[int]) -> Proposal:
+        """The same for some of the tasks."""
+        return replace(self, ratios={task: ratio for task, ratio in self.ratios.items() if task in tasks})
 
     def change(self, queue: str) -> str:
         """As a line for the what-if."""
@@ -72,15 +93,7 @@ def proposals(skips: Iterable[tuple[int, str, Sequence[Any]]], limits: Mapping[s
             if limits[setting.column] * ratio > MOST_OF[setting.column]:
                 continue
         wanted.setdefault(setting, {}).setdefault(task, ratio)
-    found = []
-    for setting, tasks in wanted.items():
-        now = limits.get(setting.column)
-        value: Any = "online"
-        if setting is not STATUS and setting.raises:
-            value = ceil(now * max(tasks.values()) - 1e-6)  # type: ignore[operator]
-        elif setting is not STATUS:
-            value = floor(now * min(tasks.values()) + 1e-6)  # type: ignore[operator]
-        found.append(Proposal(setting, now, value, len(tasks), next(iter(tasks))))
+    found = [Proposal(setting, limits.get(setting.column), ratios) for setting, ratios in wanted.items()]
     return sorted(found, key=lambda one: (-one.tasks, one.setting.column))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,8 @@ from django.db.models import Count, Q, Sum, Value
 from django.utils import timezone
 
 from brokerage_app.models import JobCount, Queue, VerdictCount
-from tasks_app.explaining.admitting import proposals
+from tasks_app.explaining import whatif
+from tasks_app.explaining.admitting import Proposal, proposals
 from tasks_app.explaining.verdicts import explained, nearly
 from tasks_app.models import Task
 from tasks_app.states import TASK_FINAL
@@ -21,6 +23,8 @@ DAYS = 30
 TASKS = 20
 URGENT = 500
 """The most urgent open tasks whose last decisions are looked at for what they say of a site."""
+SETTINGS_TRIED, TRIED = 3, 20
+"""Settings that are tried, the likeliest first, and of each the most urgent tasks for which it is."""
 MOST = 2000
 """The most urgent tasks of a share that are looked at."""
 
@@ -101,17 +105,17 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
         for code, found in sorted(by_code.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     ]  # fmt: skip
     tasks = {row[0]: row for row in reversed(rows)}  # of each task the first line
-    settings = proposals(((row[0], row[4][1], row[4][3] if len(row[4]) > 3 else []) for row in rows), vars(queue))
+    settings = _settings(queue, rows)
     near = nearly([[row[0], *row[4][1:]] for row in rows])
     return {
         "site": name, "status": queue.status, "status_reason": queue.status_reason, "jobs": _jobs(site=queue.name),
         "chosen_for": chosen, "skipped_for": len({row[0] for row in rows}), "reasons": reasons,
         "nearly": [{**one, "task": one.pop("site")} for one in near],
-        "looked_at": URGENT,
+        "looked_at": URGENT, "tried": TRIED,
         "settings": [
             {
                 "column": one.setting.column, "title": one.setting.title, "unit": one.setting.unit, "now": one.now,
-                "value": one.value, "tasks": one.tasks, "task": one.example, "change": one.change(name),
+                "value": one.value, "tasks": one.tasks, "task": one.example, "change": one.change(queue.name),
             }
             for one in settings
         ],
@@ -121,6 +125,18 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
         ],
         "days": _days(now, Q(site=name) | Q(site__startswith=f"{name}/"), kind="job"),
     }  # fmt: skip
+
+
+def _settings(queue: Queue, rows: Sequence[tuple[Any, ...]]) -> list[Proposal]:
+    """The settings of a queue that let tasks have it, as deciding again has shown, for the most tasks first.
+
+    What is said of its pseudo queues does not count: their limits are not columns of the queue.
+    """
+    of_queue = ((row[0], row[4][1], row[4][3] if len(row[4]) > 3 else []) for row in rows if row[4][0] == queue.name)
+    tried = [one.only(list(one.ratios)[:TRIED]) for one in proposals(of_queue, vars(queue))[:SETTINGS_TRIED]]
+    gained = whatif.gaining({one.change(queue.name): list(one.ratios) for one in tried}, queue.name) if tried else {}
+    found = [one.only(tasks) for one in tried if (tasks := gained[one.change(queue.name)])]
+    return sorted(found, key=lambda one: (-one.tasks, one.setting.column))
 
 
 def why_share(share: str, now: datetime | None = None) -> dict[str, Any]:

@@ -57,6 +57,30 @@ def kept(verdict_id: int) -> VerdictRecord:
     return found
 
 
+def gaining(changes: Mapping[str, Sequence[int]], queue: str) -> dict[str, set[int]]:
+    """Of the tasks of each change (a line) those that would get a queue under it: their last decisions are made again.
+
+    Two statements, and two decisions for each task of each change.
+    """
+    tasks = {task for of in changes.values() for task in of}
+    found = _kept().filter(task_id__in=tasks).select_related(None).order_by("task_id", "-id").distinct("task_id")
+    records = {record.task_id: record for record in found}
+    used = {record.snapshot_id for record in records.values()}
+    bodies = GridSnapshot.objects.filter(pk__in=used).values_list("id", "body")
+    grids, current = {number: unpack(bytes(body)) for number, body in bodies}, read()
+    gained: dict[str, set[int]] = {line: set() for line in changes}
+    for line, of in changes.items():
+        for record in filter(None, map(records.get, of)):
+            conditions = Conditions(needs_of(record.needs), grids[record.snapshot_id], current)
+            try:
+                result = whatif.what_if(conditions, [whatif.parse(line)], decider(record))
+            except ChangeError:
+                continue
+            if queue in result.difference.gained:
+                gained[line].add(record.task_id)
+    return gained
+
+
 def of_needs(plain: Mapping[str, Any]) -> VerdictRecord:
     """A decision that was never made: on needs as they are stored, on the grid that was kept last. It is not saved.
 

@@ -10,10 +10,11 @@ from django.test import Client
 from brokerage_app.brokers.choosing import decide
 from brokerage_app.case import grid_of
 from brokerage_app.configuration import Configuration
-from brokerage_app.models import VerdictRecord
+from brokerage_app.models import Queue, VerdictRecord
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.records import Decided, Snapshots, keep
 from brokerage_app.snapshot import SiteView
+from brokerage_app.verdict import Skip, Verdict
 
 pytestmark = pytest.mark.django_db
 Make = Callable[..., Any]
@@ -99,3 +100,29 @@ def test_a_change_that_does_not_fit_the_grid_of_a_decision_leaves_it_out(decided
 def test_replay_refuses_what_it_cannot_do(options: dict[str, Any]) -> None:
     with pytest.raises(CommandError, match=r"--(change|last)"):
         call_command("replay", **options)
+
+
+def test_a_site_says_only_settings_that_let_tasks_have_it_when_they_are_tried(api: Api, make_task: Make) -> None:
+    grid = grid_of([
+        SiteView("A", max_memory_mb=2000, work_dir_mb=100), SiteView("V", is_parent=True, max_memory_mb=2000),
+        SiteView("V/LOMEM", parent="V", max_memory_mb=500),
+    ])  # fmt: skip
+    for name in ("A", "V"):
+        Queue.objects.create(name=name, site_name=name, max_memory_mb=2000, capability="")
+    snapshots, skips = Snapshots(grid), (("A", 2000), ("V/LOMEM", 500))
+
+    def decided(**more: Any) -> int:
+        task = make_task(status="pending").id
+        needs = TaskNeeds(task_id=task, **{"memory_mb": 3000, **more})
+        low = (Skip(name, "low_memory", "needs {} MB, the site gives {} MB", (needs.memory_mb, has)) for name, has in skips)
+        keep(Decided(task, Verdict((), tuple(low)), needs, snapshots=snapshots))
+        return task
+
+    gets = decided()
+    decided(memory_mb=9000, excluded_sites=("A",))
+    decided(memory_mb=9000, preassigned_site="V/LOMEM")
+    decided(disk_mb=500)
+    (setting,) = api().get("/api/v2/sites/A/why/").json()["settings"]
+    assert (setting["column"], setting["value"], setting["tasks"], setting["task"]) == ("max_memory_mb", 3000, 1, gets)
+    assert ask(api(), gets, setting["change"]).json()["gained"] == ["A"]
+    assert api().get("/api/v2/sites/V/why/").json()["settings"] == []
