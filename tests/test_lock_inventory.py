@@ -22,6 +22,9 @@ _ENDED = f"{_LOCKS}:test_a_task_that_is_ended_at_this_moment_is_not_ended_again"
 TESTED: dict[str, str] = {
     "brokerage_app/records.py:_FOLD": f"{_PASSED}[decisions]",
     "jedisite/agents.py:_release 2": _LEASE,
+    "jedisite/agents.py:count_anew": (
+        f"{_LOCKS}:test_a_site_that_starts_passes_over_agents_that_another_process_has"
+    ),
     "jedisite/agents.py:renew_lease": _LEASE,
     "jedisite/agents.py:take_due": f"{_LOCKS}:test_a_ticker_passes_over_agents_that_another_takes",
     "jedisite/partitions.py:_make": (

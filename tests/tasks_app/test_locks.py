@@ -221,6 +221,13 @@ def test_a_ticker_passes_over_agents_that_another_takes(db: None) -> None:
     assert set(taken) == set(agents.REGISTRY) - {"feeder"}
 
 
+def test_a_site_that_starts_passes_over_agents_that_another_process_has(db: None) -> None:
+    agents.synchronise_after_migrate()
+    Agent.objects.update(due_at="2026-01-01T00:00Z")
+    assert skips(("agents", "name", "feeder"), agents.count_anew) == Agent.objects.count() - 1
+    assert Agent.objects.filter(due_at="2026-01-01T00:00Z").get().name == "feeder"
+
+
 # --- rows that one process has are passed over by the others
 
 
