@@ -152,6 +152,7 @@ class LoginAttempts(models.Model):
 
     class Meta:
         db_table = "login_attempts"
+        verbose_name_plural = "login attempts"
 
     def __str__(self) -> str:
         return self.key[:8]

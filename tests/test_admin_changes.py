@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
@@ -687,3 +689,8 @@ def test_accounts_and_groups_say_in_words_what_people_may_do(grace):
     user.is_active = False
     user.save()
     assert "the account is not active" in grace.get(reverse("admin:auth_user_change", args=[user.pk])).text
+
+
+def test_plurals_of_the_admin_are_english():
+    plurals = [str(model._meta.verbose_name_plural) for model in admin.site._registry]
+    assert [name for name in plurals if re.search(r"(ss|eds|[^aeiou]ys)$", name)] == []

@@ -212,6 +212,7 @@ class Refreshed(models.Model):
 
     class Meta:
         db_table = "statistics_refreshed"
+        verbose_name = "refreshed statistic"
 
     def __str__(self) -> str:
         return self.name

@@ -14,7 +14,7 @@ from django.db.models import Max
 from django.urls import reverse
 
 from brokerage_app import samples
-from brokerage_app.models import QueueStatusLog, Sample
+from brokerage_app.models import GdpConfig, QueueStatusLog, Sample
 from brokerage_app.samples import Series
 from jedisite.models import AuditEntry
 from tasks_app.dashboard import sparklines, trends, words
@@ -135,9 +135,11 @@ def changes(since: datetime, until: datetime) -> list[Change]:
     ]  # fmt: skip
     latest = AuditEntry.objects.order_by("-id").values("id")[:LOOKED_THROUGH]
     entries = AuditEntry.objects.filter(id__in=latest, at__gte=since, at__lt=until, object_type__in=CHANGING)
+    told = list(entries.exclude(action__in=ELSEWHERE).order_by("-id")[:MOST_CHANGES])
+    named = _parameters_of(told)
     found += [
-        Change(entry.at, entry.actor, _edited(entry), entry.reason, _page_of(entry))
-        for entry in entries.exclude(action__in=ELSEWHERE).order_by("-id")[:MOST_CHANGES]
+        Change(entry.at, entry.actor, _edited(entry, named.get(entry.object_id, "")), entry.reason, _page_of(entry))
+        for entry in told
     ]
     return sorted(found, key=lambda change: change.at, reverse=True)[:MOST_CHANGES]
 
@@ -148,10 +150,26 @@ _THINGS: Final = {
 }  # fmt: skip
 
 
-def _edited(entry: AuditEntry) -> str:
+def _parameters_of(entries: list[AuditEntry]) -> dict[str, str]:
+    """Names of the parameters whose rows were edited, by the number of the row. At most one query."""
+    found, unnamed = {}, []
+    for entry in (entry for entry in entries if entry.object_type == "gdpconfig"):
+        details = entry.details if isinstance(entry.details, dict) else {}
+        values = details.get("values", details)
+        if isinstance(values, dict) and values.get("key"):
+            row = GdpConfig(component=values.get("component") or "", key=values["key"], vo=values.get("vo") or None)
+            found[entry.object_id] = str(row)
+        elif entry.object_id.isdecimal():
+            unnamed.append(int(entry.object_id))
+    if unnamed:
+        found |= {str(row.pk): str(row) for row in GdpConfig.objects.filter(pk__in=unnamed)}
+    return found
+
+
+def _edited(entry: AuditEntry, name: str) -> str:
     changed = (entry.details or {}).get("changed") if isinstance(entry.details, dict) else None
     how = ", ".join(map(str, changed))[:120] if isinstance(changed, dict) else ""
-    what = f"{_THINGS.get(entry.object_type, entry.object_type)} {entry.object_id}: {entry.action.rpartition('.')[2]}"
+    what = f"{_THINGS.get(entry.object_type, entry.object_type)} {name or entry.object_id}: {entry.action.rpartition('.')[2]}"
     return f"{what} ({how})" if how else what
 
 
@@ -220,6 +238,10 @@ class Waster:
     percent: float
     note: str = ""
 
+    @property
+    def said(self) -> str:
+        return _hours_in_words(self.hours)
+
 
 @dataclass(frozen=True, slots=True)
 class Waste:
@@ -229,6 +251,17 @@ class Waste:
     failed: int
     cut: bool
     lists: list[tuple[str, str, list[Waster]]]
+
+    @property
+    def said(self) -> str:
+        return _hours_in_words(self.hours)
+
+
+def _hours_in_words(hours: float) -> str:
+    """Never 0 of what is more than nothing: "240", "0.4", "under 0.1"."""
+    if hours >= 10 or hours == 0:
+        return words.count(round(hours))
+    return f"{hours:.1f}" if hours >= 0.1 else "under 0.1"
 
 
 _WASTE = """

@@ -59,7 +59,9 @@ class AgentFact:
     @property
     def last_pass(self) -> str:
         """How the last pass went, in words."""
-        said = f"its last pass ended {self.silent_s:.0f} s ago" if self.silent_s is not None else "it has never run"
+        said = f"the agent {self.name} has never run"
+        if self.silent_s is not None:
+            said = f"the last pass of the agent {self.name} ended {self.silent_s:.0f} s ago"
         if self.took_s is not None:
             said += f" (took {self.took_s:.2g} s, {self.items or 0} items)"
         return said

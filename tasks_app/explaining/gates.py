@@ -176,7 +176,7 @@ def _agent(facts: WhyFacts) -> Gate:
         sentence = f"the agent {agent.name} {ago}, and should run every {agent.period_s:g} s"
         return Gate("agent", title, "no", codes.AGENT_LATE, sentence)
     claimed = f"{facts.claimed_by} works on it" if facts.claimed_by else ""
-    says = (f"{agent.name}: {agent.last_pass}", agent.next_pass, claimed)
+    says = (agent.last_pass, agent.next_pass, claimed)
     return Gate("agent", title, "yes", "", "; ".join(filter(None, says)))
 
 

@@ -98,4 +98,5 @@ class FileRetry(models.Model):
 
     class Meta:
         db_table = "file_retries"
+        verbose_name_plural = "file retries"
         indexes = [models.Index(fields=["task_id", "dataset_id", "id"], name="file_retries_dataset")]

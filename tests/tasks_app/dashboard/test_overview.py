@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app import samples
+from brokerage_app import configuring, samples
 from brokerage_app.models import Queue, Sample
 from jedisite import audit
 from tasks_app.attention import keeping
@@ -62,6 +62,31 @@ def test_cores_of_the_step_under_way_are_drawn_beside_the_tiles(reader: Client) 
     Sample.objects.update(at=now - timedelta(minutes=1))
     assert "No job with a share ran in this window" in reader.get("/").content.decode()
     assert "Nothing ran in this window" in reader.get("/?share=User").content.decode()
+
+
+def test_changes_of_the_configuration_name_the_parameter(db: None) -> None:
+    row = configuring.set_value("brokerage", "JOB_BROKER", "generic", by="ada", reason="cap test")
+    audit.record("ada", "admin.change", "gdpconfig", row.pk, details={"changed": {"value": ["5", "6"]}})
+    now = timezone.now() + timedelta(minutes=1)
+    told = [change.what for change in overview_data.changes(now - timedelta(hours=1), now)]
+    assert told == [f"configuration {row}: change (value)", f"configuration {row}: set"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0, "0 core hours"), (90, "under 0.1 core hours"), (1440, "0.4 core hours"), (3600 * 12, "12 core")]
+)
+def test_little_that_was_lost_is_not_told_as_nothing(reader: Client, seconds: int, said: str) -> None:
+    now = timezone.now()
+    error = ErrorFingerprint.objects.create(
+        component="pilot", code="1", text="x", example="x", category="disk", first_seen=now, last_seen=now
+    )
+    JobFailure.objects.create(
+        id=1, ended=now - timedelta(minutes=1), fingerprint=error, task_id=1, attempt=1, site="A", node="n", user="ada",
+        activity="User", pilot_version="3", walltime_s=seconds, wasted_core_s=seconds,
+    )  # fmt: skip
+    text = reader.get("/").content.decode()
+    assert said in text and "1 failed job<" in text
+    assert (" %</span></td>" in text) == bool(seconds), "no part of nothing"
 
 
 def test_an_empty_installation_is_told(reader: Client) -> None:

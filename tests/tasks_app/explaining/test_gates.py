@@ -104,7 +104,9 @@ def test_a_task_that_no_pass_has_looked_at_says_so_and_when_the_next_is() -> Non
     agent = replace(AGENT, due_s=1.5)
     blocked = first_no(walk(replace(GOOD, status="ready", verdict=None, jobs={}, pilots=(), agent=agent)))
     assert blocked
-    assert blocked.sentence == "no broker has looked at it yet: its last pass ended 1 s ago; the next is due in 2 s"
+    assert blocked.sentence == (
+        "no broker has looked at it yet: the last pass of the agent job_generator ended 1 s ago; the next is due in 2 s"
+    )
 
 
 def test_behind_the_first_no_nothing_is_reached() -> None:
@@ -119,7 +121,9 @@ def test_gates_that_are_passed_say_by_how_much() -> None:
     said = {gate.name: gate.sentence for gate in walk(replace(facts, pilots=(PilotFact("A", 1, 5.0, 40, 3), PilotFact("B"))))}
     assert said["inputs"] == "4 of 10 files are left for jobs, 2 are missing"
     assert said["throttle"] == "MC: 80 of 100 jobs are queued"
-    assert said["agent"] == "job_generator: its last pass ended 1 s ago (took 0.25 s, 12 items); the next is due in 2 s"
+    assert said["agent"] == (
+        "the last pass of the agent job_generator ended 1 s ago (took 0.25 s, 12 items); the next is due in 2 s"
+    )
     assert said["pilots"] == "pilots called at 1 of 2 sites with jobs: 40 calls lately, 40 of them at A"
 
 
