@@ -461,6 +461,11 @@ USER_QUEUED_CORES: Final = _code(
     "user_queued_cores", "Throttled: too many queued cores", "throttle", "nobody",
     "Wait: more jobs are made as queued ones of the user or the working group start.", severity="info",
 )  # fmt: skip
+USER_CAP_ZERO: Final = _code(
+    "user_cap_zero", "Throttled: the cap is 0", "throttle", "expert",
+    "Have the cap raised: administrators set CAP_RUNNING_USER_JOBS, CAP_RUNNING_USER_CORES and the same of groups (GROUP) in "
+    "the configuration, component prio_mgr.",
+)  # fmt: skip
 CLASS_C_WAITS: Final = _code(
     "class_c_waits", "Throttled: the share is nearly used up and the task is of class C", "throttle", "nobody",
     "Wait: users who run less go first; more jobs are made as the user's own running jobs end.", severity="info",

@@ -16,6 +16,7 @@ from brokerage_app.snapshot import Grid, SiteView
 from brokerage_app.verdict import Blocked, Skip
 from brokerage_app.whatif import ChangeError, Conditions, Decide
 from jedisite.refusals import Fixer
+from jedisite.words import plural
 
 MOST: Final = 4
 """Remedies that are told; TRIED: sites for whose own settings a change is tried."""
@@ -107,7 +108,7 @@ def _of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
         yield _user(f"Ask for {memory} MB of memory at least (ramCount; now {needs.memory_mb})", memory_mb=memory)
     elif ratio is not None and skip.code in (codes.TOO_FEW_CORES, codes.MULTI_CORE_ONLY):
         given = int(skip.plain_values[1])  # type: ignore[arg-type]
-        yield _user(f"Ask for {given} cores a job (coreCount; now {needs.cores})", cores=given)
+        yield _user(f"Ask for {plural(given, 'core')} a job (coreCount; now {needs.cores})", cores=given)
     elif ratio is not None and skip.code in _TIME:
         yield from _of_time(needs, skip, ratio)
     elif ratio is not None and skip.code == codes.SCRATCH_DISK:

@@ -112,14 +112,19 @@ def refusal(
 
 def _over_cap(who: str, usage: Usage, caps: Caps) -> Skip | None:
     rows = (
-        (codes.USER_RUNNING_JOBS, "too many running jobs", usage.running_jobs, caps.jobs, 1),
-        (codes.USER_QUEUED_JOBS, "too many queued jobs", usage.queued_jobs, caps.jobs, QUEUED_TO_RUNNING),
-        (codes.USER_RUNNING_CORES, "too many running cores", usage.running_cores, caps.cores, 1),
-        (codes.USER_QUEUED_CORES, "too many queued cores", usage.queued_cores, caps.cores, QUEUED_TO_RUNNING),
+        (codes.USER_RUNNING_JOBS, "running job", usage.running_jobs, caps.jobs, 1),
+        (codes.USER_QUEUED_JOBS, "queued job", usage.queued_jobs, caps.jobs, QUEUED_TO_RUNNING),
+        (codes.USER_RUNNING_CORES, "running core", usage.running_cores, caps.cores, 1),
+        (codes.USER_QUEUED_CORES, "queued core", usage.queued_cores, caps.cores, QUEUED_TO_RUNNING),
     )
-    for code, kernel, has, cap, times in rows:
-        if cap is not None and has > times * cap:
-            return Skip("", code, f"{kernel}: {{}}, {{:g}} are allowed for {{}}", (has, times * cap, who))
+    for code, thing, has, cap, times in rows:
+        if cap is None or has <= times * cap:
+            continue
+        things = thing if has == 1 else f"{thing}s"
+        if cap <= 0:
+            return Skip("", codes.USER_CAP_ZERO, f"{{}} {things}, and the cap is {{}} for {{}}", (has, 0, who))
+        are = "is" if times * cap == 1 else "are"
+        return Skip("", code, f"{{}} {things}, {{:g}} {are} allowed for {{}}", (has, times * cap, who))
     return None
 
 

@@ -198,9 +198,11 @@ def overloaded(case: AnalysisCase, site: SiteView) -> Skip:
     """The objection to a queue that is busier than others, where others are left."""
     counts = case.counts(site)
     virtual = case.near.datasets > 0 and site.name not in case.near.real
+    code = codes.OVERLOADED_VIRTUAL if virtual else codes.OVERLOADED
+    if not counts.running:
+        return Skip(site.name, code, "{} jobs wait and none runs", (counts.queued,))
     return Skip(
-        site.name, codes.OVERLOADED_VIRTUAL if virtual else codes.OVERLOADED,
-        "{:.2f} jobs wait for each running one, {:.2f} may: {} queued, {} running",
-        (counts.queued / max(counts.running, 1), case.share_ratio * case.settings.overload_offset, counts.queued,
+        site.name, code, "{:.2f} jobs wait for each running one, {:.2f} may: {} queued, {} running",
+        (counts.queued / counts.running, case.share_ratio * case.settings.overload_offset, counts.queued,
          counts.running),
     )  # fmt: skip

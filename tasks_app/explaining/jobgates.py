@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.explaining.facts import PILOT_SILENT_S, PilotFact
 from tasks_app.explaining.gates import Answer, Gate
@@ -139,7 +140,8 @@ def _pilots(facts: JobFacts) -> Gate:
     at = f"; the status of {facts.site} is {facts.site_status}" if facts.site_status not in ("", "online") else ""
     if pilot is None or not pilot.is_alive:
         workers = pilot.workers if pilot is not None else 0
-        said = f"no pilot of {facts.site} has asked in the last {PILOT_SILENT_S // 3600} hours; {workers} workers run or wait"
+        said = f"no pilot of {facts.site} has asked in the last {PILOT_SILENT_S // 3600} hours; "
+        said += "1 worker runs or waits" if workers == 1 else f"{workers} workers run or wait"
         return Gate(name, title, "no", codes.NO_PILOT_CAME, said + at, facts.reached.get(J.ACTIVATED, facts.since))
     said = f"{pilot.calls} calls lately; {pilot.workers} workers run or wait in the batch system"
     return Gate(name, title, "yes", "", said + at)
@@ -157,10 +159,16 @@ def _turn(facts: JobFacts) -> Gate:
     queue = facts.queue
     if not queue.ahead:
         return Gate(name, title, "yes", "", "the next pilot that asks for such jobs gets it")
-    own = f"{CAP}+" if queue.own > CAP else str(queue.own)
-    said = f"{own} jobs of its share go first: they have more priority, or the same and are older"
+    said = ""
+    if queue.own == 1:
+        said = "1 job of its share goes first: it has more priority, or the same and is older"
+    elif queue.own:
+        own = f"{CAP}+" if queue.own > CAP else str(queue.own)
+        said = f"{own} jobs of its share go first: they have more priority, or the same and are older"
     if queue.shares:
-        said += f"; {queue.shares} jobs of shares that are served before, {queue.first} first"
+        goes = "goes first" if queue.shares == 1 else "go first"
+        before = f"{plural(queue.shares, 'job')} of shares that are served before {goes}, of {queue.first} the next"
+        said = f"{said}; {before}" if said else before
     return Gate(name, title, "no", codes.JOBS_GO_FIRST, said, facts.reached.get(J.ACTIVATED, facts.since))
 
 

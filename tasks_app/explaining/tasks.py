@@ -51,6 +51,8 @@ SELECT t.jeditaskid, t.taskname, t.status, coalesce(t.currentpriority, 0), count
    AND t.workqueue_id IS NOT DISTINCT FROM %(queue)s AND t.jeditaskid <> %(task)s
    AND (coalesce(t.currentpriority, 0) > %(priority)s
         OR (coalesce(t.currentpriority, 0) = %(priority)s AND t.jeditaskid < %(task)s))
+   AND EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type = ANY(%(inputs)s)
+                  AND d.masterid IS NULL AND d.nfilestobeused > d.nfilesused)
  ORDER BY coalesce(t.currentpriority, 0) DESC, t.jeditaskid LIMIT %(most)s
 """
 
@@ -235,14 +237,19 @@ def _passed(record: VerdictRecord) -> dict[str, Any]:
 
 
 def _position(task: Task, agent: AgentFact | None, now: datetime) -> dict[str, Any]:
-    """Tasks of the same share and work queue that get jobs before this one, and when an agent looks at it next."""
+    """Tasks of the same share and work queue with input left that get jobs before this one, and when an agent looks at it
+    next. Nothing is before a task that has ended.
+    """
     priority = task.current_priority or 0
     values = {
         "share": task.gshare, "queue": task.work_queue_id, "task": task.id, "priority": priority, "most": AHEAD_SHOWN,
+        "inputs": sorted(INPUT_TYPES),
     }  # fmt: skip
-    with connection.cursor() as cursor:
-        cursor.execute(_AHEAD, values)
-        rows = cursor.fetchall()
+    rows: list[tuple[Any, ...]] = []
+    if task.status not in TASK_FINAL:
+        with connection.cursor() as cursor:
+            cursor.execute(_AHEAD, values)
+            rows = cursor.fetchall()
     due = now + timedelta(seconds=max(agent.due_s or 0.0, 0.0)) if agent is not None and not agent.paused else None
     return {
         "share": task.gshare or "", "work_queue": task.work_queue.name if task.work_queue is not None else "",

@@ -280,6 +280,8 @@ def test_queues_busier_than_others_are_left_out_while_there_are_others() -> None
     for queued, code in ((25, {"A": "overloaded"}), (20, {})):
         verdict = broker(needs(), grid(busy("A", Counts(running=10, activated=queued)), calm))
         assert reasons(verdict) == code
+    idle = broker(needs(), grid(busy("A", Counts(activated=25)), calm))
+    assert [skip.detail for skip in idle.skipped] == ["25 jobs wait and none runs"]
     alone = broker(needs(), grid(busy("A", Counts(running=10, activated=25)), replace(calm, status="offline")))
     assert names(alone) == ["A"]
 

@@ -45,8 +45,17 @@ def test_a_user_above_a_cap_waits(usage: Usage, code: str) -> None:
 def test_the_sentence_has_the_numbers_and_the_name() -> None:
     skip = refusal(who="the group phys-higgs", usage=Usage(queued_jobs=2001), caps=CAP)
     assert skip is not None
-    assert skip.detail == "too many queued jobs: 2001, 2000 are allowed for the group phys-higgs"
+    assert skip.detail == "2001 queued jobs, 2000 are allowed for the group phys-higgs"
     assert refusals.get(skip.code).group == "throttle"
+
+
+def test_a_cap_of_zero_is_raised_by_people_and_not_by_waiting() -> None:
+    skip = refusal(who="the user ada", usage=Usage(running_jobs=1), caps=Caps(jobs=0))
+    assert skip is not None
+    assert (skip.code, skip.detail) == ("user_cap_zero", "1 running job, and the cap is 0 for the user ada")
+    assert refusals.get(skip.code).who_can_fix == "expert"
+    one = refusal(who="the user ada", usage=Usage(running_jobs=2), caps=Caps(jobs=1))
+    assert one is not None and one.detail == "2 running jobs, 1 is allowed for the user ada"
 
 
 @pytest.mark.parametrize(

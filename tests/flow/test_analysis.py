@@ -101,7 +101,7 @@ def test_a_user_over_a_cap_waits_and_goes_on_below_it() -> None:
         turn()
     assert states(task_id) == {}
     assert status(task_id) == "pending"
-    assert "too many queued jobs: 5, 4 are allowed for the user ada" in (task(task_id).error_dialog or "")
+    assert "too many queued jobs: 5 queued jobs, 4 are allowed for the user ada" in (task(task_id).error_dialog or "")
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM jobs WHERE computingsite = 'ELSEWHERE'")
     for _ in range(3):

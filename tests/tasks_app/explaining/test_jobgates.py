@@ -54,7 +54,11 @@ def test_gates_say_their_numbers() -> None:
     assert said["brokered"] == "A was number 2 of 5 chosen sites, with weight 1.25 (decision 77)"
     assert said["pilots"] == "40 calls lately; 3 workers run or wait in the batch system; the status of A is test"
     assert said["turn"].startswith("10000+ jobs of its share go first")
-    assert "7 jobs of shares that are served before, MC first" in said["turn"]
+    assert "; 7 jobs of shares that are served before go first, of MC the next" in said["turn"]
+    one = {gate.name: gate.sentence for gate in walk(replace(ACTIVE, queue=QueueFact(0, "", 1)))}
+    assert one["turn"] == "1 job of its share goes first: it has more priority, or the same and is older"
+    one = {gate.name: gate.sentence for gate in walk(replace(ACTIVE, queue=QueueFact(1, "MC", 0)))}
+    assert one["turn"] == "1 job of shares that are served before goes first, of MC the next"
 
 
 def test_all_gates_of_all_states_carry_registered_codes() -> None:

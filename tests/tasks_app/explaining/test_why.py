@@ -42,8 +42,12 @@ def waiting(make_task: Make, make_dataset: Make) -> Any:
     return task
 
 
-def test_a_task_says_what_it_waits_for_and_which_sites_came_near(api: Api, waiting: Any, make_task: Make) -> None:
-    make_task(status="ready", gshare="Express", current_priority=900)
+def test_a_task_says_what_it_waits_for_and_which_sites_came_near(
+    api: Api, waiting: Any, make_task: Make, make_dataset: Make
+) -> None:
+    make_dataset(make_task(status="ready", gshare="Express", current_priority=900), files=2, files_to_be_used=2)
+    used_up = make_task(status="running", gshare="Express", current_priority=950)
+    make_dataset(used_up, files=2, files_to_be_used=2, files_used=2)
     make_task(status="ready", gshare="Other", current_priority=900)
     found = api().get(f"/api/v2/tasks/{waiting.id}/why/").json()
     assert found["blocked_by"]["name"] == "sites"
@@ -199,3 +203,21 @@ def test_a_paused_task_says_who_paused_it_and_why(make_task: Callable[..., Task]
     blocked = first_no(walk(facts))
     assert blocked is not None and blocked.sentence == "paused by ada: wrong input"
     assert TaskStatusLog.objects.get(task_id=made.id).reason == "paused by ada: wrong input"
+
+
+def test_a_task_that_has_ended_has_no_place_in_the_queue(
+    api: Api, make_task: Make, make_dataset: Make, client: Client, make_user: Make
+) -> None:
+    make_dataset(make_task(status="ready", gshare="Express", current_priority=900), files=2, files_to_be_used=2)
+    ended, waits = (make_task(status=status, gshare="Express", current_priority=1) for status in ("done", "ready"))
+    places = {task.id: api().get(f"/api/v2/tasks/{task.id}/why/").json()["position"] for task in (ended, waits)}
+    assert [places[task.id]["ahead"] for task in (ended, waits)] == [0, 1]
+    client.force_login(make_user())
+    pages = [client.get(f"/tasks/{task.id}/why/").content.decode() for task in (ended, waits)]
+    assert ["Its place in the queue" in page for page in pages] == [False, True]
+
+
+def test_the_status_of_a_site_is_said_with_its_reason(client: Client, make_user: Make) -> None:
+    Queue.objects.create(name="OFF", site_name="S", status="offline", status_reason="new switches until noon")
+    client.force_login(make_user())
+    assert "Its status is offline (“new switches until noon”)." in client.get("/sites/OFF/why/").content.decode()
