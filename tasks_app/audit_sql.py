@@ -280,10 +280,12 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "output_name_once",
-        "No two outputs of a dataset have the same name.",
+        "No two outputs of a dataset that are there, or may still come, have the same name: a name without a serial number is "
+        "that of each attempt at the task's one job.",
         """
         SELECT jeditaskid, datasetid, lfn, count(*) AS files FROM jedi_dataset_contents
-         WHERE type IN ('output', 'log', 'lib') GROUP BY 1, 2, 3 HAVING count(*) > 1""",
+         WHERE type IN ('output', 'log', 'lib') AND status NOT IN ('failed', 'cancelled', 'lost')
+         GROUP BY 1, 2, 3 HAVING count(*) > 1""",
     ),
     Invariant(
         "input_name_once",

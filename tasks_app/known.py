@@ -12,9 +12,10 @@ from django.conf import settings
 from django.db.models import Q
 
 from brokerage_app import policy
-from brokerage_app.models import Queue, Site, StorageEndpoint
+from brokerage_app.models import Queue, Site, StorageEndpoint, WorkQueue
 from brokerage_app.placement import NoPlaceError, check_leaf
 from jedisite.words import sentence
+from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS, TESTED_LABELS
 from tasks_app.models import Task
 from tasks_app.params import names
 from tasks_app.params.faults import Faults
@@ -24,6 +25,7 @@ from tasks_app.refining.values import Defaults
 TRANSFORMS = Path(__file__).resolve().parent / "transforms"
 DEFAULTS = Defaults()
 BARE = "bareNucleus"
+LABELS = ANALYSIS_LABELS | TESTED_LABELS | {"ptest", "rc_test", "rc_test2", "rc_alrb"}
 
 
 class Tables:
@@ -61,6 +63,10 @@ class Tables:
     @cached_property
     def transforms(self) -> Collection[str]:
         return frozenset(path.name for path in TRANSFORMS.iterdir() if path.is_file())
+
+    @cached_property
+    def labels(self) -> Collection[str]:
+        return LABELS | set(WorkQueue.objects.values_list("type", flat=True))
 
     @cached_property
     def transform_urls(self) -> Collection[str]:

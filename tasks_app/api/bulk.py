@@ -12,6 +12,7 @@ from jedisite.identity import Right
 from jedisite.problems import InvalidFields
 from tasks_app import bulk
 from tasks_app.api.base import Resource
+from tasks_app.api.counted import ActedOn
 from tasks_app.api.serializers import LONGEST_REASON, NewCommandSerializer
 from tasks_app.commands.acts import ACTS
 from tasks_app.models import Task
@@ -21,7 +22,7 @@ class BulkCommandSerializer(NewCommandSerializer):
     """A command, with its parameters, for tasks that are named (`ids`) or found (`filter`); one of the two."""
 
     reason = serializers.CharField(max_length=LONGEST_REASON)
-    ids = serializers.ListField(
+    ids = ActedOn(
         child=serializers.IntegerField(min_value=1, max_value=2**63 - 1), required=False, help_text="numbers of tasks"
     )
     filter = serializers.DictField(

@@ -13,6 +13,7 @@ from jedisite.problems import Conflict
 from jedisite.words import sentence
 from tasks_app.accounting.recovery import CannotRecoverError, recover
 from tasks_app.api.base import OfTask, check_command_right
+from tasks_app.api.counted import CountedList
 from tasks_app.api.serializers import LONGEST_REASON, StrictSerializer
 from tasks_app.models import Task
 
@@ -22,7 +23,7 @@ MOST_FILES = 10_000
 class LostFilesSerializer(StrictSerializer):
     """Names of lost outputs, with a scope before a colon or without. With `dry_run` nothing is changed."""
 
-    files = serializers.ListField(child=serializers.CharField(max_length=300), allow_empty=False, max_length=MOST_FILES)
+    files = CountedList(child=serializers.CharField(max_length=300), allow_empty=False, max_length=MOST_FILES)
     dataset = serializers.CharField(max_length=255, required=False)
     reason = serializers.CharField(max_length=LONGEST_REASON, allow_blank=True, default="")
     dry_run = serializers.BooleanField(default=False)

@@ -29,10 +29,9 @@ from tasks_app.models.catalogue import CONTAINER_MARK
 from tasks_app.models.dataset import CONSTITUENT
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining.attributes import Attributes
+from tasks_app.splitting.slicing import MOST_RECORDS
 from tasks_app.states import DatasetStatus, FileStatus, TaskStatus
 
-MOST_FILES = 5_000_000
-"""Files or ranges of one input dataset; feeding them takes a minute or two."""
 CHECK_DAYS = 3650
 TO_BE_FED = (DatasetStatus.REGISTERED, DatasetStatus.DEFINED, DatasetStatus.TOUPDATE, DatasetStatus.PENDING)
 
@@ -104,8 +103,8 @@ def _target(task: Feeding, dataset: Dataset, status: str = FileStatus.READY) -> 
 
 def _check_number(dataset: Dataset, files: int) -> None:
     """Raise CannotFeedError when a dataset is so large that it would hold up everybody else's."""
-    if files > MOST_FILES:
-        raise CannotFeedError(f"the input {dataset.name} has {files} files or ranges, a task may have {MOST_FILES}")
+    if files > MOST_RECORDS:
+        raise CannotFeedError(f"the input {dataset.name} has {files} files or ranges, a task may have {MOST_RECORDS}")
 
 
 def _is_mutable(task: Feeding, info: DatasetInfo) -> bool:

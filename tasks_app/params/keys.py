@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from tasks_app.params.kinds import NINE_DIGITS, Key, Kind
 
-# Dataset and file names end up in paths of storage systems and in comma lists of the pilot's protocol.
-NAME = r"[A-Za-z0-9_][A-Za-z0-9_.+:@/#~=-]*"
+# Dataset and file names end up in paths of storage systems and in comma lists of the pilot's protocol. No two dots in a row:
+# as a folder they lead upwards.
+NAME = r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_.+:@/#~=-]*"
 UNIT_OF_DISK = tuple(
     f"{unit}{per}{fixed}" for unit in ("B", "kB", "MB", "GB") for per in ("", "PerEvent") for fixed in ("", "Fixed")
 )
@@ -81,7 +82,7 @@ IDENTITY: Sequence[Key] = (
     _text("userName", 128, "Owner; taken from the caller unless the caller may act for others"),
     _text("vo", 16, "Virtual organisation; selects the refiner"),
     _text("prodSourceLabel", 20, "Source label (managed, user, …); selects the refiner", required=True, nullable=False),
-    _text("taskType", 64, "prod or anal; selects the refiner"),
+    _text("taskType", 64, "prod or anal (when left out); selects the refiner", choices=("prod", "anal")),
     _int("taskPriority", "Assigned priority", low=-NINE_DIGITS),
     _int("currentPriority", "Priority to start with, when it differs from the assigned one", low=-NINE_DIGITS),
     _other("architecture", "any", "Platform: x86_64-el9-gcc13-opt, or an object with cpu_specs, gpu_spec"),

@@ -25,6 +25,7 @@ MOST_LISTED: Final = 12
 MOST_TOLD: Final = 10
 """So many unknown names of a list are told one by one: looking for near ones among thousands takes milliseconds each."""
 _WILD: Final = frozenset("*?[")
+FETCHED: Final = ("https://", "http://")
 STEPS: Final = ("buildSpec", "mergeSpec", "preproSpec", "esmergeSpec")
 
 
@@ -45,6 +46,10 @@ class Known(Protocol):
     def endpoints(self) -> Collection[str]: ...
     @property
     def transforms(self) -> Collection[str]: ...
+    @property
+    def labels(self) -> Collection[str]:
+        """Values of prodSourceLabel: those that the rules of the site tell apart, and those of its work queues."""
+
     @property
     def transform_urls(self) -> Collection[str]:
         """What addresses of the site's transforms begin with."""
@@ -99,6 +104,14 @@ def check_params(params: TaskParams, known: Known, faults: Faults) -> None:
     for where, name in _transforms(params):
         if is_local(name) and name not in known.transforms and not _comes_with(params, name):
             faults.add(where, "known", no_such("transform", name, known.transforms))
+        elif not is_local(name) and not name.startswith(FETCHED):
+            faults.add(where, "address", f"Pilots fetch transforms from {' or '.join(FETCHED)} only, not {shown(name)}.")
+    _check_labels(params, known, faults)
+
+
+def _check_labels(params: TaskParams, known: Known, faults: Faults) -> None:
+    if params.prod_source_label not in known.labels:
+        faults.add("prodSourceLabel", "known", no_such("source label", params.prod_source_label, known.labels))
 
 
 def _kept_for(params: TaskParams) -> str:

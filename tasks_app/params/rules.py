@@ -14,6 +14,7 @@ from tasks_app.params.placeholders import BadTemplate, compile_template
 from tasks_app.params.schedule import is_cron, moment
 from tasks_app.pilot.names import reserved_for
 from tasks_app.splitting.naming import BadNameTemplate, NameTemplate
+from tasks_app.splitting.slicing import MOST_RECORDS
 
 if TYPE_CHECKING:
     from tasks_app.params.schema import TaskParams
@@ -36,6 +37,23 @@ def some_work(params: TaskParams, faults: Faults) -> None:
             "some input",
             "A task needs an item with param_type input, or noInput true with nEvents or nFiles.",
         )
+
+
+def amount(params: TaskParams, faults: Faults) -> None:
+    """Work without input is cut into pieces that the books can hold."""
+    if not params.flag("noInput"):
+        return
+    files, events = params.whole("nFiles", 0) or 0, params.whole("nEvents", 0) or 0
+    size = _events_of_a_piece(params)
+    for name, pieces in (("nFiles", files), ("nEvents", -(-events // size) if size else 0)):
+        if pieces > MOST_RECORDS:
+            faults.add(name, "at most", f"A task may have {MOST_RECORDS} pieces of work, and these would be {pieces}.")
+
+
+def _events_of_a_piece(params: TaskParams) -> int | None:
+    """The smallest number of events that is handed out; None when whole files are."""
+    sizes = (params.whole(name) for name in ("minGranularity", "nEventsPerRange", "nEventsPerJob", "tgtNumEventsPerJob"))
+    return next((size for size in sizes if size), None)
 
 
 def schedule(params: TaskParams, faults: Faults) -> None:
@@ -187,6 +205,7 @@ def architecture(params: TaskParams, faults: Faults) -> None:
 
 _RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (some_work, ("noInput", "nEvents", "nFiles", "totNumJobs", "pfnList", "hpoRequestData", "periodic", "jobParameters")),
+    (amount, ("noInput", "nEvents", "nFiles", "minGranularity", "nEventsPerRange", "nEventsPerJob", "tgtNumEventsPerJob")),
     (schedule, ("periodic", "noInput", "nEvents", "nFiles", "pfnList", "totNumJobs")),
     (merging, ("mergeOutput", "mergeSpec", "log")),
     (library, ("buildSpec", "jobParameters")),
@@ -225,4 +244,7 @@ def can_make_many_jobs(params: TaskParams) -> bool:
         by_events = events is not None and events_per_job is not None and events > events_per_job
         by_files = files is not None and files > (per_job or 1)
         return by_events or by_files
+    size = _events_of_a_piece(params)
+    if size and (params.flag("useRealNumEvents") or (params.events_per_input or 0) > size):
+        return True
     return not (files == 1 or (files is not None and per_job is not None and files <= per_job))

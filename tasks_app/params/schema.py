@@ -26,6 +26,8 @@ from tasks_app.params.storable import check_storable
 __all__ = ["FieldError", "KeyDescription", "ParamErrors", "TaskParams", "describe", "parse"]
 
 MOST_ITEMS = 5000
+MOST_KEYS = 1000
+"""Far more than there are, with all dsFor<STREAM>."""
 MOST_HINTS = 20
 
 
@@ -150,6 +152,8 @@ def parse(raw: object) -> TaskParams:
     Raises ParamErrors, and nothing else, whatever JSON (or other Python value) `raw` is.
     """
     faults = Faults()
+    _check_counts(raw, faults)
+    faults.raise_if_any()
     check_storable(raw, faults)
     # What cannot be stored cannot be quoted or measured safely either, so that ends the check.
     faults.raise_if_any()
@@ -168,6 +172,18 @@ def parse(raw: object) -> TaskParams:
     rules.check_across(params, faults)
     faults.raise_if_any()
     return params
+
+
+def _check_counts(raw: object, faults: Faults) -> None:
+    """What is far too much is refused by its number, before each part of it is looked at."""
+    if not isinstance(raw, dict):
+        return
+    if len(raw) > MOST_KEYS:
+        faults.add("", "length", f"A task has at most {MOST_KEYS} parameters, and these are {len(raw)}.")
+    for name in ("jobParameters", "log", "log_merge"):
+        value = raw.get(name)
+        if isinstance(value, list) and len(value) > MOST_ITEMS:
+            faults.add(name, "length", f"At most {MOST_ITEMS} items are allowed, and these are {len(value)}.")
 
 
 def _check_keys(raw: Mapping[str, Any], faults: Faults) -> dict[str, tuple[str, ...]]:

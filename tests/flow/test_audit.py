@@ -10,7 +10,8 @@ from django.core.management import call_command
 from django.db import connection, transaction
 
 from tasks_app import audit_sql
-from tests.flow.driving import add_dataset, add_queue, agents_turn, jobs, parameters, reads, status, submit
+from tasks_app.models import File
+from tests.flow.driving import add_dataset, add_queue, agents_turn, jobs, parameters, reads, status, submit, template
 from tests.flow.pilot import Pilot, drive, failing_on
 
 pytestmark = pytest.mark.usefixtures("tables")
@@ -153,6 +154,19 @@ def _merging() -> int:
 
 def test_the_books_of_a_busy_installation_balance(busy: Pilot) -> None:
     assert audit_sql.find() == []
+
+
+def test_each_attempt_of_the_only_job_of_a_task_may_make_a_file_of_the_same_name() -> None:
+    made = submit(
+        parameters(
+            "lab.one", template("output", "result.json", "lab.one.out"), noInput=True, nEvents=1, nEventsPerJob=1, maxAttempt=3,
+        )
+    )  # fmt: skip
+    drive(Pilot(lambda job: "failed" if job["attemptNr"] < 3 else "finished"))
+    assert status(made) == "done" and len(jobs(made)) == 3
+    assert [found.invariant.name for found in audit_sql.find()] == []
+    File.objects.filter(task_id=made, type="output").update(status="finished")
+    assert "output_name_once" in [found.invariant.name for found in audit_sql.find()]
 
 
 def test_every_invariant_has_a_name_of_its_own_and_is_broken_here() -> None:

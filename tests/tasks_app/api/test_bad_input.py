@@ -319,3 +319,12 @@ def test_a_path_with_nul_leads_nowhere(api: Api, path: str) -> None:
     assert answer.status_code == 404
     if path.startswith("/api/"):
         refused(answer, 404)
+
+
+@pytest.mark.parametrize("number", [1001, 899_999])
+def test_too_many_tasks_for_one_act_are_refused_by_their_number(nothing_stored: Client, number: int) -> None:
+    body = b'{"command": "kill", "reason": "x", "ids": [%s0]}' % (b"0," * (number - 1))
+    answer = nothing_stored.post("/api/v2/tasks/bulk-commands/", body, content_type="application/json")
+    refused(answer, 422, "ids")
+    (fault,) = answer.json()["errors"]
+    assert "no more than 1000" in fault["message"]

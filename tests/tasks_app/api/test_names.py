@@ -57,6 +57,8 @@ WRONG = [
     ({"destination": "BNL_DISC"}, "destination", "There is no storage endpoint 'BNL_DISC'. Did you mean BNL_DISK?"),
     ({"transPath": "run_comand"}, "transPath", "There is no transform 'run_comand'. Did you mean run_command?"),
     ({"buildSpec": {"jobParameters": "x", "transPath": "nope"}}, "buildSpec.transPath", "There is no transform 'nope'"),
+    ({"transPath": "file:///etc/passwd"}, "transPath", "from https:// or http:// only, not 'file:///etc/passwd'"),
+    ({"taskType": "analysis"}, "taskType", "Expected one of prod, anal; got 'analysis'."),
     ({"skipFilesUsedBy": [77]}, "skipFilesUsedBy", "There is no task 77."),
 ]  # fmt: skip
 
@@ -242,3 +244,12 @@ def test_a_task_in_another_name_needs_the_right(api: Api, task_params: Params) -
     assert faults(answer) == {"userName": "You are ada; to submit for 'eve' needs the production right."}
     assert post(api(), task_params(userName="ada")).json()["user"] == "ada"
     assert post(api("production"), task_params(userName="eve")).json()["user"] == "eve"
+
+
+def test_a_source_label_is_one_that_the_site_tells_apart(api: Api, task_params: Params, grid: None) -> None:
+    client = api("production")
+    answer = post(client, task_params(prodSourceLabel="manged"))
+    assert answer.status_code == 422 and "Did you mean managed?" in faults(answer)["prodSourceLabel"]
+    WorkQueue.objects.create(name="own", type="beamtest", vo="lab", share=1, order=9, status="active")
+    for label in ("managed", "beamtest", "ptest"):
+        assert post(client, task_params(prodSourceLabel=label)).status_code == 201

@@ -104,6 +104,9 @@ def test_asking_for_a_key_as_the_wrong_kind_is_a_programming_error() -> None:
         ({"buildSpec": {}}, "buildSpec.jobParameters", "required"),
         ({"nEvents": None}, "noInput", "amount of work"),
         ({"noInput": False}, "jobParameters", "some input"),
+        ({"nEvents": 10**12, "nEventsPerJob": 1}, "nEvents", "at most"),
+        ({"nEvents": 10**12, "nEventsPerJob": 10**8, "minGranularity": 100}, "nEvents", "at most"),
+        ({"nFiles": 5_000_001}, "nFiles", "at most"),
         ({"jobParameters": "echo"}, "jobParameters", "type"),
         ({"log": [d.constant("x")]}, "log[0].param_type", "one of"),
         ({"cliParams": "a\x00b"}, "cliParams", "characters"),
@@ -210,9 +213,9 @@ def test_a_dictionary_of_any_size_is_refused_soon() -> None:
 
 def test_thousands_of_faults_are_counted_but_not_listed() -> None:
     with pytest.raises(ParamErrors) as caught:
-        parse({**d.smallest(), **{f"key{n}": n for n in range(3000)}})
+        parse({**d.smallest(), **{f"key{n}": n for n in range(900)}})
     assert len(caught.value.errors) == MOST_FAULTS + 1
-    assert caught.value.errors[-1].message == "2500 more faults are not listed."
+    assert caught.value.errors[-1].message == "400 more faults are not listed."
 
 
 def test_every_key_is_described_once_and_with_a_meaning() -> None:
@@ -271,3 +274,35 @@ def test_a_fault_of_one_key_never_hides_a_fault_of_another(name: str, value: obj
         found = faults_of(d.smallest(**{name: value, "coreCount": "many"}))
         # A value that cannot be stored ends the check early, so nothing else is said then.
         assert "coreCount" in found or found[name] in ("characters", "finite", "range", "depth", "key")
+
+
+def test_work_is_cut_into_as_many_pieces_as_the_books_hold() -> None:
+    name = d.template("output", "--o=x.${SN}", "d.o")
+    assert faults_of(d.smallest(nEvents=10**9, nEventsPerJob=200, jobParameters=[name])) == {}
+    assert faults_of(d.smallest(nEvents=10**12, nEventsPerJob=None)) == {}
+
+
+@pytest.mark.parametrize("dataset", ["user.ada/../x", "..", "user.ada..x", "a/.."])
+def test_no_name_of_a_dataset_leads_upwards(dataset: str) -> None:
+    items = [d.template("input", "${IN}", dataset)]
+    assert faults_of(d.smallest(noInput=False, jobParameters=items)) == {"jobParameters[0].dataset": "pattern"}
+    assert faults_of(d.smallest(dsForIN=dataset)) == {"dsForIN": "pattern"}
+
+
+def test_what_is_far_too_much_is_refused_by_its_number() -> None:
+    """Each entry is one that every check would refuse; none of them is looked at."""
+    with pytest.raises(ParamErrors) as caught:
+        parse(d.smallest(**{f"k{n}": object() for n in range(200_000)}))
+    assert [(e.field, e.rule) for e in caught.value.errors] == [("", "length")]
+    for name in ("jobParameters", "log", "log_merge"):
+        with pytest.raises(ParamErrors) as caught:
+            parse(d.smallest(**{name: [object()] * 100_000}))
+        assert [(e.field, e.rule) for e in caught.value.errors] == [(name, "length")]
+
+
+def test_one_file_that_is_cut_into_ranges_makes_several_jobs() -> None:
+    items = [d.template("input", "${IN}", "a.b"), d.template("output", "x.root", "d.o")]
+    one = d.smallest(noInput=False, nEvents=None, nFiles=1, nEventsPerJob=10, jobParameters=items)
+    assert faults_of(one) == {} == faults_of({**one, "nEventsPerInputFile": 10})
+    for more in ({"nEventsPerInputFile": 11}, {"useRealNumEvents": True}):
+        assert faults_of({**one, **more}) == {"jobParameters[1].value": "serial number"}
