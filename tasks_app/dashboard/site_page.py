@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from django.contrib import messages
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db import transaction
 from django.db.models import Count, F, OuterRef, Q, Subquery, Sum
 from django.db.models.functions import JSONObject
@@ -47,7 +48,8 @@ STATUS_TONES = {status: words.tone(status) for status in Queue.STATUSES}
 
 
 def _queue(name: str) -> Queue:
-    """The queue with `activity`, what it has done lately, as a dictionary. One query."""
+    """The queue with `activity`, what it has done lately, as a dictionary, and `uses`, names of its storage. One query."""
+    uses = QueueEndpoint.objects.filter(queue=OuterRef("name")).order_by("endpoint_id").values("endpoint_id").distinct()
     activity = QueueActivity.objects.filter(site=OuterRef("name")).values(
         found=JSONObject(
             last_start="last_start", started_per_h="started_per_h", pilots_3h="pilots_3h", batch_jobs="batch_jobs",
@@ -56,7 +58,8 @@ def _queue(name: str) -> Queue:
     )  # fmt: skip
     if "\x00" in name:
         raise Http404
-    return get_object_or_404(Queue.objects.select_related("storage").annotate(activity=Subquery(activity)), pk=name)
+    queues = Queue.objects.select_related("storage").annotate(activity=Subquery(activity), uses=ArraySubquery(uses))
+    return get_object_or_404(queues, pk=name)
 
 
 def _frame(request: HttpRequest, queue: Queue, tab: str) -> dict[str, Any]:

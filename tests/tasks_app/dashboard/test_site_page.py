@@ -200,3 +200,14 @@ def test_the_list_shows_how_queues_do_and_its_file_is_the_same(
         ("ordering=-pledged_cores", [NAME, "SITE_B"]),
     ):  # fmt: skip
         assert [row["name"] for row in reader.get(f"/api/v2/queues/?{query}").json()["results"]] == names, query
+
+
+def test_storage_of_a_queue_is_also_what_was_imported_for_it(reader: Client) -> None:
+    bare = Queue.objects.create(name="BARE", site_name="A")
+    page = "/sites/BARE/"
+    assert "<dt>Storage</dt><dd>none</dd>" in reader.get(page).content.decode()
+    for name in ("B_TAPE", "A_DISK"):
+        endpoint = StorageEndpoint.objects.create(name=name, site_name="A")
+        for scope in ("default", "analysis"):
+            QueueEndpoint.objects.create(queue=bare, endpoint=endpoint, scope=scope, order_read=1)
+    assert "<dt>Storage</dt><dd>A_DISK, B_TAPE</dd>" in reader.get(page).content.decode()
