@@ -23,6 +23,7 @@ from jedisite import troubles
 from jedisite.agents import kick
 from jedisite.sql import hash_joins, hot_cursor, numbers, texts
 from tasks_app.accounting import retrying, unmerged
+from tasks_app.accounting.addresses import Roots, is_its_place
 from tasks_app.accounting.killcodes import KillCode, killed_with
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import NewFile
@@ -80,11 +81,12 @@ COMPONENTS = {
 
 def judge(
     job_id: int, task_id: int | None, status: str, reported: Mapping[str, Any], expected: Sequence[Output],
-    killed: KillCode | None,
+    killed: KillCode | None, roots: Roots,
 ) -> Outcome:  # fmt: skip
     """What a final report amounts to. A finished job must have reported every output; one that was told to stop, and
     did, ends as its kill code says. A job whose output is to be merged has not ended: it waits for that."""
-    stored = tuple((o, reported[o.lfn]) for o in expected if _usable(reported.get(o.lfn)))
+    said = tuple((o, reported[o.lfn]) for o in expected if _usable(reported.get(o.lfn)))
+    stored = tuple((o, r) for o, r in said if is_its_place(r["surl"], o.scope, o.lfn, roots))
     if status != JobStatus.FINISHED:
         logs = tuple((o, r) for o, r in stored if o.type in LOG_TYPES)
         if killed:
@@ -96,8 +98,10 @@ def judge(
         diag = (
             f"the job ended well but did not report {len(missing)} of {len(expected)} outputs: {', '.join(missing[:3])}"
         )
+        if astray := [r["surl"] for o, r in said if o.lfn not in here]:
+            diag += f"; at {astray[0][:200]} is no place of a file of that scope and name"
         logs = tuple((o, r) for o, r in stored if o.type in LOG_TYPES)
-        return Outcome(job_id, task_id, JobStatus.FAILED, "ddm", MISSING_OUTPUT, diag, logs)
+        return Outcome(job_id, task_id, JobStatus.FAILED, "ddm", MISSING_OUTPUT, diag[:500], logs)
     waits = any(o.type in UNMERGED_TYPES for o in expected)
     return Outcome(job_id, task_id, JobStatus.MERGING if waits else JobStatus.FINISHED, stored=stored)
 
@@ -159,7 +163,8 @@ def _book_some(cursor: psycopg.Cursor[Any], which: str, values: Mapping[str, Any
     ids = [r[0] for r in reports]
     expected = _expected(cursor, ids)
     killed = _killed(cursor, ids)
-    book(cursor, [_outcome(row, expected.get(row[0], ()), killed.get(row[0])) for row in reports], now)
+    roots = Roots()
+    book(cursor, [_outcome(row, expected.get(row[0], ()), killed.get(row[0]), roots) for row in reports], now)
     _forgive(cursor, list(killed))
     return len(reports)
 
@@ -174,7 +179,9 @@ def forget_troubles() -> None:
         )
 
 
-def _outcome(row: tuple[int, int | None, str, str], expected: Sequence[Output], killed: KillCode | None) -> Outcome:
+def _outcome(
+    row: tuple[int, int | None, str, str], expected: Sequence[Output], killed: KillCode | None, roots: Roots
+) -> Outcome:
     job_id, task_id, status, data = row
     if status == unmerged.MERGED:
         return Outcome(job_id, task_id, JobStatus.FINISHED, merge_is_over=True)
@@ -183,7 +190,7 @@ def _outcome(row: tuple[int, int | None, str, str], expected: Sequence[Output], 
         diag = f"its output was not merged: no attempt is left after job {json.loads(data).get('merge_job')}"
         code = unmerged.NOT_MERGED_ERROR
         return Outcome(job_id, task_id, JobStatus.CANCELLED, "taskbuffer", code, diag, merge_is_over=True)
-    return judge(job_id, task_id, status, json.loads(data), expected, killed)
+    return judge(job_id, task_id, status, json.loads(data), expected, killed, roots)
 
 
 def _expected(cursor: psycopg.Cursor[Any], ids: list[int]) -> dict[int, list[Output]]:

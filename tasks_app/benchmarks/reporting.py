@@ -28,7 +28,7 @@ PROOF = Proof(fence=1, secret=scene.SECRET)
 MEASURES = {"cpu_time_s": 1234, "max_rss_kb": 900_000, "avg_rss_kb": 800_000, "node": "node001.bench"}
 OUTPUTS = {
     f"bench._{name}": {"guid": f"{name}-0000-4000-8000-000000000000", "fsize": 10**8, "adler32": "01234567",
-                       "surl": f"file://localhost/data/bench/{name}", "nevents": 10_000}
+                       "surl": f"root://se.example//data/bench/{name}", "nevents": 10_000}
     for name in ("output", "log")
 }  # fmt: skip
 
@@ -141,7 +141,7 @@ def _finish_all() -> None:
         cursor.execute(
             """INSERT INTO job_output_report (pandaid, jeditaskid, attemptnr, jobstatus, data)
                SELECT pandaid, jeditaskid, 1, 'finished', json_object_agg(lfn, json_build_object('guid', md5(lfn)::uuid,
-                      'fsize', 1000000, 'adler32', '01234567', 'surl', 'file://localhost/data/' || lfn, 'nevents', 1000))
+                      'fsize', 1000000, 'adler32', '01234567', 'surl', 'root://se.example//data/' || lfn, 'nevents', 1000))
                  FROM job_files WHERE type IN ('output', 'log') GROUP BY pandaid, jeditaskid"""
         )
 

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from tasks_app.pilot import names
 from tasks_app.pilot import payload as payloads
@@ -21,9 +22,9 @@ from tasks_app.pilot.limits import Limits, memory_limit_mb, verdict
 from tasks_app.pilot.removing import remove_folder
 from tasks_app.pilot.report import Reporter, final_body, parting_s
 from tasks_app.pilot.settings import Settings
-from tasks_app.pilot.stagein import stage_in
+from tasks_app.pilot.stagein import Readable, stage_in
 from tasks_app.pilot.stageout import PayloadReport, Stored, check_present, make_log, read_report, stage_out, take_back
-from tasks_app.pilot.storage import base_folder, default_endpoint
+from tasks_app.pilot.storage import base_folder, base_folders, default_endpoint
 from tasks_app.pilot.walls import limit
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class _Run:
         self.payload_report = PayloadReport()
         self.metrics: dict[str, object] = {}
         self._bases: dict[str, Path] = {}
+        self._map: dict[str, Any] | None = None
 
     def run(self) -> bool:
         log.info("job.got job=%d task=%d attempt=%d", self.job.id, self.job.task_id, self.job.attempt)
@@ -118,7 +120,7 @@ class _Run:
             if trouble := names.clash(self.job, name if own else "", names.sandbox_of(argv)):
                 raise JobError(Code.STAGE_IN_FAILED, trouble)
             payloads.fetch_sandbox(argv, self.folder, self.client, patience_s=patience_s, until=until)
-            stage_in(self.job.inputs, self.folder, self.check)
+            stage_in(self.job.inputs, self.folder, self.check, Readable(self.settings.hidden, self._storages))
             (self.folder / name).chmod(0o755)
         self.check()
         with self._timed("payload_s"):
@@ -229,11 +231,24 @@ class _Run:
                 if not name:
                     path = f"/cache/schedconfig/{self.settings.queue}.all.json"
                     name = default_endpoint(self.client.get_json(path, patience_s=patience_s, until=until))
-                storage_map = self.client.get_json(STORAGE_MAP, patience_s=patience_s, until=until)
+                storage_map = self._storage_map(patience_s, until)
             except (RefusedError, UnreachableError) as exc:
                 raise JobError(Code.NO_STORAGE, f"The server could not be asked where outputs go: {exc}") from exc
             self._bases[endpoint] = base_folder(name, storage_map)
         return self._bases[endpoint]
+
+    def _storages(self) -> list[Path]:
+        """The folders of all storages of this machine. Raises JobError, InterruptedCallError."""
+        try:
+            return base_folders(self._storage_map(self.settings.patience_s, (self.terminated, self.reporter.killed)))
+        except (RefusedError, UnreachableError) as exc:
+            raise JobError(Code.NO_STORAGE, f"The server could not be asked where inputs may be: {exc}") from exc
+
+    def _storage_map(self, patience_s: float, until: Sequence[Latch]) -> dict[str, Any]:
+        """Asked for once. Raises what `Client.get_json` raises."""
+        if self._map is None:
+            self._map = self.client.get_json(STORAGE_MAP, patience_s=patience_s, until=until)
+        return self._map
 
     @contextlib.contextmanager
     def _timed(self, name: str) -> Iterator[None]:

@@ -28,6 +28,7 @@ class Settings:
 
     `walls` None: payloads run without. `unwalled` says why there are none though there should be: then only jobs of the
     site's administrators are fetched.
+    `hidden`: folders that no payload sees, and of which only what lies in a storage is an input.
     `label` empty: any kind of job. `patience_s`: how long a call is tried again while the server does not answer.
     """
 
@@ -47,6 +48,7 @@ class Settings:
     walls: Walls | None = None
     unwalled: str = ""
     token_file: str = ""
+    hidden: tuple[str, ...] = ()
 
     def token_now(self) -> str:
         """The token in its file, which is written anew before the token ends; the first one if there is no file."""
@@ -122,6 +124,7 @@ def from_arguments(options: argparse.Namespace, environ: Mapping[str, str] = os.
         node=socket.gethostname(),
         patience_s=options.patience,
         walls=None if isinstance(walls, str) else walls,
+        hidden=tuple(options.hidden),
         token_file=environ.get(f"{TOKEN_VARIABLE}_FILE", ""),
         unwalled=walls if isinstance(walls, str) else "",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -15,9 +16,27 @@ from tasks_app.pilot.job import Input
 log = logging.getLogger(__name__)
 
 
-def stage_in(inputs: Sequence[Input], folder: Path, check: Callable[[], None]) -> int:
-    """Copy all inputs; returns the bytes copied. Raises JobError, and whatever `check` raises."""
-    return sum(_stage_one(file, folder, check) for file in inputs)
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """What may be an input. Nothing below `hidden`, the site's own folders, but for what lies in a storage.
+
+    `storages` are asked for when they are needed.
+    """
+
+    hidden: Sequence[str]
+    storages: Callable[[], Sequence[Path]]
+
+    def stored(self, path: Path) -> bool:
+        """Whether a path without links lies in a storage."""
+        return any(path.is_relative_to(root) or path.is_relative_to(root.resolve()) for root in self.storages())
+
+    def refuses(self, path: Path) -> bool:
+        return any(path.is_relative_to(Path(folder).resolve()) for folder in self.hidden) and not self.stored(path)
+
+
+def stage_in(inputs: Sequence[Input], folder: Path, check: Callable[[], None], readable: Readable) -> int:
+    """Copy all inputs; returns the bytes copied. Raises JobError, and whatever `check` and the storages raise."""
+    return sum(_stage_one(file, folder, check, readable) for file in inputs)
 
 
 def local_path(url: str) -> Path | None:
@@ -28,18 +47,32 @@ def local_path(url: str) -> Path | None:
     return None
 
 
-def _stage_one(file: Input, folder: Path, check: Callable[[], None]) -> int:
+def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: Readable) -> int:
     source = local_path(file.url)
     if source is None:
         raise JobError(Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is no address that this pilot can read")
     try:
-        copied = copy_new(source, folder / file.lfn, check, durable=False)
+        source = source.resolve()
+        if readable.refuses(source):
+            diag = f"Input {file.lfn}: {file.url!r} is in the site's own folder and in no storage"
+            raise JobError(Code.STAGE_IN_FAILED, diag)
+        # Links were followed above: what became one since leads somewhere that was not looked at.
+        copied = copy_new(source, folder / file.lfn, check, durable=False, follow=False)
     except FileNotFoundError:
         raise JobError(Code.INPUT_MISSING, f"Input {file.lfn} is not in the storage ({file.url})") from None
-    except OSError as exc:
+    except (OSError, ValueError, RuntimeError) as exc:
+        if not isinstance(exc, OSError):
+            raise JobError(Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is no path") from exc
         code = Code.NO_LOCAL_SPACE if exc.errno in (errno.ENOSPC, errno.EDQUOT) else Code.STAGE_IN_FAILED
         raise JobError(code, f"Input {file.lfn} could not be copied: {exc.strerror or exc}") from exc
-    compare(file, copied)
+    try:
+        compare(file, copied)
+    except JobError as exc:
+        if readable.stored(source):
+            raise
+        # What is in a file of the machine that nobody stored is not for everybody who reads of the job.
+        says = f"Input {file.lfn} is not what was expected: its size or checksum differs, and it lies in no storage"
+        raise JobError(exc.failure.code, says) from None
     log.info("stagein.copied lfn=%s bytes=%d adler32=%s", file.lfn, copied.size, copied.hex)
     return copied.size
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from collections.abc import Mapping
@@ -43,6 +44,15 @@ def base_folder(endpoint: str, storage_map: Mapping[str, Any]) -> Path:
             if host.rstrip("/") in (known.rstrip("/") for known in HOSTS) and path.startswith("/"):
                 return Path(path)
     raise JobError(Code.NO_STORAGE_PROTOCOL, f"The storage {endpoint!r} has no file:// address to write to")
+
+
+def base_folders(storage_map: Mapping[str, Any]) -> list[Path]:
+    """The folders of all endpoints that can be written on this machine."""
+    found = []
+    for endpoint in storage_map:
+        with contextlib.suppress(JobError):
+            found.append(base_folder(endpoint, storage_map))
+    return found
 
 
 def default_endpoint(queue_data: Mapping[str, Any]) -> str:

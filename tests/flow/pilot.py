@@ -34,7 +34,7 @@ def stored(job: Job, **changes: Any) -> dict[str, Any]:
     names = [name for name in job["outFiles"].split(",") if name]
     return {
         name: {
-            "guid": f"guid-{name}"[-40:], "fsize": 100, "adler32": "0badcafe", "surl": f"file://localhost/{name}", "nevents": 1,
+            "guid": f"guid-{name}"[-40:], "fsize": 100, "adler32": "0badcafe", "surl": f"root://se.example//{name}", "nevents": 1,
             **changes,
         }
         for name in names

@@ -119,7 +119,7 @@ def test_the_library_is_built_first_and_every_job_reads_it() -> None:
     for job in pilot.ran[1:]:
         assert job["inFiles"].split(",")[-1] == archive.lfn
         assert f"-l {archive.lfn} " in job["jobPars"]
-        assert job["surlsIn"][-1] == archive.surl == f"file://localhost/{archive.lfn}"
+        assert job["surlsIn"][-1] == archive.surl == f"root://se.example//{archive.lfn}"
         assert job["fsize"].split(",")[-1] == "100"
     assert CatalogueFile.objects.filter(dataset__name=lib.name).count() == 2
     assert not CatalogueDataset.objects.get(name=lib.name).open

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.db import connection
 
-from brokerage_app.models import Queue, VerdictRecord
+from brokerage_app.models import Queue, StorageEndpoint, VerdictRecord
 from tasks_app import claims
 from tasks_app.agents import adder, feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import lost_jobs, pending, stale_locks
+from tasks_app.ddm.local import storage_path
 from tasks_app.models import CatalogueFile, Job
 from tasks_app.pilots.report import update_job
 from tests.flow.driving import (
@@ -210,6 +212,60 @@ def test_a_report_with_odd_values_ends_its_own_job_and_no_other(wrong: dict[str,
     assert Job.objects.get(pk=odd["PandaID"]).status in ("finished", "failed")
     assert status(made) in ("done", "finished")
     assert dataset(made).files_finished >= 2
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "file://{home}/secret_key",
+        "file://localhost{home}/secret_key",
+        "FILE://{home}/secret_key",
+        " file://{home}/secret_key",
+        "file://{storage}/%2e%2e/secret_key",
+        "file://{storage}/elsewhere/{lfn}",
+        "file:///tmp{place}",
+        "file://{storage}/../storage{within}",
+        "file://evil{place}",
+    ],
+)
+def test_an_output_is_nowhere_on_this_machine_but_in_its_own_place(forged: str) -> None:
+    """Another job would be given the file as its input: any file of the machine, by an address that a pilot makes up."""
+    made = task_with_jobs(1, maxAttempt=1)
+    pilot = Pilot()
+    (job,) = pilot.fetch(1)
+    pilot.start(job)
+    outputs = stored(job)
+    lfn = job["outFiles"].split(",")[0]
+    place = storage_path(settings.JEDI_STORAGE, job["scopeOut"].split(",")[0], lfn)
+    within = str(place).removeprefix(str(settings.JEDI_STORAGE))
+    outputs[lfn]["surl"] = forged.format(
+        home=settings.JEDI_HOME, storage=settings.JEDI_STORAGE, lfn=lfn, place=place, within=within
+    )
+    update_job(report(job, "finished", outputs=outputs))
+    settle()
+    ended = Job.objects.get(pk=job["PandaID"])
+    assert (ended.status, ended.ddm_error_code) == ("failed", 201)
+    assert "is no place of a file of that scope and name" in (ended.ddm_error_diag or "")
+    assert not CatalogueFile.objects.filter(lfn=lfn).exists()
+    assert status(made) == "failed"
+
+
+@pytest.mark.parametrize("where", ["storage", "endpoint", "described"])
+def test_an_output_may_lie_in_its_place_in_any_storage_of_this_machine(where: str) -> None:
+    protocols = {"write_wan": [{"endpoint": "file://", "path": "/data/c/"}, {"endpoint": "root://x", "path": "/"}]}
+    StorageEndpoint.objects.create(name="B_SE", site_name=SITE, path="/data/b")
+    StorageEndpoint.objects.create(name="C_SE", site_name=SITE, data={"arprotocols": protocols})
+    root = {"storage": settings.JEDI_STORAGE, "endpoint": Path("/data/b"), "described": Path("/data/c")}[where]
+    made = task_with_jobs(1)
+    pilot = Pilot()
+    (job,) = pilot.fetch(1)
+    pilot.start(job)
+    outputs = stored(job)
+    lfn = job["outFiles"].split(",")[0]
+    outputs[lfn]["surl"] = f"file://localhost{storage_path(root, job['scopeOut'].split(',')[0], lfn)}"
+    update_job(report(job, "finished", outputs=outputs))
+    settle()
+    assert status(made) == "done"
 
 
 def test_an_output_that_nobody_asked_for_is_not_registered() -> None:

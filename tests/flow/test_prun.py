@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from brokerage_app.information.local import ensure_local_site
 from brokerage_app.models import QueueEndpoint
 from jedisite.identity import Caller, Role
 from tasks_app import sandboxes, submitting
+from tasks_app.ddm.local import storage_path
 from tasks_app.ddm.registering import register_dataset
-from tasks_app.models import CatalogueFile, Job
+from tasks_app.models import CatalogueFile, Job, JobFile
 from tasks_app.pilot.payload import command_line
 from tasks_app.pilots.report import update_job
 from tests.flow.driving import ROUNDS, add_queue, agents_turn, jobs, status, task
@@ -94,6 +96,15 @@ def data(site: Path, name: str, files: int) -> None:
     register_dataset(name, "user.jdoe", paths, events=[100] * files)
 
 
+def kept(job: Described, written: Path) -> str:
+    """The address of an output, which is brought to the storage."""
+    file = JobFile.objects.get(job_id=job["PandaID"], lfn=written.name)
+    place = storage_path(Path(settings.JEDI_STORAGE), file.scope or "", file.lfn)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(written, place)
+    return f"file://localhost{place}"
+
+
 def execute(job: Described, site: Path) -> int:
     """Run what a job names in its own folder. Returns the exit code."""
     folder = site / str(job["PandaID"])
@@ -126,7 +137,7 @@ def run_jobs(site: Path) -> list[tuple[Described, int]]:
             outputs = {
                 name: {
                     "guid": f"guid-{job['PandaID']}-{number}", "fsize": (folder / name).stat().st_size,
-                    "adler32": f"{zlib.adler32((folder / name).read_bytes()):08x}", "surl": f"file://localhost{folder / name}",
+                    "adler32": f"{zlib.adler32((folder / name).read_bytes()):08x}", "surl": kept(job, folder / name),
                 }
                 for number, name in enumerate(written)
             }  # fmt: skip

@@ -283,7 +283,7 @@ def test_no_order_of_reports_moves_a_job_out_of_a_final_state(tables: None) -> N
 
 
 def both_outputs(job: int) -> dict[str, Any]:
-    return {f"bench._{job}.{k}": {"fsize": 1, "adler32": "1", "surl": "file://localhost/x"} for k in (1, 2)}
+    return {f"bench._{job}.{k}": {"fsize": 1, "adler32": "1", "surl": "root://se.example//x"} for k in (1, 2)}
 
 
 def test_no_order_of_reports_moves_a_running_job_back(tables: None) -> None:

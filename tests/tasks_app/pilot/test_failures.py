@@ -111,6 +111,42 @@ def test_an_input_with_other_content_is_refused_before_the_payload_runs(site: Si
     assert "trans_exit_code" not in final
 
 
+@pytest.mark.parametrize("how", ["address", "link in the storage", "storage and back"])
+def test_a_file_of_the_site_that_is_in_no_storage_is_no_input(
+    site: Site, pilots: Pilots, tmp_path: Path, how: str
+) -> None:
+    """Whatever the server was made to believe: the pilot may have rights that the job's owner has not."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "secret_key").write_bytes(b"the key")
+    link = site.storage / "link"
+    link.symlink_to(home / "secret_key")
+    url = {
+        "address": f"file://{home}/secret_key", "link in the storage": f"file://localhost{link}",
+        "storage and back": f"file://localhost{site.storage}/../home/secret_key",
+    }[how]  # fmt: skip
+    job = site.offer("run_command", "-- cp a out", inputs={"a": b"7 bytes"}, outputs=("out",), surlsIn=[url], checksum="NULL")
+    pilots.run("--max-jobs", "1", "--hidden", str(home))
+    final = site.wait_final(job)
+    assert (final["job_status"], final["pilot_error_code"]) == ("failed", 1099), final
+    assert "is in the site's own folder and in no storage" in final["pilot_error_diag"]
+
+
+def test_what_lies_in_a_storage_within_the_hidden_folder_is_an_input(site: Site, pilots: Pilots, tmp_path: Path) -> None:
+    job = site.offer("run_command", "-- cp a out", inputs={"a": b"x"}, outputs=("out",))
+    assert pilots.run("--max-jobs", "1", "--hidden", str(tmp_path)) == 0
+    assert site.wait_final(job)["job_status"] == "finished"
+
+
+def test_nothing_is_said_of_the_content_of_a_file_that_nobody_stored(site: Site, pilots: Pilots, tmp_path: Path) -> None:
+    (tmp_path / "other").write_bytes(b"12345")
+    url = f"file://{tmp_path}/other"
+    final = fail(site, pilots, EXITS_65, inputs={"a": b"right!"}, surlsIn=[url])
+    assert final["pilot_error_code"] == 1099
+    assert "lies in no storage" in final["pilot_error_diag"]
+    assert "5" not in final["pilot_error_diag"]
+
+
 def test_an_input_of_another_size_is_refused(site: Site, pilots: Pilots) -> None:
     final = fail(site, pilots, EXITS_65, inputs={"a.json": b"right"}, fsize="6")
     assert (final["pilot_error_code"], final["pilot_error_diag"]) == (

@@ -54,7 +54,7 @@ def task_of(files: int) -> int:
 
 
 def xml_of(job: dict[str, Any], **changes: Any) -> str:
-    said = {"guid": "", "fsize": 14, "adler32": "28f204fa", "surl": "file://localhost/SE/x", **changes}
+    said = {"guid": "", "fsize": 14, "adler32": "28f204fa", "surl": "root://se.example//x", **changes}
     return json.dumps(dict.fromkeys(job["outFiles"].split(","), said))
 
 
@@ -102,7 +102,7 @@ def test_a_job_goes_from_the_queue_to_its_registered_outputs(books: None, old: C
     assert (stored.status, stored.cpu_time_s, stored.max_rss_kb, stored.events) == ("finished", None, None, 12)
     assert stored.start_time is not None and stored.start_time.timestamp() == pytest.approx(1795174485.64, abs=0.01)
     kept = CatalogueFile.objects.filter(lfn__in=outs)
-    assert {(f.size, f.adler32, f.url) for f in kept} == {(14, "28f204fa", "file://localhost/SE/x")}
+    assert {(f.size, f.adler32, f.url) for f in kept} == {(14, "28f204fa", "root://se.example//x")}
     assert len({f.guid for f in kept}) == 2 and all(f.guid for f in kept)
     settle()
     assert status(made) == "done"

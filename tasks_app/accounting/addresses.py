@@ -1,0 +1,64 @@
+"""Addresses of files that pilots report: on this machine a file lies where its scope and name put it, or it is not taken.
+
+What is taken becomes an input of other jobs, which a pilot of this machine copies with its own rights.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from django.conf import settings
+
+from brokerage_app.models import StorageEndpoint
+from tasks_app.ddm.local import storage_path
+
+WAYS = ("write_lan", "write_wan")
+"""Protocols of an endpoint's description by which pilots write."""
+
+
+class Roots:
+    """The folders of this machine that pilots write outputs to. The table of endpoints is read when it is needed, once."""
+
+    def __iter__(self) -> Iterator[Path]:
+        yield from self._own
+        yield from self._of_endpoints
+
+    @cached_property
+    def _own(self) -> list[Path]:
+        root = Path(settings.JEDI_STORAGE)
+        return [root, root.resolve()]
+
+    @cached_property
+    def _of_endpoints(self) -> list[Path]:
+        rows = StorageEndpoint.objects.values_list("path", "data__arprotocols")
+        return [Path(path) for one, told in rows for path in ([one] if one else _written_to(told))]
+
+
+def is_its_place(surl: str, scope: str | None, lfn: str, roots: Roots) -> bool:
+    """Whether a file of that scope and name may be at this address: anywhere else than on this machine, or in its place."""
+    try:
+        scheme = urlsplit(surl).scheme
+    except ValueError:
+        return False
+    if scheme != "file":
+        return True
+    for begin in ("file://localhost/", "file:///"):
+        if surl.startswith(begin):
+            # Decoded, as all readers do; PanDA's pilot joins the pieces with more slashes than one.
+            path = re.sub("/+", "/", "/" + unquote(surl.removeprefix(begin)))
+            plain = "/" not in lfn and ".." not in path.split("/")
+            return plain and any(path == str(storage_path(root, scope or "", lfn)) for root in roots)
+    return False
+
+
+def _written_to(protocols: Any) -> list[str]:
+    """Folders of this machine in an endpoint's description, which is somebody else's: anything may be in it."""
+    told = protocols if isinstance(protocols, dict) else {}
+    ways = [one for way in WAYS for one in (told.get(way) or []) if isinstance(one, dict)]
+    here = [one for one in ways if str(one.get("endpoint", "")).rstrip("/") in ("file:", "file://localhost")]
+    return [path for one in here if (path := str(one.get("path"))).startswith("/")]
