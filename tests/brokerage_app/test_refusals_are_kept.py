@@ -148,6 +148,7 @@ def users_tables() -> Iterator[Skip]:
             who="ada", usage=Usage(running_jobs=5000), caps=Caps(), share=analysis.SHARE, state=state, of_class=of_class
         )
         yield from filter(None, [found])
+    yield from filter(None, [refusal(who="ada", usage=Usage(running_jobs=1), caps=Caps(jobs=0))])
     for quota in (Quota(101, 100), Quota(100, 100), Quota(problem="no answer in 10 s")):
         yield from filter(None, [refusal(who="ada", usage=Usage(), caps=Caps(), quotas=[quota])])
 
