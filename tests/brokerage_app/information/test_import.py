@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
@@ -155,3 +156,15 @@ def test_of_a_file_with_a_fault_nothing_is_stored(tmp_path: Path, plain: Any) ->
 def test_scratch_space_that_is_no_number_is_what_the_input_leaves(work_dir: Any, max_input: int, mb: int) -> None:
     found = describe({"queues": {"Q": {"status": "online", "maxwdir": work_dir, "maxinputsize": max_input}}})
     assert found.queues[0]["work_dir_mb"] == mb
+
+
+@pytest.mark.django_db
+def test_the_example_of_the_documentation_can_be_imported(tmp_path: Path) -> None:
+    told = (Path(settings.BASE_DIR) / "docs" / "sites.md").read_text()
+    example = told.partition("```json\n")[2].partition("```")[0]
+    assert load(tmp_path, example) == "1 sites, 1 storages, 1 queues, 1 links, 1 software\n"
+    queue = Queue.objects.get(name="NORTH_Q")
+    assert (queue.max_memory_mb, queue.max_walltime_s, queue.work_dir_mb, queue.core_power) == (16000, 172800, 40000, 11.5)
+    used = QueueEndpoint.objects.values_list("endpoint_id", "scope", "order_read", "order_write", "is_local")
+    assert list(used) == [("NORTH_DISK", "default", 1, 1, True)]
+    assert Site.objects.get(name="NORTH").role == "nucleus" and StorageEndpoint.objects.get().space_free_gb == 200000
