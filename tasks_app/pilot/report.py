@@ -26,6 +26,7 @@ from tasks_app.pilot.client import (
 from tasks_app.pilot.errors import DIAG_LIMIT, Code, Failure, JobError
 from tasks_app.pilot.job import Job
 from tasks_app.pilot.latch import Latch
+from tasks_app.pilot.plain import plain_text
 from tasks_app.pilot.settings import Settings
 from tasks_app.pilot.stageout import PayloadReport, Stored
 
@@ -34,6 +35,8 @@ log = logging.getLogger(__name__)
 UPDATE = "/api/v1/pilot/update_job"
 VERSION = "jedisite-pilot 1"
 PARTING_S = 5.0
+CONTENT = frozenset({400, TOO_LARGE, 422})
+"""Answers that mean what stands in a report."""
 PILOT_LOG_LIMIT = 1024
 
 State = Literal["starting", "running", "finished", "failed"]
@@ -98,17 +101,32 @@ def final_body(
             "exe_error_diag": failure.exe_diag,
             "pilot_log": pilot_log[-PILOT_LOG_LIMIT:],
         }
-    return body
+    if payload.trouble:
+        said = [failure.diag] if failure else []
+        body["pilot_error_diag"] = "; ".join([*said, payload.trouble])[:DIAG_LIMIT]
+    return {name: plain_text(value) if isinstance(value, str) else value for name, value in body.items()}
 
 
-def report_without_bulk(body: Mapping[str, object], said: str) -> dict[str, object]:
-    """The final report of a job whose own report was too large for the server: the job has failed, and for that."""
+def report_without_extras(body: Mapping[str, object], said: str) -> dict[str, object]:
+    """The final report that the server did not take for what stands in it, with no more than what its books need."""
+    extras = ("meta_data", "job_metrics", "pilot_log", "n_events")
+    outputs: dict[str, dict[str, object]] = json.loads(str(body["job_output_report"]))
+    needed = {lfn: {key: value for key, value in one.items() if key != "nevents"} for lfn, one in outputs.items()}
+    diag = f"{body.get('pilot_error_diag', '')} The site refused the first report of the job: {said}".strip()
+    return {name: value for name, value in body.items() if name not in extras} | {
+        "job_output_report": json.dumps(needed),
+        "pilot_error_diag": diag[:DIAG_LIMIT],
+    }
+
+
+def report_without_bulk(body: Mapping[str, object], said: str, why: str = "is too large") -> dict[str, object]:
+    """The final report of a job whose own report the server does not take: the job has failed, and for that."""
     bulky = ("job_output_report", "meta_data", "job_metrics", "pilot_log")
     outputs = len(json.loads(str(body["job_output_report"])))
     return {name: value for name, value in body.items() if name not in bulky} | {
         "job_status": "failed",
         "pilot_error_code": int(Code.PILOT_PROBLEM),
-        "pilot_error_diag": f"The report of the job ({outputs} files) is too large: {said}"[:DIAG_LIMIT],
+        "pilot_error_diag": f"The report of the job ({outputs} files) {why}: {said}"[:DIAG_LIMIT],
     }
 
 
@@ -149,6 +167,9 @@ class Reporter:
         self.progress = Progress()
         self.killed = Latch()
         self.disowned = False
+        self.content_refused = False
+        self.given_up = False
+        """The server took no report with outputs in it, so the job was reported failed."""
         self.orders: Failure | None = None
         self._closing = Latch()
         self._changed = threading.Condition()
@@ -236,9 +257,8 @@ class Reporter:
         try:
             answer = self._client.post(UPDATE, body, patience_s=patience_s, until=until)
         except RefusedError as exc:
-            if exc.status == TOO_LARGE and not callable(body) and "job_output_report" in body:
-                log.error("report.too_large job=%d trouble=%s", self._job.id, exc)
-                return self._tell(report_without_bulk(body, str(exc)), patience_s, until)
+            if exc.status in CONTENT and not callable(body) and "job_output_report" in body:
+                return self._tell_less(body, str(exc), patience_s, until, too_large=exc.status == TOO_LARGE)
             # 403: the job is no longer ours. Anything else that is final, such as a token that ran out, means the same:
             # nobody would take the result.
             log.warning("report.refused job=%d trouble=%s", self._job.id, exc)
@@ -247,7 +267,21 @@ class Reporter:
             return False
         self._last_contact = time.monotonic()
         self._obey(answer)
+        if not answer.success and not callable(body) and "job_output_report" in body:
+            return self._tell_less(body, answer.message, patience_s, until)
         return answer.success
+
+    def _tell_less(
+        self, body: Mapping[str, object], said: str, patience_s: float, until: Sequence[Latch], *, too_large: bool = False
+    ) -> bool:
+        """The server does not take a final report for its content: first without what it can do without, then failed."""
+        log.error("report.content_refused job=%d trouble=%s", self._job.id, said[:DIAG_LIMIT])
+        if too_large or self.content_refused:
+            self.given_up = True
+            why = "is too large" if too_large else "was refused"
+            return self._tell(report_without_bulk(body, said, why), patience_s, until)
+        self.content_refused = True
+        return self._tell(report_without_extras(body, said), patience_s, until)
 
     def _obey(self, answer: Answer) -> None:
         if "tobekilled" in answer.command.split(","):

@@ -79,9 +79,11 @@ class _Run:
             # The job was given up before, and another may make these files: what lies there is nobody's.
             failure = self.reporter.orders
             take_back([file for file in self.stored if not self.job.log or file.lfn != self.job.log.lfn])
+        if self.reporter.given_up:
+            take_back(self.stored)
         self.reporter.close()
         log.info("job.reported job=%d status=%s heard=%s", self.job.id, body["job_status"], heard)
-        return heard and not failure
+        return heard and not failure and not self.reporter.given_up
 
     def check(self) -> None:
         """Raises JobError when the job must not go on."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from tasks_app.pilot.copying import Copied, copy_new
 from tasks_app.pilot.errors import DIAG_LIMIT, Code, JobError
 from tasks_app.pilot.job import Output
+from tasks_app.pilot.plain import fault_of, plain_text
 from tasks_app.pilot.storage import Place, place
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,8 @@ class PayloadReport:
     """What a preprocessing step found, for the server."""
     failure: tuple[str, str] | None = None
     """Kind and text of a failure that is the transform's and not the user's."""
+    trouble: str = ""
+    """What of it was left out, and why."""
 
 
 def check_present(outputs: Sequence[Output], folder: Path) -> None:
@@ -107,8 +110,8 @@ def read_report(folder: Path) -> PayloadReport:
         if not _is_plain_file(path) or path.stat().st_size > REPORT_LIMIT_BYTES:
             return PayloadReport()
         raw = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return PayloadReport()
+    except (OSError, ValueError, RecursionError) as exc:
+        return PayloadReport(trouble=f"jobReport.json was left out: it cannot be read ({type(exc).__name__})")
     if not isinstance(raw, dict):
         return PayloadReport()
     files = raw.get("files")
@@ -117,23 +120,31 @@ def read_report(folder: Path) -> PayloadReport:
         for lfn, entry in (files.items() if isinstance(files, dict) else ())
         if isinstance(entry, dict)
     }
+    results, trouble = _results(raw.get("results"))
     return PayloadReport(
         _count(raw.get("nEvents")),
         tuple((lfn, number) for lfn, value in counts.items() if (number := _count(value)) is not None),
-        _results(raw.get("results")),
+        results,
         _failure(raw.get("failure")),
+        trouble,
     )
 
 
-def _results(value: object) -> Mapping[str, object] | None:
-    """An object that is small enough to be reported."""
-    if not isinstance(value, dict) or len(json.dumps(value)) > RESULTS_LIMIT_BYTES:
-        return None
-    return value
+def _results(value: object) -> tuple[Mapping[str, object] | None, str]:
+    """An object that the site can take; and if it cannot, why."""
+    if not isinstance(value, dict):
+        return None, ""
+    fault = fault_of(value)
+    if not fault and len(json.dumps(value)) > RESULTS_LIMIT_BYTES:
+        fault = f"it has more than {RESULTS_LIMIT_BYTES} bytes"
+    return (None, f"The payload's metadata was left out: {fault}") if fault else (value, "")
 
 
 def _failure(value: object) -> tuple[str, str] | None:
-    return (str(value.get("kind")), str(value.get("text"))[:DIAG_LIMIT]) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    kind, text = value.get("kind"), value.get("text")
+    return (kind, plain_text(text)[:DIAG_LIMIT]) if isinstance(kind, str) and isinstance(text, str) else None
 
 
 def _count(value: object) -> int | None:

@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from jedisite.problems import strict_json
+
 TOKEN = "token-of-the-test-pilot"
 TRANSFORMS = Path(__file__).resolve().parents[3] / "tasks_app" / "transforms"
 LIMIT_S = 30.0
@@ -35,6 +37,8 @@ class Site:
         self.refuse_all = False
         self.deaf = False
         self.largest_body = 1 << 30
+        self.unacceptable: tuple[str, ...] = ()
+        """Fields of a final report that the site does not take."""
         self.changed = threading.Condition()
         self._last_id = 100
         self._port = 0
@@ -157,6 +161,9 @@ class Site:
             assert body is not None
             if body["job_id"] in self.forbidden:
                 return 403, b"not your job"
+            wrong = [name for name in self.unacceptable if name in body]
+            if wrong or (fault := _fault(body)):
+                return 200, _json({"success": False, "message": f"{wrong[0]} makes no sense" if wrong else fault, "data": None})
             self.updates.append(body)
             given_up = body["job_status"] == "finished" and body["job_id"] in self.given_up
             command = "tobekilled" if given_up else self.commands.get(body["job_id"], "NULL")
@@ -212,6 +219,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+
+def _fault(body: dict[str, Any]) -> str:
+    """As the site has it: what stands in a call is plain JSON, and so are texts that hold JSON."""
+    try:
+        strict_json(json.dumps(body).encode())
+        for name in ("job_output_report", "meta_data"):
+            if isinstance(body.get(name), str):
+                strict_json(body[name].encode())
+    except ValueError as exc:
+        return str(exc)
+    return ""
 
 
 def _json(value: object) -> bytes:
