@@ -217,12 +217,12 @@ def _executing(statement: str, values: dict[str, Any], jobs: Iterator[int]) -> S
 
 
 def _beating(jobs: range) -> Made:
-    statement = report._with(report._HEARTBEAT, tuple(_MEASURES))
+    statement = report._with(report._HEARTBEAT, report._mine(reporting.PROOF), tuple(_MEASURES))
     return lambda index: _executing(statement, _said("running"), itertools.cycle(jobs[index::CLIENTS]))
 
 
 def _ending(jobs: range) -> Made:
-    statement = report._with(report._FINAL, tuple(_MEASURES), ("trans_exit_code",))
+    statement = report._with(report._FINAL, report._mine(reporting.PROOF), tuple(_MEASURES), ("trans_exit_code",))
     return lambda index: _executing(statement, _said("finished"), iter(jobs[index::CLIENTS]))
 
 
