@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
+import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -27,6 +30,7 @@ class Gauge:
         self._cpu_before_s = _reaped_cpu_s()
         self._disk_due = 0.0
         self._disk_kb = 0
+        self._held = Held()
         self._last = Measure()
         self._area_kb_s = 0.0
         self.max_rss_kb = 0
@@ -42,20 +46,28 @@ class Gauge:
 
     def measure(self) -> Measure:
         """Look now. A payload that ends meanwhile counts for what could still be seen."""
-        rss_bytes, cpu_s = 0, 0.0
-        for process in self._family.members():
+        rss_bytes, shared_bytes, cpu_s = 0, 0, 0.0
+        members = self._family.members()
+        if time.monotonic() >= self._disk_due:
+            self._held = held([process.pid for process in members])
+        for process in members:
             try:
                 with process.oneshot():
-                    rss_bytes += process.memory_info().rss
+                    memory = process.memory_info()
+                    rss_bytes += memory.rss
+                    shared_bytes += memory.shared
                     times = process.cpu_times()
             except psutil.Error:
                 continue
             cpu_s += times.user + times.system + times.children_user + times.children_system
-        return self._book(rss_bytes // 1024, cpu_s, whole_folder=False)
+        # What of the files in memory is mapped is in the resident memory already.
+        unmapped_kb = max(0, self._held.memory_kb - shared_bytes // 1024)
+        return self._book(rss_bytes // 1024 + unmapped_kb, cpu_s, whole_folder=False)
 
     def final(self, peak_kb: int) -> Measure:
         """The last measure, when all have ended; `peak_kb` is what the kernel saw the largest of them use."""
         self.max_rss_kb = max(self.max_rss_kb, peak_kb)
+        self._held = Held()
         if not self._area_kb_s:  # it ended before it was ever seen at work
             self._area_kb_s = peak_kb * max(time.monotonic() - self._started, 1e-3)
         return self._book(0, 0.0, whole_folder=True)
@@ -64,7 +76,7 @@ class Gauge:
         now = time.monotonic()
         wall_s = now - self._started
         if whole_folder or now >= self._disk_due:
-            self._disk_kb = folder_kb(self._folder)
+            self._disk_kb = folder_kb(self._folder) + self._held.disk_kb
             self._disk_due = now + (time.monotonic() - now) / FOLDER_SHARE
         cpu_s = _reaped_cpu_s() - self._cpu_before_s + living_cpu_s
         self.max_rss_kb = max(self.max_rss_kb, rss_kb)
@@ -72,6 +84,29 @@ class Gauge:
         # Between a process's end and its being reaped its time is in neither sum: time does not run backwards.
         self._last = Measure(rss_kb, max(cpu_s, self._last.cpu_s), wall_s, self._disk_kb)
         return self._last
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What files that have no name any more, or never had one, take while processes hold them open, in kB."""
+
+    memory_kb: int = 0
+    disk_kb: int = 0
+
+
+def held(pids: Sequence[int]) -> Held:
+    """Files in memory (memfd) and deleted files that these processes have open; each counts once."""
+    memory: dict[tuple[int, int], int] = {}
+    disk: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    found = entry.stat()
+                    if found.st_nlink == 0 and stat.S_ISREG(found.st_mode):
+                        kind = memory if os.readlink(entry.path).startswith("/memfd:") else disk
+                        kind[found.st_dev, found.st_ino] = found.st_blocks // 2
+    return Held(sum(memory.values()), sum(disk.values()))
 
 
 def folder_kb(folder: Path) -> int:

@@ -16,6 +16,11 @@ EATS_MEMORY = TELL + 'food = b"x" * 400_000_000\nsignal.pause()\n'
 CHILD_EATS_MEMORY = TELL + """
 subprocess.run([sys.executable, "-c", "import signal; food = b'x' * 400_000_000; signal.pause()"])
 """
+EATS_MEMORY_BY_A_FILE = TELL + """
+file = os.memfd_create("food")
+for _ in range(100): os.write(file, b"x" * 4_000_000)
+signal.pause()
+"""
 NEVER_ENDS = TELL + """
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 child = subprocess.Popen(["sleep", "1000"], start_new_session=True)  # which ignores SIGTERM as well
@@ -23,6 +28,13 @@ tell(f"pid/{os.getpid()}/{child.pid}")
 while True: signal.pause()
 """
 FILLS_THE_DISK = TELL + 'open("big", "wb").write(b"x" * 40_000_000)\nsignal.pause()\n'
+FILLS_BY_A_DELETED_FILE = TELL + """
+with open("big", "wb") as file:
+    os.unlink("big")
+    file.write(b"x" * 40_000_000)
+    file.flush()
+    signal.pause()
+"""
 FILLS_AND_ENDS = TELL + 'open("big", "wb").write(b"x" * 40_000_000)\n'
 EXITS_65 = TELL + 'print("The input a.json is corrupt at line 3", file=sys.stderr)\nsys.exit(65)\n'
 KILLS_ITSELF = TELL + "os.kill(os.getpid(), signal.SIGSEGV)\n"
@@ -54,7 +66,7 @@ def log_of(final: dict[str, Any]) -> dict[str, str]:
         return {Path(m.name).name: tar.extractfile(m).read().decode() for m in tar}  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("program", [EATS_MEMORY, CHILD_EATS_MEMORY])
+@pytest.mark.parametrize("program", [EATS_MEMORY, CHILD_EATS_MEMORY, EATS_MEMORY_BY_A_FILE])
 def test_a_payload_that_eats_memory_is_killed(site: Site, pilots: Pilots, program: str) -> None:
     final = fail(site, pilots, program, minRamCount=135)
     assert final["pilot_error_code"] == 1235
@@ -71,7 +83,7 @@ def test_a_payload_that_never_ends_is_killed(site: Site, pilots: Pilots) -> None
         wait_gone(int(pid))
 
 
-@pytest.mark.parametrize("program", [FILLS_THE_DISK, FILLS_AND_ENDS])
+@pytest.mark.parametrize("program", [FILLS_THE_DISK, FILLS_BY_A_DELETED_FILE, FILLS_AND_ENDS])
 def test_a_payload_that_fills_the_disk_fails(site: Site, pilots: Pilots, program: str) -> None:
     final = fail(site, pilots, program, maxDiskCount=10)
     assert final["pilot_error_code"] == 1104
