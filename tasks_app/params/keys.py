@@ -82,7 +82,12 @@ IDENTITY: Sequence[Key] = (
     _text("userName", 128, "Owner; taken from the caller unless the caller may act for others"),
     _text("vo", 16, "Virtual organisation; selects the refiner"),
     _text("prodSourceLabel", 20, "Source label (managed, user, …); selects the refiner", required=True, nullable=False),
-    _text("taskType", 64, "prod or anal (when left out); selects the refiner", choices=("prod", "anal")),
+    _text(
+        "taskType",
+        64,
+        "prod, anal (when left out), or test, as workflow systems send it; selects the refiner",
+        choices=("prod", "anal", "test"),
+    ),
     _int("taskPriority", "Assigned priority", low=-NINE_DIGITS),
     _int("currentPriority", "Priority to start with, when it differs from the assigned one", low=-NINE_DIGITS),
     _other("architecture", "any", "Platform: x86_64-el9-gcc13-opt, or an object with cpu_specs, gpu_spec"),

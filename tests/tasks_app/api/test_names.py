@@ -58,7 +58,7 @@ WRONG = [
     ({"transPath": "run_comand"}, "transPath", "There is no transform 'run_comand'. Did you mean run_command?"),
     ({"buildSpec": {"jobParameters": "x", "transPath": "nope"}}, "buildSpec.transPath", "There is no transform 'nope'"),
     ({"transPath": "file:///etc/passwd"}, "transPath", "from https:// or http:// only, not 'file:///etc/passwd'"),
-    ({"taskType": "analysis"}, "taskType", "Expected one of prod, anal; got 'analysis'."),
+    ({"taskType": "analysis"}, "taskType", "Expected one of prod, anal, test; got 'analysis'."),
     ({"skipFilesUsedBy": [77]}, "skipFilesUsedBy", "There is no task 77."),
 ]  # fmt: skip
 
@@ -99,6 +99,7 @@ def test_a_name_that_is_not_there_is_refused_with_what_may_be_meant(
         {"cloud": "WORLD"},
         {"cloud": "US", "nucleus": "BNL", "gshare": "Express", "workQueueName": "analysis"},
         {"vo": "atlas", "workQueueName": "urgent"},
+        {"taskType": "test", "prodSourceLabel": "test"},
         {"cloud": "anything", "cloudAsVO": True},
         {"destination": "BNL_DISK", "transPath": "run_command"},
         {"transPath": "http://pandaserver-doma.cern.ch:25080/trf/user/run_command"},
