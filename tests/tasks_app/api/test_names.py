@@ -60,6 +60,11 @@ WRONG = [
     ({"transPath": "file:///etc/passwd"}, "transPath", "from https:// or http:// only, not 'file:///etc/passwd'"),
     ({"taskType": "analysis"}, "taskType", "Expected one of prod, anal, test; got 'analysis'."),
     ({"skipFilesUsedBy": [77]}, "skipFilesUsedBy", "There is no task 77."),
+    (
+        {"log": {"type": "template", "param_type": "log", "value": "run_command", "dataset": "user.ada.log"},
+         "nFiles": 1, "nFilesPerJob": 1, "nEvents": 1, "nEventsPerJob": 1},
+        "log.value", "'run_command' is a name of transforms in a job's folder; outputs need another.",
+    ),
 ]  # fmt: skip
 
 
