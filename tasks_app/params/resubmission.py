@@ -123,7 +123,8 @@ def decide(params: TaskParams, existing: Existing | None, *, allow_active: bool 
     if existing.kind is not None or not looks_for_duplicates(params, allow_active=allow_active):
         return Decision(Code.NEW, "A new task.")
     if existing.status in (None, "registered"):
-        return Decision(Code.QUEUED, f"The task {old} of the name {name} was submitted already and waits.", old)
+        sentence = f"The task {old} of the name {name} was submitted already and waits. jediTaskID={old}"
+        return Decision(Code.QUEUED, sentence, old)
     if existing.status in AGAIN_FROM:
         sentence = f"The task {old} of the name {name}, which is {existing.status}, runs again. jediTaskID={old}"
         return Decision(Code.AGAIN, sentence, old, changes_of(params.raw))

@@ -125,10 +125,12 @@ signal.signal(signal.SIGTERM, lambda *_: stop.set())
 walls = panda.find_walls(source, [str(home.parent)], [str(home)])
 submitter = LocalSubmitter(home / "work", PandaPilot("jedi_swordfish", source, home / "storage", walls))
 (worker,) = submitter.submit(PilotSpec("LAB", "http://127.0.0.1:8000"), 1)
+never, asked = Latch(), False
 while worker.state not in ENDED:
-    submitter.wait(stop, 5)
-    if stop.is_set:
-        submitter.cancel([worker.id])
+    submitter.wait(never if asked else stop, 5)
+    if stop.is_set and not asked:
+        submitter.cancel([worker.id])  # once: a second SIGTERM would reach a process that is about to exit
+        asked = True
     (worker,) = submitter.poll()
 print(worker.state, worker.detail)
 """
