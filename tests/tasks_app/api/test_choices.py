@@ -129,7 +129,7 @@ def test_a_sentence_has_one_full_stop(said: str, wanted: str) -> None:
 
 
 def test_a_name_that_waits_is_refused_in_one_sentence(api: Api, make_task: Make, task_params: Make) -> None:
-    make_task(name="user.ada.test", status="registered", vo="local", prod_source_label="user")
+    first = make_task(name="user.ada.test", status="registered", vo="local", prod_source_label="user").id
     body = task_params(uniqueTaskName=True)
     answer = api().post("/api/v2/tasks/", body, content_type="application/json")
-    assert answer.json()["detail"].endswith("was submitted already and waits.")
+    assert answer.json()["detail"].endswith(f"was submitted already and waits. jediTaskID={first}.")
