@@ -88,7 +88,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     },
     "/api/v2/sites/{name}/why/": {
         "site": "SITE_A", "status": "online", "status_reason": "", "jobs": {"running": 12}, "chosen_for": 5, "skipped_for": 3,
-        "reasons": [_REASON], "nearly": [], "days": [], "looked_at": 500,
+        "reasons": [_REASON], "nearly": [], "days": [], "looked_at": 500, "tried": 20,
         "settings": [
             {
                 "column": "max_memory_mb", "title": "memory of a slot", "unit": "MB", "now": 2000, "value": 4000, "tasks": 3,
