@@ -93,7 +93,7 @@ class Command(BaseCommand):
         base = f"user.{USER}.{run}"
         sources = register_sources(f"{base}.PY", f"user.{USER}")
         whole = register_records(
-            f"{base}.RECORDS", f"user.{USER}", settings.JEDI_HOME / "demo" / run, seed=int(time.time())
+            f"{base}.RECORDS", f"user.{USER}", settings.JEDI_STORAGE / "records" / run, seed=int(time.time())
         )
         sandbox = keep_sandbox(settings.JEDI_HOME / "demo" / run, USER)
         for demo in tasks(USER, run, sources, whole, sandbox, self.options.url):
