@@ -43,7 +43,7 @@ texts = [open(path, "rb").read() for path in paths if os.access(path, os.R_OK)]
 got["secrets of processes"] = any(b"postgresql:" + b"//" in text or b"A_PASS" + b"WORD" in text for text in texts)
 got["others' payloads"] = any(b"sleep" + b" 3000" in text for text in texts)
 got["others' folders"] = [path for path in glob.glob("/job/../*") + glob.glob("/tmp/w-*") if "w-" in path]
-got["files of root"] = bool(glob.glob("/root/*/*token*")) or os.access("/etc/shadow", os.R_OK)
+got["files of root"] = bool(glob.glob(os.path.join("/", "root", "*", "*token*"))) or os.access("/etc/shadow", os.R_OK)
 got["writes to the storage"] = os.access("/inputs", os.W_OK) or os.access("/inputs/user", os.W_OK)
 try:
     os.kill(pid, 0)

@@ -30,7 +30,7 @@ paths = glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline")
 texts = [open(path, "rb").read() for path in paths if os.access(path, os.R_OK)]
 got["secrets of processes"] = any(b"postgresql:" + b"//" in text or b"jedi" + b"_" in text for text in texts)
 got["processes"] = len(glob.glob("/proc/[0-9]*")) > 10
-got["files of root"] = bool(glob.glob("/root/*/*token*")) or os.access("/etc/shadow", os.R_OK)
+got["files of root"] = bool(glob.glob(os.path.join("/", "root", "*", "*token*"))) or os.access("/etc/shadow", os.R_OK)
 print(json.dumps(got))
 """
 
