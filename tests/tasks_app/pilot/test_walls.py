@@ -220,7 +220,7 @@ def test_another_user_than_root_builds_walls_too(found: Walls, tmp_path_factory:
             ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--", *command],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        if "namespace" in done.stderr:
+        if "namespace" in done.stderr and os.environ.get("JEDI_TEST_ALL") != "1":
             pytest.skip(done.stderr)
         assert done.stdout.split()[0] == str(uid), done.stderr
         assert int(done.stdout.split()[1]) < 10
