@@ -160,6 +160,7 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
         priority=submission.priority,
         parent_id=parent_id,
     )
+    serials.plan(task_id, params)
     sandboxes.note_task(task_id, submission.stored)
     if by != user:
         audit.record(by, "submit for", "task", task_id, details={"user": user})

@@ -57,6 +57,7 @@ from tasks_app.models import (
     TaskChangeDue,
     TaskParams,
 )
+from tasks_app.params.faults import ParamErrors
 from tasks_app.pilots.bulk import update_jobs
 from tasks_app.pilots.report import Proof, Report
 from tasks_app.storing import storing
@@ -606,6 +607,18 @@ def test_a_name_is_submitted_once_at_a_time(made: SimpleNamespace) -> None:
     lock = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
     waits_for(lock, ["task name user.ada.once"], lambda: submitting.submit(submission, by="ada"))
     assert Task.objects.get().name == "user.ada.once"
+
+
+def test_names_of_files_are_taken_once_at_a_time(made: SimpleNamespace) -> None:
+    first = made.task(status="registered")
+    output = {"type": "template", "param_type": "output", "value": "--out=a.${SN}.txt", "dataset": "user.ada.hits"}
+    second = submitting.check(made.params(jobParameters=[output]), Caller("ada", frozenset({Role.USER})))
+    takes = """WITH taken AS (INSERT INTO planned_outputs (jeditaskid, dataset, file_name_template) VALUES (%s, %s, %s))
+               SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"""
+    values = [first.id, "user.ada.more", "a.${SN}.txt", "names of files user.ada a.${SN}.txt"]
+    with pytest.raises(ParamErrors, match=f"Task {first.id}, which is registered, makes files of the same names"):
+        waits_for(takes, values, lambda: submitting.submit(second, by="ada"))
+    assert Task.objects.get() == first
 
 
 def test_a_sandbox_that_is_removed_at_this_moment_is_noted_for_no_task(made: SimpleNamespace) -> None:

@@ -21,7 +21,7 @@ from tasks_app.commands import serials
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import ForeignDatasetError, UnknownDatasetError
 from tasks_app.generating import prepro
-from tasks_app.models import Dataset, Task, TaskParams
+from tasks_app.models import Dataset, PlannedOutput, Task, TaskParams
 from tasks_app.models.dataset import OUTPUT_TYPES
 from tasks_app.params.schema import ParamErrors, parse
 from tasks_app.params.schema import TaskParams as Params
@@ -189,6 +189,8 @@ def _store(task: Task, fence: int, refined: Refined) -> None:
             TaskStatus.TOPREPROCESS,
             "the preprocessing step is refined; what it finds completes the parameters",
         )
+    else:
+        PlannedOutput.objects.filter(task_id=task_id).delete()
     moves.move_task(task_id, to, by=ME, reason=reason, error_dialog=None, **columns)
 
 

@@ -15,7 +15,7 @@ from tasks_app.models.sandbox import Sandbox
 from tasks_app.models.scouting import ScoutReport
 from tasks_app.models.submission import SubmissionKey
 from tasks_app.models.task import JobParamsTemplate, Task, TaskParams
-from tasks_app.models.template import OutputTemplate
+from tasks_app.models.template import OutputTemplate, PlannedOutput
 from tasks_app.models.usersecret import UserSecret
 from tasks_app.models.view import SavedView
 from tasks_app.models.worker import Harvester, HarvesterCommand, HarvesterDialog, HarvesterMetrics, Worker, WorkerJob
@@ -52,6 +52,7 @@ __all__ = [
     "OutMessage",
     "OutputTemplate",
     "PeriodicTask",
+    "PlannedOutput",
     "Preassignment",
     "ProcessLock",
     "RetryNote",

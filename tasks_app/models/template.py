@@ -1,4 +1,4 @@
-"""Templates of output file names, with the serial number of the next file."""
+"""Templates of output file names, with the serial number of the next file; and what tasks that are not refined yet will make."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from django.db import models
 
 from tasks_app.models.dataset import Dataset
 from tasks_app.models.fields import number, text
+from tasks_app.models.task import Task
 
 
 class OutputTemplate(models.Model):
@@ -28,3 +29,23 @@ class OutputTemplate(models.Model):
 
     def __str__(self) -> str:
         return self.file_name_template
+
+
+class PlannedOutput(models.Model):
+    """What a submitted task will make, from the moment it is submitted until it is refined: from then on its datasets and
+    templates say so themselves. Others that are submitted meanwhile are checked against it."""
+
+    id = models.BigAutoField(primary_key=True)
+    task = models.ForeignKey(Task, models.CASCADE, db_column="jeditaskid", related_name="planned_outputs")
+    dataset = models.TextField(help_text="a dataset or container, without the slash of a container")
+    file_name_template = models.TextField(db_default="", blank=True, help_text="empty where the item names no files")
+
+    class Meta:
+        db_table = "planned_outputs"
+        indexes = [
+            models.Index(fields=["file_name_template"], name="planned_outputs_files"),
+            models.Index(fields=["dataset"], name="planned_outputs_dataset"),
+        ]
+
+    def __str__(self) -> str:
+        return self.file_name_template or self.dataset

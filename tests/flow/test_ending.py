@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from django.db.transaction import atomic
 
 from jedisite.identity import Caller, Role
 from tasks_app import submitting
-from tasks_app.models import CatalogueDataset, JobParams, JobRetryHistory, TaskStatusLog
+from tasks_app.commands import serials
+from tasks_app.models import CatalogueDataset, JobParams, JobRetryHistory, PlannedOutput, TaskStatusLog
 from tasks_app.params.faults import ParamErrors
 from tests.flow.driving import (
     add_dataset,
@@ -149,7 +151,10 @@ def test_a_task_whose_files_another_one_is_making_is_refused_at_the_door() -> No
 
     first = ask("one", "hello.${SN}.txt").task_id
     ask("mine", "hello.$JEDITASKID.${SN}.txt")
+    with pytest.raises(ParamErrors, match=f"Task {first}, which is registered, makes files of the same names"):
+        ask("at.once", "hello.${SN}.txt")
     settle()
+    assert not PlannedOutput.objects.exists(), "of a refined task its own rows say what it makes"
     with pytest.raises(ParamErrors) as refused:
         ask("two", "hello.${SN}.txt")
     (fault,) = refused.value.errors
@@ -160,6 +165,8 @@ def test_a_task_whose_files_another_one_is_making_is_refused_at_the_door() -> No
     assert ask("mine.too", "hello.$JEDITASKID.${SN}.txt").is_new and ask("three", "hello.${SN}.text").is_new
     drive(Pilot())
     assert ask("two", "hello.${SN}.txt").is_new
+    with pytest.raises(serials.NamesTakenError, match="which is registered, makes files of the same names"), atomic():
+        serials.go_on_after_others(task(first))
 
 
 def test_each_attempt_names_its_outputs_anew_and_remembers_the_one_before() -> None:
