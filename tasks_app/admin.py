@@ -18,6 +18,7 @@ from tasks_app import (
     admin_attention,  # noqa: F401
     admin_failures,  # noqa: F401 - registers its own
     admin_messages,  # noqa: F401
+    admin_outputs,  # noqa: F401
     admin_policy,  # noqa: F401
     admin_retry,  # noqa: F401
     admin_sandboxes,  # noqa: F401
@@ -328,17 +329,6 @@ class UserSecretAdmin(ReadOnlyAdmin):
     list_filter = [days("changed")]
     search_fields = ["user", "name"]
     ordering = ["user", "name"]
-
-
-@admin.register(models.OutputTemplate)
-class OutputTemplateAdmin(LargeTableAdmin):
-    list_display = ["id", "task_id", "dataset", "file_name_template", "serial", "max_serial", "out_type"]
-    list_filter = [exact("task_id", "task"), exact("dataset_id", "dataset")]
-    search_fields = ["task_id__exact", "dataset_id__exact", "id__exact"]
-    search_help_text = "Number of a task, else of a dataset, else of a template."
-    ordering = ["-id"]
-    ordering_within = {"task_id": ("-task_id", "-dataset", "-id"), "dataset_id": ("-dataset", "-id")}
-    list_select_related = ["dataset"]
 
 
 @admin.register(models.EmptyQueue)

@@ -222,6 +222,9 @@ MAKERS: dict[type[models.Model], Callable[[int], Any]] = {
     tasks.OutputTemplate: lambda n: tasks.OutputTemplate.objects.create(
         task_id=FIRST + n, dataset=_dataset(n), file_name_template="out._${SN}"
     ),
+    tasks.PlannedOutput: lambda n: tasks.PlannedOutput.objects.create(
+        task=_task(n), dataset=f"data.{n}", file_name_template="out.${SN}"
+    ),
     tasks.SavedView: lambda n: tasks.SavedView.objects.create(owner="ada", page="tasks", name=f"view {n}"),
     tasks.EmptyQueue: lambda n: tasks.EmptyQueue.objects.create(queue=f"SITE/{n}", since=NOW),
     tasks.Preassignment: lambda n: tasks.Preassignment.objects.create(task_id=FIRST + n, queue="SITE_A", since=NOW),
