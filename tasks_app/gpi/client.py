@@ -469,8 +469,9 @@ def save(file: Mapping[str, Any], folder: Path, content: Callable[[int], Iterabl
                 if have != size or fresh:
                     opened.writelines(content(have))
             finally:
-                if not opened.tell() and size:
-                    part.unlink()  # nothing came
+                opened.flush()
+                if size and not os.fstat(opened.fileno()).st_size:
+                    part.unlink()  # nothing has come yet
         if part.is_file() and _is_right(part, size, checksum):
             os.replace(part, target)
             return target

@@ -134,6 +134,17 @@ def test_a_download_that_was_given_up_goes_on_the_next_time(script: Any, tmp_pat
     assert site.fetch(row(), tmp_path).read_bytes() == b"0123456789" and len(told.asked) == 3
 
 
+def test_a_part_outlives_attempts_that_bring_nothing(script: Any, tmp_path: Path) -> None:
+    part = tmp_path / ".7.part"
+    part.write_bytes(b"0123")
+    site, _, _ = script(answer(206, b"", 6), answer(206, b"", 6), tries=2)
+    with pytest.raises(Unavailable, match="ended before its end"):
+        site.fetch(row(), tmp_path)
+    assert part.read_bytes() == b"0123"
+    part.write_bytes(b"0123456789")
+    assert site.fetch(row(), tmp_path).read_bytes() == b"0123456789", "it is whole: nothing is asked for"
+
+
 @pytest.mark.parametrize("left", [b"9999", b"99999999999", b"9876543210"])
 def test_a_part_of_something_else_is_thrown_away(script: Any, tmp_path: Path, left: bytes) -> None:
     (tmp_path / ".7.part").write_bytes(left)
