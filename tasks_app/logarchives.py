@@ -38,8 +38,9 @@ KEY_FILES: Final = "*.pem"
 """Certificates that are for everybody, or keys and proxies: what is in them says which."""
 KEY_FILE_LIMIT: Final = 1024 * 1024
 """Bytes; the bundles of all public authorities are a quarter of it. What is larger is not shown."""
-BROKEN: Final = (tarfile.TarError, OSError, EOFError, zlib.error)
-"""What reading an archive may raise."""
+BROKEN: Final = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError, zlib.error)
+"""What reading an archive may raise. Long names are headers before a header, read by a call within a call: some thousands of
+them end the stack."""
 
 
 def is_secret(member: str) -> bool:

@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import structlog
+
+from jedisite import troubles
+from jedisite.logs import sentence_of
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app.accounting.job_errors import PAYLOAD_FAILED
+from tasks_app.accounting.outcomes import ME
 
+log = structlog.get_logger(__name__)
 MOST_JOBS: Final = 10
 """Logs that are read in one pass of the adder: some are large, and reports must not wait for them."""
 LONGEST: Final = 500
@@ -19,22 +25,23 @@ LONGEST: Final = 500
 Read = Callable[[str, str, str], str]
 """The last line of the payload's stderr, by (address, name, scope) of a log archive; "" when it cannot be had."""
 
-_SILENT = """
+_SILENT = f"""
 SELECT j.pandaid, f.lfn, coalesce(f.scope, ''), r.data -> f.lfn ->> 'surl'
-  FROM (SELECT pandaid, data FROM job_output_report WHERE jobstatus = 'failed' ORDER BY pandaid LIMIT 1000) r
+  FROM (SELECT pandaid, data FROM job_output_report
+         WHERE jobstatus = 'failed' AND NOT {troubles.left_aside("job", "pandaid")} ORDER BY pandaid LIMIT 1000) r
   JOIN jobs j USING (pandaid)
   JOIN job_files f ON f.pandaid = j.pandaid AND f.type = 'log'
  WHERE abs(j.piloterrorcode) = %(failed)s AND coalesce(j.exeerrordiag, '') = '' AND r.data -> f.lfn ->> 'surl' IS NOT NULL
  ORDER BY j.pandaid LIMIT %(most)s
-"""
+"""  # noqa: S608 - constants
 
 
 def tell(read: Read) -> int:
     """Give failed jobs that are about to be booked the last words of their payloads. Returns how many got some."""
     with hot_cursor() as cursor:
-        cursor.execute(_SILENT, {"failed": PAYLOAD_FAILED, "most": MOST_JOBS})
+        cursor.execute(_SILENT, {"failed": PAYLOAD_FAILED, "most": MOST_JOBS, "agent": ME})
         silent = cursor.fetchall()
-        words = {job: said[:LONGEST] for job, lfn, scope, surl in silent if (said := read(surl, lfn, scope))}
+        words = {job: said[:LONGEST] for job, lfn, scope, surl in silent if (said := _said(read, job, surl, lfn, scope))}
         if words:
             cursor.execute(
                 """UPDATE jobs j SET exeerrordiag = w.words FROM unnest(%s::bigint[], %s::text[]) w (id, words)
@@ -42,3 +49,12 @@ def tell(read: Read) -> int:
                 [numbers(words), texts(words.values()), numbers(words)],
             )
     return len(words)
+
+
+def _said(read: Read, job: int, surl: str, lfn: str, scope: str) -> str:
+    """A payload may have made the archive: whatever is wrong with it keeps no report from being booked."""
+    try:
+        return read(surl, lfn, scope)
+    except Exception as exc:  # noqa: BLE001 - whatever it is
+        log.warning("last_words.unreadable", job=job, error=sentence_of(exc))
+        return ""

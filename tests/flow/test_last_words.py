@@ -52,3 +52,17 @@ def test_the_last_line_of_stderr_explains_a_failure(
     assert spoken.exe_error_diag == "the pilot's own words"
     monkeypatch.setattr(storage, "PACKED_LIMIT", 10)
     assert failed(SILENT, b"not read\n", settings.JEDI_STORAGE).exe_error_diag in (None, "")
+
+
+def test_a_log_that_cannot_be_read_keeps_no_report_from_being_booked(
+    books: None, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.JEDI_STORAGE = tmp_path / "storage"
+    submit(parameters("lab.t", noInput=True, nEvents=1, nEventsPerJob=1, maxAttempt=1))
+    settle()
+
+    def broken(*_: object, **__: object) -> None:
+        raise IndexError("a fault of the reader")
+
+    monkeypatch.setattr(storage, "read_log", broken)
+    assert failed(SILENT, b"not read\n", settings.JEDI_STORAGE).status == "failed"

@@ -63,7 +63,18 @@ def test_a_log_with_very_many_files_names_some_and_says_so(root: Path, monkeypat
         storage.read_log(log, limit=10)
 
 
-@pytest.mark.parametrize("content", [b"", b"not a tar", gzip.compress(b"not a tar", mtime=0), b"\x1f\x8bbroken"])
+def many_headers() -> bytes:
+    """An archive of one file that has thousands of long names: 12 kB."""
+    head = tarfile.TarInfo("././@LongLink")
+    head.type, head.size = tarfile.GNUTYPE_LONGNAME, 8
+    one = head.tobuf(tarfile.GNU_FORMAT) + b"a" * 8 + bytes(tarfile.BLOCKSIZE - 8)
+    return gzip.compress(one * 3000 + tarfile.TarInfo("payload.stderr").tobuf(), mtime=0)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not a tar", gzip.compress(b"not a tar", mtime=0), b"\x1f\x8bbroken", many_headers()],
+    ids=["empty", "text", "packed text", "half packed", "many headers"],
+)  # fmt: skip
 def test_what_is_no_archive_is_refused(root: Path, content: bytes) -> None:
     path = root / "log.tgz"
     path.write_bytes(content)
