@@ -25,6 +25,7 @@ from jedisite.supervisor import Event
 LOCAL_QUEUE = "LOCAL"
 TOKEN_LIFETIME = timedelta(days=7)
 RENEWED_AFTER_S = 86_400.0
+RETRIED_AFTER_S = 60.0
 GRACE = {"jedi": timedelta(minutes=10), "panda": timedelta(days=2)}
 """How long a token is still good when there is a newer one. Our pilots read its file at each call; those of PanDA when they
 start, and they may wait for a job for a day, and run it for another."""
@@ -94,18 +95,18 @@ def _pilot_token() -> str:
 
 def renewing(options: launch.Options, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
     """What is to be called about each second: now and then it gives the local pilots a new token."""
-    made, current = clock(), options.pilot_token
+    due, current = clock() + RENEWED_AFTER_S, options.pilot_token
 
     def renew() -> None:
-        nonlocal made, current
-        if not options.workers or clock() - made < RENEWED_AFTER_S:
+        nonlocal due, current
+        if not options.workers or clock() < due:
             return
-        # Without a database now, there is one in another second.
-        with contextlib.suppress(OperationalError, InterfaceError):
-            old = row_of_token(current)
-            current = _pilot_token()
-            launch.keep_secret(options.home, launch.PILOT_TOKEN, current)
-            made = clock()
+        # Without a database now, or room on the disk, there may be in a minute; the old token lasts for days.
+        due = clock() + RETRIED_AFTER_S
+        with contextlib.suppress(OperationalError, InterfaceError, OSError):
+            old, fresh = row_of_token(current), _pilot_token()
+            launch.keep_secret(options.home, launch.PILOT_TOKEN, fresh)
+            current, due = fresh, clock() + RENEWED_AFTER_S
             if old:
                 end_token(old, timezone.now() + GRACE[settings.JEDI_PILOT])
         connections.close_all()
