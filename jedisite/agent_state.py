@@ -32,10 +32,10 @@ class AgentRow:
 
 def is_stuck(agent: Agent, now: datetime) -> bool:
     """Whether passes begin and none ends: a pass that never ends loses its lease, so that others begin and stick as well."""
-    ended, started = agent.last_ended_at, agent.last_started_at
-    if agent.paused or started is None or (ended is not None and ended >= started):
+    since = agent.unended_since
+    if agent.paused or since is None:
         return False
-    return (now - (ended or started)).total_seconds() > max(STUCK_AFTER_S, LATE_AFTER_PERIODS * agent.period_s)
+    return (now - since).total_seconds() > max(STUCK_AFTER_S, LATE_AFTER_PERIODS * agent.period_s)
 
 
 def rows(agents: Iterable[Agent], now: datetime) -> list[AgentRow]:

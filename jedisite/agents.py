@@ -103,9 +103,14 @@ def free_dead_leases() -> list[str]:
 def count_anew() -> int:
     """Have agents that are overdue be due as of now, when a site or a ticker starts. Returns how many there were.
 
-    While nothing ran, none of them was late. They are taken in the same order.
+    While nothing ran, none of them was late. They are taken in the same order. Nor does a pass count that died with the site
+    as one that does not end.
     """
     with connection.cursor() as cursor:
+        cursor.execute(
+            """UPDATE agents SET unended_since = NULL
+                WHERE unended_since IS NOT NULL AND (lease_until IS NULL OR lease_until < clock_timestamp())"""
+        )
         cursor.execute(
             """
             WITH overdue AS (SELECT name, due_at FROM agents WHERE due_at < clock_timestamp() FOR UPDATE SKIP LOCKED)
@@ -309,7 +314,8 @@ def _take_lease(name: str, even_if_paused: bool) -> int | None:
         cursor.execute(
             """
             UPDATE agents SET lease_owner = %s, lease_until = clock_timestamp() + lease_s * interval '1 second',
-                   fence = fence + 1, queued_at = NULL, last_started_at = clock_timestamp()
+                   fence = fence + 1, queued_at = NULL, last_started_at = clock_timestamp(),
+                   unended_since = coalesce(unended_since, clock_timestamp())
              WHERE name = %s AND (NOT paused OR %s) AND (lease_until IS NULL OR lease_until < clock_timestamp())
             RETURNING fence
             """,
@@ -326,7 +332,8 @@ def _release(name: str, fence: int, duration: float, result: Pass, error: str) -
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            UPDATE agents a SET lease_until = NULL, lease_owner = NULL, last_ended_at = clock_timestamp(), passes = a.passes + 1,
+            UPDATE agents a SET lease_until = NULL, lease_owner = NULL, last_ended_at = clock_timestamp(), unended_since = NULL,
+                   passes = a.passes + 1,
                    last_duration_s = %(duration)s, last_items = %(items)s, last_error = %(error)s,
                    errors_in_a_row = CASE WHEN %(error)s = '' THEN 0 ELSE a.errors_in_a_row + 1 END,
                    due_at = CASE

@@ -24,6 +24,9 @@ class Agent(models.Model):
     fence = models.BigIntegerField(db_default=0)
     last_started_at = models.DateTimeField(null=True, blank=True)
     last_ended_at = models.DateTimeField(null=True, blank=True)
+    unended_since = models.DateTimeField(
+        null=True, blank=True, help_text="when the first pass began of those that have begun since the last one ended"
+    )
     last_duration_s = models.FloatField(null=True, blank=True)
     last_items = models.IntegerField(null=True, blank=True)
     last_error = models.TextField(blank=True, default="")

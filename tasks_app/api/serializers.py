@@ -330,7 +330,7 @@ class AgentSerializer(serializers.ModelSerializer[Agent]):
 
     class Meta:
         model = Agent
-        exclude = ["fence", "queued_at"]
+        exclude = ["fence", "queued_at", "unended_since"]
 
     def get_last_error(self, agent: Agent) -> str:
         return agent.last_error.strip().rpartition("\n")[2]

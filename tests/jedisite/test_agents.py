@@ -49,7 +49,7 @@ def agent() -> Agent:
 
 def pass_time(seconds: float) -> None:
     """Move all times of the agent back, as if so much time had passed."""
-    columns = ("due_at", "queued_at", "lease_until", "last_started_at", "last_ended_at", "last_recorded_at")
+    columns = ("due_at", "queued_at", "lease_until", "last_started_at", "last_ended_at", "last_recorded_at", "unended_since")
     changes = ", ".join(f"{column} = {column} - %(s)s * interval '1 second'" for column in columns)
     with connection.cursor() as cursor:
         cursor.execute(f"UPDATE agents SET {changes} WHERE name = %(name)s", {"s": seconds, "name": NAME})  # noqa: S608
@@ -238,6 +238,28 @@ def test_time_in_which_nothing_ran_makes_no_agent_late(make_agent: Callable[...,
     assert list(Agent.objects.order_by("due_at").values_list("name", flat=True)) == ["feeder", "probe", "adder"]
     judged = agent_state.judge(Agent.objects.get(name="probe"), timezone.now() + timedelta(seconds=30))
     assert judged.state == "late", "it is late again when nothing takes it"
+
+
+def test_passes_are_stuck_when_none_ends_from_the_first_on_and_not_after_a_break(make_agent: Callable[..., Agent]) -> None:
+    def is_stuck() -> bool:
+        return agent_state.is_stuck(agent(), timezone.now())
+
+    make_agent()
+    for _ in range(2):  # the first was killed, and others take its place
+        assert agents._take_lease(NAME, even_if_paused=False) is not None and not is_stuck()
+        pass_time(200)
+    assert is_stuck()
+    agents.count_anew()
+    assert not is_stuck(), "the site was started anew"
+    assert agents.run_agent(NAME) == 0
+    pass_time(7 * 86_400)  # paused, switched off, or waiting after an error
+    assert agents._take_lease(NAME, even_if_paused=False) is not None
+    assert not is_stuck()
+    agents.count_anew()
+    pass_time(200)
+    agents._take_lease(NAME, even_if_paused=False)
+    pass_time(101)
+    assert is_stuck(), "what runs while a ticker starts still counts"
 
 
 def test_a_paused_agent_is_neither_due_nor_run(make_agent: Callable[..., Agent]) -> None:
