@@ -267,12 +267,21 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
     if limits.running_cap is not None:
         running = seen.jobs.at(limits.running_cap.level).running
         detail = f"{running} jobs run{_of(limits.running_cap)}, {limits.running_cap.value} may run"
-        rules.append(RuleCheck(codes.THROTTLED_RUNNING_CAP, running > limits.running_cap.value, detail, yields=False))
+        rules.append(RuleCheck(codes.THROTTLED_RUNNING_CAP, beyond(running, limits.running_cap), detail, yields=False))
     if limits.queue_cap is not None:
         waits = seen.jobs.at(limits.queue_cap.level).queued
         detail = f"{waits} jobs are queued{_of(limits.queue_cap)}, {limits.queue_cap.value} are the cap"
-        rules.append(RuleCheck(codes.THROTTLED_QUEUE_CAP, waits > limits.queue_cap.value, detail))
+        rules.append(
+            RuleCheck(
+                codes.THROTTLED_QUEUE_CAP, beyond(waits, limits.queue_cap), detail, yields=limits.queue_cap.value > 0
+            )
+        )
     return tuple(rules)
+
+
+def beyond(jobs: int, cap: Limit) -> bool:
+    """Whether there are more jobs than a cap allows. A cap of 0 allows none: not even the first ones."""
+    return jobs > cap.value or cap.value <= 0
 
 
 def _of(limit: Limit) -> str:

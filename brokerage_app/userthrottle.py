@@ -38,7 +38,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """The most running jobs and cores; twice as many may be queued. None is no cap."""
+    """The most running jobs and cores; twice as many may be queued. None is no cap, 0 allows no job at all."""
 
     jobs: float | None = None
     cores: float | None = None
@@ -118,7 +118,7 @@ def _over_cap(who: str, usage: Usage, caps: Caps) -> Skip | None:
         (codes.USER_QUEUED_CORES, "queued core", usage.queued_cores, caps.cores, QUEUED_TO_RUNNING),
     )
     for code, thing, has, cap, times in rows:
-        if cap is None or has <= times * cap:
+        if cap is None or (has <= times * cap and cap > 0):
             continue
         things = thing if has == 1 else f"{thing}s"
         if cap <= 0:

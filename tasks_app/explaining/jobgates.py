@@ -59,7 +59,6 @@ class JobFacts:
 
     status: str
     site: str = ""
-    site_status: str = ""
     reached: Mapping[str, datetime] = field(default_factory=dict)
     made_at: datetime | None = None
     since: datetime | None = None
@@ -78,6 +77,11 @@ class JobFacts:
         if self.status in STAGES:
             return STAGES[self.status]
         return max((STAGES.get(status, 0) for status in self.reached), default=0)
+
+    @property
+    def site_status(self) -> str:
+        """The status of the queue at which it waits."""
+        return self.pilot.status if self.waits_for_pilot and self.pilot is not None else ""
 
     @property
     def waits_for_pilot(self) -> bool:
@@ -131,20 +135,32 @@ def _activated(facts: JobFacts) -> Gate:
     return Gate(name, title, "no", codes.JOBS_NOT_ACTIVATED, f"the job is {facts.status}", facts.since)
 
 
+def _open(facts: JobFacts) -> Gate:
+    name, title = "queue", "Its queue runs jobs"
+    found = _gate(name, title, facts, reached=(J.SENT, J.STARTING), stage=2)
+    if found is not None:
+        return found
+    if not facts.waits_for_pilot or facts.pilot is None:
+        return Gate(name, title, "not asked", "", "it waits at no queue yet")
+    if facts.pilot.closed:
+        said = f"it waits at {facts.site}: {facts.pilot.closed}"
+        return Gate(name, title, "no", codes.JOBS_AT_CLOSED_QUEUE, said, facts.reached.get(J.ACTIVATED, facts.since))
+    return Gate(name, title, "yes", "", f"the status of {facts.site} is {facts.site_status}")
+
+
 def _pilots(facts: JobFacts) -> Gate:
     name, title = "pilots", "Pilots ask for jobs at its site"
     found = _gate(name, title, facts, reached=(J.SENT, J.STARTING), stage=2, says="one came for it")
     if found is not None:
         return found
     pilot = facts.pilot
-    at = f"; the status of {facts.site} is {facts.site_status}" if facts.site_status not in ("", "online") else ""
     if pilot is None or not pilot.is_alive:
         workers = pilot.workers if pilot is not None else 0
         said = f"no pilot of {facts.site} has asked in the last {PILOT_SILENT_S // 3600} hours; "
         said += "1 worker runs or waits" if workers == 1 else f"{workers} workers run or wait"
-        return Gate(name, title, "no", codes.NO_PILOT_CAME, said + at, facts.reached.get(J.ACTIVATED, facts.since))
-    said = f"{pilot.calls} calls lately; {pilot.workers} workers run or wait in the batch system"
-    return Gate(name, title, "yes", "", said + at)
+        return Gate(name, title, "no", codes.NO_PILOT_CAME, said, facts.reached.get(J.ACTIVATED, facts.since))
+    workers = "1 worker runs or waits" if pilot.workers == 1 else f"{pilot.workers} workers run or wait"
+    return Gate(name, title, "yes", "", f"{plural(pilot.calls, 'call')} lately; {workers} in the batch system")
 
 
 def _turn(facts: JobFacts) -> Gate:
@@ -207,7 +223,7 @@ def _outputs(facts: JobFacts) -> Gate:
     return Gate(name, title, "not asked", "", "the payload has not ended")
 
 
-GATES: Final[tuple[Ask, ...]] = (_alive, _brokered, _activated, _pilots, _turn, _sent, _running, _outputs)
+GATES: Final[tuple[Ask, ...]] = (_alive, _brokered, _activated, _open, _pilots, _turn, _sent, _running, _outputs)
 
 
 def walk(facts: JobFacts) -> tuple[Gate, ...]:

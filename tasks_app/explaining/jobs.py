@@ -69,7 +69,6 @@ def look(job: JobColumns, now: datetime, *, error: str = "", merging: str = "") 
     facts = JobFacts(
         status=job.status,
         site=site,
-        site_status=_status_of(site) if waits else "",
         reached=reached,
         made_at=job.creation_time,
         since=job.state_change_time,
@@ -112,12 +111,6 @@ def _unwalled(job: JobColumns, site: str) -> str:
     if why and User.objects.filter(username=job.user or "", is_superuser=True, is_active=True).exists():
         return ""
     return str(why or "")
-
-
-def _status_of(site: str) -> str:
-    # Pseudo queues have the status of the queue that they are part of.
-    found = dict(Queue.objects.filter(pk__in=[site, site.rpartition("/")[0]]).values_list("name", "status"))
-    return str(found.get(site) or found.get(site.rpartition("/")[0]) or "")
 
 
 def _decision(job: JobColumns) -> VerdictRecord | None:

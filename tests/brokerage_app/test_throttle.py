@@ -76,6 +76,12 @@ URGENT = {"waiting_priority": 900, "highest_priority": 800}
             seen(600, 400, 500), ThrottleLimits(queue_cap=Limit(900)), 2400, True, 180, "", id="as many queued as the cap"
         ),
         pytest.param(seen(1), ThrottleLimits(running_cap=Limit(0)), 2000, False, 0, "throttled_running_cap", id="cap 0"),
+        pytest.param(
+            seen(0), ThrottleLimits(running_cap=Limit(0)), 2000, False, 0, "throttled_running_cap", id="cap 0, none runs"
+        ),
+        pytest.param(
+            seen(0), ThrottleLimits(queue_cap=Limit(0)), 2000, False, 0, "throttled_queue_cap", id="cap 0, none queued"
+        ),
     ],
 )  # fmt: skip
 def test_allowance(

@@ -54,6 +54,10 @@ def test_a_cap_of_zero_is_raised_by_people_and_not_by_waiting() -> None:
     assert skip is not None
     assert (skip.code, skip.detail) == ("user_cap_zero", "1 running job, and the cap is 0 for the user ada")
     assert refusals.get(skip.code).who_can_fix == "expert"
+    first = refusal(who="the user ada", usage=NOTHING, caps=Caps(jobs=0))
+    assert first is not None, "no first batch passes a cap of 0"
+    assert (first.code, first.detail) == ("user_cap_zero", "0 running jobs, and the cap is 0 for the user ada")
+    assert (ask(NOTHING, Caps(cores=0)), ask(NOTHING, Caps(jobs=0), merging=True)) == ("user_cap_zero", "")
     one = refusal(who="the user ada", usage=Usage(running_jobs=2), caps=Caps(jobs=1))
     assert one is not None and one.detail == "2 running jobs, 1 is allowed for the user ada"
 

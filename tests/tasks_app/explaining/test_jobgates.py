@@ -12,7 +12,7 @@ from tasks_app.states import JobStatus
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 CHOSEN = ChosenFact(77, AT, 2, 5, 1.25)
 PILOT = PilotFact("A", 1, 10.0, 40, 3)
-ACTIVE = JobFacts("activated", "A", "online", {"activated": AT}, AT, AT, chosen=CHOSEN, pilot=PILOT)
+ACTIVE = JobFacts("activated", "A", {"activated": AT}, AT, AT, chosen=CHOSEN, pilot=PILOT)
 
 CASES = [
     ("next in line", ACTIVE, "sent", "no_job_runs"),
@@ -25,6 +25,9 @@ CASES = [
     ),
     ("input", replace(ACTIVE, status="assigned", reached={}), "activated", "job_waits_for_input"),
     ("throttled", replace(ACTIVE, status="throttled", reached={}), "activated", "jobs_not_activated"),
+    ("offline", replace(ACTIVE, pilot=replace(PILOT, status="offline")), "queue", "jobs_at_closed_queue"),
+    ("paused, no pilots", replace(ACTIVE, pilot=PilotFact("A", 1, status="paused")), "queue", "jobs_at_closed_queue"),
+    ("no such queue", replace(ACTIVE, pilot=replace(PILOT, status="")), "queue", "jobs_at_closed_queue"),
     ("no pilots", replace(ACTIVE, pilot=None), "pilots", "no_pilot_came"),
     ("silent pilots", replace(ACTIVE, pilot=replace(PILOT, silent_s=1e6)), "pilots", "no_pilot_came"),
     ("others first", replace(ACTIVE, queue=QueueFact(7, "MC", 10_001)), "turn", "jobs_go_first"),
@@ -49,10 +52,16 @@ def test_the_first_no_is_what_the_job_waits_for(facts: JobFacts, name: str, code
 
 def test_gates_say_their_numbers() -> None:
     said = {
-        gate.name: gate.sentence for gate in walk(replace(ACTIVE, queue=QueueFact(7, "MC", 10_001), site_status="test"))
+        gate.name: gate.sentence
+        for gate in walk(replace(ACTIVE, queue=QueueFact(7, "MC", 10_001), pilot=replace(PILOT, status="test")))
     }
     assert said["brokered"] == "A was number 2 of 5 chosen sites, with weight 1.25 (decision 77)"
-    assert said["pilots"] == "40 calls lately; 3 workers run or wait in the batch system; the status of A is test"
+    assert said["queue"] == "the status of A is test"
+    assert said["pilots"] == "40 calls lately; 3 workers run or wait in the batch system"
+    one = {gate.name: gate.sentence for gate in walk(replace(ACTIVE, pilot=replace(PILOT, calls=1, workers=1)))}
+    assert one["pilots"] == "1 call lately; 1 worker runs or waits in the batch system"
+    off = replace(ACTIVE, pilot=replace(PILOT, status="offline", reason="new switches."))
+    assert walk(off)[3].sentence == "it waits at A: the queue is offline (“new switches”)"
     assert said["turn"].startswith("10000+ jobs of its share go first")
     assert "; 7 jobs of shares that are served before go first, of MC the next" in said["turn"]
     one = {gate.name: gate.sentence for gate in walk(replace(ACTIVE, queue=QueueFact(0, "", 1)))}
