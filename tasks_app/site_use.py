@@ -171,12 +171,16 @@ def speeds(newest: int) -> dict[str, tuple[float, float | None]]:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Jobs that ended at a queue in the last hour, and in the same hour a week ago."""
+    """Jobs that ended at a queue in the last hour, and in the same hour a week ago, by the samples of every five minutes.
+
+    at   until when they are counted, at most five minutes ago; None when nothing was counted in the last hour
+    """
 
     finished: int = 0
     failed: int = 0
     finished_then: int = 0
     failed_then: int = 0
+    at: datetime | None = None
 
     @property
     def percent(self) -> float | None:
@@ -194,7 +198,8 @@ def percent(failed: int, finished: int) -> float | None:
 
 _ENDS = """
 SELECT site, sum(finished) FILTER (WHERE at > %(hour)s)::int, sum(failed) FILTER (WHERE at > %(hour)s)::int,
-       sum(finished) FILTER (WHERE at <= %(then)s)::int, sum(failed) FILTER (WHERE at <= %(then)s)::int
+       sum(finished) FILTER (WHERE at <= %(then)s)::int, sum(failed) FILTER (WHERE at <= %(then)s)::int,
+       max(at) FILTER (WHERE at > %(hour)s)
   FROM samples
  WHERE site <> '' AND gshare = '' AND (%(site)s = '' OR site = %(site)s)
    AND ((at > %(hour)s AND at <= %(now)s) OR (at > %(hour_then)s AND at <= %(then)s))
@@ -205,7 +210,7 @@ SELECT site, sum(finished) FILTER (WHERE at > %(hour)s)::int, sum(failed) FILTER
 def ends(now: datetime, queue: str = "") -> dict[str, Ends]:
     """Ends at one queue, or at all, by name. One query."""
     values = {"now": now, "hour": now - HOUR, "then": now - WEEK, "hour_then": now - WEEK - HOUR, "site": queue}
-    return {site: Ends(*(n or 0 for n in numbers)) for site, *numbers in _rows(_ENDS, values)}
+    return {site: Ends(*(n or 0 for n in numbers), at=at) for site, *numbers, at in _rows(_ENDS, values)}
 
 
 @dataclass(frozen=True, slots=True)

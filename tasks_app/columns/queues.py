@@ -127,9 +127,9 @@ QUEUES = Columns(
         ),
         Batch(
             (
-                Column("finished_1h", "Finished, failed /h", "number", help="jobs of the last hour"),
+                Column("finished_1h", "Finished, failed /h", "number", help="jobs of the last hour, counted every five minutes"),
                 Column("failed_1h", "Failed /h", "number", shown=False),
-                Column("failure_percent", "Failure %", "percent", help="failed among ended jobs of the last hour"),
+                Column("failure_percent", "Failure %", "percent", help="failed among those that ended in that hour"),
                 Column(
                     "failure_percent_last_week",
                     "A week ago",

@@ -155,12 +155,15 @@ def _pilots(facts: JobFacts) -> Gate:
         return found
     pilot = facts.pilot
     if pilot is None or not pilot.is_alive:
-        workers = pilot.workers if pilot is not None else 0
-        said = f"no pilot of {facts.site} has asked in the last {PILOT_SILENT_S // 3600} hours; "
-        said += "1 worker runs or waits" if workers == 1 else f"{workers} workers run or wait"
+        said = f"no pilot of {facts.site} has asked in the last {PILOT_SILENT_S // 3600} hours; {_workers(pilot)}"
         return Gate(name, title, "no", codes.NO_PILOT_CAME, said, facts.reached.get(J.ACTIVATED, facts.since))
-    workers = "1 worker runs or waits" if pilot.workers == 1 else f"{pilot.workers} workers run or wait"
-    return Gate(name, title, "yes", "", f"{plural(pilot.calls, 'call')} lately; {workers} in the batch system")
+    said = f"{plural(pilot.calls, 'call')} lately; {_workers(pilot)} in the batch system"
+    return Gate(name, title, "yes", "", said)
+
+
+def _workers(pilot: PilotFact | None) -> str:
+    number = pilot.workers if pilot is not None else 0
+    return f"{plural(number, 'worker')} {'runs or waits' if number == 1 else 'run or wait'}"
 
 
 def _turn(facts: JobFacts) -> Gate:

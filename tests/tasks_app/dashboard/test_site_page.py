@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -96,6 +97,8 @@ def test_a_queue_has_pages_for_what_it_does_its_nodes_and_its_data(
     jobs, pilots = answer.context["jobs"], answer.context["pilots"]
     assert (jobs.running, jobs.cores, jobs.queued, jobs.transferring) == (2, 8, 1, 1)
     assert (pilots.requested, pilots.running, pilots.ended, pilots.failed, pilots.empty) == (1, 1, 2, 1, 1)
+    at = ORIGIN + INTERVAL * ((timezone.now() - ORIGIN) // INTERVAL)
+    assert f"Finished and failed: in the hour up to {at:%Y-%m-%d %H:%M}" in " ".join(re.sub("<[^>]*>", "", text).split())
     assert "25.0 %, a week ago 0.0 %" in text and "8 cores run, 10 are pledged" in text
     assert "12 of 12 jobs failed on wn9.example" in text and "&lt;b&gt;no file" in text and "<b>no file" not in text
     assert "Not enough memory at the site" in text and "1 234" in text
@@ -115,6 +118,9 @@ def test_a_queue_of_which_nothing_is_known_says_so(reader: Client, sites: None) 
     for path in ("", "nodes/", "data/"):
         assert 'class="empty"' in plain(reader.get(f"/sites/SITE_A/{path}")), path
         assert reader.get(f"/sites/NOWHERE/{path}").status_code == 404
+    uncounted = plain(reader.get("/sites/SITE_A/"))
+    assert "were not counted in the last hour" in uncounted
+    assert '<span class="tile-value">–</span><span class="tile-label">finished in the last hour' in uncounted
     assert "SITE_A" in plain(reader.get("/sites/SITE_A/?window=nonsense"))
 
 
