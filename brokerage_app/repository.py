@@ -1,19 +1,18 @@
 """From the database to a snapshot of the grid: few statements, and what has not changed is not read again.
 
 Descriptions, the network and what the watch dog of statistics finds out are kept in the process. Their tables have
-triggers that give each part of the grid a new token with every change (`grid_versions`), so a load first asks for the
-tokens. Counts of jobs, and slots, which expire, are read each time.
+triggers that give each part of the grid a new token with every change (`grid_versions`). A load asks for the tokens first,
+and in the same statement for counts of jobs and for slots, which expire: these are read each time.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import psycopg
 
@@ -35,28 +34,36 @@ from brokerage_app.snapshot import Counts, Endpoint, Grid, Nucleus, SiteView, Sl
 from jedisite.sql import hot_cursor
 
 _COUNTS = """
-SELECT computingsite, gshare, resource_type,
+SELECT '{of}', computingsite, {of}, resource_type, ARRAY[
        sum(njobs) FILTER (WHERE jobstatus = 'running'),
        sum(njobs) FILTER (WHERE jobstatus IN ('sent', 'starting')),
        sum(njobs) FILTER (WHERE jobstatus = 'activated'), sum(njobs) FILTER (WHERE jobstatus = 'assigned'),
        sum(njobs) FILTER (WHERE jobstatus = 'defined'), sum(njobs) FILTER (WHERE jobstatus = 'transferring'),
        sum(njobs) FILTER (WHERE jobstatus IN ('pending', 'waiting', 'throttled', 'holding')),
        sum(ncores) FILTER (WHERE jobstatus = 'running'), sum(njobs) FILTER (WHERE jobstatus = 'throttled'),
-       sum(njobs) FILTER (WHERE jobstatus = 'pending')
-  FROM job_counts {where} GROUP BY 1, 2, 3
+       sum(njobs) FILTER (WHERE jobstatus = 'pending')]
+  FROM job_counts {where} GROUP BY 2, 3, 4
 """
 _OF_RESOURCE_QUEUES = """JOIN jedi_work_queue w ON w.queue_id = workqueue_id AND w.queue_function = 'Resource'"""
-_SLOTS = """
-SELECT pandaqueuename, gshare, resourcetype, numslots FROM harvester_slots
- WHERE numslots >= 0 AND (expirationtime IS NULL OR expirationtime > %s) ORDER BY id
-"""
+# Tokens come with what is read each time: (kind, what of the kind, two more names, numbers).
+_MOMENT = f"""
+SELECT 'token', part, token::text, '', NULL::bigint[] FROM grid_versions
+UNION ALL {_COUNTS.format(of="gshare", where="")}
+UNION ALL {_COUNTS.format(of="queue_name", where=_OF_RESOURCE_QUEUES)}
+UNION ALL
+SELECT 'slots', pandaqueuename, gshare, resourcetype, ARRAY[id, numslots] FROM harvester_slots
+ WHERE numslots >= 0 AND (expirationtime IS NULL OR expirationtime > %s)
+"""  # noqa: S608 - constants of this module
 _LINKS = """
 SELECT src, dst, json_object_agg(key, value), min(ts) FROM network_matrix_kv WHERE ts > %s GROUP BY src, dst
 """
 _ACTIVITY = """
-SELECT computingsite, laststart, started_per_h, disk_io_kbps, transferring_to::json, pilots_3h, batch_jobs FROM queue_activity
+SELECT computingsite, u.users, a.computingsite IS NOT NULL, a.laststart, a.started_per_h, a.disk_io_kbps, a.transferring_to::json,
+       a.pilots_3h, a.batch_jobs
+  FROM queue_activity a
+  FULL JOIN (SELECT computingsite, json_agg(json_build_array(gshare, produsername, nqueue, nrunning)) AS users FROM user_counts
+              GROUP BY 1) u USING (computingsite)
 """
-_USERS = "SELECT computingsite, gshare, produsername, nqueue, nrunning FROM user_counts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,7 @@ class _Activity:
     users: dict[str, dict[str, dict[str, UserJobs]]] = field(default_factory=dict)
 
 
-_kept: dict[str, tuple[UUID, Any]] = {}
+_kept: dict[str, tuple[str, Any]] = {}
 _guard = threading.Lock()
 
 
@@ -88,15 +95,16 @@ def load_grid(now: datetime) -> Grid:
     `computingsite = site.queue`: pilots ask for the parent.
     """
     with hot_cursor() as cursor:
-        cursor.execute("SELECT part, token FROM grid_versions")
-        tokens: dict[str, UUID] = dict(cursor.fetchall())
+        cursor.execute(_MOMENT, [now])
+        moment = cursor.fetchall()
+        tokens: dict[str, str] = {part: token for kind, part, token, *_ in moment if kind == "token"}
         static: _Static = _part(GridVersion.STATIC, tokens, _load_static)
         network: describing.Network = _part(GridVersion.LINKS, tokens, lambda: _load_network(cursor, now))
         if network.good_until is not None and network.good_until <= now:
             network = _load_network(cursor, now)
             _keep(GridVersion.LINKS, tokens, network)
         activity: _Activity = _part(GridVersion.ACTIVITY, tokens, lambda: _load_activity(cursor))
-        dynamic = _load_dynamic(cursor, now)
+    dynamic = _dynamic(moment)
     grid = Grid(
         sites=_with_numbers(static.sites, dynamic, activity, now),
         endpoints=static.endpoints,
@@ -116,7 +124,7 @@ def forget() -> None:
         _kept.clear()
 
 
-def _part(part: str, tokens: Mapping[str, UUID], load: Any) -> Any:
+def _part(part: str, tokens: Mapping[str, str], load: Any) -> Any:
     """What is kept of a part if its token is still the same. The token was read before the tables: at worst the next load
     reads them once more."""
     with _guard:
@@ -128,7 +136,7 @@ def _part(part: str, tokens: Mapping[str, UUID], load: Any) -> Any:
     return loaded
 
 
-def _keep(part: str, tokens: Mapping[str, UUID], loaded: Any) -> None:
+def _keep(part: str, tokens: Mapping[str, str], loaded: Any) -> None:
     if part in tokens:
         with _guard:
             _kept[part] = (tokens[part], loaded)
@@ -181,10 +189,12 @@ def _load_network(cursor: psycopg.Cursor[Any], now: datetime) -> describing.Netw
 
 def _load_activity(cursor: psycopg.Cursor[Any]) -> _Activity:
     cursor.execute(_ACTIVITY)
-    found = _Activity({row[0]: row[1:] for row in cursor})
-    cursor.execute(_USERS)
-    for queue, share, user, queued, running in cursor:
-        found.users.setdefault(queue, {}).setdefault(share, {})[user] = UserJobs(queued, running)
+    found = _Activity()
+    for queue, users, was_active, *activity in cursor:
+        if was_active:
+            found.queues[queue] = tuple(activity)
+        for share, user, queued, running in users or ():
+            found.users.setdefault(queue, {}).setdefault(share, {})[user] = UserJobs(queued, running)
     return found
 
 
@@ -200,10 +210,13 @@ class _Jobs:
     defined: int = 0
 
 
-def _load_dynamic(cursor: psycopg.Cursor[Any], now: datetime) -> dict[str, _Jobs]:
+def _dynamic(moment: Iterable[tuple[Any, ...]]) -> dict[str, _Jobs]:
+    """Jobs and slots by queue, from the rows of `_MOMENT`."""
     found: dict[str, _Jobs] = defaultdict(_Jobs)
-    cursor.execute(_COUNTS.format(where=""))
-    for queue, share, kind, *numbers in cursor:
+    rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for what, *row in moment:
+        rows[what].append(tuple(row))
+    for queue, share, kind, numbers in rows["gshare"]:
         running, starting, activated, assigned, defined, transferring, waiting, cores, throttled, pending = (
             int(n or 0) for n in numbers
         )
@@ -214,11 +227,9 @@ def _load_dynamic(cursor: psycopg.Cursor[Any], now: datetime) -> dict[str, _Jobs
         jobs.running += running
         jobs.queued += starting + activated + assigned
         jobs.defined += defined + pending
-    cursor.execute(_COUNTS.replace("gshare", "w.queue_name", 1).format(where=_OF_RESOURCE_QUEUES))
-    for queue, name, kind, *numbers in cursor:
+    for queue, name, kind, numbers in rows["queue_name"]:
         found[queue].by_resource_queue.setdefault(name, {})[kind] = Counts(*(int(n or 0) for n in numbers[:9]))
-    cursor.execute(_SLOTS, [now])
-    for queue, share, kind, slots in cursor:
+    for queue, share, kind, (_, slots) in sorted(rows["slots"], key=lambda row: row[3]):
         found[queue].slots.append(Slots(share, kind, slots))
     return found
 

@@ -210,7 +210,10 @@ SELECT site, sum(finished) FILTER (WHERE at > %(hour)s)::int, sum(failed) FILTER
 def ends(now: datetime, queue: str = "") -> dict[str, Ends]:
     """Ends at one queue, or at all, by name. One query."""
     values = {"now": now, "hour": now - HOUR, "then": now - WEEK, "hour_then": now - WEEK - HOUR, "site": queue}
-    return {site: Ends(*(n or 0 for n in numbers), at=at) for site, *numbers, at in _rows(_ENDS, values)}
+    return {
+        site: Ends(finished or 0, failed or 0, finished_then or 0, failed_then or 0, at)
+        for site, finished, failed, finished_then, failed_then, at in _rows(_ENDS, values)
+    }
 
 
 @dataclass(frozen=True, slots=True)

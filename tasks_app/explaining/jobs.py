@@ -27,7 +27,7 @@ _AHEAD = """
 SELECT count(*) FROM (SELECT 1 FROM jobs WHERE computingsite = %(site)s AND jobstatus = 'activated' {of_share}
    AND ((currentpriority * -1), pandaid) < (%(priority)s, %(job)s) LIMIT {limit}) j
 """
-_HERE = "SELECT %(site)s::text AS site, 1 AS n"
+_HERE = "SELECT 'activated' AS jobstatus, %(site)s::text AS site, 1 AS n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def look(job: JobColumns, now: datetime, *, error: str = "", merging: str = "") 
         reached.setdefault(status, at)
     builder, verdict = builder_of(job), _decision(job)
     waits, site = job.status == JobStatus.ACTIVATED, job.site or ""
-    pilots = pilots_of(_HERE, {"site": site}, now) if waits and site else ()
+    pilots = [found for _, found in pilots_of(_HERE, {"site": site}, now)] if waits and site else []
     facts = JobFacts(
         status=job.status,
         site=site,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count
+from django.db.models import Case, F, Q, Subquery, When
+from django.db.models.functions import JSONObject
 from django.utils import timezone
 
 from brokerage_app.codes import GENERATION_OFF
@@ -21,12 +23,12 @@ from tasks_app.attention.reading import TROUBLE_SEEN
 from tasks_app.explaining import whatif
 from tasks_app.explaining.facts import AgentFact, InputFact, ParentFact, PilotFact, VerdictFact, WhyFacts
 from tasks_app.explaining.facts import Trouble as TroubleFact
-from tasks_app.explaining.gates import AGENT_OF, AT_WORK, UNREAD, Gate, first_no, walk
+from tasks_app.explaining.gates import AGENT_OF, AT_WORK, Gate, first_no, walk
 from tasks_app.explaining.verdicts import told
 from tasks_app.generating.groups import record_of
-from tasks_app.models import Dataset, Job, Task, TaskStatusLog
+from tasks_app.models import Dataset, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.states import TASK_FINAL, TaskStatus
+from tasks_app.states import TASK_FINAL, JobStatus, TaskStatus
 
 HISTORY = timedelta(hours=48)
 HISTORY_ROWS = 200
@@ -34,16 +36,16 @@ CALLS_OF = timedelta(hours=4)
 AHEAD_SHOWN = 5
 
 PILOTS = """
-SELECT w.site, w.n::int, extract(epoch FROM %(now)s - greatest(c.last, a.laststart))::float8, coalesce(c.calls, 0)::int,
-       coalesce(a.batch_jobs, 0), coalesce(q.status, ''), coalesce(q.status_reason, '')
-  FROM ({waiting}) w
+SELECT w.jobstatus, w.site, w.n::int, extract(epoch FROM %(now)s - greatest(c.last, a.laststart))::float8,
+       coalesce(c.calls, 0)::int, coalesce(a.batch_jobs, 0), coalesce(q.status, ''), coalesce(q.status_reason, '')
+  FROM ({jobs}) w
   LEFT JOIN queue_activity a ON a.computingsite = w.site
   LEFT JOIN queues q ON q.name = w.site
   LEFT JOIN (SELECT site, max(least(hour + interval '1 hour', %(now)s)) AS last, sum(getjob) AS calls FROM sitedata
               WHERE hour > %(since)s AND getjob > 0 GROUP BY site) c ON c.site = w.site
 """
-_WAITING = """
-SELECT computingsite AS site, count(*) AS n FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = 'activated' GROUP BY 1
+_JOBS = """
+SELECT jobstatus, computingsite AS site, count(*) AS n FROM jobs WHERE jeditaskid = %(task)s GROUP BY 1, 2
 """
 _AHEAD = """
 SELECT t.jeditaskid, t.taskname, t.status, coalesce(t.currentpriority, 0), count(*) OVER () FROM jedi_tasks t
@@ -58,34 +60,43 @@ SELECT t.jeditaskid, t.taskname, t.status, coalesce(t.currentpriority, 0), count
 
 
 def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], throttled: ThrottleRecord | None) -> WhyFacts:
-    """What the gates look at, from the latest verdicts and the throttle's decision, and about five statements."""
-    counted = Job.objects.filter(task_id=task.id).values_list("status").annotate(n=Count("id")).order_by()
-    jobs = {status: n for status, n in counted}
-    masters = Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES, master_id=None).exclude(status="removed")
+    """What the gates look at, from the latest verdicts and the throttle's decision, and three statements."""
+    at_sites = pilots_of(_JOBS, {"task": task.id}, now)
+    jobs: Counter[str] = Counter()
+    for status, at_site in at_sites:
+        jobs[status] += at_site.waiting
+    parent = Task.objects.filter(pk=task.parent_id).exclude(pk=task.id)
+    masters = list(
+        Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES, master_id=None)
+        .exclude(status="removed").annotate(parent_status=Subquery(parent.values("status")))
+        .order_by("list_position", "id")
+    )  # fmt: skip
+    agent, trouble = _agent_and_trouble(task, now)
     inputs = tuple(
         InputFact(
             d.name, d.status, d.files, max(d.files_to_be_used - d.files_used, 0), d.files_missing or 0,
             held=max(d.files - d.files_to_be_used, 0),
         )
-        for d in masters.order_by("list_position", "id")
+        for d in masters
     )
+    parent_status = next((d.parent_status for d in masters), None)
     return WhyFacts(
         status=task.status,
         error_dialog=_why_paused(task) if task.status == TaskStatus.PAUSED else task.error_dialog or "",
         state_since=task.state_change_time,
         next_check=task.next_check,
         inputs=inputs,
-        agent=_agent(task.status, now),
+        agent=agent,
         claimed_by=task.locked_by or "",
         nucleus=task.nucleus or "",
         throttle=_throttle(task, now, throttled),
         task_verdict=_said(latest.get("task")),
         verdict=_said(latest.get("job")),
         jobs=jobs,
-        pilots=pilots_of(_WAITING, {"task": task.id}, now) if jobs.get("activated") else (),
-        parent=_parent(task) if any(one.status in UNREAD for one in inputs) else None,
+        pilots=tuple(at_site for status, at_site in at_sites if status == JobStatus.ACTIVATED),
+        parent=ParentFact(task.parent_id, parent_status) if task.parent_id and parent_status else None,
         allowed=f"{throttled.lines[0]}" if throttled is not None and throttled.lines else "",
-        trouble=_trouble(task.id, now),
+        trouble=trouble,
         now=now,
     )
 
@@ -96,16 +107,39 @@ def _why_paused(task: Task) -> str:
     return last.reason if last is not None and last.status == TaskStatus.PAUSED else task.error_dialog or ""
 
 
-def _trouble(task_id: int, now: datetime) -> TroubleFact | None:
-    """The error for which an agent that the task needs has left it aside; the oldest."""
-    lately = now - TROUBLE_SEEN
-    found = Trouble.objects.filter(task_id=task_id, agent__in=AT_WORK, next_try__gt=lately).order_by("since").first()
-    return TroubleFact(found.agent, found.failures, found.error, found.since) if found is not None else None
+def _agent_and_trouble(task: Task, now: datetime) -> tuple[AgentFact | None, TroubleFact | None]:
+    """The agent that is to look at the task, and the oldest error for which an agent that it needs has left it aside.
+
+    One statement, where there is such an agent.
+    """
+    left = Trouble.objects.filter(task_id=task.id, agent__in=AT_WORK, next_try__gt=now - TROUBLE_SEEN).order_by("since")
+    name = AGENT_OF.get(task.status)
+    if name is not None:
+        as_json = JSONObject(agent="agent", failures="failures", error="error", since="since")
+        row = Agent.objects.filter(name=name).annotate(left=Subquery(left.values(found=as_json)[:1])).first()
+        if row is not None:
+            told = row.left and TroubleFact(**{**row.left, "since": datetime.fromisoformat(row.left["since"])})
+            return _agent(row, now), told or None
+    found = left.first()
+    return None, TroubleFact(found.agent, found.failures, found.error, found.since) if found is not None else None
 
 
-def _latest(task_id: int) -> dict[str, VerdictRecord]:
-    found = VerdictRecord.objects.filter(task_id=task_id).order_by("kind", "-id").distinct("kind")
-    return {record.kind: record for record in found}
+def _verdicts(task_id: int, now: datetime) -> tuple[dict[str, VerdictRecord], list[VerdictRecord]]:
+    """The latest verdict of each kind, in full, and those of the last days without what is long, the newest first. One query."""
+    latest = VerdictRecord.objects.filter(task_id=task_id).order_by("kind", "-id").distinct("kind").values("id")
+    in_full = JSONObject(skipped="skipped", needs="needs", facts="facts")
+    rows = (
+        VerdictRecord.objects.filter(Q(at__gt=now - HISTORY) | Q(id__in=latest), task_id=task_id)
+        .defer("skipped", "needs", "facts").annotate(in_full=Case(When(id__in=latest, then=in_full)))
+        .order_by(F("in_full").asc(nulls_last=True), "-id")[: HISTORY_ROWS + len(KINDS)]
+    )  # fmt: skip
+    records: dict[str, VerdictRecord] = {}
+    for row in rows:
+        if row.in_full is not None:
+            records[row.kind] = row
+            vars(row).update(row.in_full)
+    history: list[VerdictRecord] = [row for row in rows if row.at > now - HISTORY]
+    return records, sorted(history, key=lambda row: -row.id)[:HISTORY_ROWS]
 
 
 def _said(record: VerdictRecord | None) -> VerdictFact | None:
@@ -125,18 +159,7 @@ def _throttle(task: Task, now: datetime, record: ThrottleRecord | None) -> Verdi
     return VerdictFact(record.code, record.detail, 0, record.since, stopped=True)
 
 
-def _parent(task: Task) -> ParentFact | None:
-    if not task.parent_id or task.parent_id == task.id:
-        return None
-    status = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()
-    return ParentFact(task.parent_id, status) if status is not None else None
-
-
-def _agent(status: str, now: datetime) -> AgentFact | None:
-    name = AGENT_OF.get(status)
-    row = Agent.objects.filter(name=name).first() if name else None
-    if row is None:
-        return None
+def _agent(row: Agent, now: datetime) -> AgentFact:
     silent = (now - row.last_ended_at).total_seconds() if row.last_ended_at else None
     holds = row.lease_owner if row.lease_until is not None and row.lease_until > now else ""
     return AgentFact(
@@ -145,11 +168,12 @@ def _agent(status: str, now: datetime) -> AgentFact | None:
     )  # fmt: skip
 
 
-def pilots_of(waiting: str, values: dict[str, Any], now: datetime) -> tuple[PilotFact, ...]:
-    """Signs of pilots at the sites of `waiting`: SQL of this package for (site, n), with its values. One query."""
+def pilots_of(jobs: str, values: dict[str, Any], now: datetime) -> list[tuple[str, PilotFact]]:
+    """Jobs by state and site, with the signs of pilots there. `jobs`: SQL of this package for (jobstatus, site, n), with its
+    values. One query."""
     with connection.cursor() as cursor:
-        cursor.execute(PILOTS.format(waiting=waiting), {**values, "now": now, "since": now - CALLS_OF})
-        return tuple(PilotFact(*row) for row in cursor.fetchall())
+        cursor.execute(PILOTS.format(jobs=jobs), {**values, "now": now, "since": now - CALLS_OF})
+        return [(status, PilotFact(*row)) for status, *row in cursor.fetchall()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +208,12 @@ KINDS = ("task", "job", "merge")
 
 
 def look(task: Task, now: datetime) -> Why:
-    """Find out why a task waits; its `work_queue` should be at hand. About ten queries."""
-    records, throttled = _latest(task.id), record_of(task, now)
+    """Find out why a task waits; its `work_queue` should be at hand. Six queries, or seven; one to three more for what helps."""
+    records, history = _verdicts(task.id, now)
+    throttled = record_of(task, now)
     facts = facts_of(task, now, records, throttled)
-    history = VerdictRecord.objects.filter(task_id=task.id, at__gt=now - HISTORY).defer("skipped", "needs", "facts")
-    rows = list(history.order_by("-id")[:HISTORY_ROWS])
     gates = _with_remedies(walk(facts), records.get("job"), now)
-    return Why(task, gates, records, throttled, rows, _position(task, facts.agent, now))
+    return Why(task, gates, records, throttled, history, _position(task, facts.agent, now))
 
 
 def _with_remedies(gates: tuple[Gate, ...], record: VerdictRecord | None, now: datetime) -> tuple[Gate, ...]:

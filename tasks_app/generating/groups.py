@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+from django.db.models import Subquery
+from django.db.models.functions import JSONObject
+
 from brokerage_app.models import GlobalShare, ThrottleRecord, WorkQueue
 from brokerage_app.throttle import Allowance
 from jedisite import refusals
@@ -81,15 +84,21 @@ def group_of(task: Task, queues: Queues) -> Group | None:
 def record_of(task: Task, now: datetime) -> ThrottleRecord | None:
     """The decision that holds for a task; None for tasks that are not throttled, and when none was made lately.
 
-    Two queries; its `work_queue` should be at hand.
+    One query; its `work_queue` should be at hand.
     """
     if not task.gshare and not task.work_queue_id:
         return None
-    shares = GlobalShare.objects.filter(children=None, name=task.gshare) if task.gshare else []
+    leaf = GlobalShare.objects.filter(children=None, name=task.gshare).values(
+        found=JSONObject(name="name", throttled="throttled")
+    )
+    records = ThrottleRecord.objects.filter(
+        vo=task.vo or "", label=task.prod_source_label or "", resource_type=task.resource_type or "",
+        queue__in=[f"queue:{task.work_queue_id}", f"share:{task.gshare}"], at__gt=now - OUTDATED,
+    ).annotate(leaf=Subquery(leaf))  # fmt: skip
+    found = list(records)
+    shares = [GlobalShare(**record.leaf) for record in found[:1] if record.leaf]
     group = group_of(task, _grouped_by([task.work_queue] if task.work_queue else [], shares))
-    if group is None:
-        return None
-    return ThrottleRecord.objects.filter(**group._asdict(), at__gt=now - OUTDATED).first()
+    return next((record for record in found if group is not None and record.queue == group.queue), None)
 
 
 @dataclass(slots=True)

@@ -17,10 +17,12 @@ from tasks_app.commands import actions
 from tasks_app.explaining import tasks
 from tasks_app.explaining.gates import first_no, walk
 from tasks_app.models import Task, TaskStatusLog
+from tests.statements import sent
 
 pytestmark = pytest.mark.django_db
 Make = Callable[..., Any]
 Api = Callable[..., Client]
+MOST_QUERIES = 12
 LOW_AT = ("low_memory", "needs {} MB, the site gives {} MB", (4000, 3000))
 LOW = Skip("B", *LOW_AT)
 LOWER = Skip("D", "low_memory", "needs {} MB, the site gives {} MB", (4000, 1000))
@@ -163,9 +165,23 @@ def test_the_pages_ask_a_bounded_number_of_times(
     client.force_login(make_user())
     client.get("/help/states/")  # the choices of the frame are kept for a minute
     client.get(f"/tasks/{waiting.id}/why/")  # descriptions of the grid are kept until they change
-    for address, most in ((f"/tasks/{waiting.id}/why/", 15), ("/sites/B/why/", 12), ("/shares/Express/", 12)):
+    for address, most in ((f"/tasks/{waiting.id}/why/", MOST_QUERIES), ("/sites/B/why/", 12), ("/shares/Express/", 12)):
         with django_assert_max_num_queries(most):
             assert client.get(address).status_code == 200
+
+
+def test_a_blocked_task_with_remedies_takes_twelve_statements(
+    client: Client, make_user: Make, waiting: Any, django_assert_max_num_queries: Any
+) -> None:
+    """All that go to the server, those that read the grid included: others than the counter of Django sees."""
+    page = f"/tasks/{waiting.id}/why/"
+    client.force_login(make_user())
+    client.get("/help/states/")  # the choices of the frame are kept for a minute
+    assert "What would help" in client.get(page).content.decode()
+    with django_assert_max_num_queries(MOST_QUERIES), sent() as statements:
+        text = client.get(page).content.decode()
+    assert "was tried by deciding again" in text and "Ask for 3000 MB of memory" in text
+    assert len(statements) <= MOST_QUERIES, "\n".join(" ".join(one.split())[:110] for one in statements)
 
 
 def test_a_task_that_was_never_brokered_says_so(api: Api, make_task: Make) -> None:
