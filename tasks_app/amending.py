@@ -80,7 +80,7 @@ def change_in_place(task_id: int, changes: Changes, *, by: str, reason: str = "s
     Task.objects.filter(pk=task_id).update(**columns)
     if changes.get("ramCount") is not None:
         files.lower_memory(task_id, changes["ramCount"])
-    files.give_attempts(task_id, files.ATTEMPTS_ADDED)
+    files.give_attempts(task_id)
     _noted([task_id], by, "change", reason, dict(changes))
 
 

@@ -21,7 +21,7 @@ from jedisite.identity import Caller
 from jedisite.sql import numbers
 from jedisite.words import sentence
 from tasks_app import amending, moves
-from tasks_app.commands import rights
+from tasks_app.commands import attempts, rights
 from tasks_app.commands.acts import Act, Change
 from tasks_app.filtersets import TaskFilter
 from tasks_app.models import Dataset, Task
@@ -169,6 +169,7 @@ class Preview:
     refused: tuple[Refused, ...]
     hit: Hit
     failed_files: int = 0
+    more_attempts: str = ""
 
     @property
     def ids(self) -> list[int]:
@@ -185,10 +186,12 @@ class Preview:
 
 
 def preview(act: Act, chosen: Selection, caller: Caller, parameters: Mapping[str, Any] | None = None) -> Preview:
-    """At most two queries, whatever the number of tasks."""
+    """At most four queries, whatever the number of tasks."""
     good, refused = _sorted_out(act, chosen.tasks, caller, parameters)
     ids = [task.id for task in good]
-    return Preview(act, tuple(good), tuple(_grouped(refused, chosen.missing)), _hit(act, ids), _failed_files(act, ids))
+    failed = _failed_files(act, ids)
+    more = attempts.more(attempts.added(ids).values()) if failed else ""
+    return Preview(act, tuple(good), tuple(_grouped(refused, chosen.missing)), _hit(act, ids), failed, more)
 
 
 def _sorted_out(

@@ -329,7 +329,8 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
     ),
     TaskCommand.RETRY: CommandRule(
         "Retry",
-        "try the files again that were not processed",
+        "try the files again that were not processed; each without an attempt left gets as many again as the task gives "
+        "a file (maxAttempt; 5 when it gives no number)",
         frozenset({T.FINISHED, T.ABORTED, T.EXHAUSTED}) | MORE_ATTEMPTS_IN,
     ),
     TaskCommand.INCEXEC: CommandRule(

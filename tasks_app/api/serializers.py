@@ -170,7 +170,9 @@ class NewCommandSerializer(StrictSerializer):
     keep = _flag("retry, incexec: share and priority stay as they are")
     transcend = _flag("retry, incexec: the limits on retries do not count (operators)")
     changes = serializers.DictField(required=False, help_text="incexec: task parameters to change; null takes one away")
-    attempts = serializers.IntegerField(required=False, help_text="increase_attempts: how many each file gets")
+    attempts = serializers.IntegerField(
+        required=False, help_text="increase_attempts: how many each file gets; without it, as many as a retry gives"
+    )
     site = _word("reassign: the site that is to take the jobs")
     nucleus = _word("reassign: the nucleus that is to get the outputs")
     cloud = _word("reassign: the cloud that is to take the task")

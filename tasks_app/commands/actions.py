@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from jedisite.words import plural
 from tasks_app import moves, nuclei
 from tasks_app.accounting.endings import end_jobs
 from tasks_app.accounting.killcodes import Kill
-from tasks_app.commands import files
+from tasks_app.commands import attempts, files
 from tasks_app.commands.jobs import shift
 from tasks_app.commands.limits import RetryLimits
-from tasks_app.commands.parameters import ATTEMPTS_ADDED, HARD, NO_KILL, TARGETS
+from tasks_app.commands.parameters import HARD, NO_KILL, TARGETS
 from tasks_app.models import Task
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.states import TASK_MOVES, TaskStatus
@@ -104,13 +105,14 @@ def avalanche(task: Task, order: Order) -> str:
 
 
 def increase_attempts(task: Task, order: Order) -> str:
-    more = int(order.parameters.get("attempts") or ATTEMPTS_ADDED)
+    more = int(order.parameters.get("attempts") or attempts.added_to(task.id))
     opened = files.give_attempts(task.id, more)
     if not opened:
         raise moves.CommandRefusedError(f"no file of task {task.id} has used up its attempts")
-    moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {opened} files are tried again")
+    sentence = f"{plural(opened, 'file is', 'files are')} tried again, with {plural(more, 'more attempt')} each"
+    moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {sentence}")
     moves.wake_task(task.id, "job_generator")
-    return f"{opened} files are tried again, {more} times at most"
+    return sentence
 
 
 def release(task: Task, order: Order) -> str:

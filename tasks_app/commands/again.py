@@ -9,8 +9,9 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from jedisite.agents import kick
+from jedisite.words import plural
 from tasks_app import moves
-from tasks_app.commands import files, serials
+from tasks_app.commands import attempts, files, serials
 from tasks_app.commands.actions import Order, increase_attempts
 from tasks_app.commands.limits import RetryFacts, refusal
 from tasks_app.ddm import data_management, maker_of
@@ -56,7 +57,7 @@ def retry(task: Task, order: Order) -> str:
     if not left.files and not left.growing:
         raise moves.CommandRefusedError(f"task {task.id} has no file to try again: all were processed")
     _open_outputs(task)
-    sentence = f"{left.files} files are tried again"
+    sentence = f"{plural(left.files, 'file is', 'files are')} tried again; {_more_for(task.id)}"
     moves.move_task(task.id, TaskStatus.READY, by=order.by, reason=sentence, **_fresh(task, keep=order.given("keep")))
     return sentence + _tell_children(task.id, order)
 
@@ -86,7 +87,11 @@ def incexec(task: Task, order: Order) -> str:
     _open_outputs(task)
     columns = _fresh(task, keep=order.given("keep"))
     moves.move_task(task.id, TaskStatus.REREFINE, by=order.by, reason="its parameters are read again", **columns)
-    return "its parameters and its input are looked up again" + _tell_children(task.id, order)
+    return f"its parameters and its input are looked up again; {_more_for(task.id)}" + _tell_children(task.id, order)
+
+
+def _more_for(task_id: int) -> str:
+    return f"each file without an attempt left gets {attempts.more([attempts.added_to(task_id)])}"
 
 
 def _change(task: Task, order: Order) -> None:
@@ -150,7 +155,7 @@ def _tell_children(task_id: int, order: Order) -> str:
     ]  # fmt: skip
     Command.objects.bulk_create(rows)
     kick("commando")
-    return f"; {len(rows)} child tasks follow" if rows else ""
+    return f"; {plural(len(rows), 'child task follows', 'child tasks follow')}" if rows else ""
 
 
 def _reads(task: Task, parent_id: int) -> QuerySet[Dataset]:

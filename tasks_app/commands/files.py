@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from tasks_app.commands.parameters import ATTEMPTS_ADDED
+from tasks_app.commands import attempts
 
 # ruff: noqa: S608 - every piece is a constant of this module
 _INPUTS = "('input', 'pseudo_input', 'pp_input')"
@@ -34,7 +34,7 @@ def reopen(task_id: int, *, incremental: bool) -> Reopened:
     A retry touches masters that are not processed completely, and what belongs to them; an incremental execution all
     inputs, which are then looked up again, and also files that were lost or missing.
     """
-    values: dict[str, Any] = {"task": task_id, "more": ATTEMPTS_ADDED, "all": incremental}
+    values: dict[str, Any] = {"task": task_id, "more": attempts.added_to(task_id), "all": incremental}
     with connection.cursor() as cursor:
         values["datasets"] = _to_open(cursor, values)
         _open(cursor, values)
@@ -50,7 +50,7 @@ def reopen(task_id: int, *, incremental: bool) -> Reopened:
 def open_again(task_id: int, datasets: list[int]) -> None:
     """Open inputs that a task takes again, by their ids in order; they are looked up anew."""
     with connection.cursor() as cursor:
-        _open(cursor, {"task": task_id, "more": ATTEMPTS_ADDED, "all": True, "datasets": datasets})
+        _open(cursor, {"task": task_id, "more": attempts.added_to(task_id), "all": True, "datasets": datasets})
 
 
 def _open(cursor: CursorWrapper, values: dict[str, Any]) -> None:
@@ -174,8 +174,11 @@ def _count(
     )
 
 
-def give_attempts(task_id: int, more: int) -> int:
-    """Files of a task at work that have no attempt left get `more` and are tried again. Returns how many of masters."""
+def give_attempts(task_id: int, more: int | None = None) -> int:
+    """Files of a task at work that have no attempt left get `more` and are tried again. Returns how many of masters.
+
+    Without a number, they get as many as a retry gives.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
@@ -187,7 +190,7 @@ def give_attempts(task_id: int, more: int) -> int:
                 INSERT INTO file_retries (fileid, jeditaskid, datasetid)
                 SELECT fileid, %(task)s, datasetid FROM opened ON CONFLICT DO NOTHING)
             SELECT datasetid, count(*), max(fileid) FROM opened GROUP BY 1 ORDER BY 1""",
-            {"task": task_id, "more": more},
+            {"task": task_id, "more": more or attempts.added_to(task_id)},
         )
         rows = cursor.fetchall()
         if not rows:

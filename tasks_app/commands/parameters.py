@@ -12,7 +12,7 @@ from tasks_app.params.resubmission import check_changes
 from tasks_app.states import TaskCommand
 
 ATTEMPTS_ADDED: Final = 5
-"""Attempts that a retry gives to each file that has none left."""
+"""Attempts that a retry gives to each file that has none left, when its task was submitted without `maxAttempt`."""
 MOST_ATTEMPTS_ADDED: Final = 100
 
 HARD, SOFT, NO_KILL = "hard", "soft", "nokill"
@@ -35,7 +35,10 @@ PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
             Key("changes", "object", "task parameters to change; null takes one away"),
         ),
         TaskCommand.INCREASE_ATTEMPTS: (
-            Key("attempts", "integer", "attempts that each file gets", low=1, high=MOST_ATTEMPTS_ADDED),
+            Key(
+                "attempts", "integer", "attempts that each file gets; without a number, as many as a retry gives",
+                low=1, high=MOST_ATTEMPTS_ADDED,
+            ),
         ),
         TaskCommand.REASSIGN: (
             Key("site", "text", "the site that is to take the jobs", required=True, longest=60),

@@ -37,6 +37,7 @@ from tests.flow.test_commands import command, running_task
 
 pytestmark = pytest.mark.usefixtures("books")
 ADA = Caller("ada", frozenset({Role.PRODUCTION}))
+AGAIN = "1 file is tried again; each file without an attempt left gets 1 more attempt"
 
 
 def finished_task(*failing: str, name: str = "lab.t", number: int = 4, **more: Any) -> int:
@@ -65,13 +66,16 @@ def last_job(task_id: int) -> int:
 # --- retry ---
 
 
-def test_a_retry_gives_five_attempts_and_five_failures_more() -> None:
-    made = finished_task("lab.t.in.00001", maxAttempt=3, maxFailure=1)
+@pytest.mark.parametrize(("given", "then"), [(0, (8, 6)), (2, (4, 3))])
+def test_a_retry_gives_as_many_attempts_more_as_the_task_was_submitted_with_or_five(
+    given: int, then: tuple[int, int]
+) -> None:
+    made = finished_task("lab.t.in.00001", maxAttempt=given, maxFailure=1)
     assert status(made) == "finished"
     command(made, "retry")
     limits = {f.lfn: (f.max_attempt, f.max_failure) for f in files(made)}
-    assert limits["lab.t.in.00001"] == (8, 6)
-    assert limits["lab.t.in.00000"] == (3, 1)
+    assert limits["lab.t.in.00001"] == then
+    assert limits["lab.t.in.00000"] == (given or 3, 1)
 
 
 def test_failed_and_broken_tasks_are_hopeless_but_a_failed_one_may_run_again() -> None:
@@ -172,7 +176,7 @@ def test_a_retry_of_a_running_task_gives_its_failed_files_more_attempts() -> Non
     pilot.end(pilot.ran[0], "failed")
     settle()
     assert (status(made), dataset(made).files_failed) == ("running", 1)
-    assert command(made, "retry").answer == "1 files are tried again, 5 times at most"
+    assert command(made, "retry").answer == "1 file is tried again, with 1 more attempt each"
     assert (status(made), dataset(made).files_failed) == ("running", 0)
     pilot.end(pilot.ran[1], "finished")
     drive(pilot)
@@ -425,7 +429,7 @@ def test_children_follow_a_parent_that_is_tried_again(waits: bool) -> None:
     tasks = chain(noWaitParent=not waits)
     drive(Pilot(failing_on("lab.in.00002")))
     assert [status(t) for t in tasks] == ["finished", "finished", "finished"]
-    assert command(tasks[0], "retry").answer == "1 files are tried again; 1 child tasks follow"
+    assert command(tasks[0], "retry").answer == f"{AGAIN}; 1 child task follows"
     drive(Pilot())
     assert [status(t) for t in tasks] == ["done", "done", "done"]
     assert [dataset(t).files_finished for t in tasks] == [4, 4, 4]
@@ -435,7 +439,7 @@ def test_children_follow_a_parent_that_is_tried_again(waits: bool) -> None:
 def test_a_sole_retry_leaves_the_children_alone() -> None:
     tasks = chain()
     drive(Pilot(failing_on("lab.in.00002")))
-    assert command(tasks[0], "retry", parameters={"sole": True}).answer == "1 files are tried again"
+    assert command(tasks[0], "retry", parameters={"sole": True}).answer == AGAIN
     drive(Pilot())
     assert [status(t) for t in tasks] == ["done", "finished", "finished"]
     assert [len(jobs(t)) for t in tasks] == [5, 3, 3]

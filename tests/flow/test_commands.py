@@ -18,6 +18,7 @@ from tasks_app.states import COMMAND_ACCEPTED_IN, MORE_ATTEMPTS_IN, TASK_MOVES, 
 from tests.flow.driving import (
     add_dataset,
     dataset,
+    files,
     inputs,
     jobs,
     parameters,
@@ -197,7 +198,10 @@ def test_a_retry_runs_exactly_the_failed_files_again_and_then_the_task_is_done()
     drive(pilot)
     assert status(made) == "finished"
     before = {job.id for job in jobs(made)}
-    assert command(made, "retry").answer == "2 files are tried again"
+    assert command(made, "retry").answer == (
+        "2 files are tried again; each file without an attempt left gets 2 more attempts"
+    )
+    assert [(f.attempt, f.max_attempt) for f in files(made)] == [(1, 2), (2, 4), (1, 2), (2, 4), (1, 2), (1, 2)]
     assert (status(made), task(made).attempt, task(made).error_dialog) == ("ready", 1, None)
     pilot.plan = failing_on()
     drive(pilot)
@@ -215,7 +219,7 @@ def test_an_aborted_task_can_be_tried_again_whole() -> None:
     pilot.end(pilot.ran[0], "finished")
     settle()
     assert status(made) == "aborted"
-    assert command(made, "retry").answer == "5 files are tried again"
+    assert (command(made, "retry").answer or "").startswith("5 files are tried again; ")
     drive(pilot)
     assert status(made) == "done"
 
@@ -226,7 +230,7 @@ def test_a_task_told_to_finish_early_can_be_tried_again_whole() -> None:
     pilot.end(pilot.ran[0], "finished")
     settle()
     assert status(made) == "finished"
-    assert command(made, "retry").answer == "5 files are tried again"
+    assert (command(made, "retry").answer or "").startswith("5 files are tried again; ")
     drive(pilot)
     assert status(made) == "done"
 

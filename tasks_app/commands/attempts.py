@@ -1,0 +1,32 @@
+"""How many attempts files get that have none left, when their task is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jedisite.words import plural
+from tasks_app.commands.parameters import ATTEMPTS_ADDED
+from tasks_app.models import Task, TaskParams
+from tasks_app.params.splitrule import SplitRule
+
+
+def added(task_ids: Iterable[int]) -> dict[int, int]:
+    """For each task as many as it gives a new file: its `maxAttempt`, ATTEMPTS_ADDED where it has none, one with
+    `disableAutoRetry`. Two queries."""
+    ids = list(task_ids)
+    rules = dict(Task.objects.filter(pk__in=ids).values_list("id", "split_rule"))
+    given = dict(TaskParams.objects.filter(pk__in=ids).values_list("pk", "params__maxAttempt"))
+    return {
+        number: 1 if SplitRule.parse(rule).flag("DR") else int(given.get(number) or ATTEMPTS_ADDED)
+        for number, rule in rules.items()
+    }
+
+
+def added_to(task_id: int) -> int:
+    return added([task_id])[task_id]
+
+
+def more(numbers: Iterable[int]) -> str:
+    """So many more attempts, of one task or of many: "2 more attempts", "1 to 5 more attempts"."""
+    least, most = min(found := set(numbers)), max(found)
+    return plural(most, "more attempt") if least == most else f"{least} to {most} more attempts"
