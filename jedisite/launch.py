@@ -23,6 +23,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 PILOT_TOKEN = "JEDI_PILOT_TOKEN"
 SECRETS = {"DATABASE_URL", "JEDI_SECRET_KEY", "JEDI_OLD_SECRET_KEYS", "JEDI_EMAIL_URL", PILOT_TOKEN}
 """Variables that processes get by files: `<name>_FILE` says which."""
+WEB_WORKER = "jedisite.web_worker.Worker"
 FIRST_PORT, LAST_PORT = 8000, 8099
 ALIVE_PATH = "/api/v1/system/is_alive"
 ALIVE_LIMIT_S = 60.0
@@ -116,7 +117,7 @@ def _secrets_in_files(home: Path) -> dict[str, str]:
 
 def _gunicorn_arguments(options: Options) -> list[str]:
     bind = f"[{options.bind}]" if ":" in options.bind else options.bind
-    arguments = ["--bind", f"{bind}:{options.port}", "--worker-class", "gthread", "--workers", "2", "--threads", "4"]
+    arguments = ["--bind", f"{bind}:{options.port}", "--worker-class", WEB_WORKER, "--workers", "2", "--threads", "4"]
     return [*arguments, "--graceful-timeout", "10", "--no-control-socket", "jedisite.wsgi:application"]
 
 

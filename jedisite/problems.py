@@ -11,7 +11,14 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponsePermanentRedirect, JsonResponse
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponsePermanentRedirect,
+    JsonResponse,
+    UnreadablePostError,
+)
 from django.template.loader import render_to_string
 from django.urls import is_valid_path
 from rest_framework import exceptions, status
@@ -61,6 +68,11 @@ class TooLarge(exceptions.APIException):
 
     def __init__(self, detail: str | None = None) -> None:
         super().__init__(detail or f"The request is larger than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE} bytes.")
+
+
+class BodyNotRead(exceptions.APIException):
+    status_code = status.HTTP_408_REQUEST_TIMEOUT
+    default_detail = "The body of the request came too slowly, or broke off."
 
 
 class Unavailable(exceptions.APIException):
@@ -114,6 +126,8 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
 
     if isinstance(exc, RequestDataTooBig):
         exc = TooLarge()
+    elif isinstance(exc, UnreadablePostError):
+        exc = BodyNotRead()
     elif fault := database_faults.fault_of(exc):
         exc = DatabaseFailed(fault)
     elif isinstance(exc, exceptions.ValidationError):

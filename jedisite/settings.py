@@ -17,7 +17,7 @@ import environ
 import structlog
 from django.core.exceptions import ImproperlyConfigured
 
-from jedisite import database_limits, oidc_settings
+from jedisite import arrivals, database_limits, oidc_settings
 from jedisite.logs import short_traceback
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -68,6 +68,7 @@ KNOWN = {
     "JEDI_X509_HEADER": "header in which a trusted proxy says the DN of a client's certificate, such as X-Client-DN",
     "JEDI_X509_PROXIES": "comma list of the addresses or networks of those proxies; both must be set",
     "JEDI_DATABASE_LIMITS": "seconds that the database may take, comma list of name=number; jedisite/database_limits.py",
+    "JEDI_SLOW_SENDERS": "what senders of requests may take, comma list of name=number; jedisite/arrivals.py",
     "JEDI_TEST_ALL": "1 makes a test fail instead of being skipped when what it needs is not installed",
 }
 _IN_FILES = {"JEDI_SECRET_KEY_FILE", "JEDI_OLD_SECRET_KEYS_FILE", "JEDI_EMAIL_URL_FILE", "JEDI_PILOT_TOKEN_FILE"}
@@ -237,6 +238,10 @@ try:
     JEDI_DATABASE_LIMITS = database_limits.merged(env.dict("JEDI_DATABASE_LIMITS", default={}))
 except ValueError as exc:
     raise ImproperlyConfigured(f"JEDI_DATABASE_LIMITS is a comma list of name=seconds: {exc}") from exc
+try:
+    JEDI_SLOW_SENDERS = arrivals.merged(env.dict("JEDI_SLOW_SENDERS", default={}))
+except ValueError as exc:
+    raise ImproperlyConfigured(f"JEDI_SLOW_SENDERS is a comma list of name=number: {exc}") from exc
 try:
     DATABASES = {"default": env.db_url("DATABASE_URL", default="postgresql://127.0.0.1/jedisite")}
 except (ValueError, ImproperlyConfigured):

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from jedisite.launch import FIRST_PORT, LaunchError, Options, choose_port, processes
+from jedisite.launch import FIRST_PORT, WEB_WORKER, LaunchError, Options, choose_port, processes
 from manage import is_light, needs_database
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +50,10 @@ def test_the_number_of_slots_is_passed_on(make_options):
     assert processes(make_options(slots=3))[-1].argv[-2:] == ("--slots", "3")
     assert processes(make_options(slots=0))[-1].argv[-2:] == ("--slots", "0")
     assert processes(make_options())[-1].argv[-1] == "local_workers"
+
+
+def test_the_web_server_is_one_that_slow_senders_do_not_hold_up(make_options):
+    assert WEB_WORKER in processes(make_options())[0].argv
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import structlog
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.core.files.uploadhandler import FileUploadHandler
 from django.core.signals import got_request_exception
-from django.http import HttpRequest
+from django.http import HttpRequest, UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 from drf_spectacular.types import OpenApiTypes
@@ -29,7 +29,7 @@ from rest_framework.views import APIView
 
 from jedisite import database_faults
 from jedisite.identity import Caller, Right, TokenAuthentication, api_caller, caller_by_token
-from jedisite.problems import TooLarge
+from jedisite.problems import BodyNotRead, TooLarge
 from tasks_app.api.panda.params import Params
 from tasks_app.api.panda.wire import BadCallError, StatusCode, body_of, legacy, plain, query_of, refused
 
@@ -119,6 +119,8 @@ def _fault(exc: Exception) -> tuple[int, str]:
         return 200, str(exc)
     if isinstance(exc, RequestDataTooBig):
         return 413, str(TooLarge())
+    if isinstance(exc, UnreadablePostError):
+        return 408, str(BodyNotRead.default_detail)
     if fault := database_faults.fault_of(exc):
         return 503, fault.sentence
     if isinstance(exc, PermissionDenied):

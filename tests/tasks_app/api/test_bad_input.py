@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jedisite.problems import exception_handler
+from jedisite.web_worker import TooSlowError
 
 TASKS = "/api/v2/tasks/"
 pytestmark = pytest.mark.django_db
@@ -328,3 +329,29 @@ def test_too_many_tasks_for_one_act_are_refused_by_their_number(nothing_stored: 
     refused(answer, 422, "ids")
     (fault,) = answer.json()["errors"]
     assert "no more than 1000" in fault["message"]
+
+
+class BrokenOff:
+    """A body that does not come to its end."""
+
+    def read(self, *_: object) -> bytes:
+        raise TooSlowError
+
+    readline = read
+
+
+@pytest.mark.parametrize(
+    ("role", "path", "status"),
+    [
+        ("user", "/api/v2/tasks/", 408),
+        ("user", "/api/v1/job/kill", 408),
+        ("pilot", "/api/v1/pilot/update_job", 408),
+        ("pilot", "/server/panda/updateJob", 200),
+    ],
+)
+def test_a_body_that_breaks_off_is_no_error_of_the_site(
+    api: Api, role: str, path: str, status: int
+) -> None:
+    answer = api(role).generic("POST", path, b"{}", content_type="application/json", **{"wsgi.input": BrokenOff()})  # type: ignore[arg-type]
+    assert answer.status_code == status
+    assert "came too slowly, or broke off" in answer.content.decode()

@@ -1,0 +1,96 @@
+"""How a request arrives: when enough of it is here for a thread to take it, and how long its sender may take.
+
+Pure: bytes and clocks come in. What is found here only decides who waits where; the web server's parser has the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+SMALL_BODY: Final = 64 * 1024
+"""Bytes. A longer body is read by a thread as it comes."""
+LONGEST_HEAD: Final = 64 * 1024
+"""Bytes; the parser refuses heads that are longer than the lines and fields that it allows."""
+DEFAULTS: Final[Mapping[str, float]] = {"head": 15, "body": 30, "rate": 50_000}
+"""`head`, `body`: seconds; `rate`: bytes a second which a body must reach on average, `body` seconds apart."""
+_LENGTH: Final = b"\r\ncontent-length:"
+_COMES_LATER: Final = (b"\r\ntransfer-encoding:", b"\r\nexpect:")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What senders may take: see DEFAULTS."""
+
+    head: float
+    body: float
+    rate: float
+
+    def body_ends(self, since: float, received: int) -> float:
+        """When a body is too slow of which so many bytes have come since then."""
+        return since + self.body + received / self.rate
+
+
+def merged(given: Mapping[str, str]) -> Limits:
+    """The limits in force. Raises ValueError with a sentence for a name or a number that is none."""
+    if unknown := sorted(set(given) - set(DEFAULTS)):
+        raise ValueError(f"there is no limit called {', '.join(unknown)}; there are {', '.join(DEFAULTS)}")
+    found = dict(DEFAULTS)
+    for name, text in given.items():
+        try:
+            found[name] = float(text)
+        except ValueError:
+            raise ValueError(f"{name} is {text!r}; it is a number") from None
+        if not 0 < found[name] <= 1e9:
+            raise ValueError(f"{name} is {text}; it is above 0 and at most 1e9")
+    return Limits(**found)
+
+
+class Arrival:
+    """A request that is coming in, byte by byte perhaps.
+
+    `whole`: all of it is here. `long`: its head is here, and its body is not waited for here, as it is long or of unknown
+    length. `ends`: when its sender has taken too long.
+    """
+
+    __slots__ = ("_limits", "_needed", "_searched", "data", "ends", "long", "since", "whole")
+
+    def __init__(self, limits: Limits, now: float) -> None:
+        self.data = bytearray()
+        self.whole = self.long = False
+        self.since = now
+        self.ends = now + limits.head
+        self._limits = limits
+        self._searched = 0
+        self._needed: int | None = None
+
+    def add(self, piece: bytes, now: float) -> None:
+        self.data += piece
+        if self._needed is None:
+            self._look_for_head(now)
+        if self._needed is not None and not self.long:
+            self.whole = len(self.data) >= self._needed
+
+    def _look_for_head(self, now: float) -> None:
+        end = self.data.find(b"\r\n\r\n", max(0, self._searched - 3))
+        self._searched = len(self.data)
+        if end < 0:
+            self.long = len(self.data) > LONGEST_HEAD
+            return
+        head = bytes(self.data[: end + 2]).lower()
+        length = _length(head)
+        self._needed = end + 4 + length
+        self.long = length > SMALL_BODY or any(one in head for one in _COMES_LATER)
+        self.since = now
+        self.ends = self._limits.body_ends(now, 0)
+
+
+def _length(head: bytes) -> int:
+    """The length of the body by a head in lower case; 0 when it says none that makes sense."""
+    at = head.find(_LENGTH)
+    if at < 0:
+        return 0
+    at += len(_LENGTH)
+    text = head[at : head.index(b"\r\n", at)].strip()
+    return int(text) if text.isdigit() and len(text) < 16 else 0

@@ -1,0 +1,53 @@
+"""When a request counts as here, by table."""
+
+from __future__ import annotations
+
+import pytest
+
+from jedisite.arrivals import LONGEST_HEAD, SMALL_BODY, Arrival, merged
+
+HEAD = b"POST /x HTTP/1.1\r\nHost: here\r\n"
+LIMITS = merged({"head": "10", "body": "20", "rate": "100"})
+
+
+@pytest.mark.parametrize(
+    ("data", "whole", "long"),
+    [
+        (b"", False, False),
+        (HEAD, False, False),
+        (HEAD + b"\r\n", True, False),
+        (HEAD + b"content-LENGTH:  3\r\n\r\nab", False, False),
+        (HEAD + b"content-LENGTH:  3\r\n\r\nabc", True, False),
+        (HEAD + b"Content-Length: 3\r\n\r\nabcGET", True, False),
+        (HEAD + b"X-Content-Length: 3\r\n\r\n", True, False),
+        (HEAD + b"\r\nContent-Length: 3\r\n\r\n", True, False),
+        (HEAD + b"Content-Length: %d\r\n\r\n" % SMALL_BODY, False, False),
+        (HEAD + b"Content-Length: %d\r\n\r\n" % (SMALL_BODY + 1), False, True),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", False, True),
+        (HEAD + b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n", False, True),
+        (HEAD + b"X: " + b"x" * LONGEST_HEAD, False, True),
+    ],
+)
+def test_what_is_here_of_a_request(data: bytes, whole: bool, long: bool) -> None:
+    at_once, by_bytes = Arrival(LIMITS, 0), Arrival(LIMITS, 0)
+    at_once.add(data, 1)
+    for place in range(len(data)):
+        by_bytes.add(data[place : place + 1], 1)
+        if by_bytes.long:
+            break
+    assert [(one.whole, one.long) for one in (at_once, by_bytes)] == [(whole, long)] * 2
+
+
+def test_the_time_for_a_head_does_not_grow_and_that_for_a_body_begins_with_it() -> None:
+    arrival = Arrival(LIMITS, 0)
+    arrival.add(HEAD, 9)
+    assert arrival.ends == 10
+    arrival.add(b"Content-Length: 3\r\n\r\n", 9)
+    assert arrival.ends == 29
+    assert LIMITS.body_ends(9, 1000) == 39
+
+
+@pytest.mark.parametrize("given", [{"neck": "1"}, {"head": "soon"}, {"head": "0"}, {"rate": "nan"}])
+def test_limits_that_make_no_sense_are_refused(given: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=next(iter(given))):
+        merged(given)

@@ -1,0 +1,203 @@
+"""The web server's worker, with real sockets: no slow sender keeps others from being answered, and honest ones are served."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import select
+import socket
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from jedisite.launch import WEB_WORKER
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 2
+PATIENCE_S = 20
+"""For what must happen at some time: this machine may be busy."""
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """A server with one worker of four threads, whose senders may take two seconds and must send 50 kB/s."""
+    home = tmp_path_factory.mktemp("home")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("JEDI_")} | {
+        "JEDI_HOME": str(home),
+        "JEDI_SLOW_SENDERS": f"head={LIMIT_S},body={LIMIT_S}",
+    }
+    command = [sys.executable, "-m", "gunicorn", "--bind", "127.0.0.1:0", "--worker-class", WEB_WORKER, "--threads", "4"]
+    with (home / "log").open("w") as log:
+        server = subprocess.Popen(
+            [*command, "--no-control-socket", "--graceful-timeout", "5", "tests.jedisite.echo_app:application"],
+            cwd=ROOT, env=environment, stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        ends = time.monotonic() + PATIENCE_S
+        while not (found := re.search(r"Listening at: http://127.0.0.1:(\d+)", (home / "log").read_text())):
+            assert server.poll() is None and time.monotonic() < ends, (home / "log").read_text()
+            select.select([], [], [], 0.05)
+        assert ask(int(found[1])) == "0 1"
+        yield int(found[1])
+    finally:
+        server.terminate()
+        server.wait(PATIENCE_S)
+    assert "Traceback" not in (home / "log").read_text()
+
+
+def ask(port: int, body: bytes | Iterator[bytes] = b"", timeout: float = PATIENCE_S, **headers: str) -> str:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    try:
+        connection.request("POST", "/", body, headers, encode_chunked=not isinstance(body, bytes))
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def opened(stack: ExitStack, port: int, begin: bytes) -> socket.socket:
+    sender = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S))
+    sender.sendall(begin)
+    return sender
+
+
+def is_open(sender: socket.socket) -> bool:
+    return not select.select([sender], [], [], 0)[0]
+
+
+def until_closed(sender: socket.socket) -> bytes:
+    said = b""
+    while piece := sender.recv(4096):
+        said += piece
+    return said
+
+
+SLOW = {
+    "nothing": b"",
+    "half a line": b"GET / HT",
+    "half a head": b"GET / HTTP/1.1\r\nHost: here\r\nX-",
+    "empty lines": b"\r\n\r\n",
+    "half a short body": b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 100\r\n\r\nabc",
+    "the beginning of a long body": b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 90000000\r\n\r\nabc",
+    "the beginning of a chunked body": b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+    "a body that is waited for": b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n",
+}
+
+
+def test_calls_are_answered_while_slow_senders_of_all_kinds_wait(port: int) -> None:
+    with ExitStack() as stack:
+        senders = [opened(stack, port, begin) for begin in SLOW.values() for _ in range(12)]
+        assert [ask(port, b"hello") for _ in range(4)] == [f"5 {zlib.adler32(b'hello')}"] * 4
+        still = sum(is_open(sender) for sender in senders)
+        assert still, "the calls were answered only after all slow senders had been cut off"
+
+
+def test_senders_that_stop_are_cut_off(port: int) -> None:
+    with ExitStack() as stack:
+        senders = {kind: opened(stack, port, begin) for kind, begin in SLOW.items()}
+        said = {kind: until_closed(sender) for kind, sender in senders.items()}
+    told = {kind for kind, answer in said.items() if b" 408 " in answer}
+    assert told >= SLOW.keys() - {"nothing", "empty lines"}, said
+
+
+@pytest.mark.parametrize("begin", [b"GET /", SLOW["the beginning of a long body"]], ids=["head", "body"])
+def test_a_byte_now_and_then_does_not_help_a_slow_sender(port: int, begin: bytes) -> None:
+    with ExitStack() as stack:
+        sender = opened(stack, port, begin)
+        ends = time.monotonic() + PATIENCE_S
+        with pytest.raises(OSError, match=r"reset|Broken pipe"):
+            while time.monotonic() < ends:
+                sender.sendall(b"a")
+                select.select([], [], [], 0.1)
+
+
+def test_clients_that_do_not_close_hold_nobody_up(port: int) -> None:
+    request = b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n"
+    with ExitStack() as stack:
+        waiting = [opened(stack, port, request) for _ in range(12)]
+        assert all(b" 200 OK" in until_closed(one) for one in waiting)
+        assert ask(port, timeout=8) == "0 1"  # gunicorn's own worker looks after each of them for two seconds
+        for one in waiting:  # and they are closed for good
+            with pytest.raises(OSError, match=r"reset|Broken pipe"):
+                for _ in range(PATIENCE_S * 10):
+                    one.sendall(b"a")
+                    select.select([], [], [], 0.1)
+
+
+BODIES = [b"", b"x", b"x" * 65_536, b"x" * 65_537, b"x" * 3_000_000]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=[str(len(body)) for body in BODIES])
+def test_honest_bodies_arrive_whole(port: int, body: bytes) -> None:
+    expected = f"{len(body)} {zlib.adler32(body)}"
+    assert ask(port, body) == expected
+    assert ask(port, iter([body[:10], body[10:]]) if len(body) > 10 else iter([body or b""])) == expected
+
+
+def test_a_long_body_may_take_longer_than_the_limit_when_it_keeps_coming(port: int) -> None:
+    def pieces() -> Iterator[bytes]:
+        for _ in range(LIMIT_S * 10):
+            yield b"y" * 40_000  # each 0.2 s: 200 kB/s
+            select.select([], [], [], 0.2)
+
+    whole = b"".join(b"y" * 40_000 for _ in range(LIMIT_S * 10))
+    assert ask(port, pieces()) == f"{len(whole)} {zlib.adler32(whole)}"
+
+
+def test_more_long_bodies_than_threads_take_them_are_served_in_turn(port: int) -> None:
+    body = b"z" * 1_000_000
+    head = b"POST / HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: 1000000\r\n\r\n"
+    with ExitStack() as stack:
+        senders = [opened(stack, port, head + body[:1]) for _ in range(6)]
+        for sender in senders[::-1]:
+            sender.setblocking(False)
+        left = dict.fromkeys(senders, 1)
+        while left:
+            _, ready, _ = select.select([], list(left), [], PATIENCE_S)
+            assert ready
+            for one in ready:
+                left[one] += one.send(body[left[one] : left[one] + 100_000])
+                if left[one] == len(body):
+                    del left[one]
+                    one.settimeout(PATIENCE_S)
+        assert all(f"1000000 {zlib.adler32(body)}".encode() in until_closed(one) for one in senders)
+
+
+def test_half_a_body_is_no_body(port: int) -> None:
+    with ExitStack() as stack:
+        sender = opened(stack, port, SLOW["the beginning of a long body"])
+        sender.shutdown(socket.SHUT_WR)
+        assert b" 408 " in until_closed(sender)
+
+
+def test_a_connection_takes_several_requests_one_after_the_other_and_at_once(port: int) -> None:
+    one = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\nabc"
+    answer = f"3 {zlib.adler32(b'abc')}".encode()
+    with ExitStack() as stack:
+        sender = opened(stack, port, one + one + one[:20])
+        said = b""
+        while said.count(answer) < 2:
+            said += sender.recv(4096)
+        assert is_open(sender)
+        sender.sendall(one[20:])
+        while said.count(answer) < 3:
+            said += sender.recv(4096)
+        sender.sendall(one[:30])
+        sender.sendall(one[30:])
+        while said.count(answer) < 4:
+            said += sender.recv(4096)
+    assert said.count(b"HTTP/1.1 200 OK") == 4
+
+
+def test_who_waits_for_leave_to_send_gets_it(port: int) -> None:
+    with ExitStack() as stack:
+        sender = opened(stack, port, SLOW["a body that is waited for"].replace(b"Expect", b"Connection: close\r\nExpect"))
+        assert b"100 Continue" in sender.recv(4096)
+        sender.sendall(b"123456789")
+        assert f"9 {zlib.adler32(b'123456789')}".encode() in until_closed(sender)
