@@ -33,6 +33,7 @@ from jedisite.admin_base import AuditedAdmin, LargeTableAdmin
 from jedisite.admin_filters import days, exact
 from jedisite.admin_forms import BoundsForm
 from jedisite.patterns import fault_of
+from jedisite.words import sentence
 
 
 @admin.register(StorageEndpoint)
@@ -154,7 +155,7 @@ class GlobalShareForm(BoundsForm):
         values = super().clean()
         for name in GlobalShare.PATTERNS:
             if unusable := fault_of(values.get(name) or ""):
-                self.add_error(name, f"{unusable[0].upper()}{unusable[1:]}.")
+                self.add_error(name, sentence(unusable))
         name = values.get("name") or self.instance.pk
         if name and values.get("parent"):
             rows = {row.name: row for row in policy.share_rows()}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Final
 
 from brokerage_app import codes
@@ -17,6 +16,7 @@ from brokerage_app.brokers.candidates import cloud_of
 from brokerage_app.needs import TaskNeeds, names
 from brokerage_app.snapshot import Grid, SiteView
 from brokerage_app.verdict import Blocked, Skip, Verdict, sentence_of
+from jedisite.words import nearest
 
 OWN_CHOICE: Final = frozenset({codes.NOT_PREASSIGNED, codes.NOT_INCLUDED, codes.EXCLUDED, codes.OTHER_CLOUD})
 """Refusals that only repeat what the task itself says of where it may run."""
@@ -148,8 +148,8 @@ def _none_allowed(needs: TaskNeeds, grid: Grid, may: Allowed, queues: list[Skip]
 def _unknown(unknown: tuple[str, ...], grid: Grid) -> str:
     known = {site.queue for site in grid.sites.values()}
     said = f"{', '.join(unknown[:NAMED])} {'does' if len(unknown) == 1 else 'do'} not exist"
-    near = get_close_matches(unknown[0], sorted(known), 1)
-    return f"{said} (did you mean {near[0]}?)" if near else said
+    near = nearest(unknown[0], known)
+    return f"{said} (did you mean {near}?)" if near else said
 
 
 def _sentence(open_to: list[Skip], nearest: Skip, queues: int, unknown: tuple[str, ...], grid: Grid) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import Final
 
 from brokerage_app.attributes import TaskAttributes
 from brokerage_app.shares import ShareTree
 from brokerage_app.workqueues import Tried, WorkQueues
+from jedisite.words import nearest
 
 NO_SHARE: Final = "task definition does not match any global share"
 
@@ -74,8 +74,8 @@ def check_leaf(share: str, tree: ShareTree) -> None:
     if not tree.is_leaf(share):
         leaves = [leaf.name for leaf in tree.leaves]
         what = "has shares below it" if share in tree.shares else "is no global share"
-        near = [] if share in tree.shares else difflib.get_close_matches(share, leaves, n=1)
-        meant = f" (did you mean {near[0]}?)" if near else ""
+        near = "" if share in tree.shares else nearest(share, leaves)
+        meant = f" (did you mean {near}?)" if near else ""
         raise NoPlaceError(f"{share!r} {what}{meant}; a task can have one of {', '.join(leaves)}", "gshare")
 
 

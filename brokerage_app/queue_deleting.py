@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from jedisite.words import plural
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -34,10 +36,10 @@ def refusals_and_remarks(queues: Sequence[str]) -> tuple[list[str], list[str]]:
     for name in queues:
         held = [counts[name] for counts in found if name in counts]
         jobs, tasks = sum(one.jobs for one in held), sum(one.tasks for one in held)
-        bound = f"{tasks} open task{' is' if tasks == 1 else 's are'} bound to it"
+        bound = f"{plural(tasks, 'open task')} {'is' if tasks == 1 else 'are'} bound to it"
         if jobs:
             refusals.append(
-                f"{name} has {jobs} open job{'' if jobs == 1 else 's'}{f', and {bound}' if tasks else ''}. Set it offline "
+                f"{name} has {plural(jobs, 'open job')}{f', and {bound}' if tasks else ''}. Set it offline "
                 "first, and delete it when its jobs have ended; time-outs close those that wait."
             )
         elif tasks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +9,8 @@ import django_filters
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from rest_framework import serializers
+
+from jedisite.words import nearest
 
 LONGEST_SHOWN = 60
 
@@ -22,8 +23,8 @@ def no_choice(value: object, choices: Iterable[object]) -> str:
     """
     known = [str(choice) for choice in choices]
     text = str(value)[:LONGEST_SHOWN]
-    near = difflib.get_close_matches(text.lower(), known, n=1)
-    meant = f" Did you mean {near[0]}?" if near else ""
+    near = nearest(text, known)
+    meant = f" Did you mean {near}?" if near else ""
     return f"{text!r} is none of the choices, which are {', '.join(known)}.{meant}"
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Control characters, all that begin a new line, and those that turn the direction of what follows."""
+LONGEST_MEANT = 128
+"""Characters of a name for which a near one is looked for: that takes as long as both are."""
 ENDS = (".", "!", "?", "…")
 
 
@@ -22,6 +26,19 @@ def sentence(said: object) -> str:
 def plural(number: int, one: str, many: str = "") -> str:
     """A number of things: "1 job", "12 jobs"."""
     return f"{number} {one}" if number == 1 else f"{number} {many or one + 's'}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name that was probably meant, whatever the case of its letters; "" when none is near.
+
+    >>> nearest("cerm", ["CERN", "BNL"])
+    'CERN'
+    """
+    if len(name) > LONGEST_MEANT:
+        return ""
+    by_lower = {one.lower(): one for one in sorted(known)}
+    near = get_close_matches(name.lower(), by_lower, n=1)
+    return by_lower[near[0]] if near else ""
 
 
 def is_one_line(text: str) -> bool:

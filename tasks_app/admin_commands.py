@@ -77,7 +77,7 @@ def _give(request: HttpRequest, tasks: list[Task], command: TaskCommand, reason:
     for task in tasks:
         refused = rights.refusal(caller, command, task)
         if refused:
-            messages.error(request, f"{refused[:1].upper()}{refused[1:]}")
+            messages.error(request, sentence(refused))
             continue
         try:
             with transaction.atomic():

@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from jedisite.patterns import fault_of
+from jedisite.words import sentence
 from tasks_app.accounting.retry_rules import Action, RetryParameters, RetryRuleError
 from tasks_app.models.fields import text
 
@@ -42,7 +43,7 @@ class ErrorMatch(models.Model):
     def faults(self) -> dict[str, str]:
         """By field, why the row cannot be applied, as a sentence. Rows from before a rule changed may have some."""
         fault = fault_of(self.pattern or "")
-        return {"pattern": f"{fault[0].upper()}{fault[1:]}."} if fault else {}
+        return {"pattern": sentence(fault)} if fault else {}
 
     def clean(self) -> None:
         """Raise ValidationError, under the name of the field, for what could not be applied."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from jedisite.patterns import fault_of
-from jedisite.words import is_one_line
+from jedisite.words import is_one_line, sentence
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.keys import NAME
 from tasks_app.params.kinds import Key, check_value, split_names
@@ -213,7 +213,7 @@ def _check_files(item: Item, faults: Faults) -> None:
     for name in ("include", "exclude"):
         for expression in split_names(item.text(name) or ""):
             if fault := fault_of(expression):
-                faults.add(join_path(item.where, name), "regular expression", f"{fault[0].upper()}{fault[1:]}.")
+                faults.add(join_path(item.where, name), "regular expression", sentence(fault))
     files = item.raw.get("files")
     if files is None:
         return

@@ -5,11 +5,11 @@ A misspelt name would not fail: the task would run elsewhere, or wait for ever f
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final, Protocol
 
+from jedisite.words import nearest
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.kinds import names_of
 from tasks_app.params.rules import output_items
@@ -73,10 +73,8 @@ def no_such(kind: str, name: str, known: Collection[str]) -> str:
     said = f"There is no {kind} {shown(name)}"
     if not known:
         return f"{said}: this site has none."
-    by_lower = {one.lower(): one for one in sorted(known)}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1) if len(name) <= 128 else []
-    if near:
-        return f"{said}. Did you mean {by_lower[near[0]]}?"
+    if near := nearest(name, known):
+        return f"{said}. Did you mean {near}?"
     listed = sorted(known)[:MOST_LISTED]
     more = len(known) - len(listed)
     return f"{said}; this site has {', '.join(listed)}" + (f" and {more} more." if more else ".")

@@ -9,12 +9,12 @@ on it, and it surprises people.)
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from jedisite.words import nearest
 from tasks_app.params import rules
 from tasks_app.params.faults import Faults, FieldError, ParamErrors, join_path, shown
 from tasks_app.params.items import ITEM_KEYS, Item, one_or_many, parse_item, parse_items
@@ -210,8 +210,8 @@ def _check_keys(raw: Mapping[str, Any], faults: Faults) -> dict[str, tuple[str, 
 
 def _unknown(name: str, *, hint: bool) -> str:
     sentence = f"{shown(name)} is not a task parameter."
-    near = difflib.get_close_matches(name, [*KEYS, f"{DS_FOR}IN"], n=1) if hint else []
-    return f"{sentence} Did you mean {near[0]}?" if near else sentence
+    near = nearest(name, [*KEYS, f"{DS_FOR}IN"]) if hint else ""
+    return f"{sentence} Did you mean {near}?" if near else sentence
 
 
 def _logs(raw: Mapping[str, Any], name: str, faults: Faults) -> tuple[Item, ...]:
