@@ -128,7 +128,8 @@ class QueueAdmin(ToolAdmin):
         "cloud": "group of sites that the queue is counted to",
         "policy": "zero shares, for example priority<600:0,type=evgen:0",
         "status": "online: takes jobs; standby: takes jobs of production, with slots kept in reserve; test: only those sent "
-        "to it by name; brokeroff: runs what it has, gets nothing new; paused: runs nothing for now; offline: out of use",
+        "to it by name; brokeroff: runs what it has, gets nothing new; paused, offline: pilots "
+        "get no jobs, and those that run end as usual",
         "status_reason": "a sentence for those who wonder why it is in this state; a new status needs a new one",
         "min_memory_mb": "MB; jobs that need less go elsewhere",
         "min_walltime_s": "seconds; shorter jobs go elsewhere",

@@ -21,7 +21,7 @@ from jedisite.roles import Scope
 from tasks_app.attention import bell
 from tasks_app.dashboard import frame
 from tasks_app.models import Dataset, Job, Task
-from tasks_app.pilots import share_order
+from tasks_app.pilots import closed_queues, share_order
 
 FIRST_TASK = 20_000_000
 FIRST_JOB = 6_000_000_000
@@ -57,6 +57,14 @@ def forgotten_shares() -> Iterator[None]:
     share_order.forget()
     yield
     share_order.forget()
+
+
+@pytest.fixture(autouse=True)
+def forgotten_queues() -> Iterator[None]:
+    """No pilot is refused for a queue of another test."""
+    closed_queues.forget()
+    yield
+    closed_queues.forget()
 
 
 @pytest.fixture(autouse=True)

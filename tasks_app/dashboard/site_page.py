@@ -41,7 +41,7 @@ STATUS_WORDS: Final = {
     "test": "takes jobs with the label test only",
     "brokeroff": "drains: finishes what it has, gets nothing new",
     "standby": "keeps slots ready for some work only",
-    "paused": "starts nothing for the time being",
+    "paused": "starts nothing for the time being: pilots get no jobs",
     "offline": "takes nothing, and pilots get no jobs",
 }
 STATUS_TONES = {status: words.tone(status) for status in Queue.STATUSES}

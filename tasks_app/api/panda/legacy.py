@@ -23,6 +23,7 @@ from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.params import Id, Number, Params, Text
 from tasks_app.api.panda.pilot import MAX_JOBS, STATES, metadata_of
 from tasks_app.api.panda.wire import BadCallError, StatusCode, legacy, moment, number, object_of, text
+from tasks_app.pilots.closed_queues import why_closed
 from tasks_app.pilots.dispatch import Request, get_jobs
 from tasks_app.pilots.report import (
     NO_COMMAND,
@@ -85,22 +86,22 @@ def get_job(ask: Ask) -> HttpResponse:
         raise PermissionDenied(f"this token is for the queue {ask.caller.site}")
     count = number(body, "nJobs", 1, MAX_JOBS)
     label = text(body, "prodSourceLabel", 20)
-    jobs = get_jobs(
-        Request(
-            site,
-            "" if label in ANY_LABEL else label,
-            count or 1,
-            text(body, "node", 128),
-            text(body, "worker_id", 80),
-            ask.caller.name,
-            with_secret=False,
-            harvester=text(body, "harvester_id", 50),
-            administrators_only=is_unwalled(site),
-        )
+    request = Request(
+        site,
+        "" if label in ANY_LABEL else label,
+        count or 1,
+        text(body, "node", 128),
+        text(body, "worker_id", 80),
+        ask.caller.name,
+        with_secret=False,
+        harvester=text(body, "harvester_id", 50),
+        administrators_only=is_unwalled(site),
     )
+    closed = why_closed(site)
+    jobs = [] if closed else get_jobs(request)
     pilotcalls.count(site, got=1)
     if not jobs:
-        return legacy(StatusCode.NO_JOBS, "no jobs in PanDA")
+        return legacy(StatusCode.NO_JOBS, closed or "no jobs in PanDA")
     for job in jobs:
         job["transformation"] = address_of(job["transformation"] or "", job["inFiles"].split(","))
     return legacy(**jobs[0]) if count is None else legacy(jobs=jobs)

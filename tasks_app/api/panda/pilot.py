@@ -18,6 +18,7 @@ from tasks_app.accounting.killcodes import SubStatus
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.params import Flag, Id, JsonObject, Number, Params, Text
 from tasks_app.api.panda.wire import BadCallError, envelope, moment, number, object_of, refused, text
+from tasks_app.pilots.closed_queues import why_closed
 from tasks_app.pilots.dispatch import Request, get_jobs
 from tasks_app.pilots.report import NotYoursError, Proof, Report, UnknownJobError, update_job
 from tasks_app.pilots.unwalled import is_unwalled
@@ -77,10 +78,11 @@ def acquire_jobs(ask: Ask) -> HttpResponse:
         # Ours say it themselves; PanDA's have no words for it.
         body.get("administrators_only") is True or (not own and is_unwalled(site)),
     )
-    jobs = get_jobs(request)
+    closed = why_closed(site)
+    jobs = [] if closed else get_jobs(request)
     pilotcalls.count(site, got=1)
     if not jobs:
-        return refused("no jobs in PanDA")
+        return refused(closed or "no jobs in PanDA")
     return envelope({"StatusCode": 0, "jobs": jobs})
 
 
