@@ -17,6 +17,7 @@ from tasks_app.accounting.throttling import Cause
 from tasks_app.claims import LostClaimError
 from tasks_app.messaging import outbox
 from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
+from tasks_app.models.task import STUCK
 from tasks_app.states import (
     COMMAND_ACCEPTED_IN,
     MORE_ATTEMPTS_IN,
@@ -99,8 +100,7 @@ def move_task(
     if remember:
         # Pending over pending keeps the state from before the first.
         changed["old_status"] = task.old_status if task.status == to and task.old_status else task.status
-    stuck = to in (TaskStatus.PENDING, TaskStatus.ASSIGNING)
-    changed.setdefault("frozen_time", (task.frozen_time or now) if stuck else None)
+    changed.setdefault("frozen_time", (task.frozen_time or now) if to in STUCK else None)
     for name, value in changed.items():
         setattr(task, name, value)
     task.save(update_fields=list(changed))

@@ -14,6 +14,7 @@ from brokerage_app import policy, samples
 from brokerage_app.samples import NAMES, Series
 from brokerage_app.share_change import STARVED, judged, levels_of
 from brokerage_app.shares import ShareTree, Usage
+from tasks_app.models.task import SINCE
 from tasks_app.pilots.share_order import EXECUTING, QUEUED
 from tasks_app.states import TaskStatus
 
@@ -80,11 +81,11 @@ SELECT c.gshare,
  WHERE (%(resource)s = '' OR c.resource_type = %(resource)s) AND (%(region)s = '' OR q.cloud = %(region)s)
  GROUP BY c.gshare
 """
-_WAITING = """
+_WAITING = f"""
 SELECT gshare, count(*), (array_agg(jeditaskid ORDER BY since, jeditaskid))[1], min(since)
-  FROM (SELECT coalesce(gshare, '') AS gshare, jeditaskid, coalesce(statechangetime, modificationtime) AS since
-          FROM jedi_tasks WHERE status = ANY(%(waiting)s)) t GROUP BY gshare
-"""
+  FROM (SELECT coalesce(gshare, '') AS gshare, jeditaskid, {SINCE} AS since
+          FROM jedi_tasks t WHERE status = ANY(%(waiting)s)) t GROUP BY gshare
+"""  # noqa: S608 - constants
 _REASONS = """
 SELECT s.name, l.code, count(*), min(l.jeditaskid)
   FROM unnest(%(shares)s::text[]) AS s(name)

@@ -23,6 +23,7 @@ from tasks_app.attention.rules.facts import (
 )
 from tasks_app.attention.rules.sites import NEWLY, SPIKE_FAILED, SPIKE_PERCENT
 from tasks_app.attention.rules.tasks import ASKS_AFTER, STUCK_AFTER
+from tasks_app.models.task import SINCE
 from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JOB_OPEN, JOB_QUEUED, TASK_FINAL, TaskStatus
 
 TROUBLE_SEEN: Final = timedelta(minutes=15)
@@ -82,12 +83,11 @@ def stuck_tasks(now: datetime) -> list[TaskFact]:
     ]
 
 
-_ASKING = """
+_ASKING = f"""
 SELECT t.jeditaskid, coalesce(t.taskname, ''), t.username, t.status,
-       CASE WHEN t.status = 'pending' THEN coalesce(t.frozentime, t.statechangetime, t.modificationtime)
-            ELSE coalesce(t.statechangetime, t.modificationtime) END AS since, coalesce(t.errordialog, '')
+       {SINCE} AS since, coalesce(t.errordialog, '')
   FROM jedi_tasks t WHERE t.status = ANY(%(asking)s) ORDER BY since, t.jeditaskid LIMIT %(most)s
-"""
+"""  # noqa: S608 - constants
 
 
 def asking_tasks() -> list[TaskFact]:

@@ -14,6 +14,7 @@ from tasks_app.dashboard import progress
 from tasks_app.dashboard.queries import blocking
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.models.task import since
 from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, JobStatus, TaskStatus
 
 
@@ -79,13 +80,24 @@ def _of_sites(rows: Sequence[Row]) -> Mapping[Any, Row]:
     return {row["id"]: {"sites": counted.get(row["id"], 0)} for row in rows}
 
 
+def _since(rows: Sequence[Row]) -> Mapping[Any, Row]:
+    """No query."""
+    moments = ("frozen_time", "state_change_time", "modification_time")
+    return {row["id"]: {"since": since(row["status"], *(row[name] for name in moments))} for row in rows}
+
+
 TASKS = Columns(
     Task,
     (
         Column("id", "Task", "id"),
         Column("name", "Name", "name"),
         Column("status", "Status", "task_status"),
-        Column("since", "In this status", "ago", source="state_change_time", help="since when it has this status"),
+        Batch(
+            (Column("since", "In this status", "ago", help="since when it has this status, however often a wait was tried"),),
+            _since,
+            needs=("status", "frozen_time", "state_change_time", "modification_time"),
+        ),
+        Column("state_change_time", "Status changed", "ago", shown=False, help="the last change, tries of a wait included"),
         Batch(
             (
                 Column("progress", "Progress", "progress", help="input files that are done, in percent"),

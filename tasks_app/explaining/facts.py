@@ -117,13 +117,14 @@ class PilotFact:
 
 @dataclass(frozen=True, slots=True)
 class VerdictFact:
-    """What a broker said last; `group` is that of the code."""
+    """What a broker said last. `since`: when it said so first without a break; None: when it was asked last, `at`."""
 
     code: str
     sentence: str
     chosen: int
     at: datetime
     stopped: bool = False
+    since: datetime | None = None
 
     @property
     def is_throttle(self) -> bool:
@@ -134,6 +135,7 @@ class VerdictFact:
 class WhyFacts:
     """All that the gates look at. `jobs` by status; `pilots`: of the sites with activated jobs.
 
+    stuck_since   since when it waits, however often it was tried meanwhile; None when it does not wait
     allowed   what the throttle says of a group of tasks that it lets pass
     """
 
@@ -154,6 +156,11 @@ class WhyFacts:
     allowed: str = ""
     trouble: Trouble | None = None
     now: datetime | None = None
+    stuck_since: datetime | None = None
+
+    def since(self, verdict: VerdictFact) -> datetime:
+        """Since when the task waits for what a verdict says."""
+        return self.stuck_since or verdict.since or verdict.at
 
     @property
     def open_jobs(self) -> int:

@@ -158,7 +158,7 @@ def _throttle(facts: WhyFacts) -> Gate:
     for verdict in (facts.throttle, facts.verdict):
         if verdict is None or not verdict.is_throttle:
             continue
-        return Gate("throttle", title, "no", verdict.code, verdict.sentence, verdict.at)
+        return Gate("throttle", title, "no", verdict.code, verdict.sentence, verdict.since or verdict.at)
     return Gate("throttle", title, "yes", "", facts.allowed or "no limit on its work queue or share concerns it")
 
 
@@ -188,7 +188,7 @@ def _nucleus(facts: WhyFacts) -> Gate:
     verdict = facts.task_verdict
     if verdict is None or not verdict.code:
         return Gate("nucleus", title, "no", codes.NO_NUCLEUS_YET, facts.error_dialog, facts.state_since)
-    return Gate("nucleus", title, "no", verdict.code, verdict.sentence, verdict.at)
+    return Gate("nucleus", title, "no", verdict.code, verdict.sentence, facts.since(verdict))
 
 
 def _sites(facts: WhyFacts) -> Gate:
@@ -202,10 +202,10 @@ def _sites(facts: WhyFacts) -> Gate:
             return Gate("sites", title, "no", codes.NOT_LOOKED_AT, sentence, facts.state_since)
         return Gate("sites", title, "not asked", "", "the broker has not been asked yet")
     if not verdict.chosen and not verdict.is_throttle:
-        return Gate("sites", title, "no", verdict.code, verdict.sentence, verdict.at)
+        return Gate("sites", title, "no", verdict.code, verdict.sentence, facts.since(verdict))
     if facts.status == T.PENDING:
         return Gate("sites", title, "no", codes.TASK_WAITS_TO_RETRY, facts.error_dialog, facts.state_since)
-    return Gate("sites", title, "yes", "", verdict.sentence, verdict.at)
+    return Gate("sites", title, "yes", "", verdict.sentence, verdict.since or verdict.at)
 
 
 def _of_new_jobs(ask: Ask) -> Ask:

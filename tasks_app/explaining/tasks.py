@@ -83,7 +83,8 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
     return WhyFacts(
         status=task.status,
         error_dialog=_why_paused(task) if task.status == TaskStatus.PAUSED else task.error_dialog or "",
-        state_since=task.state_change_time,
+        state_since=task.since,
+        stuck_since=task.frozen_time,
         next_check=task.next_check,
         inputs=inputs,
         agent=agent,
@@ -147,7 +148,7 @@ def _said(record: VerdictRecord | None) -> VerdictFact | None:
         return None
     # A code of a former version says no more than that the task waits.
     code = record.code if not record.code or record.code in refusals.all_codes() else codes.TASK_WAITS_TO_RETRY
-    return VerdictFact(code, record.sentence, len(record.chosen), record.at, record.stopped is not None)
+    return VerdictFact(code, record.sentence, len(record.chosen), record.at, record.stopped is not None, record.first_at)
 
 
 def _throttle(task: Task, now: datetime, record: ThrottleRecord | None) -> VerdictFact | None:

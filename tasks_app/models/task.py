@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django.db import models
 from django.db.models import F, Q
@@ -62,6 +62,18 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def hung(self, locked_before: datetime) -> TaskQuerySet:
         """Tasks whose lock is older than the given time: the process that took it is gone."""
         return self.filter(locked_by__isnull=False, locked_time__lt=locked_before)
+
+
+STUCK: Final = (TaskStatus.PENDING, TaskStatus.ASSIGNING)
+"""A task in these is tried again and again: it leaves its state for a moment, and `frozen_time` is when it got there first."""
+SINCE: Final = f"""coalesce(CASE WHEN t.status IN ({", ".join(f"'{status}'" for status in STUCK)}) THEN t.frozentime END,
+                                 t.statechangetime, t.modificationtime)"""
+"""`since` as SQL on a row `t`."""
+
+
+def since(status: str, frozen: datetime | None, changed: datetime | None, modified: datetime) -> datetime:
+    """Since when a task is in its state: of one that waits, since it began to wait, however often it was tried."""
+    return (frozen if status in STUCK else None) or changed or modified
 
 
 class Task(models.Model):
@@ -198,6 +210,11 @@ class Task(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} {self.name or ''}"
+
+    @property
+    def since(self) -> datetime:
+        """Since when it is in its state."""
+        return since(self.status, self.frozen_time, self.state_change_time, self.modification_time)
 
 
 class TaskParams(models.Model):

@@ -38,7 +38,9 @@ def tree(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> Task:
         for n in range(jobs):
             make_job(status=status, gshare=share, core_count=1, site=f"SITE_{'AB'[n % 2]}", resource_type="MCORE")
     now = timezone.now()
-    task = make_task(gshare="MC", status="pending", state_change_time=now - timedelta(hours=7), current_priority=5)
+    task = make_task(
+        gshare="MC", status="pending", state_change_time=now, frozen_time=now - timedelta(hours=7), current_priority=5
+    )  # fmt: skip
     make_task(gshare="MC", status="running", name="<b>bold")
     VerdictRecord.objects.create(
         task_id=task.id, chosen=[], skipped=[], code="low_memory", sentence="All 2 <i>sites", share="MC"

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,11 +12,12 @@ from brokerage_app.needs import TaskNeeds
 from brokerage_app.records import Decided, keep
 from brokerage_app.verdict import Choice, Skip, Verdict
 from jedisite.models import Agent
-from tasks_app import statistics
+from tasks_app import moves, statistics
 from tasks_app.commands import actions
 from tasks_app.explaining import tasks
 from tasks_app.explaining.gates import first_no, walk
 from tasks_app.models import Task, TaskStatusLog
+from tasks_app.states import TaskStatus
 from tests.statements import sent
 
 pytestmark = pytest.mark.django_db
@@ -237,3 +238,30 @@ def test_the_status_of_a_site_is_said_with_its_reason(client: Client, make_user:
     Queue.objects.create(name="OFF", site_name="S", status="offline", status_reason="new switches until noon")
     client.force_login(make_user())
     assert "Its status is offline (“new switches until noon”)." in client.get("/sites/OFF/why/").content.decode()
+
+
+def test_a_task_that_is_tried_again_and_again_waits_since_it_was_tried_first(
+    api: Api, waiting: Any, client: Client, make_user: Make
+) -> None:
+    """Each pass takes it to `ready` and back to `pending`, and asks the broker anew: no wait begins by that."""
+    began = timezone.now() - timedelta(hours=7)
+    Agent.objects.update(last_ended_at=timezone.now(), errors_in_a_row=0, paused=False)
+    Task.objects.filter(pk=waiting.id).update(frozen_time=began, state_change_time=timezone.now())
+    for status in ("ready", "pending"):
+        moves.move_task(waiting.id, TaskStatus(status), by="test", reason="", frozen_time=began)
+        blocked = api().get(f"/api/v2/tasks/{waiting.id}/why/").json()["blocked_by"]
+        assert (blocked["name"], datetime.fromisoformat(blocked["since"])) == ("sites", began), status
+    client.force_login(make_user())
+    assert "7 h ago</time></span></p>" in client.get(f"/tasks/{waiting.id}/why/").content.decode()
+    row = api().get("/api/v2/tasks/?columns=id,since").json()["results"][0]
+    assert (row["id"], datetime.fromisoformat(row["since"])) == (waiting.id, began)
+    moves.move_task(waiting.id, TaskStatus.READY, by="test", reason="")
+    moves.move_task(waiting.id, TaskStatus.PENDING, by="test", reason="")
+    waiting.refresh_from_db()
+    assert waiting.since > began, "it had got on meanwhile"
+
+
+def test_a_task_that_is_not_tried_again_is_in_its_state_since_it_came_there(make_task: Make) -> None:
+    then = timezone.now() - timedelta(hours=2)
+    assert make_task(status="running", state_change_time=then, frozen_time=then - timedelta(hours=1)).since == then
+    assert make_task(status="assigning", state_change_time=then).since == then
