@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import wraps
 from typing import Any
 
@@ -18,6 +18,7 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 from django.db import connection
+from django.db.models import Q
 from django.http import HttpRequest
 from django.http.response import HttpResponse, HttpResponseBase
 from django.utils import timezone
@@ -40,11 +41,20 @@ LONGEST_VO = 56
 
 
 def issue_token(
-    name: str, kind: str, *, user: User | None = None, site: str = "", scope: Scope = Scope.ALL, lifetime: timedelta
+    name: str,
+    kind: str,
+    *,
+    user: User | None = None,
+    site: str = "",
+    scope: Scope = Scope.ALL,
+    lifetime: timedelta,
+    worker: str = "",
+    begins_with: str = "",
 ) -> str:
     """Make a token of kind user, pilot or worker, and return it. It cannot be read again: only its hash is stored.
 
     A token of kind user belongs to `user`, has the shape of a JWT (see token_text), and may be narrowed to a scope.
+    One of kind pilot may be for a single `worker` of its site; see `Caller`.
     """
     expires = timezone.now() + lifetime
     token = token_text.of_user(user, groups_managed_by(user), expires) if user else token_text.opaque()
@@ -57,6 +67,8 @@ def issue_token(
         prefix=token_text.shown(token),
         digest=_digest(token),
         expires=expires,
+        worker=worker,
+        begins_with=begins_with,
     )
     return token
 
@@ -73,11 +85,19 @@ def revoke_token(row: ApiToken) -> None:
     _known.pop(bytes(row.digest), None)
 
 
-def end_token(row: ApiToken, at: datetime) -> None:
-    """Make a token worthless from a time on, if it is not before."""
-    if at < row.expires:
-        row.expires = at
-        row.save(update_fields=["expires"])
+def extend_tokens_of_workers(tokens: Collection[str], lifetime: timedelta) -> None:
+    """From now on tokens of single workers live so long; also those that ended while nobody could extend them."""
+    rows = ApiToken.objects.filter(digest__in=[_digest(token) for token in tokens], revoked=False).exclude(worker="")
+    rows.update(expires=timezone.now() + lifetime)
+
+
+def forget_tokens_of_workers(tokens: Collection[str]) -> None:
+    """Remove tokens of workers that have ended, and those that ended long ago: within CACHE_S they open nothing."""
+    digests = [_digest(token) for token in tokens]
+    over = Q(digest__in=digests) | Q(expires__lt=timezone.now() - KEPT)
+    ApiToken.objects.filter(over).exclude(worker="").delete()
+    for digest in digests:
+        _known.pop(digest, None)
 
 
 def _digest(token: str) -> bytes:
@@ -86,6 +106,8 @@ def _digest(token: str) -> bytes:
 
 CACHE_S = 5.0
 """Seconds for which a process trusts a token it has looked up; a revoked token works that long at most."""
+KEPT = timedelta(days=1)
+"""How long the expired token of a worker stays that nobody has removed, as its machine has died."""
 _known: dict[bytes, tuple[float, Caller]] = {}
 
 
@@ -104,35 +126,56 @@ def caller_of_token(token: str, origin: str = "") -> Caller | None:
     _known.pop(digest, None)
     until = now + CACHE_S
     if ours:
-        caller = _look_up(digest)
+        looked_up = _look_up(digest)
+        caller = looked_up.pop(digest, None)
+        _remember({other: (until, whose) for other, whose in looked_up.items()})
     else:
         vouched = oidc.check(token, origin)
         caller = _vouched_for(vouched)
         until = min(until, now + int(vouched.claims["exp"]) + oidc.LEEWAY_S - time.time())
     if caller is None:
         return None
-    if len(_known) > 10_000:
-        _known.clear()
-    _known[digest] = (until, caller)
+    _remember({digest: (until, caller)})
     return caller
 
 
-def _look_up(digest: bytes) -> Caller | None:
+def _remember(found: dict[bytes, tuple[float, Caller]]) -> None:
+    if len(_known) + len(found) > 10_000:
+        _known.clear()
+    _known.update(found)
+
+
+def _look_up(digest: bytes) -> dict[bytes, Caller]:
+    """Whose token that is; and with that of a worker, the tokens of all workers of its queue.
+
+    Each worker calls less often than every CACHE_S: looked up one by one, every call would cost a second statement.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
-            """UPDATE api_tokens SET last_used = clock_timestamp()
-                WHERE digest = %s AND NOT revoked AND expires > clock_timestamp()
-               RETURNING kind, user_id, site, name, scope""",
+            """WITH mine AS (
+                UPDATE api_tokens SET last_used = clock_timestamp()
+                 WHERE digest = %s AND NOT revoked AND expires > clock_timestamp()
+                RETURNING digest, kind, user_id, site, name, scope, worker, begins_with)
+               SELECT * FROM mine
+               UNION ALL
+               SELECT t.digest, t.kind, t.user_id, t.site, t.name, t.scope, t.worker, t.begins_with
+                 FROM mine JOIN api_tokens t ON t.site = mine.site AND t.worker <> ''
+                WHERE mine.worker <> '' AND t.digest <> mine.digest AND NOT t.revoked AND t.expires > clock_timestamp()""",
             [digest],
         )
-        row = cursor.fetchone()
-    if row is None:
-        return None
-    kind, user_id, site, name, scope = row
+        rows = cursor.fetchall()
+    return {bytes(row[0]): caller for row in rows if (caller := _caller_of_row(*row[1:]))}
+
+
+def _caller_of_row(
+    kind: str, user_id: int | None, site: str, name: str, scope: str, worker: str, begins_with: str
+) -> Caller | None:
     if kind == "user":
-        user = UsersWithGroups().get_user(user_id)
+        user = UsersWithGroups().get_user(user_id) if user_id else None
         return replace(caller_of_user(user), scope=Scope(scope)) if user else None
-    return Caller(f"{kind}:{name}", frozenset({Role(kind)}), site, Scope(scope))
+    return Caller(
+        f"{kind}:{name}", frozenset({Role(kind)}), site, Scope(scope), worker=worker, begins_with=begins_with
+    )
 
 
 def _vouched_for(vouched: oidc.Vouched) -> Caller:

@@ -22,7 +22,7 @@ from jedisite.supervisor import Event, Process, Supervisor, next_delay
 BASE_DIR = Path(__file__).resolve().parent.parent
 PILOT_TOKEN = "JEDI_PILOT_TOKEN"
 SECRETS = {"DATABASE_URL", "JEDI_SECRET_KEY", "JEDI_OLD_SECRET_KEYS", "JEDI_EMAIL_URL", PILOT_TOKEN}
-"""Variables that processes get by files: `<name>_FILE` says which."""
+"""Variables that processes get by files: `<name>_FILE` says which. That of pilots none gets: each pilot has its own."""
 WEB_WORKER = "jedisite.web_worker.Worker"
 FIRST_PORT, LAST_PORT = 8000, 8099
 ALIVE_PATH = "/api/v1/system/is_alive"
@@ -44,7 +44,6 @@ class Options:
     bind: str = "127.0.0.1"
     workers: bool = True
     slots: int | None = None
-    pilot_token: str = ""
 
     @property
     def url(self) -> str:
@@ -73,9 +72,9 @@ def processes(options: Options) -> list[Process]:
     env = {name: value for name, value in os.environ.items() if name.removesuffix("_FILE") not in SECRETS}
     env |= {"JEDI_HOME": str(options.home), "JEDI_SERVER_URL": options.url} | _secrets_in_files(options.home)
 
-    def child(name: str, *argv: str, **more: str) -> Process:
+    def child(name: str, *argv: str) -> Process:
         log = options.home / "log" / f"{name}.log"
-        return Process(name, (sys.executable, *argv), {**env, **more}, log, BASE_DIR)
+        return Process(name, (sys.executable, *argv), env, log, BASE_DIR)
 
     manage = str(BASE_DIR / "manage.py")
     children = [
@@ -85,8 +84,7 @@ def processes(options: Options) -> list[Process]:
     ]
     if options.workers:
         slots = [] if options.slots is None else ["--slots", str(options.slots)]
-        token = keep_secret(options.home, PILOT_TOKEN, options.pilot_token)
-        children.append(child("local_workers", manage, "local_workers", *slots, **token))
+        children.append(child("local_workers", manage, "local_workers", *slots))
     return children
 
 

@@ -111,6 +111,17 @@ class ApiToken(models.Model):
         db_default=Scope.ALL.value,
         help_text="what a user's token is good for",
     )
+    worker = models.CharField(
+        max_length=80, blank=True, default="", db_default="", help_text="the one pilot that this token is for; empty is any"
+    )
+    begins_with = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="program of that pilot which puts up walls: each of its jobs begins with it",
+    )
     prefix = models.CharField(max_length=12, help_text="first letters of the secret, to tell tokens apart")
     digest = models.BinaryField(unique=True, editable=False)
     created = models.DateTimeField(db_default=Now())
@@ -120,6 +131,7 @@ class ApiToken(models.Model):
 
     class Meta:
         db_table = "api_tokens"
+        indexes = [models.Index(fields=["site"], condition=~models.Q(worker=""), name="api_token_of_worker")]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"

@@ -89,7 +89,8 @@ class Caller:
     """Somebody who calls: a name for the logs, roles, and what narrows them.
 
     `site`: the site that a pilot may serve, "" is any. `manages`: working groups whose tasks the caller may command.
-    `vo`: the organisation whose issuer vouched for the caller, "" is this site itself.
+    `vo`: the organisation whose issuer vouched for the caller, "" is this site itself. `worker`: the only pilot that this
+    token is for, "" is any; `begins_with`: the program that jobs for it begin with.
     """
 
     name: str
@@ -98,6 +99,8 @@ class Caller:
     scope: Scope = Scope.ALL
     manages: frozenset[str] = frozenset()
     vo: str = ""
+    worker: str = ""
+    begins_with: str = ""
 
     def may(self, right: Right) -> bool:
         return right in SCOPES[self.scope] and any(right in RIGHTS[role] for role in self.roles)

@@ -34,7 +34,7 @@ Answer = str | NotYoursError | UnknownJobError
 """The command for the pilot, or why its report was not taken."""
 
 _TEXTS = frozenset({
-    "status", "site", "by", "outputs", "metadata", "node", "pilot_id", "batch_id", "job_metrics", "pilot_timing",
+    "status", "site", "worker", "by", "outputs", "metadata", "node", "pilot_id", "batch_id", "job_metrics", "pilot_timing",
     "sub_status", "pilot_error_diag", "exe_error_diag", "trans_exit_code",
 })  # fmt: skip
 _OTHERS = {"digest": "bytea", "start": "timestamptz", "end": "timestamptz"}

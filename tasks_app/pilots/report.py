@@ -72,12 +72,13 @@ class UnknownJobError(LookupError):
 @dataclass(frozen=True, slots=True)
 class Proof:
     """How a pilot shows that a job is its own: its site, and the fence and secret; or the attempt, of a job that was
-    handed out without a secret."""
+    handed out without a secret. With a token that is for one worker, the job must have gone to that one."""
 
     fence: int | None = None
     secret: str = ""
     site: str = ""
     attempt: int | None = None
+    worker: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,11 @@ class Report:
 # How a job shows that it is the caller's: by what it was handed out with, or by its attempt.
 _BY_SECRET = "fence = %(fence)s AND secret_hash = %(digest)s"
 _BY_ATTEMPT = "secret_hash IS NULL AND attemptnr = %(attempt)s"
-# Whether the job is the caller's, for any kind of proof. NULL site: any queue may be served by this token.
-_HERE = "pandaid = %(job)s AND (%(site)s::text IS NULL OR computingsite = %(site)s)"
+# Whether the job is the caller's, for any kind of proof. NULL site: any queue may be served by this token; so for workers.
+_HERE = (
+    "pandaid = %(job)s AND (%(site)s::text IS NULL OR computingsite = %(site)s)"
+    " AND (%(worker)s::text IS NULL OR workerid = %(worker)s)"
+)
 MINE = f"{_HERE} AND CASE WHEN %(fence)s::bigint IS NOT NULL THEN {_BY_SECRET} ELSE {_BY_ATTEMPT} END"
 # Whether it would be, were the report about the attempt that is on.
 AT_OTHER_ATTEMPT = f"{_HERE} AND %(fence)s::bigint IS NULL AND secret_hash IS NULL AND attemptnr <> %(attempt)s"
@@ -157,6 +161,7 @@ def _with(statement: str, mine: str, measures: tuple[str, ...], errors: tuple[st
 def _mine(proof: Proof) -> str:
     """What MINE comes to for this proof."""
     here = f"pandaid = %(job)s{' AND computingsite = %(site)s' if proof.site else ''}"
+    here += " AND workerid = %(worker)s" if proof.worker else ""
     return f"{here} AND {_BY_ATTEMPT if proof.fence is None else _BY_SECRET}"
 
 
@@ -192,6 +197,7 @@ def values_of(report: Report) -> dict[str, Any]:
         "fence": _whole(proof.fence),
         "digest": hashlib.sha256(proof.secret.encode()).digest(),
         "site": proof.site or None,
+        "worker": proof.worker or None,
         "attempt": _whole(proof.attempt),
         "start": _believable(report.start_time),
         "end": _believable(report.end_time),

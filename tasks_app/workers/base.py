@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Protocol
 
 FIRST_DELAY_S = 1.0
 LONGEST_DELAY_S = 60.0
 STEADY_S = 30.0
+RENEW_EVERY_S = 600.0
 
 
 class WorkerState(StrEnum):
@@ -53,6 +55,55 @@ class Worker:
     state: WorkerState
     ran_s: float = 0.0
     detail: str = ""
+
+
+class NoTokenError(Exception):
+    """No token can be had now; the text says why. Try again later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What a pilot shows to the site. `file`: its token is in this file, and somebody writes a new one there in time.
+
+    `begins_with`: the program that the site puts before those of this pilot's jobs; "" for none.
+    """
+
+    token: str
+    file: Path | None = None
+    begins_with: str = ""
+
+
+class Tickets(Protocol):
+    """Gives each worker its ticket, and takes it back."""
+
+    def make(self, worker_id: int) -> Ticket:
+        """Raises NoTokenError."""
+        ...
+
+    def renew(self, tokens: Collection[str]) -> None:
+        """To be called every RENEW_EVERY_S for tokens in use. Raises NoTokenError."""
+        ...
+
+    def end(self, tokens: Collection[str]) -> None:
+        """Those workers have ended. Raises NoTokenError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OneForAll:
+    """A token that the operator has made: `token`, or what is in the file."""
+
+    token: str
+    file: Path | None = None
+
+    def make(self, worker_id: int) -> Ticket:
+        return Ticket(self.token, self.file)
+
+    def renew(self, tokens: Collection[str]) -> None:
+        """Its maker does."""
+
+    def end(self, tokens: Collection[str]) -> None:
+        """Others use it."""
 
 
 class PilotSubmitter(Protocol):

@@ -24,12 +24,24 @@ import psutil
 from jedisite.children import die_with_parent, open_private
 from tasks_app.pilot.latch import Latch, wait_any
 from tasks_app.pilot.main import LOCK_NAME
+from tasks_app.pilot.payload import tail
 from tasks_app.pilot.processes import adopt_orphans
 from tasks_app.pilot.removing import remove_folder
 from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE
 from tasks_app.pilot.walls import JOB, Walls, limit, obey
 from tasks_app.workers import outbox, panda
-from tasks_app.workers.base import ENDED, PilotSpec, PilotSubmitter, Worker, WorkerState, next_delay
+from tasks_app.workers.base import (
+    ENDED,
+    RENEW_EVERY_S,
+    NoTokenError,
+    PilotSpec,
+    PilotSubmitter,
+    Ticket,
+    Tickets,
+    Worker,
+    WorkerState,
+    next_delay,
+)
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +53,10 @@ COLLECT_EVERY_S = 0.5
 SWEEP_LIMIT_S = 20.0
 """For a folder. What takes longer is gone on with when the next pilot ends, so that pilots are started meanwhile."""
 FOLDER_PREFIX = "w-"
+TOKEN = "token"
+"""File in the folder of a pilot."""
+LONGEST_TOKEN = 1000
+NO_TOKEN_DELAY_S = 5.0
 PRIVATE_PREFIXES = ("JEDI_", "DJANGO_", "DATABASE_URL", "PGPASS")
 
 
@@ -68,20 +84,15 @@ class Launch:
 
 
 class OwnPilot:
-    """Our own small pilot. A path of the token's file is one that is written anew before the token ends."""
+    """Our own small pilot."""
 
     look_every_s = LOOK_EVERY_S
 
-    def __init__(self, token: str | Path) -> None:
-        self._token = token
-
-    def launch(self, spec: PilotSpec, worker_id: int, folder: Path) -> Launch:
-        if isinstance(self._token, Path):
-            path = self._token
-        else:
-            path = folder / "token"
+    def launch(self, spec: PilotSpec, worker_id: int, folder: Path, ticket: Ticket) -> Launch:
+        path = ticket.file or folder / TOKEN
+        if ticket.file is None:
             with open_private(path) as file:
-                file.write(self._token.encode())
+                file.write(ticket.token.encode())
         return Launch(
             pilot_command(spec, worker_id, folder), pilot_environment(os.environ, path, spec.server), CHECKOUT
         )
@@ -98,17 +109,16 @@ class PandaPilot:
 
     look_every_s = COLLECT_EVERY_S
 
-    def __init__(self, token: str | Path, source: Path, storage: Path, walls: Walls | str) -> None:
+    def __init__(self, source: Path, storage: Path, walls: Walls | str) -> None:
         """Raises CannotIsolateError."""
         panda.check(source, walled=isinstance(walls, Walls))
-        self._token, self._source, self._storage = token, source, storage
+        self._source, self._storage = source, storage
         self._walls = None if isinstance(walls, str) else walls
         if isinstance(walls, str):
             log.warning("payloads.unwalled jobs=administrators reason=%s", walls)
 
-    def launch(self, spec: PilotSpec, worker_id: int, folder: Path) -> Launch:
-        token = self._token.read_text().strip() if isinstance(self._token, Path) else self._token
-        panda.prepare(self._source, folder, token, spec.heartbeat_s)
+    def launch(self, spec: PilotSpec, worker_id: int, folder: Path, ticket: Ticket) -> Launch:
+        panda.prepare(self._source, folder, ticket.token, spec.heartbeat_s)
         if self._walls is None:
             outer = {key: value for key, value in os.environ.items() if not key.startswith(PRIVATE_PREFIXES)}
             command = panda.isolated(panda.command(self._source, spec, self._storage))
@@ -144,6 +154,7 @@ class _Pilot:
     folder: Path
     keep: bool
     started: float
+    token: str
     cancelled: bool = False
 
     def worker(self, state: WorkerState, detail: str = "") -> Worker:
@@ -156,25 +167,50 @@ class LocalSubmitter(PilotSubmitter):
     `work` holds one folder a pilot; those of pilots that are gone are removed at the start and as pilots end.
     """
 
-    def __init__(self, work: Path, kind: OwnPilot | PandaPilot) -> None:
+    def __init__(self, work: Path, kind: OwnPilot | PandaPilot, tickets: Tickets) -> None:
         """Raises OSError when the folder cannot be made."""
         work.mkdir(parents=True, exist_ok=True)
         self._work = work
         self._kind = kind
+        self._tickets = tickets
+        self._ended: set[str] = set()
+        """Tokens of pilots that are gone, until they are worthless."""
+        self._renewed = time.monotonic()
         self._pilots: dict[int, _Pilot] = {}
         self._last_id = 0
         adopt_orphans()
-        self._to_remove = sweep(work, kind.collect)
+        self._to_remove = sweep(work, self._bury)
+        self._look_after_tokens()
 
     def submit(self, spec: PilotSpec, count: int) -> Sequence[Worker]:
-        """Start pilots. Raises OSError when a process cannot be made."""
+        """Start pilots. Raises OSError when a process cannot be made, NoTokenError."""
         return [self._start(spec) for _ in range(count)]
 
     def poll(self) -> Sequence[Worker]:
         workers = [self._look(pilot) for pilot in list(self._pilots.values())]
         if any(worker.state in ENDED for worker in workers):
             self._kill_orphans()
+        self._look_after_tokens()
         return workers
+
+    def _look_after_tokens(self) -> None:
+        """Those of living pilots live on, those of ended ones open nothing. What fails is tried again at the next call."""
+        now = time.monotonic()
+        try:
+            if self._ended:
+                self._tickets.end(self._ended)
+                self._ended.clear()
+            if now - self._renewed >= RENEW_EVERY_S:
+                self._tickets.renew([pilot.token for pilot in self._pilots.values()])
+                self._renewed = now
+        except NoTokenError as exc:
+            log.warning("tokens.left ended=%d trouble=%s", len(self._ended), exc)
+
+    def _bury(self, folder: Path) -> None:
+        """What is still to be had of a pilot that is gone, as was the service that started it."""
+        if token := tail(folder / TOKEN, LONGEST_TOKEN).strip():
+            self._ended.add(token)
+        self._kind.collect(folder)
 
     def cancel(self, worker_ids: Sequence[int]) -> None:
         for number in worker_ids:
@@ -201,8 +237,9 @@ class LocalSubmitter(PilotSubmitter):
 
     def _start(self, spec: PilotSpec) -> Worker:
         number = self._last_id = max(self._last_id + 1, time.time_ns() // 1000)
+        ticket = self._tickets.make(number)
         folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=self._work))
-        launch = self._kind.launch(spec, number, folder)
+        launch = self._kind.launch(spec, number, folder, ticket)
         # Whoever finds the lock free may remove the folder: it is held by the pilot and what it starts with it.
         with open(folder / LOCK_NAME, "ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH)
@@ -218,7 +255,8 @@ class LocalSubmitter(PilotSubmitter):
                 pass_fds=[lock.fileno()],
                 preexec_fn=launch.before(),
             )
-        pilot = _Pilot(number, process, os.pidfd_open(process.pid), folder, spec.keep, time.monotonic())
+        pidfd = os.pidfd_open(process.pid)
+        pilot = _Pilot(number, process, pidfd, folder, spec.keep, time.monotonic(), ticket.token)
         self._pilots[number] = pilot
         log.info("pilot.started worker=%d pid=%d", number, process.pid)
         return pilot.worker(WorkerState.RUNNING)
@@ -232,6 +270,7 @@ class LocalSubmitter(PilotSubmitter):
         if code is None:
             return pilot.worker(WorkerState.RUNNING)
         del self._pilots[pilot.id]
+        self._ended.add(pilot.token)
         os.close(pilot.pidfd)
         if not pilot.keep:
             self._to_remove.append(pilot.folder)
@@ -258,12 +297,12 @@ class LocalSubmitter(PilotSubmitter):
             log.info("orphans.killed count=%d", len(orphans))
 
 
-def serve(work: Path, kind: OwnPilot | PandaPilot, spec: PilotSpec, slots: int) -> None:
+def serve(work: Path, kind: OwnPilot | PandaPilot, tickets: Tickets, spec: PilotSpec, slots: int) -> None:
     """Keep the slots of this machine filled until SIGTERM or SIGINT, then end all pilots. Raises OSError."""
     stop = Latch()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    submitter = LocalSubmitter(work, kind)
+    submitter = LocalSubmitter(work, kind, tickets)
     try:
         keep_filled(submitter, spec, slots, stop)
     finally:
@@ -285,9 +324,13 @@ def keep_filled(submitter: LocalSubmitter, spec: PilotSpec, slots: int, stop: La
                      worker.id, worker.state, worker.ran_s, worker.detail, delay_s)  # fmt: skip
         now = time.monotonic()
         if running < slots and now >= due:
-            submitter.submit(spec, slots - running)
-            running = slots
-        submitter.wait(stop, LOOK_EVERY_S if running == slots else due - now)
+            try:
+                submitter.submit(spec, slots - running)
+                running = slots
+            except NoTokenError as exc:
+                due = now + NO_TOKEN_DELAY_S
+                log.warning("pilot.not_started trouble=%s next_in_s=%.1f", exc, NO_TOKEN_DELAY_S)
+        submitter.wait(stop, LOOK_EVERY_S if running == slots else max(0.0, due - now))
 
 
 def pilot_command(spec: PilotSpec, worker_id: int, folder: Path) -> list[str]:

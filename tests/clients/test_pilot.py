@@ -36,7 +36,7 @@ THIEF = r"""
 import glob, json, os, sys
 home, pid = sys.argv[1], int(sys.argv[2])
 got = {}
-for name in ("secret_key", "run", "run/DATABASE_URL", "run/JEDI_PILOT_TOKEN", "work", "log", "postgres"):
+for name in ("secret_key", "run", "run/DATABASE_URL", "work", "log", "postgres"):
     got[name] = os.path.exists(home + "/" + name)
 paths = glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline")
 texts = [open(path, "rb").read() for path in paths if os.access(path, os.R_OK)]
@@ -146,8 +146,7 @@ def pilots(site: Site) -> Iterator[Callable[[], psutil.Process]]:
     started: list[psutil.Process] = []
 
     def start() -> psutil.Process:
-        token = token_of(site, "pilot", "--site", "LOCAL")
-        secret = {"JEDI_SERVER_URL": site.url, "JEDI_PILOT_TOKEN": token, "DATABASE_URL": site.database}
+        secret = {"JEDI_SERVER_URL": site.url, "DATABASE_URL": site.database}
         log = (site.home / "workers.log").open("w")
         command = [sys.executable, "manage.py", "local_workers", "--slots", str(SLOTS)]
         process = psutil.Popen(command, cwd=ROOT, env=site.environment | secret, stdout=log, stderr=log)
@@ -211,7 +210,7 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
     assert nodes == [("unknown|PR|3.7.0.36", 10)]
     (stolen,) = files(site, "user.ada.thief.1")
     got = json.loads(stolen.read_text())
-    assert len(got) == 13 and {name: what for name, what in got.items() if what} == {}
+    assert len(got) == 12 and {name: what for name, what in got.items() if what} == {}
     for name, content, count in (
         ("good", "fine\n", 1),
         ("sums", "1\n2\n", 1),

@@ -21,7 +21,7 @@ THIEF = r"""
 import glob, json, os, socket, subprocess, sys
 home, ports = sys.argv[1], [int(port) for port in sys.argv[2].split(",")]
 got = {}
-for name in ("", "/secret_key", "/run/DATABASE_URL", "/run/JEDI_PILOT_TOKEN", "/postgres/state.json"):
+for name in ("", "/secret_key", "/run/DATABASE_URL", "/postgres/state.json"):
     got[name] = os.path.exists(home + name)
 for port in ports:
     with socket.socket() as probe:
@@ -69,12 +69,13 @@ def test_a_payload_on_a_whole_site_gets_nothing(site: Site) -> None:
     assert states(site, "thief") == ["finished"], (site.home / "log" / "local_workers.log").read_text()[-2000:]
     (path,) = wait_for(lambda: files(site, "user.ada.thief.1"), "its output in the catalogue", LIMIT_S)
     got = json.loads(path.read_text())
-    assert len(got) == 10 and {name: what for name, what in got.items() if what} == {}
+    assert len(got) == 9 and {name: what for name, what in got.items() if what} == {}
 
 
 def test_no_secret_is_in_the_environment_or_the_words_of_a_process(site: Site) -> None:
     wait_for(lambda: any("tasks_app.pilot" in one.cmdline() for one in site.victims()), "a pilot")
-    secrets = [path.read_text() for path in (site.home / "run").iterdir()] + [(site.home / "secret_key").read_text()]
+    kept = [*(site.home / "run").iterdir(), *(site.home / "work").glob("w-*/token"), site.home / "secret_key"]
+    secrets = [path.read_text() for path in kept]
     secrets += [secret.split(":")[2].split("@")[0] for secret in secrets if secret.startswith("postgresql://")]
     assert len(secrets) == 4
     looked = 0
@@ -84,4 +85,4 @@ def test_no_secret_is_in_the_environment_or_the_words_of_a_process(site: Site) -
             looked += 1
             assert not [secret for secret in secrets if secret in text], process.cmdline()
     assert looked >= 6
-    assert all(path.stat().st_mode & 0o77 == 0 for path in (site.home / "run").iterdir())
+    assert all(path.stat().st_mode & 0o77 == 0 for path in kept)

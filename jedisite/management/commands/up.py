@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
-import time
-from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import InterfaceError, OperationalError, connections
-from django.utils import timezone
+from django.db import connections
 
 from jedisite import agents, first_account, launch
-from jedisite.identity import end_token, issue_token, row_of_token
 from jedisite.postgres import PostgresError
 from jedisite.supervisor import Event
-
-LOCAL_QUEUE = "LOCAL"
-TOKEN_LIFETIME = timedelta(days=7)
-RENEWED_AFTER_S = 86_400.0
-RETRIED_AFTER_S = 60.0
-GRACE = {"jedi": timedelta(minutes=10), "panda": timedelta(days=2)}
-"""How long a token is still good when there is a newer one. Our pilots read its file at each call; those of PanDA when they
-start, and they may wait for a job for a day, and run it for another."""
 
 
 class Command(BaseCommand):
@@ -40,7 +26,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             chosen = prepare(options)
-            launch.run(chosen, say=self._say, ready=lambda: self._welcome(chosen.url), each_second=renewing(chosen))
+            launch.run(chosen, say=self._say, ready=lambda: self._welcome(chosen.url))
         except (launch.LaunchError, PostgresError) as exc:
             raise CommandError(str(exc)) from exc
         except KeyboardInterrupt:
@@ -75,8 +61,6 @@ def prepare(options: dict[str, Any]) -> launch.Options:
     if workers:
         call_command("local_site", slots=options["slots"], verbosity=0, stdout=io.StringIO())
         call_command("walls", stdout=io.StringIO())  # what is amiss goes to stderr
-    # The one place where the local pilots get their right to fetch jobs.
-    token = _pilot_token() if workers else ""
     agents.count_anew()  # passes that were left in the queue may look at the others before a ticker runs
     connections.close_all()  # the command now only watches its children
     return launch.Options(
@@ -85,30 +69,4 @@ def prepare(options: dict[str, Any]) -> launch.Options:
         bind=options["bind"],
         workers=workers,
         slots=options["slots"],
-        pilot_token=token,
     )
-
-
-def _pilot_token() -> str:
-    return issue_token("local workers", "pilot", site=LOCAL_QUEUE, lifetime=TOKEN_LIFETIME)
-
-
-def renewing(options: launch.Options, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
-    """What is to be called about each second: now and then it gives the local pilots a new token."""
-    due, current = clock() + RENEWED_AFTER_S, options.pilot_token
-
-    def renew() -> None:
-        nonlocal due, current
-        if not options.workers or clock() < due:
-            return
-        # Without a database now, or room on the disk, there may be in a minute; the old token lasts for days.
-        due = clock() + RETRIED_AFTER_S
-        with contextlib.suppress(OperationalError, InterfaceError, OSError):
-            old, fresh = row_of_token(current), _pilot_token()
-            launch.keep_secret(options.home, launch.PILOT_TOKEN, fresh)
-            current, due = fresh, clock() + RENEWED_AFTER_S
-            if old:
-                end_token(old, timezone.now() + GRACE[settings.JEDI_PILOT])
-        connections.close_all()
-
-    return renew

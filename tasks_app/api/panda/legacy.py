@@ -91,7 +91,7 @@ def get_job(ask: Ask) -> HttpResponse:
         "" if label in ANY_LABEL else label,
         count or 1,
         text(body, "node", 128),
-        text(body, "worker_id", 80),
+        ask.caller.worker or text(body, "worker_id", 80),
         ask.caller.name,
         with_secret=False,
         harvester=text(body, "harvester_id", 50),
@@ -143,7 +143,7 @@ def report_of(caller: Caller, body: Mapping[str, Any]) -> Report:
     return Report(
         job_id,
         text(body, "state", 20),
-        Proof(site=caller.site, attempt=number(body, "attemptNr", 0, 32767)),
+        Proof(site=caller.site, attempt=number(body, "attemptNr", 0, 32767), worker=caller.worker),
         measures={
             "cpu_time_s": _number(body, "cpuConsumptionTime"),
             "max_rss_kb": _number(body, "maxRSS"),

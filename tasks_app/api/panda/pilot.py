@@ -71,7 +71,7 @@ def acquire_jobs(ask: Ask) -> HttpResponse:
         text(body, "prod_source_label", 20),
         number(body, "n_jobs", 1, MAX_JOBS) or 1,
         text(body, "node", 128),
-        text(body, "worker_id", 80),
+        caller.worker or text(body, "worker_id", 80),
         caller.name,
         own,
         text(body, "harvester_id", 50),
@@ -111,7 +111,10 @@ def report_of(caller: Caller, body: Mapping[str, Any]) -> Report:
     return Report(
         job_id,
         status,
-        Proof(number(body, "fence"), text(body, "job_secret", 100), caller.site, number(body, "attempt_nr", 0, 32767)),
+        Proof(
+            number(body, "fence"), text(body, "job_secret", 100), caller.site, number(body, "attempt_nr", 0, 32767),
+            caller.worker,
+        ),
         measures={
             "cpu_time_s": number(body, "cpu_consumption_time"),
             "max_rss_kb": number(body, "max_rss"),

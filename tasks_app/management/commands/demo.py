@@ -21,7 +21,7 @@ from rich.table import Table
 
 from jedisite import first_account, launch
 from jedisite.identity import issue_token
-from jedisite.management.commands.up import add_launch_arguments, prepare, renewing
+from jedisite.management.commands.up import add_launch_arguments, prepare
 from jedisite.postgres import PostgresError
 from jedisite.supervisor import Event
 from tasks_app.demo.inputs import keep_sandbox, register_records, register_sources
@@ -64,7 +64,6 @@ class Command(BaseCommand):
             self.options = prepare(options)
             self.password = _make_login()
             with self._display():
-                self.renew = renewing(self.options)
                 launch.run(self.options, say=self._say, ready=self._submit, each_second=self._look)
         except (launch.LaunchError, PostgresError) as exc:
             raise CommandError(str(exc)) from exc
@@ -103,7 +102,6 @@ class Command(BaseCommand):
     def _look(self) -> None:
         """About once a second: show how far the tasks are, and see whether all are final."""
         try:
-            self.renew()
             rows = progress_of(list(self.plan))
         except (OperationalError, InterfaceError):  # the server has ended this moment and is started again
             connections.close_all()

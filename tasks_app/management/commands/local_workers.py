@@ -12,9 +12,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tasks_app.management.commands.walls import local_walls
 from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE, SettingsError, token_in
 from tasks_app.pilots.unwalled import note
-from tasks_app.workers.base import PilotSpec
+from tasks_app.workers.base import OneForAll, PilotSpec, Tickets
 from tasks_app.workers.local import OwnPilot, PandaPilot, serve
 from tasks_app.workers.panda import CannotIsolateError
+from tasks_app.workers.tickets import OneEach
 
 
 class Command(BaseCommand):
@@ -41,21 +42,23 @@ class Command(BaseCommand):
             token = token_in(os.environ)
         except SettingsError as exc:
             raise CommandError(str(exc)) from exc
-        for value, name in ((server, SERVER_VARIABLE), (token, TOKEN_VARIABLE)):
-            if not value:
-                raise CommandError(f"{name} is not set.")
+        if not server:
+            raise CommandError(f"{SERVER_VARIABLE} is not set.")
         spec = PilotSpec(
             options["queue"], server, options["label"], options["heartbeat"], options["memory"], options["keep"],
             network=settings.JEDI_PAYLOAD_NETWORK, readable=tuple(settings.JEDI_PAYLOAD_READS),
             hidden=(str(settings.JEDI_HOME),),
         )  # fmt: skip
-        kind = _kind_of_pilot(Path(path) if path else token, options["queue"])
-        serve(Path(settings.JEDI_HOME) / "work", kind, spec, options["slots"])
+        kind = _kind_of_pilot(options["queue"])
+        tickets: Tickets = OneEach(options["queue"])
+        if token:
+            tickets = OneForAll(token, Path(path) if path else None)
+        serve(Path(settings.JEDI_HOME) / "work", kind, tickets, spec, options["slots"])
 
 
-def _kind_of_pilot(token: str | Path, queue: str) -> OwnPilot | PandaPilot:
+def _kind_of_pilot(queue: str) -> OwnPilot | PandaPilot:
     if settings.JEDI_PILOT != "panda":
-        return OwnPilot(token)
+        return OwnPilot()
     if not settings.JEDI_PANDA_PILOT_DIR:
         raise CommandError("JEDI_PILOT is panda: JEDI_PANDA_PILOT_DIR must name the unpacked source of panda-pilot.")
     walls = local_walls()
@@ -64,6 +67,6 @@ def _kind_of_pilot(token: str | Path, queue: str) -> OwnPilot | PandaPilot:
         raise CommandError(f"Payloads cannot be kept apart from this machine ({walls}), and the site has no queue {queue}.")
     try:
         source, storage = (Path(path).resolve() for path in (settings.JEDI_PANDA_PILOT_DIR, settings.JEDI_STORAGE))
-        return PandaPilot(token, source, storage, walls)
+        return PandaPilot(source, storage, walls)
     except CannotIsolateError as exc:
         raise CommandError(str(exc)) from exc

@@ -20,35 +20,61 @@ from tests.tasks_app.pilot.site import LIMIT_S, TOKEN, Site
 SERVICE = """
 import logging, sys
 from pathlib import Path
-from tasks_app.workers.base import PilotSpec
+from tasks_app.workers.base import OneForAll, PilotSpec
 from tasks_app.workers.local import OwnPilot, serve
 logging.basicConfig(level=logging.INFO)
-serve(Path(sys.argv[1]), OwnPilot(sys.argv[2]), PilotSpec("Q", sys.argv[3], heartbeat_s=0.2, isolation="none"), int(sys.argv[4]))
+spec = PilotSpec("Q", sys.argv[3], heartbeat_s=0.2, isolation="none")
+serve(Path(sys.argv[1]), OwnPilot(), OneForAll(sys.argv[2]), spec, int(sys.argv[4]))
 """
+
+NOTING = SERVICE.replace("from tasks_app.workers.base import OneForAll, PilotSpec", """
+from tasks_app.workers.base import NoTokenError, OneForAll, PilotSpec, Ticket
+class OneForAll:
+    def __init__(self, token):
+        self.token, self.refused = token, False
+    def make(self, worker_id):
+        print("made", self.token, file=sys.stderr)
+        return Ticket(self.token)
+    def renew(self, tokens):
+        pass
+    def end(self, tokens):
+        if not self.refused:
+            self.refused = True
+            raise NoTokenError("no database")
+        print("ended", *tokens, file=sys.stderr)
+""")
+"""Says what becomes of tokens. The first that ends is not heard of."""
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def start(site: Site) -> Iterator[Start]:
+def outputs() -> dict[int, Output]:
+    """What processes say, by their pids."""
+    return {}
+
+
+@pytest.fixture
+def start(site: Site, outputs: dict[int, Output]) -> Iterator[Start]:
     """Starts a process that pilots hang below; all of them are gone after the test."""
-    started: list[tuple[subprocess.Popen[str], Output]] = []
+    started: list[subprocess.Popen[str]] = []
 
     def start(*command: str, **env: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, *command], env=environment(site) | env, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True
         )
-        started.append((process, Output(process)))
+        started.append(process)
+        outputs[process.pid] = Output(process)
         return process
 
     yield start
-    for process, output in started:
+    for process in started:
         process.terminate()
         try:
             process.wait(LIMIT_S)
         finally:
             process.kill()
-            output.join()
+            outputs[process.pid].join()
 
 
 @pytest.fixture
@@ -88,6 +114,30 @@ def test_a_slot_is_filled_again_when_its_pilot_is_killed(site: Site, service: St
     job = site.offer("run_command", "-- true")
     assert site.wait_final(job)["job_status"] == "finished"
     assert len(list((tmp_path / "work").iterdir())) == 1, "the dead pilot's folder was left"
+
+
+def test_the_token_of_a_pilot_ends_with_it_and_that_of_a_service_that_was_killed_at_the_next_start(
+    site: Site, start: Start, tmp_path: Path, outputs: dict[int, Output]
+) -> None:
+    command = ("-c", NOTING, str(tmp_path / "work"), TOKEN, site.url, "1")
+    job = site.offer(ENDLESS, address(site))
+    killed = start(*command)
+    [[leader, _]] = running_payloads(site, 1)
+    pilot = psutil.Process(leader).ppid()
+    killed.kill()
+    killed.wait(LIMIT_S)
+    site.wait_final(job)
+    wait_gone(pilot)
+    site.offer(ENDLESS, address(site))
+    service = start(*command)
+    running_payloads(site, 2)
+    said = outputs[service.pid]
+    said.wait_for("no database")
+    said.wait_for(f"ended {TOKEN}")
+    service.terminate()
+    assert service.wait(LIMIT_S) == 0
+    said.join()
+    assert [line.split()[0] for line in said.lines if TOKEN in line] == ["ended", "made", "ended"]
 
 
 def test_a_service_that_is_told_to_end_ends_its_pilots_and_reports_their_jobs(

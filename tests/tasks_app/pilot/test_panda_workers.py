@@ -118,12 +118,12 @@ import signal, sys
 from pathlib import Path
 from tasks_app.pilot.latch import Latch
 from tasks_app.workers import panda
-from tasks_app.workers.base import ENDED, PilotSpec
+from tasks_app.workers.base import ENDED, OneForAll, PilotSpec
 from tasks_app.workers.local import LocalSubmitter, PandaPilot
 source, home, stop = Path(sys.argv[1]), Path(sys.argv[2]), Latch()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 walls = panda.find_walls(source, [str(home.parent)], [str(home)])
-submitter = LocalSubmitter(home / "work", PandaPilot("jedi_swordfish", source, home / "storage", walls))
+submitter = LocalSubmitter(home / "work", PandaPilot(source, home / "storage", walls), OneForAll("jedi_swordfish"))
 (worker,) = submitter.submit(PilotSpec("LAB", "http://127.0.0.1:8000"), 1)
 never, asked = Latch(), False
 while worker.state not in ENDED:

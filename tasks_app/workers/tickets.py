@@ -1,0 +1,51 @@
+"""Tokens of local workers, one for each: good for its queue and that worker only, and for no longer than it lives."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from django.db import Error, connections
+
+from jedisite.identity import extend_tokens_of_workers, forget_tokens_of_workers, issue_token
+from tasks_app.workers.base import NoTokenError, Ticket
+
+NAME = "local workers"
+LIFETIME = timedelta(hours=3)
+"""From the last renewal. Longer than pilots wait for a site that is away, since nobody can renew meanwhile."""
+
+
+class OneEach:
+    """`walled`: jobs of these workers are to begin with a program that puts walls round them, whose name nobody can guess."""
+
+    def __init__(self, queue: str, *, walled: bool = False) -> None:
+        self._queue, self._walled = queue, walled
+
+    def make(self, worker_id: int) -> Ticket:
+        begins_with = f"walls_{secrets.token_hex(16)}" if self._walled else ""
+        with _database():
+            token = issue_token(
+                NAME, "pilot", site=self._queue, lifetime=LIFETIME, worker=str(worker_id), begins_with=begins_with
+            )
+        return Ticket(token, begins_with=begins_with)
+
+    def renew(self, tokens: Collection[str]) -> None:
+        with _database():
+            extend_tokens_of_workers(tokens, LIFETIME)
+
+    def end(self, tokens: Collection[str]) -> None:
+        with _database():
+            forget_tokens_of_workers(tokens)
+
+
+@contextmanager
+def _database() -> Iterator[None]:
+    """Leaves no connection behind: there is nothing to be asked for minutes. Raises NoTokenError."""
+    try:
+        yield
+    except Error as exc:
+        raise NoTokenError(f"the database cannot be asked: {exc}".strip()) from exc
+    finally:
+        connections.close_all()

@@ -1,0 +1,106 @@
+"""Tokens of local workers: each opens its own queue and jobs, as long as its worker lives."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from pytest_django.live_server_helper import LiveServer
+
+from jedisite import identity
+from jedisite.identity import row_of_token
+from jedisite.models import ApiToken
+from tasks_app.models import Job
+from tasks_app.workers import tickets
+from tasks_app.workers.base import NoTokenError
+from tasks_app.workers.tickets import LIFETIME, OneEach
+
+QUEUE = "LAB"
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> None:
+    """Nobody has been looked up yet."""
+    identity._known.clear()
+
+
+def call(server: LiveServer, name: str, token: str, **said: Any) -> tuple[int, str]:
+    """Status and text of one of a pilot's calls."""
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{server.url}/api/v1/pilot/{name}", json.dumps(said).encode(), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as exc:
+        with exc:
+            return exc.code, exc.read().decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_ticket_opens_the_jobs_of_its_worker_until_that_has_ended(
+    live_server: LiveServer, make_job: Callable[..., Job]
+) -> None:
+    jobs = [make_job(site=QUEUE, status="activated", attempt=1) for _ in range(2)]
+    each = OneEach(QUEUE)
+    mine, other = each.make(11).token, each.make(12).token
+    assert call(live_server, "acquire_jobs", mine, site_name="OTHER")[0] == 403
+    status, text = call(live_server, "acquire_jobs", mine, site_name=QUEUE, worker_id="12", n_jobs=2)
+    assert status == 200 and {job["PandaID"] for job in json.loads(text)["data"]["jobs"]} == {job.pk for job in jobs}
+    assert set(Job.objects.values_list("worker_id", flat=True)) == {"11"}, "whatever else it says"
+    said = {"job_id": jobs[0].pk, "job_status": "running", "attempt_nr": 1}
+    assert call(live_server, "update_job", other, **said)[0] == 403
+    assert call(live_server, "update_job", mine, **said)[0] == 200
+    bulk = {"job_list": [said | {"job_id": jobs[1].pk}]}
+    refused, taken = (call(live_server, "update_jobs_bulk", token, **bulk) for token in (other, mine))
+    assert "not yours" in refused[1] and "not yours" not in taken[1], (refused, taken)
+    each.end([mine])
+    assert call(live_server, "update_job", mine, **said)[0] == 401
+    assert call(live_server, "acquire_jobs", other, site_name=QUEUE)[0] == 200, "that one lives"
+
+
+@pytest.mark.django_db
+def test_tickets_of_a_queue_are_looked_up_together(
+    django_assert_num_queries: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tickets.connections, "close_all", lambda: None)  # it would end the test's own
+    tokens = [OneEach(QUEUE).make(number).token for number in range(5)]
+    foreign = [OneEach("OTHER").make(7).token, identity.issue_token("by hand", "pilot", site=QUEUE, lifetime=LIFETIME)]
+    ended = OneEach(QUEUE).make(8).token
+    ApiToken.objects.filter(worker="8").update(expires=timezone.now())
+    with django_assert_num_queries(1):
+        callers = [identity.caller_of_token(token) for token in tokens]
+    assert [caller and (caller.worker, caller.site) for caller in callers] == [(str(n), QUEUE) for n in range(5)]
+    with django_assert_num_queries(3):
+        assert [caller and caller.worker for caller in map(identity.caller_of_token, (*foreign, ended))] == ["7", "", None]
+
+
+@pytest.mark.django_db
+def test_a_ticket_lives_as_long_as_it_is_renewed_and_leaves_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tickets.connections, "close_all", lambda: None)
+    each, by_hand = OneEach(QUEUE), identity.issue_token("by hand", "pilot", site=QUEUE, lifetime=timedelta(0))
+    renewed, left, forgotten = (each.make(number).token for number in range(3))
+    ApiToken.objects.update(expires=timezone.now() - timedelta(minutes=1))  # as when the database was away
+    each.renew([renewed, by_hand])
+    assert [identity.caller_of_token(token) is not None for token in (renewed, left, by_hand)] == [True, False, False]
+    row = row_of_token(renewed)
+    assert row and timedelta() < LIFETIME - (row.expires - timezone.now()) < timedelta(minutes=1)
+    ApiToken.objects.filter(worker="2").update(expires=timezone.now() - timedelta(days=2))
+    each.end([renewed, by_hand])
+    assert [row_of_token(token) is not None for token in (renewed, left, forgotten, by_hand)] == [False, True, False, True]
+
+
+def test_without_a_database_there_is_no_ticket(monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.db import OperationalError, connection
+
+    def away() -> None:
+        raise OperationalError("nobody listens")
+
+    monkeypatch.setattr(connection, "ensure_connection", away)
+    with pytest.raises(NoTokenError, match="the database cannot be asked: nobody listens"):
+        OneEach(QUEUE).make(1)
