@@ -10,7 +10,6 @@ import psycopg
 from django.db import connection
 
 from brokerage_app.models import GlobalShare
-from jedisite.sql import hot_cursor
 from tasks_app.benchmarks import clients, scene, web
 from tasks_app.benchmarks.crowd import Done, Step, crowd
 from tasks_app.benchmarks.database import Place, empty, settle
@@ -41,13 +40,14 @@ UPDATE jobs SET jobstatus = 'sent', fence = fence + 1, secret_hash = %(secret)s,
 def by_key(jobs: range, *, keep_cursor: bool = False) -> Callable[[int], Step]:
     """Each process takes every eighth job.
 
-    A cursor a statement, as all of our code and psycopg's own `execute` do; or one for all, the least a client can do.
+    A cursor a statement, as psycopg's own `execute` makes it; or one for all, the least a client can do.
     """
 
     def make(index: int) -> Step:
         mine = iter(jobs[index::PROCESSES])
         connection.ensure_connection()
-        kept = psycopg.Cursor(connection.connection) if keep_cursor else None
+        line = connection.connection
+        kept = psycopg.Cursor(line) if keep_cursor else None
 
         def step() -> int:
             job_id = next(mine, None)
@@ -56,8 +56,7 @@ def by_key(jobs: range, *, keep_cursor: bool = False) -> Callable[[int], Step]:
             values = {"secret": scene.DIGEST, "node": "node001.bench", "worker": "12345", "job": job_id}
             if kept is not None:
                 return kept.execute(_BY_KEY, values).rowcount
-            with hot_cursor() as cursor:
-                return cursor.execute(_BY_KEY, values).rowcount
+            return line.execute(_BY_KEY, values).rowcount
 
         return step
 
