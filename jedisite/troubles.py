@@ -13,6 +13,7 @@ import psycopg
 import structlog
 from django.db import InterfaceError, OperationalError, connection, transaction
 
+from jedisite.agents import renew_lease
 from jedisite.logs import sentence_of
 from jedisite.turns import TurnTooLongError, turn
 
@@ -81,13 +82,15 @@ def aside(agent: str, kind: str, subjects: Iterable[int]) -> set[int]:
 def each(agent: str, tasks: Iterable[int], work: Callable[[int], int]) -> int:
     """Do an agent's work on each of these tasks, but for those left aside; one that fails does not stop the others.
 
-    `work` takes a task's number and returns how much it has moved. Returns the sum. For claimed tasks: `claims.for_each`.
+    `work` takes a task's number and returns how much it has moved. The lease of the pass starts anew with each task.
+    Returns the sum. For claimed tasks: `claims.for_each`.
     """
     ids = list(tasks)
     skipped, done, well = aside(agent, "task", ids), 0, []
     for task_id in ids:
         if task_id in skipped:
             continue
+        renew_lease()
         try:
             with turn(agent, task_id):
                 done += work(task_id)

@@ -100,10 +100,3 @@ def check_parameters(given: Mapping[str, Any] | None) -> None:
     names.check_places(given or {}, tables, faults, auto=False)
     names.check_places((given or {}).get("changes") or {}, tables, faults, "changes")
     faults.raise_if_any()
-
-
-def check_changes(changes: Mapping[str, Any]) -> None:
-    """Check the names in changes to a task. Raises ParamErrors."""
-    faults = Faults()
-    names.check_places(changes, Tables(), faults)
-    faults.raise_if_any()

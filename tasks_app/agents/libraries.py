@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from jedisite import troubles
-from jedisite.agents import Pass, renew_lease
+from jedisite.agents import Pass
 from tasks_app.accounting.libraries import ended_libraries, settle
 
 ME = "libraries"
@@ -27,7 +27,6 @@ def settle_all(found: Iterable[tuple[int, int]], *, by: str) -> int:
         datasets[task_id].append(dataset_id)
 
     def work(task_id: int) -> int:
-        renew_lease()
         return sum(settle(task_id, dataset_id, by=by) for dataset_id in datasets[task_id])
 
     return troubles.each(by, datasets, work)

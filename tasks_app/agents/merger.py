@@ -12,7 +12,7 @@ from django.utils import timezone
 from brokerage_app.configured import configuration
 from brokerage_app.snapshot import SiteView
 from jedisite import troubles
-from jedisite.agents import Pass, renew_lease
+from jedisite.agents import Pass
 from tasks_app import moves, statistics
 from tasks_app.generating.buildstep import BadBuildError
 from tasks_app.generating.mergejobs import Made, load_heaps, make_merge_jobs
@@ -42,12 +42,7 @@ def run(tasks: int = TASKS, now: datetime | None = None) -> Pass:
     config = configuration()
     rules = {task_id: rule or "" for task_id, rule, vo in rows if config.get("jobgen", "JOB_SUBMISSION", vo=vo)}
     due = [task_id for task_id, some in heaps.items() if task_id in rules and _is_due(some, rules[task_id], sites, now)]
-
-    def work(task_id: int) -> int:
-        renew_lease()
-        return _merge(task_id, sites, now)
-
-    made = troubles.each(ME, due[:tasks], work)
+    made = troubles.each(ME, due[:tasks], lambda task_id: _merge(task_id, sites, now))
     return Pass(made, f"{made} merge jobs of {len(due[:tasks])} tasks", made > 0 and len(due) > tasks)
 
 

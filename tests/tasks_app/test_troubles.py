@@ -15,9 +15,9 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from jedisite import troubles
+from jedisite import agents, troubles
 from jedisite.agents import Pass
-from jedisite.models import Trouble
+from jedisite.models import Agent, Trouble
 from jedisite.turns import TurnTooLongError, turn
 from tasks_app import claims
 from tasks_app.agents import adder, attention, failures, feeder, job_generator, post_processor, refiner
@@ -84,6 +84,28 @@ def test_a_task_at_which_an_agent_fails_is_left_aside_and_the_others_go_on(
     assert status(bad) == to
     assert not Trouble.objects.exists()
     assert "planted" not in (task(bad).error_dialog or "")
+
+
+def test_each_task_renews_the_lease_of_the_pass() -> None:
+    agents.synchronise_after_migrate()
+    fence, soon = agents._take_lease("goals", True), timezone.now() + timedelta(seconds=1)
+    assert fence is not None
+    left: list[bool] = []
+
+    def work(task_id: int) -> int:
+        until = Agent.objects.get(pk="goals").lease_until
+        left.append(until is not None and until > soon)
+        Agent.objects.filter(pk="goals").update(lease_until=soon)
+        return 1
+
+    Agent.objects.filter(pk="goals").update(lease_until=soon)
+    token = agents._current.set(("goals", fence))
+    try:
+        assert troubles.each("goals", [1, 2, 3], work) == 3
+    finally:
+        agents._current.reset(token)
+        agents._release("goals", fence, 1.0, Pass(), "")
+    assert left == [True, True, True]
 
 
 def waits() -> float:

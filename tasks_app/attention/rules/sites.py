@@ -11,6 +11,7 @@ from jedisite.words import plural
 from tasks_app.accounting.black_holes import BlackHole
 from tasks_app.attention.rules.facts import GridFact, OfflineFact, RateFact, ShareFact, SiteFact
 from tasks_app.attention.rules.found import Found, address, few, hours, largest, sentence, waits
+from tasks_app.states import JOB_QUEUED
 
 SPIKE_FAILED: Final = 20
 """Fewer failures in an hour are no spike."""
@@ -81,7 +82,7 @@ def nothing_runs(grid: GridFact, now: datetime) -> Iterator[Found]:
         f"{'is' if grid.queued == 1 else 'are'} queued",
         _that_wait_for_a_pilot(grid),
     )
-    path = f"{address('jobs')}?{urlencode({'status': 'activated' if grid.activated else 'defined,assigned,waiting,pending'})}"
+    path = f"{address('jobs')}?{urlencode({'status': 'activated' if grid.activated else ','.join(sorted(JOB_QUEUED))})}"
     yield Found("nothing_runs", "grid", text, path, "", grid.queued, "jobs", grid.idle_since)
 
 
