@@ -69,7 +69,10 @@ def address_of(request: HttpRequest) -> str:
     for said in reversed(request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")):
         if address is None or not any(address in network for network in settings.JEDI_PROXIES):
             break
-        address = _address(said.strip()) or address
+        found = _address(said.strip())
+        if found is None:
+            break  # what stands further left is the caller's own
+        address = found
     if isinstance(address, IPv6Address):
         return str(ip_network((address, 64), strict=False))
     return str(address) if address else ""
@@ -124,9 +127,14 @@ def _is_home(account: str, address: str, now: datetime) -> bool:
 
 
 def _count(keys: dict[str, Rule], now: datetime) -> None:
+    # What is there can be locked: of first attempts at once, too, each counts.
+    LoginAttempts.objects.bulk_create(
+        [LoginAttempts(key=key, failures=0, free_at=now, expires=now + REMEMBERED) for key in sorted(keys)],
+        ignore_conflicts=True,
+    )
     with transaction.atomic():
-        rows = LoginAttempts.objects.select_for_update().order_by("key").filter(key__in=list(keys), expires__gt=now)
-        known = {row.key: row for row in rows}
+        rows = LoginAttempts.objects.select_for_update().order_by("key").filter(key__in=list(keys))
+        known = {row.key: row for row in rows if row.expires > now}
         blocked = max((row.free_at for row in known.values()), default=now)
         if blocked <= now:
             failures = {key: known[key].failures + 1 if key in known else 1 for key in keys}

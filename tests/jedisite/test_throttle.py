@@ -12,6 +12,7 @@ from django.test import Client, RequestFactory, override_settings
 from jedisite import dev_keys, throttle
 from jedisite.models import LoginAttempts
 from jedisite.throttle import ACCOUNT, ACCOUNT_HERE, ADDRESS, TooManyAttempts, address_of, begin_login, succeeded
+from tests.flow.threads import together
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HOME, ELSEWHERE = "192.0.2.1", "198.51.100.7"
@@ -61,6 +62,12 @@ def test_many_addresses_cannot_lock_the_owner_out() -> None:
         assert wait_s <= 60
     assert fail("ada", ELSEWHERE, at) <= 60
     assert fail("ada", HOME, at) == 0  # where ada was let in before, nobody else's failures count
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_first_attempts_at_once_each_is_counted() -> None:
+    together(*(lambda: fail("ada", HOME) for _ in range(6)))
+    assert LoginAttempts.objects.get(key=ACCOUNT_HERE.key("ada", HOME)).failures == 6
 
 
 @pytest.mark.django_db
@@ -124,6 +131,7 @@ def test_codes_of_devices_cannot_be_tried_out(make_user: Callable[..., User]) ->
         (HOME, f"10.1.1.1, {ELSEWHERE}", [HOME], ELSEWHERE),  # the first part is what the caller sent
         (HOME, f"{ELSEWHERE}, 10.0.0.9", [HOME, "10.0.0.0/8"], ELSEWHERE),
         (HOME, "nonsense", [HOME], HOME),
+        (HOME, f"{ELSEWHERE}, 203.0.113.5:51234", [HOME], HOME),  # with what the proxy says no more is believed
         ("2001:db8:1:2:3::4", "", [], "2001:db8:1:2::/64"),
         ("", "", [], ""),
     ],
