@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shlex
 import signal
@@ -19,9 +20,12 @@ from tasks_app.pilot.client import Client, RefusedError, UnreachableError
 from tasks_app.pilot.errors import Code, JobError
 from tasks_app.pilot.job import Job, is_plain_name
 from tasks_app.pilot.latch import Latch, wait_any
+from tasks_app.pilot.masking import mask_file, needles_of
 from tasks_app.pilot.names import sandbox_of
 from tasks_app.pilot.processes import Family, tie_to_pilot
 from tasks_app.pilot.walls import Walls, obey
+
+log = logging.getLogger(__name__)
 
 TRANSFORM_LIMIT_BYTES = 10_000_000
 SANDBOX_LIMIT_BYTES = 800 * 1024 * 1024
@@ -31,6 +35,7 @@ FROM_FILES = frozenset({"file:///"})
 TEMPORARY = "tmp"
 SECRETS = "panda_secrets.json"
 """Where a payload finds its user's secrets, as with PanDA's pilot. It is gone when the payload is."""
+SAID_BY_PAYLOAD = ("payload.stdout", "payload.stderr", "jobReport.json")
 # The pilot's own secrets and settings are not the payload's business.
 PRIVATE_PREFIXES = ("JEDI_", "DJANGO_", "DATABASE_URL", "PGPASS")
 
@@ -127,6 +132,20 @@ def put_secrets(folder: Path, secrets: str) -> None:
     """Lay the user's secrets into the work folder, for nobody else on the machine to read."""
     with open(os.open(folder / SECRETS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(secrets)
+
+
+def mask_secrets(folder: Path, secrets: str) -> None:
+    """Take the user's secrets out of all that is read of the payload, sent or packed. What cannot be masked goes."""
+    needles = needles_of(secrets) if secrets else []
+    for path in [folder / name for name in SAID_BY_PAYLOAD if needles]:
+        try:
+            mask_file(str(path), needles)
+        except FileNotFoundError:
+            pass
+        except OSError as exc:  # a link, perhaps: what it leads to is not read either
+            log.warning("payload.output_not_masked name=%s trouble=%s", path.name, exc)
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 class Payload:

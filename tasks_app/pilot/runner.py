@@ -157,6 +157,7 @@ class _Run:
             last = gauge.final(ended.peak_kb)
             self._book(gauge)
             (self.folder / payloads.SECRETS).unlink(missing_ok=True)
+            payloads.mask_secrets(self.folder, self.job.secrets)
             self.metrics["workfolder_mb"] = last.disk_kb // 1024
             self.reporter.progress.exit_code = ended.exit_code
             log.info("payload.ended exit_code=%d wall_s=%.2f cpu_s=%.2f max_rss_kb=%d",

@@ -167,6 +167,33 @@ def test_a_merge_leaves_what_it_made(run: Run, tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["a", "b", "jobReport.json", "lib.tgz"]
 
 
+SAYS = f"""cat {SECRETS} {SECRETS}; sed 's/.*: "//; s/".*//' {SECRETS} >&2; cp {SECRETS} jobReport.json; rm {SECRETS}"""
+"""A command that prints a secret in both ways, and takes the file away."""
+
+
+@pytest.mark.parametrize("ends", ["well", "failing", "killed"])
+@pytest.mark.parametrize("name", started_by(""))
+def test_what_pilots_read_of_the_output_holds_no_secrets(tmp_path: Path, name: str, ends: str) -> None:
+    """Also with a pilot that does nothing about them."""
+    sandbox(tmp_path)
+    (tmp_path / SECRETS).write_text('{"word": "hunter2-hunter2"}')
+    more = {"well": "echo '{}' > results.json", "failing": "exit 3", "killed": "touch begun; sleep 600"}[ends]
+    command = f"cd {quoted(str(tmp_path))}; {SAYS}; {more}"
+    out, err = tmp_path / "payload.stdout", tmp_path / "payload.stderr"
+    with out.open("xb") as stdout, err.open("xb") as stderr:
+        transform = subprocess.Popen(
+            [str(TRANSFORMS / name), *started_by(command)[name]], cwd=tmp_path, stdout=stdout, stderr=stderr
+        )
+        if ends == "killed":
+            wait_until((tmp_path / "begun").exists, "the command has begun")
+            transform.send_signal(signal.SIGTERM)
+        transform.wait(LIMIT_S)
+        os.write(stdout.fileno(), b"said afterwards")
+    assert '{"word": "***"}{"word": "***"}' in out.read_text() and out.read_text().endswith("said afterwards")
+    assert err.read_text().startswith("***") and "\0" not in out.read_text()
+    assert "hunter2" not in out.read_text() + err.read_text() + (tmp_path / "jobReport.json").read_text()
+
+
 def test_transforms_that_run_commands_share_their_lines() -> None:
     shared = {(TRANSFORMS / name).read_text().split(LINE)[1] for name in ("run_command", "merge_command")}
     assert len(shared) == 1 and "def end_all" in shared.pop()

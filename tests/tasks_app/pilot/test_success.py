@@ -7,6 +7,8 @@ import uuid
 import zlib
 from pathlib import Path
 
+import pytest
+
 from tests.tasks_app.pilot.running import Pilots
 from tests.tasks_app.pilot.site import TOKEN, Site
 
@@ -58,6 +60,35 @@ def test_a_payload_finds_its_users_secrets_while_it_runs_and_nobody_later(site: 
     assert stored(site, report["user.jdoe.1"]["surl"]).read_text() == '600\n{"a": "xyzzy"}'
     assert b"xyzzy" not in stored(site, report[f"log.{job}.tgz"]["surl"]).read_bytes()
     assert pilots.leftovers() and not any(path.name == "panda_secrets.json" for path in pilots.work.rglob("*"))
+
+
+PRINTS = r"""
+cat panda_secrets.json; grep -o 'hunter2[^"]*' panda_secrets.json >&2
+echo '{"failure": {"kind": "no_sandbox", "text": "hunter2-hunter2"}, "nEvents": 0}' > %s
+exit 3
+"""
+
+
+@pytest.mark.parametrize("own_words", [False, True], ids=["stderr", "report"])
+@pytest.mark.parametrize("carries_its_own", [False, True], ids=["program", "transform"])
+def test_secrets_that_a_payload_prints_are_masked_before_anybody_gets_them(
+    site: Site, pilots: Pilots, own_words: bool, carries_its_own: bool
+) -> None:
+    script = PRINTS % ("jobReport.json" if own_words else "/dev/null")
+    secrets = json.dumps({"word": "hunter2-hunter2"})
+    if carries_its_own:
+        job = site.offer("run_command", f'-p "{urllib.parse.quote(script)}"', secrets=secrets)
+    else:
+        job = site.offer(f"#!/bin/sh\n{script}", secrets=secrets)
+    assert pilots.run() == 0
+    final = site.wait_final(job)
+    assert final["job_status"] == "failed" and "hunter2-hunter2" not in json.dumps(final)
+    assert (final["pilot_error_diag"] if own_words else final["exe_error_diag"]) == "***"
+    report = json.loads(final["job_output_report"])
+    with tarfile.open(stored(site, report[f"log.{job}.tgz"]["surl"])) as tar:
+        members = {Path(m.name).name: (tar.extractfile(m) or tar).read().decode() for m in tar}  # type: ignore[union-attr]
+    assert '{"word": "***"}' in members["payload.stdout"] and members["payload.stderr"].startswith("***\n")
+    assert not any("hunter2-hunter2" in text for text in members.values())
 
 
 def test_events_are_counted_as_the_payload_reports_them(site: Site, pilots: Pilots) -> None:

@@ -1,0 +1,106 @@
+"""Secrets in what a payload printed become ***: in files, as streams of any length, and in short texts.
+
+Transforms carry the same functions, as each of them is one file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+
+LEAST = 6
+"""Characters; what is shorter would be found in texts that have nothing to do with it."""
+MOST = 500
+"""Texts that are looked for: each is a walk through all of the output."""
+LONGEST = 1 << 16
+"""Bytes; what is longer is looked for in pieces."""
+BLOCK = 1 << 18
+MASK = b"***"
+
+
+def needles_of(secrets: str) -> list[bytes]:
+    """What is looked for, given a JSON object of secrets, or any text: each value, each text in a value that is JSON
+    itself, each of their lines, and all of them as JSON writes them. Whole values come before lines when there is too much.
+    """
+    whole: dict[str, None] = {}
+    try:
+        todo: list[object] = [json.loads(secrets)]
+    except (ValueError, RecursionError):
+        todo = [secrets]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, (dict, list)):
+            todo += one.values() if isinstance(one, dict) else one
+        elif isinstance(one, str) and one not in whole:
+            whole[one] = None
+            with contextlib.suppress(ValueError, RecursionError):
+                todo.append(json.loads(one))
+    lines = dict.fromkeys(line for text in whole for line in text.splitlines())
+    found: dict[bytes, None] = {}
+    for text in [*whole, *lines]:
+        written = text.strip()
+        for _ in range(3):  # as it is, in a JSON text such as the file of secrets, and as a JSON text in that file
+            data = written.encode(errors="surrogatepass")
+            pieces = (data[at : at + LONGEST] for at in range(0, len(data), LONGEST))
+            found.update(dict.fromkeys(piece for piece in pieces if len(piece) >= LEAST))
+            written = json.dumps(written)[1:-1]
+    return list(found)[:MOST]
+
+
+def masked(read: Callable[[int], bytes], needles: Sequence[bytes]) -> Iterator[bytes]:
+    """What `read` gives until it gives nothing, in pieces, without the needles. Never longer than what was read."""
+    overlap = max(map(len, needles), default=1) - 1  # less than LONGEST
+    kept, hidden, in_mask = b"", 0, False  # the first `hidden` bytes of what is kept are masked already
+    while True:
+        piece = read(BLOCK)
+        text = kept + piece
+        safe = max(0, len(text) - overlap) if piece else len(text)  # a needle may begin behind it, and not end here
+        spans = []
+        for needle in needles:
+            start = text.find(needle)
+            while start >= 0:
+                spans.append((start, start + len(needle)))
+                start = text.find(needle, start + len(needle))
+        parts, at = [], hidden
+        for start, end in sorted(spans):
+            if start >= safe:
+                break
+            if start > at or not in_mask:
+                parts += [text[at:start], MASK]
+            at, in_mask = max(at, end), True
+        if at < safe:
+            parts.append(text[at:safe])
+            in_mask = False
+        yield b"".join(parts)
+        if not piece:
+            return
+        kept, hidden = text[safe:], max(0, at - safe)
+
+
+def mask_file(path: str, needles: Sequence[bytes], flags: int = os.O_NOFOLLOW) -> int:
+    """Mask a plain file in its place; returns how long it is then, -1 when it is none. Raises OSError."""
+    with open(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | flags), "r+b", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return -1
+        length = 0
+        for piece in masked(file.read, needles):
+            behind = file.tell()
+            file.seek(length)
+            length += file.write(piece) or 0
+            file.seek(behind)
+        file.truncate(length)
+        return length
+
+
+# Transforms carry what stands above.
+
+
+def mask_text(text: str, needles: Sequence[bytes]) -> str:
+    if not needles or not text:
+        return text
+    found = b"".join(masked(io.BytesIO(text.encode(errors="surrogatepass")).read, needles))
+    return found.decode(errors="replace")
