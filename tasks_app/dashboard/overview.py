@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -15,15 +15,20 @@ from brokerage_app import samples
 from jedisite.identity import Right, caller_of, needs
 from tasks_app.attention import bell
 from tasks_app.attention.lists import waiting
+from tasks_app.attention.rules.found import KINDS
 from tasks_app.dashboard import overview_data, window
 from tasks_app.dashboard.attention import SNOOZES
 from tasks_app.dashboard.lists.views import address_of
-from tasks_app.models import AttentionItem, SavedView
+from tasks_app.models import SavedView
+from tasks_app.states import TaskStatus
 
 REFRESH_S: Final = 30
 USUAL_WINDOW: Final = "24h"
 STALE: Final = 3 * samples.INTERVAL
 """What was measured longer ago says nothing of now."""
+LOOKS: Final = ("attention", "attention_tasks")
+"""The agents that look whether something needs attention."""
+FAILED: Final = (TaskStatus.FAILED, TaskStatus.BROKEN)
 SHOWN_ITEMS: Final = 10
 SHOWN_CHANGES: Final = 10
 SHOWN_VIEWS: Final = 12
@@ -48,7 +53,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "items": items[:SHOWN_ITEMS],
         "more_items": len(items) > SHOWN_ITEMS,
         "taken_on": bell.numbers().taken_on,
-        "normal_since": None if items else _normal_since(),
+        **({} if items else _normal(now)),
         "may_operate": caller.may(Right.OPERATE),
         "snoozes": SNOOZES,
         "kpis": overview_data.kpis(now, share, measured),
@@ -68,10 +73,17 @@ def overview(request: HttpRequest) -> HttpResponse:
     return render(request, "tasks_app/overview.html", context)
 
 
-def _normal_since() -> datetime | None:
-    """When the last thing that needed somebody went away; None when nothing did for as long as that is kept."""
-    found = AttentionItem.objects.filter(gone_at__isnull=False).order_by("-gone_at").values_list("gone_at", flat=True)
-    return found.first()
+def _normal(now: datetime) -> dict[str, Any]:
+    """What "all normal" means: the rules, when all of them were looked at, and since when they find nothing; and what they
+    do not look at, tasks that have failed.
+    """
+    found = overview_data.normal(LOOKS, FAILED, now - overview_data.DAY)
+    return {
+        "normal": found,
+        "rules": [kind.title for kind in KINDS.values()],
+        "rules_stale": found.looked_at is None or now - found.looked_at > STALE,
+        "failed_statuses": ",".join(FAILED),
+    }
 
 
 def _pinned(owner: str) -> list[SavedView]:

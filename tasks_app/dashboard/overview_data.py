@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -55,6 +55,36 @@ def measured_at() -> datetime | None:
     """When the grid was measured last; None: not yet. One query."""
     at: datetime | None = Sample.objects.filter(site="", share="").aggregate(at=Max("at"))["at"]
     return at
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """How far it is true that nothing needs attention.
+
+    looked_at   when each of the agents has looked; None: one never has. since: when the last thing went away; None: there was
+                none for as long as that is kept. failed: tasks, counted up to COUNT_CAP + 1
+    """
+
+    looked_at: datetime | None
+    since: datetime | None
+    failed: int
+
+
+_NORMAL = """
+SELECT (SELECT min(last_ended_at) FROM agents WHERE name = ANY(%(agents)s::text[])
+        HAVING count(last_ended_at) = cardinality(%(agents)s::text[])),
+       (SELECT max(gone_at) FROM attention_items),
+       (SELECT count(*) FROM (SELECT 1 FROM jedi_tasks WHERE status = ANY(%(failed)s::text[]) AND modificationtime >= %(since)s
+                               LIMIT %(most)s) t)
+"""
+
+
+def normal(agents: Sequence[str], failed: Sequence[str], since: datetime) -> Normal:
+    """When those agents looked last, and how many tasks have come into those states since a time. One query."""
+    values = {"agents": list(agents), "failed": list(failed), "since": since, "most": words.COUNT_CAP + 1}
+    with connection.cursor() as cursor:
+        cursor.execute(_NORMAL, values)
+        return Normal(*cursor.fetchone())
 
 
 def kpis(now: datetime, share: str, measured: datetime | None) -> list[Kpi]:

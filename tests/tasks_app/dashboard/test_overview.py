@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from django.utils import timezone
 from brokerage_app import configuring, samples
 from brokerage_app.models import Queue, Sample
 from jedisite import audit
+from jedisite.models import Agent
 from tasks_app.attention import keeping
-from tasks_app.attention.rules.found import Found
+from tasks_app.attention.rules.found import KINDS, Found
 from tasks_app.dashboard import overview_data
 from tasks_app.models import ErrorFingerprint, JobFailure, SavedView, Task
 
@@ -31,9 +33,47 @@ def test_all_is_normal_only_as_far_as_it_was_measured(reader: Client) -> None:
     # The tiles show the last sample itself, not the mean of the step that it is in.
     for minutes, running in ((7, 100), (2, 40)):
         Sample.objects.create(at=now - timedelta(minutes=minutes), running_jobs=running, queued_jobs=0)
+    assert "nothing has looked for what needs attention yet" in reader.get("/").content.decode()
+    looked = dict.fromkeys(("attention", "attention_tasks"), now - timedelta(minutes=1))
+    rules(looked)
     text = reader.get("/").content.decode()
     assert "All normal" in text and "Measured" in text and "2 min ago" in text
+    assert f"none of {len(KINDS)} rules found anything" in text and "Sites with work but no pilots" in text
     assert '<span class="tile-value">40</span><span class="tile-label">running jobs' in text
+
+
+def rules(looked: dict[str, datetime]) -> None:
+    for name, at in looked.items():
+        Agent.objects.update_or_create(name=name, defaults={"last_ended_at": at, "period_s": 30})
+
+
+def test_rules_that_nobody_looks_at_say_nothing(reader: Client) -> None:
+    now = timezone.now()
+    Sample.objects.create(at=now - timedelta(minutes=2), running_jobs=3, queued_jobs=5)
+    rules({"attention": now, "attention_tasks": now - timedelta(minutes=40)})
+    text = reader.get("/").content.decode()
+    assert "All normal" not in text and "was last looked for" in text and "40 min ago" in text
+
+
+def test_tasks_that_failed_are_told_beside_all_normal(
+    reader: Client, make_task: Callable[..., Task], django_assert_max_num_queries: Any
+) -> None:
+    now = timezone.now()
+    Sample.objects.create(at=now - timedelta(minutes=2), running_jobs=3, queued_jobs=5)
+    rules({"attention": now, "attention_tasks": now})
+    assert "No task failed in the last 24 hours." in reader.get("/").content.decode()
+    failed = make_task(status="failed")
+    make_task(status="done")
+    Task.objects.filter(pk=make_task(status="broken").id).update(modification_time=now - timedelta(days=2))
+    with django_assert_max_num_queries(MOST_QUERIES):
+        text = reader.get("/").content.decode()
+    assert "1 task failed</a> in the last 24 hours" in text
+    address = re.search(r'href="(/tasks/\?status=failed[^"]*)"', text)
+    assert address is not None
+    shown = reader.get(address[1].replace("&amp;", "&")).content.decode()
+    assert f"/tasks/{failed.id}/" in shown and "done" not in re.findall(r'class="chip[^>]*>([^<]*)', shown)
+    Task.objects.update(status="broken", modification_time=now)
+    assert "3 tasks failed</a>" in reader.get("/").content.decode()
 
 
 def test_the_last_hour_is_that_before_the_time_that_is_stated(reader: Client) -> None:
