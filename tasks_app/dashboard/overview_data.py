@@ -81,7 +81,7 @@ SELECT (SELECT min(last_ended_at) FROM agents WHERE name = ANY(%(agents)s::text[
 
 def normal(agents: Sequence[str], failed: Sequence[str], since: datetime) -> Normal:
     """When those agents looked last, and how many tasks have come into those states since a time. One query."""
-    values = {"agents": list(agents), "failed": list(failed), "since": since, "most": words.COUNT_CAP + 1}
+    values: dict[str, Any] = {"agents": list(agents), "failed": list(failed), "since": since, "most": words.COUNT_CAP + 1}
     with connection.cursor() as cursor:
         cursor.execute(_NORMAL, values)
         return Normal(*cursor.fetchone())

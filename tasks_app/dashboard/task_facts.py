@@ -6,7 +6,7 @@ Of a task with very many jobs, the newest ones stand for all; the pages say so.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -15,6 +15,7 @@ from django.db import connection
 
 from brokerage_app.models import DatasetReplica, Queue, QueueEndpoint, VerdictRecord
 from tasks_app.dashboard.flows import Moved
+from tasks_app.explaining.verdicts import by_queue, queue_of
 from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JOB_QUEUED
 
 MOST_JOBS: Final = 20_000
@@ -61,8 +62,11 @@ SELECT coalesce(computingsite, ''), count(*),
 """
 
 
-def sites(task_id: int, latest: VerdictRecord | None) -> list[SiteFacts]:
-    """Sites where a task has jobs, the most jobs first, then those that the broker chose without a job there. One query."""
+def sites(task_id: int, latest: VerdictRecord | None, sizes: Collection[str] = ()) -> list[SiteFacts]:
+    """Sites where a task has jobs, the most jobs first, then those that the broker chose without a job there. One query.
+
+    sizes   names of the sizes of jobs of which queues have variants: jobs are at the queue, verdicts are on variants
+    """
     parameters: dict[str, Any] = {
         "task": task_id,
         "most": MOST_JOBS,
@@ -74,8 +78,10 @@ def sites(task_id: int, latest: VerdictRecord | None) -> list[SiteFacts]:
         rows = cursor.fetchall()
     said: dict[str, tuple[str, bool]] = {}
     if latest is not None:
-        said = {skip[0]: (str(skip[2]), False) for skip in latest.skipped or []}
-        said |= {choice[0]: (f"chosen with weight {choice[1]:.4g}", True) for choice in latest.chosen}
+        for skip in by_queue(latest.skipped or [], latest.chosen, sizes):
+            said[skip.queue] = ("; ".join(reason.sentence for reason in skip.reasons), False)
+        for choice in reversed(latest.chosen):
+            said[queue_of(choice[0], sizes)[0]] = (f"chosen with weight {choice[1]:.4g}", True)
     found = []
     for site, jobs, queued, running, finished, failed, walltime, waited, efficiency in rows:
         sentence, is_chosen = said.pop(site, ("", None))

@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from brokerage_app.models import ResourceType
 from jedisite.identity import Right, needs
 from jedisite.models import AuditEntry
 from tasks_app.dashboard import comparing, flows, pages, profiles, queries, scouting, task_facts
@@ -34,7 +35,8 @@ def render_tab(request: HttpRequest, task: Task, tab: str, context: dict[str, An
 def task_sites(request: HttpRequest, task_id: int) -> HttpResponse:
     """How the task fares at each site, and what the broker said of it last."""
     task = get_object_or_404(Task, pk=task_id)
-    rows = task_facts.sites(task_id, queries.latest_verdicts([task_id]).get(task_id))
+    sizes = set(ResourceType.objects.values_list("name", flat=True))
+    rows = task_facts.sites(task_id, queries.latest_verdicts([task_id]).get(task_id), sizes)
     counted = sum(row.jobs for row in rows)
     context = {"rows": rows, "is_capped": counted >= task_facts.MOST_JOBS, "most": task_facts.MOST_JOBS}
     return render_tab(request, task, "task-sites", context)

@@ -10,13 +10,14 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from brokerage_app.models import VerdictRecord
+from brokerage_app.models import ResourceType, VerdictRecord
 from jedisite.identity import Right, caller_of, needs
 from tasks_app.accounting.ranges import MOST_RANGES, RangedFiles, files_of_ranges
 from tasks_app.dashboard import commands, progress, queries, scouting, sentences
 from tasks_app.dashboard.histograms import ENDING
 from tasks_app.dashboard.lists import listing
 from tasks_app.dashboard.tasks_listing import LISTING
+from tasks_app.explaining.verdicts import QueueSkip, by_queue
 from tasks_app.models import Command, Dataset, OutputTemplate, PeriodicTask, Task, TaskParams, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params.splitrule import SplitRule
@@ -79,6 +80,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "matrix": matrix,
         "errors": queries.error_groups(task_id),
         "verdict": verdict,
+        "skips": _skips(verdict),
         "scouting": scouting.of_task(task),
         "log": log,
         "params": submitted.params if submitted is not None else None,
@@ -90,6 +92,14 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "now": timezone.now(),
     }
     return render(request, "tasks_app/task_page.html", context)
+
+
+def _skips(verdict: VerdictRecord | None) -> list[QueueSkip]:
+    """The queues that got nothing. One query, where sites may be variants of one."""
+    if verdict is None or not verdict.skipped:
+        return []
+    sizes = ResourceType.objects.values_list("name", flat=True) if any("/" in skip[0] for skip in verdict.skipped) else ()
+    return by_queue(verdict.skipped, verdict.chosen, set(sizes))
 
 
 def _ranged(task: Task, masters: list[Dataset]) -> dict[int, RangedFiles]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -59,6 +59,53 @@ class Answer:
     def away_by(self) -> str:
         """The gap for people."""
         return "" if self.gap is None else f"{max(self.gap * 100, 0.1):.3g} %"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why variants of a queue were skipped. `variants`: of which sizes of jobs it holds; empty when for the whole queue."""
+
+    code: str
+    sentence: str
+    variants: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSkip:
+    """A queue that got nothing, and why: one reason, or several where its variants for job sizes were told different ones."""
+
+    queue: str
+    reasons: tuple[Reason, ...]
+
+
+def queue_of(name: str, sizes: Collection[str]) -> tuple[str, str]:
+    """The queue that a site of a verdict belongs to, and the size of jobs if it is a variant of it (`QUEUE/SIZE`).
+
+    >>> queue_of("CERN/MCORE", {"MCORE"}), queue_of("CERN/PROD", {"MCORE"})
+    (('CERN', 'MCORE'), ('CERN/PROD', ''))
+    """
+    queue, _, size = name.rpartition("/")
+    return (queue, size) if queue and size in sizes else (name, "")
+
+
+def by_queue(skipped: Sequence[Sequence[Any]], chosen: Sequence[Sequence[Any]], sizes: Collection[str]) -> list[QueueSkip]:
+    """Skipped sites of a verdict by queue, in their order; a queue of which a variant was chosen did not get nothing."""
+    taken = {queue_of(choice[0], sizes)[0] for choice in chosen}
+    found: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for name, code, sentence, *_ in skipped:
+        queue, size = queue_of(name, sizes)
+        if queue not in taken:
+            found.setdefault(queue, {}).setdefault((code, sentence), []).append(size)
+    return [
+        QueueSkip(
+            queue,
+            tuple(
+                Reason(code, sentence, tuple(size for size in variants if size) if len(reasons) > 1 else ())
+                for (code, sentence), variants in reasons.items()
+            ),
+        )
+        for queue, reasons in found.items()
+    ]
 
 
 def gap_of(values: Sequence[Any]) -> float | None:
