@@ -15,6 +15,7 @@ from django.db import connection
 from tasks_app.accounting.fingerprints import normalised
 from tasks_app.dashboard.words import COUNT_CAP
 from tasks_app.models.worker import WORKER_ENDED, WORKER_OPEN
+from tasks_app.states import JOB_AT_PILOT
 
 RECENTLY: Final = timedelta(hours=24)
 REPORTS_FRESH: Final = timedelta(minutes=60)
@@ -49,6 +50,36 @@ UNION ALL
 SELECT 'lost', f.computingsite, count(*), 0 FROM error_fingerprints p JOIN job_failures f ON f.fingerprint_id = p.id
  WHERE p.category = 'lost' AND f.ended > %(since)s GROUP BY 2
 """
+
+
+_LOCAL = """
+SELECT t.site, t.worker, t.created, j.pandaid, j.jobstatus, j.modificationhost, j.heartbeat_at
+  FROM (SELECT id, site, worker, created FROM api_tokens
+         WHERE worker <> '' AND kind = 'pilot' AND NOT revoked AND expires > %(now)s ORDER BY id DESC LIMIT %(most)s) t
+  LEFT JOIN jobs j ON j.computingsite = t.site AND j.workerid = t.worker AND j.jobstatus = ANY(%(at_pilot)s)
+ ORDER BY t.site, t.id DESC, j.pandaid
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPilot:
+    """A pilot that a local service keeps, with a job that it has now; without one `job` is None."""
+
+    queue: str
+    number: str
+    started: datetime
+    job: int | None
+    status: str | None
+    node: str | None
+    heartbeat: datetime | None
+
+
+def local_pilots(now: datetime, most: int) -> list[LocalPilot]:
+    """Pilots of local services that still hold the token that was made for each, at most the newest `most`. One query."""
+    with connection.cursor() as cursor:
+        values: dict[str, Any] = {"now": now, "most": most, "at_pilot": sorted(JOB_AT_PILOT)}
+        cursor.execute(_LOCAL, values)
+        return [LocalPilot(*row) for row in cursor.fetchall()]
 
 
 @dataclass(slots=True)

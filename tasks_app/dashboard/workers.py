@@ -47,14 +47,15 @@ LISTING = Listing(
         "status": cells.filtered(PAGE, "status", COLUMN["status"]),
     },
     template="tasks_app/worker_list.html",
-    nothing_yet="No worker has been reported yet.",
+    nothing_yet="No harvester instance has reported a worker yet.",
 )
 
 
 @needs(Right.READ)
 @require_safe
 def worker_list(request: HttpRequest) -> HttpResponse:
-    """Workers, newest first, filtered by the address; below them numbers by queue, errors of batch systems, pilots, instances."""
+    """Workers, newest first, filtered by the address; below them pilots of local services, numbers by queue, errors of batch
+    systems, versions of pilots, and instances."""
     now = timezone.now()
     facts = worker_facts.workers(now)
     instances: list[tuple[Harvester, Any]] = [
@@ -62,7 +63,8 @@ def worker_list(request: HttpRequest) -> HttpResponse:
     ]
     unwalled = Queue.objects.filter(data__has_key="unwalled").order_by("name").values_list("name", "data__unwalled")
     more: dict[str, Any] = {"instances": instances, "silent_since": now - SILENT, "unwalled": list(unwalled[:SHOWN])}
-    return listing.show(request, LISTING, facts=facts, **more)
+    pilots = worker_facts.local_pilots(now, SHOWN)
+    return listing.show(request, LISTING, facts=facts, local_pilots=pilots, **more)
 
 
 @needs(Right.READ)

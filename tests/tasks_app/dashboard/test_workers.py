@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.models import WorkerStats
+from jedisite.identity import forget_tokens_of_workers, issue_token
 from tasks_app.models import Harvester, HarvesterCommand, HarvesterDialog, Job, JobEnds, Worker, WorkerJob
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +22,7 @@ def test_the_pages_show_instances_queues_and_workers(
     client: Client, ada: User, make_job: Callable[..., Job], django_assert_max_num_queries: Any
 ) -> None:
     client.force_login(ada)
-    assert "No worker has been reported yet" in client.get("/workers/").content.decode()
+    assert "No harvester instance has reported a worker yet" in client.get("/workers/").content.decode()
     Harvester.objects.create(id="hv/1", owner="worker:<x>")
     for n in range(60):
         status = "failed" if n % 2 else "running"
@@ -60,3 +62,24 @@ def test_the_pages_show_instances_queues_and_workers(
     assert f"/jobs/{job.id}/" in page and "archived" in page and "&lt;i&gt;disk full" in page and "KILL_WORKERS" in page
     assert f"/workers/?job={job.id}" in client.get(f"/jobs/{job.id}/").content.decode()
     assert client.get("/workers/999999/").status_code == 404
+
+
+def test_pilots_of_local_services_are_shown_with_their_jobs(
+    client: Client, ada: User, make_job: Callable[..., Job], django_assert_max_num_queries: Any
+) -> None:
+    client.force_login(ada)
+    assert "No local service runs pilots now." in client.get("/workers/").content.decode()
+    hour = timedelta(hours=1)
+    tokens = {name: issue_token("local workers", "pilot", site="LOCAL", lifetime=hour, worker=name) for name in "123"}
+    issue_token("gone", "pilot", site="LOCAL", lifetime=-hour, worker="4")
+    issue_token("shared", "pilot", site="LOCAL", lifetime=hour)
+    forget_tokens_of_workers([tokens["3"]])
+    job = make_job(site="LOCAL", worker_id="2", status="running", worker_node="wn7", heartbeat_at=timezone.now())
+    make_job(site="LOCAL", worker_id="1", status="finished")
+    make_job(site="ELSEWHERE", worker_id="1", status="running")
+    with django_assert_max_num_queries(12):
+        answer = client.get("/workers/")
+    found = [(one.queue, one.number, one.job, one.status, one.node) for one in answer.context["local_pilots"]]
+    assert found == [("LOCAL", "2", job.id, "running", "wn7"), ("LOCAL", "1", None, None, None)]
+    text = answer.content.decode()
+    assert f"/jobs/{job.id}/" in text and "none now" in text
