@@ -27,6 +27,8 @@ DEFAULTS: Final[Mapping[str, float]] = {
 """Seconds. `connect` holds for all; the others for the web server's calls, for agents, and for other commands."""
 MARGIN_S = 1.0
 _patience_s = 0.0
+_given: str | None = None
+"""Options that the address of the database brought."""
 
 
 def merged(given: Mapping[str, str]) -> dict[str, float]:
@@ -46,16 +48,22 @@ def merged(given: Mapping[str, str]) -> dict[str, float]:
 
 
 def use(role: Role, limits: Mapping[str, float]) -> None:
-    """From now on new connections of this process keep the limits of that role. To be called before the first of them."""
+    """From now on new connections of this process keep the limits of that role, and of no other.
+
+    To be called before the first of them.
+    """
     from django.db import connections
     from django.db.backends.signals import connection_created
 
-    global _patience_s
+    global _given, _patience_s
     options = connections.settings["default"]["OPTIONS"]
-    parts = [options["options"]] if "options" in options else []
+    if _given is None:
+        _given = options.get("options", "")
+    parts = [_given] if _given else []
     for name in ("statement", "lock"):
         if limit_s := limits[f"{role}_{name}"]:
             parts.append(f"-c {name}_timeout={round(limit_s * 1000)}")
+    options.pop("options", None)
     if parts:
         options["options"] = " ".join(parts)  # the last one of a name counts
     statement_s = limits[f"{role}_statement"]

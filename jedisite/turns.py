@@ -91,11 +91,15 @@ def turn(agent: str, task_id: int) -> Iterator[None]:
     _now = mine
     mine.wind()
     try:
-        yield
+        try:
+            yield
+        finally:
+            _now = outside
+            if mine.is_timed:
+                signal.setitimer(signal.ITIMER_REAL, 0)
     finally:
-        _now = outside
+        # Also when the time was over just before the timer was stopped.
         if mine.is_timed:
-            signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
         mine.end()
 

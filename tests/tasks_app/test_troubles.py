@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -315,6 +316,22 @@ def test_a_turn_leaves_the_timers_of_others_as_they_are(settings: Any) -> None:
         with turn("inner", 1):
             pass
         loops(1, 1)
+
+
+def test_time_that_is_over_while_a_turn_ends_leaves_nothing_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JEDI_CLUSTER_PULSE", str(tmp_path / "pulse"))
+    before, stop, over = signal.getsignal(signal.SIGALRM), signal.setitimer, [True]
+
+    def just_before(which: int, seconds: float, *more: float) -> Any:
+        if not seconds and over and over.pop():
+            signal.raise_signal(signal.SIGALRM)
+        return stop(which, seconds, *more)
+
+    monkeypatch.setattr(signal, "setitimer", just_before)
+    with pytest.raises(TurnTooLongError), turn("feeder", 1):
+        assert len(list(tmp_path.iterdir())) == 1
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_does_not_fit_into_the_time_of_a_pass_is_set_free(monkeypatch: pytest.MonkeyPatch) -> None:
