@@ -12,8 +12,8 @@ from jedisite.identity import caller_of_user
 from jedisite.roles import Caller, Right, Role
 from tasks_app.fetching import LOG_TYPES
 from tasks_app.models import CatalogueDataset, Dataset
-from tasks_app.params.faults import Faults, join_path, shown
-from tasks_app.params.made import made_by
+from tasks_app.params.faults import Faults, shown
+from tasks_app.params.made import made_by, read_by
 from tasks_app.params.schema import TaskParams
 from tasks_app.scopes import Writer, accounts_named, refusal
 
@@ -62,12 +62,7 @@ def check_free(params: TaskParams, user: str) -> None:
 
 def check_read(params: TaskParams, user: str, caller: Caller) -> None:
     """Raises ParamErrors for each input that holds logs which the user, who is to own the task, may not fetch."""
-    fields: dict[str, str] = {}
-    for item in params.items:
-        if item.is_template and item.param_type == "input":
-            fields |= dict.fromkeys(item.datasets, join_path(item.where, "dataset"))
-    for stream, names in params.datasets_for.items():
-        fields |= dict.fromkeys(names, f"dsFor{stream}")
+    fields = {name: field for field, name in read_by(params)}
     faults = Faults()
     for name, no in logs_of_others(list(fields), user, caller).items():
         faults.add(fields[name], "right", no)

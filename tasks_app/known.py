@@ -16,15 +16,21 @@ from brokerage_app.models import Queue, Site, StorageEndpoint, WorkQueue
 from brokerage_app.placement import NoPlaceError, check_leaf
 from jedisite.words import sentence
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS, TESTED_LABELS
-from tasks_app.models import Task
+from tasks_app.ddm import data_management
+from tasks_app.locality import NOT_IN_DATA_MANAGEMENT
+from tasks_app.models import PlannedOutput, Task
 from tasks_app.params import names
-from tasks_app.params.faults import Faults
+from tasks_app.params.faults import Faults, shown
+from tasks_app.params.items import PREPROCESSED
+from tasks_app.params.made import read_by
 from tasks_app.params.schema import TaskParams
 from tasks_app.refining.values import Defaults
 
 TRANSFORMS = Path(__file__).resolve().parent / "transforms"
 DEFAULTS = Defaults()
 BARE = "bareNucleus"
+WAITS_OR_DOES_WITHOUT = ("waitInput", "ignoreMissingInDS", "allowEmptyInput")
+_WAITS = " A task that is to wait for its input says so (waitInput)."
 LABELS = ANALYSIS_LABELS | TESTED_LABELS | {"ptest", "rc_test", "rc_test2", "rc_alrb"}
 
 
@@ -92,6 +98,31 @@ def check_params(params: TaskParams) -> list[str]:
     names.check_params(params, tables, faults)
     faults.raise_if_any()
     return names.foreign_transforms(params, tables)
+
+
+def check_inputs(params: TaskParams, user: str, parent_id: int | None) -> None:
+    """Raises ParamErrors for each input that data management does not have and nobody is about to make.
+
+    A task that is to wait for its input, can go on without it, or has a parent that may make it, may name it before.
+    """
+    if parent_id or any(params.flag(key) for key in WAITS_OR_DOES_WITHOUT):
+        return
+    fields: dict[str, str] = {}
+    for field, name in read_by(params):
+        if name not in NOT_IN_DATA_MANAGEMENT and PREPROCESSED.search(name) is None:
+            fields.setdefault(name, field)
+    unknown = data_management().unknown(list(fields), user=user) if fields else {}
+    if not unknown:
+        return
+    bare = {name.rstrip("/"): name for name in unknown}
+    planned = PlannedOutput.objects.filter(dataset__in=list(bare), task__in=Task.objects.open())
+    coming = {bare[dataset] for dataset in planned.values_list("dataset", flat=True)}
+    faults = Faults()
+    for name, near in unknown.items():
+        if name not in coming:
+            meant = f" Did you mean {near}?" if near else ""
+            faults.add(fields[name], "known", f"There is no dataset {shown(name)}.{meant}{_WAITS}")
+    faults.raise_if_any()
 
 
 def check_parameters(given: Mapping[str, Any] | None) -> None:

@@ -148,6 +148,7 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
             amending.change_in_place(decision.task_id, decision.changes, by=by)
         return Submitted(decision.task_id, decision)
     data_rights.check_free(params, user)
+    known.check_inputs(params, user, parent_id)
     data_rights.check_read(params, user, submission.caller)
     _check_file_names(params, user)
     task_id = moves.submit(

@@ -130,6 +130,14 @@ class DataManagement(Protocol):
         """Datasets of a container by name; of a dataset itself. Raises UnknownDatasetError."""
         ...
 
+    def unknown(self, names: Iterable[str], *, user: str) -> dict[str, str]:
+        """Those of these datasets and containers that do not exist for certain, each with the name that the user probably
+        meant; "" when none is near.
+
+        A system that cannot say so at once returns none: such an input is looked up when the task is fed.
+        """
+        ...
+
     def create(self, datasets: Iterable[str], *, scope: str, by: Maker) -> None:
         """Register output datasets; those of the same owner that exist are opened again.
 

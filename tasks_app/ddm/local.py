@@ -20,6 +20,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 
 from jedisite.logs import sentence_of
 from jedisite.sql import hot_cursor, numbers, texts
+from jedisite.words import nearest
 from tasks_app.ddm.base import (
     DatasetInfo,
     FileInfo,
@@ -37,6 +38,10 @@ from tasks_app.scopes import scope_of
 log = structlog.get_logger(__name__)
 ENDPOINT = "LOCAL_SE"
 CHUNK = 1024 * 1024
+MOST_OWN = 200
+MOST_BESIDE = 25
+MOST_TOLD = 10
+"""So many unknown names are compared with others; that takes some milliseconds each."""
 
 
 _WHOLE = {NewFile._fields.index("size"), NewFile._fields.index("events")}
@@ -64,6 +69,14 @@ parts AS (SELECT name, id FROM named
                       FROM named n JOIN catalogue_members m ON m.from_cataloguedataset_id = n.id)
 SELECT p.name, f.endpoint, count(*), sum(f.size) FROM parts p JOIN catalogue_files f ON f.dataset_id = p.id
  GROUP BY p.name, f.endpoint ORDER BY p.name, f.endpoint
+"""
+
+
+_BESIDE = """
+SELECT w.name, n.name FROM unnest(%(names)s::text[]) w (name) CROSS JOIN LATERAL (
+    (SELECT d.name FROM catalogue_datasets d WHERE d.name > w.name ORDER BY d.name LIMIT %(most)s)
+    UNION ALL
+    (SELECT d.name FROM catalogue_datasets d WHERE d.name < w.name ORDER BY d.name DESC LIMIT %(most)s)) n
 """
 
 
@@ -100,6 +113,21 @@ class LocalCatalogue:
     def constituents(self, name: str) -> list[str]:
         found = _find(name)
         return list(found.members.order_by("name").values_list("name", flat=True)) if found.is_container else [name]
+
+    def unknown(self, names: Iterable[str], *, user: str) -> dict[str, str]:
+        wanted = list(dict.fromkeys(names))
+        both = [one for name in wanted for one in (name, container_name(name))]
+        there = set(CatalogueDataset.objects.filter(name__in=both).values_list("name", flat=True))
+        missing = [name for name in wanted if name not in there and container_name(name) not in there]
+        if not missing:
+            return {}
+        own = list(CatalogueDataset.objects.filter(owner=user).order_by("-id").values_list("name", flat=True)[:MOST_OWN])
+        near = {name: list(own) for name in missing[:MOST_TOLD]}
+        with hot_cursor() as cursor:
+            cursor.execute(_BESIDE, {"names": texts(missing[:MOST_TOLD]), "most": MOST_BESIDE})
+            for name, other in cursor:
+                near[name].append(other)
+        return {name: nearest(name, near.get(name, ())) for name in missing}
 
     @transaction.atomic
     def create(self, datasets: Iterable[str], *, scope: str, by: Maker) -> None:

@@ -1,4 +1,4 @@
-"""The datasets and containers that a task makes, as its parameters name them. Pure."""
+"""The datasets and containers that a task reads and makes, as its parameters name them. Pure."""
 
 from __future__ import annotations
 
@@ -28,6 +28,17 @@ class Made(NamedTuple):
         """The dataset, and the container of that name: each takes the place of the other where it is read."""
         bare = self.name.rstrip(CONTAINER_MARK)
         return bare, bare + CONTAINER_MARK
+
+
+def read_by(params: TaskParams) -> Iterator[tuple[str, str]]:
+    """Inputs: the field and the name of each dataset and container."""
+    for item in params.items:
+        if item.is_template and item.param_type == "input":
+            for name in item.datasets:
+                yield join_path(item.where, "dataset"), name
+    for stream, names in params.datasets_for.items():
+        for name in names:
+            yield f"dsFor{stream}", name
 
 
 def made_by(params: TaskParams) -> Iterator[Made]:

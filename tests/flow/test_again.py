@@ -398,7 +398,7 @@ def test_a_task_that_runs_is_changed_in_place_where_that_is_allowed() -> None:
 def test_a_user_has_so_many_active_tasks() -> None:
     for number in range(3):
         submit(parameters(f"lab.{number}", reads("lab.none")))
-    params = submitting.check(parameters("lab.x", reads("lab.none")), ADA)
+    params = submitting.check(parameters("lab.x", reads("lab.none"), waitInput=True), ADA)
     with pytest.raises(submitting.SubmissionRefusedError, match="You have 3 active tasks, and at most 2 are allowed"):
         submitting.submit(params, by="ada", most_active=2)
     assert submitting.submit(params, by="ada", most_active=3).is_new

@@ -270,7 +270,7 @@ def test_a_user_has_as_many_active_tasks_as_is_configured() -> None:
     conf("dbproxy", "MAX_ACTIVE_TASKS_PER_USER_user", "2", vo="lab")
     for number in range(3):
         submit(parameters(f"lab.{number}", reads("lab.none")))
-    params = submitting.check(parameters("lab.x", reads("lab.none")), ADA)
+    params = submitting.check(parameters("lab.x", reads("lab.none"), waitInput=True), ADA)
     with pytest.raises(submitting.SubmissionRefusedError, match="at most 2 are allowed"):
         submitting.submit(params, by="ada")
     assert submitting.submit(params, by="ada", most_active=9).is_new

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from brokerage_app.models import GlobalShare, Queue, Site, StorageEndpoint, WorkQueue
-from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
+from tasks_app.models import CatalogueDataset, Command, Task, TaskParams, TaskStatusLog
 
 TASKS = "/api/v2/tasks/"
 pytestmark = pytest.mark.django_db
@@ -39,6 +39,83 @@ def post(client: Client, body: Any, path: str = TASKS) -> Any:
 
 def faults(answer: Any) -> dict[str, str]:
     return {e["field"]: e["message"] for e in answer.json()["errors"]}
+
+
+def reading(*datasets: str, **more: Any) -> dict[str, Any]:
+    item = {"type": "template", "param_type": "input", "value": "--in=${IN/L}", "dataset": ",".join(datasets)}
+    return {"noInput": False, "nEvents": None, "nEventsPerJob": None, "jobParameters": [item], **more}
+
+
+@pytest.fixture
+def catalogue(db: None) -> None:
+    for name, owner in (
+        ("mc23_13p6TeV.1.hits", ""), ("user.bob.hits", "bob"), ("user.ada.measurements", "ada"), ("user.ada.box/", "ada"),
+    ):  # fmt: skip
+        CatalogueDataset.objects.create(name=name, scope="x", owner=owner)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("user.ada.mesurements", " Did you mean user.ada.measurements?"),
+        ("usr.ada.measurements", " Did you mean user.ada.measurements?"),
+        ("mc23_13p6TeV.1.hit", " Did you mean mc23_13p6TeV.1.hits?"),
+        ("user.bob.hits/", " Did you mean user.bob.hits?"),
+        ("nothing.of.the.kind", ""),
+    ],
+)
+def test_an_input_that_is_not_there_is_refused_with_what_may_be_meant(
+    api: Api, task_params: Params, catalogue: None, given: str, meant: str
+) -> None:
+    answer = post(api(), task_params(**reading("user.ada.measurements", given)))
+    said = f"There is no dataset '{given}'.{meant} A task that is to wait for its input says so (waitInput)."
+    assert answer.status_code == 422 and faults(answer) == {"jobParameters[0].dataset": said}
+    assert not Task.objects.exists()
+    more = post(api(), task_params(**reading("user.ada.measurements"), dsForIN=given))
+    assert faults(more) == {"dsForIN": said}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        reading("mc23_13p6TeV.1.hits", "user.bob.hits"),
+        reading("user.ada.box/"),
+        reading("user.ada.box"),
+        reading("seq_number"),
+        reading("user.ada.new", waitInput=True),
+        reading("user.ada.new", ignoreMissingInDS=True),
+        reading("user.ada.new", allowEmptyInput=True),
+        reading("user.ada.new", parentTaskName="user.ada.first"),
+        reading("user.ada.coming"),
+        reading("user.ada.coming/"),
+    ],
+    ids=str,
+)
+def test_an_input_that_is_there_or_may_come_is_taken(
+    api: Api, task_params: Params, catalogue: None, make_task: Callable[..., Task], changes: dict[str, Any]
+) -> None:
+    make_task(name="user.ada.first", status="running")
+    output = {"type": "template", "param_type": "output", "value": "o.$JEDITASKID.${SN}", "dataset": "user.ada.coming"}
+    assert post(api(), task_params(taskName="user.ada.makes", jobParameters=[output])).status_code == 201
+    answer = post(api(), task_params(**changes))
+    assert answer.status_code == 201, answer.content
+
+
+def test_what_a_task_that_ended_was_to_make_is_not_there(api: Api, task_params: Params) -> None:
+    output = {"type": "template", "param_type": "output", "value": "o.$JEDITASKID.${SN}", "dataset": "user.ada.coming"}
+    post(api(), task_params(taskName="user.ada.makes", jobParameters=[output]))
+    Task.objects.update(status="aborted")
+    assert post(api(), task_params(**reading("user.ada.coming"))).status_code == 422
+
+
+def test_many_unknown_inputs_take_few_statements(
+    api: Api, task_params: Params, catalogue: None, django_assert_max_num_queries: Any
+) -> None:
+    client, params = api(), task_params(**reading(*(f"user.ada.measurement{n}" for n in range(50))))
+    client.get("/api/v2/me/")
+    with django_assert_max_num_queries(20):
+        answer = post(client, params)
+    assert answer.status_code == 422 and sum("Did you mean" in e["message"] for e in answer.json()["errors"]) == 10
 
 
 WRONG = [
@@ -156,6 +233,7 @@ def test_a_program_among_the_files_of_an_input_is_no_transform_of_the_site(
         "value": "${IN}",
         "files": ["work.sh"],
     }
+    CatalogueDataset.objects.create(name="user.ada.code", scope="user.ada")
     answer = post(api(), task_params(noInput=False, transPath="work.sh", jobParameters=[program]))
     assert answer.status_code == 201
 

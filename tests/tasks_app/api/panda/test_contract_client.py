@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from brokerage_app.models import Queue
-from tasks_app.models import Command, Dataset, File, Job, JobFile, JobMetadata, JobParams, Task
+from tasks_app.models import CatalogueDataset, Command, Dataset, File, Job, JobFile, JobMetadata, JobParams, Task
 from tests.contract import Exchange, compare, exchanges, send
 
 pytestmark = pytest.mark.django_db
@@ -91,7 +91,8 @@ class Scene:
 
 @pytest.fixture
 def scene(api: Callable[..., Client]) -> Scene:
-    # The stand-in took any name of a queue.
+    # The stand-in took any name of a queue, and of an input.
+    CatalogueDataset.objects.bulk_create(CatalogueDataset(name=f"user.jdoe.{name}", scope="x") for name in ("in1", "sec1"))
     Queue.objects.bulk_create(Queue(name=name, site_name=name) for name in ("Q1", "Q2", "BAD", "A", "B"))
     return Scene(api("production", name="jdoe"))
 
