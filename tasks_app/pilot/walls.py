@@ -45,6 +45,7 @@ class Walls:
     """`uid` None: the payload stays who we are. `readable`: folders that it sees besides the system's, and cannot change.
 
     `hidden` is seen by no payload, whatever is readable. With `network` it reaches what this machine reaches.
+    With `nests` more walls can be put up inside.
     `shown` are pairs: what of ours it sees elsewhere and cannot change, and where; `links`, too: what a link leads to, and
     where the link is.
     """
@@ -55,6 +56,7 @@ class Walls:
     network: bool = False
     shown: tuple[tuple[str, str], ...] = ()
     links: tuple[tuple[str, str], ...] = ()
+    nests: bool = False
 
     def around(self, argv: Sequence[str], folder: Path | None) -> list[str]:
         """The command that runs `argv` in its folder, or in none."""
@@ -63,11 +65,14 @@ class Walls:
             command += ["--unshare-user"]
         else:
             command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"]
+            command += ["--cap-add", "CAP_SYS_ADMIN"] if self.nests else []
         command += [] if self.network else ["--unshare-net"]
         command += ["--proc", "/proc", "--dev", "/dev"]
         command += ["--perms", "1777", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"]
         if folder:
             command += ["--bind", str(folder), JOB, "--bind", str(folder / "tmp"), "/tmp"]
+        else:
+            command += ["--tmpfs", "/tmp"]
         for path in filter(os.path.lexists, SYSTEM):
             # Folders that are links on a system of today are links in there.
             command += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
@@ -81,7 +86,7 @@ class Walls:
         hidden = [p for p in self.hidden if any(Path(p).is_relative_to(seen) for seen in (*SYSTEM, *readable))]
         for path in hidden:
             command += ["--perms", "0711", "--tmpfs", path]
-        command += _folders_above([where for _, where in self.links])
+        command += _folders_above([where for _, where in (*self.shown, *self.links) if not where.startswith(f"{JOB}/")])
         for what, where in self.shown:
             command += ["--ro-bind", what, where]
         for target, where in self.links:
@@ -91,6 +96,8 @@ class Walls:
         command += ["--chdir", "/", "--"]
         if self.uid is not None:
             who = str(self.uid)
+            # Who is not root makes a /proc only where one is there of which nothing is covered; bwrap covers root's.
+            command += ["sh", "-c", 'mount -t proc -o nosuid,nodev,noexec proc /proc && exec "$@"', "sh"] if self.nests else []
             command += ["setpriv", "--reuid", who, "--regid", who, "--clear-groups", "--no-new-privs"]
             command += ["--bounding-set=-all", "--inh-caps=-all", "--"]
         # Not by bwrap: root without its rights may not enter a folder that is the payload's alone.
@@ -120,16 +127,19 @@ def find(*, readable: Sequence[str] = (), hidden: Sequence[str] = (), network: b
         return "bubblewrap (bwrap) is not installed"
     if walls.uid is not None and not shutil.which("setpriv"):
         return "setpriv, of util-linux, is not installed"
+    said = tried(walls.around(["true"], None))
+    return f"bwrap cannot make namespaces here: {said}" if said else walls
+
+
+def tried(command: Sequence[str]) -> str:
+    """What a command said that failed; "" for one that did not."""
     try:
-        done = subprocess.run(
-            walls.around(["true"], None), capture_output=True, text=True, timeout=PROBE_LIMIT_S, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
-        return f"bwrap did not end within {PROBE_LIMIT_S:.0f} s"
+        return f"it did not end within {PROBE_LIMIT_S:.0f} s"
     if done.returncode == 0:
-        return walls
-    said = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
-    return f"bwrap cannot make namespaces here: {said}"
+        return ""
+    return (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
 
 
 def _payload_uid(number: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from tasks_app import handling
 
@@ -125,6 +126,15 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
     if special_handling and handling.has(special_handling, handling.DEBUG):
         job["debug"] = "True"
     return job
+
+
+def behind_walls(job: dict[str, Any], program: str) -> dict[str, Any]:
+    """The same job, begun by a program that puts up walls and then starts the job's own: see `tasks_app/pilot/inner.py`.
+
+    PanDA's pilots hand parameters to a shell, and obey some themselves: in these words there is nothing for either.
+    """
+    words = [f".{quote(text, safe='')}" for text in (job["transformation"] or "", job["jobPars"], job["inFiles"])]
+    return job | {"transformation": program, "jobPars": " ".join(words), "container_name": ""}
 
 
 def _joined(files: list[File], index: int, absent: str | None = None) -> str:

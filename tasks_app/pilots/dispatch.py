@@ -20,7 +20,7 @@ from psycopg.types.numeric import Int8
 from brokerage_app.configured import configuration
 from jedisite.sql import hot_cursor
 from tasks_app.harvester.workers import handed_to
-from tasks_app.pilots.description import described
+from tasks_app.pilots.description import behind_walls, described
 from tasks_app.pilots.entrusted import give_secrets
 from tasks_app.pilots.share_order import ShareOrder, share_order
 
@@ -137,7 +137,8 @@ class Request:
 
     `with_secret`: the pilot shows the secret with each report. PanDA's own pilots know of none. With a `harvester` and
     a number as `worker` it is kept which worker got which job. `administrators_only`: nothing stands between a payload
-    and the machine of the pilot, which gets only jobs of people who could do all there anyhow.
+    and the machine of the pilot, which gets only jobs of people who could do all there anyhow. `begins_with`: a program that
+    puts up walls and is to start the job's own.
     """
 
     site: str
@@ -149,6 +150,7 @@ class Request:
     with_secret: bool = True
     harvester: str = ""
     administrators_only: bool = False
+    begins_with: str = ""
 
 
 def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
@@ -168,7 +170,7 @@ def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
         handed_to(request.harvester, request.worker, [row[_NUMBER] for row in rows])
     jobs = [described(row, secret) for row in rows]
     give_secrets(jobs, [row[_HANDLING] for row in rows])
-    return jobs
+    return [behind_walls(job, request.begins_with) for job in jobs] if request.begins_with else jobs
 
 
 def is_sloppy(draw: int) -> bool:

@@ -117,8 +117,12 @@ class PandaPilot:
         if isinstance(walls, str):
             log.warning("payloads.unwalled jobs=administrators reason=%s", walls)
 
+    @property
+    def walled(self) -> bool:
+        return self._walls is not None
+
     def launch(self, spec: PilotSpec, worker_id: int, folder: Path, ticket: Ticket) -> Launch:
-        panda.prepare(self._source, folder, ticket.token, spec.heartbeat_s)
+        panda.prepare(self._source, folder, ticket.token, spec.heartbeat_s, ticket.begins_with)
         if self._walls is None:
             outer = {key: value for key, value in os.environ.items() if not key.startswith(PRIVATE_PREFIXES)}
             command = panda.isolated(panda.command(self._source, spec, self._storage))
@@ -128,6 +132,7 @@ class PandaPilot:
             walls.hand_over(folder)
             command = walls.around(panda.command(self._source, spec, panda.INPUTS), folder)
             environment = panda.environment(walls.environment(os.environ), self._source, Path(JOB), spec.server)
+            environment |= panda.inner(spec, Path(JOB))
         # What holds it passes no signals on, and kills what it holds when it is killed.
         fuses = limit(spec.memory_mb, 0, folder) if self._walls else {}
         return Launch(command, environment, folder, dies_of=signal.SIGKILL, quiet=True, limits=fuses)

@@ -4,12 +4,14 @@ At the end of a job that pilot kills every process of its user whose parent is p
 told not to (PILOT_NOKILL) and lives in a pid namespace of its own, in which it sees nothing but what it started; when
 the namespace's first process ends, the kernel ends all others in it. Without a namespace it is not started.
 
-It starts payloads itself, so the walls stand round it and its payload together. It sees the storage's files, and what it
-would write there goes to a folder of its own, from which its starter takes it (see `outbox.py`).
+It starts payloads itself, so walls stand round it and its payload together, and inside of these others round the payload:
+the site puts a program before each of its jobs, which puts them up (see `tasks_app/pilot/inner.py`). It sees the storage's
+files, and what it would write there goes to a folder of its own, from which its starter takes it (see `outbox.py`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -21,6 +23,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tasks_app.pilot import walls
+from tasks_app.pilot.inner import SETTINGS
 from tasks_app.pilot.walls import JOB, Walls
 from tasks_app.workers.base import PilotSpec
 
@@ -32,9 +35,20 @@ ANY_LABEL = "unified"
 EMPTY_ANSWERS = 1000
 """How often a pilot asks in vain before it ends; it sleeps a minute between."""
 TRANSFORMS = Path(__file__).resolve().parent.parent / "transforms"
+CODE = Path(walls.__file__).resolve().parent
 PRIVATE = 0o600
 INPUTS = "/inputs"
 """Where a pilot behind walls finds the storage's files."""
+PROGRAMS = "programs"
+"""Folder of a pilot with what its jobs begin with."""
+INNER = "/site/tasks_app"
+"""Where that program finds the code for walls, and the site's programs."""
+FIRST_PROGRAM = """#!/usr/bin/env -S python3 -I
+import sys
+sys.path.insert(0, "/site")
+from tasks_app.pilot.inner import main
+sys.exit(main(sys.argv[1:]))
+"""
 OUTBOX = "outbox"
 """Folder of a pilot that holds what it has written to the storage."""
 
@@ -51,15 +65,20 @@ def isolated(command: list[str]) -> list[str]:
 
 
 def find_walls(source: Path, readable: Sequence[str], hidden: Sequence[str]) -> Walls | str:
-    """Walls for this pilot with its payload; or a sentence on why there are none. It needs the network for itself."""
-    own = [str(path) for path in (source, TRANSFORMS) if path.is_dir()]
-    return walls.find(readable=[*own, *readable], hidden=hidden, network=True)
+    """Walls for this pilot, in which others can stand; or a sentence on why there are none. It needs the network for itself."""
+    own = [str(source)] if source.is_dir() else []
+    found = walls.find(readable=[*own, *readable], hidden=hidden, network=True)
+    if isinstance(found, str):
+        return found
+    found = replace(found, nests=True)
+    said = walls.tried(found.around(Walls(readable=tuple(readable)).around(["true"], None), None))
+    return f"there are no walls within walls here: {said}" if said else found
 
 
 def walls_of(found: Walls, number: int, folder: Path, storage: Path) -> Walls:
     """Those of one pilot, for which `prepare` has been called; `number` is one that no other pilot of today has."""
     mine = replace(found.of_another(number), links=((f"{JOB}/{OUTBOX}", str(storage)),))
-    shown = [(str(storage), INPUTS)]
+    shown = [(str(storage), INPUTS), (str(TRANSFORMS), f"{INNER}/transforms"), (str(CODE), f"{INNER}/pilot")]
     if mine.uid is not None:
         # It asks `whoami` who it is, and `ps` for the processes of that name.
         (folder / "passwd").write_text(f"payload:x:{mine.uid}:{mine.uid}::{JOB}/home:/bin/sh\n")
@@ -88,10 +107,15 @@ def check(source: Path, *, walled: bool = False) -> None:
     )
 
 
-def prepare(source: Path, folder: Path, token: str, heartbeat_s: float) -> None:
-    """Put into the pilot's folder what it reads at its start: the token, and its settings with our heartbeat."""
-    for name in ("home", "tmp", OUTBOX):
+def prepare(source: Path, folder: Path, token: str, heartbeat_s: float, begins_with: str = "") -> None:
+    """Put into the pilot's folder what it reads at its start: the token, and its settings with our heartbeat.
+
+    `begins_with`: the name of the program with which its jobs begin.
+    """
+    for name in ("home", "tmp", OUTBOX, PROGRAMS):
         (folder / name).mkdir()
+    if begins_with:
+        (folder / PROGRAMS / begins_with).write_text(FIRST_PROGRAM)
     with open(os.open(folder / "token", os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE), "w") as file:
         file.write(token)  # without a newline: the pilot puts the text into a command
     text = (source / CONFIGURATION).read_text()
@@ -112,6 +136,13 @@ def command(source: Path, spec: PilotSpec, inputs: Path | str) -> list[str]:
     if spec.keep:
         options += ["--cleanup", "False"]
     return [sys.executable, str(source / SCRIPT), *options]
+
+
+def inner(spec: PilotSpec, folder: Path) -> dict[str, str]:
+    """What the program needs to know that puts walls round payloads, and where the pilot finds it."""
+    sees = {"readable": spec.readable, "network": spec.network}
+    told = {"server": spec.server, "programs": f"{INNER}/transforms", **sees}
+    return {SETTINGS: json.dumps(told), "HARVESTER_WORKDIR": str(folder / PROGRAMS)}
 
 
 def environment(outer: Mapping[str, str], source: Path, folder: Path, server: str) -> dict[str, str]:

@@ -61,9 +61,18 @@ def test_a_machine_without_walls_is_named_where_people_look(
     program(tools, "bwrap", "exit 0")
     out, err = said()
     assert (err, is_unwalled(QUEUE)) == ("", False)
-    words = {"jedi": "Payloads run in", "panda": "PanDA's pilots and their payloads run together in"}
+    words = {"jedi": "Payloads run in", "panda": "PanDA's pilots run in"}
     assert out.startswith(f"{words[pilot]} namespaces of their own, as ")
     assert "administrators" not in client.get("/workers/").content.decode()
+
+
+def test_a_machine_whose_walls_hold_no_others_has_none_for_pandas_pilots(tools: Path, settings: Any) -> None:
+    settings.JEDI_PILOT = "panda"
+    program(tools, "bwrap", "case \"$*\" in *bwrap*) echo 'bwrap: no more' >&2; exit 1;; esac")
+    why = "there are no walls within walls here: bwrap: no more"
+    assert said()[1].startswith(f"Payloads cannot be kept apart from this machine: {why}.") and is_unwalled(QUEUE)
+    settings.JEDI_PILOT = "jedi"
+    assert said()[1] == "" and not is_unwalled(QUEUE)
 
 
 def test_pandas_pilots_without_walls_are_not_started_for_a_queue_at_which_it_cannot_be_noted(

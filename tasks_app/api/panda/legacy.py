@@ -96,6 +96,7 @@ def get_job(ask: Ask) -> HttpResponse:
         with_secret=False,
         harvester=text(body, "harvester_id", 50),
         administrators_only=is_unwalled(site),
+        begins_with=ask.caller.begins_with,
     )
     closed = why_closed(site)
     jobs = [] if closed else get_jobs(request)

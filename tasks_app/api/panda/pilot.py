@@ -77,6 +77,7 @@ def acquire_jobs(ask: Ask) -> HttpResponse:
         text(body, "harvester_id", 50),
         # Ours say it themselves; PanDA's have no words for it.
         body.get("administrators_only") is True or (not own and is_unwalled(site)),
+        caller.begins_with,
     )
     closed = why_closed(site)
     jobs = [] if closed else get_jobs(request)

@@ -50,8 +50,9 @@ class Command(BaseCommand):
             hidden=(str(settings.JEDI_HOME),),
         )  # fmt: skip
         kind = _kind_of_pilot(options["queue"])
-        tickets: Tickets = OneEach(options["queue"])
-        if token:
+        walled = isinstance(kind, PandaPilot) and kind.walled
+        tickets: Tickets = OneEach(options["queue"], walled=walled)
+        if token and not walled:  # one that was made by hand names no program for the walls round payloads
             tickets = OneForAll(token, Path(path) if path else None)
         serve(Path(settings.JEDI_HOME) / "work", kind, tickets, spec, options["slots"])
 

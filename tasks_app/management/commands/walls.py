@@ -31,8 +31,8 @@ class Command(BaseCommand):
         who = "as the user of the pilots" if found.uid is None else "as users that nothing else runs as"
         if settings.JEDI_PILOT == "panda":
             self.stdout.write(
-                f"PanDA's pilots and their payloads run together in namespaces of their own, {who}. They see the files "
-                "of the storage, and reach what this machine reaches."
+                f"PanDA's pilots run in namespaces of their own, {who}. They see the files of the storage, and reach what "
+                "this machine reaches. Their payloads run in further namespaces, and see their own inputs only."
             )
         else:
             self.stdout.write(f"Payloads run in namespaces of their own, {who}.")

@@ -9,16 +9,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from tasks_app.pilot.storage import place
 from tasks_app.pilot.walls import Walls
+from tasks_app.pilots.description import behind_walls
 from tasks_app.workers import panda
 from tasks_app.workers.base import PilotSpec
 from tests.tasks_app.pilot.running import CHECKOUT
 
+PROGRAM = "walls_of_a_test"
 SPEC = PilotSpec("LAB", "http://127.0.0.1:8000", heartbeat_s=7.4)
 
 
@@ -113,17 +116,71 @@ sys.exit(subprocess.run(["/usr/bin/env", "mv", "out", home + "/storage/user/ada/
 """
 
 
+INNER_THIEF = r"""
+import glob, json, os, subprocess, sys
+got = {{}}
+def attempt(name, act):
+    try:
+        got[name] = act()
+    except OSError:
+        got[name] = None
+attempt("the pilot's token", lambda: glob.glob("/job/token") + glob.glob("/job/../token") + glob.glob("/job/*/token"))
+attempt("the pilot's folder", lambda: glob.glob("/job/PanDA*") + glob.glob("/job/outbox") + glob.glob("/job/programs"))
+attempt("the storage", lambda: os.listdir("/inputs"))
+attempt("the home", lambda: os.listdir({home!r}))
+attempt("variables", lambda: [name for name in os.environ if "OIDC" in name or "JEDI" in name or "PILOT" in name])
+paths = glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline")
+texts = [open(path, "rb").read() for path in paths if os.access(path, os.R_OK)]
+pilots = [text.decode() for text in texts if b"OIDC_" + b"AUTH" in text or b"pilot" + b".py" in text]
+attempt("secrets of processes", lambda: pilots)
+attempt("roots of processes", lambda: [path for path in glob.glob("/proc/[0-9]*/root/job/*") if path.endswith("/token")])
+attempt("network", lambda: [line.split(":")[0] for line in open("/proc/net/dev") if ":" in line and "lo:" not in line])
+attempt("changes its input", lambda: open("in", "a").close() or True)
+mount = "unshare --user --map-root-user --mount sh -c 'umount /proc || mount -t proc p /proc'; ls /proc/*/root/job/token"
+attempt("more namespaces", lambda: subprocess.run(mount, shell=True, capture_output=True, text=True).stdout)
+os.symlink("../token", "payload.log")
+os.symlink("/etc/passwd", "jobReport.json")
+os.mkdir("deep")
+os.symlink("/job/token", "deep/link")
+os.symlink("plain", "deep/fine")
+os.mkfifo("deep/pipe")
+open("deep/plain", "w").write("x")
+open("found", "w").write(json.dumps([got, open("in").read(), sorted(os.listdir(".")), sys.argv[1:], os.environ["PandaID"]]))
+"""
+OUTER = r"""
+import json, os, shlex, shutil, subprocess
+home, name, job = {home!r}, {name!r}, {job!r}
+os.makedirs("PanDA_Pilot-1")
+os.chdir("PanDA_Pilot-1")
+os.symlink("/inputs/user/ada/in", "in")
+os.symlink("/inputs/user/ada/thief.py", "thief.py")
+open("panda_secrets.json", "w").write("hush")
+shutil.copy(os.environ["HARVESTER_WORKDIR"] + "/" + name, name)
+os.chmod(name, 0o755)
+# As that pilot starts it: by a shell, with the parameters as they came.
+os.environ["PandaID"] = "17"
+done = subprocess.run(["/bin/bash", "-c", "./" + job["transformation"] + " " + job["jobPars"]], capture_output=True, text=True)
+tree = sorted(os.path.relpath(os.path.join(above, one)) for above, folders, files in os.walk(".") for one in folders + files)
+said = [done.returncode, done.stdout, done.stderr, tree, open("found").read() if os.path.exists("found") else ""]
+open("out", "w").write(json.dumps(said))
+os.makedirs(home + "/storage/user/ada/{folders}", exist_ok=True)
+subprocess.run(["/usr/bin/env", "mv", "out", home + "/storage/user/ada/{folders}/{file}"], check=True)
+"""
+
 STARTER = """
 import signal, sys
 from pathlib import Path
 from tasks_app.pilot.latch import Latch
 from tasks_app.workers import panda
-from tasks_app.workers.base import ENDED, OneForAll, PilotSpec
+from tasks_app.workers.base import ENDED, OneForAll, PilotSpec, Ticket
 from tasks_app.workers.local import LocalSubmitter, PandaPilot
 source, home, stop = Path(sys.argv[1]), Path(sys.argv[2]), Latch()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
+class WithProgram(OneForAll):
+    def make(self, worker_id):
+        return Ticket(self.token, begins_with=sys.argv[3])
 walls = panda.find_walls(source, [str(home.parent)], [str(home)])
-submitter = LocalSubmitter(home / "work", PandaPilot(source, home / "storage", walls), OneForAll("jedi_swordfish"))
+submitter = LocalSubmitter(home / "work", PandaPilot(source, home / "storage", walls), WithProgram("jedi_swordfish"))
 (worker,) = submitter.submit(PilotSpec("LAB", "http://127.0.0.1:8000"), 1)
 never, asked = Latch(), False
 while worker.state not in ENDED:
@@ -159,7 +216,7 @@ def starter(source: Path, tmp_path: Path, walled: Walls) -> Iterator[Callable[[s
 
     def start(script: str) -> subprocess.Popen[str]:
         (source / panda.SCRIPT).write_text(script)
-        command = [sys.executable, "-c", STARTER, str(source), str(home)]
+        command = [sys.executable, "-c", STARTER, str(source), str(home), PROGRAM]
         started.append(subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True))
         return started[-1]
 
@@ -185,6 +242,61 @@ def test_the_pilot_and_its_payload_see_nothing_of_the_site_and_its_outputs_come_
     assert {name: what for name, what in got.items() if what} == {}
     assert others == ["fine", "/job/", "jedi_swordfish"]
     assert not list((home / "work").iterdir())
+
+
+def run_inside(
+    tmp_path: Path,
+    starter: Callable[[str], subprocess.Popen[str]],
+    program: str,
+    parameters: str,
+    inputs: str = "in,thief.py",
+) -> Any:
+    """What becomes of a job as PanDA's pilot starts it behind its walls: exit code, stdout, stderr, files, content of `found`."""
+    home = tmp_path / "home"
+    (home / "storage" / "user" / "ada" / "in").write_text("fine")
+    (home / "storage" / "user" / "ada" / "thief.py").write_text(INNER_THIEF.format(home=str(home)))
+    plain = {"transformation": program, "jobPars": parameters, "inFiles": inputs, "container_name": "busybox"}
+    where = place(home / "storage", "user.ada", "said.json").path
+    folders = "/".join(where.parts[-3:-1])
+    job = behind_walls(plain, PROGRAM)
+    script = OUTER.format(home=str(home), name=PROGRAM, job=job, folders=folders, file=where.name)
+    said, _ = starter(script).communicate(timeout=60)
+    assert said == "finished exit code 0\n"
+    return json.loads(where.read_text())
+
+
+def test_a_payload_of_pandas_pilot_sees_neither_its_token_nor_its_processes_nor_the_storage(
+    tmp_path: Path, starter: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    injected = "-p \"cat%20panda_secrets.json%3B%20python3%20thief.py%20a\" ; cat ../token > stolen; cat ../token"
+    code, out, err, tree, found = run_inside(tmp_path, starter, "run_command", injected)
+    assert code == 0 and "swordfish" not in out + err + found, (out, err)
+    assert "hush" in out, "the user's secrets are for the payload"
+    got, content, names, words, number = json.loads(found)
+    assert {name: what for name, what in got.items() if what} == {} and len(got) == 10
+    assert (content, words, number) == ("fine", ["a"], "17")
+    assert {"in", "thief.py", "panda_secrets.json", "run_command"} < set(names)
+    left = ["deep", "deep/fine", "deep/plain", "found", "in", "thief.py"]
+    assert tree == left, "nothing that leads elsewhere, and no secrets"
+
+
+@pytest.mark.parametrize(
+    ("program", "parameters", "inputs", "why"),
+    [
+        ("nothing_of_that_name", "", "in", "'nothing_of_that_name' is no program of the site and no input of the job"),
+        ("https://example.org/run_command", "", "in", "is no program of the site"),
+        ("../../token", "", "in", "is no program of the site"),
+        ("../token", "", "../token", "The job has inputs whose names are no names of files"),
+        ("run_command", "-a in -p true", "in", "Input in has the name of something else in the job's folder"),
+        ("run_command", "-p true", "in,run_command", "Input run_command has the name of something else in the job's folder"),
+        ("run_command", "-p true", "in,jobReport.json", "Input jobReport.json has the name of something else"),
+    ],
+)
+def test_what_a_job_of_pandas_pilot_begins_with_is_a_program_of_the_site_or_an_input(
+    tmp_path: Path, starter: Callable[[str], subprocess.Popen[str]], program: str, parameters: str, inputs: str, why: str
+) -> None:
+    code, _, err, tree, _ = run_inside(tmp_path, starter, program, parameters, inputs)
+    assert (code, tree) == (1, ["in", "thief.py"]) and why in err
 
 
 def test_the_pilot_is_asked_to_end_through_its_walls(

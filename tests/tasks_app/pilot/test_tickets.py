@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from django.utils import timezone
@@ -17,6 +19,7 @@ from jedisite import identity
 from jedisite.identity import row_of_token
 from jedisite.models import ApiToken
 from tasks_app.models import Job
+from tasks_app.models.job import JobParams
 from tasks_app.workers import tickets
 from tasks_app.workers.base import NoTokenError
 from tasks_app.workers.tickets import LIFETIME, OneEach
@@ -62,6 +65,31 @@ def test_a_ticket_opens_the_jobs_of_its_worker_until_that_has_ended(
     each.end([mine])
     assert call(live_server, "update_job", mine, **said)[0] == 401
     assert call(live_server, "acquire_jobs", other, site_name=QUEUE)[0] == 200, "that one lives"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_jobs_of_a_walled_worker_begin_with_the_program_that_puts_up_walls(
+    live_server: LiveServer, make_job: Callable[..., Job]
+) -> None:
+    hostile = "-p 'echo'; cat ../token # $(id) --overwriteQueueData={} --containerImage=x \n"
+    for _ in range(2):
+        job = make_job(site=QUEUE, status="activated", attempt=1, transformation="run_command", container_name="x")
+        JobParams.objects.create(id=job.pk, params=hostile)
+    ticket = OneEach(QUEUE, walled=True).make(11)
+    assert re.fullmatch(r"walls_[0-9a-f]{32}", ticket.begins_with)
+    body = b"siteName=LAB"
+    request = urllib.request.Request(
+        f"{live_server.url}/server/panda/getJob", body, {"Authorization": f"Bearer {ticket.token}"}
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        given = json.load(answer)
+    assert given["transformation"].rpartition("/")[2] == ticket.begins_with and given["container_name"] == ""
+    words = given["jobPars"].split(" ")
+    assert [unquote(word[1:]) for word in words] == ["run_command", hostile, ""]
+    assert all(re.fullmatch(r"\.[A-Za-z0-9_.~%-]*", word) for word in words), "nothing for a shell"
+    plain = OneEach(QUEUE).make(12).token
+    status, text = call(live_server, "acquire_jobs", plain, site_name=QUEUE)
+    assert status == 200 and json.loads(text)["data"]["jobs"][0]["jobPars"] == hostile
 
 
 @pytest.mark.django_db

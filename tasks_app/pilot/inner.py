@@ -1,0 +1,161 @@
+"""Walls within walls: what PanDA's pilot starts as a job's program, when that pilot runs behind walls itself.
+
+The site hands it out in the place of the job's own program, under a name that nobody can guess. It runs that program behind
+walls of its own, in a folder of its own: without network, without sight of the pilot, its token and the rest of the storage.
+All that the job says comes in words without a sign that a shell or the pilot would make something of. No Django.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import unquote
+
+from tasks_app.pilot import names
+from tasks_app.pilot.client import Client
+from tasks_app.pilot.errors import Code, JobError
+from tasks_app.pilot.job import is_plain_name
+from tasks_app.pilot.latch import Latch, wait_any
+from tasks_app.pilot.payload import SECRETS, TEMPORARY, command_line, fetch_sandbox
+from tasks_app.pilot.processes import Family, adopt_orphans, tie_to_pilot
+from tasks_app.pilot.removing import remove_folder
+from tasks_app.pilot.walls import JOB, Walls
+
+SETTINGS = "JEDI_INNER_WALLS"
+"""Variable with a JSON object: `server`, `programs` (folder of the site's), `readable`, `network`."""
+SERVED = "/trf/user/"
+"""Where servers of PanDA keep programs, in addresses of them."""
+KEPT = frozenset({
+    "PandaID", "PANDAID", "PanDA_TaskID", "PanDA_AttemptNr", "ATHENA_CORE_NUMBER", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+})  # fmt: skip
+"""Variables of the pilot that the program gets beside those that every payload does."""
+ASK_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXCPU, signal.SIGUSR1)
+GRACE_S = 2.0
+"""PanDA's pilot waits 3 s between SIGTERM and SIGKILL."""
+PATIENCE_S = 600.0
+REFUSED = 1
+
+
+def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
+    """In the pilot's folder for the job. The exit code is the program's, above 128 for a signal, or 1 with a sentence on stderr.
+
+    `words`, each URL-quoted behind a dot: the job's program, its parameters, its inputs with commas between.
+    """
+    terminated = Latch()
+    told: list[int] = []
+    here = Path.cwd()
+    folder = Path(tempfile.mkdtemp(prefix="payload-", dir=here))
+
+    def ask(number: int, _frame: object) -> None:
+        told.append(number)
+        for secrets in (here / SECRETS, folder / SECRETS):
+            with contextlib.suppress(OSError):
+                secrets.unlink()  # first of all: whoever sends signals may not wait for the rest
+        terminated.set()
+
+    for number in ASK_TO_END:
+        signal.signal(number, ask)
+    adopt_orphans()
+    program, parameters, inputs = (unquote(word[1:]) for word in words)
+    own: set[str] = {TEMPORARY}
+    code = REFUSED
+    try:
+        code = _run(program, parameters, list(filter(None, inputs.split(","))), here, folder, environ, terminated, own)
+    except JobError as exc:
+        sys.stderr.write(f"{exc.failure.diag}\n")
+    except OSError as exc:
+        sys.stderr.write(f"The job's folder could not be made: {exc}\n")
+    finally:
+        (here / SECRETS).unlink(missing_ok=True)
+        bring_back(folder, here, own)
+        remove_folder(folder)
+        Path(sys.argv[0]).unlink(missing_ok=True)  # else it would be in the log
+    return 128 + told[0] if told else code
+
+
+def _run(
+    transformation: str, parameters: str, inputs: Sequence[str], here: Path, folder: Path, environ: Mapping[str, str],
+    terminated: Latch, own: set[str],
+) -> int:  # fmt: skip
+    """`own` gets the names of files that are not for the pilot. Raises JobError."""
+    settings = json.loads(environ[SETTINGS])
+    name = transformation.rpartition("/")[2]
+    kept = Path(settings["programs"]) / name
+    served = is_plain_name(name) and kept.is_file() and (transformation == name or transformation.endswith(SERVED + name))
+    if not served and transformation not in inputs:
+        raise JobError(Code.TRANSFORM_NOT_AVAILABLE, f"{transformation!r} is no program of the site and no input of the job")
+    if not all(map(is_plain_name, inputs)):
+        raise JobError(Code.STAGE_IN_FAILED, "The job has inputs whose names are no names of files")
+    argv = command_line(name, parameters)
+    sandbox = names.sandbox_of(argv)
+    for lfn in inputs:
+        if lfn == sandbox or (served and lfn == name) or names.reserved_for(lfn):
+            taken = f"Input {lfn} has the name of something else in the job's folder; rename the file"
+            raise JobError(Code.STAGE_IN_FAILED, taken)
+    (folder / TEMPORARY).mkdir()
+    shutil.copyfile(kept if served else here / name, folder / name)
+    (folder / name).chmod(0o755)
+    fetch_sandbox(argv, folder, Client(settings["server"], ""), patience_s=PATIENCE_S, until=(terminated,))
+    if (here / SECRETS).is_file():
+        os.rename(here / SECRETS, folder / SECRETS)
+    shown = [(str((here / lfn).resolve()), f"{JOB}/{lfn}") for lfn in inputs if lfn != name and (here / lfn).is_file()]
+    own |= {name, sandbox, SECRETS, *inputs}
+    walls = Walls(readable=tuple(settings["readable"]), network=settings["network"], shown=tuple(shown))
+    path = {"PATH": environ.get("PATH", os.defpath), "PanDA_Server": settings["server"]}
+    env = walls.environment(environ) | {key: value for key, value in environ.items() if key in KEPT} | path
+    if terminated.is_set:
+        return REFUSED
+    family = Family()
+    process = subprocess.Popen(
+        walls.around(argv, folder), cwd=folder, env=env, stdin=subprocess.DEVNULL, start_new_session=True,
+        preexec_fn=tie_to_pilot(lambda: None),
+    )  # fmt: skip
+    pidfd = os.pidfd_open(process.pid)
+    wait_any((terminated,), float(1 << 20), pidfd)
+    family.end(process.pid, grace_s=GRACE_S if terminated.is_set else 0.0, spare_leader=True)
+    os.close(pidfd)
+    code = process.wait()
+    return code if code >= 0 else 128 - code
+
+
+def bring_back(folder: Path, here: Path, own: set[str]) -> None:
+    """What the program has left goes to where the pilot looks for it, but for names in `own` and for what is there already.
+
+    The pilot opens it with its own rights: so nothing goes there that leads elsewhere, or that would hold up who reads it.
+    """
+    for entry in list(os.scandir(folder)):
+        target = here / entry.name
+        if entry.name in own or os.path.lexists(target):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            _clean(Path(entry.path))
+        elif not _harmless(Path(entry.path)):
+            continue
+        with contextlib.suppress(OSError):
+            os.rename(entry.path, target)
+
+
+def _clean(folder: Path) -> None:
+    """Remove what leads out of a folder or is no file, also where the program took away its own rights."""
+    for above, folders, files in os.walk(folder, onerror=lambda exc: remove_folder(Path(exc.filename or folder))):
+        for name in (*folders, *files):
+            path = Path(above, name)
+            if not _harmless(path) and not (name in folders and path.is_dir() and not path.is_symlink()):
+                path.unlink(missing_ok=True)
+
+
+def _harmless(path: Path) -> bool:
+    """A plain file, or a link that leads nowhere but further down."""
+    if path.is_symlink():
+        leads = os.readlink(path)
+        return not leads.startswith("/") and ".." not in leads.split("/")
+    return stat.S_ISREG(path.lstat().st_mode)
