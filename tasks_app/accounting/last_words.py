@@ -16,6 +16,7 @@ from jedisite.logs import sentence_of
 from jedisite.sql import hot_cursor, numbers, texts
 from tasks_app.accounting.job_errors import PAYLOAD_FAILED
 from tasks_app.accounting.outcomes import ME
+from tasks_app.pilots.unsaying import masked_words
 
 log = structlog.get_logger(__name__)
 MOST_JOBS: Final = 10
@@ -41,8 +42,9 @@ def tell(read: Read) -> int:
     with hot_cursor() as cursor:
         cursor.execute(_SILENT, {"failed": PAYLOAD_FAILED, "most": MOST_JOBS, "agent": ME})
         silent = cursor.fetchall()
-        words = {job: said[:LONGEST] for job, lfn, scope, surl in silent if (said := _said(read, job, surl, lfn, scope))}
+        words = {job: said for job, lfn, scope, surl in silent if (said := _said(read, job, surl, lfn, scope))}
         if words:
+            words = {job: said[:LONGEST] for job, said in masked_words(words).items()}
             cursor.execute(
                 """UPDATE jobs j SET exeerrordiag = w.words FROM unnest(%s::bigint[], %s::text[]) w (id, words)
                     WHERE j.pandaid = w.id AND j.pandaid = ANY(%s::bigint[]) AND coalesce(j.exeerrordiag, '') = ''""",

@@ -29,6 +29,7 @@ from tasks_app.pilots.report import (
     unmoved,
     values_of,
 )
+from tasks_app.pilots.unsaying import masked_reports
 
 Answer = str | NotYoursError | UnknownJobError
 """The command for the pilot, or why its report was not taken."""
@@ -99,6 +100,8 @@ def update_jobs(reports: Sequence[Report]) -> list[Answer]:
     What `update_job` raises of a report is here its answer; the other reports are booked all the same.
     """
     answers: dict[int, Answer] = {}
+    masked = masked_reports({n: one for n, one in enumerate(reports) if one.status in FINAL_REPORTS})
+    reports = [masked.get(n, one) for n, one in enumerate(reports)]
     for round_ in _rounds(reports):
         rows = {n: _row(n, reports[n]) for n in round_}
         alive = [rows[n] for n in round_ if reports[n].status in ALIVE_REPORTS]

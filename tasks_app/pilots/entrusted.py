@@ -19,12 +19,13 @@ def give_secrets(jobs: Iterable[dict[str, Any]], words: Sequence[str | None]) ->
     One that cannot be read any more leaves its jobs without: the payload says what it misses, the log why.
     """
     asking = [job for job, said in zip(jobs, words, strict=True) if handling.has(said, handling.SECRETS)]
-    found = {user: _of(user) for user in {job["prodUserID"] for job in asking}}
+    found = {user: secrets_as_text(user) for user in {job["prodUserID"] for job in asking}}
     for job in asking:
         job["secrets"] = found[job["prodUserID"]]
 
 
-def _of(user: str) -> str:
+def secrets_as_text(user: str) -> str:
+    """The secrets of a user as their jobs get them: a JSON object, empty when they cannot be read any more."""
     try:
         return json.dumps(secrets_of(user))
     except UnreadableSecretError as exc:
