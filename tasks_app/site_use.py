@@ -196,24 +196,25 @@ def percent(failed: int, finished: int) -> float | None:
     return 100 * failed / (failed + finished) if failed + finished else None
 
 
+# The hour ends with the last samples, which are those of all sites: else it would lack what is not counted yet.
 _ENDS = """
-SELECT site, sum(finished) FILTER (WHERE at > %(hour)s)::int, sum(failed) FILTER (WHERE at > %(hour)s)::int,
-       sum(finished) FILTER (WHERE at <= %(then)s)::int, sum(failed) FILTER (WHERE at <= %(then)s)::int,
-       max(at) FILTER (WHERE at > %(hour)s)
-  FROM samples
- WHERE site <> '' AND gshare = '' AND (%(site)s = '' OR site = %(site)s)
-   AND ((at > %(hour)s AND at <= %(now)s) OR (at > %(hour_then)s AND at <= %(then)s))
- GROUP BY site
+WITH last AS MATERIALIZED (
+    SELECT max(at) AS at, max(at) - %(week)s AS then FROM samples
+     WHERE site <> '' AND gshare = '' AND at > %(now)s - %(hour)s AND at <= %(now)s)
+SELECT site, coalesce(sum(finished) FILTER (WHERE s.at > last.then), 0)::int,
+       coalesce(sum(failed) FILTER (WHERE s.at > last.then), 0)::int,
+       coalesce(sum(finished) FILTER (WHERE s.at <= last.then), 0)::int,
+       coalesce(sum(failed) FILTER (WHERE s.at <= last.then), 0)::int, last.at
+  FROM last JOIN samples s ON (s.at > last.at - %(hour)s AND s.at <= last.at)
+                           OR (s.at > last.then - %(hour)s AND s.at <= last.then)
+ WHERE site <> '' AND gshare = '' AND (%(site)s = '' OR site = %(site)s) GROUP BY site, last.at
 """
 
 
 def ends(now: datetime, queue: str = "") -> dict[str, Ends]:
     """Ends at one queue, or at all, by name. One query."""
-    values = {"now": now, "hour": now - HOUR, "then": now - WEEK, "hour_then": now - WEEK - HOUR, "site": queue}
-    return {
-        site: Ends(finished or 0, failed or 0, finished_then or 0, failed_then or 0, at)
-        for site, finished, failed, finished_then, failed_then, at in _rows(_ENDS, values)
-    }
+    values = {"now": now, "hour": HOUR, "week": WEEK, "site": queue}
+    return {site: Ends(*numbers) for site, *numbers in _rows(_ENDS, values)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from brokerage_app.models import (
 )
 from brokerage_app.samples import INTERVAL, ORIGIN
 from jedisite.models import AuditEntry
-from tasks_app import statistics
+from tasks_app import site_use, statistics
 from tasks_app.dashboard import strips
 from tasks_app.models import AttentionItem, ErrorFingerprint, Job, JobEnds, JobFailure, Worker, WorkerJob
 
@@ -217,3 +217,15 @@ def test_storage_of_a_queue_is_also_what_was_imported_for_it(reader: Client) -> 
         for scope in ("default", "analysis"):
             QueueEndpoint.objects.create(queue=bare, endpoint=endpoint, scope=scope, order_read=1)
     assert "<dt>Storage</dt><dd>A_DISK, B_TAPE</dd>" in reader.get(page).content.decode()
+
+
+def test_the_ends_of_an_hour_are_those_of_a_whole_hour(queue: Queue) -> None:
+    """Also before the samples of the interval that has just ended are there."""
+    last = ORIGIN + INTERVAL * ((timezone.now() - ORIGIN) // INTERVAL)
+    Sample.objects.all().delete()
+    for n in range(13):
+        for week in (timedelta(), timedelta(days=7)):
+            Sample.objects.create(at=last - n * INTERVAL - week, site=NAME, finished=6 if n < 12 else 100, failed=1)
+    found = site_use.ends(last + INTERVAL + timedelta(seconds=20), NAME)[NAME]
+    assert (found.finished, found.failed, found.finished_then, found.failed_then, found.at) == (72, 12, 72, 12, last)
+    assert site_use.ends(last + timedelta(hours=2), NAME) == {}
