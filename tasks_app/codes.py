@@ -136,7 +136,7 @@ TASK_SOME_DONE: Final = _code(
 )  # fmt: skip
 TASK_NONE_DONE: Final = _code(
     "task_none_done", "No input was processed", "state", "user",
-    "Look at the errors, mend their cause, and retry the task.", severity="error",
+    "Look at the errors, mend their cause, and run the task again (incexec).", severity="error",
 )  # fmt: skip
 TASK_PARENT_INCOMPLETE: Final = _code(
     "task_parent_incomplete", "Input may be incomplete, since its maker is", "input", "user",
@@ -144,7 +144,7 @@ TASK_PARENT_INCOMPLETE: Final = _code(
 )  # fmt: skip
 TASK_GOAL_MISSED: Final = _code(
     "task_goal_missed", "Goal was not reached", "state", "user",
-    "Mend the cause of the errors and retry the task, or lower its goal.", severity="error",
+    "Mend the cause of the errors and run the task again (incexec), or lower its goal.", severity="error",
 )  # fmt: skip
 TASK_GOAL_REACHED: Final = _code(
     "task_goal_reached", "Goal is reached", "state", "nobody",

@@ -29,7 +29,10 @@ HEADLINES: Final[Mapping[str, str]] = {
 NEXT: Final[Mapping[str, tuple[str, ...]]] = {
     T.DONE: ("Nothing needs to be done.",),
     T.FINISHED: ("Look at the errors and mend their cause.", "Then retry the task: only files that failed run again."),
-    T.FAILED: ("Look at the errors and mend their cause.", "Then retry the task: only files that failed run again."),
+    T.FAILED: (
+        "Look at the errors and mend their cause.",
+        "Then run the task again (incexec): its input is looked up again, and what was not processed runs.",
+    ),
     T.ABORTED: ("If this was a mistake, retry the task: it goes on with the files that are left.",),
     T.BROKEN: ("Correct what is wrong in the task's parameters, and submit it again.",),
     T.EXHAUSTED: (
@@ -39,9 +42,10 @@ NEXT: Final[Mapping[str, tuple[str, ...]]] = {
     T.PAUSED: ("Find out why its jobs fail, then resume the task, or kill it.",),
 }
 COMMANDS: Final[Mapping[str, str]] = {
-    T.FINISHED: "retry", T.FAILED: "retry", T.ABORTED: "retry", T.EXHAUSTED: "retry", T.PAUSED: "resume"
+    T.FINISHED: "retry", T.FAILED: "incexec", T.ABORTED: "retry", T.EXHAUSTED: "retry", T.PAUSED: "resume"
 }  # fmt: skip
 """The command that is most likely wanted next."""
+_SAID: Final[Mapping[str, str]] = {"retry": "Retry it", "incexec": "Run it again", "resume": "Resume it"}
 _MORE_MEMORY = "Ask for more memory (ramCount), or make the payload need less."
 _ADVICE: Final[Mapping[str, str]] = {
     "pilot:1098": "Make jobs smaller, or declare the disk space that they need (workDiskCount).",
@@ -113,6 +117,11 @@ class Ended:
     @property
     def command(self) -> str:
         return COMMANDS.get(self.status, "")
+
+    @property
+    def command_said(self) -> str:
+        """The command in words, such as "Retry it"."""
+        return _SAID.get(self.command, "")
 
     @property
     def ran_for(self) -> str:

@@ -21,7 +21,9 @@ from jedisite.settings import _mail_server
 from tasks_app import moves
 from tasks_app.agents import notification
 from tasks_app.messaging import mail as mails
+from tasks_app.messaging import summary
 from tasks_app.models import Job, Notification, Task
+from tasks_app.states import COMMAND_ACCEPTED_IN, TaskCommand
 from tests.flow.driving import add_dataset, parameters, reads, settle, status, submit
 from tests.flow.pilot import Pilot, always, drive, failing_on
 
@@ -88,7 +90,7 @@ def test_the_owner_of_a_finished_task_reads_what_came_of_it_and_what_to_do() -> 
     ("plan", "more", "headline", "advice"),
     [
         ("finished", {}, "is done.", "Nothing needs to be done."),
-        ("failed", {}, "has failed.", "Then retry the task"),
+        ("failed", {}, "has failed.", "Then run the task again (incexec)"),
         ("finished", {"nFilesPerJob": "many"}, "is broken: it could not be run.", "Correct what is wrong"),
     ],
 )
@@ -99,6 +101,13 @@ def test_each_end_has_its_headline_and_its_advice(plan: str, more: dict[str, Any
     notification.run(now=NOW)
     (sent,) = mail.outbox
     assert headline in text(sent) and advice in text(sent)
+
+
+def test_every_command_that_a_mail_names_is_taken_in_that_state() -> None:
+    assert not [
+        (state, name) for state, name in summary.COMMANDS.items() if state not in COMMAND_ACCEPTED_IN[TaskCommand(name)]
+    ]
+    assert set(summary.COMMANDS.values()) <= summary._SAID.keys()
 
 
 def test_a_broken_task_says_which_field_is_wrong() -> None:
