@@ -17,7 +17,8 @@ from brokerage_app.models import Queue
 from jedisite.identity import Right, needs
 from jedisite.people import accounts_named
 from tasks_app.dashboard import pages
-from tasks_app.models import Dataset, Job, JobArchive, Task
+from tasks_app.ddm.local import container_name
+from tasks_app.models import CatalogueDataset, Dataset, Job, JobArchive, Task
 
 MOST_OF_A_KIND: Final = 20
 
@@ -73,5 +74,10 @@ def _by_name(text: str) -> Iterator[Hit]:
         yield Hit("user", user, "", reverse("dashboard:user", args=[user]))
     # The page of a task's use of a dataset leads to all other uses.
     uses = Dataset.objects.filter(Q(name=text) | Q(container_name=text)).order_by("-id")
+    used = False
     for dataset, name, kind, task in uses.values_list("id", "name", "type", "task_id")[:1]:
+        used = True
         yield Hit("dataset", name, f"{kind} of task {task}", reverse("dashboard:dataset", args=[dataset]))
+    kept = CatalogueDataset.objects.none() if used else CatalogueDataset.objects.filter(name__in=[text, container_name(text)])
+    for number, name, owner in kept.order_by("name").values_list("id", "name", "owner"):
+        yield Hit("dataset", name, f"of {owner or 'this site'}", reverse("dashboard:catalogued", args=[number]))

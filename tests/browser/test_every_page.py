@@ -24,7 +24,19 @@ from tasks_app.agents import attention, samples
 from tasks_app.dashboard.tabs import TABS
 from tasks_app.dashboard.urls import urlpatterns
 from tasks_app.ddm.local import storage_path
-from tasks_app.models import Command, Dataset, ErrorFingerprint, File, Job, SavedView, Task, TaskStatusLog, Worker
+from tasks_app.models import (
+    CatalogueDataset,
+    CatalogueFile,
+    Command,
+    Dataset,
+    ErrorFingerprint,
+    File,
+    Job,
+    SavedView,
+    Task,
+    TaskStatusLog,
+    Worker,
+)
 from tests.browser.conftest import NARROW, WIDE
 from tests.conftest import FIRST_JOB
 
@@ -76,6 +88,13 @@ def addresses(moved: Task, failed_job: Job, sites: None, tmp_path: Path, setting
     task, job = busy_task.id, failed_job.id
     verdict = VerdictRecord.objects.filter(task_id=task).latest("id").id
     dataset = Dataset.objects.filter(task_id=task).earliest("id").id
+    kept = CatalogueDataset.objects.create(name=f"user.ada.{'measurements_' * 9}", scope="user.ada", owner="ada")
+    box = CatalogueDataset.objects.create(name="user.ada.box/", scope="user.ada", open=False)
+    box.members.add(kept)
+    CatalogueFile.objects.create(
+        dataset=kept, lfn=f"{'x' * 120}.root", scope="user.ada", guid="g", size=12345678, adler32="0badcafe", endpoint="LOCAL_SE",
+        url="file:///x",
+    )  # fmt: skip
     GlobalShare.objects.create(name="Analysis", value=100)
     queue = WorkQueue.objects.create(
         name="analysis", type="user", vo="lab", criteria="processing_type = 'test'", order=1
@@ -134,6 +153,7 @@ def addresses(moved: Task, failed_job: Job, sites: None, tmp_path: Path, setting
         "worker": [f"/workers/{worker.id}/"],
         "data": ["/data/"],
         "dataset": [f"/data/{dataset}/"],
+        "catalogued": [f"/data/catalogue/{kept.id}/", f"/data/catalogue/{box.id}/"],
         "users": ["/users/"],
         "user": ["/users/ada/"],
         "audit": ["/audit/?view=all"],

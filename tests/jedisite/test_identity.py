@@ -59,6 +59,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "audit/": {"GET": READ},
     "data/": {"GET": READ},
     "data/<int:dataset_id>/": {"GET": READ},
+    "data/catalogue/<int:number>/": {"GET": READ},
     "users/": {"GET": READ},
     "users/<path:name>/": {"GET": READ},
     "auth/<str:vo>_auth_config.json": {"GET": NOTHING},

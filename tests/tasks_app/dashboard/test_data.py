@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.models import DatasetReplica, ReplicaLookup
-from tasks_app.models import Dataset, File, Task
+from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, File, Task
 from tests.tasks_app.dashboard.test_listing import Table
 from tests.tasks_app.dashboard.test_pages import MOST_QUERIES
 
@@ -100,3 +100,61 @@ def test_a_dataset_has_places_other_uses_and_its_files(
     assert "numbers, not files" in reader.get(f"/data/{inputs['seq_number'].id}/").content.decode()
     for missing in (0, 10**30):
         assert reader.get(f"/data/{missing}/").status_code == 404
+
+
+@pytest.fixture
+def catalogued() -> dict[str, CatalogueDataset]:
+    """A dataset of 60 files that no task has used, one that a task has, an empty one, and a container of the first two."""
+    made = {
+        name: CatalogueDataset.objects.create(name=name, scope="user.ada", open=is_open, **more)
+        for name, is_open, more in (
+            ("user.ada.measured", False, {"owner": "ada", "made_by_task": 7}), ("user.ada.used", True, {}),
+            ("user.ada.empty", True, {}), ("user.ada.box/", True, {"owner": "ada"}),
+        )
+    }  # fmt: skip
+    CatalogueFile.objects.bulk_create(
+        CatalogueFile(
+            dataset=made[name], lfn=f"<{name}>.{number:03d}", scope="user.ada", guid=str(number), size=1_000_000,
+            adler32="0badcafe", events=5, endpoint="LOCAL_SE", url=f"file://localhost/secret/{number}",
+        )
+        for name, count in (("user.ada.measured", 60), ("user.ada.used", 2)) for number in range(count)
+    )  # fmt: skip
+    made["user.ada.box/"].members.add(made["user.ada.measured"], made["user.ada.used"])
+    return made
+
+
+def test_a_dataset_of_the_catalogue_that_no_task_has_used_is_found_and_has_a_page(
+    reader: Client, catalogued: dict[str, CatalogueDataset], django_assert_max_num_queries: Any
+) -> None:
+    dataset = catalogued["user.ada.measured"]
+    url = f"/data/catalogue/{dataset.id}/"
+    assert reader.get("/search/", {"q": dataset.name})["Location"] == url
+    with django_assert_max_num_queries(MOST_QUERIES):
+        page = reader.get(url)
+    text = page.content.decode().replace("\u202f", " ")
+    for said in ("A dataset of the local catalogue: closed. It has 60 files of 60", "/users/ada/", "/tasks/7/", "user.ada.box/"):
+        assert said in text.replace("<wbr>", ""), said
+    assert "No task reads or makes it" in text and "secret" not in text and "<user" not in text
+    assert page.context["page"].summary == "50 shown of 60" and "measured" in page.context["files"].rows[0].lfn
+    behind = reader.get(page.context["page"].next_url)
+    assert [file.lfn[-3:] for file in behind.context["files"].rows] == [str(n).zfill(3) for n in range(50, 60)]
+    assert behind.context["page"].next_url == "" and behind.context["page"].first_url == url
+    assert reader.get(f"{url}?after=%00zzzz").context["files"].rows == []
+    assert reader.get("/data/catalogue/99/").status_code == reader.get(f"/data/catalogue/{2**63}/").status_code == 404
+
+
+def test_containers_and_datasets_of_the_catalogue_lead_to_each_other_and_to_their_uses(
+    reader: Client, catalogued: dict[str, CatalogueDataset], make_task: Callable[..., Task], make_dataset: Any
+) -> None:
+    box, used = catalogued["user.ada.box/"], catalogued["user.ada.used"]
+    for text in ("user.ada.box", "user.ada.box/"):
+        assert reader.get("/search/", {"q": text})["Location"] == f"/data/catalogue/{box.id}/"
+    page = reader.get(f"/data/catalogue/{box.id}/")
+    assert [member.name for member in page.context["members"].rows] == ["user.ada.measured", "user.ada.used"]
+    assert "It has 62 files" in page.content.decode()
+    use = make_dataset(make_task(), name=used.name, files=2)
+    assert reader.get("/search/", {"q": used.name})["Location"] == f"/data/{use.id}/"
+    assert f"/data/catalogue/{used.id}/" in reader.get(f"/data/{use.id}/").content.decode()
+    assert f"/data/{use.id}/" in reader.get(f"/data/catalogue/{used.id}/").content.decode()
+    empty = reader.get(f"/data/catalogue/{catalogued['user.ada.empty'].id}/").content.decode()
+    assert "It has 0 files" in empty and "this site" in empty and "There is none yet" in empty
