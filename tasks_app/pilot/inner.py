@@ -25,6 +25,7 @@ from tasks_app.pilot.client import Client
 from tasks_app.pilot.errors import Code, JobError
 from tasks_app.pilot.job import is_plain_name
 from tasks_app.pilot.latch import Latch, wait_any
+from tasks_app.pilot.masking import mask_file, mask_printed, needles_of
 from tasks_app.pilot.payload import SECRETS, TEMPORARY, command_line, fetch_sandbox
 from tasks_app.pilot.processes import Family, adopt_orphans, tie_to_pilot
 from tasks_app.pilot.removing import remove_folder
@@ -67,15 +68,21 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     adopt_orphans()
     program, parameters, inputs = (unquote(word[1:]) for word in words)
     own: set[str] = {TEMPORARY}
+    needles: list[bytes] = []
     code = REFUSED
     try:
-        code = _run(program, parameters, list(filter(None, inputs.split(","))), here, folder, environ, terminated, own)
+        code = _run(program, parameters, list(filter(None, inputs.split(","))), here, folder, environ, terminated, own, needles)
     except JobError as exc:
         sys.stderr.write(f"{exc.failure.diag}\n")
     except OSError as exc:
         sys.stderr.write(f"The job's folder could not be made: {exc}\n")
     finally:
         (here / SECRETS).unlink(missing_ok=True)
+        sys.stderr.flush()
+        mask_printed(needles)
+        with contextlib.suppress(OSError):
+            if needles:
+                mask_file(str(folder / "jobReport.json"), needles)
         bring_back(folder, here, own)
         remove_folder(folder)
         Path(sys.argv[0]).unlink(missing_ok=True)  # else it would be in the log
@@ -84,9 +91,9 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
 
 def _run(
     transformation: str, parameters: str, inputs: Sequence[str], here: Path, folder: Path, environ: Mapping[str, str],
-    terminated: Latch, own: set[str],
+    terminated: Latch, own: set[str], needles: list[bytes],
 ) -> int:  # fmt: skip
-    """`own` gets the names of files that are not for the pilot. Raises JobError."""
+    """`own` gets the names of files that are not for the pilot, `needles` what nobody is to read. Raises JobError."""
     settings = json.loads(environ[SETTINGS])
     name = transformation.rpartition("/")[2]
     kept = Path(settings["programs"]) / name
@@ -106,6 +113,7 @@ def _run(
     (folder / name).chmod(0o755)
     fetch_sandbox(argv, folder, Client(settings["server"], ""), patience_s=PATIENCE_S, until=(terminated,))
     if (here / SECRETS).is_file():
+        needles += needles_of((here / SECRETS).read_text(errors="replace"))
         os.rename(here / SECRETS, folder / SECRETS)
     shown = [(str((here / lfn).resolve()), f"{JOB}/{lfn}") for lfn in inputs if lfn != name and (here / lfn).is_file()]
     own |= {name, sandbox, SECRETS, *inputs}

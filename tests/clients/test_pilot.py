@@ -179,7 +179,7 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
     wanted: dict[str, tuple[str, dict[str, Any]]] = {
         "good": ("echo fine > out.txt", {}),
         "secret": ("grep -q s3cret panda_secrets.json && echo read > out.txt", {"useSecrets": True}),
-        "fails": ("grep -q s3cret panda_secrets.json && exit 3", {"useSecrets": True}),
+        "fails": ("grep s3cret panda_secrets.json; grep s3cret panda_secrets.json >&2 && exit 3", {"useSecrets": True}),
         "nothing": ("true", {}),
         "endless": ("sleep 3000", {"useSecrets": True}),
         "sums": ("cat $(echo %IN | tr , ' ') > out.txt", {"read": "user.ada.numbers", "nFilesPerJob": 2}),
@@ -208,6 +208,8 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
         "several": [("finished", 0)] * 3,
     }
     assert found["fails"][0][2] == "3", "the payload's own code is kept"
+    ((words,),) = site.query("SELECT exeerrordiag FROM jobs WHERE jobname LIKE '%fails%'")
+    assert "***" in words and "s3cret" not in words
     nodes = site.query("SELECT pilotid, count(*) FROM jobs GROUP BY 1")
     assert nodes == [("unknown|PR|3.7.0.36", 10)]
     (stolen,) = files(site, "user.ada.thief.1")
@@ -226,6 +228,8 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
         logs = files(site, f"user.ada.{name}.log")
         with tarfile.open(logs[0]) as log:
             packed = [member.rpartition("/")[2] for member in log.getnames()]
+            said = [log.extractfile(one).read() for one in log if "/payload.std" in one.name]  # type: ignore[union-attr]
+        assert len(said) == 2 and not any(b"s3cret" in one for one in said) and (b"***" in said[0] or name != "fails")
         assert "payload.stdout" in packed and "panda_secrets.json" not in packed, name
     below = [workers, *workers.children(recursive=True)]
     assert len(below) > SLOTS

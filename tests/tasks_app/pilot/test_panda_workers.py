@@ -116,8 +116,11 @@ sys.exit(subprocess.run(["/usr/bin/env", "mv", "out", home + "/storage/user/ada/
 """
 
 
-INNER_THIEF = r"""
+INNER_THIEF = r"""#!/usr/bin/env python3
 import glob, json, os, subprocess, sys
+for printed in (sys.stdout, sys.stderr):
+    if os.path.exists("panda_secrets.json"):
+        print(open("panda_secrets.json").read(), file=printed, flush=True)
 got = {{}}
 def attempt(name, act):
     try:
@@ -154,14 +157,16 @@ os.makedirs("PanDA_Pilot-1")
 os.chdir("PanDA_Pilot-1")
 os.symlink("/inputs/user/ada/in", "in")
 os.symlink("/inputs/user/ada/thief.py", "thief.py")
-open("panda_secrets.json", "w").write("hush")
+open("panda_secrets.json", "w").write('{{"word": "hush-hush"}}')
 shutil.copy(os.environ["HARVESTER_WORKDIR"] + "/" + name, name)
 os.chmod(name, 0o755)
 # As that pilot starts it: by a shell, with the parameters as they came.
 os.environ["PandaID"] = "17"
-done = subprocess.run(["/bin/bash", "-c", "./" + job["transformation"] + " " + job["jobPars"]], capture_output=True, text=True)
+with open("../stdout", "xb") as out, open("../stderr", "xb") as err:
+    done = subprocess.run(["/bin/bash", "-c", "./" + job["transformation"] + " " + job["jobPars"]], stdout=out, stderr=err)
 tree = sorted(os.path.relpath(os.path.join(above, one)) for above, folders, files in os.walk(".") for one in folders + files)
-said = [done.returncode, done.stdout, done.stderr, tree, open("found").read() if os.path.exists("found") else ""]
+found = open("found").read() if os.path.exists("found") else ""
+said = [done.returncode, open("../stdout").read(), open("../stderr").read(), tree, found]
 open("out", "w").write(json.dumps(said))
 os.makedirs(home + "/storage/user/ada/{folders}", exist_ok=True)
 subprocess.run(["/usr/bin/env", "mv", "out", home + "/storage/user/ada/{folders}/{file}"], check=True)
@@ -271,13 +276,21 @@ def test_a_payload_of_pandas_pilot_sees_neither_its_token_nor_its_processes_nor_
     injected = "-p \"cat%20panda_secrets.json%3B%20python3%20thief.py%20a\" ; cat ../token > stolen; cat ../token"
     code, out, err, tree, found = run_inside(tmp_path, starter, "run_command", injected)
     assert code == 0 and "swordfish" not in out + err + found, (out, err)
-    assert "hush" in out, "the user's secrets are for the payload"
+    assert '{"word": "***"}' in out, "the user's secrets are for the payload, and for nobody who reads what it prints"
     got, content, names, words, number = json.loads(found)
     assert {name: what for name, what in got.items() if what} == {} and len(got) == 10
     assert (content, words, number) == ("fine", ["a"], "17")
     assert {"in", "thief.py", "panda_secrets.json", "run_command"} < set(names)
     left = ["deep", "deep/fine", "deep/plain", "found", "in", "thief.py"]
     assert tree == left, "nothing that leads elsewhere, and no secrets"
+
+
+def test_what_a_program_of_a_users_own_prints_of_the_secrets_is_masked(
+    tmp_path: Path, starter: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    code, out, err, _, found = run_inside(tmp_path, starter, "thief.py", "", "in,thief.py")
+    assert code == 0 and found, (out, err)
+    assert out == err == '{"word": "***"}\n'
 
 
 @pytest.mark.parametrize(
