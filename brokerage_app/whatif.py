@@ -71,7 +71,7 @@ def parse(line: str) -> Change:
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

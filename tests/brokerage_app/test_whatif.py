@@ -47,11 +47,13 @@ def test_lines_are_read(line: str, expected: Change) -> None:
         ("config.MIN_WEIGHT=1", "a change is"),
         ("needs.memory=3", "there is no field memory; there are:"),
         ("needs.memory_mb=much", "does not fit"),
+        (f"needs.memory_mb={'[' * 100_000}", "does not fit"),
         ("site.NOWHERE.status=online", "there is no queue NOWHERE"),
         ("site.A.colour=red", "there is no field colour"),
         ("config.jobbroker.NQUEUED_SAT_CUP=3", "NQUEUED_SAT_CAP"),
         ("config.jobbroker.NQUEUED_SAT_CAP=much", "NQUEUED_SAT_CAP"),
     ],
+    ids=lambda text: text[:40],
 )
 def test_a_change_that_cannot_be_made_says_why_and_names_the_line(line: str, why: str) -> None:
     with pytest.raises(ChangeError) as caught:

@@ -108,7 +108,7 @@ def _object(report: Any) -> dict[str, Any]:
     if isinstance(report, str):
         try:
             report = json.loads(report)
-        except ValueError:
+        except (ValueError, RecursionError):
             return {"metadata": report}
     return report if isinstance(report, dict) else {"metadata": report}
 

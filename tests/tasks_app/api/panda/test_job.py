@@ -109,11 +109,12 @@ def test_debug_mode_is_a_word_among_the_special_handlings(api: Api, make_job: Ma
 
 def test_reports_of_payloads_are_listed_and_single_jobs_not_taken(api: Api, make_task: Make, make_job: Make) -> None:
     task = make_task()
-    first, second, failed = (make_job(task_id=task.id, status=s) for s in ("finished", "finished", "failed"))
-    for job, report in ((first, {"m": 1}), (second, '{"n": 2}'), (failed, {"m": 3})):
+    first, second, deep, failed = (make_job(task_id=task.id, status=s) for s in (*["finished"] * 3, "failed"))
+    nested = "[" * 100_000
+    for job, report in ((first, {"m": 1}), (second, '{"n": 2}'), (deep, nested), (failed, {"m": 3})):
         JobMetadata.objects.create(id=job.id, metadata=report)
     address = "/api/v1/job/get_metadata_for_analysis_jobs"
     found = api().get(address, {"task_id": task.id}).json()["data"]
-    assert found == [{"PandaID": first.id, "m": 1}, {"PandaID": second.id, "n": 2}]
+    assert found == [{"PandaID": first.id, "m": 1}, {"PandaID": second.id, "n": 2}, {"PandaID": deep.id, "metadata": nested}]
     assert api().get(address, {"task_id": 7}).json()["success"] is False
     assert post(api(), "submit", jobs="[]")["success"] is False
