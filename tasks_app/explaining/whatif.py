@@ -71,7 +71,10 @@ def gaining(changes: Mapping[str, Sequence[int]], queue: str) -> dict[str, set[i
     gained: dict[str, set[int]] = {line: set() for line in changes}
     for line, of in changes.items():
         for record in filter(None, map(records.get, of)):
-            conditions = Conditions(needs_of(record.needs), grids[record.snapshot_id], current)
+            grid = grids.get(record.snapshot_id)
+            if grid is None:
+                continue  # it was forgotten meanwhile
+            conditions = Conditions(needs_of(record.needs), grid, current)
             try:
                 result = whatif.what_if(conditions, [whatif.parse(line)], decider(record))
             except ChangeError:

@@ -10,6 +10,7 @@ from tasks_app.params.items import PREPROCESSED
 from tasks_app.params.schema import TaskParams
 
 CONTAINER_MARK: Final = "/"
+"""Names of containers end with it."""
 
 
 class Made(NamedTuple):

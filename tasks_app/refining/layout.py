@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tasks_app.params.items import LONGEST_DATASET, Item
+from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.params.placeholders import VALUE_NAMES, BadTemplate, compile_template, is_ours, names_in
 from tasks_app.params.schema import TaskParams
 from tasks_app.refining.attributes import attributes_of
@@ -17,8 +18,6 @@ from tasks_app.splitting.naming import BadNameTemplate, NameTemplate
 PSEUDO_DATASET = "pseudo_dataset"
 RANDOM_SEED = "RNDMSEED"
 MASTER_STREAM = "IN"
-CONTAINER_MARK = "/"
-"""Names of containers end with it."""
 
 
 @dataclass(slots=True)
