@@ -2,6 +2,7 @@
 
 The site hands it out in the place of the job's own program, under a name that nobody can guess. It runs that program behind
 walls of its own, in a folder of its own: without network, without sight of the pilot, its token and the rest of the storage.
+That folder is not below the pilot's for the job, of which the pilot packs all that it finds into the log, and follows each link.
 All that the job says comes in words without a sign that a shell or the pilot would make something of. No Django.
 """
 
@@ -18,13 +19,16 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from tasks_app.pilot import names
 from tasks_app.pilot.client import Client
 from tasks_app.pilot.errors import Code, JobError
+from tasks_app.pilot.gauge import Gauge
 from tasks_app.pilot.job import is_plain_name
 from tasks_app.pilot.latch import Latch, wait_any
+from tasks_app.pilot.limits import Limits, verdict
 from tasks_app.pilot.masking import mask_file, mask_printed, needles_of
 from tasks_app.pilot.payload import SECRETS, TEMPORARY, command_line, fetch_sandbox
 from tasks_app.pilot.processes import Family, adopt_orphans, tie_to_pilot
@@ -32,7 +36,8 @@ from tasks_app.pilot.removing import remove_folder
 from tasks_app.pilot.walls import JOB, Walls
 
 SETTINGS = "JEDI_INNER_WALLS"
-"""Variable with a JSON object: `server`, `programs` (folder of the site's), `readable`, `network`."""
+"""Variable with a JSON object: `server`, `programs` (folder of the site's), `payloads` (folder for theirs, on the file system of
+the pilot's), `readable`, `network`."""
 SERVED = "/trf/user/"
 """Where servers of PanDA keep programs, in addresses of them."""
 KEPT = frozenset({
@@ -40,21 +45,25 @@ KEPT = frozenset({
 })  # fmt: skip
 """Variables of the pilot that the program gets beside those that every payload does."""
 ASK_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXCPU, signal.SIGUSR1)
+SIGN_OF_LIFE = "payload.writes"
+"""File in the pilot's folder for the job: that pilot ends jobs in whose folder nothing changes for hours."""
 GRACE_S = 2.0
 """PanDA's pilot waits 3 s between SIGTERM and SIGKILL."""
 PATIENCE_S = 600.0
+LOOK_EVERY_S = 2.0
 REFUSED = 1
 
 
 def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     """In the pilot's folder for the job. The exit code is the program's, above 128 for a signal, or 1 with a sentence on stderr.
 
-    `words`, each URL-quoted behind a dot: the job's program, its parameters, its inputs with commas between.
+    `words`, each URL-quoted behind a dot: the job's program, its parameters, its inputs with commas between, its disk in MB.
     """
     terminated = Latch()
     told: list[int] = []
     here = Path.cwd()
-    folder = Path(tempfile.mkdtemp(prefix="payload-", dir=here))
+    settings = json.loads(environ[SETTINGS])
+    folder = Path(tempfile.mkdtemp(prefix="payload-", dir=settings["payloads"]))
 
     def ask(number: int, _frame: object) -> None:
         told.append(number)
@@ -66,12 +75,14 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     for number in ASK_TO_END:
         signal.signal(number, ask)
     adopt_orphans()
-    program, parameters, inputs = (unquote(word[1:]) for word in words)
+    program, parameters, inputs, disk_mb = (unquote(word[1:]) for word in words)
     own: set[str] = {TEMPORARY}
     needles: list[bytes] = []
     code = REFUSED
     try:
-        code = _run(program, parameters, list(filter(None, inputs.split(","))), here, folder, environ, terminated, own, needles)
+        files = list(filter(None, inputs.split(",")))
+        family, process = _start(program, parameters, files, here, folder, environ, settings, terminated, own, needles)
+        code = _watch(family, process, Limits(disk_mb=int(disk_mb)), here, folder, terminated)
     except JobError as exc:
         sys.stderr.write(f"{exc.failure.diag}\n")
     except OSError as exc:
@@ -89,12 +100,14 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     return 128 + told[0] if told else code
 
 
-def _run(
+def _start(
     transformation: str, parameters: str, inputs: Sequence[str], here: Path, folder: Path, environ: Mapping[str, str],
-    terminated: Latch, own: set[str], needles: list[bytes],
-) -> int:  # fmt: skip
-    """`own` gets the names of files that are not for the pilot, `needles` what nobody is to read. Raises JobError."""
-    settings = json.loads(environ[SETTINGS])
+    settings: Mapping[str, Any], terminated: Latch, own: set[str], needles: list[bytes],
+) -> tuple[Family, subprocess.Popen[bytes]]:  # fmt: skip
+    """The running program. `own` gets the names of files that are not for the pilot, `needles` what nobody is to read.
+
+    Raises JobError.
+    """
     name = transformation.rpartition("/")[2]
     kept = Path(settings["programs"]) / name
     served = is_plain_name(name) and kept.is_file() and (transformation == name or transformation.endswith(SERVED + name))
@@ -120,18 +133,36 @@ def _run(
     walls = Walls(readable=tuple(settings["readable"]), network=settings["network"], shown=tuple(shown))
     path = {"PATH": environ.get("PATH", os.defpath), "PanDA_Server": settings["server"]}
     env = walls.environment(environ) | {key: value for key, value in environ.items() if key in KEPT} | path
-    if terminated.is_set:
-        return REFUSED
     family = Family()
     process = subprocess.Popen(
         walls.around(argv, folder), cwd=folder, env=env, stdin=subprocess.DEVNULL, start_new_session=True,
-        preexec_fn=tie_to_pilot(lambda: None),
+        preexec_fn=tie_to_pilot(),
     )  # fmt: skip
-    pidfd = os.pidfd_open(process.pid)
-    wait_any((terminated,), float(1 << 20), pidfd)
-    family.end(process.pid, grace_s=GRACE_S if terminated.is_set else 0.0, spare_leader=True)
-    os.close(pidfd)
+    return family, process
+
+
+def _watch(
+    family: Family, process: subprocess.Popen[bytes], limits: Limits, here: Path, folder: Path, terminated: Latch
+) -> int:
+    """Wait for the end of the program, and see to what the pilot cannot see: how much it writes, and that it writes at all.
+
+    Raises JobError when it takes too much of the disk. None of its processes is left either way.
+    """
+    gauge, written, over = Gauge(family, folder), 0, None
+    pidfd, sign = os.pidfd_open(process.pid), here / SIGN_OF_LIFE
+    try:
+        while over is None and not wait_any((terminated,), LOOK_EVERY_S, pidfd):
+            over = verdict(last := gauge.measure(), limits)
+            if last.disk_kb != written:
+                written = last.disk_kb
+                sign.touch()
+    finally:
+        family.end(process.pid, grace_s=GRACE_S if terminated.is_set else 0.0, spare_leader=True)
+        os.close(pidfd)
+        sign.unlink(missing_ok=True)
     code = process.wait()
+    if over := over or verdict(gauge.final(0), limits):
+        raise JobError(over.code, over.diag)
     return code if code >= 0 else 128 - code
 
 

@@ -39,6 +39,8 @@ CODE = Path(walls.__file__).resolve().parent
 PRIVATE = 0o600
 INPUTS = "/inputs"
 """Where a pilot behind walls finds the storage's files."""
+PAYLOADS = "payloads"
+"""Folder of a pilot with those of its payloads."""
 PROGRAMS = "programs"
 """Folder of a pilot with what its jobs begin with."""
 INNER = "/site/tasks_app"
@@ -112,7 +114,7 @@ def prepare(source: Path, folder: Path, token: str, heartbeat_s: float, begins_w
 
     `begins_with`: the name of the program with which its jobs begin.
     """
-    for name in ("home", "tmp", OUTBOX, PROGRAMS):
+    for name in ("home", "tmp", OUTBOX, PROGRAMS, PAYLOADS):
         (folder / name).mkdir()
     if begins_with:
         (folder / PROGRAMS / begins_with).write_text(FIRST_PROGRAM)
@@ -140,7 +142,7 @@ def command(source: Path, spec: PilotSpec, inputs: Path | str) -> list[str]:
 
 def inner(spec: PilotSpec, folder: Path) -> dict[str, str]:
     """What the program needs to know that puts walls round payloads, and where the pilot finds it."""
-    sees = {"readable": spec.readable, "network": spec.network}
+    sees = {"readable": spec.readable, "network": spec.network, "payloads": str(folder / PAYLOADS)}
     told = {"server": spec.server, "programs": f"{INNER}/transforms", **sees}
     return {SETTINGS: json.dumps(told), "HARVESTER_WORKDIR": str(folder / PROGRAMS)}
 

@@ -44,6 +44,8 @@ def test_it_is_held_in_a_namespace_and_told_not_to_kill(source: Path, tmp_path: 
     assert env["PILOT_NOKILL"] == "1"
     assert env["OIDC_AUTH_DIR"] == f"{tmp_path}/", "the pilot takes only the folder part of it"
     assert env["PATH"].endswith(":/bin")
+    # The pilot packs its folder for the job, and follows links in there.
+    assert json.loads(panda.inner(SPEC, tmp_path)["JEDI_INNER_WALLS"])["payloads"] == f"{tmp_path}/payloads"
 
 
 def test_the_token_is_in_a_file_of_its_own_and_nowhere_else(source: Path, tmp_path: Path) -> None:
@@ -168,6 +170,7 @@ tree = sorted(os.path.relpath(os.path.join(above, one)) for above, folders, file
 found = open("found").read() if os.path.exists("found") else ""
 said = [done.returncode, open("../stdout").read(), open("../stderr").read(), tree, found]
 open("out", "w").write(json.dumps(said))
+assert os.listdir("/job/payloads") == []
 os.makedirs(home + "/storage/user/ada/{folders}", exist_ok=True)
 subprocess.run(["/usr/bin/env", "mv", "out", home + "/storage/user/ada/{folders}/{file}"], check=True)
 """
@@ -260,8 +263,9 @@ def run_inside(
     home = tmp_path / "home"
     (home / "storage" / "user" / "ada" / "in").write_text("fine")
     (home / "storage" / "user" / "ada" / "thief.py").write_text(INNER_THIEF.format(home=str(home)))
-    plain = {"transformation": program, "jobPars": parameters, "inFiles": inputs, "container_name": "busybox"}
+    plain = {"transformation": program, "jobPars": parameters, "inFiles": inputs, "container_name": "busybox", "maxDiskCount": 30}
     where = place(home / "storage", "user.ada", "said.json").path
+    where.unlink(missing_ok=True)
     folders = "/".join(where.parts[-3:-1])
     job = behind_walls(plain, PROGRAM)
     script = OUTER.format(home=str(home), name=PROGRAM, job=job, folders=folders, file=where.name)
@@ -291,6 +295,17 @@ def test_what_a_program_of_a_users_own_prints_of_the_secrets_is_masked(
     code, out, err, _, found = run_inside(tmp_path, starter, "thief.py", "", "in,thief.py")
     assert code == 0 and found, (out, err)
     assert out == err == '{"word": "***"}\n'
+
+
+def test_a_payload_of_pandas_pilot_that_writes_too_much_is_ended(
+    tmp_path: Path, starter: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    big = "-- head -c 40000000 /dev/zero > big"
+    code, _, err, _, _ = run_inside(tmp_path, starter, "run_command", big)
+    assert code == 1 and "The work folder held" in err and "its limit is 30 MB" in err
+    forever = "-- 'head -c 40000000 /dev/zero > big; setsid sleep 1000'"
+    code, _, err, tree, _ = run_inside(tmp_path, starter, "run_command", forever)
+    assert code == 1 and "The work folder held" in err and "payload.writes" not in tree
 
 
 @pytest.mark.parametrize(
