@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from tasks_app.pilot import names
-from tasks_app.pilot.client import Client
+from tasks_app.pilot.client import Client, InterruptedCallError
 from tasks_app.pilot.errors import Code, JobError
 from tasks_app.pilot.gauge import Gauge
 from tasks_app.pilot.job import is_plain_name
@@ -85,6 +85,8 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
         code = _watch(family, process, Limits(disk_mb=int(disk_mb)), here, folder, terminated)
     except JobError as exc:
         sys.stderr.write(f"{exc.failure.diag}\n")
+    except InterruptedCallError:
+        pass  # told to end while the sandbox was fetched
     except OSError as exc:
         sys.stderr.write(f"The job's folder could not be made: {exc}\n")
     finally:
