@@ -15,7 +15,7 @@ from brokerage_app import codes
 from brokerage_app.brokers.candidates import cloud_of
 from brokerage_app.needs import TaskNeeds, names
 from brokerage_app.snapshot import Grid, SiteView
-from brokerage_app.verdict import Blocked, Skip, Verdict, sentence_of
+from brokerage_app.verdict import Blocked, Skip, Verdict, counted, sentence_of
 from jedisite.words import nearest
 
 OWN_CHOICE: Final = frozenset({codes.NOT_PREASSIGNED, codes.NOT_INCLUDED, codes.EXCLUDED, codes.OTHER_CLOUD})
@@ -157,7 +157,7 @@ def _sentence(open_to: list[Skip], nearest: Skip, queues: int, unknown: tuple[st
     also = f" {_unknown(unknown, grid)}." if unknown else ""
     if len(open_to) == 1 and queues > 1:
         return f"{queue}, the only site that the task may use, was skipped: {nearest.detail}.{also}"
-    reasons = ", ".join(f"{n} {code.replace('_', ' ')}" for code, n in _counted(open_to).items())
+    reasons = counted(_counted(open_to))
     if len(open_to) == 1:
         return f"The only site was skipped: {reasons}. {queue}: {nearest.detail}.{also}"
     if len(open_to) == queues:

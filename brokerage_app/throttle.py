@@ -14,6 +14,7 @@ from typing import Final
 from brokerage_app import codes
 from brokerage_app.configuration import Configuration, Level
 from jedisite import refusals
+from jedisite.words import plural
 
 LEAST_BUNCH: Final = 500
 MOST_BUNCH: Final = 600
@@ -243,34 +244,34 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
     work = _work(seen)
     ratio = jobs.queued / jobs.running if jobs.running else 0.0
     most_waiting = max(WAITING_TO_RUNNING * jobs.running, WAITING_BUNCHES * bunch)
-    queued = f"{at_limit.queued} jobs are queued{_of(limit)}, {limit.value} may be"
+    queued = f"{plural(at_limit.queued, 'job is', 'jobs are')} queued{_of(limit)}, {limit.value} may be"
     rules = [
         RuleCheck(
             codes.THROTTLED_NONE_RUNNING, jobs.running == 0 and over and much,
-            f"{jobs.running} jobs run and {queued}{work}",
+            f"{plural(jobs.running, 'job runs', 'jobs run')} and {queued}{work}",
         ),
         RuleCheck(
             codes.THROTTLED_QUEUED, jobs.running > 0 and ratio > limits.threshold and over and much,
-            f"{jobs.queued} jobs are queued for {jobs.running} that run"
+            f"{plural(jobs.queued, 'job is', 'jobs are')} queued for {jobs.running} that run"
             f"{f' ({ratio:.2f} times as many)' if jobs.running else ''}, {limits.threshold:g} times as many may be;"
             f" {queued}{work}",
         ),
         RuleCheck(
             codes.THROTTLED_DEFINED, at_limit.defined > limit.value,
-            f"{at_limit.defined} jobs are defined{_of(limit)}, {limit.value} may be",
+            f"{plural(at_limit.defined, 'job is', 'jobs are')} defined{_of(limit)}, {limit.value} may be",
         ),
         RuleCheck(
             codes.THROTTLED_WAITING, jobs.waiting > most_waiting,
-            f"{jobs.waiting} jobs wait for their input with {jobs.running} running, {most_waiting} may wait",
+            f"{plural(jobs.waiting, 'job waits', 'jobs wait')} for input with {jobs.running} running, {most_waiting} may wait",
         ),
     ]  # fmt: skip
     if limits.running_cap is not None:
         running = seen.jobs.at(limits.running_cap.level).running
-        detail = f"{running} jobs run{_of(limits.running_cap)}, {limits.running_cap.value} may run"
+        detail = f"{plural(running, 'job runs', 'jobs run')}{_of(limits.running_cap)}, {limits.running_cap.value} may run"
         rules.append(RuleCheck(codes.THROTTLED_RUNNING_CAP, beyond(running, limits.running_cap), detail, yields=False))
     if limits.queue_cap is not None:
         waits = seen.jobs.at(limits.queue_cap.level).queued
-        detail = f"{waits} jobs are queued{_of(limits.queue_cap)}, {limits.queue_cap.value} are the cap"
+        detail = f"{plural(waits, 'job is', 'jobs are')} queued{_of(limits.queue_cap)}, {limits.queue_cap.value} are the cap"
         rules.append(
             RuleCheck(
                 codes.THROTTLED_QUEUE_CAP, beyond(waits, limits.queue_cap), detail, yields=limits.queue_cap.value > 0
@@ -301,9 +302,9 @@ def explain(allowance: Allowance) -> list[str]:
     if allowance.merge_only:
         head = f"{refusals.get(allowance.code).title}: {allowance.detail}. Only merge jobs are made."
     elif allowance.min_priority is not None:
-        head = f"{allowance.max_jobs} jobs may be made: {allowance.detail}."
+        head = f"{plural(allowance.max_jobs or 0, 'job')} may be made: {allowance.detail}."
     else:
-        head = f"{allowance.max_jobs} jobs may be made" + (", and soon more." if allowance.lack_of_jobs else ".")
+        head = f"{plural(allowance.max_jobs or 0, 'job')} may be made" + (", and soon more." if allowance.lack_of_jobs else ".")
     lines = [
         f"{'stops' if rule.held else 'passes'}: {refusals.get(rule.code).title} ({rule.detail})"
         for rule in allowance.rules

@@ -154,12 +154,25 @@ class Verdict:
         return sentence_of(len(self.chosen), self.counts(), best=self.chosen[0].site if self.chosen else "")
 
 
+def counted(skipped: Mapping[str, int]) -> str:
+    """How many sites each code skipped: "2 low memory, 1 site offline", and of two "2 sites offline".
+
+    Codes are words for what is wrong; those that begin with what they are about count that.
+    """
+    return ", ".join(f"{number} {_words(code, number)}" for code, number in skipped.items())
+
+
+def _words(code: str, number: int) -> str:
+    thing, *rest = code.split("_")
+    return " ".join((f"{thing}s" if thing in ("site", "queue") and number != 1 else thing, *rest))
+
+
 def sentence_of(chosen: int, skipped: Mapping[str, int], *, best: str = "") -> str:
     """The sentence of a verdict from its counts alone, so that a stored verdict reads the same."""
     total_skipped = sum(skipped.values())
     if not chosen and not total_skipped:
         return f"{refusals.get(NO_SITE_KNOWN).title}."
-    reasons = ", ".join(f"{count} {code.replace('_', ' ')}" for code, count in skipped.items())
+    reasons = counted(skipped)
     if not chosen:
         subject = "The only site was skipped" if total_skipped == 1 else f"All {total_skipped} sites were skipped"
         return f"{subject}: {reasons}."

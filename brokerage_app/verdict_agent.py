@@ -5,6 +5,7 @@ from __future__ import annotations
 from brokerage_app import records
 from jedisite import agents
 from jedisite.agents import Pass
+from jedisite.words import plural
 
 LIMIT = 2000
 
@@ -17,4 +18,4 @@ def run(limit: int = LIMIT) -> Pass:
     """Fold decisions into the counts of days, and delete what has been kept long enough."""
     counted = records.fold(limit)
     gone = records.forget_old()
-    return Pass(counted + gone, f"{counted} verdicts counted, {gone} rows deleted", counted == limit)
+    return Pass(counted + gone, f"{plural(counted, 'verdict')} counted, {plural(gone, 'row')} deleted", counted == limit)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.db import transaction
 
 from jedisite import audit
+from jedisite.words import plural
 from tasks_app import moves
 from tasks_app.commands import files
 from tasks_app.commands.jobs import set_priority, set_share
@@ -108,7 +109,7 @@ def change_priorities(
     Task.objects.filter(pk__in=task_ids).update(current_priority=priority)
     jobs = set_priority(task_ids, priority)
     _noted(task_ids, by, "change priority", reason, {"priority": priority}, act)
-    return f"the priority is {priority}, also of {jobs} queued jobs"
+    return f"the priority is {priority}, also of {plural(jobs, 'queued job')}"
 
 
 def change_share(task_id: int, share: str, *, by: str, reason: str) -> str:
@@ -129,7 +130,7 @@ def change_shares(
     Task.objects.filter(pk__in=task_ids).update(gshare=share)
     jobs = set_share(task_ids, share)
     _noted(task_ids, by, "change share", reason, {"gshare": share}, act)
-    return f"the share is {share}, also of {jobs} queued jobs"
+    return f"the share is {share}, also of {plural(jobs, 'queued job')}"
 
 
 LIMITED_SITES: Final = "LS"

@@ -19,7 +19,7 @@ from django_filters import FilterSet
 from jedisite import audit
 from jedisite.identity import Caller
 from jedisite.sql import numbers
-from jedisite.words import sentence
+from jedisite.words import plural, sentence
 from tasks_app import amending, moves
 from tasks_app.commands import attempts, rights
 from tasks_app.commands.acts import Act, Change
@@ -266,7 +266,7 @@ def give(
     """
     wanted = sorted(set(ids))
     number = audit.record(
-        caller.name, f"bulk {act.name}", "tasks", f"{len(wanted)} tasks", reason=reason,
+        caller.name, f"bulk {act.name}", "tasks", f"{plural(len(wanted), 'task')}", reason=reason,
         details={**(parameters or {}), "query": query[:2000], "ids": wanted},
     ).pk  # fmt: skip
     done: list[int] = []

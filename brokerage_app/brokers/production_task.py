@@ -29,7 +29,7 @@ from brokerage_app.nucleus_case import (
 )
 from brokerage_app.rules import Rule, sift
 from brokerage_app.snapshot import Grid, Nucleus, SiteView
-from brokerage_app.verdict import Choice, Skip, Verdict
+from brokerage_app.verdict import Choice, Skip, Verdict, counted
 
 JobCheck = Callable[[Sequence[SiteView]], Verdict]
 """The job broker's word on some queues, without a nucleus and without changing anything: the "hint" of the document."""
@@ -114,7 +114,7 @@ class Decision:
         note = f" {self.note}" if self.note else ""
         if self.verdict.stopped is not None:
             return self.verdict.sentence() + note
-        reasons = ", ".join(f"{count} {code.replace('_', ' ')}" for code, count in self.verdict.counts().items())
+        reasons = counted(self.verdict.counts())
         if self.drawn is None:
             total = len(self.verdict.skipped)
             all_of = "The only nucleus was skipped" if total == 1 else f"All {total} nuclei were skipped"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from jedisite.sql import hot_cursor, numbers, texts
+from jedisite.words import plural
 from tasks_app.accounting.killcodes import Kill, KilledJob, When, error_code, kill_result
 from tasks_app.accounting.outcomes import Outcome, book
 from tasks_app.accounting.unmerged import PROCESSING_TYPE
@@ -95,9 +96,10 @@ def end_jobs(
         done = kill_jobs(cursor, orders, by=by, production_role=production_role, keep_unmerged=keep_unmerged)
     queued = sum(o.job.status in JOB_QUEUED for o in orders)
     became = kill_result(code, KilledJob(JobStatus.ACTIVATED)).status
-    sentence = f"{queued} queued jobs were {became}, {done.told} running ones were told to stop"
+    sentence = f"{plural(queued, 'queued job was', 'queued jobs were')} {became}, "
+    sentence += f"{plural(done.told, 'running one was', 'running ones were')} told to stop"
     at_once = done.ended - queued
-    return f"{sentence}, {at_once} others were {became} at once" if at_once > 0 else sentence
+    return f"{sentence}, {plural(at_once, 'other was', 'others were')} {became} at once" if at_once > 0 else sentence
 
 
 def open_jobs(task_id: int) -> int:

@@ -13,6 +13,7 @@ from django.db import transaction
 from jedisite import audit
 from jedisite.identity import Caller, Right
 from jedisite.sql import hot_cursor, numbers
+from jedisite.words import plural
 from tasks_app.accounting.endings import KillOrder, kill_jobs
 from tasks_app.accounting.killcodes import Kill, KilledJob, When, kill_code, kill_result, may_kill
 from tasks_app.states import JOB_FINAL, JobStatus
@@ -124,7 +125,7 @@ def plan_kill(job_ids: Sequence[int], caller: Caller) -> KillPlan:
 def kill_for_a_reason(job_ids: Sequence[int], caller: Caller, reason: str) -> list[int]:
     """Kill as `kill_by_hand` does, with an entry in the audit trail for the act and for each job. Returns the killed."""
     ids = sorted(set(job_ids))
-    act = audit.record(caller.name, "bulk kill", "jobs", f"{len(ids)} jobs", reason=reason, details={"ids": ids})
+    act = audit.record(caller.name, "bulk kill", "jobs", f"{plural(len(ids), 'job')}", reason=reason, details={"ids": ids})
     done = kill_by_hand(ids, caller, code_for(caller), why=reason)
     killed = [job_id for job_id, is_killed in zip(ids, done, strict=True) if is_killed]
     audit.record_many(caller.name, "kill", "job", killed, reason=reason, details={"bulk": act.pk})

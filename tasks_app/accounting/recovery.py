@@ -19,6 +19,7 @@ from django.db import transaction
 from jedisite import audit
 from jedisite.agents import kick
 from jedisite.sql import hot_cursor, numbers, texts
+from jedisite.words import plural
 from tasks_app import moves
 from tasks_app.contents.changes import lose_where
 from tasks_app.ddm import data_management, maker_of
@@ -84,8 +85,8 @@ class Recovery:
         lines = [f"{len(self.lost)} lost: {_some(o.lfn for o in self.lost)}"]
         if self.also_lost:
             lines.append(f"{len(self.also_lost)} more made by the same jobs: {_some(o.lfn for o in self.also_lost)}")
-        lines.append(f"{len(self.jobs)} jobs made them: {_some(map(str, self.jobs))}")
-        lines.append(f"{len(self.inputs)} inputs are processed again: {_some(i.lfn for i in self.inputs)}")
+        lines.append(f"{plural(len(self.jobs), 'job')} made them: {_some(map(str, self.jobs))}")
+        lines.append(f"{plural(len(self.inputs), 'input is', 'inputs are')} processed again: {_some(i.lfn for i in self.inputs)}")
         lines.append(f"task {self.task_id}, which is {self.status}, {'runs again' if self.reopens else 'goes on'}")
         lines += [f"task {task} does not get {count} of the lost files" for task, count in self.readers.items()]
         return lines
@@ -132,7 +133,7 @@ def recover(
             return found
         _write(cursor, found)
         _tell_readers(cursor, readers, found)
-        why = f"{len(found.lost)} lost outputs are made again" + (f": {reason}" if reason else "")
+        why = f"{plural(len(found.lost), 'lost output is', 'lost outputs are')} made again" + (f": {reason}" if reason else "")
         _reopen(task, found, by=by, reason=why)
         audit.record(by, "recover", "task", task_id, reason=reason, details={"files": sorted(names)[:100]})
     kick("job_generator", "feeder")
@@ -386,7 +387,7 @@ def _reopen(task: Task, found: Recovery, *, by: str, reason: str) -> None:
     moves.move_task(task.id, TaskStatus.TOINCEXEC, by=by, reason=reason)
     moves.move_task(task.id, TaskStatus.REREFINE, by=by, reason="its parameters stay as they are")
     moves.move_task(
-        task.id, TaskStatus.READY, by=by, reason=f"{len(found.inputs)} inputs are processed again",
+        task.id, TaskStatus.READY, by=by, reason=f"{plural(len(found.inputs), 'input is', 'inputs are')} processed again",
         attempt=(task.attempt or 0) + 1, end_time=None, frozen_time=None, error_dialog=None, old_status=None, progress=None,
     )  # fmt: skip
 

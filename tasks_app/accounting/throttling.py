@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
+from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.accounting.final import Books, completeness
 from tasks_app.accounting.reasons import Reason
@@ -66,7 +67,7 @@ def throttle_by_attempts(
         return None
     length = min(THROTTLE_UNIT * min(step, 1000) ** 2, LONGEST_THROTTLE)
     minutes = int(length.total_seconds() // 60)
-    detail = f"a file has been tried {largest_attempt} times, so no jobs are made for {minutes} minutes"
+    detail = f"a file has been tried {plural(largest_attempt, 'time')}, so no jobs are made for {minutes} minutes"
     return TaskStep(
         Reason(codes.TASK_MANY_ATTEMPTS, detail), TaskStatus.THROTTLED, until=now + length, num_throttled=step
     )
@@ -126,7 +127,8 @@ def boost(view: BoostView, limits: BoostLimits | None = None) -> TaskStep | None
     if priority == view.priority and view.share == share:
         return None
     done = 100 * view.files_done // view.files
-    detail = f"{done} % of {view.files} files are done and {view.jobs_to_do} jobs are left: priority {priority}"
+    left = plural(view.jobs_to_do, "job is", "jobs are")
+    detail = f"{done} % of {view.files} files are done and {left} left: priority {priority}"
     detail += f", share {share}" if share else ""
     return TaskStep(Reason(codes.TASK_BOOSTED, detail), priority=priority, share=share)
 
@@ -180,7 +182,9 @@ def auto_pause(view: FailureView, limits: PauseLimits) -> TaskStep | None:
     )
     for words, part, total, most in rates:
         if most is not None and total > 0 and 100 * part >= most * total:
-            detail = f"{words} ({100 * part / total:.0f} %), {most:g} % are the limit; {view.remaining} jobs remain"
+            detail = f"{words} ({100 * part / total:.0f} %), {most:g} % are the limit; " + plural(
+            view.remaining, "job remains", "jobs remain"
+        )
             return TaskStep(Reason(codes.TASK_AUTO_PAUSED, detail), TaskStatus.PAUSED)
     return None
 

@@ -12,6 +12,7 @@ from jedisite import troubles
 from jedisite.agents import Pass
 from jedisite.logs import sentence_of
 from jedisite.sql import the_time
+from jedisite.words import plural
 from tasks_app import timeouts
 from tasks_app.accounting.failing_nodes import find_black_holes
 from tasks_app.attention import keeping, reading
@@ -71,5 +72,5 @@ def _pass(rules: dict[str, Rule], now: datetime | None) -> Pass:
             looked.append(kind)
     kept = keeping.keep(looked, found, moment)
     if kept:
-        notes.insert(0, f"{kept} things need somebody")
+        notes.insert(0, f"{plural(kept, 'item needs', 'items need')} attention")
     return Pass(0, "; ".join(notes))

@@ -15,6 +15,7 @@ from brokerage_app.configured import configuration
 from jedisite.agents import Pass, owner
 from jedisite.logs import sentence_of
 from jedisite.turns import TurnTooLongError, turn
+from jedisite.words import plural
 from tasks_app import claims, moves
 from tasks_app.commands import actions, again, files
 from tasks_app.commands.actions import Order
@@ -167,7 +168,7 @@ def _abort(task_id: int, fence: int) -> None:
 @transaction.atomic
 def _pass(task_id: int, fence: int) -> None:
     given_up = files.give_up(task_id)
-    reason = f"no job is left; {given_up} files were not processed"
+    reason = f"no job is left; {plural(given_up, 'file was', 'files were')} not processed"
     moves.move_task(task_id, TaskStatus.PASSED, by=ME, reason=reason, fence=fence)
 
 

@@ -11,6 +11,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from jedisite.agents import Pass, kick, owner
+from jedisite.words import plural
 from tasks_app import claims, locality, moves, timeouts
 from tasks_app.accounting import scouting
 from tasks_app.agents import periodic
@@ -115,7 +116,7 @@ def _conclude(task: Feeding) -> bool:
     known = sum(d.files for d in masters)
     growing = [d for d in masters if d.state == "mutable"]
     if any(d.files_to_be_used > d.files_used for d in masters) or (known and not growing):
-        reason = f"{known} input files are known"
+        reason = f"{plural(known, 'input file is', 'input files are')} known"
         to = TaskStatus.ASSIGNING if waits_for_nucleus(Task.objects.get(pk=task.id)) else TaskStatus.READY
         moves.move_task(task.id, to, by=ME, reason=reason, fence=task.fence, error_dialog=None)
         return True
@@ -123,7 +124,7 @@ def _conclude(task: Feeding) -> bool:
         claims.release_task(task.id, task.fence, note=_what_is_awaited(growing))
         return False
     lost = sum(d.files_missing for d in masters)
-    sentence = "the primary input dataset is empty" + (f": {lost} files are lost" if lost else "")
+    sentence = "the primary input dataset is empty" + (f": {plural(lost, 'file is', 'files are')} lost" if lost else "")
     if task.parent_runs:
         raise NotThereYetError(f"{sentence}; the parent task runs")
     if task.rule.flag("AE"):

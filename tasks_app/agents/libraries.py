@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from jedisite import troubles
 from jedisite.agents import Pass
+from jedisite.words import plural
 from tasks_app.accounting.libraries import ended_libraries, settle
 
 ME = "libraries"
@@ -17,7 +18,7 @@ def run(limit: int = LIMIT) -> Pass:
     """See to the libraries whose build has ended since the last pass."""
     found = ended_libraries(limit)
     jobs = settle_all(found, by=ME)
-    return Pass(len(found), f"{jobs} jobs waited for them" if found else "", more=len(found) == limit)
+    return Pass(len(found), f"{plural(jobs, 'job')} waited for them" if found else "", more=len(found) == limit)
 
 
 def settle_all(found: Iterable[tuple[int, int]], *, by: str) -> int:

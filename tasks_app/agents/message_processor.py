@@ -7,6 +7,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from jedisite.agents import Pass, renew_lease
+from jedisite.words import plural
 from tasks_app.messaging.inbox import process_next
 from tasks_app.models import InMessage
 
@@ -21,4 +22,4 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
         items += 1
         renew_lease()
     parked = InMessage.objects.filter(parked__isnull=False).count() if items else 0
-    return Pass(items, f"{parked} messages are parked" if parked else "", more=items == limit)
+    return Pass(items, f"{plural(parked, 'message is', 'messages are')} parked" if parked else "", more=items == limit)

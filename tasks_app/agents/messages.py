@@ -9,6 +9,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from jedisite.agents import Pass
+from jedisite.words import plural
 from tasks_app.messaging.bus import BusError, Message, message_bus
 from tasks_app.models import OutMessage
 
@@ -28,7 +29,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Place and publish what is new. A bus that refuses gets the same messages again at the next pass."""
     placed = _place(limit)
     sent, error = _publish(limit, now or timezone.now())
-    return Pass(max(placed, sent), error or (f"{sent} messages" if sent else ""), more=not error and placed == limit)
+    return Pass(max(placed, sent), error or (f"{plural(sent, 'message')}" if sent else ""), more=not error and placed == limit)
 
 
 @transaction.atomic
@@ -56,5 +57,5 @@ def _publish(limit: int, now: datetime) -> tuple[int, str]:
         bus.publish([Message._make(row) for row in found])
     except BusError as exc:
         batch.update(attempts=F("attempts") + 1, error=str(exc)[:2000])
-        return 0, f"the bus {bus.name} did not take {len(found)} messages: {exc}"
+        return 0, f"the bus {bus.name} did not take {plural(len(found), 'message')}: {exc}"
     return batch.update(sent=now, attempts=F("attempts") + 1, error=""), ""

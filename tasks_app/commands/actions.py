@@ -74,7 +74,7 @@ def _enter(task: Task, status: str, order: Order, **columns: Any) -> None:
 def pause(task: Task, order: Order) -> str:
     # What a pending or throttled task returns to is kept.
     moves.move_task(task.id, TaskStatus.PAUSED, by=order.by, reason=order.told("paused"), old_status=_rests_in(task))
-    return f"{shift(task.id, 'activated', 'throttled', order.by)} queued jobs are held back"
+    return f"{plural(shift(task.id, 'activated', 'throttled', order.by), 'queued job is', 'queued jobs are')} held back"
 
 
 def _rests_in(task: Task) -> str:
@@ -89,7 +89,7 @@ def resume(task: Task, order: Order) -> str:
         return "goes on"
     back = task.old_status or TaskStatus.READY
     moves.move_task(task.id, back, by=order.by, reason=order.why, old_status=None)
-    return f"{shift(task.id, 'throttled', 'activated', order.by)} jobs are queued again"
+    return f"{plural(shift(task.id, 'throttled', 'activated', order.by), 'job is', 'jobs are')} queued again"
 
 
 FORCE_AVALANCHE = "ava"
@@ -119,9 +119,9 @@ def release(task: Task, order: Order) -> str:
     count = files.release_staging(task.id)
     if not count:
         raise moves.CommandRefusedError(f"no file of task {task.id} is being staged")
-    moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {count} files are used")
+    moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {plural(count, 'file is', 'files are')} used")
     moves.wake_task(task.id, "feeder")
-    return f"{count} files are used as they are"
+    return "1 file is used as it is" if count == 1 else f"{count} files are used as they are"
 
 
 def reassign(task: Task, order: Order) -> str:

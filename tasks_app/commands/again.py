@@ -175,7 +175,9 @@ def _grow(task: Task, parent_id: int) -> str:
     if task.status in TASK_FINAL or task.status in LEFT_ALONE:
         return f"left alone: it is {task.status}"
     count = _grow_inputs(task, parent_id)
-    return f"{count} inputs grow with the outputs of task {parent_id}" if count else "it looks at its parent anyway"
+    if not count:
+        return "it looks at its parent anyway"
+    return f"{plural(count, 'input grows', 'inputs grow')} with the outputs of task {parent_id}"
 
 
 def _grow_inputs(task: Task, parent_id: int) -> int:

@@ -14,6 +14,7 @@ from brokerage_app.attributes import TaskAttributes
 from brokerage_app.placement import Explained, Wish, explain
 from brokerage_app.workqueues import WorkQueues
 from jedisite.identity import Right, needs
+from jedisite.words import plural
 from tasks_app import placing, queue_use
 from tasks_app.dashboard import bullets, pages, queries
 from tasks_app.models import Task
@@ -72,7 +73,7 @@ def queue_page(request: HttpRequest, queue_id: int) -> HttpResponse:
             (
                 site,
                 jobs,
-                bullets.of_amount(jobs.cores, None, f"{jobs.cores} cores at {site}", "run", top=float(largest)),
+                bullets.of_amount(jobs.cores, None, f"{plural(jobs.cores, 'core')} at {site}", "run", top=float(largest)),
             )
             for site, jobs in at_sites
         ],

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from jedisite import refusals
+from jedisite.words import plural
 from tasks_app.states import JOB_OPEN, TASK_FINAL, TaskStatus
 
 PILOT_SILENT_S: Final = 3 * 3600
@@ -63,7 +64,7 @@ class AgentFact:
         if self.silent_s is not None:
             said = f"the last pass of the agent {self.name} ended {self.silent_s:.0f} s ago"
         if self.took_s is not None:
-            said += f" (took {self.took_s:.2g} s, {self.items or 0} items)"
+            said += f" (took {self.took_s:.2g} s, {plural(self.items or 0, 'item')})"
         return said
 
     @property

@@ -144,11 +144,15 @@ def _inputs(facts: WhyFacts) -> Gate:
 def _none_left(facts: WhyFacts, title: str, files: int) -> Gate:
     """No file is left for another job: what the task waits for is said of its jobs, when it has any."""
     if facts.waits_for_jobs:
-        return Gate("inputs", title, "yes", "", f"all {files - facts.held} files that may be used are in jobs or done")
+        return Gate("inputs", title, "yes", "", f"{_all_in_jobs(files - facts.held)} in jobs or done")
     if facts.held:
         sentence = f"the scouts have ended and are looked at next; {waits(facts.held, 'file')} for that"
         return Gate("inputs", title, "no", codes.SCOUTS_GO_FIRST, sentence)
     return Gate("inputs", title, "no", codes.INPUT_USED_UP, f"none of {plural(files, 'file')} is left for another job")
+
+
+def _all_in_jobs(files: int) -> str:
+    return "the only file that may be used is" if files == 1 else f"all {files} files that may be used are"
 
 
 def _throttle(facts: WhyFacts) -> Gate:

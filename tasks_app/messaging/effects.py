@@ -12,6 +12,7 @@ from django.db import connection
 
 from jedisite.agents import kick
 from jedisite.sql import hot_cursor
+from jedisite.words import plural
 from tasks_app import moves
 from tasks_app.accounting.endings import KillOrder, kill_jobs
 from tasks_app.accounting.killcodes import Kill, KilledJob
@@ -47,7 +48,7 @@ def _files_staged(given: Mapping[str, Any], sender: str) -> str:
         )
         staged = cursor.rowcount
         _look_at(datasets)
-    return f"{staged} files are staged"
+    return f"{plural(staged, 'file is', 'files are')} staged"
 
 
 def _dataset_changed(given: Mapping[str, Any], sender: str) -> str:
@@ -59,7 +60,7 @@ def _dataset_changed(given: Mapping[str, Any], sender: str) -> str:
         )
         found = [row[0] for row in cursor.fetchall()]
     _look_at(found)
-    return f"{len(found)} growing inputs are looked at"
+    return f"{plural(len(found), 'growing input is', 'growing inputs are')} looked at"
 
 
 def _task_command(given: Mapping[str, Any], sender: str) -> str:

@@ -192,11 +192,11 @@ def utc(moment: datetime | None) -> str | SafeString:
 
 @register.inclusion_tag("partials/bell.html")
 def attention_bell() -> dict[str, Any]:
-    """The bell: how many things need somebody and nobody has taken on. One query now and then."""
+    """The bell: how many items need attention that nobody has taken on. One query now and then."""
     number = bell.numbers().waiting
     shown = "99+" if number > 99 else str(number) if number else ""
-    thing = "thing needs" if number == 1 else "things need"
-    return {"number": number, "shown": shown, "words": f"{shown or 'no'} {thing} somebody"}
+    needs = "item needs" if number == 1 else "items need"
+    return {"number": number, "shown": shown, "words": f"{shown or 'No'} {needs} attention"}
 
 
 @register.simple_tag

@@ -12,6 +12,11 @@ def skips(*codes: str) -> tuple[Skip, ...]:
     [
         (Verdict(), "No site is known."),
         (Verdict(skipped=skips("site_offline")), "The only site was skipped: 1 site offline."),
+        (Verdict(skipped=skips("site_offline", "site_offline")), "All 2 sites were skipped: 2 sites offline."),
+        (
+            Verdict(skipped=skips("queue_full", "queue_full", "low_memory", "low_memory", "no_pilots")),
+            "All 5 sites were skipped: 2 low memory, 2 queues full, 1 no pilots.",
+        ),
         (
             Verdict(skipped=skips("site_offline", "low_memory", "low_memory")),
             "All 3 sites were skipped: 2 low memory, 1 site offline.",

@@ -475,7 +475,7 @@ def test_a_child_at_work_takes_what_its_parent_makes_in_addition() -> None:
     command(tasks[0], "retry")
     settle()
     follows = Command.objects.get(task_id=tasks[1])
-    assert follows.answer == f"1 inputs grow with the outputs of task {tasks[0]}"
+    assert follows.answer == f"1 input grows with the outputs of task {tasks[0]}"
     for job in held:
         pilot.end(job)
     drive(Pilot())

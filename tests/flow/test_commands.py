@@ -100,7 +100,7 @@ def test_a_hard_finish_stops_running_jobs_and_keeps_what_is_done() -> None:
     pilot.end(pilot.ran[0], "finished")
     settle()
     given = command(made, "finish")
-    assert given.answer == "4 queued jobs were cancelled, 1 running ones were told to stop"
+    assert given.answer == "4 queued jobs were cancelled, 1 running one was told to stop"
     pilot.end(pilot.ran[1], "failed")
     settle()
     assert status(made) == "finished"

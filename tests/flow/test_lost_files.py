@@ -67,7 +67,7 @@ def test_a_lost_output_of_a_done_task_is_made_again_from_the_same_inputs() -> No
     assert inputs(new.id) == inputs(old.id) == ["lab.in.00002", "lab.in.00003"]
     assert JobRetryHistory.objects.filter(old_job_id=old.id, new_job_id=new.id).exists()
     log = list(TaskStatusLog.objects.filter(task_id=made).order_by("id").values_list("status", "by", "reason"))
-    assert ("toincexec", "olga", "1 lost outputs are made again: a disk broke") in log
+    assert ("toincexec", "olga", "1 lost output is made again: a disk broke") in log
 
 
 def test_the_way_of_a_task_that_runs_again_for_lost_files() -> None:
@@ -85,7 +85,7 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing() -> None:
     job = jobs(made)[1]
     assert said.getvalue().splitlines() == [
         "1 lost: lab.t.000002.root",
-        f"1 jobs made them: {job.id}",
+        f"1 job made them: {job.id}",
         "2 inputs are processed again: lab.in.00002, lab.in.00003",
         f"task {made}, which is done, runs again",
         "nothing was changed",

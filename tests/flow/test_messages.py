@@ -408,7 +408,7 @@ def test_a_dataset_that_changed_is_looked_at_before_its_time() -> None:
     message_processor.run()
     feeder.run()
     assert Dataset.objects.get(task_id=made, type="input").files == 2
-    assert InMessage.objects.get().answer == "1 growing inputs are looked at"
+    assert InMessage.objects.get().answer == "1 growing input is looked at"
 
 
 def test_files_that_are_staged_wait_for_the_feeder_to_make_bunches_of_them() -> None:

@@ -202,7 +202,7 @@ def test_a_release_uses_files_that_are_being_staged() -> None:
                 WHERE jeditaskid = %s AND type = 'input'""",
             [made],
         )
-    assert command(made, "release").answer == "1 files are used as they are"
+    assert command(made, "release").answer == "1 file is used as it is"
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM jedi_dataset_contents WHERE lfn = 'lab.staged' AND status = 'pending'")
         assert cursor.rowcount == 1

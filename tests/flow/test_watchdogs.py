@@ -427,7 +427,7 @@ def test_the_last_jobs_of_a_nearly_complete_task_are_hurried_once() -> None:
     (job,) = jobs(made, status="activated")
     assert (job.current_priority, job.gshare) == (900, "Express")
     assert (
-        "95 % of 20 files are done and 1 jobs are left"
+        "95 % of 20 files are done and 1 job is left"
         in TaskStatusLog.objects.filter(task_id=made, by="boost").get().reason
     )
     assert boost.run().items == 0

@@ -87,7 +87,7 @@ def test_a_few_tasks_are_large_and_most_are_small() -> None:
 @pytest.mark.django_db
 def test_it_is_not_made_where_there_are_tasks(make_task) -> None:
     make_task()
-    with pytest.raises(CommandError, match="there are 1 tasks already"):
+    with pytest.raises(CommandError, match="there is 1 task already"):
         make()
     assert not Queue.objects.exists()
 

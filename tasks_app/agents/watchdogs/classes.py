@@ -22,6 +22,7 @@ from brokerage_app.models import Queue
 from jedisite import troubles
 from jedisite.agents import Pass
 from jedisite.sql import hot_cursor, numbers, texts
+from jedisite.words import plural
 from tasks_app import amending
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
 from tasks_app.accounting.unmerged import PROCESSING_TYPE
@@ -53,7 +54,8 @@ def run() -> Pass:
     found = _classify_tasks(slots, limits)
     _keep_tasks(found, now)
     hurried = _hurry(task for task, (of_task, share) in found.items() if of_task is TaskClass.S and share == USERS)
-    return Pass(hurried, f"{len(sites)} queues, {len(slots)} users, {len(found)} tasks; {hurried} tasks hurried")
+    note = f"{plural(len(sites), 'queue')}, {plural(len(slots), 'user')}, {plural(len(found), 'task')}; {hurried} hurried"
+    return Pass(hurried, note)
 
 
 # --- queues ---

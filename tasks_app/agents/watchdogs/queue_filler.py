@@ -31,6 +31,7 @@ from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import ONLINE, SiteView
 from jedisite.agents import Pass, owner
 from jedisite.sql import hot_cursor, numbers, the_time
+from jedisite.words import plural
 from tasks_app import claims, moves, statistics, timeouts
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
 from tasks_app.generating.facts import needs_of
@@ -92,7 +93,7 @@ def run(now: datetime | None = None) -> Pass:
     around = _look(now)
     freed = _free(around)
     sent = _fill(around, now)
-    return Pass(freed + sent, f"{sent} tasks sent to empty queues, {freed} freed")
+    return Pass(freed + sent, f"{plural(sent, 'task')} sent to empty queues, {freed} freed")
 
 
 def _look(now: datetime) -> Around:
@@ -133,7 +134,7 @@ def _why_free(row: Preassignment, around: Around, files_left: int) -> str:
         return f"the queue {row.queue} is {site.status if site else 'gone'}"
     seen = around.occupied[row.queue]
     if is_busy(seen):
-        return f"the queue {row.queue} has {seen.queued} jobs waiting for {seen.running} that run"
+        return f"the queue {row.queue} has {plural(seen.queued, 'job')} waiting for {seen.running} that run"
     return "" if files_left > 0 else f"all its files are in jobs, so that nothing is left for the queue {row.queue}"
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from brokerage_app.models import DatasetReplica, ReplicaLookup
 from jedisite.agents import Pass, renew_lease
 from jedisite.sql import the_time
+from jedisite.words import plural
 from tasks_app import locality
 
 LIMIT = 500
@@ -23,4 +24,4 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     old = now - locality.KEPT_FOR
     DatasetReplica.objects.filter(at__lt=old).delete()
     ReplicaLookup.objects.filter(at__lt=old).delete()
-    return Pass(len(names), f"{len(names)} datasets", more=len(names) == limit)
+    return Pass(len(names), f"{plural(len(names), 'dataset')}", more=len(names) == limit)

@@ -18,6 +18,7 @@ from brokerage_app.snapshot import Grid
 from jedisite import refusals
 from jedisite.agents import Pass, owner
 from jedisite.sql import hot_cursor, numbers, the_time
+from jedisite.words import plural
 from tasks_app import claims, codes, moves, statistics, timeouts
 from tasks_app.accounting.reasons import Reason
 from tasks_app.accounting.withholding import Reader, Source, WithholdLimits, withhold
@@ -76,7 +77,7 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
         agent=ME,
     )  # fmt: skip
     done = claims.for_each(claimed, lambda task_id, fence: _act(task_id, fence, reasons.get(task_id)), by=ME)
-    return Pass(done, f"{len(reasons)} tasks are held")
+    return Pass(done, f"{plural(len(reasons), 'task is', 'tasks are')} held")
 
 
 def _reasons(tasks: Mapping[int, _Reads], grid: Grid, config: Configuration) -> dict[int, Reason]:

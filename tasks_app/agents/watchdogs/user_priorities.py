@@ -14,6 +14,7 @@ from django.db import transaction
 from jedisite.agents import Pass
 from jedisite.sql import hot_cursor, texts, the_time
 from jedisite.sql import numbers as as_array
+from jedisite.words import plural
 from tasks_app.accounting.expiring import MERGE
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
 from tasks_app.accounting.priorities import Raise, SiteUsage, massage
@@ -62,7 +63,7 @@ def run(now: datetime | None = None) -> Pass:
         ]
     steps = massage(usages)
     done = _raise(steps) if steps else 0
-    return Pass(done, f"{done} jobs of {len({step.who for step in steps})} users")
+    return Pass(done, f"{plural(done, 'job')} of {len({step.who for step in steps})} users")
 
 
 @transaction.atomic

@@ -37,7 +37,8 @@ class Command(BaseCommand):
         if min(sites, tasks, size.jobs, size.files) < 1:
             raise CommandError("the numbers of sites, tasks, jobs and files must be 1 or more")
         if not options["force"] and (found := Task.objects.count()):
-            raise CommandError(f"there are {found} tasks already: made-up ones would mix with them (--force does it)")
+            there = "there is 1 task" if found == 1 else f"there are {found} tasks"
+            raise CommandError(f"{there} already: made-up ones would mix with them (--force does it)")
         now, began = timezone.now(), time.monotonic()
         grid = synthetic_grid(sites, random.Random(options["seed"]))
         queues = store_grid(grid, now)

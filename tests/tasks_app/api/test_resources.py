@@ -221,7 +221,7 @@ class TestChanges:
         }  # fmt: skip
         answer = api("production").post(f"{TASKS}{task.id}/changes/", body, "application/json")
         assert answer.status_code == 200, answer.content
-        assert answer.json()["done"]["priority"] == "the priority is 700, also of 1 queued jobs"
+        assert answer.json()["done"]["priority"] == "the priority is 700, also of 1 queued job"
         task.refresh_from_db()
         assert (task.current_priority, task.gshare, task.ram_count, task.goal) == (700, "Express", 3000, 955)
         assert task.split_rule == "NF=5,NG=10"

@@ -152,13 +152,13 @@ def test_shifters_act_on_the_page_and_by_the_api(
     shifter: Client, api: Callable[..., Client], django_assert_max_num_queries: Any
 ) -> None:
     empty = shifter.get("/attention/").content.decode()
-    assert "Nothing needs attention." in empty and "no things need somebody" in empty
+    assert "Nothing needs attention." in empty and "No items need attention" in empty
     found = [one(f"<b>{n}</b>", key=str(n), owner="ada" if n else "bob") for n in range(30)]
     keeping.keep(["asks"], found, timezone.now())
     bell.forget()
     with django_assert_max_num_queries(12):
         text = shifter.get("/attention/").content.decode()
-    assert "&lt;b&gt;7&lt;/b&gt;" in text and "30 things need somebody" in text
+    assert "&lt;b&gt;7&lt;/b&gt;" in text and "30 items need attention" in text
     first = AttentionItem.objects.get(owner="bob")
     path = f"/attention/{first.id}/"
 
@@ -169,7 +169,7 @@ def test_shifters_act_on_the_page_and_by_the_api(
     assert "Acknowledged" in said(action="acknowledge", reason="I ask <bob>") and "I ask &lt;bob&gt;" in said(
         action="x"
     )
-    assert "29 things need somebody" in shifter.get("/attention/?state=acknowledged").content.decode()
+    assert "29 items need attention" in shifter.get("/attention/?state=acknowledged").content.decode()
     assert "hours: It is one of" in said(action="snooze", reason="later", hours="3")
     assert "until: A snooze ends in the future" in said(action="snooze", reason="later", until="2020-01-01T00:00")
     assert "until: It is a time" in said(action="snooze", reason="later", until="soon")

@@ -1,0 +1,60 @@
+"""Numbers with their nouns and verbs: of one thing and of two."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from brokerage_app.throttle import JobCounts, Levels, Limit, Situation, ThrottleLimits, throttle
+from brokerage_app.verdict import counted
+from jedisite.words import plural
+from tasks_app.accounting.usercaps import Caps, Usage, over
+from tasks_app.attention import bell, keeping
+from tasks_app.attention.rules.found import Found
+from tasks_app.explaining.facts import AgentFact
+from tasks_app.templatetags import dashboard
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(1, "1 file is"), (2, "2 files are"), (0, "0 files are")]
+)
+def test_a_number_has_its_noun_and_verb(number: int, said: str) -> None:
+    assert plural(number, "file is", "files are") == said
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({"site_offline": 1}, "1 site offline"),
+        ({"site_offline": 2, "low_memory": 1}, "2 sites offline, 1 low memory"),
+        ({"queue_full": 2, "queue_full_of_type": 1}, "2 queues full, 1 queue full of type"),
+    ],
+)
+def test_sites_that_a_code_skipped(counts: dict[str, int], said: str) -> None:
+    assert counted(counts) == said
+
+
+@pytest.mark.parametrize(("jobs", "said"), [(1, "1 job is running, the cap is 0"), (2, "2 jobs are running, the cap is 0")])
+def test_jobs_of_a_user(jobs: int, said: str) -> None:
+    assert over(Usage(jobs, 0, 0), Caps(jobs=0)) == said
+
+
+@pytest.mark.parametrize(("items", "said"), [(1, "(took 1 s, 1 item)"), (2, "(took 1 s, 2 items)")])
+def test_items_of_a_pass(items: int, said: str) -> None:
+    assert said in AgentFact("feeder", took_s=1.0, items=items).last_pass
+
+
+@pytest.mark.parametrize(("jobs", "said"), [(1, "1 job runs, 0 may run"), (2, "2 jobs run, 0 may run")])
+def test_jobs_that_the_throttle_counts(jobs: int, said: str) -> None:
+    counts = JobCounts(jobs, 0, 0, 0)
+    seen = Situation("MC simul", jobs=Levels(counts, counts, counts))
+    assert throttle(seen, ThrottleLimits(running_cap=Limit(0))).detail == said
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("items", "said"), [(0, "No items need"), (1, "1 item needs"), (2, "2 items need")])
+def test_the_bell(items: int, said: str) -> None:
+    now = timezone.now()
+    keeping.keep(["asks"], [Found("asks", str(n), f"item {n}", "/tasks/", "ada", n) for n in range(items)], now)
+    bell.forget()
+    assert dashboard.attention_bell()["words"] == f"{said} attention"
