@@ -23,18 +23,6 @@ PARENT_NOT_FINISHED: Final = _code(
     "parent_not_finished", "Parent task has not finished", "input", "nobody",
     "Wait for the parent task; its outputs are the inputs of this one.", severity="info",
 )  # fmt: skip
-PARENT_FAILED: Final = _code(
-    "parent_failed", "Parent task failed", "input", "user",
-    "Retry the parent task, or submit this one with other inputs.", severity="error",
-)  # fmt: skip
-DATASET_UNKNOWN: Final = _code(
-    "dataset_unknown", "Dataset is not known", "input", "user",
-    "Check the name and the scope of the input dataset.", severity="error",
-)  # fmt: skip
-DATASET_EMPTY: Final = _code(
-    "dataset_empty", "Dataset has no files", "input", "user",
-    "Wait until files are added to the dataset, or give another one.",
-)  # fmt: skip
 INPUT_MISSING: Final = _code(
     "input_missing", "Input files are missing", "input", "user",
     "Make the missing files available again, or allow the task to go on without them.",
@@ -218,26 +206,9 @@ JOB_RAN_TOO_LONG: Final = _code(
     "job_ran_too_long", "Job ran for too long", "time", "user",
     "Make shorter jobs: fewer files or events in each.", severity="error",
 )  # fmt: skip
-SANDBOX_MISSING: Final = _code(
-    "sandbox_missing", "Sandbox of the user is not there", "input", "user",
-    "Upload the archive with your code again, or submit the task anew.",
-)  # fmt: skip
-JOB_SANDBOX_REFUSED: Final = _code(
-    "job_sandbox_refused", "Sandbox cannot be unpacked", "input", "user",
-    "Pack it anew as tar.gz: only files, folders and links that stay inside, and not more than 5 GB.", severity="error",
-)  # fmt: skip
-JOB_BUILD_FAILED: Final = _code(
-    "job_build_failed", "Library of the job could not be built", "state", "user",
-    "Look at the log of the build job and mend what does not compile; the files are tried again meanwhile.",
-    severity="error",
-)  # fmt: skip
 BUILD_FAILS_THERE: Final = _code(
     "build_fails_there", "Sources cannot be built at the site", "policy", "site",
     "Look at the logs of the build jobs there; a retry of the task tries the site again.",
-)  # fmt: skip
-PREPROCESSING_FAILED: Final = _code(
-    "preprocessing_failed", "Preprocessing step failed", "state", "user",
-    "Look at the log of the preprocessing job, mend its command, and retry the task.", severity="error",
 )  # fmt: skip
 JOB_NO_PARENT: Final = _code(
     "job_no_parent", "Merge job has nothing to merge", "state", "nobody",

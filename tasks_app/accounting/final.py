@@ -84,11 +84,6 @@ def final_verdict(books: Books) -> FinalVerdict:
     return verdict
 
 
-def final_status(books: Books) -> TaskStatus:
-    """The status alone; see `final_verdict`."""
-    return final_verdict(books).status
-
-
 def _by_files(books: Books) -> FinalVerdict:
     words = f"{books.finished} of {books.files} input files were processed"
     if books.finished == 0 and not (books.files == 0 and books.allow_empty):

@@ -16,7 +16,7 @@ from tasks_app.params.codes import CHANGEABLE, CODES, number_of
 from tasks_app.params.faults import Faults, shown
 from tasks_app.params.keys import DS_FOR_KEY, KEYS, stream_of_ds_for
 from tasks_app.params.kinds import Key, check_value
-from tasks_app.params.schema import TaskParams, parse
+from tasks_app.params.schema import TaskParams
 from tasks_app.params.splitrule import SplitRule
 
 RULE_KEYS: Mapping[str, str] = MappingProxyType(
@@ -182,11 +182,6 @@ def apply_changes(raw: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
     """The dictionary with the changes: null deletes a key, everything else is set."""
     kept = {name: value for name, value in raw.items() if name not in changes}
     return {**kept, **{name: value for name, value in changes.items() if value is not None}}
-
-
-def changed_params(params: TaskParams, changes: Changes) -> TaskParams:
-    """Checked parameters with the changes. Raises ParamErrors when they do not go together."""
-    return parse(apply_changes(params.raw, changes))
 
 
 def changed_rule(rule: SplitRule, changes: Changes) -> SplitRule:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 
 from tasks_app.params.placeholders import BadTemplate, serial_width
 
@@ -81,19 +80,6 @@ class NameTemplate:
         return [self.name(serial, job_id=job_id, middle=middle) for serial, job_id, middle in rows]
 
 
-def output_name(
-    template: str,
-    serial: int,
-    *,
-    task_id: int,
-    jobset_id: int | None = None,
-    job_id: int | None = None,
-    middle: str = "",
-) -> str:
-    """One name from a template; for many names make a `NameTemplate` once."""
-    return NameTemplate(template, task_id=task_id, jobset_id=jobset_id).name(serial, job_id=job_id, middle=middle)
-
-
 _FIELDS = re.compile(r"\.|_tid\d+")
 
 
@@ -105,13 +91,3 @@ def middle_name(source: str, fields: Sequence[int]) -> str:
     pieces = _FIELDS.split(source.rpartition(":")[2].rstrip("/"))
     chosen = [pieces[number - 1] for number in fields if 0 < number <= len(pieces) and pieces[number - 1]]
     return "".join(f".{piece}" for piece in chosen)
-
-
-def library_dataset(task_id: int, now: datetime) -> str:
-    """Name of the dataset that keeps the library of a build step: of the time, and of the task's number."""
-    return f"panda.{now:%m%d%H%M%S}.{now.microsecond:06d}.lib._{task_id:06d}"
-
-
-def library_files(dataset: str, file_id: int) -> tuple[str, str]:
-    """Names of the library and of the log of a build job."""
-    return f"{dataset}.{file_id}.lib.tgz", f"{dataset}.{file_id}.log.tgz"

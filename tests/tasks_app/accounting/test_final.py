@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.accounting.final import Books, completeness, error_summary, final_status, final_verdict, goal_reached
+from tasks_app.accounting.final import Books, completeness, error_summary, final_verdict, goal_reached
 from tasks_app.accounting.job_errors import JobError
 from tasks_app.states import TaskStatus
 
@@ -48,7 +48,7 @@ T = TaskStatus
 def test_how_a_task_ends(books: Books, status: TaskStatus, code: str) -> None:
     verdict = final_verdict(books)
     assert (verdict.status, verdict.reason.code) == (status, code)
-    assert final_status(books) == status
+    assert final_verdict(books).status == status
 
 
 def test_completeness_is_rounded_down() -> None:
@@ -85,7 +85,7 @@ def test_every_task_ends_and_done_means_everything(
 ) -> None:
     finished = data.draw(st.integers(0, files))
     books = Books(files, finished, parent, mutable, 0, 0, goal, *flags)
-    status = final_status(books)
+    status = final_verdict(books).status
     assert status in (T.DONE, T.FINISHED, T.FAILED, T.EXHAUSTED)
     if status == T.DONE:
         assert finished == files and parent in (None, "done")

@@ -14,7 +14,6 @@ from tasks_app.params.resubmission import (
     Code,
     Existing,
     apply_changes,
-    changed_params,
     changed_rule,
     changes_of,
     check_changes,
@@ -206,10 +205,10 @@ def test_null_deletes_a_key_and_the_rest_is_set(raw: dict[str, Any], changes: di
 
 
 def test_changes_that_do_not_go_together_are_refused() -> None:
-    params = parse(d.smallest(site="A"))
-    assert changed_params(params, {"nFiles": 3, "site": None}).whole("nFiles") == 3
+    raw = d.smallest(site="A")
+    assert parse(apply_changes(raw, {"nFiles": 3, "site": None})).whole("nFiles") == 3
     with pytest.raises(ParamErrors, match="excluded"):
-        changed_params(params, {"excludedSite": ["A"]})
+        parse(apply_changes(raw, {"excludedSite": ["A"]}))
 
 
 # --- the split rule ---

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.params.resubmission import changed_params
+from tasks_app.params.resubmission import apply_changes
 from tasks_app.params.schema import parse
 from tasks_app.refining.base import DatasetSpec, Refined, refine
 from tasks_app.refining.incexec import MEASURED, OldDataset, compare, rule_again, task_columns_again
@@ -104,7 +104,7 @@ def test_what_was_never_measured_comes_from_the_parameters() -> None:
 
 
 def test_a_new_memory_counts_although_another_was_measured() -> None:
-    params = changed_params(parse(d.reconstruction()), {"ramCount": 3000})
+    params = parse(apply_changes(d.reconstruction(), {"ramCount": 3000}))
     again = refine(params, task_id=7, user="mia", now=LATER)
     assert task_columns_again(again, MEASUREMENTS, {"ramCount": 3000})["ramcount"] == 3000
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,10 +7,7 @@ from hypothesis import strategies as st
 from tasks_app.splitting.naming import (
     BadNameTemplate,
     NameTemplate,
-    library_dataset,
-    library_files,
     middle_name,
-    output_name,
 )
 
 
@@ -32,11 +27,12 @@ from tasks_app.splitting.naming import (
     ],
 )
 def test_placeholders_of_names(template: str, name: str) -> None:
-    assert output_name(template, 42, task_id=7, jobset_id=3, job_id=900, middle=".mid") == name
+    names = NameTemplate(template, task_id=7, jobset_id=3)
+    assert names.name(42, job_id=900, middle=".mid") == name
 
 
 def test_a_serial_number_beyond_six_digits_is_not_cut() -> None:
-    assert output_name("${SN}", 1_234_567, task_id=1) == "1234567"
+    assert NameTemplate("${SN}", task_id=1).name(1_234_567) == "1234567"
 
 
 @pytest.mark.parametrize("text", ["${OTHER}", "${IN}", "${SN/9999}", "${SN/}", "${p#/proc/}", "${}", "${OUTPUT0}"])
@@ -82,9 +78,3 @@ def test_different_serial_numbers_give_different_names(serials: list[int], text:
 )
 def test_fields_of_the_input_name_go_into_the_output_name(source: str, fields: tuple[int, ...], middle: str) -> None:
     assert middle_name(source, fields) == middle
-
-
-def test_a_library_is_named_by_time_and_task() -> None:
-    dataset = library_dataset(77, datetime(2026, 5, 4, 12, 30, 59, 42, UTC))
-    assert dataset == "panda.0504123059.000042.lib._000077"
-    assert library_files(dataset, 9) == (f"{dataset}.9.lib.tgz", f"{dataset}.9.log.tgz")
