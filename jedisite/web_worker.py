@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import resource
 import selectors
 import socket
 import time
@@ -26,6 +27,8 @@ PIECE: Final = 64 * 1024
 LINGER_S: Final = 2.0
 """Seconds in which a client may read the end of an answer before its connection is closed."""
 MOST_LINGERING: Final = 200
+OTHER_FILES: Final = 256
+"""Open files that are not connections of clients: the database, logs, files that are sent."""
 TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -98,6 +101,10 @@ class Worker(ThreadWorker):
         self._most_long = max(1, self.cfg.threads // 2)
         # TLS and HTTP/2 are read otherwise; then a proxy is to stand in front.
         self.gathers = not self.cfg.is_ssl and self.cfg.http2_cleartext == "off" and self.cfg.protocol == "http"
+
+    def init_process(self) -> None:
+        _allow_files(self.worker_connections + MOST_LINGERING + OTHER_FILES)
+        super().init_process()
 
     def load_wsgi(self) -> None:
         super().load_wsgi()
@@ -228,3 +235,11 @@ class Worker(ThreadWorker):
         if conn in self._arriving:
             self._arriving.discard(conn)
             self.poller.unregister(conn.sock)
+
+
+def _allow_files(number: int) -> None:
+    """Raise the soft limit of open files to that number, as far as the hard one lets: a worker without any left would end."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = number if hard == resource.RLIM_INFINITY else min(number, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -12,7 +12,7 @@ import sys
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,10 +25,9 @@ PATIENCE_S = 20
 """For what must happen at some time: this machine may be busy."""
 
 
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+@contextmanager
+def serving(home: Path, *before: str) -> Iterator[int]:
     """A server with one worker of four threads, whose senders may take two seconds and must send 50 kB/s."""
-    home = tmp_path_factory.mktemp("home")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JEDI_")} | {
         "JEDI_HOME": str(home),
         "JEDI_SLOW_SENDERS": f"head={LIMIT_S},body={LIMIT_S}",
@@ -36,7 +35,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     command = [sys.executable, "-m", "gunicorn", "--bind", "127.0.0.1:0", "--worker-class", WEB_WORKER, "--threads", "4"]
     with (home / "log").open("w") as log:
         server = subprocess.Popen(
-            [*command, "--no-control-socket", "--graceful-timeout", "5", "tests.jedisite.echo_app:application"],
+            [*before, *command, "--no-control-socket", "--graceful-timeout", "5", "tests.jedisite.echo_app:application"],
             cwd=ROOT, env=environment, stdout=log, stderr=log,
         )  # fmt: skip
     try:
@@ -50,6 +49,12 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         server.terminate()
         server.wait(PATIENCE_S)
     assert "Traceback" not in (home / "log").read_text()
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with serving(tmp_path_factory.mktemp("home")) as number:
+        yield number
 
 
 def ask(port: int, body: bytes | Iterator[bytes] = b"", timeout: float = PATIENCE_S, **headers: str) -> str:
@@ -201,3 +206,11 @@ def test_who_waits_for_leave_to_send_gets_it(port: int) -> None:
         assert b"100 Continue" in sender.recv(4096)
         sender.sendall(b"123456789")
         assert f"9 {zlib.adler32(b'123456789')}".encode() in until_closed(sender)
+
+
+def test_more_connections_than_files_that_were_allowed_at_first_do_not_end_the_worker(tmp_path: Path) -> None:
+    few = ["sh", "-c", 'ulimit -S -n 64 && exec "$@"', "sh"]
+    with serving(tmp_path, *few) as port, ExitStack() as stack:
+        for _ in range(100):
+            opened(stack, port, b"GET / HT")
+        assert ask(port, b"hello") == f"5 {zlib.adler32(b'hello')}"
