@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -25,6 +26,8 @@ from tasks_app.contents.feed import (
     needs_feeding,
 )
 from tasks_app.contents.wishes import Feeding
+from tasks_app.ddm import data_management
+from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.nuclei import waits_for_nucleus
@@ -124,12 +127,22 @@ def _conclude(task: Feeding) -> bool:
         claims.release_task(task.id, task.fence, note=_what_is_awaited(growing))
         return False
     lost = sum(d.files_missing for d in masters)
-    sentence = "the primary input dataset is empty" + (f": {plural(lost, 'file is', 'files are')} lost" if lost else "")
+    sentence = _nothing_of(masters) + (f": {plural(lost, 'file is', 'files are')} lost" if lost else "")
     if task.parent_runs:
         raise NotThereYetError(f"{sentence}; the parent task runs")
     if task.rule.flag("AE"):
         raise NothingToDoError(f"{sentence}; the task has nothing to do (allowEmptyInput)")
     raise CannotFeedError(sentence)
+
+
+def _nothing_of(masters: list[Dataset]) -> str:
+    """Why there is no input: the dataset has no files, or none that the task takes."""
+    for dataset in masters:
+        with suppress(UnknownDatasetError):
+            if dataset.type == "input" and (there := data_management().describe(dataset.name).files):
+                whose = f"of the {there} files of {dataset.name} none is" if there > 1 else f"the file of {dataset.name} is not"
+                return f"{whose} taken by what the task says of it (include, exclude, files, offset, skipFilesUsedBy)"
+    return "the primary input dataset is empty"
 
 
 @transaction.atomic

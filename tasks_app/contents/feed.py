@@ -24,13 +24,13 @@ from tasks_app.ddm import data_management
 from tasks_app.ddm.base import DatasetInfo, FileInfo, UnknownDatasetError
 from tasks_app.feeding import FeedTarget, feed
 from tasks_app.generating.picker import is_tracked
-from tasks_app.models import Dataset, File
+from tasks_app.models import Dataset, File, Task
 from tasks_app.models.catalogue import CONTAINER_MARK
 from tasks_app.models.dataset import CONSTITUENT
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining.attributes import Attributes
 from tasks_app.splitting.slicing import MOST_RECORDS
-from tasks_app.states import DatasetStatus, FileStatus, TaskStatus
+from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 
 CHECK_DAYS = 3650
 TO_BE_FED = (DatasetStatus.REGISTERED, DatasetStatus.DEFINED, DatasetStatus.TOUPDATE, DatasetStatus.PENDING)
@@ -111,7 +111,14 @@ def _is_mutable(task: Feeding, info: DatasetInfo) -> bool:
     """Whether files may come that the task is to wait for."""
     if task.rule.flag("WH"):
         return True
-    return info.open and (task.parent_runs or task.rule.flag("RC"))
+    return info.open and (task.parent_runs or task.rule.flag("RC") or _is_being_made(task, info))
+
+
+def _is_being_made(task: Feeding, info: DatasetInfo) -> bool:
+    """Whether another task, which nobody named as the parent, still writes the dataset: a part of it is not all that is meant."""
+    if info.made_by_task in (None, task.id):
+        return False
+    return Task.objects.filter(pk=info.made_by_task).exclude(status__in=TASK_FINAL).exists()
 
 
 def _feed_files(task: Feeding, dataset: Dataset, target: FeedTarget, now: datetime, *, again: bool) -> None:

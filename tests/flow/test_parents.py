@@ -56,6 +56,26 @@ def test_a_child_that_does_not_wait_uses_each_file_once_as_the_dataset_grows() -
     assert [len(inputs(job.id)) for job in jobs(second)] == [3, 3, 3, 1]
 
 
+def test_a_task_that_names_only_the_dataset_gets_all_files_of_the_task_that_makes_it() -> None:
+    first = parent()
+    agents_turn()
+    second = submit(parameters("lab.c", reads("lab.p.out"), nFilesPerJob=3))
+    settle_without_pilots()
+    assert status(second) == "defined"
+    assert task(second).error_dialog == "lab.p.out has no files yet; it may still get some"
+    drive(Pilot())
+    assert (status(first), status(second)) == ("done", "done"), task(second).error_dialog
+    assert sum(len(inputs(job.id)) for job in jobs(second)) == 10
+
+
+def test_a_task_that_takes_none_of_the_files_names_the_dataset_and_what_left_them_out() -> None:
+    add_dataset("lab.in", 10)
+    first = submit(parameters("lab.p", {**reads("lab.in"), "include": "nothing.*"}, nFilesPerJob=1))
+    settle_without_pilots()
+    assert status(first) == "broken"
+    assert "of the 10 files of lab.in none is taken by what the task says of it (include" in (task(first).error_dialog or "")
+
+
 def test_a_child_waits_for_its_parent_with_a_sentence_and_then_is_done() -> None:
     first = parent()
     second = child(first)
