@@ -1,4 +1,8 @@
-"""A pytest plug-in: how the tests are shared out when several processes run them (`-n`)."""
+"""A pytest plug-in: how the tests are shared out when several processes run them (`-n`).
+
+Tests of whole sites mostly wait, for pilots and for watch dogs, and the others compute. So there is one process more than the
+two cores that it takes: two begin with what waits, one after the other in each, and the third with what computes longest.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,37 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-WHOLE_MACHINE = (
-    "tests/chaos/",
-    "tests/flow/test_demo.py",
-    "tests/jedisite/test_agent_processes.py",
-    "tests/jedisite/test_cluster.py",
-    "tests/tasks_app/test_bench.py",
+TOGETHER = {
+    "PanDA's programs": ("tests/clients/",),
+    "whole sites": (
+        "tests/flow/test_demo.py",
+        "tests/chaos/",
+        "tests/jedisite/test_agent_processes.py",
+        "tests/jedisite/test_cluster.py",
+    ),
+}
+"""Files whose tests one process runs one after the other, since several of them at once would want more than the machine has."""
+
+LONGEST_FIRST = (
+    *TOGETHER["PanDA's programs"],
+    *TOGETHER["whole sites"],
+    "tests/browser/test_every_page.py",
     "tests/test_other_postgres.py",
+    "tests/tasks_app/test_bench.py",
+    "tests/flow/test_hostile_payload.py",
+    "tests/flow/test_job_timeouts.py",
+    "tests/flow/test_watchdogs.py",
+    "tests/fuzz/",
+    "tests/flow/test_long_walk.py",
+    "tests/test_house.py",
+    "tests/flow/test_random_walk.py",
+    "tests/tasks_app/test_report",
+    "tests/tasks_app/test_generating",
+    "tests/tasks_app/api/",
+    "tests/browser/",
+    "tests/flow/",
 )
-"""Each of these wants all cores for itself: one process runs them one after the other."""
+"""Beginnings of paths. What takes minutes must not be what the others wait for at the end."""
 
 
 class ByFile(LoadScopeScheduling):
@@ -22,9 +48,19 @@ class ByFile(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "whole machine" if file.startswith(WHOLE_MACHINE) else file
+        return next((name for name, files in TOGETHER.items() if file.startswith(files)), file)
+
+
+def _place(item: pytest.Item) -> int:
+    return next((place for place, path in enumerate(LONGEST_FIRST) if item.nodeid.startswith(path)), len(LONGEST_FIRST))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items.sort(key=_place)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
-    config.option.loadscopereorder = False  # the long ones come early, as they are named
+    config.option.loadscopereorder = False
     return ByFile(config, log)
