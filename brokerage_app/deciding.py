@@ -152,16 +152,30 @@ def _unknown(unknown: tuple[str, ...], grid: Grid) -> str:
     return f"{said} (did you mean {near}?)" if near else said
 
 
+_OF_SLOT: Final[Mapping[str, str]] = {codes.LOW_MEMORY: "max_memory_mb", codes.SCRATCH_DISK: "work_dir_mb"}
+
+
+def _part_of(skip: Skip, grid: Grid) -> str:
+    """Of which slot a limit is a part: a pseudo queue has less than its queue is described with."""
+    part = grid.sites.get(skip.site)
+    whole = grid.sites.get(part.parent) if part is not None else None
+    field = _OF_SLOT.get(skip.code)
+    if part is None or whole is None or field is None or not 0 < part.cores < whole.cores:
+        return ""
+    given = getattr(whole, field)
+    return f" ({part.cores} of the {whole.cores} cores of a slot of {given} MB)" if given else ""
+
+
 def _sentence(open_to: list[Skip], nearest: Skip, queues: int, unknown: tuple[str, ...], grid: Grid) -> str:
-    queue = _queue(nearest.site, grid)
+    queue, detail = _queue(nearest.site, grid), nearest.detail + _part_of(nearest, grid)
     also = f" {_unknown(unknown, grid)}." if unknown else ""
     if len(open_to) == 1 and queues > 1:
-        return f"{queue}, the only site that the task may use, was skipped: {nearest.detail}.{also}"
+        return f"{queue}, the only site that the task may use, was skipped: {detail}.{also}"
     reasons = counted(_counted(open_to))
     if len(open_to) == 1:
-        return f"The only site was skipped: {reasons}. {queue}: {nearest.detail}.{also}"
+        return f"The only site was skipped: {reasons}. {queue}: {detail}.{also}"
     if len(open_to) == queues:
         subject = f"All {queues} sites were skipped"
     else:
         subject = f"All {len(open_to)} sites that the task may use were skipped"
-    return f"{subject}: {reasons}. Last was {queue}: {nearest.detail}.{also}"
+    return f"{subject}: {reasons}. Last was {queue}: {detail}.{also}"

@@ -10,9 +10,9 @@ from typing import Any
 
 from brokerage_app.models import Queue, QueueEndpoint, Site, StorageEndpoint
 from brokerage_app.resource_types import ResourceType
-from brokerage_app.snapshot import CUT_TO_SIZE, Endpoint, Link, Nucleus, SiteView
+from brokerage_app.snapshot import Endpoint, Link, Nucleus, SiteView
 from brokerage_app.switches import number, switches_of, whole
-from brokerage_app.unified import pseudo_queues
+from brokerage_app.unified import parts_of
 
 LINK_AGE = timedelta(minutes=60)
 """Older values of the network are not used."""
@@ -105,20 +105,6 @@ def view_of(row: Queue, production: Storage | None = None, analysis: Storage | N
         analysis_outputs=own.outputs,
         space_gb=row.space_gb,
     )
-
-
-def parts_of(parent: SiteView, types: Iterable[ResourceType]) -> list[SiteView]:
-    """The pseudo queues of a queue that cuts its slots to size; none for others. Each has its part of the scratch disk."""
-    if parent.capability != CUT_TO_SIZE:
-        return []
-    core = max(1, parent.cores)
-    return [
-        replace(
-            parent, name=part.name, parent=parent.name, cores=part.cores, min_memory_mb=part.min_memory_mb,
-            max_memory_mb=part.max_memory_mb, work_dir_mb=parent.work_dir_mb * part.cores // core,
-        )
-        for part in pseudo_queues(parent.name, core, parent.min_memory_mb, parent.max_memory_mb, types)
-    ]  # fmt: skip
 
 
 def with_pseudo(views: Iterable[SiteView], types: Sequence[ResourceType]) -> dict[str, SiteView]:

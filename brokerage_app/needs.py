@@ -186,3 +186,8 @@ class TaskNeeds:
 def names(patterns: tuple[str, ...], site: str) -> bool:
     """Whether a site's name is among patterns (`*`, `?`, `[…]`; case matters)."""
     return any(fnmatchcase(site, pattern) for pattern in patterns)
+
+
+def names_queue(patterns: tuple[str, ...], site: SiteView) -> bool:
+    """Whether a queue's name is among patterns; a pseudo queue goes by that of its queue too."""
+    return names(patterns, site.name) or bool(site.parent and names(patterns, site.parent))

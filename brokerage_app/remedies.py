@@ -162,10 +162,12 @@ def _of_choice(needs: TaskNeeds, grid: Grid) -> Iterator[Remedy]:
 
 
 def _of_site(site: SiteView, grid: Grid, skip: Skip) -> Iterator[Remedy]:
-    name, code, ratio = site.queue, skip.code, _ratio(skip)
+    """Settings are those of the queue: what was refused may be a pseudo queue of it, whose limits nobody can set."""
+    queue = grid.sites.get(site.queue, site)
+    name, code, ratio = queue.name, skip.code, _ratio(skip)
 
     def at_site(what: str, who: Fixer = "site", **values: Any) -> Remedy:
-        return Remedy(what, who, tuple(_line(f"site.{site.name}", k, v) for k, v in values.items()))
+        return Remedy(what, who, tuple(_line(f"site.{name}", k, v) for k, v in values.items()))
 
     if code in _STATUS:
         yield at_site(f"Have {name} set online", "shifter", status="online")
@@ -185,7 +187,7 @@ def _of_site(site: SiteView, grid: Grid, skip: Skip) -> Iterator[Remedy]:
     elif code == codes.STORAGE_FULL:
         yield Remedy(
             f"Have space freed at {_some(site.outputs or (name,))}", "site",
-            (_line(f"site.{site.name}", "space_gb", None),
+            (_line(f"site.{name}", "space_gb", None),
              *(_line(f"endpoint.{one}", "space_free_gb", ENOUGH_GB) for one in _used(site, grid))),
         )  # fmt: skip
     elif code in _DOWN:
@@ -193,19 +195,49 @@ def _of_site(site: SiteView, grid: Grid, skip: Skip) -> Iterator[Remedy]:
         lines = tuple(_line(f"endpoint.{one}", "states", {}) for one in down)
         yield Remedy(f"Have {_some(down)} made usable again (blacklisted)", "site", lines)
     elif ratio is not None and code in _LIMITS:
-        field, title, raises = _LIMITS[code]
-        now = getattr(site, field)
-        value = ceil(now / ratio) if raises else floor(now / ratio)
-        if now and value <= MOST_OF[field]:
-            yield at_site(f"Have the {title} of {name} changed from {now} to {value}", **{field: value})
+        limit = _LIMITS[code]
+        # What the queue's description holds, in its own unit.
+        unit = max(1, queue.cores) if limit.of_slot and PER_CORE in queue.switches else 1
+        now = getattr(queue, limit.field) // unit
+        for wanted in _limits(site, queue, grid, limit, ratio):
+            value = ceil(wanted / unit) if limit.raises else floor(wanted / unit)
+            if now and value * unit <= MOST_OF[limit.field]:
+                of = "core" if unit > 1 else "slot"
+                what = f"Have the {limit.title.format(of)} of {name} changed from {now} to {value}"
+                line = _line(f"site.{name}", limit.field, value * unit)
+                yield Remedy(what, "site", (line,), kind=f"{limit.field} of {name}")
 
 
-_LIMITS: Final[Mapping[str, tuple[str, str, bool]]] = {
-    codes.LOW_MEMORY: ("max_memory_mb", "memory of a slot (MB)", True),
-    codes.HIGH_MEMORY: ("min_memory_mb", "least memory of a job (MB)", False),
-    codes.SHORT_WALLTIME: ("max_walltime_s", "time limit (s)", True),
-    codes.LONG_WALLTIME: ("min_walltime_s", "least time of a job (s)", False),
-    codes.SCRATCH_DISK: ("work_dir_mb", "scratch disk of a slot (MB)", True),
+def _limits(site: SiteView, queue: SiteView, grid: Grid, limit: _Limit, ratio: float) -> list[int]:
+    """Values of a queue's limit, the least change first, of which one may be what a job needs.
+
+    A pseudo queue has the part of a slot that its cores are, so the whole slot is to have as many times more.
+    """
+    own = getattr(site, limit.field) / ratio
+    parts = {one.cores for one in grid.sites.values() if one.parent == queue.name and one.cores > 0}
+    slot = max(1, queue.cores)
+    whole = {own * slot / cores for cores in parts} if limit.of_slot else set()
+    return sorted({(ceil if limit.raises else floor)(value) for value in (own, *whole)}, reverse=not limit.raises)
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """A number of a queue. `of_slot`: it is of the whole slot, of which pseudo queues have a part."""
+
+    field: str
+    title: str
+    raises: bool = True
+    of_slot: bool = True
+
+
+PER_CORE: Final = "per_core_attr"
+"""The switch of queues whose limits are described for each core."""
+_LIMITS: Final[Mapping[str, _Limit]] = {
+    codes.LOW_MEMORY: _Limit("max_memory_mb", "memory of a {} (MB)"),
+    codes.HIGH_MEMORY: _Limit("min_memory_mb", "least memory of a job (MB)", raises=False),
+    codes.SHORT_WALLTIME: _Limit("max_walltime_s", "time limit (s)", of_slot=False),
+    codes.LONG_WALLTIME: _Limit("min_walltime_s", "least time of a job (s)", raises=False, of_slot=False),
+    codes.SCRATCH_DISK: _Limit("work_dir_mb", "scratch disk of a {} (MB)"),
 }
 MOST_OF: Final[Mapping[str, int]] = {
     "max_memory_mb": 8 * 1024 * 1024, "min_memory_mb": 8 * 1024 * 1024, "max_walltime_s": 14 * 86_400,

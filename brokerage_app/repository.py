@@ -113,6 +113,7 @@ def load_grid(now: datetime) -> Grid:
         to_nucleus=network.to_site,
         all_tags=static.all_tags,
         taken_at=now,
+        types=static.first.types,
     )
     # What was worked out of descriptions goes with them.
     return grid.deriving_from(static.first)
@@ -175,11 +176,12 @@ def _load_static() -> _Static:
                 cpu_levels=tuple(cpus.get(row.name, ())),
             )
         )
-    sites = describing.with_pseudo(views, resource_types())
+    types = tuple(resource_types())
+    sites = describing.with_pseudo(views, types)
     everywhere = software.get(SoftwareTags.ALL) or {}
     tags = everywhere.get("tags", ()) if isinstance(everywhere, dict) else everywhere
     nuclei = describing.nuclei_of(Site.objects.order_by("name"), sites, endpoints)
-    return _Static(sites, endpoints, nuclei, tuple(tags), Grid(sites, endpoints, nuclei, all_tags=tuple(tags)))
+    return _Static(sites, endpoints, nuclei, tuple(tags), Grid(sites, endpoints, nuclei, all_tags=tuple(tags), types=types))
 
 
 def _load_network(cursor: psycopg.Cursor[Any], now: datetime) -> describing.Network:

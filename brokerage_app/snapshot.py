@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from brokerage_app.hardware import GpuRow
+from brokerage_app.resource_types import DEFAULT_TABLE, ResourceType
 
 ONLINE: Final = "online"
 STANDBY: Final = "standby"
@@ -354,6 +355,7 @@ class Grid:
     links      by source site, then by destination site
     to_nucleus files that wait for transfer to a site, from everywhere, by activity
     all_tags   the global list of software tags, by which logical names of containers are resolved
+    types      the resource types by which queues that cut their slots to size have pseudo queues
     derived    what was worked out of descriptions of queues and endpoints, kept for the next decision; copies that differ
                in counts of jobs go on using it
     """
@@ -365,6 +367,7 @@ class Grid:
     to_nucleus: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     all_tags: tuple[Any, ...] = ()
     taken_at: datetime = datetime(2000, 1, 1, tzinfo=UTC)
+    types: tuple[ResourceType, ...] = DEFAULT_TABLE
     derived: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def queues(self) -> dict[str, SiteView]:

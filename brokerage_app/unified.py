@@ -6,9 +6,10 @@ Memory is in MB for the whole slot; a limit of 0 is none.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brokerage_app.resource_types import DEFAULT_TABLE, ResourceType
+from brokerage_app.snapshot import CUT_TO_SIZE, SiteView
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +49,17 @@ def _pseudo_queue(queue: str, slot: int, min_mb: int, max_mb: int, row: Resource
         ceiling = cores * row.max_memory_per_core_mb
         most = min(most, ceiling) if max_mb else ceiling
     return PseudoQueue(f"{queue}/{row.name}", row.name, cores, max(least, 0), most)
+
+
+def parts_of(parent: SiteView, types: Iterable[ResourceType]) -> list[SiteView]:
+    """The pseudo queues of a queue that cuts its slots to size; none for others. Each has its part of the scratch disk."""
+    if parent.capability != CUT_TO_SIZE:
+        return []
+    core = max(1, parent.cores)
+    return [
+        replace(
+            parent, name=part.name, parent=parent.name, cores=part.cores, min_memory_mb=part.min_memory_mb,
+            max_memory_mb=part.max_memory_mb, work_dir_mb=parent.work_dir_mb * part.cores // core,
+        )
+        for part in pseudo_queues(parent.name, core, parent.min_memory_mb, parent.max_memory_mb, types)
+    ]  # fmt: skip

@@ -3,7 +3,7 @@
 A change is a line `where.name=value`:
 
     needs.memory_mb=1500                     what the task wants (fields of TaskNeeds)
-    site.SITE_A.status=online                what a queue offers (fields of SiteView)
+    site.SITE_A.status=online                what a queue offers (fields of SiteView); its pseudo queues change with it
     endpoint.SE_A.space_free_gb=500          what a storage endpoint has (fields of Endpoint)
     config.jobbroker.NQUEUED_SAT_CAP=300     a parameter, for tasks of all VOs
     config.jobbroker.MIN_WEIGHT@atlas=0.1    the same for one VO
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from brokerage_app.configuration import Configuration
@@ -23,6 +23,7 @@ from brokerage_app.needs import TaskNeeds
 from brokerage_app.parameter import UnknownParameterError
 from brokerage_app.snapshot import Endpoint, Grid, SiteView
 from brokerage_app.stored import as_json, from_json
+from brokerage_app.unified import parts_of
 from brokerage_app.verdict import Skip, Verdict
 
 Decide = Callable[[TaskNeeds, Grid, Configuration], Verdict]
@@ -93,7 +94,7 @@ class Conditions:
             elif change.place == "site":
                 if change.of not in sites:
                     raise ChangeError(change.line, f"there is no queue {change.of} in the snapshot")
-                sites[change.of] = _with(SiteView, sites[change.of], change)
+                _change_queue(sites, self.grid, change)
                 changed_grid = True
             elif change.place == "endpoint":
                 if change.of not in endpoints:
@@ -103,12 +104,20 @@ class Conditions:
             else:
                 configuration = _configured(configuration, change)
         # What was worked out for the old descriptions does not hold for new ones.
-        grid = _grid(self.grid, sites, endpoints) if changed_grid else self.grid
+        grid = replace(self.grid, sites=sites, endpoints=endpoints) if changed_grid else self.grid
         return Conditions(needs, grid, configuration)
 
 
-def _grid(grid: Grid, sites: Mapping[str, SiteView], endpoints: Mapping[str, Endpoint]) -> Grid:
-    return Grid(sites, endpoints, grid.nuclei, grid.links, grid.to_nucleus, grid.all_tags, grid.taken_at)
+def _change_queue(sites: dict[str, SiteView], grid: Grid, change: Change) -> None:
+    """Change a queue in place. One with pseudo queues gets them anew, as when it is read: their limits follow from its own."""
+    queue = _with(SiteView, sites[change.of], change)
+    if queue.is_parent:
+        for name in [one.name for one in sites.values() if one.parent == queue.name]:
+            del sites[name]
+        parts = parts_of(replace(queue, is_parent=False), grid.types)
+        sites.update({part.name: part for part in parts})
+        queue = replace(queue, is_parent=bool(parts))
+    sites[change.of] = queue
 
 
 def _with(kind: type[Any], value: Any, change: Change) -> Any:

@@ -7,7 +7,7 @@ from brokerage_app.brokers.analysis_case import AnalysisCase
 from brokerage_app.filters import state
 from brokerage_app.filters.capacity import MIN_QUEUE
 from brokerage_app.filters.refusing import refusal
-from brokerage_app.needs import names
+from brokerage_app.needs import names_queue
 from brokerage_app.snapshot import SiteView
 from brokerage_app.software import accepts_on_gpu_queue
 from brokerage_app.verdict import Skip
@@ -97,7 +97,7 @@ def quota_there(case: AnalysisCase, site: SiteView) -> Skip | None:
 def not_excluded(case: AnalysisCase, site: SiteView) -> Skip | None:
     """A queue on the task's list of excluded ones is left out; names with `*` stand for all that fit."""
     excluded = case.needs.excluded_sites
-    if not names(excluded, site.name) and not (site.parent and names(excluded, site.parent)):
+    if not names_queue(excluded, site):
         return None
     return Skip(site.name, codes.EXCLUDED, "the task excludes {}", (", ".join(excluded[:5]),))
 
@@ -110,11 +110,7 @@ def wanted(case: AnalysisCase, site: SiteView) -> Skip | None:
 
 
 def is_wanted(case: AnalysisCase, site: SiteView) -> bool:
-    return (
-        names(case.wanted, site.name)
-        or bool(site.parent and names(case.wanted, site.parent))
-        or case.is_preassigned(site)
-    )
+    return names_queue(case.wanted, site) or case.is_preassigned(site)
 
 
 def cloud(case: AnalysisCase, site: SiteView) -> Skip | None:

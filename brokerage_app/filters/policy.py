@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from brokerage_app import codes, zeroshare
 from brokerage_app.case import Case, GridCase
 from brokerage_app.filters.refusing import refusal
-from brokerage_app.needs import names
+from brokerage_app.needs import names_queue
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip
 
@@ -30,7 +30,7 @@ def preassigned(case: Case, site: SiteView) -> Skip | None:
 def not_excluded(case: Case, site: SiteView) -> Skip | None:
     """A site on the task's list of excluded sites is left out."""
     excluded = case.needs.excluded_sites
-    if not excluded or not names(excluded, site.name):
+    if not excluded or not names_queue(excluded, site):
         return None
     return Skip(site.name, codes.EXCLUDED, "the task excludes {}", (_listed(excluded),))
 
@@ -38,7 +38,7 @@ def not_excluded(case: Case, site: SiteView) -> Skip | None:
 def included(case: Case, site: SiteView) -> Skip | None:
     """When the task lists sites, only those."""
     needs = case.needs
-    if not needs.included_sites or needs.is_bound_to(site) or names(needs.included_sites, site.name):
+    if not needs.included_sites or needs.is_bound_to(site) or names_queue(needs.included_sites, site):
         return None
     return Skip(site.name, codes.NOT_INCLUDED, "the task wants only {}", (_listed(needs.included_sites),))
 

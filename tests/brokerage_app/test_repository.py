@@ -10,7 +10,6 @@ from django.db import connection
 from django.utils import timezone
 
 from brokerage_app import repository
-from brokerage_app.describing import parts_of
 from brokerage_app.models import (
     HarvesterSlots,
     JobCount,
@@ -31,6 +30,7 @@ from brokerage_app.repository import load_grid
 from brokerage_app.resource_types import DEFAULT_TABLE
 from brokerage_app.snapshot import Counts, SiteView, UserJobs
 from brokerage_app.stored import pack, unpack
+from brokerage_app.unified import parts_of
 
 NOW = timezone.now()
 pytestmark = pytest.mark.django_db
