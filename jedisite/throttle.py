@@ -16,7 +16,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
+from django.db.models import F
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -157,8 +158,7 @@ def _count(keys: dict[str, Rule], now: datetime) -> None:
 
 
 def _take_back(*keys: str, now: datetime) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE login_attempts SET failures = failures - 1, free_at = %s WHERE key = ANY(%s) AND failures > 0",
-            [now, list(keys)],
-        )
+    with transaction.atomic():
+        # In the order of `_count`: two that hold each other's row would end in an error.
+        rows = LoginAttempts.objects.select_for_update().order_by("key").filter(key__in=keys, failures__gt=0)
+        LoginAttempts.objects.filter(key__in=[row.key for row in rows]).update(failures=F("failures") - 1, free_at=now)

@@ -185,6 +185,14 @@ def attempts_that_are_counted(made: SimpleNamespace) -> Held:
     return Held(("login_attempts", "key", key), lambda: throttle.attempt(throttle.ADDRESS, "10.0.0.1"))
 
 
+@at("jedisite/throttle.py:_take_back")
+def attempts_that_are_taken_back(made: SimpleNamespace) -> Held:
+    throttle.begin_login("ada", "10.0.0.1")
+    keys = (throttle.ADDRESS.key("10.0.0.1"), throttle.ACCOUNT.key("ada"))
+    low, high = (("login_attempts", "key", key) for key in sorted(keys))
+    return Held(low, lambda: throttle.succeeded("ada", "10.0.0.1"), free=high)
+
+
 def device(**columns: Any) -> tuple[Row, int]:
     later = timezone.now() + timedelta(hours=1)
     row = DeviceLogin.objects.create(

@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from tasks_app.refining.attributes import Attributes
+from tasks_app.refining.attributes import FREELY_USED, Attributes
 from tasks_app.splitting.chunk import Chunk, InputFile, Secondary
 
 MOST_SECONDARY = 10_000
@@ -103,8 +103,7 @@ class Picked:
 
 def is_tracked(attributes: str) -> bool:
     """Whether each file of the dataset is used once and counted. Files that every job may take again are not."""
-    given = Attributes.parse(attributes)
-    return not any(word in given for word in ("nosplit", "repeat", "ru"))
+    return not FREELY_USED & Attributes.parse(attributes).tokens
 
 
 def pick(

@@ -5,6 +5,10 @@ Our own pilot says so itself when it asks for jobs. PanDA's cannot, so the site 
 
 from __future__ import annotations
 
+import json
+
+from django.db import connection
+
 from brokerage_app.models import Queue
 from jedisite.sql import hot_cursor
 
@@ -14,12 +18,14 @@ KEY = "unwalled"
 
 def note(queue: str, why: str) -> bool:
     """Keep why a queue's payloads run without walls; "" when they have some. False when there is no such queue."""
-    row = Queue.objects.filter(pk=queue).first()
-    if row is not None and row.data.get(KEY, "") != why:
-        rest = {key: value for key, value in row.data.items() if key != KEY}
-        row.data = rest | ({KEY: why} if why else {})
-        row.save(update_fields=["data"])
-    return row is not None
+    said = {KEY: why} if why else {}
+    with connection.cursor() as cursor:
+        # In one statement: others may change the rest of the description at the same time.
+        cursor.execute(
+            "UPDATE queues SET data = (data - %s) || %s::jsonb WHERE name = %s AND coalesce(data->>%s, '') <> %s",
+            [KEY, json.dumps(said), queue, KEY, why],
+        )
+    return Queue.objects.filter(pk=queue).exists()
 
 
 def is_unwalled(queue: str) -> bool:

@@ -17,6 +17,9 @@ _FLAGS = {
     "allowNoOutput": "an",
     "pseudo": "ps",
 }
+FREELY_USED = frozenset({"nosplit", "repeat", "ru"})
+"""Of a secondary dataset: its files are used more than once, and their use is not counted. A master has none of these: its
+files are what the work of a task is, and a task whose files are never used up has no end."""
 _NUMBERS = {"offset": "of", "eventRatio": "er", "nFilesPerJob": "np", "num_records": "nr"}
 
 
@@ -64,8 +67,8 @@ class Attributes:
         return not (("nosplit" in self and "repeat" in self) or "ru" in self)
 
 
-def attributes_of(item: Item) -> str:
-    """The column's text for the dataset of an item."""
+def attributes_of(item: Item, *, master: bool = False) -> str:
+    """The column's text for the dataset of an item; `master`: its files are the work of the task."""
     tokens = list(split_names(item.text("attributes") or ""))
     tokens += [token for name, token in _FLAGS.items() if item.flag(name)]
     if item.raw.get("transient") is not None:
@@ -77,4 +80,4 @@ def attributes_of(item: Item) -> str:
     ratio = item.number("ratio")
     if ratio is not None and not any(token.startswith("ratio=") for token in tokens):
         tokens.append(f"ratio={ratio:.12g}")
-    return ",".join(dict.fromkeys(tokens))
+    return ",".join(token for token in dict.fromkeys(tokens) if not (master and token in FREELY_USED))

@@ -130,7 +130,7 @@ def _add_input(layout: Layout, item: Item, request: Request) -> None:
                 type=item.param_type or "input",
                 streamname=stream,
                 master=None if is_master else layout.first_master,
-                attributes=attributes_of(item),
+                attributes=attributes_of(item, master=is_master),
                 containername=item.text("consolidate") or (given if _is_container(item, given) else None),
                 storagetoken=item.text("token"),
             )

@@ -13,7 +13,8 @@ from django.test import Client
 
 from brokerage_app.information.local import QUEUE, ensure_local_site
 from brokerage_app.models import Queue
-from tasks_app.pilots.unwalled import is_unwalled
+from tasks_app.pilots.unwalled import is_unwalled, note
+from tests.locks import FOR_NO_KEY_UPDATE, waits
 
 pytestmark = pytest.mark.django_db
 WHY = "bwrap cannot make namespaces here: bwrap: no namespaces"
@@ -88,3 +89,18 @@ def test_pandas_pilots_without_walls_are_not_started_for_a_queue_at_which_it_can
     with pytest.raises(CommandError, match=r"pilot\.py is missing"):
         call_command("local_workers")
     assert is_unwalled(QUEUE)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_description_that_changes_at_this_moment_keeps_that_change(tmp_path: Path) -> None:
+    ensure_local_site(tmp_path)
+    waits(
+        ("queues", "name", QUEUE),
+        lambda: note(QUEUE, WHY),
+        then="UPDATE queues SET data = data || '{\"timefloor\": 60}' WHERE name = %s",
+        values=[QUEUE],
+        held=FOR_NO_KEY_UPDATE,
+    )
+    data = Queue.objects.get(pk=QUEUE).data
+    assert (data["timefloor"], data["unwalled"]) == (60, WHY)
+    assert note(QUEUE, "") and "unwalled" not in Queue.objects.get(pk=QUEUE).data

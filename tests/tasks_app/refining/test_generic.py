@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tasks_app.generating.picker import is_tracked
 from tasks_app.params.placeholders import compile_template
 from tasks_app.params.schema import parse
 from tasks_app.params.splitrule import SplitRule
@@ -172,6 +173,17 @@ def test_a_secondary_belongs_to_the_master_and_keeps_its_attributes() -> None:
         "repeat,ratio=4",
     )
     assert [dataset.provenance for dataset in datasets[2:]] == [0, 0]
+
+
+@pytest.mark.parametrize("word", ["nosplit", "repeat", "nosplit, repeat", "ru"])
+def test_files_of_a_master_are_used_once_whatever_its_attributes_say(word: str) -> None:
+    raw = d.reconstruction(mergeOutput=False)
+    items = [item for item in raw["jobParameters"] if item.get("param_type") == "input"]
+    items[0]["attributes"] = f"{word},manytime"
+    items[1]["attributes"] = word
+    datasets = refined(raw).datasets
+    assert [(dataset.master, is_tracked(dataset.attributes)) for dataset in datasets[:2]] == [(None, True), (0, False)]
+    assert datasets[0].attributes == "manytime"
 
 
 def test_merging_adds_datasets_for_unmerged_files() -> None:
