@@ -10,6 +10,8 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069
 """Control characters, all that begin a new line, and those that turn the direction of what follows."""
 LONGEST_MEANT = 128
 """Characters of a name for which a near one is looked for: that takes as long as both are."""
+MOST_LISTED = 60
+"""Known names that a refusal lists."""
 ENDS = (".", "!", "?", "…")
 
 
@@ -39,6 +41,36 @@ def nearest(name: str, known: Iterable[str]) -> str:
     by_lower = {one.lower(): one for one in sorted(known)}
     near = get_close_matches(name.lower(), by_lower, n=1)
     return by_lower[near[0]] if near else ""
+
+
+def rather(said: str, name: str, known: Iterable[str], most: int = MOST_LISTED) -> str:
+    """A refusal of a name, and what to write instead: the known name that is near, else those that there are.
+
+    `said` is a sentence without its full stop. More than `most` known names are not listed.
+
+    >>> rather("'statsu' is not a key", "statsu", ["status", "user"])
+    "'statsu' is not a key. Did you mean status?"
+    >>> rather("'x' is not a key", "x", ["status", "user"])
+    "'x' is not a key; those are status, user."
+    """
+    listed = sorted(known)
+    if near := nearest(name, listed):
+        return f"{said}. Did you mean {near}?"
+    return f"{said}; those are {', '.join(listed)}." if 0 < len(listed) <= most else f"{said}."
+
+
+def shortened(text: str, longest: int) -> str:
+    """A text of at most so many characters: cut between words, with an ellipsis where something is left out.
+
+    >>> shortened("wait until the dataset is closed", 20)
+    'wait until the …'
+    """
+    if len(text) <= longest:
+        return text
+    cut = text[: longest - 1]
+    at_word = cut if text[longest - 1].isspace() else cut.rpartition(" ")[0]
+    # A word that fills half of the place is cut: so that something is left of an address.
+    return (f"{at_word.rstrip()} " if len(at_word) > longest // 2 else cut) + "…"
 
 
 def is_one_line(text: str) -> bool:

@@ -175,10 +175,8 @@ def change_attributes(task_id: int, values: Mapping[str, Any], *, by: str, reaso
     faults = Faults()
     for name, value in values.items():
         if name not in ATTRIBUTES:
-            known = ", ".join(ATTRIBUTES)
-            faults.add(
-                name, "changeable", f"{shown(name)} cannot be changed on a task that exists; these can: {known}."
-            )
+            said = f"{shown(name)} is none of the attributes that can be changed on a task that exists"
+            faults.add_unknown(name, said, name, ATTRIBUTES, "changeable")
         elif value is None:
             faults.add(name, "not null", "Give the new value.")
         else:
@@ -207,8 +205,7 @@ def change_split_rule(task_id: int, values: Mapping[str, Any], *, by: str, reaso
     faults = Faults()
     for name in values:
         if name not in RULE_KEYS:
-            known = ", ".join(sorted(RULE_KEYS))
-            faults.add(name, "changeable", f"{shown(name)} is no rule that can be changed; these can: {known}.")
+            faults.add_unknown(name, f"{shown(name)} is none of the rules that can be changed", name, RULE_KEYS, "changeable")
     faults.raise_if_any()
     changes = check_changes(values)
     (task,) = _open_tasks([task_id])

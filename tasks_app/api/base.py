@@ -16,7 +16,9 @@ from jedisite.columns import Column, Columns
 from jedisite.identity import Caller, Right, api_caller
 from jedisite.paging import CURSOR, ORDERING, PAGE_SIZE, KeysetPagination
 from jedisite.problems import InvalidFields
+from jedisite.words import rather
 from tasks_app.models import Task
+from tasks_app.params.faults import MOST_HINTS, shown
 
 LONGEST_ACTOR = 128
 FORMAT = "format"
@@ -38,8 +40,10 @@ class StrictSerializer(serializers.Serializer):
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
+            unknown = [str(name) for name in data if name not in self.fields]
             faults = {
-                str(name): [f"{str(name)[:100]!r} is not known here."] for name in data if name not in self.fields
+                name: [rather(f"{shown(name)} is no field of this body", name, self.fields if i < MOST_HINTS else ())]
+                for i, name in enumerate(unknown)
             }
             for name, field in self.fields.items():
                 wanted = next((entry for entry in JSON_TYPES if isinstance(field, entry[0])), None)

@@ -50,7 +50,11 @@ class MessageSerializer(serializers.ModelSerializer[OutMessage]):
 
 
 class NewMessageSerializer(StrictSerializer):
-    id = serializers.RegexField(f"^{MESSAGE_ID}$", help_text="yours; the same id twice is one message")
+    id = serializers.RegexField(
+        f"^{MESSAGE_ID}$",
+        help_text="yours; the same id twice is one message",
+        error_messages={"invalid": "An id has 1 to 128 letters, digits and _ . : @ + -, and begins with a letter or a digit."},
+    )
     kind = Choice(choices=[(kind, kind) for kind in KINDS])
     payload = serializers.JSONField(help_text="the fields of that kind")
 

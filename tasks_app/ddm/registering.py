@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
@@ -95,8 +94,8 @@ def register_dataset(
 
 
 def _check_name(name: str) -> None:
-    if re.fullmatch(NAME, name) is None:
-        raise ValueError(f"{name!r} is no name of a dataset; the pattern is {NAME}")
+    if not NAME.fits(name):
+        raise ValueError(f"{name!r} cannot be the name of a dataset: {NAME.words}")
 
 
 def _link(places: Iterable[tuple[Path, Path]]) -> None:

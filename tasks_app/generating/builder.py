@@ -355,6 +355,9 @@ class Builder:
         first = group.files[0]
         values: dict[str, str | int] = {
             "SN": serial,
+            "JEDITASKID": self.task.id,
+            "JOBSETID": self.task.id if self.task.req_id is None else self.task.req_id,
+            "PANDAID": numbers.jobs[index],
             "MAXEVENTS": group.events or -1,
             "SKIPEVENTS": first.start_event or 0,
             "ATTEMPTNR": first.attempt + 1,

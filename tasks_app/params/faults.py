@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from jedisite.words import rather
+
 MOST_FAULTS = 500
+MOST_HINTS = 20
+"""Unknown names for which others are offered: looking for near ones among many takes milliseconds each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,11 @@ class Faults:
             self.found.append(FieldError(where, rule, message))
         else:
             self.not_listed += 1
+
+    def add_unknown(self, where: str, said: str, name: str, known: Iterable[str], rule: str = "known key") -> None:
+        """A name that is not known: `said`, a sentence without its full stop, and what may have been meant."""
+        hint = len(self.found) < MOST_HINTS
+        self.add(where, rule, rather(said, name, known) if hint else f"{said}.")
 
     def __bool__(self) -> bool:
         return bool(self.found)

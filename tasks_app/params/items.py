@@ -11,12 +11,13 @@ from jedisite.patterns import fault_of
 from jedisite.words import is_one_line, sentence
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.keys import NAME
-from tasks_app.params.kinds import Key, check_value, split_names
+from tasks_app.params.kinds import Form, Key, check_value, split_names
 
 ParamType = Literal["input", "pseudo_input", "output", "log", "number"]
 PARAM_TYPES: tuple[ParamType, ...] = ("input", "pseudo_input", "output", "log", "number")
 LONGEST_STREAM = 20
 LONGEST_DATASET = 255
+ATTRIBUTES = Form(r"[\w=,. ]*", "attributes are words such as nosplit or ratio=3, with commas between them")
 
 _FLAGS = {
     "expand": "Use the datasets of the container one by one",
@@ -46,12 +47,12 @@ ITEM_KEYS: dict[str, Key] = {
         _key("value", "text", "Text with placeholders", longest=200_000),
         _key("param_type", "text", "What a template stands for", choices=PARAM_TYPES),
         _key("dataset", "text", "Dataset, or several with commas; containers end with /", longest=200_000),
-        _key("container", "text", "Container of the outputs", longest=132, pattern=NAME),
-        _key("consolidate", "text", "Container into which inputs are gathered", longest=132, pattern=NAME),
+        _key("container", "text", "Container of the outputs", longest=132, form=NAME),
+        _key("consolidate", "text", "Container into which inputs are gathered", longest=132, form=NAME),
         _key("token", "text", "Storage token", longest=100),
         _key("destination", "text", "Storage endpoint of the outputs", longest=60),
         _key("offset", "integer", "Files to skip, or where numbers start", low=0, high=10**9),
-        _key("attributes", "text", "nosplit, repeat, manytime, cvmfs, ratio=N", longest=100, pattern=r"[\w=,. ]*"),
+        _key("attributes", "text", "nosplit, repeat, manytime, cvmfs, ratio=N", longest=100, form=ATTRIBUTES),
         _key("ratio", "number", "Files for each file of the master", low=0.000001, high=10_000),
         _key("eventRatio", "number", "Events for each event of the master", low=0.000001, high=10_000),
         _key("nFilesPerJob", "integer", "Fixed number of files a job", low=1, high=1000),
@@ -122,7 +123,7 @@ def file_name_of(value: str) -> str:
     return value.rpartition("=")[2].strip().strip("\"'")
 
 
-def parse_item(raw: object, where: str, faults: Faults, hint: str = "") -> Item | None:
+def parse_item(raw: object, where: str, faults: Faults) -> Item | None:
     """Check one item; None (with faults added) when it cannot be used."""
     if not isinstance(raw, dict):
         faults.add(where, "type", f"Expected an object with type and value, got {shown(raw)}.")
@@ -131,7 +132,7 @@ def parse_item(raw: object, where: str, faults: Faults, hint: str = "") -> Item 
     for name, value in raw.items():
         key = ITEM_KEYS.get(name)
         if key is None:
-            faults.add(join_path(where, name), "known key", f"{shown(name)} is not a key of an item{hint}.")
+            faults.add_unknown(join_path(where, name), f"{shown(name)} is not a key of an item", name, ITEM_KEYS)
         else:
             check_value(key, value, join_path(where, name), faults)
     if "type" not in raw:
@@ -176,8 +177,8 @@ def _check_datasets(item: Item, faults: Faults) -> None:
     for name in item.datasets:
         if len(name) > LONGEST_DATASET:
             faults.add(where, "length", f"A dataset name has at most {LONGEST_DATASET} characters, not {len(name)}.")
-        elif re.fullmatch(NAME, name) is None and PREPROCESSED.fullmatch(name) is None:
-            faults.add(where, "pattern", f"{shown(name)} is not a dataset name; the pattern is {NAME}.")
+        elif not NAME.fits(name) and PREPROCESSED.fullmatch(name) is None:
+            faults.add(where, "pattern", f"{shown(name)} cannot be the name of a dataset: {NAME.words}.")
 
 
 def _check_stream(item: Item, faults: Faults) -> None:

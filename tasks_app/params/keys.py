@@ -8,11 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tasks_app.params.kinds import NINE_DIGITS, Key, Kind
+from tasks_app.params.kinds import NINE_DIGITS, Form, Key, Kind
 
-# Dataset and file names end up in paths of storage systems and in comma lists of the pilot's protocol. No two dots in a row:
-# as a folder they lead upwards.
-NAME = r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_.+:@/#~=-]*"
+# Names of datasets, and of tasks, from which clients make them, end up in paths of storage systems and in comma lists of the
+# pilot's protocol. No two dots in a row: as a folder they lead upwards.
+NAME = Form(
+    r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_.+:@/#~=-]*",
+    "a name has letters from a to z, digits and _ . + : @ / # ~ = - but no blank, begins with a letter, a digit or _, and has no "
+    "two dots in a row",
+)
+BACK_END = Form(r"[A-Za-z0-9_.-]+", "it has letters, digits and _ . - only")
+TASK_NUMBER = Form(r"\d+", "a task is named by its number")
+FIELD = Form(r"[1-9]\d{0,2}", "a field is a number from 1 to 999")
 UNIT_OF_DISK = tuple(
     f"{unit}{per}{fixed}" for unit in ("B", "kB", "MB", "GB") for per in ("", "PerEvent") for fixed in ("", "Fixed")
 )
@@ -26,7 +33,7 @@ def _text(
     meaning: str,
     *,
     choices: tuple[str, ...] = (),
-    pattern: str | None = None,
+    form: Form | None = None,
     required: bool = False,
     nullable: bool = True,
     code: str | None = None,
@@ -37,7 +44,7 @@ def _text(
         meaning,
         longest=longest,
         choices=choices,
-        pattern=pattern,
+        form=form,
         required=required,
         nullable=nullable,
         code=code,
@@ -69,15 +76,15 @@ def _flag(name: str, meaning: str, code: str | None = None, own: bool = False) -
 
 
 def _other(
-    name: str, kind: Kind, meaning: str, longest: int | None = None, code: str | None = None, pattern: str | None = None
+    name: str, kind: Kind, meaning: str, longest: int | None = None, code: str | None = None, form: Form | None = None
 ) -> Key:
     return Key(
-        name, kind, meaning, nullable=True, longest=longest, code=code, rule="own" if code else "", pattern=pattern
+        name, kind, meaning, nullable=True, longest=longest, code=code, rule="own" if code else "", form=form
     )
 
 
 IDENTITY: Sequence[Key] = (
-    _text("taskName", 132, "Name of the task", required=True, nullable=False),
+    _text("taskName", 132, "Name of the task", form=NAME, required=True, nullable=False),
     _flag("uniqueTaskName", "Refuse or re-run when the user already has a task of this name"),
     _text("userName", 128, "Owner; taken from the caller unless the caller may act for others"),
     _text("vo", 16, "Virtual organisation; selects the refiner"),
@@ -185,7 +192,7 @@ SPLITTING: Sequence[Key] = (
         "Fields of the input's name, counted from 1, to put into output names",
         longest=4,
         code="AN",
-        pattern=r"[1-9]\d{0,2}",
+        form=FIELD,
     ),
 )
 
@@ -211,7 +218,7 @@ CHOICES: Sequence[Key] = (
     _flag("forceStaged", "Copy inputs to local disk, as useLocalIO does", code="LI", own=True),
     _flag("useLocalIO", "Copy inputs to local disk instead of reading them over the network", code="LI", own=True),
     _text("loadXML", 1_000_000, "Job boundaries given as XML", code="LX"),
-    _text("ddmBackEnd", 32, "Data management system", pattern=r"[A-Za-z0-9_.-]+", code="DE"),
+    _text("ddmBackEnd", 32, "Data management system", form=BACK_END, code="DE"),
     _text(
         "ipConnectivity",
         20,
@@ -311,7 +318,7 @@ LATER: Sequence[Key] = (
     _text("fixedSandbox", 256, "Sandbox to use from now on"),
     _int("maxAttempt", "Attempts of each input", low=0, high=999),
     _int("maxFailure", "Failures of each input", low=0, high=999),
-    _other("skipFilesUsedBy", "names", "Tasks whose finished inputs are left out", longest=20, pattern=r"\d+"),
+    _other("skipFilesUsedBy", "names", "Tasks whose finished inputs are left out", longest=20, form=TASK_NUMBER),
     _flag("useInFilesInContainer", "Skip files that other datasets of the container already gave"),
     _flag("useInFilesWithNewAttemptNr", "Use inputs again under a new attempt number"),
     _flag("getNumEventsInMetadata", "Take the number of events from metadata"),
@@ -347,7 +354,7 @@ KEYS: dict[str, Key] = {key.name: key for _, keys in GROUPS for key in keys}
 
 DS_FOR = "dsFor"
 DS_FOR_KEY = Key(
-    "dsFor<STREAM>", "names", "More datasets for that input stream", nullable=True, longest=255, pattern=NAME
+    "dsFor<STREAM>", "names", "More datasets for that input stream", nullable=True, longest=255, form=NAME
 )
 
 

@@ -31,6 +31,17 @@ NINE_DIGITS = 999_999_999
 
 
 @dataclass(frozen=True, slots=True)
+class Form:
+    """What a text may look like: a regular expression for all of it, and the same in words, for messages."""
+
+    pattern: str
+    words: str
+
+    def fits(self, text: str) -> bool:
+        return re.fullmatch(self.pattern, text) is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """One key that may stand in the submitted dictionary, or in an object inside it.
 
@@ -50,7 +61,7 @@ class Key:
     choices: tuple[str, ...] = ()
     code: str | None = None
     rule: Literal["value", "flag", "own", ""] = ""
-    pattern: str | None = None
+    form: Form | None = None
     group: str = ""
 
     def type_title(self) -> str:
@@ -109,8 +120,8 @@ def _check_characters(key: Key, value: str, where: str, faults: Faults) -> None:
         faults.add(where, "length", f"At most {key.longest} characters are allowed, and this has {len(value)}.")
     elif key.required and not value.strip():
         faults.add(where, "not empty", "This text must not be empty.")
-    elif key.pattern is not None and re.fullmatch(key.pattern, value) is None:
-        faults.add(where, "pattern", f"{shown(value)} does not match the pattern {key.pattern}.")
+    elif key.form is not None and not key.form.fits(value):
+        faults.add(where, "pattern", f"{shown(value)} cannot stand here: {key.form.words}.")
 
 
 def _check_number(key: Key, value: object, where: str, faults: Faults) -> None:

@@ -28,6 +28,8 @@ VALUE_NAMES = frozenset(
         "SEGMENT_ID", "SEGMENT_NAME", "XML_OUTMAP", "XML_EXESTR", "JEDITASKID", "JOBSETID", "PANDAID",
     }
 )  # fmt: skip
+NEVER_FILLED = frozenset({"SEGMENT_ID", "SEGMENT_NAME", "XML_OUTMAP", "XML_EXESTR"})
+"""Names of JEDI's that no job of this site has a value for: a command line that asks for them suits no job."""
 _OURS = re.compile(r"IN(?:_\w+)?|SEQNUMBER|(?:TRN_)?(?:OUTPUT|LOG)\d+|(?:TRN_)?LOG_MERGE")
 _FORMS: dict[str, Callable[[Sequence[str]], str]] = {
     "": filelists.compact,

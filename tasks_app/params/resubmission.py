@@ -162,7 +162,11 @@ def check_changes(raw: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in raw.items():
         key = _key(name)
         if key is None:
-            faults.add(name, "changeable", f"{shown(name)} cannot be changed on a task that exists.")
+            said = f"{shown(name)} is none of the parameters that can be changed on a task that exists"
+            if name in KEYS:
+                faults.add(name, "changeable", f"{said}; those are {', '.join(sorted(CHANGEABLE_KEYS))}.")
+            else:
+                faults.add_unknown(name, said, name, CHANGEABLE_KEYS, "changeable")
         elif value is not None:
             check_value(key, value, name, faults)
     if "sourceURL" in raw and "fixedSandbox" not in raw:

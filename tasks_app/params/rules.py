@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from brokerage_app.architecture import faults_of
 from jedisite.words import sentence
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.items import PREPROCESSED, SERIAL, Item
-from tasks_app.params.placeholders import BadTemplate, compile_template
+from tasks_app.params.placeholders import NEVER_FILLED, VALUE_NAMES, BadTemplate, compile_template, is_ours, names_in
 from tasks_app.params.schedule import is_cron, moment
 from tasks_app.pilot.names import reserved_for
 from tasks_app.splitting.naming import BadNameTemplate, NameTemplate
@@ -19,8 +19,11 @@ from tasks_app.splitting.slicing import MOST_RECORDS
 if TYPE_CHECKING:
     from tasks_app.params.schema import TaskParams
 
-STEPS: Mapping[str, tuple[str, ...]] = {"buildSpec": ("IN", "OUT"), "mergeSpec": (), "preproSpec": (), "esmergeSpec": ()}
-"""Steps that have a command line, with the streams that it has instead of the task's."""
+STEPS = ("buildSpec", "mergeSpec", "preproSpec", "esmergeSpec")
+"""Steps that have a command line."""
+BUILD_STREAMS = frozenset({"IN", "OUT"})
+BUILD_VALUES = frozenset({"LIB", "SURL"})
+PREPRO_STREAMS = frozenset({"LOG0"})
 Rule = Callable[["TaskParams", Faults], None]
 
 
@@ -108,19 +111,41 @@ def preprocessing(params: TaskParams, faults: Faults) -> None:
 
 def placeholders(params: TaskParams, faults: Faults) -> None:
     """What begins with a name that the site fills is one of its placeholders; everything else is the shell's."""
-    items = (*params.items, *params.logs, *params.merge_logs)
-    streams = {item.stream for item in items if item.is_template and item.stream}
-    for item in items:
-        where = join_path(item.where, "value")
+    streams, values = streams_of(params), _values_of(params)
+    for item in (*params.items, *params.logs, *params.merge_logs):
+        where, text = join_path(item.where, "value"), item.value
         if item.is_template and item.param_type in ("output", "log"):
             before, name, after = item.value.rpartition(item.file_name)
             _check_file_name(name, where, faults)
-            _check_text(before + after, streams, where, faults)
-        else:
-            _check_text(item.value, streams, where, faults)
-    for step, own in STEPS.items():
-        text = (params.spec(step) or {}).get("jobParameters") or ""
-        _check_text(text, own or streams, join_path(step, "jobParameters"), faults)
+            text = before + after
+        # What stands in no command line needs nothing that fills it.
+        unused = item.flag("hidden") or item.flag("mergeOnly") or item.where.startswith("log")
+        _check_text(text, streams, values, where, faults, filled=not unused)
+    merging = streams | {f"TRN_{stream}" for stream in streams} | {"LOG_MERGE"}
+    steps = {"buildSpec": (BUILD_STREAMS, BUILD_VALUES & values), "preproSpec": (PREPRO_STREAMS, values)}
+    used = {"buildSpec", "preproSpec"} | ({"mergeSpec"} if params.flag("mergeOutput") else set())
+    for step in STEPS:
+        text, (own, known) = (params.spec(step) or {}).get("jobParameters") or "", steps.get(step, (merging, values))
+        _check_text(text, own, known, join_path(step, "jobParameters"), faults, filled=step in used)
+
+
+def streams_of(params: TaskParams) -> frozenset[str]:
+    """Names of the streams of files that the jobs of a task have; outputs are numbered as the refiner does."""
+    found = {i.stream for i in params.items if i.is_template and i.param_type in ("input", "pseudo_input") and i.stream}
+    if params.flag("noInput") and params.names("pfnList"):
+        found.add("IN")
+    made = [(item, item.param_type == "log") for item in params.items if item.param_type in ("output", "log")]
+    made += [(item, True) for item in params.logs]
+    for is_log, kind in ((False, "OUTPUT"), (True, "LOG")):
+        count = sum(log is is_log and not item.flag("mergeOnly") for item, log in made)
+        found |= {f"{kind}{number}" for number in range(count)}
+    if params.merge_logs or any(item.flag("mergeOnly") for item, _ in made):
+        found.add("LOG_MERGE")
+    return frozenset(found)
+
+
+def _values_of(params: TaskParams) -> frozenset[str]:
+    return VALUE_NAMES - NEVER_FILLED - (frozenset() if params.text("sourceURL") else {"SURL"})
 
 
 def _check_file_name(name: str, where: str, faults: Faults) -> None:
@@ -134,11 +159,28 @@ def _check_file_name(name: str, where: str, faults: Faults) -> None:
         faults.add(where, "reserved", f"{shown(name)} is a name of {what} in a job's folder; outputs need another.")
 
 
-def _check_text(text: str, streams: Collection[str], where: str, faults: Faults) -> None:
+def _check_text(
+    text: str, streams: Set[str], values: Set[str], where: str, faults: Faults, *, filled: bool = True
+) -> None:
+    """A fault for text that is no template, and with `filled` for a name of ours that would stay a hole in each job."""
     try:
         compile_template(text, streams=streams)
     except BadTemplate as error:
         faults.add(where, "placeholder", str(error))
+        return
+    missing = [name for name in names_in(text) if is_ours(name) and name not in streams | values] if filled else []
+    for name in missing:
+        faults.add(where, "placeholder", _nothing_fills(name, streams))
+
+
+def _nothing_fills(name: str, streams: Set[str]) -> str:
+    said = f"Nothing fills ${{{name}}} here"
+    if name == "SURL":
+        return f"{said}: it stands for sourceURL, which the task does not have."
+    if name in VALUE_NAMES:
+        return f"{said}: no such value is given to these jobs; a variable of the shell needs another name."
+    given = f"the streams are {', '.join(sorted(streams))}" if streams else "there are no streams"
+    return f"{said}: no item makes that stream; {given}. A variable of the shell needs another name."
 
 
 def outputs(params: TaskParams, faults: Faults) -> None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from jedisite.words import nearest
 from tasks_app.params import rules
 from tasks_app.params.faults import Faults, FieldError, ParamErrors, join_path, shown
 from tasks_app.params.items import ITEM_KEYS, Item, one_or_many, parse_item, parse_items
@@ -28,7 +27,6 @@ __all__ = ["FieldError", "KeyDescription", "ParamErrors", "TaskParams", "describ
 MOST_ITEMS = 5000
 MOST_KEYS = 1000
 """Far more than there are, with all dsFor<STREAM>."""
-MOST_HINTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +186,6 @@ def _check_counts(raw: object, faults: Faults) -> None:
 
 def _check_keys(raw: Mapping[str, Any], faults: Faults) -> dict[str, tuple[str, ...]]:
     datasets_for: dict[str, tuple[str, ...]] = {}
-    hints = 0
     for name, value in raw.items():
         stream = stream_of_ds_for(name)
         if stream is not None:
@@ -200,18 +197,11 @@ def _check_keys(raw: Mapping[str, Any], faults: Faults) -> dict[str, tuple[str, 
             if name in SPEC_KEYS and isinstance(value, dict):
                 check_spec(name, value, faults)
         else:
-            hints += 1
-            faults.add(name, "known key", _unknown(name, hint=hints <= MOST_HINTS))
+            faults.add_unknown(name, f"{shown(name)} is not a task parameter", name, [*KEYS, f"{DS_FOR}IN"])
     for key in KEYS.values():
         if key.required and key.name not in raw:
             faults.add(key.name, "required", f"{key.name} is required: {key.meaning[0].lower()}{key.meaning[1:]}.")
     return datasets_for
-
-
-def _unknown(name: str, *, hint: bool) -> str:
-    sentence = f"{shown(name)} is not a task parameter."
-    near = nearest(name, [*KEYS, f"{DS_FOR}IN"]) if hint else ""
-    return f"{sentence} Did you mean {near}?" if near else sentence
 
 
 def _logs(raw: Mapping[str, Any], name: str, faults: Faults) -> tuple[Item, ...]:

@@ -9,9 +9,12 @@ from typing import Any
 from urllib.parse import quote
 
 from tasks_app.params.faults import Faults
+from tasks_app.params.keys import KEYS, NAME
+from tasks_app.params.kinds import Key, check_value
 
 TRANSFORM = "run_command"
 NUMBER = "${SN}"
+OUT_DS = Key("out_ds", "text", "Begins the names of outputs", longest=255, form=NAME)
 _LOCAL = re.compile(r"[A-Za-z0-9*?][A-Za-z0-9_.*?-]{0,100}")
 
 
@@ -20,10 +23,10 @@ class Wish:
     """What somebody wants to run.
 
     `command`: a shell command; %IN stands for the names of the inputs with commas, ${SN} for the number of the job.
-    `name`: of the task; its outputs go to the datasets <out_ds>.<local name> (* and ? left out), logs to <out_ds>.log, and
-    without out_ds to those of the task's name. `outputs`: local names of files that the command writes; a pattern packs
-    all that it matches. Without in_ds there are `jobs` jobs; with one, each job gets `files_per_job` files, or as many
-    as the site thinks good. `more`: further task parameters, which win.
+    `name`: of the task; without it that of out_ds. Its outputs go to the datasets <out_ds>.<local name> (* and ? left out),
+    logs to <out_ds>.log, and without out_ds to those of the task's name. `outputs`: local names of files that the command
+    writes; a pattern packs all that it matches. Without in_ds there are `jobs` jobs; with one, each job gets `files_per_job`
+    files, or as many as the site thinks good. `more`: further task parameters, which win.
     """
 
     command: str
@@ -55,7 +58,7 @@ def dictionary(wish: Wish) -> dict[str, Any]:
         ending = ".tgz" if plain != local else ""
         hidden.append(_template("output", f"{base}.{plain}", f"{base}.{NUMBER}.{plain}{ending}"))
     params: dict[str, Any] = {
-        "taskName": wish.name, "prodSourceLabel": "user", "taskType": "anal", "transPath": TRANSFORM,
+        "taskName": wish.name or wish.out_ds, "prodSourceLabel": "user", "taskType": "anal", "transPath": TRANSFORM,
         "log": {"type": "template", "param_type": "log", "dataset": f"{base}.log", "value": f"{base}.{NUMBER}.log.tgz"},
         "jobParameters": [{"type": "constant", "value": " ".join(words)}, *hidden],
     }  # fmt: skip
@@ -76,6 +79,11 @@ def _check(wish: Wish) -> None:
         faults.add("exec", "required", "A command is needed.")
     if not (wish.out_ds or wish.name):
         faults.add("name", "required", "The task needs a name, or --out-ds.")
+    if wish.name:
+        check_value(KEYS["taskName"], wish.name, "name", faults)
+    if wish.out_ds:
+        # Alone it names the task as well.
+        check_value(OUT_DS if wish.name else KEYS["taskName"], wish.out_ds, "out_ds", faults)
     if wish.in_ds and wish.jobs is not None:
         faults.add(
             "n_jobs", "combination", "With an input, its files say how many jobs there are; see --files-per-job."
@@ -91,6 +99,34 @@ def _check(wish: Wish) -> None:
     if len(set(wish.outputs)) < len(wish.outputs):
         faults.add("output", "unique", "An output is named twice.")
     faults.raise_if_any()
+
+
+_FROM = {
+    "nFilesPerJob": "files_per_job", "ramCount": "memory_mb", "ramUnit": "memory_mb", "coreCount": "cores",
+    "nEvents": "n_jobs", "nEventsPerJob": "n_jobs",
+}  # fmt: skip
+_PART = re.compile(r"jobParameters\[(\d+)\](\.dataset)?")
+
+
+def origin_of(field: str, wish: Wish) -> str:
+    """What of a wish a field of its dictionary was made from: a field of the wish, or the key of `more`; "" for nothing.
+
+    `field` is a path such as `jobParameters[1].dataset`.
+    """
+    top = re.split(r"[.\[]", field, maxsplit=1)[0]
+    named = "name" if wish.name else "out_ds"
+    if top in wish.more:
+        return top
+    if top in ("taskName", "log"):
+        return named if top == "taskName" or not wish.out_ds else "out_ds"
+    part = _PART.match(field)
+    if part is None:
+        return _FROM.get(top, "")
+    if part[1] == "0":
+        return "exec"
+    if wish.in_ds and part[1] == "1":
+        return "in_ds"
+    return ("out_ds" if wish.out_ds else named) if part[2] else "output"
 
 
 def _template(kind: str, dataset: str, value: str) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def check_spec(name: str, value: Mapping[str, Any], faults: Faults) -> None:
         if inner in keys:
             check_value(keys[inner], one, where, faults)
         else:
-            faults.add(where, "known key", f"{shown(inner)} is not a key of {name}; those are {', '.join(keys)}.")
+            faults.add_unknown(where, f"{shown(inner)} is not a key of {name}", inner, keys)
     for key in keys.values():
         if key.required and key.name not in value:
             faults.add(join_path(name, key.name), "required", f"{name} needs {key.name}.")

@@ -272,8 +272,6 @@ def _check_text(text: str, layout: Layout) -> None:
         if is_ours(name) and name not in VALUE_NAMES and name not in layout.streams:
             given = ", ".join(sorted(layout.streams)) or "none"
             raise CannotRefine(f"${{{name}}} is used, but no item gives that stream; the streams are: {given}.")
-    if "SURL" in names_in(text):
-        raise CannotRefine("${SURL} is used, and the task has no sourceURL.")
     try:
         compile_template(text, streams=layout.streams)
     except BadTemplate as error:

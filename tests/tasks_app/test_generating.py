@@ -14,7 +14,7 @@ from tasks_app.generating.picker import pick
 from tasks_app.generating.store import FilesTakenError, Source, _use
 from tasks_app.generating.work import generate
 from tasks_app.generating.world import World
-from tasks_app.models import File, FileRetry, Job, JobFile, OutputTemplate, Task, TaskParams
+from tasks_app.models import File, FileRetry, Job, JobFile, JobParams, OutputTemplate, Task, TaskParams
 from tests.flow.driving import (
     add_dataset,
     add_queue,
@@ -200,6 +200,14 @@ def test_seeds_of_a_task_are_all_different_when_generators_work_at_once() -> Non
     settle()
     seeds = [inputs(job.id, "random_seed")[0] for job in jobs(made)]
     assert sorted(map(int, seeds)) == list(range(1, 41))
+
+
+def test_the_numbers_of_task_set_and_job_stand_in_command_lines() -> None:
+    text = {"type": "constant", "value": "$JEDITASKID $JOBSETID $PANDAID"}
+    made = ready_task(2, jobParameters=[*parameters("lab.t", reads("lab.t.in"))["jobParameters"], text])
+    settle()
+    for job in jobs(made):
+        assert JobParams.objects.get(pk=job.id).params.split()[-3:] == [str(made), str(task(made).req_id or made), str(job.id)]
 
 
 def test_a_file_that_another_job_has_taken_since_it_was_picked_undoes_the_bunch() -> None:

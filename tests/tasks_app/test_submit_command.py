@@ -19,6 +19,7 @@ from tests.flow.pilot import Pilot, always, drive
 from tests.tasks_app.transforms import Run
 
 Make = Callable[..., Any]
+ADA = ["--user", "ada", "--exec", "x", "--name"]
 LOG = {"type": "template", "param_type": "log", "dataset": "o.log", "value": "o.${SN}.log.tgz"}
 
 
@@ -131,13 +132,23 @@ def test_what_is_refused_is_said_and_nothing_is_stored(
         ([str(tmp_path / "none"), "--user", "ada"], "cannot be read"),
         (["--user", "ada"], "a file or --exec is needed"),
         ([str(good), "--user", "ada", "--n-jobs", "2"], "--n-jobs are for --exec"),
-        (["--user", "ada", "--exec", "x"], "name: "),
+        (["--user", "ada", "--exec", "x"], "--name: "),
+        ([*ADA, "user.ada.my task"], "--name: 'user.ada.my task' cannot stand here: a name has letters"),
+        ([*ADA, "user.eve.t", "--output", "a"], "--name: user.eve.t.a is in the scope of a user"),
+        ([*ADA, "user.ada.t", "--out-ds", "user.ada.a b"], "--out-ds: 'user.ada.a b' cannot stand here"),
+        (["--user", "ada", "--exec", "x", "--out-ds", "user.ada.a b"], "--out-ds: 'user.ada.a b' cannot stand here"),
+        ([*ADA, "user.ada.t", "--in-ds", "a b"], "--in-ds: 'a b' cannot be the name of a dataset"),
+        ([*ADA, "user.ada.t", "--files-per-job", "2"], "--files-per-job: Without an input"),
+        ([*ADA, "user.ada.t", "--in-ds", "a", "--files-per-job", "1001"], "--files-per-job: The largest value is 1000"),
+        ([*ADA, "user.ada.t", "--memory-mb", "9999999999"], "--memory-mb: "),
+        ([*ADA, "user.ada.t", "--set", "log={}"], "--set log.type: "),
         (["--user", "ada", "--exec", "x", "--name", "n", "--set", "vo=lab"], "a text is written as 'vo=\"text\"'"),
-        (["--user", "ada", "--exec", "x", "--name", "n", "--set", "nFiles=\"x\""], "nFiles: "),
+        (["--user", "ada", "--exec", "x", "--name", "n", "--set", "nFiles=\"x\""], "--set nFiles: "),
     ):  # fmt: skip
         with pytest.raises(CommandError) as refused:
             submit(*arguments)
         assert said in str(refused.value), arguments
+        assert "jobParameters[" not in str(refused.value) and "A-Za-z" not in str(refused.value)
     assert rows_stored() == before
     number, _ = submit(str(good), "--user", "ada")
     assert Task.objects.get().id == number

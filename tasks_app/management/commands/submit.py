@@ -21,7 +21,7 @@ from jedisite.problems import strict_json
 from tasks_app import submitting, watching
 from tasks_app.moves import CommandRefusedError
 from tasks_app.params.schema import ParamErrors
-from tasks_app.params.shorthand import Wish, dictionary
+from tasks_app.params.shorthand import Wish, dictionary, origin_of
 from tasks_app.states import TASK_FINAL, TaskStatus
 
 LOOK_S = 1.0
@@ -66,14 +66,14 @@ class Command(BaseCommand):
         user = User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(f"there is no user {options['user']}")
+        wish = _wish(options)
         try:
-            submission = submitting.check(_params(options), caller_of_user(user))
+            raw = dictionary(wish) if wish else _read(options["file"])
+            submission = submitting.check(raw, caller_of_user(user))
             most = settings.JEDI_MOST_ACTIVE_TASKS
             done = submitting.submit(submission, by=user.get_username(), most_active=most)
         except ParamErrors as exc:
-            raise CommandError(
-                "\n".join(f"{e.field}: {e.message}" if e.field else e.message for e in exc.errors)
-            ) from exc
+            raise CommandError(_told(exc, wish)) from exc
         except (submitting.SubmissionRefusedError, CommandRefusedError) as exc:
             raise CommandError(str(exc)) from exc
         if not done.is_new:
@@ -107,30 +107,41 @@ class Command(BaseCommand):
         return EXIT_CODES.get(TaskStatus(row["status"]), OTHER_END)
 
 
-def _params(options: dict[str, Any]) -> Any:
-    """What is to be submitted. Raises CommandError and ParamErrors."""
+def _told(faults: ParamErrors, wish: Wish | None) -> str:
+    """A line for each fault: with the field of the file, or with the option as it was typed."""
+    lines = [(_option(e.field, wish) if wish else e.field, e.message) for e in faults.errors]
+    return "\n".join(dict.fromkeys(f"{place}: {message}" if place else message for place, message in lines))
+
+
+def _option(field: str, wish: Wish) -> str:
+    origin = field if field in ("exec", *IN_WORDS) else origin_of(field, wish)
+    if origin in wish.more:
+        return f"--set {field}"
+    return f"--{origin.replace('_', '-')}" if origin else field
+
+
+def _wish(options: dict[str, Any]) -> Wish | None:
+    """What is to be submitted in a few words; None when a file says it. Raises CommandError."""
     given = [f"--{name.replace('_', '-')}" for name in IN_WORDS if options[name] is not None]
     if options["file"] is not None:
         if options["exec"] is not None or given:
             raise CommandError(
                 f"a file says it all: {', '.join(['--exec'] * (options['exec'] is not None) + given)} are for --exec"
             )
-        return _read(options["file"])
+        return None
     if options["exec"] is None:
         raise CommandError("a file or --exec is needed")
-    return dictionary(
-        Wish(
-            options["exec"],
-            name=options["name"] or options["out_ds"] or "",
-            in_ds=options["in_ds"] or "",
-            out_ds=options["out_ds"] or "",
-            outputs=tuple(options["output"] or ()),
-            jobs=options["n_jobs"],
-            files_per_job=options["files_per_job"],
-            memory_mb=options["memory_mb"],
-            cores=options["cores"],
-            more=dict(_assigned(text) for text in options["set"] or ()),
-        )
+    return Wish(
+        options["exec"],
+        name=options["name"] or "",
+        in_ds=options["in_ds"] or "",
+        out_ds=options["out_ds"] or "",
+        outputs=tuple(options["output"] or ()),
+        jobs=options["n_jobs"],
+        files_per_job=options["files_per_job"],
+        memory_mb=options["memory_mb"],
+        cores=options["cores"],
+        more=dict(_assigned(text) for text in options["set"] or ()),
     )
 
 

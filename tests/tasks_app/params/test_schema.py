@@ -306,3 +306,91 @@ def test_one_file_that_is_cut_into_ranges_makes_several_jobs() -> None:
     assert faults_of(one) == {} == faults_of({**one, "nEventsPerInputFile": 10})
     for more in ({"nEventsPerInputFile": 11}, {"useRealNumEvents": True}):
         assert faults_of({**one, **more}) == {"jobParameters[1].value": "serial number"}
+
+
+@pytest.mark.parametrize("name", ["user.ada.my task", "user.ada.a,b", ".a", "a..b", "a(1)", "tâche"])
+def test_the_name_of_a_task_is_one_from_which_names_of_datasets_can_be_made(name: str) -> None:
+    assert faults_of(d.smallest(taskName=name)) == {"taskName": "pattern"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"taskName": "a b"}, {"dsForIN": "a b"}, {"ddmBackEnd": "a b"}, {"addNthFieldToLFN": "0"}, {"skipFilesUsedBy": "x"},
+        {"jobParameters": [d.template("input", "${IN}", "a b")]},
+        {"jobParameters": [d.template("input", "${IN}", "a", container="a b")]},
+        {"jobParameters": [d.template("input", "${IN}", "a", attributes="a;b")]},
+    ],
+)  # fmt: skip
+def test_what_a_text_may_hold_is_said_in_words_and_not_as_a_regular_expression(changes: Params) -> None:
+    with pytest.raises(ParamErrors) as refused:
+        parse(d.smallest(**changes))
+    (error,) = refused.value.errors
+    assert error.rule == "pattern" and not set("[]()?*\\") & set(error.message.partition(": ")[2])
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"nFilesPerJb": 3}, "'nFilesPerJb' is not a task parameter. Did you mean nFilesPerJob?"),
+        ({"jobParameters": [d.constant("x", filelist=[])]}, "'filelist' is not a key of an item. Did you mean files?"),
+        ({"jobParameters": [d.constant("x", qqq=1)]}, "'qqq' is not a key of an item; those are allowNoOutput, attributes, "),
+        ({"buildSpec": {"jobParameters": "x", "jobParams": "y"}}, "Did you mean jobParameters?"),
+        ({"buildSpec": {"jobParameters": "x", "zz": "y"}}, "those are archiveName, jobParameters, "),
+    ],
+)  # fmt: skip
+def test_an_unknown_key_is_answered_with_the_one_that_was_meant_or_all(changes: Params, says: str) -> None:
+    with pytest.raises(ParamErrors) as refused:
+        parse(d.smallest(**changes))
+    assert says in refused.value.errors[0].message
+
+
+def test_a_dictionary_of_unknown_keys_is_refused_quickly() -> None:
+    unknown = {f"k{n}" * 20: 1 for n in range(300)}
+    with pytest.raises(ParamErrors) as refused:
+        parse(d.smallest(jobParameters=[d.constant("x", **unknown) for _ in range(1000)]))
+    assert sum(not e.message.endswith("item.") for e in refused.value.errors) <= 21
+
+
+OUT = d.template("output", "o.${SN}", "o")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "says"),
+    [
+        ({"jobParameters": [d.constant("x > ${OUTPUT1}"), OUT]}, "jobParameters[0].value", "${OUTPUT1}"),
+        ({"jobParameters": [d.constant("x > ${OUTPUT0}")]}, "jobParameters[0].value", "there are no streams"),
+        ({"jobParameters": [d.constant("cat ${IN}"), OUT]}, "jobParameters[0].value", "the streams are OUTPUT0."),
+        ({"jobParameters": [d.constant("cat ${IN_2/T}")]}, "jobParameters[0].value", "${IN_2}"),
+        ({"jobParameters": [d.constant("x ${LOG1}")], "log": d.log()}, "jobParameters[0].value", "the streams are LOG0."),
+        ({"jobParameters": [d.constant("x ${SEQNUMBER}")]}, "jobParameters[0].value", "${SEQNUMBER}"),
+        ({"jobParameters": [d.constant("x ${SURL}")]}, "jobParameters[0].value", "sourceURL"),
+        ({"jobParameters": [d.constant("x ${SEGMENT_ID}")]}, "jobParameters[0].value", "${SEGMENT_ID}"),
+        ({"jobParameters": [d.template("output", "-o ${OUTPUT7} --out=o.${SN}", "o")]}, "jobParameters[0].value", "${OUTPUT7}"),
+        ({"buildSpec": {"jobParameters": "-o ${OUTPUT0}"}}, "buildSpec.jobParameters", "the streams are IN, OUT."),
+        ({"buildSpec": {"jobParameters": "-o ${OUT} ${SN}"}}, "buildSpec.jobParameters", "${SN}"),
+        ({"mergeOutput": True, "log": d.log(), "mergeSpec": {"jobParameters": "${TRN_OUTPUT0}"}}, "mergeSpec.jobParameters",
+         "the streams are LOG0, LOG_MERGE, TRN_LOG0."),
+    ],
+)  # fmt: skip
+def test_a_placeholder_that_nothing_fills_is_refused_with_the_streams(changes: Params, field: str, says: str) -> None:
+    with pytest.raises(ParamErrors) as refused:
+        parse(d.smallest(**changes))
+    (error,) = refused.value.errors
+    assert (error.field, error.rule) == (field, "placeholder") and says in error.message
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"jobParameters": [d.constant("${OUTPUT0} ${LOG0} ${HOME} ${IN2} $PANDAID"), OUT], "log": d.log()},
+        {"jobParameters": [d.constant("${IN} ${IN_2}"), d.template("input", "${IN}", "a"), d.template("input", "${IN_2}", "b")],
+         "noInput": False},
+        {"jobParameters": [d.constant("x"), d.template("input", "${IN}", "a", hidden=True)], "noInput": False},
+        {"jobParameters": [d.constant("x ${SURL} ${SN} ${RNDMSEED}")], "sourceURL": "https://site.example"},
+        {"buildSpec": {"jobParameters": "-i ${IN} -o ${OUT}"}, "jobParameters": [d.constant("-l ${LIB}")]},
+        {"mergeOutput": True, "log": d.log(), "mergeSpec": {"jobParameters": "${TRN_LOG0} ${LOG_MERGE} ${TRN_LOG:LOG}"}},
+    ],
+)  # fmt: skip
+def test_placeholders_of_streams_that_there_are_and_of_the_shell_are_accepted(changes: Params) -> None:
+    assert faults_of(d.smallest(**changes)) == {}
