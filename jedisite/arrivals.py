@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-SMALL_BODY: Final = 64 * 1024
-"""Bytes. A longer body is read by a thread as it comes."""
+SMALL_BODY: Final = 11 * 1024 * 1024
+"""Bytes: more than any call but the upload of a file may have. A longer body is read by a thread as it comes."""
 LONGEST_HEAD: Final = 64 * 1024
 """Bytes; the parser refuses heads that are longer than the lines and fields that it allows."""
 DEFAULTS: Final[Mapping[str, float]] = {"head": 15, "body": 30, "rate": 50_000}
@@ -54,7 +54,7 @@ class Arrival:
     length. `ends`: when its sender has taken too long.
     """
 
-    __slots__ = ("_limits", "_needed", "_searched", "data", "ends", "long", "since", "whole")
+    __slots__ = ("_head", "_limits", "_needed", "_searched", "data", "ends", "long", "since", "whole")
 
     def __init__(self, limits: Limits, now: float) -> None:
         self.data = bytearray()
@@ -62,7 +62,7 @@ class Arrival:
         self.since = now
         self.ends = now + limits.head
         self._limits = limits
-        self._searched = 0
+        self._searched = self._head = 0
         self._needed: int | None = None
 
     def add(self, piece: bytes, now: float) -> None:
@@ -71,6 +71,11 @@ class Arrival:
             self._look_for_head(now)
         if self._needed is not None and not self.long:
             self.whole = len(self.data) >= self._needed
+            self.ends = self._limits.body_ends(self.since, len(self.data) - self._head)
+
+    def do_not_wait(self) -> None:
+        """No more is kept of it here: if its head is here, a thread reads the rest."""
+        self.long = self._needed is not None
 
     def _look_for_head(self, now: float) -> None:
         end = self.data.find(b"\r\n\r\n", max(0, self._searched - 3))
@@ -80,10 +85,10 @@ class Arrival:
             return
         head = bytes(self.data[: end + 2]).lower()
         length = _length(head)
-        self._needed = end + 4 + length
+        self._head = end + 4
+        self._needed = self._head + length
         self.long = length > SMALL_BODY or any(one in head for one in _COMES_LATER)
         self.since = now
-        self.ends = self._limits.body_ends(now, 0)
 
 
 def _length(head: bytes) -> int:

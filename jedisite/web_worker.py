@@ -1,8 +1,8 @@
 """The worker of the web server: gunicorn's threads, which no slow sender and no slow closer holds up.
 
 A request goes to a thread once all of it is here; until then its connection waits in the main loop and costs no thread.
-Long bodies are read by threads as they come, in at most half of them at once, and must come at a least rate. Connections
-that are closed wait in the main loop, too, for their client to have read the answer.
+Very long bodies, as those of uploads, are read by threads as they come, in at most half of them at once, and must come at a
+least rate. Connections that are closed wait in the main loop, too, for their client to have read the answer.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ PIECE: Final = 64 * 1024
 LINGER_S: Final = 2.0
 """Seconds in which a client may read the end of an answer before its connection is closed."""
 MOST_LINGERING: Final = 200
+MOST_HELD: Final = 64 * 1024 * 1024
+"""Bytes of requests that arrive, in all. When there are more, threads read further bodies as they come."""
 OTHER_FILES: Final = 256
 """Open files that are not connections of clients: the database, logs, files that are sent."""
 TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -94,10 +96,13 @@ class Worker(ThreadWorker):
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
+        # The site lies at the root of its address; a header that says otherwise comes from a client.
+        self.cfg.set("forwarder_headers", "")
         self._arriving: set[Connection] = set()
         self._long: set[Connection] = set()
         self._queued: deque[Connection] = deque()
         self._lingering: dict[socket.socket, float] = {}
+        self._held = 0
         self._most_long = max(1, self.cfg.threads // 2)
         # TLS and HTTP/2 are read otherwise; then a proxy is to stand in front.
         self.gathers = not self.cfg.is_ssl and self.cfg.http2_cleartext == "off" and self.cfg.protocol == "http"
@@ -132,6 +137,7 @@ class Worker(ThreadWorker):
         conn.arrival = Arrival(self._limits, now)
         if conn.parser and (ahead := conn.parser.unreader.take_buffered()):
             conn.arrival.add(ahead, now)
+            self._held += len(ahead)
         self._gather(conn)
 
     def finish_request(self, conn: Connection, fs: Any) -> None:
@@ -205,6 +211,9 @@ class Worker(ThreadWorker):
                     self._drop(conn)
                     return
                 arrival.add(piece, time.monotonic())
+                self._held += len(piece)
+                if self._held > MOST_HELD and not arrival.whole:
+                    arrival.do_not_wait()
         if arrival.whole or arrival.long:
             self._forget(conn)
             if arrival.long and len(self._long) >= self._most_long:
@@ -216,8 +225,9 @@ class Worker(ThreadWorker):
             self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._gather, conn))
 
     def _hand_over(self, conn: Connection) -> None:
-        arrival, conn.arrival = conn.arrival, None
+        arrival = conn.arrival
         assert arrival is not None
+        self._let_go(conn)
         if not conn.initialized:
             conn.init()
             conn.parser.unreader = Unreader(conn.sock, self._limits)
@@ -228,8 +238,14 @@ class Worker(ThreadWorker):
 
     def _drop(self, conn: Connection) -> None:
         self._forget(conn)
+        self._let_go(conn)
         self.nr_conns -= 1
         conn.close()
+
+    def _let_go(self, conn: Connection) -> None:
+        if conn.arrival is not None:
+            self._held -= len(conn.arrival.data)
+            conn.arrival = None
 
     def _forget(self, conn: Connection) -> None:
         if conn in self._arriving:

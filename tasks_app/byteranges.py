@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 LONGEST: Final = 100
-_ONE = re.compile(r"bytes=\s*([0-9]{0,18})\s*-\s*([0-9]{0,18})\s*", re.ASCII)
+_ONE = re.compile(r"bytes=\s*([0-9]*)\s*-\s*([0-9]*)\s*", re.ASCII)
 
 
 class NoSuchRangeError(ValueError):

@@ -7,7 +7,11 @@ import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from jedisite import web_worker
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.settings")
+if held := os.environ.get("ECHO_MOST_HELD"):
+    web_worker.MOST_HELD = int(held)  # type: ignore[misc] - a test of what happens beyond it
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -44,7 +44,19 @@ def test_the_time_for_a_head_does_not_grow_and_that_for_a_body_begins_with_it() 
     assert arrival.ends == 10
     arrival.add(b"Content-Length: 3\r\n\r\n", 9)
     assert arrival.ends == 29
+    arrival.add(b"ab", 9)
+    assert arrival.ends == pytest.approx(29 + 2 / 100)
     assert LIMITS.body_ends(9, 1000) == 39
+
+
+def test_what_is_too_much_for_here_goes_to_a_thread_once_its_head_is_here() -> None:
+    arrival = Arrival(LIMITS, 0)
+    arrival.add(HEAD, 0)
+    arrival.do_not_wait()
+    assert not arrival.long
+    arrival.add(b"Content-Length: 300\r\n\r\nabc", 0)
+    arrival.do_not_wait()
+    assert arrival.long and not arrival.whole
 
 
 @pytest.mark.parametrize("given", [{"neck": "1"}, {"head": "soon"}, {"head": "0"}, {"rate": "nan"}])

@@ -214,3 +214,26 @@ def test_more_connections_than_files_that_were_allowed_at_first_do_not_end_the_w
         for _ in range(100):
             opened(stack, port, b"GET / HT")
         assert ask(port, b"hello") == f"5 {zlib.adler32(b'hello')}"
+
+
+def test_calls_with_bodies_of_ordinary_size_are_answered_while_others_claim_such_and_send_none(port: int) -> None:
+    claim = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 1000000\r\n\r\nabc"
+    body = bytes(300_000)
+    with ExitStack() as stack:
+        claims = [opened(stack, port, claim) for _ in range(24)]
+        assert ask(port, body) == f"{len(body)} {zlib.adler32(body)}"
+        assert any(is_open(one) for one in claims), "the call was answered only after the claims had been cut off"
+
+
+def test_the_memory_of_requests_that_arrive_is_bounded_and_they_are_answered_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ECHO_MOST_HELD", "100000")
+    body = bytes(range(256)) * 2000
+    with serving(tmp_path) as port:
+        assert [ask(port, body) for _ in range(3)] == [f"{len(body)} {zlib.adler32(body)}"] * 3
+
+
+@pytest.mark.parametrize("name", ["SCRIPT_NAME", "PATH_INFO"])
+def test_a_client_cannot_say_where_the_site_lies(port: int, name: str) -> None:
+    assert ask(port, **{name: "/elsewhere"}) == "0 1"
