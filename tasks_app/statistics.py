@@ -86,7 +86,7 @@ INSERT INTO user_counts AS c (computingsite, gshare, produsername, nqueue, nrunn
  WHERE (c.nqueue, c.nrunning) <> (excluded.nqueue, excluded.nrunning)
 """  # noqa: S608
 # The rate counts jobs that got a slot and did not fail or stop at once. Starts are read from the log of states, by its
-# index on time. Pilots: their calls, once some have been counted for three hours.
+# index on time. Pilots: their calls, once some have been counted for three hours, of queues that have been there for so long.
 _ACTIVITY = """
 WITH starts AS MATERIALIZED (
     SELECT pandaid, computingsite, max(modificationtime) AS at FROM jobs_statuslog
@@ -111,6 +111,8 @@ called AS (
 counting AS (
     SELECT EXISTS (SELECT 1 FROM sitedata
                     WHERE hour BETWEEN %(now)s - interval '5 hours' AND %(now)s - interval '3 hours') AS long_enough),
+young AS (
+    SELECT DISTINCT queue FROM queue_status_log WHERE old = '' AND at > %(now)s - interval '3 hours'),
 batch AS (
     SELECT computingsite, sum(n_workers)::int AS n FROM harvester_worker_stats
      WHERE status IN ('running', 'submitted') AND lastupdate > %(now)s - interval '60 minutes' GROUP BY computingsite),
@@ -118,11 +120,11 @@ gone AS (DELETE FROM queue_activity a WHERE NOT EXISTS (SELECT 1 FROM queues q W
 INSERT INTO queue_activity AS a
        (computingsite, laststart, started_per_h, disk_io_kbps, transferring_to, pilots_3h, batch_jobs, updated)
 SELECT q.name, s.last, coalesce(s.rate, 0), io.kbps, coalesce(m.by_nucleus, '{}'),
-       CASE WHEN counting.long_enough THEN coalesce(c.n, 0) END,
+       CASE WHEN counting.long_enough AND young.queue IS NULL THEN coalesce(c.n, 0) END,
        coalesce(b.n, 0), %(now)s
   FROM queues q CROSS JOIN counting LEFT JOIN started s ON s.computingsite = q.name LEFT JOIN io ON io.computingsite = q.name
   LEFT JOIN moved m ON m.computingsite = q.name LEFT JOIN called c ON c.site = q.name
-  LEFT JOIN batch b ON b.computingsite = q.name
+  LEFT JOIN batch b ON b.computingsite = q.name LEFT JOIN young ON young.queue = q.name
     ON CONFLICT (computingsite) DO UPDATE
    SET laststart = greatest(a.laststart, excluded.laststart), started_per_h = excluded.started_per_h,
        disk_io_kbps = excluded.disk_io_kbps, transferring_to = excluded.transferring_to, pilots_3h = excluded.pilots_3h,

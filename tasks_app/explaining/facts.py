@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from jedisite import refusals
 from jedisite.words import plural
+from tasks_app.attention.rules.found import hours
 from tasks_app.states import JOB_OPEN, TASK_FINAL, TaskStatus
 
 PILOT_SILENT_S: Final = 3 * 3600
@@ -92,6 +93,7 @@ class PilotFact:
 
     waiting   activated jobs of the task; calls: of the last hours; workers: running or queued in the batch system
     status    of the queue, with the reason of whoever set it; "" when the queue does not exist any more
+    known_s   seconds since the queue was added; None when nobody has noted that
     """
 
     site: str
@@ -101,6 +103,7 @@ class PilotFact:
     workers: int = 0
     status: str = "online"
     reason: str = ""
+    known_s: float | None = None
 
     @property
     def closed(self) -> str:
@@ -114,6 +117,23 @@ class PilotFact:
     @property
     def is_alive(self) -> bool:
         return self.silent_s is not None and self.silent_s <= PILOT_SILENT_S
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the queue has not been there for as long as pilots may be silent."""
+        return self.known_s is not None and self.known_s < PILOT_SILENT_S
+
+
+def no_pilot_came(at: str, pilots: Sequence[PilotFact]) -> str:
+    """What is true of queues for which no pilot has asked lately: a queue that was just added has had no time for it."""
+    new = [one.known_s for one in pilots if one.is_new and one.known_s is not None]
+    silent = f"no pilot has asked for jobs at {at}"
+    if not new:
+        return f"{silent} for {PILOT_SILENT_S // 3600} h"
+    if len(new) < len(pilots):
+        return f"{silent} for {PILOT_SILENT_S // 3600} h, or since the queues were added"
+    ago = hours(max(new))
+    return f"{silent} yet: it was added {ago} ago" if len(pilots) == 1 else f"{silent} yet: the first was added {ago} ago"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from jedisite import refusals
 from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.attention.rules.found import waits
-from tasks_app.explaining.facts import PILOT_SILENT_S, WhyFacts
+from tasks_app.explaining.facts import WhyFacts, no_pilot_came
 from tasks_app.states import TASK_FINAL, TASK_GENERATING, TaskStatus
 
 T = TaskStatus
@@ -267,7 +267,7 @@ def _pilots(facts: WhyFacts) -> Gate:
         at = named[0] if len(named) == 1 else f"{len(named)} queues ({', '.join(named[:NAMED])})"
         jobs, workers = sum(one.waiting for one in open_to), sum(one.workers for one in open_to)
         sentence = (
-            f"no pilot has asked for jobs at {at} for {PILOT_SILENT_S // 3600} h; {waits(jobs, 'job')} there, "
+            f"{no_pilot_came(at, open_to)}; {waits(jobs, 'job')} there, "
             f"{plural(workers, 'worker')} {'runs or waits' if workers == 1 else 'run or wait'}"
         )
         return Gate("pilots", title, "no", codes.NO_PILOT_CAME, sentence)

@@ -9,7 +9,7 @@ from typing import Final
 
 from jedisite.words import plural
 from tasks_app import codes
-from tasks_app.explaining.facts import PILOT_SILENT_S, PilotFact
+from tasks_app.explaining.facts import PilotFact, no_pilot_came
 from tasks_app.explaining.gates import Answer, Gate
 from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JobStatus
 
@@ -155,7 +155,7 @@ def _pilots(facts: JobFacts) -> Gate:
         return found
     pilot = facts.pilot
     if pilot is None or not pilot.is_alive:
-        said = f"no pilot of {facts.site} has asked in the last {PILOT_SILENT_S // 3600} hours; {_workers(pilot)}"
+        said = f"{no_pilot_came(facts.site, [pilot] if pilot else [])}; {_workers(pilot)}"
         return Gate(name, title, "no", codes.NO_PILOT_CAME, said, facts.reached.get(J.ACTIVATED, facts.since))
     said = f"{plural(pilot.calls, 'call')} lately; {_workers(pilot)} in the batch system"
     return Gate(name, title, "yes", "", said)

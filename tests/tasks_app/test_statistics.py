@@ -11,7 +11,16 @@ import pytest
 from django.utils import timezone
 
 from brokerage_app import pilotcalls, repository
-from brokerage_app.models import JobCount, PilotCalls, Queue, QueueActivity, Refreshed, UserCount, WorkerStats
+from brokerage_app.models import (
+    JobCount,
+    PilotCalls,
+    Queue,
+    QueueActivity,
+    QueueStatusLog,
+    Refreshed,
+    UserCount,
+    WorkerStats,
+)
 from brokerage_app.snapshot import UserJobs
 from tasks_app import statistics
 from tasks_app.agents.watchdogs import site_statistics
@@ -136,8 +145,18 @@ def test_pilots_are_known_once_they_were_counted_for_three_hours(
             site="SITE_A" if hours < 4 else "SITE_B", hour=NOW - timedelta(hours=hours), get_job=2, update_job=10
         )
     PilotCalls.objects.create(site="SITE_A", hour=NOW - timedelta(days=8), get_job=2)
+    QueueStatusLog.objects.update(at=NOW - timedelta(hours=3, seconds=1))
     site_statistics.run(NOW)
     assert QueueActivity.objects.get(site="SITE_A").pilots_3h == pilots
+
+
+def test_a_queue_that_was_just_added_has_had_no_time_for_pilots(queues: None) -> None:
+    """It must not be refused, or be told of, for pilots that could not have come for three hours."""
+    PilotCalls.objects.create(site="SITE_B", hour=NOW - timedelta(hours=4), get_job=2)
+    QueueStatusLog.objects.filter(queue="SITE_B").update(at=NOW - timedelta(hours=4))
+    QueueStatusLog.objects.filter(queue="SITE_A").update(at=NOW - timedelta(minutes=5), new="offline")
+    site_statistics.run(NOW)
+    assert dict(QueueActivity.objects.values_list("site", "pilots_3h")) == {"SITE_A": None, "SITE_B": 0}
     assert not PilotCalls.objects.filter(hour__lt=NOW - timedelta(days=7)).exists()
 
 

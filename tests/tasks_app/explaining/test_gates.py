@@ -15,7 +15,12 @@ CHOSEN = VerdictFact("", "2 of 3 sites were chosen.", 2, AT)
 REFUSED = VerdictFact("low_memory", "All 3 sites were skipped: 3 low memory.", 0, AT)
 HELD = VerdictFact("throttled_queued", "Throttled: 90 jobs are queued, 80 are wanted.", 0, AT, stopped=True)
 GOOD = WhyFacts(
-    "running", inputs=(INPUT,), agent=AGENT, verdict=CHOSEN, jobs={"running": 3, "activated": 1}, pilots=(PilotFact("A", 1, 5.0),)
+    "running",
+    inputs=(INPUT,),
+    agent=AGENT,
+    verdict=CHOSEN,
+    jobs={"running": 3, "activated": 1},
+    pilots=(PilotFact("A", 1, 5.0),),
 )
 
 NONE_LEFT = replace(INPUT, files_left=0)
@@ -118,7 +123,10 @@ def test_behind_the_first_no_nothing_is_reached() -> None:
 def test_gates_that_are_passed_say_by_how_much() -> None:
     agent = replace(AGENT, took_s=0.25, items=12, due_s=1.5)
     facts = replace(GOOD, agent=agent, allowed="MC: 80 of 100 jobs are queued", inputs=(replace(INPUT, missing=2),))
-    said = {gate.name: gate.sentence for gate in walk(replace(facts, pilots=(PilotFact("A", 1, 5.0, 40, 3), PilotFact("B"))))}
+    said = {
+        gate.name: gate.sentence
+        for gate in walk(replace(facts, pilots=(PilotFact("A", 1, 5.0, 40, 3), PilotFact("B"))))
+    }
     assert said["inputs"] == "4 of 10 files are left for jobs, 2 are missing"
     assert said["throttle"] == "MC: 80 of 100 jobs are queued"
     assert said["agent"] == (
@@ -156,7 +164,16 @@ def test_when_all_files_are_in_jobs_the_headline_is_of_the_jobs() -> None:
     assert headline(replace(facts, pilots=(PilotFact("A", 2, workers=1),))) == (
         "no pilot has asked for jobs at A for 3 h; 2 jobs wait there, 1 worker runs or waits"
     )
-    said = {gate.name: gate.sentence for gate in walk(replace(GOOD, inputs=(NONE_LEFT,), jobs={"running": 1}, pilots=()))}
+    new = PilotFact("A", 2, known_s=250.0)
+    assert headline(replace(facts, pilots=(new,))) == (
+        "no pilot has asked for jobs at A yet: it was added 4 min ago; 2 jobs wait there, 0 workers run or wait"
+    )
+    assert "2 queues (A, B) for 3 h, or since the queues were added;" in headline(
+        replace(facts, pilots=(new, PilotFact("B", 1)))
+    )
+    said = {
+        gate.name: gate.sentence for gate in walk(replace(GOOD, inputs=(NONE_LEFT,), jobs={"running": 1}, pilots=()))
+    }
     assert said["running"] == "1 job runs" and said["inputs"] == "all 10 files that may be used are in jobs or done"
 
 

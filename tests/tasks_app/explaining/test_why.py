@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -7,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app import records
-from brokerage_app.models import Queue, VerdictRecord
+from brokerage_app.models import Queue, QueueStatusLog, VerdictRecord
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.records import Decided, keep
 from brokerage_app.verdict import Choice, Skip, Verdict
@@ -69,13 +70,15 @@ def test_a_task_says_what_it_waits_for_and_which_sites_came_near(
     assert [(one["site"], one["gate"]) for one in verdict["skipped"]] == [("C", 1), ("B", 2), ("D", 2)]
 
 
-def test_a_site_that_the_task_may_not_use_did_not_come_near(api: Api, waiting: Any, client: Client, make_user: Make) -> None:
+def test_a_site_that_the_task_may_not_use_did_not_come_near(
+    api: Api, waiting: Any, client: Client, make_user: Make
+) -> None:
     keep(Decided(waiting.id, BAD, TaskNeeds(memory_mb=4000, included_sites=("D*",))))
     (verdict,) = api().get(f"/api/v2/tasks/{waiting.id}/why/").json()["verdicts"]
     assert [one["site"] for one in verdict["nearly"]] == ["D"]
     client.force_login(make_user())
     page = client.get(f"/tasks/{waiting.id}/why/").content.decode()
-    assert "Nearly:" in page and "/sites/D/why/\">D</a> is 75 % away" in page and "/sites/B/why/\">B</a> is" not in page
+    assert "Nearly:" in page and '/sites/D/why/">D</a> is 75 % away' in page and '/sites/B/why/">B</a> is' not in page
 
 
 def test_reasons_over_time_are_intervals(api: Api, waiting: Any) -> None:
@@ -114,7 +117,11 @@ def test_a_queue_speaks_for_its_pseudo_queues_and_each_for_itself(api: Api, make
     keep(Decided(make_task(status="running").id, Verdict((), skips)))
     records.fold()
     whole = api().get("/api/v2/sites/Q/why/").json()
-    assert (whole["skipped_for"], whole["reasons"][0]["tasks"], whole["reasons"][0]["examples"][0]["queue"]) == (1, 1, "Q/SCORE")
+    assert (whole["skipped_for"], whole["reasons"][0]["tasks"], whole["reasons"][0]["examples"][0]["queue"]) == (
+        1,
+        1,
+        "Q/SCORE",
+    )
     found = api().get("/api/v2/sites/Q/SCORE/why/").json()
     assert (found["site"], found["skipped_for"]) == ("Q/SCORE", 1)
     assert found["days"][0]["decisions"] == 1
@@ -207,9 +214,15 @@ def test_a_task_all_of_whose_files_are_in_jobs_says_what_these_wait_for(
     assert blocked()["sentence"] == "2 jobs wait at OFFQ: the queue is paused (“too hot”)"
     assert blocked()["code"] == "jobs_at_closed_queue"
     client.force_login(make_user())
-    assert "<strong>Its jobs wait.</strong> 2 jobs wait at OFFQ" in client.get(f"/tasks/{task.id}/why/").content.decode()
+    assert (
+        "<strong>Its jobs wait.</strong> 2 jobs wait at OFFQ" in client.get(f"/tasks/{task.id}/why/").content.decode()
+    )
     queue.status = "online"
     queue.save()
+    assert re.match(
+        "no pilot has asked for jobs at OFFQ yet: it was added [0-9] s ago; 2 jobs wait there", blocked()["sentence"]
+    )
+    QueueStatusLog.objects.filter(queue="OFFQ").update(at=timezone.now() - timedelta(hours=4))
     assert blocked()["sentence"].startswith("no pilot has asked for jobs at OFFQ for 3 h; 2 jobs wait there")
 
 
