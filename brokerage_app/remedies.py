@@ -120,12 +120,16 @@ def _of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
             effective_mb=max(needs.effective_mb * part / 100, 1.0),
         )  # fmt: skip
     elif skip.code in _UNKNOWN_TIME and not needs.walltime_known:
-        yield _user("State how long the jobs run (cpuTime)", walltime_known=True)
+        most = site.max_walltime_s if site is not None else 0
+        least = f", if that is less than the {most} s that {site.queue} allows" if site is not None and most else ""
+        yield _user(f"State how long the jobs run (cpuTime){least}", walltime_known=True)
     elif skip.code in _HARDWARE:
         without = _without_hardware(needs.architecture, gpu=skip.code == codes.NO_GPU)
         if without != needs.architecture:
-            what = "GPU" if skip.code == codes.NO_GPU else "CPU"
-            yield _user(f"Ask for no particular {what} (architecture {without or 'left empty'})", architecture=without)
+            # The architecture of a task that was submitted stays as it is.
+            what = "GPU" if skip.code == codes.NO_GPU else "particular CPU"
+            said = f"architecture {without}" if without else "architecture left empty"
+            yield _user(f"Kill the task and submit it again without asking for a {what} ({said})", architecture=without)
 
 
 def _of_time(needs: TaskNeeds, skip: Skip, ratio: float) -> Iterator[Remedy]:
@@ -289,5 +293,5 @@ def _without_hardware(text: str, *, gpu: bool) -> str:
         found = None
     if isinstance(found, dict):
         found.pop("gpu_spec" if gpu else "cpu_specs", None)
-        return json.dumps(found)
+        return json.dumps(found) if found else ""
     return re.sub("&[^@#]*" if gpu else "#[^@&]*", "", text)

@@ -68,7 +68,8 @@ class SoftwareNeeds:
     @property
     def release(self) -> str:
         """For people, such as "Athena 21.0.38"."""
-        return " or ".join(f"{project} {version}" for project, version in self.releases) or self.kind
+        named = " or ".join(f"{project} {version}" for project, version in self.releases)
+        return named or ("a nightly" if self.kind == "nightly" else "its own software")
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,20 +255,30 @@ def resolved_platform(needs: SoftwareNeeds, site: SiteSoftware) -> str:
 
 
 def _accepts_unpublished(needs: SoftwareNeeds, site: SiteSoftware) -> Refused | None:
-    if not site.takes_any:
-        says = "needs {} on {}; the site publishes no software"
-        return Refused(codes.NO_RELEASE, says, (needs.release, _or_any(needs.platform.sw_platform)))
     platform = needs.platform
     if platform.gpu_spec is not None:
         return Refused(codes.NO_GPU, "asks for GPU {}; the site publishes 0 kinds of hardware", (platform.gpu_spec,))
     if platform.asks_cpu:
         asked = " or ".join(map(str, platform.cpu_specs))
         return Refused(codes.NO_CPU, "asks for CPU {}; the site publishes 0 kinds of hardware", (asked,))
+    if not site.takes_any:
+        return _nothing_published(needs)
     if needs.container and needs.only_tags:
         return Refused(
             codes.NO_CONTAINER, "container {} has to be a tag; the site publishes 0 tags", (needs.container,)
         )
     return None
+
+
+def _nothing_published(needs: SoftwareNeeds) -> Refused:
+    """What a task lacks at a queue that publishes nothing. One that brings its software needs no release of anybody."""
+    if needs.kind == "standalone" and needs.container:
+        return Refused(codes.NO_CONTAINER, "needs container {}; the site publishes no software", (needs.container,))
+    platform = _or_any(needs.platform.sw_platform, needs.platform.base_platform)
+    if needs.kind == "standalone":
+        return Refused(codes.NO_PLATFORM, "needs {}; the site publishes no software", (platform,))
+    says = "needs {} on {}; the site publishes no software"
+    return Refused(codes.NO_RELEASE, says, (needs.release, platform))
 
 
 def _has_software(

@@ -97,9 +97,7 @@ def test_of_those_that_are_chosen_variants_are_one_site_too() -> None:
 
 
 def test_memory_a_core_leaves_room_for_what_a_job_needs_besides() -> None:
-    needs = replace(
-        NEEDS, cores=8, memory_mb=3000, memory_per_core=True, base_memory_mb=1000, included_sites=("MINE",)
-    )
+    needs = replace(NEEDS, cores=8, memory_mb=3000, memory_per_core=True, base_memory_mb=1000, included_sites=("MINE",))
     configuration, world = configured(PRODUCTION), grid(queue("MINE", max_memory_mb=18_000))
     found = decide(needs, world, configuration)
     assert found.blocked is not None
@@ -138,7 +136,21 @@ def test_advice_names_what_can_be_done_with_an_open_task() -> None:
     assert ("Kill the task and run it again (incexec) with another excludedSite than ROOMY", "user") in advice(
         replace(NEEDS, excluded_sites=("ROOMY",)), ANALYSIS, free, off
     )
-    assert ("Reassign the task to another cloud than DE", "shifter") in advice(replace(NEEDS, cloud="DE"), ANALYSIS, free, off)
+    assert ("Reassign the task to another cloud than DE", "shifter") in advice(
+        replace(NEEDS, cloud="DE"), ANALYSIS, free, off
+    )
     short = queue("SHORT", cores=1, max_walltime_s=3600)
     unmeasured = replace(NEEDS, walltime_known=False, included_sites=("SHORT",))
-    assert ("State how long the jobs run (cpuTime)", "user") in advice(unmeasured, ANALYSIS, short)
+    assert (
+        "State how long the jobs run (cpuTime), if that is less than the 3600 s that SHORT allows",
+        "user",
+    ) in advice(unmeasured, ANALYSIS, short)
+
+
+def test_advice_on_hardware_is_what_can_be_done_with_a_task_that_exists() -> None:
+    needs = replace(NEEDS, architecture='{"gpu_spec": {"vendor": "nvidia"}}', included_sites=("MINE",))
+    world, configuration = grid(queue("MINE", cores=1)), configured(ANALYSIS)
+    found = decide(needs, world, configuration)
+    assert found.blocked is not None and found.code == codes.NO_GPU, found.sentence()
+    first, *_ = helping(Conditions(needs, world, configuration), found.blocked, decide)
+    assert first.what == ("Kill the task and submit it again without asking for a GPU (architecture left empty)")

@@ -161,6 +161,25 @@ def test_queues_of_which_nothing_is_known_are_refused(published: Any, releases: 
     assert refused.sentence == f"needs Athena 21.0.38 on {PLATFORM}; the site publishes no software"
 
 
+@pytest.mark.parametrize(
+    ("text", "container", "code", "says"),
+    [
+        ('{"gpu_spec": {"vendor": "nvidia"}}', None, "no_gpu", "asks for GPU vendor nvidia"),
+        ("&nvidia-A100", None, "no_gpu", "asks for GPU"),
+        ("#x86_64-*-avx2", None, "no_cpu", "asks for CPU"),
+        (None, "docker://img:1", "no_container", "needs container docker://img:1; the site publishes no software"),
+        (PLATFORM, None, "no_platform", f"needs {PLATFORM}; the site publishes no software"),
+    ],
+)  # fmt: skip
+def test_of_a_queue_that_publishes_nothing_what_is_missing_is_named(
+    text: str | None, container: str | None, code: str, says: str
+) -> None:
+    """A task that brings its own software needs no release."""
+    refused = accepts(needs_of_analysis(None, None, text, container=container), parse_published(None), ALL_TAGS)
+    assert refused is not None and refused.code == code and says in refused.sentence, refused
+    assert "standalone" not in refused.sentence and "release" not in refused.sentence
+
+
 def test_without_a_home_production_asks_only_for_hardware_that_it_names() -> None:
     queue = parse_published(None, releases=[])
     assert accepts(needs_of_production("", PLATFORM), queue) is None
