@@ -10,22 +10,26 @@ from brokerage_app.shares import Share, ShareTree, Usage
 
 BAND: Final = 0.15
 """A share is on its target when what it has differs by no more than this part of it."""
-ON_TARGET, OVER, STARVED, LITTLE_WORK, NO_TARGET, IDLE = (
+ON_TARGET, OVER, STARVED, LITTLE_WORK, NO_TARGET, IDLE, NOTHING_RUNS = (
     "on target",
     "over target",
     "starved",
     "little work",
     "no target",
     "idle",
+    "nothing runs",
 )
 
 
-def judged(usage: Usage, *, waiting: bool) -> str:
-    """One word of a share. It is starved when it has less than its target and work waits; `waiting`: also as tasks."""
+def judged(usage: Usage, *, waiting: bool, percent: float) -> str:
+    """One word of a share. It is starved when it has less than its target and work waits; `waiting`: also as tasks.
+
+    percent   its target as a part of the whole. Where no share runs anything, that is a part of nothing.
+    """
     if not usage.executing and not usage.queued and not waiting:
         return IDLE
     if not usage.target:
-        return NO_TARGET
+        return NOTHING_RUNS if percent > 0 and not usage.executing else NO_TARGET
     if usage.ratio > 1 + BAND:
         return OVER
     if usage.ratio >= 1 - BAND:

@@ -147,7 +147,7 @@ def rows_of(tree: ShareTree, now: datetime, *, resource_type: str = "", region: 
                 usage=usage[name],
                 load=_sum(found[leaf] for leaf in below[name] if leaf in found),
                 waiting=waits,
-                state=judged(usage[name], waiting=waits is not None),
+                state=judged(usage[name], waiting=waits is not None, percent=tree.percents[name]),
             )
         )
     return tuple(rows)

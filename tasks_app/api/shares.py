@@ -58,7 +58,7 @@ class ShareRowSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     parent = serializers.CharField(allow_null=True)  # type: ignore[assignment]
     level = serializers.IntegerField()
-    state = serializers.CharField(help_text="on target, over target, starved, little work, no target or idle")
+    state = serializers.CharField(help_text="on target, over target, starved, little work, no target, nothing runs or idle")
     value = serializers.IntegerField()
     target_percent = serializers.FloatField(source="percent")
     actual_percent = serializers.FloatField(source="actual", allow_null=True)

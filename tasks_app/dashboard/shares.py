@@ -60,6 +60,7 @@ def share_list(request: HttpRequest) -> HttpResponse:
         "section": "shares",
         "lines": lines,
         "starved": [line for line in lines if line.row.leaf and line.row.state == share_change.STARVED],
+        "stopped": _stopped(rows),
         "over": [line for line in lines if line.row.leaf and line.row.state == share_change.OVER],
         "trends": _trends(rows, span.since, span.until),
         "span": span,
@@ -77,6 +78,14 @@ def share_list(request: HttpRequest) -> HttpResponse:
         "now": now,
     }
     return render(request, "tasks_app/shares.html", context)
+
+
+def _stopped(rows: tuple[ShareRow, ...]) -> tuple[int, int] | None:
+    """Jobs that are queued and tasks that wait although no share runs anything; None while some share does."""
+    leaves = [row for row in rows if row.leaf]
+    if not any(row.state == share_change.NOTHING_RUNS for row in leaves):
+        return None
+    return sum(row.load.queued_jobs for row in leaves), sum(row.waiting.tasks for row in leaves if row.waiting)
 
 
 def _one_of(request: HttpRequest, name: str, known: list[str]) -> str:

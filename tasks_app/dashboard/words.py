@@ -18,7 +18,7 @@ TONES: Final[Mapping[str, str]] = {
     # shares
     **dict.fromkeys(("on target",), "ok"),
     **dict.fromkeys(("over target",), "run"),
-    **dict.fromkeys(("starved", "urgent only"), "warn"),
+    **dict.fromkeys(("starved", "urgent only", "nothing runs"), "warn"),
     **dict.fromkeys(("little work", "no target", "idle"), "wait"),
     # ended well
     **dict.fromkeys(("done", "finished", "online", "ok", "valid"), "ok"),

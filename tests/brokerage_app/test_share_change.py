@@ -21,21 +21,23 @@ LEAVES = ("MC", "Derivations", "Analysis")
 
 
 @pytest.mark.parametrize(
-    ("usage", "waiting", "word"),
+    ("usage", "waiting", "percent", "word"),
     [
-        (Usage(0, 0, 0), False, "idle"),
-        (Usage(0, 0, 50), False, "idle"),
-        (Usage(0, 0, 50), True, "starved"),
-        (Usage(10, 0, 50), False, "little work"),
-        (Usage(10, 5, 50), False, "starved"),
-        (Usage(44, 5, 50), False, "on target"),
-        (Usage(57, 0, 50), True, "on target"),
-        (Usage(58, 0, 50), True, "over target"),
-        (Usage(58, 0, 0), True, "no target"),
+        (Usage(0, 0, 0), False, 50, "idle"),
+        (Usage(0, 0, 50), False, 50, "idle"),
+        (Usage(0, 0, 50), True, 50, "starved"),
+        (Usage(10, 0, 50), False, 50, "little work"),
+        (Usage(10, 5, 50), False, 50, "starved"),
+        (Usage(44, 5, 50), False, 50, "on target"),
+        (Usage(57, 0, 50), True, 50, "on target"),
+        (Usage(58, 0, 50), True, 50, "over target"),
+        (Usage(58, 0, 0), True, 0, "no target"),
+        (Usage(0, 60, 0), False, 100, "nothing runs"),
+        (Usage(0, 60, 0), False, 0, "no target"),
     ],
 )
-def test_a_share_is_judged_by_what_it_has_and_what_waits(usage: Usage, waiting: bool, word: str) -> None:
-    assert judged(usage, waiting=waiting) == word
+def test_a_share_is_judged_by_what_it_has_and_what_waits(usage: Usage, waiting: bool, percent: float, word: str) -> None:
+    assert judged(usage, waiting=waiting, percent=percent) == word
 
 
 def test_a_change_of_values_is_told_for_the_whole_tree() -> None:

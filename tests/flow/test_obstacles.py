@@ -108,7 +108,8 @@ OBSTACLES = {
         of_queue("RELEASE", releases=["ANY"]), {"releases": ["AUTO"]}, {"trans_home": "Athena-24.0.1", "architecture": None},
     ),
     "GPU": Obstacle(
-        "no_gpu", "the site publishes 0 kinds of hardware", "Kill the task and submit it again without asking for a GPU (architecture x86_64-el9-gcc13-opt)",
+        "no_gpu", "the site publishes 0 kinds of hardware",
+        "Kill the task and submit it again without asking for a GPU (architecture x86_64-el9-gcc13-opt)",
         anew(architecture="x86_64-el9-gcc13-opt"), {"releases": ["ANY"]}, {"architecture": GPU},
     ),
     "EXCLUDED": Obstacle(

@@ -143,3 +143,15 @@ def test_other_targets_are_tried_out_and_stored_with_a_reason(operator: Client, 
 def test_who_may_not_steer_may_only_look(reader: Client, tree: Task) -> None:
     assert "Change the targets" not in reader.get("/share-targets/?value-MC=25").content.decode()
     assert reader.post("/share-targets/change/", {"value-MC": "25"}).status_code == 403
+
+
+def test_where_nothing_runs_a_target_is_none_the_less_a_target(reader: Client, tree: Task) -> None:
+    Job.objects.filter(status="running").update(status="activated")
+    statistics.refresh()
+    answer = reader.get("/shares/")
+    text = answer.content.decode()
+    assert {line.row.name: line.row.state for line in answer.context["lines"]} == {
+        "Production": "nothing runs", "MC": "nothing runs", "Data": "nothing runs", "Analysis": "nothing runs",
+    }  # fmt: skip
+    assert "Nothing runs in any share, while 15 jobs are queued and 1 task waits." in text
+    assert "below its target." not in text
