@@ -119,6 +119,17 @@ def test_the_command_prints_the_token_alone(make_user: Callable[..., User]) -> N
     assert [e.actor for e in AuditEntry.objects.all()] == ["manage.py"] * 4
 
 
+def test_an_ordinary_account_is_made_with_its_first_token() -> None:
+    token = run("make", "ada", "--new-account").removesuffix("\n")
+    assert identity.caller_of_token(token) == Caller("ada", frozenset({Role.USER}), scope=Scope.ALL)
+    assert not User.objects.get(username="ada").has_usable_password()
+    assert [e.action for e in AuditEntry.objects.order_by("id")] == ["account.make", "token.make"]
+    for name, said in (("ada", "already exists"), ("a b", "no account a b was made"), ("", "no account")):
+        with pytest.raises(CommandError, match=said):
+            run("make", name, "--new-account")
+    assert User.objects.count() == ApiToken.objects.count() == 1
+
+
 def test_a_file_holds_the_token_and_nothing_else(make_user: Callable[..., User], tmp_path: Path) -> None:
     make_user("ada")
     path = tmp_path / "token"

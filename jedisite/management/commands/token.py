@@ -9,6 +9,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
@@ -29,6 +31,9 @@ class Command(BaseCommand):
         actions = parser.add_subparsers(dest="action", required=True, metavar="make|pilot|worker|list|revoke")
         make = actions.add_parser("make", help="a token for the scripts of a user")
         make.add_argument("user")
+        make.add_argument(
+            "--new-account", action="store_true", help="make the account, too: an ordinary one, without a password"
+        )
         scopes = "; ".join(f"{scope.value}: {words}" for scope, words in SCOPE_WORDS.items())
         make.add_argument("--scope", choices=[s.value for s in Scope], default="all", help=f"{scopes} (%(default)s)")
         make.add_argument("--name", default="made by manage.py", help="what it is for (%(default)s)")
@@ -69,13 +74,15 @@ class Command(BaseCommand):
             _write(options["file"], token)
 
     def _of_user(self, options: dict[str, Any]) -> str:
+        if options["new_account"]:
+            _make_account(options["user"])
         try:
             token, _ = tokens.make(
                 options["user"], options["name"], days=options["days"], scope=Scope(options["scope"]), by=BY
             )
         except tokens.NotAPersonError as exc:
             raise CommandError(
-                f"there is no active user {options['user']}; make one with manage.py createsuperuser or in the admin"
+                f"there is no active user {options['user']}; --new-account makes one"
             ) from exc
         except tokens.NoTokenError as exc:
             raise CommandError(f"{options['user']} has {tokens.MOST_TOKENS} valid tokens; revoke one first") from exc
@@ -108,6 +115,18 @@ class Command(BaseCommand):
         with transaction.atomic():
             for row in rows.values():
                 tokens.revoke(row, by=BY)
+
+
+def _make_account(name: str) -> None:
+    people = get_user_model()
+    account = people(username=name)
+    account.set_unusable_password()
+    try:
+        account.full_clean()
+    except ValidationError as exc:
+        raise CommandError(f"no account {name} was made: {' '.join(exc.messages)}") from exc
+    account.save()
+    audit.record(BY, "account.make", "user", account.pk, details={"name": name})
 
 
 def _write(path: Path, token: str) -> None:
