@@ -185,6 +185,33 @@ def test_a_commands_exit_code_is_passed_on(run: Run) -> None:
     assert "not a Python dict" in run("run_command", "-o", "[", "-p", "true", code=2).stderr
 
 
+@pytest.mark.parametrize(
+    "left", ["ln -s /proc/version jobReport.json", "ln -s nowhere/x jobReport.json", "mkdir -p jobReport.json/a"]
+)
+@pytest.mark.parametrize("name", ["run_command", "preprocess_command"])
+def test_what_a_command_left_in_the_place_of_the_report_is_no_trouble(
+    run: Run, tmp_path: Path, name: str, left: str
+) -> None:
+    done = run(name, "--", left, "&&", "echo", "{}", ">", "results.json")
+    assert "Traceback" not in done.stderr and not (tmp_path / "nowhere").exists()
+    if name == "preprocess_command":  # what is there to be read, a command may have written itself
+        assert not (tmp_path / "jobReport.json").is_symlink() and read(tmp_path / "jobReport.json")["results"] == {}
+
+
+def test_an_output_that_has_no_place_is_told_with_a_sentence(run: Run) -> None:
+    done = run("run_command", "-o", "{'x*': 'lfn'}", "--", "touch x1; mkdir lfn", code=74)
+    assert "Traceback" not in done.stderr
+    assert "The files of the job cannot be put in their places: [Errno 21] Is a directory" in done.stderr
+
+
+def test_the_report_of_a_merge_is_not_written_through_a_link_of_its_script(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    (tmp_path / "merge.sh").write_text('#!/bin/sh\nln -s nowhere/x jobReport.json\ncat "$2" > "$1"\n')
+    (tmp_path / "merge.sh").chmod(0o755)
+    run("merge_command", "-r", ".", "-j", "merge.sh", "a:all", "--mergeSingleFile")
+    assert read(tmp_path / "jobReport.json") == {"nEvents": 0, "files": {}}
+
+
 def test_a_sandbox_is_unpacked_and_the_command_runs_in_its_folder(run: Run, tmp_path: Path) -> None:
     (tmp_path / "hello.py").write_text("print(open('in.txt').read())")
     with tarfile.open(tmp_path / "lib.tgz", "w:gz") as tar:
