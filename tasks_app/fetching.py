@@ -39,9 +39,13 @@ class Opened:
     name: str
     size: int
     tag: str
+    is_log: bool = False
 
     def pieces(self, first: int = 0, end: int | None = None) -> Pieces:
-        """The content from byte `first` to before byte `end`."""
+        """The content from byte `first` to before byte `end`. Raises NotSentError for a log that holds secrets: only here,
+        as all of it is unpacked to be searched."""
+        if self.is_log:
+            _search(self)
         return Pieces(self.stream, first, self.size if end is None else end)
 
 
@@ -112,16 +116,19 @@ def _checked(file: File, stream: IO[bytes]) -> Opened:
     found = os.fstat(stream.fileno())
     if file.size is not None and found.st_size != file.size:
         raise NotSentError(f"{file.lfn} has {found.st_size} bytes in the storage and {file.size} in the books.")
-    if file.type in LOG_TYPES:
-        try:
-            secret = logarchives.holds_secrets(stream)
-        except logarchives.BROKEN as exc:
-            limit = logarchives.UNPACKED_LIMIT // 1024**2
-            raise NotSentError(
-                f"{file.lfn} cannot be searched for secrets: it is no archive, or unpacks to more than {limit} MiB. "
-                "The job's log page shows what can be read of it."
-            ) from exc
-        if secret:
-            raise NotSentError(f"{file.lfn} holds secrets of the job; the job's log page shows all else.")
-        stream.seek(0)
-    return Opened(stream, file.lfn, found.st_size, f"{file.checksum or 'at'}-{found.st_size}-{found.st_mtime_ns:x}")
+    tag = f"{file.checksum or 'at'}-{found.st_size}-{found.st_mtime_ns:x}"
+    return Opened(stream, file.lfn, found.st_size, tag, file.type in LOG_TYPES)
+
+
+def _search(log: Opened) -> None:
+    log.stream.seek(0)
+    try:
+        secret = logarchives.holds_secrets(log.stream)
+    except logarchives.BROKEN as exc:
+        limit = logarchives.UNPACKED_LIMIT // 1024**2
+        raise NotSentError(
+            f"{log.name} cannot be searched for secrets: it is no archive, or unpacks to more than {limit} MiB. "
+            "The job's log page shows what can be read of it."
+        ) from exc
+    if secret:
+        raise NotSentError(f"{log.name} holds secrets of the job; the job's log page shows all else.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any, Final
 
 from django.http import HttpResponse, StreamingHttpResponse
@@ -58,20 +59,25 @@ class FileContentViewSet(Resource):
                 "shifters and operators."
             )
         try:
-            opened = fetching.open_made(file)
+            with ExitStack() as stack:
+                opened = fetching.open_made(file)
+                stack.callback(opened.stream.close)
+                answer = _answer(request, opened)
+                if answer.streaming:
+                    stack.pop_all()  # closed when all of it is sent
+                return answer
         except fetching.NoFileError as exc:
             raise exceptions.NotFound(str(exc)) from exc
         except fetching.NotSentError as exc:
             raise Conflict(str(exc)) from exc
-        return _answer(request, opened)
 
 
 def _answer(request: Any, opened: fetching.Opened) -> HttpResponseBase:
+    """Raises NotSentError. A log is searched only when bytes of it are asked for."""
     tag = f'"{opened.tag}"'
     seen = parse_etags(request.headers.get("If-None-Match", ""))
     headers = {**SAFE, "ETag": tag}
     if tag in seen or "*" in seen:
-        opened.stream.close()
         return HttpResponse(status=304, headers=headers)
     asked = request.headers.get("Range")
     if request.headers.get("If-Range", tag) != tag:
@@ -79,7 +85,6 @@ def _answer(request: Any, opened: fetching.Opened) -> HttpResponseBase:
     try:
         part = wanted(asked, opened.size)
     except NoSuchRangeError as exc:
-        opened.stream.close()
         refused = json_problem(416, str(exc))
         refused["Content-Range"] = f"bytes */{opened.size}"
         return refused
@@ -90,6 +95,5 @@ def _answer(request: Any, opened: fetching.Opened) -> HttpResponseBase:
         headers["Content-Range"] = f"bytes {first}-{end - 1}/{opened.size}"
     status = 206 if part else 200
     if request.method == "HEAD":
-        opened.stream.close()
         return HttpResponse(status=status, headers=headers, content_type=BYTES)
     return StreamingHttpResponse(opened.pieces(first, end), status=status, headers=headers, content_type=BYTES)

@@ -173,3 +173,13 @@ def test_a_log_is_sent_unless_it_holds_secrets(api: Any, store: Store, monkeypat
     monkeypatch.setattr(logarchives, "UNPACKED_LIMIT", 1000)
     large = store(archive(x=b"0" * 100_000), "large.log.tgz", type="trn_log")
     assert "cannot be searched" in refusal(client.get(address(large)), 409)
+
+
+def test_a_log_is_not_unpacked_for_who_asks_for_none_of_its_bytes(api: Any, store: Store) -> None:
+    client = api(name="ada")
+    broken = store(b"this is no archive", "broken.log.tgz", type="log")
+    head = client.head(address(broken))
+    assert (head.status_code, head["Content-Length"]) == (200, "18")
+    assert client.get(address(broken), headers={"if-none-match": head["ETag"]}).status_code == 304
+    assert client.get(address(broken), headers={"range": "bytes=18-"}).status_code == 416
+    assert "cannot be searched" in refusal(client.get(address(broken), headers={"range": "bytes=0-1"}), 409)
