@@ -21,7 +21,7 @@ from tasks_app import submitting
 from tasks_app.benchmarks import clients, dispatching, reporting, scene
 from tasks_app.benchmarks.crowd import Step
 from tasks_app.benchmarks.database import settle
-from tasks_app.models import Task
+from tasks_app.models import CatalogueDataset, Task
 from tasks_app.pilots import dispatch, report, share_order
 
 CLIENTS = 8
@@ -97,6 +97,7 @@ def _again(requests: Requests) -> Requests:
 def user_calls() -> list[Call]:
     user = User.objects.create_user(scene.ME)
     token = issue_token(scene.ME, "user", user=user, lifetime=timedelta(hours=1))
+    CatalogueDataset.objects.create(name=scene.INPUT, scope="bench")
     for _ in range(2 * LISTED):
         _submitting(token)()
     submitted = {"task_parameters": scene.parameters(10)}
