@@ -24,7 +24,9 @@ PILOT = "panda-pilot==3.7.0.36"
 @pytest.fixture(scope="session")
 def panda_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with panda-client."""
-    return once(tmp_path_factory, "panda-client", lambda folder: pip(folder, "install", "-q", "panda-client==2.2.0"))
+    return once(
+        tmp_path_factory, "panda-client", lambda folder: pip("install", "-q", "panda-client==2.2.0", into=folder)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +34,7 @@ def panda_pilot(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The unpacked source of panda-pilot, which has the launcher that its wheel lacks."""
 
     def make(folder: Path) -> None:
-        pip(folder / "v", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", str(folder), PILOT)
+        pip("download", "-q", "--no-deps", "--no-binary", ":all:", "-d", str(folder), PILOT)
         (archive,) = folder.glob("*.tar.gz")
         with tarfile.open(archive) as tar:
             tar.extractall(folder, filter="data")

@@ -37,11 +37,16 @@ def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None
     return folder
 
 
-def pip(folder: Path, *arguments: str) -> None:
-    """Run pip in an environment of its own, which is made at first. Raises CalledProcessError."""
-    if not (folder / "bin" / "pip").exists():
-        run(sys.executable, "-m", "venv", str(folder))
-    run(str(folder / "bin" / "pip"), "--disable-pip-version-check", *arguments)
+def pip(*arguments: str, into: Path | None = None) -> None:
+    """Run our own pip, which need not be installed anew for that; `into` is an environment, made at first, for which it works.
+
+    Raises CalledProcessError.
+    """
+    options = ["--disable-pip-version-check"]
+    if into is not None:
+        run(sys.executable, "-m", "venv", "--without-pip", str(into))
+        options += ["--python", str(into / "bin" / "python")]
+    run(sys.executable, "-m", "pip", *options, *arguments)
 
 
 def run(*command: str) -> None:

@@ -20,11 +20,9 @@ import psutil
 import pytest
 
 from tasks_app.workers.panda import CannotIsolateError, check
-from tests.clients.programs import once, run
 from tests.installation import ROOT, Site, wait_for
 
 pytestmark = pytest.mark.timeout(900)
-VERSION = "panda-pilot==3.7.0.36"
 SLOTS = 5
 LIMIT_S = 400
 ENDED = {"finished", "failed", "cancelled", "closed"}
@@ -56,24 +54,15 @@ print(json.dumps(got))
 """
 
 
-def unpack(folder: Path) -> None:
-    run("python3", "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", str(folder), VERSION)
-    (archive,) = folder.glob("*.tar.gz")
-    with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
-
-
 @pytest.fixture(scope="module")
-def pilot_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = once(tmp_path_factory, "panda-pilot", unpack)
-    source = folder / VERSION.replace("==", "-")
+def pilot_source(panda_pilot: Path) -> Path:
     try:
-        check(source)
+        check(panda_pilot)
     except CannotIsolateError as exc:
         if os.environ.get("JEDI_TEST_ALL") == "1":
             pytest.fail(str(exc))
         pytest.skip(str(exc))
-    return source
+    return panda_pilot
 
 
 @pytest.fixture
