@@ -7,7 +7,7 @@ there. What decides is said of the sites that the task itself allows, and by the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -79,7 +79,7 @@ def blocked(verdict: Verdict, needs: TaskNeeds, grid: Grid, order: Mapping[str, 
     if verdict.chosen or verdict.stopped is not None or not grid.sites:
         return None
     may = allowed(needs, grid)
-    queues = _by_queue(verdict.skipped, grid, order)
+    queues = _by_queue(verdict.skipped, grid, order, may.names)
     open_to = [skip for skip in queues.values() if skip.site in may.names and skip.code not in OWN_CHOICE]
     if not open_to:
         return _none_allowed(needs, grid, may, list(queues.values()))
@@ -90,23 +90,38 @@ def blocked(verdict: Verdict, needs: TaskNeeds, grid: Grid, order: Mapping[str, 
 
 def told(verdict: Verdict, needs: TaskNeeds, grid: Grid, order: Mapping[str, int]) -> Verdict:
     """The same verdict with what blocks the task, or with how many queues were chosen and why others were not."""
-    found = blocked(verdict, needs, grid, order)
-    if found is not None:
-        return replace(verdict, blocked=found)
-    if not verdict.chosen:
+    if not grid.sites:
         return verdict
+    sites = (*(choice.site for choice in verdict.chosen), *(skip.site for skip in verdict.skipped))
+    parts = {name: queue for name in sites if (queue := _queue(name, grid)) != name}
     chosen = {_queue(choice.site, grid) for choice in verdict.chosen}
-    left = {queue: skip for queue, skip in _by_queue(verdict.skipped, grid, order).items() if queue not in chosen}
+    may = allowed(needs, grid).names if parts and _chooses(needs) else frozenset(grid.sites)
+    found = _by_queue(verdict.skipped, grid, order, may)
+    left = {queue: skip for queue, skip in found.items() if queue not in chosen}
+    verdict = replace(verdict, parts=parts, queues=left, blocked=blocked(verdict, needs, grid, order))
+    if not chosen:
+        return verdict
     return replace(verdict, says=sentence_of(len(chosen), _counted(left.values()), best=verdict.chosen[0].site))
 
 
-def _by_queue(skipped: Iterable[Skip], grid: Grid, order: Mapping[str, int]) -> dict[str, Skip]:
-    """One refusal a queue: that of the part of it that came furthest. Parts are variants of one queue for job sizes."""
+def _chooses(needs: TaskNeeds) -> bool:
+    """Whether the task itself says where it may run."""
+    named = needs.preassigned_site or needs.listed_sites or needs.included_sites or needs.excluded_sites
+    return bool(named or needs.cloud)
+
+
+def _by_queue(
+    skipped: Iterable[Skip], grid: Grid, order: Mapping[str, int], may: Collection[str]
+) -> dict[str, Skip]:
+    """One refusal a queue: that of the part of it that came furthest. Parts are variants of one queue for job sizes.
+
+    Of queues that the task itself rules out (that are not among `may`) it is that, whatever else was found on the way.
+    """
     found: dict[str, Skip] = {}
     for skip in skipped:
         queue = _queue(skip.site, grid)
         known = found.get(queue)
-        if known is None or _rank(skip, order) > _rank(known, order):
+        if known is None or _rank(skip, order, may) > _rank(known, order, may):
             found[queue] = skip
     return found
 
@@ -122,8 +137,8 @@ def _counted(skips: Iterable[Skip]) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _rank(skip: Skip, order: Mapping[str, int]) -> tuple[bool, int, float]:
-    return skip.code not in OWN_CHOICE, order.get(skip.code, 0), -_far(skip)
+def _rank(skip: Skip, order: Mapping[str, int], may: Collection[str]) -> tuple[bool, int, float]:
+    return (skip.code in OWN_CHOICE) is (skip.site not in may), order.get(skip.code, 0), -_far(skip)
 
 
 def _far(skip: Skip) -> float:

@@ -115,7 +115,7 @@ def _values(decided: Decided) -> dict[str, Any]:
         "broker": decided.broker,
         "share": needs.share if needs is not None else "",
         "code": verdict.code,
-        "chosen": [[c.site, c.weight, dict(c.factors)] for c in verdict.chosen],
+        "chosen": verdict.kept_choices(),
         "skipped": verdict.kept_skips(),
         "reasons": verdict.compact(),
         "stopped": [stopped.code, stopped.detail] if stopped is not None else None,
@@ -134,7 +134,8 @@ counted AS (
      WHERE v.id = t.id AND old.id = v.id
     RETURNING v.kind, v.share, v.at, v.code, v.chosen, v.reasons, v.stopped, v.repeats - old.counted AS more),
 said AS (
-    SELECT kind, share, at, more, c ->> 0 AS site, '' AS code FROM counted CROSS JOIN jsonb_array_elements(chosen) c
+    SELECT kind, share, at, more, c.site, '' AS code
+      FROM counted CROSS JOIN LATERAL (SELECT DISTINCT coalesce(e ->> 3, e ->> 0) AS site FROM jsonb_array_elements(chosen) e) c
     UNION ALL
     SELECT kind, share, at, more, s, r.key FROM counted CROSS JOIN jsonb_each(reasons) r
      CROSS JOIN jsonb_array_elements_text(r.value) s

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
+from typing import Any
 
 from brokerage_app.codes import NO_SITE_KNOWN
 from jedisite import refusals
@@ -104,6 +105,8 @@ class Verdict:
     `stopped`: what ended the decision before any site was asked, or for all of them at once; its site is "".
     `blocked`: why no site was chosen, as whoever asks for the task itself finds it (`deciding`); None where nobody asked.
     `says`: the sentence of a choice in which variants of one queue count once; empty where nobody counted so.
+    `parts`: the queue of each site that is a variant of one for jobs of a size.
+    `queues`: one refusal for each queue of which no variant was chosen; None where nobody counted so.
     """
 
     chosen: tuple[Choice, ...] = ()
@@ -111,6 +114,8 @@ class Verdict:
     stopped: Skip | None = None
     blocked: Blocked | None = None
     says: str = ""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    queues: Mapping[str, Skip] | None = None
 
     @property
     def code(self) -> str:
@@ -129,18 +134,29 @@ class Verdict:
         return min(self.counts().items(), key=lambda pair: (-pair[1], pair[0]))[0]
 
     def kept_skips(self) -> list[list[str | list[Plain]]]:
-        """`[[site, code, sentence, [values]], ...]`, the form in which skipped sites are stored with all that is said of them."""
-        return [[skip.site, skip.code, skip.detail, skip.plain_values] for skip in self.skipped]
+        """`[[site, code, sentence, [values]], ...]`, the form in which skipped sites are stored with all that is said of them.
+
+        Of a variant the name of its queue follows.
+        """
+        return [[skip.site, skip.code, skip.detail, skip.plain_values, *self._queue(skip.site)] for skip in self.skipped]
+
+    def kept_choices(self) -> list[list[Any]]:
+        """`[[site, weight, {factor: value}], ...]`, best first; of a variant the name of its queue follows."""
+        return [[one.site, one.weight, dict(one.factors), *self._queue(one.site)] for one in self.chosen]
+
+    def _queue(self, site: str) -> list[str]:
+        return [self.parts[site]] if site in self.parts else []
 
     def counts(self) -> dict[str, int]:
         """Number of skipped sites for each code, the most frequent first, ties by code."""
         return {code: len(sites) for code, sites in self.compact().items()}
 
     def compact(self) -> dict[str, list[str]]:
-        """`{code: [site, ...]}`, the form that is stored: the most frequent code first, sites by name."""
+        """`{code: [site, ...]}`, the form that is stored: the most frequent code first, sites by name, each queue once."""
         by_code: dict[str, list[str]] = {}
-        for skip in self.skipped:
-            by_code.setdefault(skip.code, []).append(skip.site)
+        skips = self.queues.items() if self.queues is not None else ((skip.site, skip) for skip in self.skipped)
+        for name, skip in skips:
+            by_code.setdefault(skip.code, []).append(name)
         return {code: sorted(by_code[code]) for code in sorted(by_code, key=lambda c: (-len(by_code[c]), c))}
 
     def sentence(self) -> str:

@@ -97,7 +97,7 @@ class Part:
     def __init__(self, record: VerdictRecord, before: Sequence[VerdictRecord], picked: Picked) -> None:
         self.record, self.picked = record, picked
         self.answers = verdicts.answers(record, before)
-        self.total, self.chosen = len(self.answers), len(record.chosen)
+        self.total, self.chosen = len(self.answers), len(verdicts.chosen_queues(record))
         self.is_filtered = bool(picked)
         self.thing = "nucleus" if record.kind == NUCLEI else "site"
         self.fitting = picked.pick(self.answers)

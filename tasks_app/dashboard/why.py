@@ -101,7 +101,7 @@ def reasons_over_time(history: list[VerdictRecord], now: datetime) -> Areas | No
             continue
         counts = {code: len(sites) for code, sites in record.reasons.items()}
         if record.chosen:
-            counts[CHOSEN] = len(record.chosen)
+            counts[CHOSEN] = len(verdicts.chosen_queues(record))
         spans.append(Span(record.first_at, until, counts))
         until = record.first_at
     spans.reverse()

@@ -14,7 +14,7 @@ from django.utils import timezone
 from brokerage_app.models import JobCount, Queue, VerdictCount
 from tasks_app.explaining import whatif
 from tasks_app.explaining.admitting import Proposal, proposals
-from tasks_app.explaining.verdicts import explained, nearly
+from tasks_app.explaining.verdicts import explained, gap_of, nearly
 from tasks_app.models import Task
 from tasks_app.states import TASK_FINAL
 
@@ -25,6 +25,8 @@ URGENT = 500
 """The most urgent open tasks whose last decisions are looked at for what they say of a site."""
 SETTINGS_TRIED, TRIED = 3, 20
 """Settings that are tried, the likeliest first, and of each the most urgent tasks for which it is."""
+PARTS_NAMED = 5
+"""Items of a skip that is kept with the name of its queue."""
 MOST = 2000
 """The most urgent tasks of a share that are looked at."""
 
@@ -34,7 +36,8 @@ _URGENT = f"""(SELECT t.jeditaskid, t.taskname, t.currentpriority FROM jedi_task
                 ORDER BY t.currentpriority DESC NULLS LAST, t.jeditaskid LIMIT %(urgent)s)"""  # noqa: S608
 # The latest verdict of each open task about queues: what it says of one site.
 _OF_SITE = f"""
-SELECT l.jeditaskid, t.taskname, l.share, l.at, s.skip
+SELECT l.jeditaskid, t.taskname, l.share, l.at, s.skip,
+       (SELECT r.key FROM jsonb_each(l.reasons) r WHERE r.value ? %(site)s LIMIT 1)
   FROM {_URGENT} t
  CROSS JOIN LATERAL (SELECT v.* FROM verdicts v WHERE v.jeditaskid = t.jeditaskid AND v.kind = 'job' ORDER BY v.id DESC LIMIT 1) l
  CROSS JOIN LATERAL (SELECT e AS skip FROM jsonb_array_elements(l.skipped) e
@@ -80,17 +83,19 @@ def _days(now: datetime, *conditions: Q, **of: Any) -> list[dict[str, Any]]:
 def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> dict[str, Any]:
     """What brokers say of a queue for the tasks that are open: by code with examples, and which came near.
 
-    `name` is that of one of its pseudo queues, to be told of that alone; else all of them are looked at.
+    `name` is that of one of its pseudo queues, to be told of that alone; else a queue counts once for a task, by the reason
+    of the pseudo queue that came furthest.
     """
     now, name = now or timezone.now(), name or queue.name
     values: dict[str, Any] = {"site": name, "parts": f"{name}/", "since": now - RECENT, "final": sorted(TASK_FINAL)}
     values["urgent"] = URGENT
     with connection.cursor() as cursor:
         cursor.execute(_OF_SITE, values)
-        rows = [(*row[:4], _loaded(row[4])) for row in cursor.fetchall()]
+        rows = [(*row[:4], _loaded(row[4]), row[5]) for row in cursor.fetchall()]
+        if name == queue.name:
+            rows = _one_each(rows)
         cursor.execute(_CHOSEN, values)
         chosen = cursor.fetchone()[0]
-    # Pseudo queues may be skipped for several reasons each: a task counts once for a reason.
     by_code: dict[str, dict[int, tuple[Any, ...]]] = {}
     for row in rows:
         by_code.setdefault(row[4][1], {}).setdefault(row[0], row)
@@ -106,7 +111,7 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
     ]  # fmt: skip
     tasks = {row[0]: row for row in reversed(rows)}  # of each task the first line
     settings = _settings(queue, rows)
-    near = nearly([[row[0], *row[4][1:]] for row in rows])
+    near = nearly([[row[0], *row[4][1:4]] for row in rows])
     return {
         "site": name, "status": queue.status, "status_reason": queue.status_reason, "jobs": _jobs(site=queue.name),
         "chosen_for": chosen, "skipped_for": len({row[0] for row in rows}), "reasons": reasons,
@@ -125,6 +130,26 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
         ],
         "days": _days(now, Q(site=name) | Q(site__startswith=f"{name}/"), kind="job"),
     }  # fmt: skip
+
+
+def _one_each(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Of each task what was said of the queue as a whole: of the pseudo queues of that reason the nearest.
+
+    Nothing when a pseudo queue was chosen. Decisions of former versions do not keep which one counts: there all of them do.
+    """
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        of_task = found.setdefault(row[0], [])
+        if row[5] is None and len(row[4]) < PARTS_NAMED:
+            of_task.append(row)
+        elif row[4][1] == row[5] and (not of_task or _gap(row[4]) < _gap(of_task[0][4])):
+            of_task[:] = [row]
+    return [row for of_task in found.values() for row in of_task]
+
+
+def _gap(skip: Sequence[Any]) -> float:
+    gap = gap_of(skip[3]) if len(skip) > 3 else None
+    return 1.0 if gap is None else gap
 
 
 def _settings(queue: Queue, rows: Sequence[tuple[Any, ...]]) -> list[Proposal]:

@@ -24,7 +24,7 @@ from tasks_app.explaining import whatif
 from tasks_app.explaining.facts import AgentFact, InputFact, ParentFact, PilotFact, VerdictFact, WhyFacts
 from tasks_app.explaining.facts import Trouble as TroubleFact
 from tasks_app.explaining.gates import AGENT_OF, AT_WORK, Gate, first_no, walk
-from tasks_app.explaining.verdicts import told
+from tasks_app.explaining.verdicts import chosen_queues, told
 from tasks_app.generating.groups import record_of
 from tasks_app.models import Dataset, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
@@ -150,7 +150,7 @@ def _said(record: VerdictRecord | None) -> VerdictFact | None:
         return None
     # A code of a former version says no more than that the task waits.
     code = record.code if not record.code or record.code in refusals.all_codes() else codes.TASK_WAITS_TO_RETRY
-    return VerdictFact(code, record.sentence, len(record.chosen), record.at, record.stopped is not None, record.first_at)
+    return VerdictFact(code, record.sentence, len(chosen_queues(record)), record.at, record.stopped is not None, record.first_at)
 
 
 def _throttle(task: Task, now: datetime, record: ThrottleRecord | None) -> VerdictFact | None:
@@ -257,7 +257,7 @@ def as_json(gate: Gate) -> dict[str, Any]:
 def _passed(record: VerdictRecord) -> dict[str, Any]:
     return {
         "kind": record.kind, "from": record.first_at, "to": record.at, "times": record.repeats,
-        "chosen": len(record.chosen), "code": record.code,
+        "chosen": len(chosen_queues(record)), "code": record.code,
         "counts": {code: len(sites) for code, sites in record.reasons.items()}, "sentence": record.sentence,
     }  # fmt: skip
 

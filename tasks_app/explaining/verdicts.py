@@ -131,12 +131,42 @@ def nearly(skipped: Sequence[Sequence[Any]], most: int = NEAR) -> list[dict[str,
 
 def near_of(record: VerdictRecord) -> list[dict[str, Any]]:
     """Sites that came near, of those that the task may use."""
+    skips = [[queue, *skip[1:4]] for queue, skip in _skips(record).items()]
     if record.needs is None or record.kind == NUCLEI:
-        return nearly(record.skipped)
-    names = (skip[0] for skip in record.skipped)
-    known = grid_of(SiteView(name, parent=name.rpartition("/")[0]) for name in names)
+        return nearly(skips)
+    known = grid_of(SiteView(name, parent=name.rpartition("/")[0]) for name, *_ in skips)
     may = allowed(replace(needs_of(record.needs), cloud=""), known).names
-    return nearly([skip for skip in record.skipped if skip[0] in may])
+    return nearly([skip for skip in skips if skip[0] in may])
+
+
+def queue_in(kept: Sequence[Any], place: int) -> str:
+    """The queue of a choice or a skip as it is kept: behind what is said of a variant stands its queue, at `place`."""
+    return str(kept[place] if len(kept) > place else kept[0])
+
+
+def chosen_queues(record: VerdictRecord) -> dict[str, Sequence[Any]]:
+    """The best choice of each queue, best first."""
+    found: dict[str, Sequence[Any]] = {}
+    for choice in record.chosen:
+        found.setdefault(queue_in(choice, 3), choice)
+    return found
+
+
+def _skips(record: VerdictRecord) -> dict[str, Sequence[Any]]:
+    """What is kept in full of the reason that counts for each queue: of several variants that of the nearest."""
+    codes = {site: code for code, sites in record.reasons.items() for site in sites}
+    found: dict[str, Sequence[Any]] = {}
+    for skip in record.skipped:
+        # In verdicts of former versions each variant stands for itself.
+        queue = skip[0] if skip[0] in codes else queue_in(skip, 4)
+        if codes.get(queue) == skip[1] and (queue not in found or _gap(skip) < _gap(found[queue])):
+            found[queue] = skip
+    return found
+
+
+def _gap(skip: Sequence[Any]) -> float:
+    gap = gap_of(skip[3]) if len(skip) > 3 else None
+    return 1.0 if gap is None else gap
 
 
 def answers(record: VerdictRecord, before: Iterable[VerdictRecord] = ()) -> list[Answer]:
@@ -147,10 +177,10 @@ def answers(record: VerdictRecord, before: Iterable[VerdictRecord] = ()) -> list
     gates = {step.code: step.gate for step in steps(record)}
     since = _since(record, before)
     chosen = [
-        Answer(site, sentence="chosen", weight=weight, factors=rest[0] if rest else {}, since=since[site])
-        for site, weight, *rest in record.chosen
+        Answer(queue, sentence="chosen", weight=weight, factors=rest[0] if rest else {}, since=since[queue])
+        for queue, (_, weight, *rest) in chosen_queues(record).items()
     ]
-    told = {skip[0]: skip for skip in record.skipped}
+    told = _skips(record)
     skipped = []
     for code, sites in record.reasons.items():
         for site in sites:
@@ -176,12 +206,12 @@ def _since(record: VerdictRecord, before: Iterable[VerdictRecord]) -> dict[str, 
 
 def _codes(record: VerdictRecord) -> dict[str, str]:
     codes = {site: code for code, sites in record.reasons.items() for site in sites}
-    return codes | {choice[0]: "" for choice in record.chosen}
+    return codes | dict.fromkeys(chosen_queues(record), "")
 
 
 def steps(record: VerdictRecord) -> list[Any]:
     """What each reason took away, in the order of the broker (`funnel.Step`)."""
-    return funnel(record.broker, record.kind, len(record.chosen), record.reasons)
+    return funnel(record.broker, record.kind, len(chosen_queues(record)), record.reasons)
 
 
 def told(record: VerdictRecord, before: Sequence[VerdictRecord] = (), *, most: int = 2000) -> dict[str, Any]:

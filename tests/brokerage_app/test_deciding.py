@@ -154,3 +154,19 @@ def test_advice_on_hardware_is_what_can_be_done_with_a_task_that_exists() -> Non
     assert found.blocked is not None and found.code == codes.NO_GPU, found.sentence()
     first, *_ = helping(Conditions(needs, world, configuration), found.blocked, decide)
     assert first.what == ("Kill the task and submit it again without asking for a GPU (architecture left empty)")
+
+
+@pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS])
+def test_what_is_kept_of_a_decision_counts_queues(broker: str) -> None:
+    """One reason a queue: that of the variant which came furthest, and what the task itself says where it rules one out."""
+    needs = replace(NEEDS, excluded_sites=("P3",), memory_mb=16_000 * 10 // 9)
+    small, roomy = parts("P1", max_memory_mb=900), parts("P2", max_memory_mb=90_000)
+    found = verdict(
+        needs, *small, *roomy, *parts("P3", max_memory_mb=90_000), queue("P4", max_walltime_s=1), broker=broker
+    )
+    kept = found.compact()
+    named = [name for names in kept.values() for name in names]
+    assert "P1" in kept["low_memory"] and kept["excluded"] == ["P3"]
+    assert "P2" not in named and not any("/" in name for name in named) and len(named) == len(set(named))
+    assert {choice[0]: choice[3] for choice in found.kept_choices() if len(choice) > 3} == {"P2/SCORE": "P2"}
+    assert {skip[0]: skip[4] for skip in found.kept_skips() if len(skip) > 4}["P1/MCORE"] == "P1"

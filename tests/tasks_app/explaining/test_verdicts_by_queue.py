@@ -7,9 +7,18 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from brokerage_app.models import ResourceType, VerdictRecord
+from brokerage_app.brokers.choosing import ANALYSIS, decide
+from brokerage_app.case import grid_of
+from brokerage_app.configuration import Configuration
+from brokerage_app.describing import with_pseudo
+from brokerage_app.models import Queue, ResourceType, VerdictCount, VerdictRecord
+from brokerage_app.needs import TaskNeeds
+from brokerage_app.records import Decided, fold, keep
+from brokerage_app.resource_types import DEFAULT_TABLE
+from brokerage_app.snapshot import SiteView
 from tasks_app.dashboard import task_facts
-from tasks_app.explaining.verdicts import QueueSkip, Reason, by_queue
+from tasks_app.explaining.places import why_site
+from tasks_app.explaining.verdicts import QueueSkip, Reason, answers, by_queue, near_of, steps
 from tasks_app.models import Job, Task
 
 SIZES = {"SCORE", "MCORE"}
@@ -45,7 +54,9 @@ def test_the_page_of_a_task_counts_queues(
     for position, size in enumerate(sorted(SIZES)):
         ResourceType.objects.get_or_create(name=size, defaults={"position": position})
     task = make_task(status="running")
-    VerdictRecord.objects.create(task_id=task.id, chosen=CHOSEN, skipped=SKIPPED, sentence="1 of 4 sites was chosen, RAL.")
+    VerdictRecord.objects.create(
+        task_id=task.id, chosen=CHOSEN, skipped=SKIPPED, sentence="1 of 4 sites was chosen, RAL."
+    )
     client.force_login(make_user())  # type: ignore[arg-type]
     text = client.get(f"/tasks/{task.id}/").content.decode()
     assert "Why 3 sites got nothing" in text and "LYON/SCORE" not in text and text.count("status is offline") == 1
@@ -57,3 +68,38 @@ def test_the_page_of_a_task_counts_queues(
     assert [(row.site, row.jobs, row.is_chosen, row.verdict) for row in rows] == [
         ("RAL", 1, True, "chosen with weight 2.5")
     ], "what is said of a variant is said of the queue that has the jobs"
+
+
+@pytest.mark.django_db
+def test_steps_sites_nearly_counts_and_the_page_of_a_site_count_queues(make_task: Callable[..., Task]) -> None:
+    """One count everywhere: a queue that cuts its slots to size is one site, whatever its variants were told."""
+    views = [
+        SiteView("TIGHT", outputs=("SE",), cores=8, max_memory_mb=1000, capability="ucore"),
+        SiteView("OFF", status="offline"),
+    ]
+    views.append(SiteView("WIDE", outputs=("SE",), cores=8, max_memory_mb=128_000, capability="ucore"))
+    world, task = grid_of(with_pseudo(views, DEFAULT_TABLE)), make_task(status="pending").id
+    assert len(world.sites) == 3 + 2 * 4
+    needs = TaskNeeds(task_id=task, cores=1, memory_mb=3000, share="MC", label="user", vo="atlas")
+    verdict = decide(needs, world, Configuration())
+    record = VerdictRecord.objects.get(pk=keep(Decided(task, verdict, needs, broker=ANALYSIS)))
+    assert {(one.site, one.code) for one in answers(record)} == {
+        ("WIDE", ""),
+        ("TIGHT", "low_memory"),
+        ("OFF", "site_offline"),
+    }
+    assert [(step.code, step.before, step.after) for step in steps(record)] == [
+        ("site_offline", 3, 2),
+        ("low_memory", 2, 1),
+    ]
+    assert [(one["site"], one["need"], one["offer"]) for one in near_of(record)] == [("TIGHT", 2700, 125)]
+    fold()
+    assert sorted(VerdictCount.objects.values_list("site", "code", "decisions")) == [
+        ("OFF", "site_offline", 1), ("TIGHT", "low_memory", 1), ("WIDE", "", 1),
+    ]  # fmt: skip
+    for view in views:
+        Queue.objects.create(name=view.name, site_name=view.name)
+    found = {view.name: why_site(Queue.objects.get(name=view.name)) for view in views}
+    assert [(one["code"], one["tasks"]) for one in found["TIGHT"]["reasons"]] == [("low_memory", 1)]
+    assert [(one["need"], one["offer"]) for one in found["TIGHT"]["nearly"]] == [(2700, 125)]
+    assert (found["WIDE"]["reasons"], found["WIDE"]["chosen_for"]) == ([], 1)
