@@ -192,6 +192,10 @@ def check_command(task: Task, command: str) -> None:
     """Raise CommandRefusedError unless a task in this state accepts the command."""
     accepted = COMMAND_ACCEPTED_IN[TaskCommand(command)]
     status = TaskStatus(task.status)
+    if status == TaskStatus.BROKEN and command in (TaskCommand.RETRY, TaskCommand.INCEXEC):
+        raise CommandRefusedError(
+            f"task {task.id} is broken and cannot run again: submit it again, under the same name if it has had no job"
+        )
     if status not in accepted:
         raise CommandRefusedError(
             f"task {task.id} is {task.status}; {command} is accepted in: {', '.join(sorted(accepted))}"

@@ -15,6 +15,7 @@ from jedisite.words import sentence
 from tasks_app import amending, data_rights, known, moves, sandboxes
 from tasks_app.commands import rights, serials
 from tasks_app.models import Command, Task
+from tasks_app.models import TaskParams as StoredParams
 from tasks_app.params.faults import Faults, shown
 from tasks_app.params.resubmission import (
     ACTIVE,
@@ -222,18 +223,20 @@ def _same_task(submission: Submission, key: NameKey) -> Existing | None:
     if key.user is not None:
         same = same.filter(user=key.user)
     # Its row is held, so that its state stays what the decision is made on.
-    found = same.order_by("-id").select_for_update().first()
+    found = same.having_names().order_by("-id").select_for_update().first()
     if found is None:
         return None
     _check_older(submission, found)
     # One that was submitted again, and has not begun to run again, waits as a new one does.
     waits = Command.objects.open().filter(task=found, name=TaskCommand.INCEXEC).exists()
-    return Existing(found.id, None if waits else found.status, found.prod_source_label or "")
+    stored = StoredParams.objects.filter(pk=found.id).values_list("params", flat=True).first()
+    return Existing(found.id, None if waits else found.status, found.prod_source_label or "", params=stored)
 
 
 def _namesake(submission: Submission) -> Existing | None:
     """A task of the user that has the name and is another one: of another VO, label or type."""
-    found = Task.objects.filter(user=submission.user, name=submission.params.task_name).order_by("-id").first()
+    same = Task.objects.filter(user=submission.user, name=submission.params.task_name)
+    found = same.having_names().order_by("-id").first()
     if found is None:
         return None
     kind = f"{found.task_type or 'anal'} of VO {found.vo}, label {found.prod_source_label}, {found.status}"

@@ -112,7 +112,7 @@ def _namesake_of(task: Task, params: Params) -> int | None:
     """An older task of the same user and name, when the name is to be unique. Two submissions at once may have missed it."""
     if task.status != TaskStatus.REGISTERED or not params.flag("uniqueTaskName"):
         return None
-    older = Task.objects.filter(user=task.user, name=task.name, id__lt=task.id).order_by("-id")
+    older = Task.objects.filter(user=task.user, name=task.name, id__lt=task.id).having_names().order_by("-id")
     return older.values_list("id", flat=True).first()
 
 

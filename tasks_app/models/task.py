@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
 from tasks_app.models.fields import big, moment, number, small, text
+from tasks_app.models.job import Job, JobArchive
 from tasks_app.states import TASK_FINAL, TaskStatus
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def open(self) -> TaskQuerySet:
         """Tasks that are not in a final state."""
         return self.exclude(status__in=FINAL_VALUES)
+
+    def having_names(self) -> TaskQuerySet:
+        """Tasks whose names are taken: all but those that broke before they had a job, since these have made nothing."""
+        jobs = [Exists(jobs.objects.filter(task_id=OuterRef("pk"))) for jobs in (Job, JobArchive)]
+        return self.exclude(~jobs[0], ~jobs[1], status=TaskStatus.BROKEN)
 
     def to_be_processed(self, status: str, *, vo: str, task_type: str, limit: int) -> TaskQuerySet:
         """Tasks of one state, most urgent first, oldest first among equals."""

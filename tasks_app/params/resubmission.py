@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tasks_app.params.codes import CHANGEABLE, CODES, number_of
+from tasks_app.params.differences import Differences, differences
 from tasks_app.params.faults import Faults, shown
 from tasks_app.params.keys import DS_FOR_KEY, KEYS, stream_of_ds_for
 from tasks_app.params.kinds import Key, check_value
@@ -59,13 +60,15 @@ class Code(IntEnum):
 class Existing:
     """The newest task of the same name. `status` None: it was submitted, and no more is known of it.
 
-    `kind` is given when that task is not the same under another submission: it only has the name.
+    `kind` is given when that task is not the same under another submission: it only has the name. `params`: what is stored
+    of its parameters.
     """
 
     task_id: int
     status: str | None
     label: str = "user"
     kind: str | None = None
+    params: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +128,38 @@ def decide(params: TaskParams, existing: Existing | None, *, allow_active: bool 
     if existing.status in (None, "registered"):
         sentence = f"The task {old} of the name {name} was submitted already and waits. jediTaskID={old}"
         return Decision(Code.QUEUED, sentence, old)
-    if existing.status in AGAIN_FROM:
-        sentence = f"The task {old} of the name {name}, which is {existing.status}, runs again. jediTaskID={old}"
-        return Decision(Code.AGAIN, sentence, old, changes_of(params.raw))
-    if allow_active and existing.status in PATCHED_IN and existing.label == "user":
-        sentence = f"The parameters of the task {old}, which is {existing.status}, are changed. jediTaskID={old}"
-        return Decision(Code.PATCHED, sentence, old, changes_of(params.raw))
-    return Decision(Code.IS_ACTIVE, f"The task {old} of the name {name} is {existing.status}. jediTaskID={old}", old)
+    again = existing.status in AGAIN_FROM
+    if again or (allow_active and existing.status in PATCHED_IN and existing.label == "user"):
+        differs = differences(params, existing.params, CHANGEABLE_KEYS | RENAMED.keys()) if existing.params else Differences()
+        if differs.work:
+            return Decision(Code.IS_ACTIVE, _is_another(old, name, existing.status, differs), old)
+        if again:
+            sentence = f"The task {old} of the name {name}, which is {existing.status}, runs again."
+        else:
+            sentence = f"The parameters of the task {old}, which is {existing.status}, are changed."
+        sentence = " ".join((sentence, *_kept(differs), f"jediTaskID={old}"))
+        return Decision(Code.AGAIN if again else Code.PATCHED, sentence, old, changes_of(params.raw))
+    wait = "" if existing.status == "broken" else ", or wait until it has ended"
+    sentence = f"The task {old} of the name {name} is {existing.status}: give another name (--outDS){wait}. jediTaskID={old}"
+    return Decision(Code.IS_ACTIVE, sentence, old)
+
+
+def _is_another(old: int, name: str, status: str | None, differs: Differences) -> str:
+    has = " and ".join((", ".join(differs.work[:-1]), differs.work[-1])) if len(differs.work) > 1 else differs.work[0]
+    return (
+        f"The task {old} of the name {name}, which is {status}, was submitted with {has}, and would keep that: "
+        f"give this one another name (--outDS), or submit the task unchanged. jediTaskID={old}"
+    )
+
+
+def _kept(differs: Differences) -> list[str]:
+    """Sentences on what was submitted and is not taken over."""
+    said = []
+    if differs.keys:
+        said.append(f"It keeps its own {', '.join(differs.keys)}.")
+    if differs.code:
+        said.append("It keeps its own sandbox; fixedSandbox (prun --useNewCode) brings the new one.")
+    return said
 
 
 def too_many(active: int, most: int | None) -> Decision | None:

@@ -333,11 +333,13 @@ def test_a_task_that_was_killed_before_it_was_refined_runs_whole() -> None:
 # --- by submitting again ---
 
 
+def again_params(**changes: Any) -> dict[str, Any]:
+    wishes = {"nFilesPerJob": 1, "maxAttempt": 1, "uniqueTaskName": True, **changes}
+    return parameters("user.ada.t", reads("lab.t.in"), **wishes)
+
+
 def again(**changes: Any) -> submitting.Submitted:
-    params = parameters(
-        "user.ada.t", reads("lab.t.in"), **{"nFilesPerJob": 1, "maxAttempt": 1, "uniqueTaskName": True, **changes}
-    )
-    return submitting.submit(submitting.check(params, ADA), by="ada")
+    return submitting.submit(submitting.check(again_params(**changes), ADA), by="ada")
 
 
 def test_a_task_submitted_again_runs_again_with_what_may_be_changed() -> None:
@@ -354,6 +356,70 @@ def test_a_task_submitted_again_runs_again_with_what_may_be_changed() -> None:
     stored = TaskParams.objects.get(pk=first.task_id).params
     assert (stored["nFilesPerJob"], stored["cliParams"], stored["processingType"]) == (3, "prun again", "test")
     assert Task.objects.count() == 1
+
+
+COMMAND = [
+    {"type": "constant", "value": "-a jobO.old.tar.gz"},
+    {"type": "constant", "value": '-p "', "padding": False},
+    {"type": "constant", "value": "python3%20count.py"},
+]
+
+
+def with_command(*items: dict[str, Any], **more: Any) -> submitting.Submitted:
+    """As prun submits: the command is a list of items."""
+    params = again_params(**more)
+    given = [*(items or COMMAND), *params["jobParameters"]]
+    return submitting.submit(submitting.check({**params, "jobParameters": given}, ADA), by="ada")
+
+
+def test_another_command_under_the_name_of_a_task_that_has_ended_is_refused() -> None:
+    add_dataset("lab.t.in", 1)
+    add_dataset("lab.t.more", 1)
+    made = with_command().task_id
+    drive(Pilot())
+    other = {"type": "constant", "value": "echo%20NEWCODE"}
+    with pytest.raises(submitting.SubmissionRefusedError) as no:
+        with_command(*COMMAND[:-1], other, cliParams="prun --exec 'echo NEWCODE'")
+    said = no.value.decision
+    assert (said.code, said.task_id) == (2, made) and f"jediTaskID={made}" in said.sentence
+    assert "which is done, was submitted with another command" in said.sentence and "--outDS" in said.sentence
+    assert "cliParams" not in TaskParams.objects.get(pk=made).params
+    assert not Command.objects.exists()
+    # The folder of the command is another one: the task keeps the old, unless fixedSandbox says otherwise.
+    archive = {"type": "constant", "value": "-a jobO.new.tar.gz"}
+    kept = with_command(archive, *COMMAND[1:], dsForIN="lab.t.in,lab.t.more", coreCount=2)
+    assert (kept.task_id, kept.decision.code) == (made, 3)
+    assert "keeps its own coreCount." in kept.decision.sentence and "--useNewCode" in kept.decision.sentence
+    drive(Pilot())
+    assert dataset(made, name="lab.t.more").files_finished == 1, "a dataset more is taken over"
+    new = with_command(archive, *COMMAND[1:], fixedSandbox="jobO.new.tar.gz")
+    assert new.decision.code == 3 and "sandbox" not in new.decision.sentence
+
+
+def test_the_name_of_a_task_that_broke_before_it_had_a_job_is_free() -> None:
+    add_dataset("lab.t.in")
+    broken = again().task_id
+    settle()
+    assert status(broken) == "broken"
+    with pytest.raises(moves.CommandRefusedError, match="submit it again, under the same name"):
+        moves.give_command(broken, "retry", by="ada")
+    add_files("lab.t.in", [1])
+    made = again()
+    assert made.is_new
+    drive(Pilot())
+    assert status(made.task_id) == "done"
+    assert again().task_id == made.task_id, "the newest of the name that has made something"
+
+
+def test_the_name_of_a_broken_task_that_had_jobs_is_taken() -> None:
+    add_dataset("lab.t.in", 1)
+    made = again().task_id
+    settle()
+    moves.move_task(made, "tobroken", by="test", reason="no more")
+    settle()
+    assert (status(made), len(jobs(made)) > 0) == ("broken", True)
+    with pytest.raises(submitting.SubmissionRefusedError, match=r"is broken: give another name \(--outDS\)\. jedi"):
+        again()
 
 
 def test_nobody_changes_the_code_of_others_by_submitting_under_the_name_of_their_task() -> None:
@@ -384,7 +450,7 @@ def test_a_task_that_runs_is_changed_in_place_where_that_is_allowed() -> None:
     add_dataset("lab.t.in", 4)
     first = again()
     settle()
-    with pytest.raises(submitting.SubmissionRefusedError, match=r"is running\. jediTaskID"):
+    with pytest.raises(submitting.SubmissionRefusedError, match="is running: give another name"):
         again(nFilesPerJob=2)
     params = parameters("user.ada.t", reads("lab.t.in"), nFilesPerJob=2, nGBPerJob=7, ramCount=700, uniqueTaskName=True)
     done = submitting.submit(submitting.check(params, ADA), by="ada", allow_active=True)

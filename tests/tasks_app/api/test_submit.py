@@ -117,7 +117,7 @@ def test_an_unknown_parent_is_a_fault(
 
 @pytest.mark.parametrize(
     ("status", "code"),
-    [("running", 409), ("pending", 409), ("registered", 409), ("broken", 409), ("done", 202), ("failed", 202)],
+    [("running", 409), ("pending", 409), ("registered", 409), ("broken", 201), ("done", 202), ("failed", 202)],
 )
 def test_a_unique_name_runs_an_ended_task_again_and_is_refused_while_one_is_open(
     api: Api, task_params: Params, make_task: Callable[..., Task], status: str, code: int
@@ -129,6 +129,8 @@ def test_a_unique_name_runs_an_ended_task_again_and_is_refused_while_one_is_open
     if code == 409:
         assert str(old.id) in answer.json()["detail"] and not Command.objects.exists()
         assert status in answer.json()["detail"] or status == "registered"
+    elif code == 201:
+        assert answer.json()["id"] != old.id and not Command.objects.exists()
     else:
         assert answer["Location"] == f"{TASKS}{old.id}/"
         body = answer.json()

@@ -116,6 +116,63 @@ def test_a_task_that_runs_again_is_named_with_its_changes() -> None:
     assert "jediTaskID=77" in decision.sentence
 
 
+READ = d.template("input", "--in=${IN}", "lab.in")
+WRITTEN = d.template("output", "--out=o.${SN}.root", "lab.out")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"jobParameters": [d.constant("-a new.tar.gz -- python3 new.py"), READ, WRITTEN]}, "another command"),
+        ({"buildSpec": {"jobParameters": "--bexec make", "archiveName": "s.tar.gz"}}, "another command"),
+        ({"transUses": "Toy-2"}, "other software"),
+        (
+            {"jobParameters": [d.constant("-a old.tar.gz -- python3 run.py"), {**READ, "dataset": "lab.more"}, WRITTEN]},
+            "other inputs",
+        ),
+        (
+            {"jobParameters": [d.constant("-a old.tar.gz -- python3 run.py"), READ, {**WRITTEN, "dataset": "lab.x"}]},
+            "other outputs",
+        ),
+        ({"log": d.log("lab.log2"), "jobParameters": []}, "another command, other inputs and other outputs"),
+    ],
+)
+@pytest.mark.parametrize("status", ["done", "running"])
+def test_what_running_again_would_not_take_over_is_refused(status: str, changes: dict[str, Any], says: str) -> None:
+    line = [d.constant("-a old.tar.gz -- python3 run.py"), READ, WRITTEN]
+    stored = {**unique(jobParameters=line, transPath="run_command").raw, "buildSpec": None}
+    found = decide(unique(**{"jobParameters": line, **changes}), Existing(7, status, params=stored), allow_active=True)
+    assert (found.code, found.task_id, found.changes) == (Code.IS_ACTIVE, 7, {})
+    assert f"was submitted with {says}, and would keep that: give" in found.sentence and "jediTaskID=7" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"nFiles": 5, "site": "CERN", "cliParams": "prun x"}, "runs again. jediTaskID=7"),
+        ({"dsForIN": "lab.in,lab.more"}, "runs again. jediTaskID=7"),
+        ({"coreCount": 8, "maxAttempt": 3}, "runs again. It keeps its own coreCount, maxAttempt. jediTaskID=7"),
+    ],
+)
+def test_what_is_not_taken_over_and_does_no_harm_is_said(changes: dict[str, Any], says: str) -> None:
+    line = [d.constant("-- python3 run.py"), READ, WRITTEN]
+    found = decide(unique(jobParameters=line, **changes), Existing(7, "done", params=unique(jobParameters=line).raw))
+    assert found.code is Code.AGAIN and found.sentence.endswith(says)
+
+
+def test_another_sandbox_needs_to_be_asked_for() -> None:
+    old, new = ([d.constant(f"-a {name}.tar.gz -- python3 run.py"), READ, WRITTEN] for name in ("old", "new"))
+    existing = Existing(7, "done", params=unique(jobParameters=old).raw)
+    assert "keeps its own sandbox" in decide(unique(jobParameters=new), existing).sentence
+    for same in (unique(jobParameters=old), unique(jobParameters=new, fixedSandbox="new.tar.gz")):
+        assert "sandbox" not in decide(same, existing).sentence
+    built = {"buildSpec": {"jobParameters": "-i ${IN} -o ${OUT}", "archiveName": "a.tar.gz"}}
+    completed = {"buildSpec": {**built["buildSpec"], "transPath": "build_command", "archiveName": "b.tar.gz"}}
+    existing = Existing(7, "done", params=unique(jobParameters=[READ], **completed).raw)
+    found = decide(unique(jobParameters=[READ], **built), existing)
+    assert found.code is Code.AGAIN and "keeps its own sandbox" in found.sentence
+
+
 def test_a_refusal_changes_nothing() -> None:
     for status in (None, "ready", "broken"):
         assert not decide(unique(nFilesPerJob=4), Existing(7, status)).changes

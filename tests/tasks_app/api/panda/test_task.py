@@ -70,6 +70,17 @@ def test_a_name_whose_task_has_ended_runs_again(api: Api, task_params: Make, mak
     assert Command.objects.get().name == "incexec"
 
 
+def test_another_command_is_refused_in_the_form_that_prun_prints(api: Api, task_params: Make) -> None:
+    client, wanted = api(), task_params(taskName="user.ada.t1/", uniqueTaskName=True)
+    _, _, made = submit(client, wanted)
+    Task.objects.update(status="done")
+    other = {"type": "constant", "value": "echo%20NEWCODE"}
+    taken, says, code = submit(client, {**wanted, "jobParameters": [*wanted["jobParameters"], other]})
+    assert (taken, code, Command.objects.count()) == (False, 2, 0)
+    assert "another command" in says and f"jediTaskID={made}" in says
+    assert submit(client, wanted)[::2] == (True, made)
+
+
 def test_a_list_has_ones_own_tasks_with_their_files_newest_first(
     api: Api, make_task: Make, make_dataset: Make, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
