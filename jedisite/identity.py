@@ -91,6 +91,13 @@ def extend_tokens_of_workers(tokens: Collection[str], lifetime: timedelta) -> No
     rows.update(expires=timezone.now() + lifetime)
 
 
+def workers_of_tokens(tokens: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Worker and queue of each of these tokens that is one worker's."""
+    digests = {_digest(token): token for token in tokens}
+    rows = ApiToken.objects.filter(digest__in=list(digests)).exclude(worker="").values_list("digest", "worker", "site")
+    return {digests[bytes(digest)]: (worker, site) for digest, worker, site in rows}
+
+
 def forget_tokens_of_workers(tokens: Collection[str]) -> None:
     """Remove tokens of workers that have ended, and those that ended long ago: within CACHE_S they open nothing."""
     digests = [_digest(token) for token in tokens]

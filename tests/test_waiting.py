@@ -27,6 +27,7 @@ from tasks_app.accounting import (
     endings,
     failures,
     killing,
+    left_jobs,
     libraries,
     outcomes,
     recovery,
@@ -465,6 +466,14 @@ def jobs_that_get_a_priority(made: SimpleNamespace) -> Held:
     task = made.task()
     low, high = two_jobs(made, task_id=task.id, status="activated")
     return Held(low, in_one(lambda: jobs.set_priority([task.id], 5)), free=high)
+
+
+@at("tasks_app/accounting/left_jobs.py:fail_jobs_of")
+def jobs_whose_pilot_has_ended(made: SimpleNamespace) -> Held:
+    low, high = two_jobs(made, attempt=1, status="running", site="LAB", worker_id="7")
+    work = lambda: left_jobs.fail_jobs_of({("7", "LAB"): "its pilot was ended with the site"})  # noqa: E731
+    reported = "UPDATE jobs SET jobstatus = 'holding' WHERE pandaid = %s"
+    return Held(low, work, free=high, then=reported, answer=1)
 
 
 @at("tasks_app/pilots/bulk.py:_BEGIN")

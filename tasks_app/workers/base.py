@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -58,7 +58,7 @@ class Worker:
 
 
 class NoTokenError(Exception):
-    """No token can be had now; the text says why. Try again later."""
+    """No token can be had now, or pilots would get no jobs; the text says why. Try again later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ class Tickets(Protocol):
         """To be called every RENEW_EVERY_S for tokens in use. Raises NoTokenError."""
         ...
 
-    def end(self, tokens: Collection[str]) -> None:
-        """Those workers have ended. Raises NoTokenError."""
+    def end(self, tokens: Mapping[str, str]) -> None:
+        """The workers of these tokens have ended; with each, a sentence for jobs that it has left. Raises NoTokenError."""
         ...
 
 
@@ -102,7 +102,7 @@ class OneForAll:
     def renew(self, tokens: Collection[str]) -> None:
         """Its maker does."""
 
-    def end(self, tokens: Collection[str]) -> None:
+    def end(self, tokens: Mapping[str, str]) -> None:
         """Others use it."""
 
 

@@ -42,6 +42,7 @@ from tasks_app.workers.base import (
     WorkerState,
     next_delay,
 )
+from tasks_app.workers.folders import FOLDER_PREFIX, SWEEP_LIMIT_S, sweep
 
 log = logging.getLogger(__name__)
 
@@ -50,12 +51,12 @@ GRACE_S = 12.0
 LOOK_EVERY_S = 5.0
 COLLECT_EVERY_S = 0.5
 """Files must be in the storage before somebody who heard of them looks: a pilot reports some seconds after it wrote them."""
-SWEEP_LIMIT_S = 20.0
-"""For a folder. What takes longer is gone on with when the next pilot ends, so that pilots are started meanwhile."""
-FOLDER_PREFIX = "w-"
+SWEEP_EVERY_S = 15.0
 TOKEN = "token"
 """File in the folder of a pilot."""
 LONGEST_TOKEN = 1000
+ENDED_WITH_SITE = "its pilot was ended with the site"
+LEFT = "its pilot has ended without a last report"
 NO_TOKEN_DELAY_S = 5.0
 PRIVATE_PREFIXES = ("JEDI_", "DJANGO_", "DATABASE_URL", "PGPASS")
 
@@ -178,13 +179,17 @@ class LocalSubmitter(PilotSubmitter):
         self._work = work
         self._kind = kind
         self._tickets = tickets
-        self._ended: set[str] = set()
-        """Tokens of pilots that are gone, until they are worthless."""
+        self._ended: dict[str, str] = {}
+        """Tokens of pilots that are gone, until they are worthless; and how these have ended."""
         self._renewed = time.monotonic()
         self._pilots: dict[int, _Pilot] = {}
         self._last_id = 0
         adopt_orphans()
-        self._to_remove = sweep(work, self._bury)
+        self._others = set(work.glob(f"{FOLDER_PREFIX}*"))
+        """Folders of pilots that a service before this one has started."""
+        self._to_remove: list[Path] = []
+        self._untidy = False
+        self._sweep()
         self._look_after_tokens()
 
     def submit(self, spec: PilotSpec, count: int) -> Sequence[Worker]:
@@ -195,8 +200,21 @@ class LocalSubmitter(PilotSubmitter):
         workers = [self._look(pilot) for pilot in list(self._pilots.values())]
         if any(worker.state in ENDED for worker in workers):
             self._kill_orphans()
+            self._untidy = True
+        if self._others and time.monotonic() >= self._sweep_again:
+            self._sweep()
         self._look_after_tokens()
+        if self._untidy and not self._ended:  # else the next service must find the tokens in these folders
+            # Those that could not be removed when their own pilots ended are tried again.
+            self._untidy = False
+            self._to_remove = [folder for folder in self._to_remove if not remove_folder(folder, SWEEP_LIMIT_S)]
         return workers
+
+    def _sweep(self) -> None:
+        """Bury pilots of a service before this one. Those that are still ending come later."""
+        self._to_remove += sweep(self._others, self._bury)
+        self._others = {folder for folder in self._others if folder.exists()} - set(self._to_remove)
+        self._sweep_again = time.monotonic() + SWEEP_EVERY_S
 
     def _look_after_tokens(self) -> None:
         """Those of living pilots live on, those of ended ones open nothing. What fails is tried again at the next call."""
@@ -214,7 +232,7 @@ class LocalSubmitter(PilotSubmitter):
     def _bury(self, folder: Path) -> None:
         """What is still to be had of a pilot that is gone, as was the service that started it."""
         if token := tail(folder / TOKEN, LONGEST_TOKEN).strip():
-            self._ended.add(token)
+            self._ended[token] = ENDED_WITH_SITE
         self._kind.collect(folder)
 
     def cancel(self, worker_ids: Sequence[int]) -> None:
@@ -243,8 +261,19 @@ class LocalSubmitter(PilotSubmitter):
     def _start(self, spec: PilotSpec) -> Worker:
         number = self._last_id = max(self._last_id + 1, time.time_ns() // 1000)
         ticket = self._tickets.make(number)
+        try:
+            return self._start_with(spec, number, ticket)
+        except OSError:
+            self._ended[ticket.token] = LEFT
+            raise
+
+    def _start_with(self, spec: PilotSpec, number: int, ticket: Ticket) -> Worker:
         folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=self._work))
-        launch = self._kind.launch(spec, number, folder, ticket)
+        try:
+            launch = self._kind.launch(spec, number, folder, ticket)
+        except OSError:
+            remove_folder(folder, SWEEP_LIMIT_S)
+            raise
         # Whoever finds the lock free may remove the folder: it is held by the pilot and what it starts with it.
         with open(folder / LOCK_NAME, "ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH)
@@ -275,12 +304,10 @@ class LocalSubmitter(PilotSubmitter):
         if code is None:
             return pilot.worker(WorkerState.RUNNING)
         del self._pilots[pilot.id]
-        self._ended.add(pilot.token)
+        self._ended[pilot.token] = ENDED_WITH_SITE if pilot.cancelled else LEFT
         os.close(pilot.pidfd)
         if not pilot.keep:
             self._to_remove.append(pilot.folder)
-        # Those that could not be removed when their own pilots ended are tried again.
-        self._to_remove = [folder for folder in self._to_remove if not remove_folder(folder, SWEEP_LIMIT_S)]
         detail = f"exit code {code}" if code >= 0 else f"ended by signal {-code}"
         if pilot.cancelled:
             return pilot.worker(WorkerState.CANCELLED, detail)
@@ -316,7 +343,7 @@ def serve(work: Path, kind: OwnPilot | PandaPilot, tickets: Tickets, spec: Pilot
 
 def keep_filled(submitter: LocalSubmitter, spec: PilotSpec, slots: int, stop: Latch) -> None:
     """Keep so many pilots running until `stop` is set. Raises OSError when a process cannot be made."""
-    delay_s, due = 0.0, 0.0
+    delay_s, due, trouble = 0.0, 0.0, ""
     while not stop.is_set:
         running = 0
         for worker in submitter.poll():
@@ -331,10 +358,12 @@ def keep_filled(submitter: LocalSubmitter, spec: PilotSpec, slots: int, stop: La
         if running < slots and now >= due:
             try:
                 submitter.submit(spec, slots - running)
-                running = slots
+                running, trouble = slots, ""
             except NoTokenError as exc:
                 due = now + NO_TOKEN_DELAY_S
-                log.warning("pilot.not_started trouble=%s next_in_s=%.1f", exc, NO_TOKEN_DELAY_S)
+                if trouble != str(exc):  # a queue may be closed for days
+                    log.warning("pilot.not_started trouble=%s next_in_s=%.1f", exc, NO_TOKEN_DELAY_S)
+                trouble = str(exc)
         submitter.wait(stop, LOOK_EVERY_S if running == slots else max(0.0, due - now))
 
 
@@ -357,26 +386,3 @@ def pilot_environment(outer: Mapping[str, str], token: Path, server: str) -> dic
     """Ours without what only the site's own processes need to know; the pilot's token stands in a file."""
     env = {key: value for key, value in outer.items() if not key.startswith(PRIVATE_PREFIXES)}
     return env | {f"{TOKEN_VARIABLE}_FILE": str(token), SERVER_VARIABLE: server}
-
-
-def sweep(
-    work: Path, collect: Callable[[Path], None] = lambda _: None, limit_s: float = SWEEP_LIMIT_S
-) -> list[Path]:
-    """Remove folders of pilots that are gone: nobody holds their lock. What they have reported is collected before.
-
-    Returns those that could not be removed, or not within so many seconds each.
-    """
-    left = []
-    for folder in work.glob(f"{FOLDER_PREFIX}*"):
-        try:
-            with open(folder / LOCK_NAME, "ab") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                try:
-                    collect(folder)
-                except Exception:  # whatever a payload left: pilots must be started
-                    log.exception("outbox.not_collected folder=%s", folder)
-                if not remove_folder(folder, limit_s):
-                    left.append(folder)
-        except OSError:
-            continue
-    return left

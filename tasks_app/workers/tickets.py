@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 
 from django.db import Error, connections
 
-from jedisite.identity import extend_tokens_of_workers, forget_tokens_of_workers, issue_token
+from jedisite.identity import extend_tokens_of_workers, forget_tokens_of_workers, issue_token, workers_of_tokens
+from tasks_app.accounting.left_jobs import fail_jobs_of
+from tasks_app.pilots.closed_queues import why_closed
 from tasks_app.workers.base import NoTokenError, Ticket
+
+log = logging.getLogger(__name__)
 
 NAME = "local workers"
 LIFETIME = timedelta(hours=3)
@@ -26,6 +31,8 @@ class OneEach:
     def make(self, worker_id: int) -> Ticket:
         begins_with = f"walls_{secrets.token_hex(16)}" if self._walled else ""
         with _database():
+            if closed := why_closed(self._queue):
+                raise NoTokenError(closed)
             token = issue_token(
                 NAME, "pilot", site=self._queue, lifetime=LIFETIME, worker=str(worker_id), begins_with=begins_with
             )
@@ -35,8 +42,18 @@ class OneEach:
         with _database():
             extend_tokens_of_workers(tokens, LIFETIME)
 
-    def end(self, tokens: Collection[str]) -> None:
+    def end(self, tokens: Mapping[str, str]) -> None:
         with _database():
+            workers = workers_of_tokens(tokens)
+            try:
+                left = fail_jobs_of({workers[token]: said for token, said in tokens.items() if token in workers})
+            except Error:
+                raise
+            except Exception:  # their heartbeats end these jobs later; pilots must be started
+                log.exception("jobs.not_failed workers=%s", sorted(workers.values()))
+            else:
+                if left:
+                    log.info("jobs.failed count=%d", left)
             forget_tokens_of_workers(tokens)
 
 

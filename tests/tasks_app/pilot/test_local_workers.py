@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from tasks_app.workers.base import FIRST_DELAY_S, LONGEST_DELAY_S, PilotSpec, Worker, WorkerState, next_delay
-from tasks_app.workers.local import pilot_command, pilot_environment, sweep
+from tasks_app.workers.folders import sweep
+from tasks_app.workers.local import pilot_command, pilot_environment
 from tests.tasks_app.pilot.running import CHECKOUT, ENDLESS, Output, address, environment, wait_gone
 from tests.tasks_app.pilot.site import LIMIT_S, TOKEN, Site
 
@@ -27,7 +29,9 @@ spec = PilotSpec("Q", sys.argv[3], heartbeat_s=0.2, isolation="none")
 serve(Path(sys.argv[1]), OwnPilot(), OneForAll(sys.argv[2]), spec, int(sys.argv[4]))
 """
 
-NOTING = SERVICE.replace("from tasks_app.workers.base import OneForAll, PilotSpec", """
+NOTING = SERVICE.replace(
+    "from tasks_app.workers.base import OneForAll, PilotSpec",
+    """
 from tasks_app.workers.base import NoTokenError, OneForAll, PilotSpec, Ticket
 class OneForAll:
     def __init__(self, token):
@@ -42,7 +46,8 @@ class OneForAll:
             self.refused = True
             raise NoTokenError("no database")
         print("ended", *tokens, file=sys.stderr)
-""")
+""",
+)
 """Says what becomes of tokens. The first that ends is not heard of."""
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -182,8 +187,38 @@ def test_folders_of_living_pilots_are_left_alone(tmp_path: Path) -> None:
         (tmp_path / name / ".lock").touch()
     with open(tmp_path / "w-alive" / ".lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
-        sweep(tmp_path)
+        sweep(list(tmp_path.iterdir()))
         assert [path.name for path in tmp_path.iterdir()] == ["w-alive"]
+
+
+def test_a_pilot_that_outlives_its_service_is_buried_when_it_has_ended(
+    site: Site, start: Start, outputs: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "work" / "w-old"
+    folder.mkdir(parents=True)
+    (folder / "token").write_text("old")
+    quickly = NOTING.replace(
+        "logging.basicConfig", "import tasks_app.workers.local as l; l.SWEEP_EVERY_S = 0.1; logging.basicConfig"
+    )
+    with open(folder / ".lock", "ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        process = start("-c", quickly, str(tmp_path / "work"), TOKEN, site.url, "1")
+        outputs[process.pid].wait_for("pilot.started")
+        assert folder.exists()
+    outputs[process.pid].wait_for("ended old")
+    assert not folder.exists()
+
+
+def test_a_pilot_that_could_not_be_prepared_leaves_no_token(
+    site: Site, start: Start, outputs: Any, tmp_path: Path
+) -> None:
+    full = "def full(*_): raise OSError(28, 'No space left on device')\nOwnPilot.launch = full\nlogging.basicConfig"
+    said = NOTING.replace("logging.basicConfig", full).replace(
+        "self.token, self.refused = token, False", "self.token, self.refused = token, True"
+    )
+    process = start("-c", said, str(tmp_path / "work"), TOKEN, site.url, "1")
+    outputs[process.pid].wait_for(f"ended {TOKEN}")
+    assert process.wait(LIMIT_S) == 1 and os.listdir(tmp_path / "work") == []
 
 
 def test_pilots_get_the_token_in_a_file_and_nothing_of_the_sites() -> None:

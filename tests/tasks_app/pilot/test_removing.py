@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tasks_app.pilot.removing import remove_folder
-from tasks_app.workers.local import sweep
+from tasks_app.workers.folders import sweep
 from tests.tasks_app.pilot.running import Pilots
 from tests.tasks_app.pilot.site import Site
 
@@ -61,8 +61,8 @@ def test_starting_removes_what_it_can_and_goes_on_with_what_it_cannot(tmp_path: 
     def collect(folder: Path) -> None:
         raise RecursionError(folder.name)
 
-    assert sorted(sweep(tmp_path, collect, -1.0)) == [tmp_path / "w-1", tmp_path / "w-2"]
-    assert sweep(tmp_path, collect) == []
+    assert sorted(sweep(list(tmp_path.iterdir()), collect, -1.0)) == [tmp_path / "w-1", tmp_path / "w-2"]
+    assert sweep(list(tmp_path.iterdir()), collect) == []
     assert list(tmp_path.iterdir()) == []
 
 

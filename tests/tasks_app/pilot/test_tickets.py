@@ -15,11 +15,13 @@ import pytest
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
+from brokerage_app.models import Queue
 from jedisite import identity
 from jedisite.identity import row_of_token
 from jedisite.models import ApiToken
 from tasks_app.models import Job
 from tasks_app.models.job import JobParams
+from tasks_app.pilots import closed_queues
 from tasks_app.workers import tickets
 from tasks_app.workers.base import NoTokenError
 from tasks_app.workers.tickets import LIFETIME, OneEach
@@ -62,7 +64,7 @@ def test_a_ticket_opens_the_jobs_of_its_worker_until_that_has_ended(
     bulk = {"job_list": [said | {"job_id": jobs[1].pk}]}
     refused, taken = (call(live_server, "update_jobs_bulk", token, **bulk) for token in (other, mine))
     assert "not yours" in refused[1] and "not yours" not in taken[1], (refused, taken)
-    each.end([mine])
+    each.end({mine: ""})
     assert call(live_server, "update_job", mine, **said)[0] == 401
     assert call(live_server, "acquire_jobs", other, site_name=QUEUE)[0] == 200, "that one lives"
 
@@ -105,7 +107,11 @@ def test_tickets_of_a_queue_are_looked_up_together(
         callers = [identity.caller_of_token(token) for token in tokens]
     assert [caller and (caller.worker, caller.site) for caller in callers] == [(str(n), QUEUE) for n in range(5)]
     with django_assert_num_queries(3):
-        assert [caller and caller.worker for caller in map(identity.caller_of_token, (*foreign, ended))] == ["7", "", None]
+        assert [caller and caller.worker for caller in map(identity.caller_of_token, (*foreign, ended))] == [
+            "7",
+            "",
+            None,
+        ]
 
 
 @pytest.mark.django_db
@@ -119,8 +125,54 @@ def test_a_ticket_lives_as_long_as_it_is_renewed_and_leaves_no_row(monkeypatch: 
     row = row_of_token(renewed)
     assert row and timedelta() < LIFETIME - (row.expires - timezone.now()) < timedelta(minutes=1)
     ApiToken.objects.filter(worker="2").update(expires=timezone.now() - timedelta(days=2))
-    each.end([renewed, by_hand])
-    assert [row_of_token(token) is not None for token in (renewed, left, forgotten, by_hand)] == [False, True, False, True]
+    each.end({renewed: "", by_hand: ""})
+    assert [row_of_token(token) is not None for token in (renewed, left, forgotten, by_hand)] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+@pytest.mark.django_db
+def test_jobs_that_ended_workers_leave_fail_at_once(
+    monkeypatch: pytest.MonkeyPatch, make_job: Callable[..., Job]
+) -> None:
+    monkeypatch.setattr(tickets.connections, "close_all", lambda: None)
+    each = OneEach(QUEUE)
+    tokens = {n: each.make(n).token for n in (1, 2, 3)}
+    sent, running, killed = (
+        make_job(site=QUEUE, worker_id=worker, **more).pk
+        for worker, more in (
+            ("1", {"status": "sent"}), ("2", {"status": "running"}),
+            ("2", {"status": "running", "command_to_pilot": "tobekilled", "task_buffer_error_code": 102}),
+        )
+    )  # fmt: skip
+    others = [
+        make_job(site=QUEUE, worker_id="3", status="running"), make_job(site="OTHER", worker_id="1", status="running"),
+        make_job(site=QUEUE, worker_id="1", status="holding"), make_job(site=QUEUE, status="running"),
+    ]  # fmt: skip
+    each.end({tokens[1]: "its pilot was ended with the site", tokens[2]: "it is gone"})
+    found = {job.pk: (job.status, job.dispatcher_error_code, job.dispatcher_error_diag) for job in Job.objects.all()}
+    assert found[sent] == ("failed", 100, "its pilot was ended with the site")
+    assert found[running] == ("failed", 100, "it is gone") and found[killed] == ("closed", None, None)
+    assert [found[job.pk][0] for job in others] == ["running", "running", "holding", "running"]
+    assert [row_of_token(token) is not None for token in tokens.values()] == [False, False, True]
+
+
+@pytest.mark.django_db
+def test_no_pilot_is_started_at_a_queue_that_somebody_has_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tickets.connections, "close_all", lambda: None)
+    Queue.objects.create(name=QUEUE, site_name=QUEUE, status="offline", status_reason="Cooling fails.")
+    closed_queues.forget()
+    with pytest.raises(NoTokenError, match=r"No jobs: the queue LAB is offline \(Cooling fails\)\."):
+        OneEach(QUEUE).make(1)
+    assert not ApiToken.objects.exists() and OneEach("OTHER").make(1).token
+    Queue.objects.update(status="online")
+    closed_queues.forget()
+    assert OneEach(QUEUE).make(1).token
 
 
 def test_without_a_database_there_is_no_ticket(monkeypatch: pytest.MonkeyPatch) -> None:
