@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from django import forms
 from django.contrib import admin
 
 from brokerage_app.models import (
@@ -12,6 +15,7 @@ from brokerage_app.models import (
     LinkValue,
     NodeGpus,
     PilotCalls,
+    Queue,
     QueueActivity,
     QueueEndpoint,
     QueueStatusLog,
@@ -26,6 +30,7 @@ from brokerage_app.models import (
     WorkerNodeGpus,
     WorkerStats,
 )
+from brokerage_app.software import faults_of_published
 from jedisite.admin_base import AuditedAdmin, LargeTableAdmin, ReadOnlyAdmin
 from jedisite.admin_filters import days, exact
 
@@ -91,14 +96,35 @@ class HarvesterSlotsAdmin(AuditedAdmin):
     readonly_fields = ["modified"]
 
 
+class SoftwareTagsForm(forms.ModelForm):
+    """Brokers pass over what they cannot read: here whoever writes it is told."""
+
+    def clean_queue(self) -> str:
+        name: str = self.cleaned_data["queue"]
+        if name != SoftwareTags.ALL and not Queue.objects.filter(pk=name).exists():
+            raise forms.ValidationError(f"There is no queue {name}; {SoftwareTags.ALL} stands for tags that hold everywhere.")
+        return name
+
+    def clean_data(self) -> Any:
+        faults = faults_of_published(self.cleaned_data["data"])
+        if faults:
+            raise forms.ValidationError([f"{fault}." for fault in faults])
+        return self.cleaned_data["data"]
+
+
 @admin.register(SoftwareTags)
 class SoftwareTagsAdmin(AuditedAdmin):
+    form = SoftwareTagsForm
     list_display = ["queue", "last_update"]
     list_filter = [days("last_update")]
     search_fields = ["queue"]
     ordering = ["queue"]
     readonly_fields = ["last_update"]
-    help_texts = {"queue": "a queue; ALL: tags that hold everywhere"}
+    help_texts = {
+        "queue": "a queue, whose releases are AUTO or empty: else this does not count; ALL: containers by their logical names",
+        "data": "a map of lists: cvmfs (any, atlas, nightlies), cmtconfigs (platforms), containers (any, or beginnings of "
+        "paths), tags (maps of cmtconfig, project, release, container_name, sources), architectures (maps of type cpu or gpu)",
+    }
 
 
 @admin.register(JobCount)

@@ -135,6 +135,8 @@ class QueueAdmin(ToolAdmin):
         "min_walltime_s": "seconds; shorter jobs go elsewhere",
         "max_walltime_s": "seconds a job may run; empty is no limit",
         "capability": "score: one core a job; mcore: several; ucore: either, slots are cut to the size of each job",
+        "releases": 'a list: ["ANY"] takes all software; ["AUTO"] or empty: what the software tags of the queue say; with '
+        "anything else no software is found there",
         "catchall": "further switches, separated by commas, as the information system gives them",
     }
 

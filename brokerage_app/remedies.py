@@ -187,7 +187,8 @@ def _of_site(site: SiteView, grid: Grid, skip: Skip) -> Iterator[Remedy]:
         left = {k: v for k, v in site.switches.items() if k not in ("allowed_processing", "excluded_processing")}
         yield at_site(f"Have {name} take this kind of processing", switches=left)
     elif code in _PUBLISHED:
-        yield at_site(f"Have the software installed and published at {name}", releases=["ANY"])
+        what = f"Have the software installed and published at {name} (its software tags, or ANY among its releases)"
+        yield at_site(what, releases=["ANY"])
     elif code == codes.STORAGE_FULL:
         yield Remedy(
             f"Have space freed at {_some(site.outputs or (name,))}", "site",

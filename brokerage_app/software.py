@@ -1,8 +1,8 @@
 """Whether a queue has the software that a task runs: release, platform, container, and the hardware for it.
 
-The rules are those of the JEDI brokerage document for queues that publish what they have (`releases` AUTO); queues with
-`releases` ANY take everything that asks for no special hardware. Both sides are prepared once, `needs_of_*` for a task
-and `parse_published` for a queue; `accepts` then only looks up.
+The rules are those of the JEDI brokerage document for queues that publish what they have (`releases` AUTO, or nothing
+said there); queues with `releases` ANY take everything that asks for no special hardware. Both sides are prepared once,
+`needs_of_*` for a task and `parse_published` for a queue; `accepts` then only looks up.
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ class SoftwareNeeds:
 class SiteSoftware:
     """What a queue has, ready to be asked. `takes_any`: its `releases` are ANY; `published`: they are AUTO and known.
 
+    unread           something is published, but the queue's `releases` say that it does not count
+
     platforms        `cmtconfigs` in the order of publication
     containers       beginnings of the paths of images that the queue takes; `any_container`: every image
     tags             (platform, project, release) of each tag
@@ -84,6 +86,7 @@ class SiteSoftware:
 
     takes_any: bool = False
     published: bool = False
+    unread: bool = False
     platforms: tuple[str, ...] = ()
     containers: tuple[str, ...] = ()
     any_container: bool = False
@@ -163,12 +166,15 @@ def parse_published(
 ) -> SiteSoftware:
     """What a queue has, from its `releases`, its published JSON (None: not known) and monitoring of its nodes.
 
+    What is published counts where `releases` have AUTO among them, or say nothing.
+
     Never raises: parts that are not of the expected form count as not published.
     """
     wanted = frozenset(releases)
-    if not isinstance(published, Mapping) or "AUTO" not in wanted:
+    is_known = isinstance(published, Mapping)
+    if not isinstance(published, Mapping) or (wanted and "AUTO" not in wanted):
         known = Hardware(gpu_rows=tuple(gpu_rows), cpu_levels=tuple(cpu_levels))
-        return SiteSoftware(takes_any="ANY" in wanted, hardware=known)
+        return SiteSoftware(takes_any="ANY" in wanted, unread=is_known, hardware=known)
     containers = _texts(published.get("containers"))
     releases_of, containers_of = _of_tags(published.get("tags"))
     return SiteSoftware(
@@ -182,6 +188,26 @@ def parse_published(
         tag_containers=containers_of,
         hardware=hardware.parse_architectures(published.get("architectures"), gpu_rows, cpu_levels),
     )
+
+
+PARTS: Final = ("cmtconfigs", "containers", "cvmfs", "tags", "architectures")
+
+
+def faults_of_published(published: object) -> list[str]:
+    """What is wrong with the JSON of a queue for whoever writes it, as sentences; `parse_published` passes over it."""
+    if not isinstance(published, Mapping):
+        return [f"a map with any of {', '.join(PARTS)}; this is {type(published).__name__}"]
+    unknown = sorted(str(name) for name in published if name not in PARTS)
+    faults = [f"{name} is not known; there are {', '.join(PARTS)}" for name in unknown]
+    for name in ("cmtconfigs", "containers", "cvmfs"):
+        value = published.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            faults.append(f"{name} is a list of names")
+    for name in ("tags", "architectures"):
+        value = published.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
+            faults.append(f"{name} is a list of maps")
+    return faults
 
 
 def parse_sources(tags: object) -> dict[str, tuple[str, ...]]:
@@ -262,7 +288,7 @@ def _accepts_unpublished(needs: SoftwareNeeds, site: SiteSoftware) -> Refused | 
         asked = " or ".join(map(str, platform.cpu_specs))
         return Refused(codes.NO_CPU, "asks for CPU {}; the site publishes 0 kinds of hardware", (asked,))
     if not site.takes_any:
-        return _nothing_published(needs)
+        return _nothing_published(needs, "publishes software, but its releases are not AUTO" if site.unread else NOTHING)
     if needs.container and needs.only_tags:
         return Refused(
             codes.NO_CONTAINER, "container {} has to be a tag; the site publishes 0 tags", (needs.container,)
@@ -270,15 +296,17 @@ def _accepts_unpublished(needs: SoftwareNeeds, site: SiteSoftware) -> Refused | 
     return None
 
 
-def _nothing_published(needs: SoftwareNeeds) -> Refused:
+NOTHING: Final = "publishes no software"
+
+
+def _nothing_published(needs: SoftwareNeeds, here: str) -> Refused:
     """What a task lacks at a queue that publishes nothing. One that brings its software needs no release of anybody."""
     if needs.kind == "standalone" and needs.container:
-        return Refused(codes.NO_CONTAINER, "needs container {}; the site publishes no software", (needs.container,))
+        return Refused(codes.NO_CONTAINER, "needs container {}; the site {}", (needs.container, here))
     platform = _or_any(needs.platform.sw_platform, needs.platform.base_platform)
     if needs.kind == "standalone":
-        return Refused(codes.NO_PLATFORM, "needs {}; the site publishes no software", (platform,))
-    says = "needs {} on {}; the site publishes no software"
-    return Refused(codes.NO_RELEASE, says, (needs.release, platform))
+        return Refused(codes.NO_PLATFORM, "needs {}; the site {}", (platform, here))
+    return Refused(codes.NO_RELEASE, "needs {} on {}; the site {}", (needs.release, platform, here))
 
 
 def _has_software(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -21,10 +22,13 @@ from brokerage_app.models import (
     Queue,
     QueueStatusLog,
     ResourceType,
+    SoftwareTags,
     StorageEndpoint,
     WorkQueue,
 )
 from brokerage_app.parameters import PARAMETERS
+from brokerage_app.repository import load_grid
+from brokerage_app.software import accepts, needs_of_production, parse_published
 from jedisite import identity
 from jedisite.models import Agent, ApiToken, AuditEntry
 from jedisite.roles import RIGHT_WORDS, Right
@@ -161,6 +165,27 @@ def test_a_queue_with_a_wrong_value_is_not_stored(grace, wrong):
     answer = grace.post(reverse("admin:brokerage_app_queue_add"), queue_form(name="A", **wrong))
     assert answer.status_code == 200 and answer.context["adminform"].errors
     assert not Queue.objects.exists() and not AuditEntry.objects.exists()
+
+
+def test_software_tags_count_from_the_next_decision_on_and_say_what_brokers_would_pass_over(grace):
+    Queue.objects.create(name="A", site_name="A")
+    add, needs = reverse("admin:brokerage_app_softwaretags_add"), needs_of_production("Athena-24.0.1", "x86_64-el9")
+
+    def refused() -> Any:
+        view = load_grid(timezone.now()).sites["A"]
+        return accepts(needs, parse_published(view.software, releases=view.releases))
+
+    assert refused().sentence == "needs Athena 24.0.1 on x86_64-el9; the site publishes no software"
+    for queue, data, says in (
+        ("B", "{}", "There is no queue B; ALL stands for tags that hold everywhere."),
+        ("A", '{"tag": []}', "tag is not known; there are cmtconfigs, containers, cvmfs, tags, architectures."),
+    ):
+        answer = grace.post(add, {"queue": queue, "data": data})
+        assert says in str(answer.context["adminform"].errors)
+    assert not SoftwareTags.objects.exists()
+    tag = {"cmtconfig": "x86_64-el9", "project": "Athena", "release": "24.0.1"}
+    assert grace.post(add, {"queue": "A", "data": json.dumps({"tags": [tag]})}).status_code == 302
+    assert refused() is None
 
 
 def test_storage_resource_types_and_work_queues_are_edited(grace):

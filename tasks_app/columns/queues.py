@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, Sum
+from django.db.models import Count, OuterRef, Subquery, Sum
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from brokerage_app.models import Queue, QueueStatusLog, VerdictCount
+from brokerage_app.models import Queue, QueueEndpoint, QueueStatusLog, StorageEndpoint, VerdictCount
 from jedisite.columns import Batch, Column, Columns, Row
 from tasks_app import site_use
 from tasks_app.models import AttentionItem
@@ -79,11 +80,21 @@ def _of_verdicts(rows: Sequence[Row]) -> Mapping[Any, Row]:
     return found
 
 
-def _of_alerts(rows: Sequence[Row]) -> Mapping[Any, Row]:
-    """Open items of the attention list about each. One query."""
-    items = AttentionItem.objects.filter(gone_at=None, owner__in=_names(rows))
-    counted = {row["owner"]: row["n"] for row in items.values("owner").annotate(n=Count("id")).order_by()}
-    return {name: {"alerts": counted.get(name, 0)} for name in _names(rows)}
+def _of_storage_and_alerts(rows: Sequence[Row]) -> Mapping[Any, Row]:
+    """Free space of the endpoint that each writes to first, or, without a list of them, of the one named; and open items of
+    the attention list. One query."""
+    written = QueueEndpoint.objects.filter(queue=OuterRef("pk"), scope="default", order_write__isnull=False)
+    first = Subquery(written.order_by("order_write", "endpoint").values("endpoint")[:1])
+    free = StorageEndpoint.objects.filter(pk=OuterRef("output")).values("space_free_gb")
+    items = AttentionItem.objects.filter(gone_at=None, owner=OuterRef("pk")).order_by().values("owner")
+    found = Queue.objects.filter(pk__in=_names(rows)).annotate(
+        output=Coalesce(first, "storage_id"),
+        free=Subquery(free),
+        alerts=Coalesce(Subquery(items.annotate(n=Count("id")).values("n")), 0),
+    )
+    return {
+        name: {"storage_free_gb": free, "alerts": alerts} for name, free, alerts in found.values_list("name", "free", "alerts")
+    }
 
 
 def _rounded(value: float | None) -> float | None:
@@ -149,8 +160,12 @@ QUEUES = Columns(
             ),
             _of_speed,
         ),
-        Column(
-            "storage_free_gb", "Free GB", "number", source="storage__space_free_gb", help="of the storage for outputs"
+        Batch(
+            (
+                Column("storage_free_gb", "Free GB", "number", help="of the storage for outputs"),
+                Column("alerts", "Alerts", "number", help="open items of the attention list"),
+            ),
+            _of_storage_and_alerts,
         ),
         Batch(
             (
@@ -165,7 +180,6 @@ QUEUES = Columns(
             ),
             _of_verdicts,
         ),
-        Batch((Column("alerts", "Alerts", "number", help="open items of the attention list"),), _of_alerts),
         Column("type", "Takes", shown=False),
         Column("core_count", "Cores a slot", "number", shown=False, help="0 is any number"),
         Column("max_memory_mb", "Memory a slot", "mb", shown=False),

@@ -115,3 +115,15 @@ def test_a_queue_that_cuts_its_slots_is_included_and_excluded_by_its_own_name(gr
     small = asking(memory_mb=1000)
     assert decided(broker, small)[0].chosen
     assert decided(broker, asking(memory_mb=1000, included_sites=(), excluded_sites=("MI*",)))[0].code == "excluded"
+
+
+@pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS, GENERIC])
+@pytest.mark.parametrize("bound", [{"included_sites": ("MINE",)}, {"included_sites": (), "preassigned_site": "MINE"}])
+def test_a_queue_that_was_taken_out_is_to_be_set_online(grid: Any, broker: str, bound: dict[str, Any]) -> None:
+    """Also where it has variants of several sizes, of which the first by name is not the one for the job."""
+    grid(max_memory_mb=16_000, status="offline", status_reason="new switches")
+    needs = asking(memory_mb=1000, **bound)
+    found, advice = decided(broker, needs)
+    assert found.code == "site_offline" and "Have MINE set online; then MINE takes its jobs." in advice
+    Queue.objects.update(status="online")
+    assert decided(broker, needs)[0].chosen

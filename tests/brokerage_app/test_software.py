@@ -9,6 +9,7 @@ from brokerage_app.software import (
     SoftwareNeeds,
     accepts,
     accepts_on_gpu_queue,
+    faults_of_published,
     needs_of_analysis,
     needs_of_production,
     parse_published,
@@ -154,7 +155,7 @@ def test_queues_that_take_any_software_take_no_request_for_hardware() -> None:
     assert codes == ["no_cpu", "no_gpu", "no_container"]
 
 
-@pytest.mark.parametrize(("published", "releases"), [(None, ["AUTO"]), ({"cvmfs": ["any"], "containers": ["any"]}, [])])
+@pytest.mark.parametrize(("published", "releases"), [(None, ["AUTO"]), (None, []), ("cvmfs", [])])
 def test_queues_of_which_nothing_is_known_are_refused(published: Any, releases: list[str]) -> None:
     refused = accepts(needs_of_production(HOME, PLATFORM), parse_published(published, releases=releases))
     assert refused is not None
@@ -355,3 +356,20 @@ def test_queues_of_gpus_take_only_who_names_a_platform() -> None:
         "no_gpu",
         "bad_architecture",
     ]
+
+
+def test_what_a_queue_publishes_counts_unless_its_releases_say_otherwise() -> None:
+    needs, published = needs_of_production(HOME, PLATFORM), {"tags": [TAG]}
+    for releases in ([], ["AUTO"], ["AUTO", "21.0.38"]):
+        assert accepts(needs, parse_published(published, releases=releases)) is None, releases
+    refused = accepts(needs, parse_published(published, releases=["21.0.38"]))
+    assert refused is not None and refused.sentence.endswith("; the site publishes software, but its releases are not AUTO")
+
+
+def test_whoever_writes_software_tags_is_told_what_brokers_would_pass_over() -> None:
+    assert faults_of_published({"tags": [TAG], "cvmfs": ["any"], "architectures": [{"type": "gpu"}]}) == []
+    assert faults_of_published({"tag": [TAG], "cvmfs": "any", "tags": ["x"]}) == [
+        "tag is not known; there are cmtconfigs, containers, cvmfs, tags, architectures", "cvmfs is a list of names",
+        "tags is a list of maps",
+    ]  # fmt: skip
+    assert faults_of_published([]) == ["a map with any of cmtconfigs, containers, cvmfs, tags, architectures; this is list"]

@@ -219,6 +219,17 @@ def test_storage_of_a_queue_is_also_what_was_imported_for_it(reader: Client) -> 
     assert "<dt>Storage</dt><dd>A_DISK, B_TAPE</dd>" in reader.get(page).content.decode()
 
 
+def test_the_list_has_the_free_space_of_the_storage_that_is_written_first(reader: Client) -> None:
+    named = StorageEndpoint.objects.create(name="NAMED", site_name="A", space_free_gb=7)
+    for name, endpoints in (("NAMING", ()), ("LISTING", (("SECOND", 2, 3), ("FIRST", 1, 0))), ("READING", (("READ", None, 9),))):
+        queue = Queue.objects.create(name=name, site_name="A", storage=named if name == "NAMING" else None)
+        for endpoint, order, free in endpoints:
+            StorageEndpoint.objects.create(name=endpoint, site_name="A", space_free_gb=free)
+            QueueEndpoint.objects.create(queue=queue, endpoint_id=endpoint, order_read=1, order_write=order)
+    rows = reader.get("/api/v2/queues/?columns=name,storage_free_gb").json()["results"]
+    assert {row["name"]: row["storage_free_gb"] for row in rows} == {"NAMING": 7, "LISTING": 0, "READING": None}
+
+
 def test_the_ends_of_an_hour_are_those_of_a_whole_hour(queue: Queue) -> None:
     """Also before the samples of the interval that has just ended are there."""
     last = ORIGIN + INTERVAL * ((timezone.now() - ORIGIN) // INTERVAL)
