@@ -14,10 +14,12 @@ class BrokerageConfig(AppConfig):
             return
         from brokerage_app.configuring import forget_after_change
         from brokerage_app.models import GdpConfig
+        from jedisite import tokens
 
         for signal in (post_save, post_delete):
             signal.connect(forget_after_change, sender=GdpConfig)
         from brokerage_app import queue_status, verdict_agent
 
+        tokens.check_sites_by(queue_status.no_queue)
         verdict_agent.register()
         queue_status.register()

@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from brokerage_app.models import Queue, QueueStatusLog
 from jedisite import agents, audit
 from jedisite.agents import Pass
+from jedisite.words import rather
 
 LONGEST_REASON = 500
 LONGEST_TIME = timedelta(days=366)
@@ -30,6 +31,12 @@ class QueueStatusError(ValueError):
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(sentence)
         self.field = field
+
+
+def no_queue(name: str) -> str:
+    """The sentence on a name that no queue has; "" for one that a queue has."""
+    names = list(Queue.objects.values_list("name", flat=True))
+    return "" if name in names else rather(f"There is no queue {name[:60]!r}", name, names, most=12)
 
 
 def register() -> None:

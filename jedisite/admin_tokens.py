@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
+from jedisite import tokens
 from jedisite.admin_base import ReadOnlyAdmin
 from jedisite.admin_filters import days
 from jedisite.identity import issue_token, row_of_token
@@ -79,6 +80,8 @@ class TokenForm(forms.Form):
             self.add_error("scope", "Only user tokens have a scope.")
         if kind != "pilot" and values.get("site"):
             self.add_error("site", "Only pilot tokens belong to a queue.")
+        elif fault := tokens.site_fault(values.get("site") or ""):
+            self.add_error("site", fault)
         if not self.maker.is_superuser and (kind != "user" or user != self.maker):
             self.add_error(None, "Only administrators make tokens for others, for pilots and for workers.")
         return values

@@ -27,7 +27,7 @@ from rest_framework.permissions import BasePermission
 
 from jedisite import oidc, people, token_text, x509
 from jedisite.models import ApiToken
-from jedisite.roles import NOBODY, RIGHTS, Caller, Right, Role, Scope
+from jedisite.roles import NOBODY, RIGHTS, Caller, Right, Role, Scope, asks_for_token
 from jedisite.session_users import UsersWithGroups, groups_of
 
 __all__ = ["NOBODY", "RIGHTS", "Caller", "Right", "Role", "Scope"]
@@ -111,6 +111,7 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
+BAD_TOKEN = "The token is unknown, expired or revoked."
 CACHE_S = 5.0
 """Seconds for which a process trusts a token it has looked up; a revoked token works that long at most."""
 KEPT = timedelta(days=1)
@@ -276,7 +277,7 @@ def needs(right: Right) -> Callable[[Callable[..., HttpResponseBase]], Callable[
                 return view(request, *args, **kwargs)
             if caller is NOBODY:
                 return _who_are_you(request)
-            raise PermissionDenied(f"this needs the right to {right.value}")
+            raise PermissionDenied(caller.lacks(right))
 
         guarded.right = right  # type: ignore[attr-defined]
         return guarded
@@ -292,7 +293,14 @@ def _who_are_you(request: HttpRequest) -> HttpResponse:
 
     if not request.path.startswith(FOR_PROGRAMS) and bearer(request) is None:
         return redirect_to_login(request.get_full_path())
-    return _plain(401, "A valid bearer token is needed.\n")
+    return _plain(401, f"{refusal_without_token(request)}\n")
+
+
+def refusal_without_token(request: Any) -> str:
+    """Why a request that came without a token that holds is not answered, as a sentence."""
+    header = str(request.META.get("HTTP_AUTHORIZATION", ""))
+    kind, _, token = header.partition(" ")
+    return BAD_TOKEN if kind.lower() == "bearer" and token.strip() else asks_for_token(header)
 
 
 def _plain(status: int, sentence: str) -> HttpResponse:
@@ -320,7 +328,7 @@ class TokenAuthentication(authentication.BaseAuthentication):
         if caller is None:
             if bearer(request) is None:
                 return None
-            raise exceptions.AuthenticationFailed("The token is unknown, expired or revoked.")
+            raise exceptions.AuthenticationFailed(BAD_TOKEN)
         return TokenUser(caller), caller
 
     def authenticate_header(self, request: Any) -> str:
@@ -349,7 +357,14 @@ class HasRight(BasePermission):
         if method not in answered if answered is not None else not hasattr(view, method):
             raise exceptions.MethodNotAllowed(request.method)
         right = rights.get(getattr(view, "action", None) or ("get" if method == "head" else method))
-        return right is not None and api_caller(request).may(right)
+        if right is None:
+            return False
+        caller = api_caller(request)
+        if not caller.may(right):
+            if caller.roles <= NOBODY.roles:
+                raise exceptions.NotAuthenticated(refusal_without_token(request))
+            raise exceptions.PermissionDenied(caller.lacks(right))
+        return True
 
 
 def api_caller(request: Any) -> Caller:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class Role(StrEnum):
@@ -84,6 +85,20 @@ SCOPE_WORDS: dict[Scope, str] = {
 }
 
 
+BEARER: Final = "Authorization: Bearer <token>"
+"""The header in which programs say who they are."""
+
+
+def asks_for_token(header: str) -> str:
+    """The refusal of a request without a token, by its Authorization header."""
+    kind = header.partition(" ")[0]
+    if not kind:
+        return f"This needs a token, in the header `{BEARER}`."
+    if kind.lower() == "bearer":
+        return f"The header Authorization has no token in it; it is `{BEARER}`."
+    return f"Tokens are sent in the header `{BEARER}`; this one begins with {kind[:20]!r}."
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Somebody who calls: a name for the logs, roles, and what narrows them.
@@ -104,6 +119,14 @@ class Caller:
 
     def may(self, right: Right) -> bool:
         return right in SCOPES[self.scope] and any(right in RIGHTS[role] for role in self.roles)
+
+    def lacks(self, right: Right) -> str:
+        """Why the caller may not do what needs this right, as a sentence."""
+        if any(right in RIGHTS[role] for role in self.roles):
+            enough = [scope.value for scope in Scope if right in SCOPES[scope]]
+            return f"This token's scope is {self.scope} ({SCOPE_WORDS[self.scope]}); this needs the scope {' or '.join(enough)}."
+        roles = ", ".join(sorted(self.roles))
+        return f"This needs the right to {RIGHT_WORDS[right]}; your {'roles are' if len(self.roles) > 1 else 'role is'} {roles}."
 
     def may_command(self, task_owner: str, working_group: str | None = None) -> bool:
         """Whether this caller may command a task of that owner and working group."""

@@ -198,12 +198,20 @@ def check_command(task: Task, command: str) -> None:
         )
     if status not in accepted:
         raise CommandRefusedError(
-            f"task {task.id} is {task.status}; {command} is accepted in: {', '.join(sorted(accepted))}"
+            f"task {task.id} is {task.status}; {command} is accepted in: {', '.join(sorted(accepted))}; {_taken_in(status)}"
         )
     if command == TaskCommand.RETRY and status in MORE_ATTEMPTS_IN and task.prod_source_label != "user":
         raise CommandRefusedError(
             f"task {task.id} is {task.status}; only tasks with the label user are retried in this state"
         )
+
+
+def _taken_in(status: TaskStatus) -> str:
+    """What one may do instead of a command that this state does not accept."""
+    taken = [command for command, states in COMMAND_ACCEPTED_IN.items() if status in states]
+    if taken == [TaskCommand.INCEXEC]:
+        return f"run it again with {TaskCommand.INCEXEC}"
+    return f"in this state it takes {', '.join(taken)}" if taken else "in this state it takes no command"
 
 
 def note_on_task(task_id: int, *, by: str, reason: str) -> None:

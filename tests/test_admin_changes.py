@@ -289,6 +289,8 @@ def ask_token(client: Client, **changes: Any) -> Any:
 
 
 def test_a_token_is_shown_once_works_and_is_revoked(grace):
+    assert "There is no queue" in ask_token(grace).text and not ApiToken.objects.exists()
+    Queue.objects.create(name="SITE_A", site_name="A")
     answer = ask_token(grace)
     token = answer.context["token"]
     assert token in answer.text and "no-store" in answer["Cache-Control"]

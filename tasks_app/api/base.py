@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Model, QuerySet
+from django.http import Http404
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404
 from rest_framework import exceptions, serializers
 from rest_framework.viewsets import GenericViewSet
 
@@ -17,9 +18,10 @@ from jedisite.identity import Caller, Right, api_caller
 from jedisite.paging import CURSOR, ORDERING, PAGE_SIZE, KeysetPagination
 from jedisite.problems import InvalidFields
 from jedisite.words import rather
-from tasks_app.models import Task
+from tasks_app.models import JobArchive, Task, TaskParams
 from tasks_app.params.faults import MOST_HINTS, shown
 
+Row = TypeVar("Row", bound=Model)
 LONGEST_ACTOR = 128
 FORMAT = "format"
 PLAIN = (
@@ -52,6 +54,28 @@ class StrictSerializer(serializers.Serializer):
             if faults:
                 raise serializers.ValidationError(faults)
         return super().to_internal_value(data)
+
+
+ONE_OF: Mapping[type[Model], str] = {JobArchive: "job", TaskParams: "task"}
+"""What a row is one of, where the name of its table does not say it."""
+
+
+def none_of(called: str, key: object) -> exceptions.NotFound:
+    """The 404 for one thing: `There is no task 99.`"""
+    return exceptions.NotFound(f"There is no {called} {str(key)[:100]}.")
+
+
+def one_of(rows: type[Row] | QuerySet[Row], key: Any) -> Row:
+    """The row of that primary key. Raises NotFound, which names it."""
+    found = rows if isinstance(rows, QuerySet) else rows._default_manager.all()
+    try:
+        return found.get(pk=key)
+    except (ObjectDoesNotExist, ValueError, OverflowError) as exc:
+        raise none_of(_called(found.model), key) from exc
+
+
+def _called(model: type[Model]) -> str:
+    return ONE_OF.get(model) or str(model._meta.verbose_name)
 
 
 class Resource(GenericViewSet[Any]):
@@ -89,6 +113,12 @@ class Resource(GenericViewSet[Any]):
         if value not in ("true", "false"):
             raise InvalidFields([{"field": name, "rule": "type", "message": "This must be true or false."}])
         return value == "true"
+
+    def get_object(self) -> Any:
+        try:
+            return super().get_object()
+        except Http404 as exc:
+            raise none_of(_called(self.get_queryset().model), self.kwargs[self.lookup_url_kwarg or self.lookup_field]) from exc
 
     @property
     def caller(self) -> Caller:
@@ -205,7 +235,7 @@ class OfTask(Resource):
     """What belongs to one task. Answers 404 when there is no such task."""
 
     def task(self) -> Task:
-        return get_object_or_404(Task, pk=self.kwargs["task_id"])
+        return one_of(Task, self.kwargs["task_id"])
 
     def get_queryset(self) -> Any:
         if getattr(self, "swagger_fake_view", False):

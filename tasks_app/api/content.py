@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404
 from django.utils.http import content_disposition_header, parse_etags
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -16,7 +15,7 @@ from rest_framework import exceptions
 from jedisite.identity import Right
 from jedisite.problems import Conflict, json_problem
 from tasks_app import fetching
-from tasks_app.api.base import Resource
+from tasks_app.api.base import Resource, one_of
 from tasks_app.byteranges import NoSuchRangeError, wanted
 from tasks_app.models import File, Task
 
@@ -51,8 +50,8 @@ class FileContentViewSet(Resource):
         responses={(200, BYTES): OpenApiTypes.BINARY, (206, BYTES): OpenApiTypes.BINARY, 304: None},
     )
     def retrieve(self, request: Any, pk: int) -> HttpResponseBase:
-        file = get_object_or_404(File, pk=pk)
-        task = get_object_or_404(Task, pk=file.task_id)
+        file = one_of(File, pk)
+        task = one_of(Task, file.task_id)
         if not self.caller.may_fetch(task.user, task.working_group):
             raise exceptions.PermissionDenied(
                 f"Task {task.id} belongs to {task.user}; its files are for its owner, managers of its working group, "

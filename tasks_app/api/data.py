@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins, serializers
 
 from jedisite.identity import Right
 from jedisite.paging import KeysetPagination, OldestFirst
-from tasks_app.api.base import Lists, OfTask, Resource
+from tasks_app.api.base import Lists, OfTask, Resource, one_of
 from tasks_app.api.serializers import DatasetSerializer, FileSerializer
 from tasks_app.columns.datasets import DATASETS
 from tasks_app.columns.files import DATASET_FILES, FILES
@@ -77,7 +76,7 @@ class DatasetFileViewSet(Lists, Resource):
     def get_queryset(self) -> QuerySet[Any]:
         if getattr(self, "swagger_fake_view", False):
             return super().get_queryset()
-        dataset = get_object_or_404(Dataset, pk=self.kwargs["dataset_id"])
+        dataset = one_of(Dataset, self.kwargs["dataset_id"])
         return File.objects.all_of_dataset(dataset.id, dataset.task_id)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import mixins, serializers
 
@@ -14,7 +13,7 @@ from brokerage_app.models import Queue, StorageEndpoint, WorkQueue
 from jedisite.identity import Right
 from jedisite.models import Agent, AgentPass
 from jedisite.paging import ByName, OldestFirst
-from tasks_app.api.base import Lists, Resource
+from tasks_app.api.base import Lists, Resource, one_of
 from tasks_app.api.serializers import AgentSerializer, QueueSerializer
 from tasks_app.columns.queues import QUEUES
 from tasks_app.columns.workers import WORKERS
@@ -128,7 +127,7 @@ class PassViewSet(Lists, Resource):
     def get_queryset(self) -> QuerySet[AgentPass]:
         if getattr(self, "swagger_fake_view", False):
             return AgentPass.objects.all()
-        return AgentPass.objects.filter(agent=get_object_or_404(Agent, pk=self.kwargs["name"]).name)
+        return AgentPass.objects.filter(agent=one_of(Agent, self.kwargs["name"]).name)
 
 
 class WorkerSerializer(serializers.ModelSerializer[Worker]):

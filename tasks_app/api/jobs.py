@@ -6,7 +6,6 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import serializers
@@ -14,7 +13,7 @@ from rest_framework.response import Response
 
 from jedisite.identity import Right
 from jedisite.paging import OldestFirst
-from tasks_app.api.base import Lists, OfTask, Resource
+from tasks_app.api.base import Lists, OfTask, Resource, one_of
 from tasks_app.api.serializers import JobFileSerializer, JobLogSerializer, JobRowSerializer, JobSerializer
 from tasks_app.columns.jobs import JOBS
 from tasks_app.filtersets import JobFilter
@@ -25,8 +24,8 @@ ARCHIVED = OpenApiParameter("archived", OpenApiTypes.BOOL, description="list the
 
 
 def job_of(number: int) -> JobColumns:
-    """A job, from the living table or the archive. Raises Http404."""
-    return Job.objects.filter(pk=number).first() or get_object_or_404(JobArchive, pk=number)
+    """A job, from the living table or the archive. Raises NotFound."""
+    return Job.objects.filter(pk=number).first() or one_of(JobArchive, number)
 
 
 class JobLists(Lists, Resource):

@@ -42,7 +42,7 @@ class MeViewSet(Resource):
         found = {
             "name": caller.name,
             "roles": sorted(caller.roles),
-            "rights": sorted(right.value for right in Right if caller.may(right)),
+            "rights": sorted(right.value for right in Right if right is not Right.NOTHING and caller.may(right)),
             "scope": caller.scope,
             "groups": sorted(caller.manages),
             "vo": caller.vo,

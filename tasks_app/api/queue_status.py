@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import Http404
-from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers, status
@@ -17,7 +15,7 @@ from brokerage_app.queue_status import LONGEST_REASON, QueueStatusError, set_sta
 from jedisite.choices import Choice
 from jedisite.identity import Right
 from jedisite.problems import InvalidFields
-from tasks_app.api.base import Lists, Resource, StrictSerializer
+from tasks_app.api.base import Lists, Resource, StrictSerializer, none_of, one_of
 
 
 class QueueStatusRowSerializer(serializers.ModelSerializer[QueueStatusLog]):
@@ -51,7 +49,7 @@ class QueueHistoryViewSet(Lists, Resource):
             return QueueStatusLog.objects.all()
         found = QueueStatusLog.objects.filter(queue=self.kwargs["name"])
         if not found.exists():  # a queue that is gone has a history as well
-            raise Http404
+            raise none_of("queue", self.kwargs["name"])
         return found
 
 
@@ -68,7 +66,7 @@ class QueueStatusViewSet(Resource):
     )
     def create(self, request: Any, name: str) -> Response:
         actor = self.actor()
-        queue = get_object_or_404(Queue, pk=name)
+        queue = one_of(Queue, name)
         body = NewQueueStatusSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = body.validated_data

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
@@ -19,7 +18,7 @@ from jedisite.words import sentence
 from tasks_app import amending, moves, placing, submitting
 from tasks_app.api import idempotency
 from tasks_app.api import serializers as s
-from tasks_app.api.base import Lists, OfTask, Resource, check_command_right
+from tasks_app.api.base import Lists, OfTask, Resource, check_command_right, one_of
 from tasks_app.columns.tasks import TASKS
 from tasks_app.commands import rights
 from tasks_app.filtersets import TaskFilter
@@ -149,7 +148,7 @@ class TaskParamsViewSet(OfTask):
         responses={200: parameters_schema()},
     )
     def retrieve(self, request: Any, task_id: int) -> Response:
-        return Response(get_object_or_404(TaskParams, pk=task_id).params)
+        return Response(one_of(TaskParams, task_id).params)
 
 
 @extend_schema_view(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404
-from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
@@ -16,7 +14,7 @@ from brokerage_app.whatif import FORMS, ChangeError
 from jedisite.identity import Right
 from jedisite.problems import Conflict, InvalidFields
 from jedisite.words import sentence
-from tasks_app.api.base import Lists, OfTask, Resource, StrictSerializer
+from tasks_app.api.base import Lists, OfTask, Resource, StrictSerializer, none_of, one_of
 from tasks_app.dashboard.jobs import error_words, job_of, merging_words
 from tasks_app.explaining import jobs, places, tasks, whatif
 from tasks_app.models import Job, Task
@@ -39,7 +37,7 @@ class TaskWhyViewSet(WhyViewSet):
         responses=OpenApiTypes.OBJECT,
     )
     def retrieve(self, request: Any, task_id: int) -> Response:
-        return Response(tasks.why(get_object_or_404(Task.objects.select_related("work_queue"), pk=task_id)))
+        return Response(tasks.why(one_of(Task.objects.select_related("work_queue"), task_id)))
 
 
 class JobWhyViewSet(Resource):
@@ -104,7 +102,7 @@ class SiteWhyViewSet(WhyViewSet):
     def retrieve(self, request: Any, name: str) -> Response:
         queue = places.queue_of(name)
         if queue is None:
-            raise Http404
+            raise none_of("queue", name)
         return Response(places.why_site(queue, name=name))
 
 
@@ -116,7 +114,7 @@ class ShareWhyViewSet(WhyViewSet):
     )
     def retrieve(self, request: Any, name: str) -> Response:
         if not places.share_is_known(name):
-            raise Http404
+            raise none_of("share", name)
         return Response(places.why_share(name))
 
 
@@ -143,7 +141,7 @@ class TaskWhatIfViewSet(Resource):
         responses={200: OpenApiTypes.OBJECT},
     )
     def create(self, request: Any, task_id: int) -> Response:
-        get_object_or_404(Task, pk=task_id)
+        one_of(Task, task_id)
         body = WhatIfSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         lines = body.validated_data["changes"]

@@ -12,8 +12,16 @@ from django.utils import timezone
 from brokerage_app.information.cric import BadDescriptionError, describe
 from brokerage_app.information.storing import store
 from brokerage_app.models import StorageEndpoint
+from jedisite.words import plural
 
 SHOWN = 50
+NAMES = {
+    "sites": ("site",),
+    "storages": ("storage",),
+    "queues": ("queue",),
+    "links": ("link",),
+    "software": ("software entry", "software entries"),
+}
 
 
 class Command(BaseCommand):
@@ -34,6 +42,6 @@ class Command(BaseCommand):
         except BadDescriptionError as exc:
             for fault in exc.faults[:SHOWN]:
                 self.stderr.write(str(fault))
-            raise CommandError(f"nothing was stored: {len(exc.faults)} faults") from exc
+            raise CommandError(f"nothing was stored: {plural(len(exc.faults), 'fault')}") from exc
         stored = store(described, timezone.now())
-        self.stdout.write(", ".join(f"{count} {kind}" for kind, count in stored.items()))
+        self.stdout.write(", ".join(plural(count, *NAMES[kind]) for kind, count in stored.items()))

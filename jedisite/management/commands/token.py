@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from datetime import timedelta
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -49,7 +49,7 @@ class Command(BaseCommand):
         listed.add_argument("user", nargs="?", help="only those of this user")
         listed.add_argument("--all", action="store_true", help="also those that are expired or revoked")
         revoked = actions.add_parser("revoke", help="make tokens worthless")
-        revoked.add_argument("id", nargs="+", type=int, help="numbers from the list")
+        revoked.add_argument("id", nargs="+", type=_number, metavar="NUMBER", help="numbers from the list")
 
     def handle(self, *args: Any, **options: Any) -> None:
         action = options["action"]
@@ -81,9 +81,7 @@ class Command(BaseCommand):
                 options["user"], options["name"], days=options["days"], scope=Scope(options["scope"]), by=BY
             )
         except tokens.NotAPersonError as exc:
-            raise CommandError(
-                f"there is no active user {options['user']}; --new-account makes one"
-            ) from exc
+            raise CommandError(f"there is no active user {options['user']}; --new-account makes one") from exc
         except tokens.NoTokenError as exc:
             raise CommandError(f"{options['user']} has {tokens.MOST_TOKENS} valid tokens; revoke one first") from exc
         return token
@@ -92,6 +90,8 @@ class Command(BaseCommand):
         site = options.get("site", "")
         if len(site) > ApiToken.LONGEST_SITE:
             raise CommandError(f"--site has at most {ApiToken.LONGEST_SITE} characters")
+        if fault := tokens.site_fault(site):
+            raise CommandError(f"--site: {fault}")
         token = issue_token(options["name"], kind, site=site, lifetime=timedelta(days=options["days"]))
         row = row_of_token(token)
         assert row is not None
@@ -127,6 +127,12 @@ def _make_account(name: str) -> None:
         raise CommandError(f"no account {name} was made: {' '.join(exc.messages)}") from exc
     account.save()
     audit.record(BY, "account.make", "user", account.pk, details={"name": name})
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"{text[:60]!r} is no number of a token; `token list` shows them")
+    return int(text)
 
 
 def _write(path: Path, token: str) -> None:

@@ -28,7 +28,7 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.views import APIView
 
 from jedisite import database_faults
-from jedisite.identity import Caller, Right, TokenAuthentication, api_caller, caller_by_token
+from jedisite.identity import Caller, Right, TokenAuthentication, api_caller, caller_by_token, refusal_without_token
 from jedisite.problems import BodyNotRead, TooLarge
 from tasks_app.api.panda.params import Params
 from tasks_app.api.panda.wire import BadCallError, StatusCode, body_of, legacy, plain, query_of, refused
@@ -147,9 +147,9 @@ class _Hot:
         try:
             caller = caller_by_token(request)
             if caller is None:
-                raise exceptions.NotAuthenticated("a valid bearer token is needed")
+                raise exceptions.NotAuthenticated(refusal_without_token(request))
             if not caller.may(view.rights["post"]):
-                raise PermissionDenied("you may not call this")
+                raise PermissionDenied(caller.lacks(view.rights["post"]))
             if request.method != "POST":
                 raise exceptions.MethodNotAllowed(request.method or "")
             return type(view).function(Ask(caller, body_of(request), request))

@@ -48,8 +48,16 @@ def load(tmp_path: Path, plain: Any) -> str:
 
 
 @pytest.mark.django_db
+def test_one_of_a_kind_is_counted_as_one(tmp_path: Path) -> None:
+    one = {"sites": {"A": {}}, "queues": {"A_Q": {"pandasite": "A", "status": "online"}}, "software": {"A_Q": {"tags": []}}}
+    assert load(tmp_path, one) == "1 site, 0 storages, 1 queue, 0 links, 1 software entry\n"
+    with pytest.raises(CommandError, match=r"nothing was stored: 1 fault$"):
+        load(tmp_path, {"sites": {"A": {"role": "king"}}})
+
+
+@pytest.mark.django_db
 def test_a_file_becomes_queues_storage_sites_and_links(tmp_path: Path) -> None:
-    assert load(tmp_path, FILE) == "2 sites, 3 storages, 2 queues, 2 links, 2 software\n"
+    assert load(tmp_path, FILE) == "2 sites, 3 storages, 2 queues, 2 links, 2 software entries\n"
     queue = Queue.objects.get(name="CERN_Q1")
     assert (queue.core_count, queue.core_power, queue.max_memory_mb, queue.work_dir_mb) == (8, 11.5, 32000, 120000)
     assert (queue.releases, queue.direct_access_lan, queue.type, queue.pledged_cores) == (

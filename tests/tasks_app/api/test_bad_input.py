@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jedisite.problems import exception_handler
+from jedisite.roles import Scope
 from jedisite.web_worker import TooSlowError
 
 TASKS = "/api/v2/tasks/"
@@ -187,6 +188,20 @@ def test_ids_of_nothing_are_not_found(nothing_stored: Client, address: str) -> N
         refused(nothing_stored.get(f"/api/v2/{address.format(wanted)}"), 404)
 
 
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("tasks/99/", "task 99"), ("tasks/99/params/", "task 99"), ("tasks/99/jobs/", "task 99"), ("tasks/99/why/", "task 99"),
+        ("jobs/99/", "job 99"), ("datasets/99/", "dataset 99"), ("datasets/99/files/", "dataset 99"),
+        ("files/99/content", "file 99"), ("queues/NOWHERE/", "queue NOWHERE"), ("sites/NOWHERE/why/", "queue NOWHERE"),
+        ("shares/nope/why/", "share nope"), ("agents/nobody/passes/", "agent nobody"),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_named(api: Api, address: str, says: str) -> None:
+    answer = api().get(f"/api/v2/{address}")
+    assert (answer.status_code, answer.json()["detail"]) == (404, f"There is no {says}.")
+
+
 @pytest.mark.parametrize("wanted", ["9223372036854775808", "5"])
 def test_ids_of_nothing_take_no_commands(nothing_stored: Client, wanted: str) -> None:
     refused(nothing_stored.post(f"{TASKS}{wanted}/commands/", {"command": "kill"}, "application/json"), 404)
@@ -203,6 +218,51 @@ def test_another_method_is_refused(nothing_stored: Client, method: str) -> None:
 @pytest.mark.parametrize("address", ["/api/", "/api/v2/nothing/", "/api/v2/nothing", "/api/v9/x"])
 def test_an_unknown_address_is_a_problem_document(client: Client, address: str) -> None:
     refused(client.get(address), 404)
+
+
+@pytest.mark.parametrize("address", [TASKS, "/api/v1/task/get_tasks_detailed_info_since", "/metrics"])
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [("", "This needs a token"), ("Token X", "begins with 'Token'"), ("Bearer", "no token in it"), ("Bearer x", "is unknown")],
+)
+def test_who_sends_no_token_that_holds_is_told_how_tokens_are_sent(
+    client: Client, address: str, header: str, says: str
+) -> None:
+    answer = client.get(address, headers={"authorization": header} if header else {})
+    assert answer.status_code == 401 and says in answer.text
+    assert "`Authorization: Bearer <token>`" in answer.text or header == "Bearer x"
+
+
+def test_a_token_that_is_too_narrow_is_told_so(make_token: Callable[..., str], task_params: Callable[..., Any]) -> None:
+    reader = Client(headers={"authorization": f"Bearer {make_token(scope=Scope.READ)}"})
+    answer = reader.post(TASKS, task_params(), content_type="application/json")
+    assert answer.status_code == 403
+    assert answer.json()["detail"] == "This token's scope is read (look only); this needs the scope all or submit."
+    assert "nothing" not in reader.get("/api/v2/me/").json()["rights"]
+    pilot = Client(headers={"authorization": f"Bearer {make_token('pilot')}"})
+    answer = pilot.post(TASKS, task_params(), content_type="application/json")
+    assert answer.status_code == 403 and "your role is pilot" in answer.json()["detail"]
+
+
+def test_a_key_that_a_body_does_not_take_is_answered_with_those_it_takes(
+    nothing_stored: Client, make_task: Callable[..., Any]
+) -> None:
+    task = make_task(status="failed", user="ada")
+    try:
+        body = {"command": "incexec", "paramaters": {}}
+        message = nothing_stored.post(f"{TASKS}{task.id}/commands/", body, "application/json").json()["errors"][0]["message"]
+        assert message.startswith("'paramaters' is no field of this body; those are ") and "changes" in message
+        for changes, says in (
+            ({"nFilesPerJobs": 1}, "Did you mean nFilesPerJob?"),
+            ({"jobParameters": []}, "can be changed on a task that exists; those are "),
+        ):
+            body = {"command": "incexec", "changes": changes}
+            errors = nothing_stored.post(f"{TASKS}{task.id}/commands/", body, "application/json").json()["errors"]
+            assert says in errors[0]["message"]
+        answer = nothing_stored.post(f"{TASKS}{task.id}/commands/", {"command": "retry"}, "application/json")
+        assert answer.status_code == 409 and answer.json()["detail"].endswith("; run it again with incexec.")
+    finally:
+        task.delete()
 
 
 def test_a_bad_token_is_refused(client: Client) -> None:
