@@ -273,7 +273,8 @@ JOBS_NOT_ACTIVATED: Final = _code(
 )  # fmt: skip
 NO_PILOT_CAME: Final = _code(
     "no_pilot_came", "No pilot asks for the jobs", "capacity", "site",
-    "Look at the workers of the sites: none has asked for a job lately.",
+    "Have pilots started for the queue: its batch system or harvester, a service of local workers, or one by hand with "
+    "`manage.py pilot --queue NAME` (docs/pilots.md).",
 )  # fmt: skip
 JOBS_AT_CLOSED_QUEUE: Final = _code(
     "jobs_at_closed_queue", "Jobs wait at a queue that runs none", "capacity", "shifter",

@@ -31,7 +31,7 @@ QUICK: Final[dict[str, Rule]] = {
     "nothing_runs": lambda now: sites.nothing_runs(reading.grid(now), now),
     "no_calls": lambda now: sites.no_calls(reading.grid(now), now),
     "failures": lambda now: sites.failure_spikes(reading.failure_rates(now)),
-    "no_pilots": lambda now: sites.no_pilots(reading.sites_with_work()),
+    "no_pilots": lambda now: sites.no_pilots(reading.sites_with_work(), now),
     "offline": lambda now: sites.newly_offline(reading.status_changes(now), now),
     "asks": lambda now: tasks.asks_a_person(reading.asking_tasks(), now),
 }

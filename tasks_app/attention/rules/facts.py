@@ -54,7 +54,10 @@ class RateFact:
 
 @dataclass(frozen=True, slots=True)
 class SiteFact:
-    """A queue with open jobs. `pilots` are calls in three hours, None when nobody has counted for so long."""
+    """A queue with open jobs. `pilots` are calls in three hours, None when nobody has counted for so long.
+
+    uncalled_since   since when its oldest job waits, at a queue at which no pilot has ever asked for one; else None
+    """
 
     name: str
     status: str
@@ -63,6 +66,7 @@ class SiteFact:
     pilots: int | None
     batch_jobs: int = 0
     last_start: datetime | None = None
+    uncalled_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ SPIKE_POINTS: Final = 10.0
 BASE_ENDED: Final = 20
 """Jobs that must have ended in the same hour last week for it to be a measure."""
 IDLE_AFTER: Final = timedelta(minutes=10)
+UNCALLED_AFTER: Final = timedelta(minutes=5)
+"""A job that waits so long at a queue without any pilot so far is told of: nobody has set up pilots there."""
 SILENT_AFTER: Final = timedelta(hours=1)
 NEWLY: Final = timedelta(hours=24)
 OUT: Final = frozenset({"offline", "test", "brokeroff", "paused"})
@@ -60,16 +62,20 @@ def failure_spikes(rates: Iterable[RateFact]) -> Iterator[Found]:
     yield from few(largest(found), "sites have a spike of failures", address("sites"))
 
 
-def no_pilots(sites: Iterable[SiteFact]) -> Iterator[Found]:
-    """Queues that take jobs and have some waiting, where nothing runs and no pilot has called for three hours."""
+def no_pilots(sites: Iterable[SiteFact], now: datetime) -> Iterator[Found]:
+    """Queues that take jobs and have some waiting, where nothing runs and no pilot has called for three hours, or ever."""
     found = []
     for site in sites:
-        if site.status not in TAKES_JOBS or not site.activated or site.at_pilots or site.pilots != 0:
+        if site.status not in TAKES_JOBS or not site.activated or site.at_pilots:
+            continue
+        since = site.uncalled_since
+        if site.pilots != 0 and (since is None or now - since < UNCALLED_AFTER):
             continue
         batch = f"{site.batch_jobs} batch jobs are on their way" if site.batch_jobs else "no batch job is on its way"
-        text = sentence(f"{waits(site.activated, 'job')} at {site.name}, and no pilot has called for 3 hours", batch)
+        said = "no pilot has called for 3 hours" if since is None else "no pilot has ever asked for jobs there"
+        text = sentence(f"{waits(site.activated, 'job')} at {site.name}, and {said}", batch)
         path = address("sites", site.name, "why")
-        found.append(Found("no_pilots", site.name, text, path, site.name, site.activated, "jobs", site.last_start))
+        found.append(Found("no_pilots", site.name, text, path, site.name, site.activated, "jobs", since or site.last_start))
     yield from few(largest(found), "sites have work but no pilots", address("sites"))
 
 

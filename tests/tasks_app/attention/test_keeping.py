@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from brokerage_app.models import GlobalShare, JobCount, PilotCalls, Queue, QueueActivity, Sample
 from jedisite.models import Agent, AuditEntry
+from tasks_app import statistics
 from tasks_app.agents import attention
 from tasks_app.attention import bell, keeping, reading
 from tasks_app.attention.rules.found import Found
@@ -191,3 +192,22 @@ def test_shifters_act_on_the_page_and_by_the_api(
         answer = client.post(f"/api/v2/attention/{first.id}/", body, content_type="application/json")
         assert answer.status_code == status, answer.content
         assert field is None or [e["field"] for e in answer.json()["errors"]] == [field]
+
+
+def test_jobs_at_a_queue_that_no_pilot_has_ever_asked_are_told_of_within_minutes(
+    make_task: Callable[..., Any], make_job: Callable[..., Any]
+) -> None:
+    """Also while nobody has counted pilots for three hours, as on a site that was just set up."""
+    for name in ("UNKNOWN", "KNOWN", "STARTED"):
+        Queue.objects.create(name=name, site_name="A")
+        make_job(task_id=make_task().id, status="activated", site=name, state_change_time=NOW - 6 * MINUTE)
+        make_job(task_id=make_task().id, status="activated", site=name, state_change_time=NOW)
+    PilotCalls.objects.create(site="KNOWN", hour=NOW - timedelta(days=1), get_job=1)
+    QueueActivity.objects.create(site="STARTED", last_start=NOW - timedelta(days=9))
+    statistics.refresh()
+    found = {fact.name: fact.uncalled_since for fact in reading.sites_with_work()}
+    assert found == {"UNKNOWN": NOW - 6 * MINUTE, "KNOWN": None, "STARTED": None}
+    attention.run(now=NOW)
+    (item,) = AttentionItem.objects.filter(kind="no_pilots")
+    assert (item.owner, item.since) == ("UNKNOWN", NOW - 6 * MINUTE)
+    assert item.sentence == "2 jobs wait at UNKNOWN, and no pilot has ever asked for jobs there; no batch job is on its way."
