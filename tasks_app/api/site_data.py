@@ -37,6 +37,7 @@ _READ = frozenset(
 LOCAL_COPY = "mv"
 LOCAL_LAYOUT = "mv_final_destination"
 """Word of catchall: PanDA's pilots then put outputs at `<storage>/<scope>/<2 digits>/<2 digits>/<name>`, as ours does."""
+_MINUTES = re.compile(r"[0-9]{1,4}")
 _WAYS = ("read_lan", "write_lan", "read_wan", "write_wan", "pr", "pw", "pl")
 
 
@@ -75,10 +76,13 @@ def queue_data(queue: Queue) -> dict[str, Any]:
 
 @needs(Right.NOTHING)
 def schedconfig(request: HttpRequest, name: str) -> HttpResponse:
+    """`?timefloor=60`: what whoever starts the pilot has chosen where the queue's description says nothing."""
     queue = Queue.objects.filter(pk=name).first()
     if queue is None:
         return JsonResponse({"error": f"there is no queue {name}"}, status=404)
-    return JsonResponse(queue_data(queue))
+    chosen = request.GET.get("timefloor", "")
+    floor = {"timefloor": int(chosen)} if _MINUTES.fullmatch(chosen) else {}
+    return JsonResponse(floor | queue_data(queue))
 
 
 @needs(Right.NOTHING)

@@ -62,12 +62,13 @@ def status_line(facts: TaskFacts) -> str:
     if paused.startswith("paused by "):
         head, paused = f"{facts.status.capitalize()} ", paused.removeprefix("paused ")
     parts = [part for part in (paused, progress) if part]
-    running = sum(facts.jobs.get(status, 0) for status in JOB_AT_PILOT)
+    running = facts.jobs.get(JobStatus.RUNNING, 0)
+    starting = sum(facts.jobs.get(status, 0) for status in JOB_AT_PILOT) - running
     building = facts.jobs.get(JobStatus.DEFINED, 0)
     queued = sum(facts.jobs.get(status, 0) for status in JOB_QUEUED) - building
-    if running:
+    if running or starting:
         where = f" at {words.plural(facts.sites, 'site')}" if facts.sites else ""
-        parts.append(f"{words.plural(running, 'job')} {'runs' if running == 1 else 'run'}{where}")
+        parts.append(_at_pilots(running, starting) + where)
     if queued:
         parts.append(f"{words.plural(queued, 'job')} {'waits' if queued == 1 else 'wait'} for a pilot")
     if building:
@@ -78,7 +79,7 @@ def status_line(facts: TaskFacts) -> str:
         wait = _lower_first(facts.error_dialog or facts.last_reason or "it waits to be tried again").rstrip(".")
     if wait:
         parts.append(wait)
-    elif not running and not queued and not building and facts.waits_for:
+    elif not running and not starting and not queued and not building and facts.waits_for:
         parts.append(f"no job is queued: {_lower_first(facts.waits_for).rstrip('.')}")
     elif not parts:
         parts.append("no job has been made yet")
@@ -86,6 +87,14 @@ def status_line(facts: TaskFacts) -> str:
     if facts.status == T.EXHAUSTED and (facts.error_dialog or facts.last_reason):
         line += f" {_sentence(facts.error_dialog or facts.last_reason)}"
     return line
+
+
+def _at_pilots(running: int, starting: int) -> str:
+    starts = "starts" if starting == 1 else "start"
+    if not running:
+        return f"{words.plural(starting, 'job')} {starts}"
+    runs = f"{words.plural(running, 'job')} {'runs' if running == 1 else 'run'}"
+    return f"{runs} and {starting} {starts}" if starting else runs
 
 
 def _ended(facts: TaskFacts, progress: str) -> str:

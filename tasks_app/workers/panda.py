@@ -33,7 +33,10 @@ ORIGIN = "jedi.pilot"
 """Who the token is of, as PanDA's servers read it; here the token says that itself."""
 ANY_LABEL = "unified"
 EMPTY_ANSWERS = 1000
-"""How often a pilot asks in vain before it ends; it sleeps a minute between."""
+"""How often a pilot asks in vain before it ends; it sleeps a minute between. It counts twice: since its last job, and in all."""
+TIME_FLOOR_MIN = 60
+"""So long a pilot goes on with another job at once, where its queue does not say: from one pilot to the next a slot is
+empty for most of a minute."""
 TRANSFORMS = Path(__file__).resolve().parent.parent / "transforms"
 CODE = Path(walls.__file__).resolve().parent
 PRIVATE = 0o600
@@ -132,9 +135,10 @@ def command(source: Path, spec: PilotSpec, inputs: Path | str) -> list[str]:
     port = server.port or {"https": 443}.get(server.scheme, 80)
     options = ["-q", spec.queue, "-j", spec.label or ANY_LABEL, "-w", "generic", "--pilot-user", "generic", "-t", "-u"]
     options += ["--url", f"{server.scheme}://{host}", "-p", str(port)]
-    options += ["--queuedata-url", spec.server + "/cache/schedconfig/{pandaqueue}.all.json"]
+    options += ["--queuedata-url", f"{spec.server}/cache/schedconfig/{{pandaqueue}}.all.json?timefloor={TIME_FLOOR_MIN}"]
     options += ["--storagedata-url", spec.server + "/cache/ddmendpoints.json", "--use-rucio-traces", "False"]
     options += ["--input-destination-dir", str(inputs), "--getjobrequests", str(EMPTY_ANSWERS)]
+    options += ["--getjobfailures", str(EMPTY_ANSWERS)]
     if spec.keep:
         options += ["--cleanup", "False"]
     return [sys.executable, str(source / SCRIPT), *options]

@@ -34,6 +34,9 @@ def test_a_pilot_without_a_token_reads_queues_and_storage_and_nothing_that_is_pr
     assert (other["timefloor"], other["status"], other["corecount"], other["catchall"]) == (60, "test", 8, "")
     assert "ada" not in str(queues)
     assert client.get("/cache/schedconfig/NONE.all.json").status_code == 404
+    floors = [client.get(f"/cache/schedconfig/{name}.all.json?timefloor=30").json()["timefloor"] for name in queues]
+    assert floors == [30, 60], "who starts a pilot chooses only what the queue leaves open"
+    assert "timefloor" not in client.get("/cache/schedconfig/A_1.all.json?timefloor=-1").json()
 
 
 def test_an_endpoint_keeps_its_number_and_one_without_a_folder_has_no_path_at_all(client: Client) -> None:

@@ -19,6 +19,11 @@ HALF = Progress(total=100, finished=50, failed=2, working=10)
             TaskFacts("running", HALF, {"running": 2, "activated": 1, "finished": 9}, sites=2),
             "Running: 50 of 100 files finished, 2 failed, 10 in jobs; 2 jobs run at 2 sites; 1 job waits for a pilot.",
         ),
+        (TaskFacts("running", jobs={"sent": 1}, sites=1), "Running: 1 job starts at 1 site."),
+        (
+            TaskFacts("running", jobs={"running": 1, "sent": 1, "starting": 1}, sites=2),
+            "Running: 1 job runs and 2 start at 2 sites.",
+        ),
         (
             TaskFacts("running", Progress(4), {"activated": 1, "defined": 3}),
             "Running: 0 of 4 files finished; 1 job waits for a pilot; 3 jobs wait for their library to be built.",

@@ -40,6 +40,8 @@ def test_it_is_held_in_a_namespace_and_told_not_to_kill(source: Path, tmp_path: 
     assert command[0] == "unshare" and {"--pid", "--fork", "--kill-child", "--mount-proc"} <= set(command)
     server, port = command[command.index("--url") + 1], command[command.index("-p") + 1]
     assert (server, port) == ("http://127.0.0.1", "8000")
+    address = command[command.index("--queuedata-url") + 1].format(pandaqueue="Q")
+    assert address == "http://127.0.0.1:8000/cache/schedconfig/Q.all.json?timefloor=60"
     env = panda.environment({"PATH": "/bin"}, source, tmp_path, SPEC.server)
     assert env["PILOT_NOKILL"] == "1"
     assert env["OIDC_AUTH_DIR"] == f"{tmp_path}/", "the pilot takes only the folder part of it"
