@@ -198,9 +198,8 @@ class LocalSubmitter(PilotSubmitter):
 
     def poll(self) -> Sequence[Worker]:
         workers = [self._look(pilot) for pilot in list(self._pilots.values())]
-        if any(worker.state in ENDED for worker in workers):
-            self._kill_orphans()
-            self._untidy = True
+        self._untidy |= any(worker.state in ENDED for worker in workers)
+        self._kill_orphans()  # also of pilots that ended before: a namespace may outlive them for a moment
         if self._others and time.monotonic() >= self._sweep_again:
             self._sweep()
         self._look_after_tokens()
@@ -315,10 +314,9 @@ class LocalSubmitter(PilotSubmitter):
 
     def _kill_orphans(self) -> None:
         """Kill what ended pilots have left. All of it comes to us: each round kills parents of others."""
-        known = {pilot.process.pid for pilot in self._pilots.values()}
         deadline = time.monotonic() + GRACE_S
         while time.monotonic() < deadline:
-            orphans = [child for child in psutil.Process().children() if child.pid not in known]
+            orphans = self._orphans()
             if not orphans:
                 return
             for orphan in orphans:
@@ -327,6 +325,15 @@ class LocalSubmitter(PilotSubmitter):
                 with contextlib.suppress(psutil.Error, psutil.TimeoutExpired):
                     orphan.wait(1.0)
             log.info("orphans.killed count=%d", len(orphans))
+
+    def _orphans(self) -> list[psutil.Process]:
+        """Our children that are no pilots, zombies included."""
+        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        found = []
+        for pid in {int(child) for child in children} - {pilot.process.pid for pilot in self._pilots.values()}:
+            with contextlib.suppress(psutil.Error):
+                found.append(psutil.Process(pid))
+        return found
 
 
 def serve(work: Path, kind: OwnPilot | PandaPilot, tickets: Tickets, spec: PilotSpec, slots: int) -> None:

@@ -209,6 +209,21 @@ def test_a_pilot_that_outlives_its_service_is_buried_when_it_has_ended(
     assert not folder.exists()
 
 
+def test_what_comes_to_the_service_between_the_ends_of_pilots_is_ended_and_reaped(
+    site: Site, start: Start, outputs: Any, tmp_path: Path
+) -> None:
+    orphan = """
+import subprocess
+from tasks_app.pilot.processes import adopt_orphans
+adopt_orphans()
+subprocess.run(["sh", "-c", "sleep 1000 & echo orphan $! >&2"])
+serve("""
+    process = start("-c", SERVICE.replace("\nserve(", orphan), str(tmp_path / "work"), TOKEN, site.url, "1")
+    pid = int(outputs[process.pid].wait_for("orphan ").split()[-1])
+    outputs[process.pid].wait_for("orphans.killed count=1")
+    assert not psutil.pid_exists(pid)
+
+
 def test_a_pilot_that_could_not_be_prepared_leaves_no_token(
     site: Site, start: Start, outputs: Any, tmp_path: Path
 ) -> None:
