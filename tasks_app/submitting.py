@@ -23,6 +23,7 @@ from tasks_app.params.resubmission import (
     Decision,
     Existing,
     NameKey,
+    apply_changes,
     changes_of,
     decide,
     looks_for_duplicates,
@@ -33,6 +34,7 @@ from tasks_app.params.resubmission import (
 from tasks_app.params.rules import output_items
 from tasks_app.params.schema import TaskParams, parse
 from tasks_app.refining.values import Defaults
+from tasks_app.rehearsing import rehearse
 from tasks_app.states import TaskCommand
 
 LABELS_FOR_ALL = ("user", "test")
@@ -133,7 +135,8 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
     """
     params, user = submission.params, submission.user
     parent_id, warnings = _parent_of(params, user), known.check_params(params)
-    decision = decide(params, _existing(submission, allow_active), allow_active=allow_active)
+    existing = _existing(submission, allow_active)
+    decision = decide(params, existing, allow_active=allow_active)
     label = params.prod_source_label
     if most_active is None:
         most_active = configuration().get("dbproxy", "MAX_ACTIVE_TASKS_PER_USER", label, vo=params.vo or DEFAULTS.vo)
@@ -142,12 +145,16 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
         decision = too_many(active, most_active) or decision
     if not decision.code.is_accepted:
         raise SubmissionRefusedError(decision)
+    task = Task(user=user, vo=params.vo or DEFAULTS.vo, prod_source_label=label, task_type=params.task_type)
     if decision.task_id is not None:
+        if existing is not None and existing.params and decision.changes:
+            rehearse(parse(apply_changes(existing.params, decision.changes)), task)
         if decision.code is Code.AGAIN:
             amending.run_again(decision.task_id, decision.changes, by=by)
         else:
             amending.change_in_place(decision.task_id, decision.changes, by=by)
         return Submitted(decision.task_id, decision)
+    rehearse(params, task)
     data_rights.check_free(params, user)
     known.check_inputs(params, user, parent_id)
     data_rights.check_read(params, user, submission.caller)

@@ -42,6 +42,9 @@ TRANS: Final = "trans"
 TRANS_EXIT: Final = "trans_exit_code"
 PAYLOAD_FAILED: Final = 1305
 """The pilot's word that the payload failed: whatever else is known explains more."""
+OUTPUT_MISSING: Final = 1165
+"""The pilot's word that an output is not there, by the name that the site gave it: the payload's own last line, if it speaks of
+this, has the name that the user gave."""
 FIELDS: Final = (*(component.code_field for component in COMPONENTS), TRANS_EXIT)
 ALL_FIELDS: Final = (*FIELDS, *(component.diag_field for component in COMPONENTS))
 NAMES: Final = (*(component.name for component in COMPONENTS), TRANS)
@@ -110,7 +113,8 @@ def errors_in(values: Mapping[str, Any]) -> list[JobError]:
         code = int(values.get(part.code_field) or 0)
         if code:
             text = str(abs(code) if part.name == "pilot" else code)
-            found.append(JobError(part.name, text, str(values.get(part.diag_field) or "")))
+            told = values.get("exe_error_diag") if text == str(OUTPUT_MISSING) and part.name == "pilot" else ""
+            found.append(JobError(part.name, text, str(told or values.get(part.diag_field) or "")))
     exit_code = str(values.get(TRANS_EXIT) or "").strip(" ")
     if exit_code not in ("", "0"):
         detail = str(values.get("exe_error_diag") or values.get("pilot_error_diag") or "")
@@ -132,10 +136,12 @@ def statement(column_of: Mapping[str, str]) -> str:
     code as text. `column_of`: how a statement names each of ALL_FIELDS."""
     rows = []
     for place, part in enumerate(COMPONENTS):
-        code = column_of[part.code_field]
+        code, diag = column_of[part.code_field], column_of[part.diag_field]
         if part.name == "pilot":
             code = f"abs({code}::bigint)"
-        rows.append(f"({place}, '{part.name}', nullif({code}, 0)::text, coalesce({column_of[part.diag_field]}, ''))")
+            told = f"nullif({column_of['exe_error_diag']}, '')"
+            diag = f"CASE {code} WHEN {OUTPUT_MISSING} THEN coalesce({told}, {diag}) ELSE {diag} END"
+        rows.append(f"({place}, '{part.name}', nullif({code}, 0)::text, coalesce({diag}, ''))")
     exit_code = f"nullif(nullif(btrim({column_of[TRANS_EXIT]}), ''), '0')"
     said = f"coalesce(nullif({column_of['exe_error_diag']}, ''), {column_of['pilot_error_diag']}, '')"
     rows.append(f"({len(rows)}, '{TRANS}', {exit_code}, {said})")

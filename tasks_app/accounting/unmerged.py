@@ -19,9 +19,10 @@ from tasks_app.accounting.shared_datasets import at_work
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import UNMERGED_TYPES
+from tasks_app.refining.offered import MERGES
 from tasks_app.states import DatasetStatus
 
-PROCESSING_TYPE: Final = "pmerge"
+PROCESSING_TYPE: Final = MERGES
 """The processing type of merge jobs."""
 MERGED: Final = "merged"
 NOT_MERGED: Final = "notmerged"

@@ -17,6 +17,7 @@ from tasks_app import claims, locality, moves, timeouts
 from tasks_app.accounting import scouting
 from tasks_app.agents import periodic
 from tasks_app.contents import changes, wishes
+from tasks_app.contents.bunches import bunch_in_words
 from tasks_app.contents.feed import (
     TO_BE_FED,
     CannotFeedError,
@@ -124,7 +125,7 @@ def _conclude(task: Feeding) -> bool:
         moves.move_task(task.id, to, by=ME, reason=reason, fence=task.fence, error_dialog=None)
         return True
     if growing:
-        claims.release_task(task.id, task.fence, note=_what_is_awaited(growing))
+        claims.release_task(task.id, task.fence, note=_what_is_awaited(task, growing))
         return False
     lost = sum(d.files_missing for d in masters)
     sentence = _nothing_of(masters) + (f": {plural(lost, 'file is', 'files are')} lost" if lost else "")
@@ -154,14 +155,16 @@ def _begin_schedule(task: Feeding, now: datetime) -> bool:
     return True
 
 
-def _what_is_awaited(growing: list[Dataset]) -> str:
+def _what_is_awaited(task: Feeding, growing: list[Dataset]) -> str:
     dataset = growing[0]
     waiting = dataset.files - dataset.files_to_be_used
     if waiting:
-        return (
-            f"{waiting} new files of {dataset.name} wait until there are enough for a bunch of jobs, "
-            "or until the dataset is closed"
-        )
+        whose = f"{plural(waiting, 'new file')} of {dataset.name}"
+        waits = "waits" if waiting == 1 else "wait"
+        if task.status == TaskStatus.SCOUTING:
+            return f"{whose} {waits} until the scout jobs are judged"
+        enough = bunch_in_words(task.rule, to_scout=task.rule.get_int("US") == 2)
+        return f"{whose} {waits} until there are {enough}, or until the dataset is closed"
     if dataset.files:
         return f"the {dataset.files} files that {dataset.name} has so far are processed; it may still get more"
     return f"{dataset.name} has no files yet; it may still get some"

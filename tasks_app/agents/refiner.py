@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from brokerage_app.configured import configuration
 from jedisite.agents import Pass, owner
 from tasks_app import claims, moves, placing
-from tasks_app.accounting.unmerged import PROCESSING_TYPE
 from tasks_app.commands import serials
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import ForeignDatasetError, UnknownDatasetError
@@ -30,15 +26,12 @@ from tasks_app.refining.base import (
     CannotRefine,
     NotYet,
     ParentView,
-    Policy,
     Refined,
     containers_of,
     refine,
-    refiner_for,
 )
-from tasks_app.refining.policy import Draws
 from tasks_app.refining.preprocessing import with_results
-from tasks_app.refining.production import refine_production
+from tasks_app.rehearsing import check_offered, policy_of
 from tasks_app.states import TaskStatus
 from tasks_app.storing import rerefining, storing
 
@@ -60,7 +53,7 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
     parent, found_before = _parent_of(task), results_of(task_id)
     try:
         params = parse(TaskParams.objects.get(pk=task_id).params)
-        _check_steps(params)
+        check_offered(params)
         namesake = _namesake_of(task, params)
         if namesake is not None:
             sentence = f"task {namesake} of {task.user} has the same name, which is to be unique"
@@ -84,63 +77,12 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
         moves.break_task(task_id, fence, by=ME, reason=str(exc))
 
 
-def policy_of(task: Task) -> Policy:
-    """What the configuration (component taskrefiner) says for the VO of a task, and its numbers of chance.
-
-    They depend on the task alone: refined once more, it gets the same. Outputs go straight to the datasets that tasks
-    name: nothing makes datasets from templates yet.
-    """
-    found, vo = configuration(), task.vo or ""
-
-    def read(key: str) -> Any:
-        return found.get("taskrefiner", key, vo=vo)
-
-    refiner = refiner_for(task.vo or "", task.prod_source_label or "", task.task_type or "")
-    kind = "PROD_TASKS" if refiner is refine_production else "USER_TASKS"
-    chance = {name: random.Random(f"{task.id} {name}").random() for name in ("push", "messages", "input")}
-    return Policy(
-        push_status_percent=read(f"{kind}_PUSH_STATUS_CHANGES_PERCENT"),
-        message_driven_percent=read("USER_TASKS_MESSAGE_DRIVEN_PERCENT"),
-        move_input_percent=read("USER_TASKS_MOVE_INPUT") or 0.0,
-        draws=Draws(push_status=chance["push"], message_driven=chance["messages"], move_input=chance["input"]),
-        output_templates=False, out_disk_kb=read("OUTDISKCOUNT_ANALY_KB"),
-        target_walltime_h=read("USER_JOB_TARGET_WALLTIME"), max_core_count=read("USER_TASKS_MAX_CORE_COUNT"),
-    )  # fmt: skip
-
-
 def _namesake_of(task: Task, params: Params) -> int | None:
     """An older task of the same user and name, when the name is to be unique. Two submissions at once may have missed it."""
     if task.status != TaskStatus.REGISTERED or not params.flag("uniqueTaskName"):
         return None
     older = Task.objects.filter(user=task.user, name=task.name, id__lt=task.id).having_names().order_by("-id")
     return older.values_list("id", flat=True).first()
-
-
-NOT_AVAILABLE = {
-    "nEventsPerWorker": "event service",
-    "inputPreStaging": "staging of inputs from tape",
-    "useJobCloning": "copies of jobs",
-    "nEsConsumers": "jobs that share the events of one input",
-    "fineGrainedProc": "events that are handed out one by one",
-    "nJumboJobs": "jumbo jobs",
-    "hpoWorkflow": "an optimisation of hyper-parameters",
-    "loadXML": "job boundaries given as XML",
-    "onSiteMerging": "merging at the site of a job",
-    "nEventsPerOutputFile": "merging at the site of a job",
-    "segmentedWork": "inputs that are divided into segments",
-    "multiStepExec": "payloads of several steps",
-    "writeInputToFile": "lists of inputs in files of their own",
-}
-"""Steps that this site does not take yet: a task that asks for one would run without it, so it is refused."""
-
-
-def _check_steps(params: Params) -> None:
-    """Raise CannotRefine when the task asks for a step that this site cannot take, or calls its jobs merge jobs."""
-    if params.text("processingType") == PROCESSING_TYPE:
-        raise CannotRefine(f"processingType {PROCESSING_TYPE} is that of jobs which merge what others have written")
-    for key, what in NOT_AVAILABLE.items():
-        if params.raw.get(key):
-            raise CannotRefine(f"{key} asks for {what}, which this site does not offer")
 
 
 def _parent_of(task: Task) -> ParentView | None:

@@ -20,6 +20,7 @@ from tasks_app.models import Command, Dataset, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params.resubmission import apply_changes
 from tasks_app.params.schema import ParamErrors, parse
+from tasks_app.rehearsing import rehearse
 from tasks_app.scopes import scope_of
 from tasks_app.states import MORE_ATTEMPTS_IN, TASK_FINAL, DatasetStatus, TaskCommand, TaskStatus
 
@@ -102,7 +103,7 @@ def _change(task: Task, order: Order) -> None:
     stored = TaskParams.objects.get(pk=task.id)
     changed = apply_changes(stored.params, changes)
     try:
-        parse(changed)
+        rehearse(parse(changed), task)
     except ParamErrors as exc:
         raise moves.CommandRefusedError(f"the changes do not fit task {task.id}: {exc}") from exc
     stored.params = changed

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from jedisite.patterns import PatternError
 from tasks_app.contents import changes
-from tasks_app.contents.bunches import chunks_to_wait, released_files, released_ranges
+from tasks_app.contents.bunches import chunks_to_wait, events_per_job, released_files, released_ranges
 from tasks_app.contents.selection import select
 from tasks_app.contents.slices import (
     PAGE,
@@ -181,9 +181,8 @@ def _release_bunches(task: Feeding, dataset: Dataset, target: FeedTarget) -> Non
 
 def _whole_bunches(rule: SplitRule, target: FeedTarget) -> int:
     chunks = chunks_to_wait(rule, to_scout=rule.get_int("US") == 2)
-    events_per_job = rule.get_int("NE")
-    if events_per_job and (rule.get_int("EI") or rule.flag("UE")):
-        return released_ranges(changes.pending_events(target), chunks, events_per_job)
+    if events := events_per_job(rule):
+        return released_ranges(changes.pending_events(target), chunks, events)
     return released_files(changes.pending_files(target), chunks, rule.get_int("NF"))
 
 

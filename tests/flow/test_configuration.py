@@ -16,9 +16,9 @@ from tasks_app import moves, submitting, timeouts
 from tasks_app.accounting.dataset_endings import _set_lifetimes
 from tasks_app.accounting.scout_sample import limits_for, settings_for
 from tasks_app.agents import adder, commando, job_generator, merger, refiner
-from tasks_app.agents.refiner import policy_of
 from tasks_app.agents.watchdogs import auto_pause, boost, pending, user_caps
 from tasks_app.models import CatalogueDataset, Job, Task
+from tasks_app.rehearsing import policy_of
 from tests.flow.driving import add_dataset, jobs, parameters, reads, settle, status, submit, task, wake
 from tests.flow.pilot import Pilot, drive
 from tests.flow.test_again import ADA

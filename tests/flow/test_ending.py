@@ -225,7 +225,7 @@ def test_a_task_that_asks_for_a_step_that_the_site_does_not_offer_is_broken_with
     made = submit(parameters("lab.t", reads("lab.data"), nFilesPerJob=1, nEventsPerWorker=1))
     settle()
     assert status(made) == "broken"
-    assert "nEventsPerWorker asks for event service" in (task(made).error_dialog or "")
+    assert "nEventsPerWorker: This asks for event service" in (task(made).error_dialog or "")
 
 
 def test_a_task_of_a_thousand_million_ranges_is_broken_with_the_number() -> None:

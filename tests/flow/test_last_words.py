@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 
 from tasks_app import storage
+from tasks_app.accounting.job_errors import ALL_FIELDS, ERRORS_OF_J, main_error
 from tasks_app.ddm.local import file_url, storage_path
 from tasks_app.models import Job, JobFile
 from tests.flow.driving import agents_turn, parameters, settle, submit
@@ -52,6 +54,29 @@ def test_the_last_line_of_stderr_explains_a_failure(
     assert spoken.exe_error_diag == "the pilot's own words"
     monkeypatch.setattr(storage, "PACKED_LIMIT", 10)
     assert failed(SILENT, b"not read\n", settings.JEDI_STORAGE).exe_error_diag in (None, "")
+
+
+def test_a_missing_output_is_named_as_the_user_did_where_the_payload_says_so(
+    books: None, tmp_path: Path, settings: Any, client: Client
+) -> None:
+    settings.JEDI_STORAGE = tmp_path / "storage"
+    submit(parameters("lab.t", noInput=True, nEvents=2, nEventsPerJob=1, maxAttempt=1))
+    settle()
+    missing = {"pilot_error_code": 1165, "pilot_error_diag": "Local output file is missing: /job/PanDA_Pilot-10/x._000001.o.txt"}
+    words = "The command wrote no o.txt, which was to become x._000001.o.txt."
+    told = failed(missing, f"warning: old\n{words}\n".encode(), settings.JEDI_STORAGE)
+    values = {name: getattr(told, name) for name in ALL_FIELDS}
+    assert (main := main_error(values)) and (main.key, main.detail) == ("pilot:1165", words)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT e.code, e.diag FROM jobs j, LATERAL {ERRORS_OF_J} e WHERE j.pandaid = %s",  # noqa: S608 - a constant
+            [told.id],
+        )
+        assert ("1165", words) in cursor.fetchall()
+    client.force_login(User.objects.create_user("ada"))
+    assert words in client.get(f"/jobs/{told.id}/").content.decode()
+    other = failed(missing, b"warning: old\n", settings.JEDI_STORAGE)
+    assert (other.exe_error_diag or "") == "" and "Local output" in (other.pilot_error_diag or "")
 
 
 def test_a_log_that_cannot_be_read_keeps_no_report_from_being_booked(

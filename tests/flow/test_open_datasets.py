@@ -67,7 +67,9 @@ def test_files_of_a_growing_dataset_wait_until_there_are_enough_for_a_bunch_of_j
     made = growing(5, nFilesPerJob=2, nChunksToWait=3)
     drive(Pilot())
     assert (status(made), by_status(made)) == ("defined", {"pending": 5})
-    assert "5 new files of lab.grow wait until there are enough for a bunch of jobs" in (task(made).error_dialog or "")
+    assert "5 new files of lab.grow wait until there are 6 (a bunch of 3 jobs, nChunksToWait), or until the dataset" in (
+        task(made).error_dialog or ""
+    )
     add_files("lab.grow", range(5, 10))
     look_again()
     drive(Pilot())
@@ -242,7 +244,7 @@ def test_a_task_that_wants_its_inputs_staged_from_tape_is_refused() -> None:
     made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, inputPreStaging=True))
     settle()
     assert status(made) == "broken"
-    assert "inputPreStaging asks for staging of inputs from tape" in (task(made).error_dialog or "")
+    assert "inputPreStaging: This asks for staging of inputs from tape" in (task(made).error_dialog or "")
 
 
 # Selection

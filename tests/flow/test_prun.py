@@ -25,7 +25,8 @@ from jedisite.identity import Caller, Role
 from tasks_app import sandboxes, submitting
 from tasks_app.ddm.local import storage_path
 from tasks_app.ddm.registering import register_dataset
-from tasks_app.models import CatalogueFile, Job, JobFile
+from tasks_app.models import CatalogueFile, Job, JobFile, Task
+from tasks_app.params.faults import ParamErrors
 from tasks_app.pilot.payload import command_line
 from tasks_app.pilots.report import update_job
 from tests.flow.driving import ROUNDS, add_queue, agents_turn, jobs, status, task
@@ -229,7 +230,29 @@ def test_pathena_runs_a_program_of_the_sandbox_and_says_when_a_release_is_missin
     )
 
 
-def test_a_container_is_refused_before_anything_runs(site: Path) -> None:
-    made = submit(give(site, RECORDED["container"], x=""))
-    assert not run_jobs(site)
-    assert status(made) == "broken" and "multiStepExec asks for" in (task(made).error_dialog or "")
+def test_a_container_is_refused_before_anything_is_stored(site: Path) -> None:
+    raw = give(site, RECORDED["container"], x="")
+    with pytest.raises(ParamErrors, match=r"^multiStepExec: This asks for payloads .* does not offer .*--containerImage"):
+        submit(raw)
+    assert not Task.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"nJumboJobs": 2}, "nJumboJobs: This asks for jumbo jobs"),
+        ({"processingType": "pmerge"}, "processingType: pmerge is that of jobs which merge"),
+        ({"log": {"value": "user.jdoe.e2e.l,og.${SN}.log.tgz"}}, "user.jdoe.e2e.l,og"),
+        ({"jobParameters": "x"}, "jobParameters"),
+        ({"again": True}, "is already read as another stream"),
+    ],
+)
+def test_what_the_refiner_would_break_a_task_for_is_said_at_the_door(changes: dict[str, Any], says: str) -> None:
+    raw = json.loads(json.dumps(RECORDED["random_numbers"]))
+    if changes.pop("again", False):
+        number = next(item for item in raw["jobParameters"] if item.get("param_type") == "pseudo_input")
+        raw["jobParameters"].append({**number, "value": "${OTHER}"})
+    raw["log"].update(changes.pop("log", {}))
+    with pytest.raises(ParamErrors, match=says):
+        submit({**raw, **changes})
+    assert not Task.objects.exists()

@@ -69,3 +69,12 @@ def test_a_script_that_merges_gets_the_output_and_the_inputs(run: Run, tmp_path:
     assert (tmp_path / "all").read_text() == "ab"
     done = run("merge_command", "-j", "merge.sh", "--useRootCore", "a,b:all", code=73)
     assert "--useRootCore asks for RootCore" in done.stderr
+
+
+def test_an_output_that_is_not_there_is_named_as_the_user_did(run: Run, tmp_path: Path) -> None:
+    outputs = "{'b*.txt': 'user.ada.7._000001.bXYZ.txt.tgz', 'c.txt': 'user.ada.7._000001.c.txt'}"
+    said = run("run_command", "-r", ".", "-o", outputs, "-p", "true").stderr.splitlines()
+    assert said[-2:] == [
+        "The command wrote no file that b*.txt matches, of which user.ada.7._000001.bXYZ.txt.tgz was to be made.",
+        "The command wrote no c.txt, which was to become user.ada.7._000001.c.txt.",
+    ]

@@ -26,6 +26,7 @@ EXPLAINED: dict[str, tuple[str, list[str]]] = {
     ),
     "/api/v1/workflow/get_workflow_details": (NO_WORKFLOWS, ["data: object there, null here", "success: refused"]),
     "client_api 6": ("the stand-in took a task without jobs' parameters", ["success: refused"]),
+    "client_prun 10": ("the site does not offer what --containerImage asks for", ["success: refused"]),
     "/api/v1/job/submit": ("tasks make their jobs themselves", ["data: list there, null here", "success: refused"]),
 }
 """Where our answers differ on purpose: by address or name of the exchange, why and how."""

@@ -47,7 +47,7 @@ def test_a_submission_is_a_task_of_its_caller_and_each_refusal_has_its_code(
     task = Task.objects.get(pk=task_id)
     assert taken and f"jediTaskID={task_id}" in says
     assert (task.user, task.name, task.status, task.parent_id) == ("ada", "user.ada.t1/", "registered", parent.id)
-    assert submit(ada, json.dumps(task_params(taskName="as text")))[0]
+    assert submit(ada, json.dumps(task_params(taskName="as.text")))[0]
     before = rows_stored()
     assert submit(ada, wanted)[2] == 1
     Task.objects.filter(pk=task_id).update(status="running")
@@ -59,7 +59,7 @@ def test_a_submission_is_a_task_of_its_caller_and_each_refusal_has_its_code(
         assert (taken, code) == (False, 4) and says
     assert submit(ada, [1])[::2] == (False, None)
     settings.JEDI_MOST_ACTIVE_TASKS = 1
-    assert submit(ada, task_params(taskName="one more"))[::2] == (False, 10)
+    assert submit(ada, task_params(taskName="one.more"))[::2] == (False, 10)
     assert rows_stored() == before
 
 

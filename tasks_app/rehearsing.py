@@ -1,0 +1,69 @@
+"""Refining before a task is stored: what would break it for its parameters alone is said at the door."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from django.utils import timezone
+
+from brokerage_app.configured import configuration
+from jedisite.words import sentence
+from tasks_app.models import Task
+from tasks_app.params.faults import Faults
+from tasks_app.params.schema import TaskParams
+from tasks_app.refining import offered
+from tasks_app.refining.base import CannotRefine, NotYet, Policy, refine, refiner_for
+from tasks_app.refining.policy import Draws
+from tasks_app.refining.production import refine_production
+
+NUMBER = 9_999_999_999
+"""Stands in names for the number of the task, which it does not have yet: no task has a longer one."""
+
+
+def policy_of(task: Task) -> Policy:
+    """What the configuration (component taskrefiner) says for the VO of a task, and its numbers of chance.
+
+    They depend on the task alone: refined once more, it gets the same. Outputs go straight to the datasets that tasks
+    name: nothing makes datasets from templates yet.
+    """
+    found, vo = configuration(), task.vo or ""
+
+    def read(key: str) -> Any:
+        return found.get("taskrefiner", key, vo=vo)
+
+    refiner = refiner_for(task.vo or "", task.prod_source_label or "", task.task_type or "")
+    kind = "PROD_TASKS" if refiner is refine_production else "USER_TASKS"
+    chance = {name: random.Random(f"{task.id} {name}").random() for name in ("push", "messages", "input")}
+    return Policy(
+        push_status_percent=read(f"{kind}_PUSH_STATUS_CHANGES_PERCENT"),
+        message_driven_percent=read("USER_TASKS_MESSAGE_DRIVEN_PERCENT"),
+        move_input_percent=read("USER_TASKS_MOVE_INPUT") or 0.0,
+        draws=Draws(push_status=chance["push"], message_driven=chance["messages"], move_input=chance["input"]),
+        output_templates=False, out_disk_kb=read("OUTDISKCOUNT_ANALY_KB"),
+        target_walltime_h=read("USER_JOB_TARGET_WALLTIME"), max_core_count=read("USER_TASKS_MAX_CORE_COUNT"),
+    )  # fmt: skip
+
+
+def check_offered(params: TaskParams) -> None:
+    """Raises ParamErrors when the task asks for a step that this site cannot take, or calls its jobs merge jobs."""
+    faults = Faults()
+    offered.check_offered(params.raw, faults)
+    faults.raise_if_any()
+
+
+def rehearse(params: TaskParams, task: Task) -> None:
+    """Refine parameters as for this task, which need not be stored, and keep nothing of it.
+
+    What depends on other tasks and on data management is left to the refiner: the parent counts as ended, and containers
+    are taken as single datasets. Raises ParamErrors.
+    """
+    check_offered(params)
+    try:
+        refine(params, task_id=task.id or NUMBER, user=task.user or "", now=timezone.now(), policy=policy_of(task))
+    except NotYet:
+        return
+    except CannotRefine as exc:
+        faults = Faults()
+        faults.add("", "refining", sentence(exc))
+        faults.raise_if_any()
