@@ -34,7 +34,49 @@ class Case:
         self.needs, self.grid = needs, grid
 
 
-class GridCase(Case):
+class PlaceCase(Case):
+    """A case that knows the storage and the software of queues.
+
+    min_free_gb    space that a storage must have left
+    analysis       jobs use the storage that queues have for analysis
+    platform       software and hardware that are asked for
+    """
+
+    __slots__ = ("_software", "_storage", "analysis", "min_free_gb", "platform")
+
+    def __init__(
+        self, needs: TaskNeeds, grid: Grid, *, min_free_gb: float, analysis: bool = False,
+        platform: SoftwareNeeds = NOTHING_ASKED,
+    ) -> None:  # fmt: skip
+        super().__init__(needs, grid)
+        self.min_free_gb, self.analysis, self.platform = min_free_gb, analysis, platform
+        self._software: dict[str, tuple[object, object, SiteSoftware]] = grid.derived.setdefault("software", {})
+        self._storage = storages(grid, analysis=analysis)
+
+    def storage(self, site: SiteView) -> Storage:
+        known = self._storage.get(site.name)
+        if known is not None and known[0] is site:
+            return known[1]
+        return storage_of(self.grid, site, analysis=self.analysis)
+
+    def software(self, site: SiteView) -> SiteSoftware:
+        """What the queue publishes, parsed once."""
+        known = self._software.get(site.name)
+        if known is not None and known[0] is site.software and known[1] is site.gpus:
+            return known[2]
+        found = parse_published(site.software, releases=site.releases, gpu_rows=site.gpus, cpu_levels=site.cpu_levels)
+        self._software[site.name] = (site.software, site.gpus, found)
+        return found
+
+    def sources(self) -> Mapping[str, tuple[str, ...]]:
+        """Paths that logical names of containers stand for, from the tags of all queues."""
+        known: Mapping[str, tuple[str, ...]] | None = self.grid.derived.get("sources")
+        if known is None:
+            known = self.grid.derived["sources"] = parse_sources(self.grid.all_tags)
+        return known
+
+
+class GridCase(PlaceCase):
     """What the brokers of production and of analysis have in common; the filters that both use read these.
 
     share          under which the jobs are counted: the work queue's name where it keeps its own counts
@@ -44,21 +86,19 @@ class GridCase(Case):
     is_express     goes beyond the caps, over good links only
     sharing        queues of the nucleus; None without a nucleus
     inputs         where the input lies
-    min_free_gb    space that a storage must have left
     disk_io_limit  kB/s per core of queues that say nothing else
     nuclei_down    nuclei that take no files from outside
     cores          of a job, by which scratch space is divided
     scratch_mb     scratch space of a job that copies its input; `scratch_direct_mb`: of one that reads it directly
     time           how long a job runs
-    platform       software and hardware that are asked for
     work           what policies of queues look at; `policies`: what they said
     """
 
     # fmt: off
     __slots__ = (
-        "_counts", "_memory", "_software", "_storage", "_totals", "analysis", "cores", "disk_io_limit", "inputs",
+        "_counts", "_memory", "_totals", "cores", "disk_io_limit", "inputs",
         "is_bound", "is_express",
-        "is_single", "is_urgent", "min_free_gb", "nuclei_down", "platform", "policies", "scratch_direct_mb", "scratch_mb",
+        "is_single", "is_urgent", "nuclei_down", "policies", "scratch_direct_mb", "scratch_mb",
         "several", "share", "sharing", "time", "work",
     )
     # fmt: on
@@ -68,7 +108,7 @@ class GridCase(Case):
         disk_io_limit: float, analysis: bool = False,
         platform: SoftwareNeeds = NOTHING_ASKED,
     ) -> None:  # fmt: skip
-        super().__init__(needs, grid)
+        super().__init__(needs, grid, min_free_gb=min_free_gb, analysis=analysis, platform=platform)
         self.share = needs.work_queue if needs.resource_queue else needs.share
         self.is_single, self.is_bound = is_single, is_bound
         self.several = None if needs.cores == 0 else (needs.cores or 1) > 1
@@ -76,12 +116,10 @@ class GridCase(Case):
         self.is_express = needs.is_express
         self.sharing: Sharing | None = grid.nucleus_sharing(needs.nucleus) if needs.nucleus else None
         self.inputs = Inputs(needs.inputs)
-        self.min_free_gb, self.disk_io_limit = min_free_gb, disk_io_limit
-        self.analysis = analysis
+        self.disk_io_limit = disk_io_limit
         self.cores = needs.cores
         self.time = time_of(needs)
         self.scratch_mb, self.scratch_direct_mb = scratch_of(needs, analysis=analysis)
-        self.platform = platform
         group = zeroshare.process_group(needs.processing_type)
         self.work = zeroshare.Work(group, needs.working_group, needs.share, needs.priority, needs.merging)
         self.policies: dict[str, Refused | None] = {}
@@ -90,8 +128,6 @@ class GridCase(Case):
         self._counts: dict[str, tuple[object, Counts]] = grid.derived.setdefault(
             ("counts", self.share, needs.resource_queue), {}
         )
-        self._software: dict[str, tuple[object, object, SiteSoftware]] = grid.derived.setdefault("software", {})
-        self._storage = storages(grid, analysis=analysis)
         self._totals: dict[str, tuple[object, Counts]] = grid.derived.setdefault("totals", {})
 
     def counts(self, site: SiteView) -> Counts:
@@ -118,12 +154,6 @@ class GridCase(Case):
             return site.resource_queue_jobs.get(self.share, {}).get(kind, NO_JOBS)
         return site.jobs.get(self.share, {}).get(kind, NO_JOBS)
 
-    def storage(self, site: SiteView) -> Storage:
-        known = self._storage.get(site.name)
-        if known is not None and known[0] is site:
-            return known[1]
-        return storage_of(self.grid, site, analysis=self.analysis)
-
     def memory_mb(self, site: SiteView) -> int:
         """Memory of the whole job at a queue, compensated."""
         needs = self.needs
@@ -142,22 +172,6 @@ class GridCase(Case):
         if needs.merging:
             return False
         return site.direct_io_only or (site.direct_io and needs.direct_io > 0 and not needs.local_io)
-
-    def software(self, site: SiteView) -> SiteSoftware:
-        """What the queue publishes, parsed once."""
-        known = self._software.get(site.name)
-        if known is not None and known[0] is site.software and known[1] is site.gpus:
-            return known[2]
-        found = parse_published(site.software, releases=site.releases, gpu_rows=site.gpus, cpu_levels=site.cpu_levels)
-        self._software[site.name] = (site.software, site.gpus, found)
-        return found
-
-    def sources(self) -> Mapping[str, tuple[str, ...]]:
-        """Paths that logical names of containers stand for, from the tags of all queues."""
-        known: Mapping[str, tuple[str, ...]] | None = self.grid.derived.get("sources")
-        if known is None:
-            known = self.grid.derived["sources"] = parse_sources(self.grid.all_tags)
-        return known
 
     def is_satellite(self, site: SiteView) -> bool:
         """Whether a queue's place is not one at which outputs are gathered; never in a grid that gathers none."""

@@ -61,7 +61,7 @@ class TaskNeeds:
     label            prodSourceLabel; `test` opens sites in status test
     included_sites   names or patterns with `*` and `?`; empty is every site
     excluded_sites   the same, wins over `included_sites`
-    preassigned_site the one site to which this work is bound; its status, cores and memory are then not asked
+    preassigned_site the one site to which this work is bound; its status is then asked less
     listed_sites     the sites that the task names when they are several: they are asked less, and none other is asked
     share, work_queue  names; "" is none. `resource_queue`: the work queue keeps its own job counts
     merging          the work is to merge what other jobs have made; `merges_output`: it will have to be merged
@@ -79,6 +79,7 @@ class TaskNeeds:
     ready_events     events of the task that wait to be handed out; asked for jumbo jobs only
     frozen_s         seconds since the task was put aside; `unchanged_s`: since its primary dataset changed. None: never
     inputs           the input datasets and where they are
+    outputs          names of the endpoints to which outputs go, where that is known before a site is chosen
     jobs_wanted      how many jobs the work would make now, roughly
     used_sites       sites that have had jobs of the task
     avoided_sites    sites from which this work was taken back
@@ -146,6 +147,7 @@ class TaskNeeds:
     frozen_s: float | None = None
     unchanged_s: float | None = None
     inputs: tuple[InputData, ...] = ()
+    outputs: tuple[str, ...] = ()
     jobs_wanted: int = 0
     used_sites: tuple[str, ...] = ()
     avoided_sites: tuple[str, ...] = ()

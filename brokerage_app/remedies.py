@@ -28,6 +28,7 @@ _UNKNOWN_TIME: Final = frozenset({codes.SHORT_FOR_UNKNOWN, codes.SHORT_FOR_SCOUT
 _FULL: Final = frozenset({codes.QUEUE_FULL, codes.QUEUE_FULL_OF_TYPE, codes.USER_QUEUE_LONG})
 _DOWN: Final = frozenset({
     codes.INPUT_NOT_READABLE, codes.OUTPUT_NOT_WRITABLE, codes.STORAGE_NOT_RECEIVING, codes.STORAGE_NOT_SENDING,
+    codes.SOURCE_NOT_SENDING,
 })  # fmt: skip
 _PUBLISHED: Final = frozenset({codes.NO_RELEASE, codes.NO_PLATFORM, codes.NO_CONTAINER})
 _HARDWARE: Final = frozenset({codes.NO_GPU, codes.NO_CPU})
@@ -190,13 +191,14 @@ def _of_site(site: SiteView, grid: Grid, skip: Skip) -> Iterator[Remedy]:
         what = f"Have the software installed and published at {name} (its software tags, or ANY among its releases)"
         yield at_site(what, releases=["ANY"])
     elif code == codes.STORAGE_FULL:
+        full = _named(skip, grid)
         yield Remedy(
-            f"Have space freed at {_some(site.outputs or (name,))}", "site",
+            f"Have space freed at {_some(full or site.outputs or (name,))}", "site",
             (_line(f"site.{name}", "space_gb", None),
-             *(_line(f"endpoint.{one}", "space_free_gb", ENOUGH_GB) for one in _used(site, grid))),
+             *(_line(f"endpoint.{one}", "space_free_gb", ENOUGH_GB) for one in full or _used(site, grid))),
         )  # fmt: skip
     elif code in _DOWN:
-        down = [one for one in _used(site, grid) if grid.endpoints[one].states]
+        down = _named(skip, grid) or [one for one in _used(site, grid) if grid.endpoints[one].states]
         lines = tuple(_line(f"endpoint.{one}", "states", {}) for one in down)
         yield Remedy(f"Have {_some(down)} made usable again (blacklisted)", "site", lines)
     elif ratio is not None and code in _LIMITS:
@@ -279,6 +281,12 @@ def _percent(ratio: float) -> int:
 def _used(site: SiteView, grid: Grid) -> list[str]:
     names = (*site.inputs, *site.outputs, *site.analysis_inputs, *site.analysis_outputs)
     return [name for name in dict.fromkeys(names) if name in grid.endpoints]
+
+
+def _named(skip: Skip, grid: Grid) -> list[str]:
+    """The storage that a refusal is about."""
+    said = (name for value in skip.values if isinstance(value, str) for name in value.split(", "))
+    return [name for name in said if name in grid.endpoints]
 
 
 def _some(names: Sequence[str], most: int = SHOWN) -> str:

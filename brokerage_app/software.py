@@ -29,6 +29,7 @@ _SIGNS: Final = frozenset("*?[](){}|^$\\")
 """A name of a platform has none of them, but it may have dots and pluses (gcc13+cuda, an image after the plus)."""
 _ALL_CVMFS: Final = "/cvmfs"
 _ANY: Final = "any"
+ANALYSIS_HOME: Final = "AnalysisTransforms"
 _NO_PLATFORM: Final = Platform()
 _NO_HARDWARE: Final = Hardware()
 
@@ -143,6 +144,24 @@ def needs_of_analysis(
         base: tuple[Release, ...] = (("AtlasOffline", trans_uses.split("-")[-1]),) if trans_uses else ()
         return _needs("release", base + own, text, container, only_tags)
     return _needs("nightly" if rest else "standalone", (), text, container, only_tags)
+
+
+def needs_of_any(
+    trans_home: str, trans_uses: str, text: str, *, container: str = "", only_tags: bool = False
+) -> SoftwareNeeds:
+    """Needs of a task of whatever kind: a release where it names one, a container, and hardware that it asks for.
+
+    A task that names neither release nor container brings its software: no queue has to publish any for it, and its
+    platform is only a word to itself.
+    """
+    if trans_home and not trans_home.startswith(ANALYSIS_HOME):
+        return needs_of_production(trans_home, text, container=container, only_tags=only_tags)
+    needs = needs_of_analysis(trans_home, trans_uses, text, container=container, only_tags=only_tags)
+    if needs.kind != "standalone":
+        return needs
+    hardware_alone = replace(needs.platform, sw_platform="", base_platform="")
+    is_asked = bool(needs.fault) or bool(container) or needs.platform.asks_hardware
+    return replace(needs, platform=hardware_alone, is_asked=is_asked)
 
 
 def _needs(

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from brokerage_app import deciding
 from brokerage_app.brokers import analysis_job, generic, production_job
 from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
+from brokerage_app.brokers.production_case import COMPONENT
 from brokerage_app.brokers.production_job import ProductionSettings
 from brokerage_app.configuration import Configuration
 from brokerage_app.filters.capacity import MIN_QUEUE
@@ -86,4 +87,5 @@ def _asked(
     if name == ANALYSIS:
         analysis = AnalysisSettings.from_configuration(configuration, vo=vo, label=label, share=share)
         return analysis_job.broker(needs, grid, analysis, facts, first=[Rule(one) for one in first], draw=draw)
-    return generic.broker(needs, grid, (*first, *generic.filters(floor)))
+    least = configuration.get(COMPONENT, "STORAGE_MIN_FREE_SIZE", vo=vo)
+    return generic.broker(needs, grid, (*map(Rule, first), *generic.rules(floor)), min_free_gb=least)

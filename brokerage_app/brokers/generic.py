@@ -5,40 +5,107 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from brokerage_app import codes
+from brokerage_app import codes, software
 from brokerage_app.brokers.candidates import cloud_of, elsewhere_first, other_cloud
 from brokerage_app.brokers.candidates import in_order as names_in_order
-from brokerage_app.case import Case, grid_of
+from brokerage_app.case import PlaceCase, grid_of
 from brokerage_app.filters import capacity, data, policy, resources, state
+from brokerage_app.filters.software import has_software
 from brokerage_app.needs import TaskNeeds
-from brokerage_app.rules import Filter, Rule, Weigh, sift
+from brokerage_app.rules import Rule, Weigh, sift
 from brokerage_app.snapshot import Grid, SiteView
 from brokerage_app.verdict import Choice, Skip, Verdict
 
-RULES: Final[tuple[Filter, ...]] = (
-    policy.preassigned,
-    state.online,
-    policy.not_excluded,
-    policy.included,
-    resources.scratch_disk,
-    data.space_of_queue,
-    resources.walltime,
-    resources.cores,
-    resources.memory,
-    policy.processing_type,
-    state.has_pilots_for_queued,
+ANALYSIS: Final = frozenset({"user", "panda"})
+"""Labels of jobs that use the storage which a queue has for analysis."""
+
+
+class GenericCase(PlaceCase):
+    """One decision of this broker: what it asks of storage and software besides the plain numbers.
+
+    unread      datasets that not every queue can read now
+    shut        endpoints to which something cannot be written now, or that have too little space; the case asks of no other
+    """
+
+    __slots__ = ("shut", "unread")
+
+    def __init__(self, needs: TaskNeeds, grid: Grid, min_free_gb: float = data.LEAST_SPACE_GB) -> None:
+        super().__init__(
+            needs, grid, min_free_gb=min_free_gb, analysis=needs.label in ANALYSIS,
+            platform=software.needs_of_any(
+                needs.trans_home, needs.trans_uses, needs.architecture, container=needs.container,
+                only_tags=needs.container_tags_only,
+            ),
+        )  # fmt: skip
+        self.shut = data.shut(grid, min_free_gb)
+        self.unread = data.hard_to_read(needs.inputs, grid)
+
+
+def _is_bound(case: GenericCase) -> bool:
+    return bool(case.needs.preassigned_site)
+
+
+def _excludes(case: GenericCase) -> bool:
+    return bool(case.needs.excluded_sites)
+
+
+def _lists(case: GenericCase) -> bool:
+    return bool(case.needs.included_sites)
+
+
+def _asks_time(case: GenericCase) -> bool:
+    return case.needs.walltime_s > 0 or case.needs.cpu_hs06s > 0
+
+
+def _asks_cores(case: GenericCase) -> bool:
+    return bool(case.needs.cores)
+
+
+def _asks_memory(case: GenericCase) -> bool:
+    return case.needs.memory_mb > 0 or case.needs.base_memory_mb > 0
+
+
+def _asks_software(case: GenericCase) -> bool:
+    return case.platform.is_asked or bool(case.platform.fault)
+
+
+def _may_be_shut(case: GenericCase) -> bool:
+    return bool(case.shut)
+
+
+def _is_hard_to_read(case: GenericCase) -> bool:
+    return bool(case.unread)
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    Rule(policy.preassigned, _is_bound),
+    Rule(state.online, title="status"),
+    Rule(policy.not_excluded, _excludes),
+    Rule(policy.included, _lists),
+    Rule(resources.scratch_disk),
+    Rule(data.space_of_queue),
+    Rule(resources.walltime, _asks_time),
+    Rule(resources.cores, _asks_cores),
+    Rule(resources.memory, _asks_memory),
+    Rule(policy.processing_type),
+    Rule(has_software, _asks_software),
+    Rule(data.input_readable, _is_hard_to_read),
+    Rule(data.takes_outputs, _may_be_shut),
+    Rule(state.has_pilots_for_queued, title="pilots"),
 )
 MOST: Final = 5
 """Queues that the jobs of a task go to at a time."""
-FILTERS: Final[tuple[Filter, ...]] = (*RULES, capacity.queue_not_full())
 
 
-def filters(min_queue: int) -> tuple[Filter, ...]:
-    """The filters with another floor for the number of queued jobs a site may have."""
-    return (*RULES, capacity.queue_not_full(min_queue))
+def rules(min_queue: int = capacity.MIN_QUEUE) -> tuple[Rule, ...]:
+    """All rules, with a floor for the number of queued jobs that a site may have."""
+    return (*RULES, Rule(capacity.queue_not_full(min_queue), title="queued jobs"))
 
 
-def weigh(case: Case, site: SiteView) -> Choice:
+ALL_RULES: Final = rules()
+
+
+def weigh(case: object, site: SiteView) -> Choice:
     """Weight (running + 1) / (queued + defined + 1) / (defined + 1): busy sites with short queues first."""
     factors = (
         ("running + 1", float(site.running + 1)),
@@ -49,19 +116,27 @@ def weigh(case: Case, site: SiteView) -> Choice:
     return Choice(site.name, weight, factors, queued=site.queued + site.defined)
 
 
+def refusal(needs: TaskNeeds, grid: Grid, site: SiteView) -> Skip | None:
+    """Why one queue does not take the jobs, without regard to how many wait there; None when it does."""
+    return next(iter(sift(GenericCase(needs, grid), [site], RULES).out), None)
+
+
 def broker(
     needs: TaskNeeds,
     sites: Iterable[SiteView] | Grid,
-    filters: Iterable[Filter] = FILTERS,
+    rules: Iterable[Rule] = ALL_RULES,
     weigh: Weigh = weigh,
+    *,
+    min_free_gb: float = data.LEAST_SPACE_GB,
 ) -> Verdict:
     """Choose sites for the jobs of a task, best first, and say of every other site why not.
 
-    Each site is skipped by the first filter that objects, so a verdict has one reason a site. Of those that are left the
+    Each site is skipped by the first rule that objects, so a verdict has one reason a site. Of those that are left the
     best five are taken, those first that have had jobs of the task. Ties go by name and sites are asked by name: the same
-    input gives the same answer whatever its order. Pseudo queues are not asked: their parent is.
+    input gives the same answer whatever its order. Pseudo queues are not asked: their parent is. `min_free_gb` is the
+    space that a storage for outputs must have left.
     """
-    case = Case(needs, sites if isinstance(sites, Grid) else grid_of(sites))
+    case = GenericCase(needs, sites if isinstance(sites, Grid) else grid_of(sites), min_free_gb)
     cloud = cloud_of(needs, case.grid)
     in_order = [case.grid.sites[name] for name in names_in_order(case.grid)]
     asked, elsewhere = [], []
@@ -72,7 +147,7 @@ def broker(
             elsewhere.append(other_cloud(site, cloud))
         else:
             asked.append(site)
-    found = sift(case, asked, [Rule(one) for one in filters])
+    found = sift(case, asked, tuple(rules))
     kept, left = elsewhere_first(case, found.kept)
     chosen = [weigh(case, site) for site in kept]
     chosen.sort(key=lambda choice: (choice.site not in needs.used_sites, -choice.weight, choice.site))

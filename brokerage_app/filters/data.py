@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from brokerage_app import codes
-from brokerage_app.case import Case, GridCase
-from brokerage_app.snapshot import SiteView
+from brokerage_app.case import Case, GridCase, PlaceCase
+from brokerage_app.near import is_whole
+from brokerage_app.needs import InputData
+from brokerage_app.snapshot import Endpoint, Grid, SiteView
 from brokerage_app.verdict import Skip
 
 if TYPE_CHECKING:
+    from brokerage_app.brokers.generic import GenericCase
     from brokerage_app.brokers.production_case import ProductionCase
 
 MB_IN_GB: Final = 1024
 LEAST_SPACE_GB: Final = 200
 
 
-def storage_space(case: GridCase, site: SiteView) -> Skip | None:
+def storage_space(case: PlaceCase, site: SiteView) -> Skip | None:
     """The default output endpoint has space left; not asked where that is not known."""
     storage = case.storage(site)
     if storage.output_gb is None or storage.output_gb >= case.min_free_gb:
@@ -32,6 +36,79 @@ def space_of_queue(case: Case, site: SiteView) -> Skip | None:
     if site.space_gb is None or site.space_gb >= LEAST_SPACE_GB:
         return None
     return Skip(site.name, codes.STORAGE_FULL, "{} GB must be free, {:.0f} GB are", (LEAST_SPACE_GB, site.space_gb))
+
+
+def takes_outputs(case: GenericCase, site: SiteView) -> Skip | None:
+    """The storage of the queue takes outputs and has space for them, and so has wherever else outputs of the task go."""
+    shut = case.shut
+    if not shut.isdisjoint((site.analysis_outputs or site.outputs) if case.analysis else site.outputs):
+        if not case.storage(site).write_lan:
+            return _not_writable(site)
+        skip = storage_space(case, site)
+        if skip is not None:
+            return skip
+    for name in case.needs.outputs:
+        if name not in shut:
+            continue
+        one = case.grid.endpoints[name]
+        activity = "write_lan" if name in site.outputs else "write_wan"
+        if not one.is_up(activity):
+            return Skip(site.name, codes.OUTPUT_NOT_WRITABLE, f"{activity} is down at {{}}", (name,))
+        free = one.usable_gb
+        if free is not None and free < case.min_free_gb:
+            says = "{:.0f} GB must be free, {:.0f} GB are at {}"
+            return Skip(site.name, codes.STORAGE_FULL, says, (case.min_free_gb, free, name))
+    return None
+
+
+def shut(grid: Grid, min_free_gb: float) -> frozenset[str]:
+    """The endpoints to which something cannot be written now, or that have less space left than that."""
+    known: frozenset[str] | None = grid.derived.get(("shut", min_free_gb))
+    if known is None:
+        known = grid.derived["shut", min_free_gb] = frozenset(
+            one.name
+            for one in grid.endpoints.values()
+            if not (one.is_up("write_lan") and one.is_up("write_wan"))
+            or (one.usable_gb is not None and one.usable_gb < min_free_gb)
+        )
+    return known
+
+
+def _not_writable(site: SiteView) -> Skip:
+    return Skip(site.name, codes.OUTPUT_NOT_WRITABLE, "write_lan is down at {}", (_named(site.outputs),))
+
+
+class Held(NamedTuple):
+    """A dataset, and the storage that has it."""
+
+    name: str
+    at: tuple[Endpoint, ...]
+
+
+def hard_to_read(inputs: Iterable[InputData], grid: Grid) -> tuple[Held, ...]:
+    """The datasets that not every queue can read now. Storage that nobody has described can be read from everywhere."""
+    found = []
+    for one in inputs:
+        whole = [name for name, replica in one.replicas.items() if is_whole(one, replica)]
+        names = whole or [name for name, replica in one.replicas.items() if replica.files]
+        at = tuple(grid.endpoints[name] for name in names if name in grid.endpoints)
+        if names and len(at) == len(names) and not any(e.is_up("read_lan") and e.is_up("read_wan") for e in at):
+            found.append(Held(one.name, at))
+    return tuple(found)
+
+
+def input_readable(case: GenericCase, site: SiteView) -> Skip | None:
+    """Each input can be read where it lies: over the local network from storage of the queue, else from outside."""
+    own = {*site.inputs, *site.outputs, *site.analysis_inputs, *site.analysis_outputs}
+    for one in case.unread:
+        if any(e.is_up("read_lan" if e.name in own else "read_wan") for e in one.at):
+            continue
+        here = tuple(e.name for e in one.at if e.name in own)
+        if here:
+            return Skip(site.name, codes.INPUT_NOT_READABLE, "read_lan is down at {}", (_named(here),))
+        says = "the input {} is only at {}, where read_wan is down"
+        return Skip(site.name, codes.SOURCE_NOT_SENDING, says, (one.name, _named(tuple(e.name for e in one.at))))
+    return None
 
 
 def direct_access(case: GridCase, site: SiteView) -> Skip | None:
@@ -51,7 +128,7 @@ def storage_up(case: GridCase, site: SiteView) -> Skip | None:
     if not storage.read_lan:
         return Skip(site.name, codes.INPUT_NOT_READABLE, "read_lan is down at {}", (_named(storage.inputs),))
     if not storage.write_lan:
-        return Skip(site.name, codes.OUTPUT_NOT_WRITABLE, "write_lan is down at {}", (_named(site.outputs),))
+        return _not_writable(site)
     satellite = case.is_satellite(site)
     if not storage.write_wan and (satellite or _lacks_input(case, site)):
         return Skip(site.name, codes.STORAGE_NOT_RECEIVING, "write_wan is down at {}", (_named(storage.inputs),))

@@ -15,10 +15,10 @@ SEVERAL: Final = 2
 def cores(case: Case, site: SiteView) -> Skip | None:
     """A job fits in the slot, and a single-core job does not take a slot of many cores.
 
-    Not asked for work that is bound to the site, nor when the task states no number or takes any.
+    Not asked when the task states no number or takes any.
     """
     needs = case.needs
-    if not needs.cores or needs.is_bound_to(site) or site.cores <= 0:
+    if not needs.cores or site.cores <= 0:
         return None
     if needs.cores > site.cores:
         return Skip(site.name, codes.TOO_FEW_CORES, "needs {} cores, the site gives {}", (needs.cores, site.cores))
@@ -31,7 +31,7 @@ def memory(case: Case, site: SiteView) -> Skip | None:
     """The whole job's memory lies within the site's limits, both inclusive."""
     needs = case.needs
     need = needs.memory_at(site)
-    if need <= 0 or needs.is_bound_to(site):
+    if need <= 0:
         return None
     if site.max_memory_mb and need > site.max_memory_mb:
         how, values = _memory_in_words(case, site)

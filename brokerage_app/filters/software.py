@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from brokerage_app import connectivity, software
-from brokerage_app.case import GridCase
+from brokerage_app.case import GridCase, PlaceCase
 from brokerage_app.filters.refusing import refusal
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip
 
 
-def has_software(case: GridCase, site: SiteView) -> Skip | None:
+def has_software(case: PlaceCase, site: SiteView) -> Skip | None:
     """The release, platform, container and hardware that the task asks for."""
     return refusal(site, software.accepts(case.platform, case.software(site), case.sources()))
 

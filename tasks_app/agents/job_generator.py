@@ -57,7 +57,7 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
         return Pass()
     grid = statistics.current_grid(timezone.now(), JUST_COUNTED_S if throttle.queues.names else 0.0)
     around = Surroundings(World(grid, configuration()), records.Snapshots(grid), throttle)
-    made = prepro.generate(first, grid.queues(), timezone.now())
+    made = prepro.generate(first, grid, timezone.now())
     eager, more = False, False
 
     def work(task_id: int, fence: int) -> None:

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from brokerage_app.configured import configuration
-from brokerage_app.snapshot import SiteView
+from brokerage_app.snapshot import Grid
 from jedisite import troubles
 from jedisite.agents import Pass
 from tasks_app import moves, statistics
@@ -37,18 +37,18 @@ def run(tasks: int = TASKS, now: datetime | None = None) -> Pass:
     heaps = load_heaps()
     if not heaps:
         return Pass()
-    sites = statistics.current_grid(now).queues()
+    grid = statistics.current_grid(now)
     rows = Task.objects.filter(pk__in=heaps).values_list("id", "split_rule", "vo")
     config = configuration()
     rules = {task_id: rule or "" for task_id, rule, vo in rows if config.get("jobgen", "JOB_SUBMISSION", vo=vo)}
-    due = [task_id for task_id, some in heaps.items() if task_id in rules and _is_due(some, rules[task_id], sites, now)]
-    made = troubles.each(ME, due[:tasks], lambda task_id: _merge(task_id, sites, now))
+    due = [task_id for task_id, some in heaps.items() if task_id in rules and _is_due(some, rules[task_id], grid, now)]
+    made = troubles.each(ME, due[:tasks], lambda task_id: _merge(task_id, grid, now))
     return Pass(made, f"{made} merge jobs of {len(due[:tasks])} tasks", made > 0 and len(due) > tasks)
 
 
-def _is_due(heaps: Sequence[Heap], rule: str, sites: dict[str, SiteView], now: datetime) -> bool:
+def _is_due(heaps: Sequence[Heap], rule: str, grid: Grid, now: datetime) -> bool:
     for heap in heaps:
-        site = sites.get(heap.site)
+        site = grid.sites.get(heap.site)
         room = SiteNumbers(max_work_dir_bytes=site.work_dir_mb * 2**20 if site and site.work_dir_mb else None)
         limits = limits_for(SplitRule.parse(rule), TaskNumbers(), room, merging=True)
         if nothing_more(heap, now) or may_be_full(heap, limits):
@@ -56,9 +56,9 @@ def _is_due(heaps: Sequence[Heap], rule: str, sites: dict[str, SiteView], now: d
     return False
 
 
-def _merge(task_id: int, sites: dict[str, SiteView], now: datetime) -> int:
+def _merge(task_id: int, grid: Grid, now: datetime) -> int:
     try:
-        made = make_merge_jobs(task_id, sites, now)
+        made = make_merge_jobs(task_id, grid, now)
     except (UnresolvedPlaceholder, BadTemplate, BadBuildError) as exc:
         _break(task_id, f"the parameters of a merge job cannot be made: {exc}")
         return 0

@@ -16,7 +16,7 @@ from tasks_app.accounting import scouts
 from tasks_app.accounting.resource_typing import resource_table
 from tasks_app.generating import buildstep
 from tasks_app.generating.builder import OutputStream, TaskFacts
-from tasks_app.generating.buildjobs import failing_sites
+from tasks_app.generating.buildjobs import LOCAL, failing_sites
 from tasks_app.generating.picker import DatasetRow
 from tasks_app.generating.takenback import taken_back
 from tasks_app.generating.wants import inputs_at_hand, needs_of, of_work
@@ -68,6 +68,8 @@ class TaskWork:
         masters = [d for d in self.inputs if d.master_id is None]
         self.scouting = _is_scouting(task, self.rule, masters)
         self.needs = of_work(self.needs, task, self.rule, masters, now, scouting=self.scouting)
+        places = (endpoint_of(row.dataset.destination, row.dataset.storage_token) or LOCAL for row in self.outputs)
+        self.needs = replace(self.needs, outputs=tuple(dict.fromkeys(places)))
         self.facts = replace(self.facts, special_handling=handling.of_task(self.rule, scouting=self.scouting))
         if self.scouting:
             self.facts = replace(self.facts, priority=scouts.scout_priority(self.facts.priority))
@@ -109,7 +111,7 @@ class TaskWork:
             OutputStream(
                 row.id, row.dataset_id, row.dataset.name, row.dataset.type, row.stream_name or "",
                 scope_of(row.dataset.name, self.task.user),
-                endpoint_of(row.dataset.destination, row.dataset.storage_token) or "LOCAL_SE",
+                endpoint_of(row.dataset.destination, row.dataset.storage_token) or LOCAL,
                 NameTemplate(row.file_name_template, task_id=self.task.id, jobset_id=self.task.req_id),
             )
             for row in self.outputs

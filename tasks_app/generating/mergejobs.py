@@ -5,7 +5,7 @@ One transaction a task: its row is locked, then the jobs whose files are taken, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,7 @@ from brokerage_app.brokers import generic
 from brokerage_app.configured import configuration
 from brokerage_app.gathering import endpoint_of
 from brokerage_app.needs import TaskNeeds
-from brokerage_app.snapshot import SiteView
+from brokerage_app.snapshot import Grid, SiteView
 from brokerage_app.verdict import Skip
 from jedisite.sql import hot_cursor, numbers
 from tasks_app.accounting.unmerged import PROCESSING_TYPE
@@ -195,7 +195,7 @@ def _stream(row: OutputTemplate, task: Task) -> OutputStream:
 
 
 @transaction.atomic
-def make_merge_jobs(task_id: int, sites: Mapping[str, SiteView], now: datetime) -> Made:
+def make_merge_jobs(task_id: int, grid: Grid, now: datetime) -> Made:
     """Make the merge jobs of a task that can be made now; none when somebody else has the task's row.
 
     Raises UnresolvedPlaceholder when the command line of merge jobs cannot be filled, BadBuildError when the library that it
@@ -213,8 +213,8 @@ def make_merge_jobs(task_id: int, sites: Mapping[str, SiteView], now: datetime) 
         logs = pick(cursor, task_id, work.unmerged[MASTER], PRODUCERS_A_TURN)
         by_site = _lock_producers(cursor, logs.files)
         for name in sorted(by_site):
-            site = sites.get(name)
-            refusal = _refusal(work, site, name)
+            site = grid.sites.get(name)
+            refusal = _refusal(work, site, name, grid)
             if site is None or refusal:
                 skipped.append(refusal)
                 continue
@@ -223,11 +223,10 @@ def make_merge_jobs(task_id: int, sites: Mapping[str, SiteView], now: datetime) 
     return Made(made, tuple(skip for skip in skipped if skip))
 
 
-def _refusal(work: MergeWork, site: SiteView | None, name: str) -> Skip | None:
+def _refusal(work: MergeWork, site: SiteView | None, name: str, grid: Grid) -> Skip | None:
     if site is None:
         return Skip(name, codes.SITE_OFFLINE, "the queue does not exist any more")
-    verdict = generic.broker(work.needs_at(site), [site], generic.RULES)
-    return verdict.skipped[0] if verdict.skipped else None
+    return generic.refusal(work.needs_at(site), grid, site)
 
 
 def _lock_producers(cursor: psycopg.Cursor[Any], logs: Sequence[InputFile]) -> dict[str, set[int]]:

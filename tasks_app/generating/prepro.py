@@ -7,7 +7,7 @@ the task is refined for the second time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -16,10 +16,9 @@ from django.db import transaction
 
 from brokerage_app import deciding
 from brokerage_app.brokers import generic
-from brokerage_app.case import grid_of
 from brokerage_app.funnel import GENERIC, order_of
 from brokerage_app.needs import TaskNeeds
-from brokerage_app.snapshot import SiteView
+from brokerage_app.snapshot import Grid, SiteView
 from brokerage_app.verdict import Verdict
 from jedisite.agents import owner
 from jedisite.sql import hot_cursor
@@ -86,12 +85,12 @@ def claim(limit: int, off: Collection[str] = ()) -> list[tuple[int, int]]:
     return claims.claim_tasks(owner(), waiting, limit, condition=condition, values={"off": list(off)}, agent=ME)
 
 
-def generate(claimed: Iterable[tuple[int, int]], sites: Mapping[str, SiteView], now: datetime) -> int:
+def generate(claimed: Iterable[tuple[int, int]], grid: Grid, now: datetime) -> int:
     """Make a job for each of these tasks. Returns how many."""
-    return claims.for_each(claimed, lambda task_id, fence: _make(task_id, fence, sites, now), by=ME)
+    return claims.for_each(claimed, lambda task_id, fence: _make(task_id, fence, grid, now), by=ME)
 
 
-def _make(task_id: int, fence: int, sites: Mapping[str, SiteView], now: datetime) -> bool:
+def _make(task_id: int, fence: int, grid: Grid, now: datetime) -> bool:
     task = Task.objects.select_related("job_params_template").get(pk=task_id)
     try:
         work = TaskWork(task, fence, now)
@@ -103,14 +102,13 @@ def _make(task_id: int, fence: int, sites: Mapping[str, SiteView], now: datetime
         moves.set_aside(task_id, fence, by=ME, reason=no_sandbox, wait=timedelta(seconds=settings.JEDI_PENDING_RETRY_S))
         return False
     needs = _needs(work)
-    grid = grid_of(sites)
-    verdict = generic.broker(needs, grid, generic.filters(settings.JEDI_QUEUE_FLOOR))
+    verdict = generic.broker(needs, grid, generic.rules(settings.JEDI_QUEUE_FLOOR))
     verdict = deciding.told(verdict, needs, grid, order_of(GENERIC))
     if not verdict.chosen:
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
         moves.set_aside(task_id, fence, by=ME, reason=_unplaced(verdict), wait=wait)
         return False
-    site = sites[verdict.chosen[0].site]
+    site = grid.sites[verdict.chosen[0].site]
     try:
         with transaction.atomic():
             job_made = _store(work, needs, site, now)
@@ -132,7 +130,7 @@ def _unplaced(verdict: Verdict) -> str:
 
 
 def _needs(work: TaskWork) -> TaskNeeds:
-    return replace(work.needs, cores=CORES)
+    return replace(work.needs, cores=CORES, walltime_s=0)
 
 
 def _store(work: TaskWork, needs: TaskNeeds, site: SiteView, now: datetime) -> bool:

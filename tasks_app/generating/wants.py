@@ -59,6 +59,7 @@ def needs_of(task: Task, raw: dict[str, Any]) -> TaskNeeds:
         cores=task.core_count, max_cores=rule.get_int("CC") or 0,
         memory_mb=task.ram_count or 0, memory_per_core=(task.ram_unit or "").startswith("MBPerCore"),
         base_memory_mb=task.base_ram_count or 0,
+        walltime_s=0 if task.walltime_unit else max(task.walltime or 0, 0),
         walltime_s_per_mb=float(abs(task.walltime or 0)) if task.walltime_unit else 0.0,
         walltime_known=not is_undefined(task.walltime, task.walltime_unit, task.cpu_time, task.cpu_time_unit),
         cpu_efficiency_percent=90 if task.cpu_efficiency is None else task.cpu_efficiency,

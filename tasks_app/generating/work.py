@@ -11,7 +11,6 @@ import psycopg
 from django.conf import settings
 from django.db import transaction
 
-from brokerage_app.brokers.choosing import GENERIC
 from brokerage_app.filters.capacity import room_at
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import SiteView
@@ -90,8 +89,7 @@ def generate(
     no_sandbox = sandboxes.lacking(task.id, work.raw, work.template.text)
     if no_sandbox:
         return Turn(0, True, Verdict(), no_sandbox)
-    if world.broker_of(work.needs) != GENERIC:
-        work.read_inputs()
+    work.read_inputs()
     floor = settings.JEDI_QUEUE_FLOOR if min_queue is None else min_queue
     making = Making(work, world, now, floor, max_jobs)
     if crowd is not None and not work.scouting:

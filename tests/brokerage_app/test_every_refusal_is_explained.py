@@ -11,7 +11,6 @@ import pytest
 
 from brokerage_app import codes as brokerage_codes
 from brokerage_app.brokers import analysis_job, generic, production_job, production_task
-from brokerage_app.rules import Rule
 from brokerage_app.throttle import JobCounts, Levels, Limit, Situation, ThrottleLimits, throttle
 from jedisite import refusals
 from tasks_app import codes as tasks_codes
@@ -83,7 +82,7 @@ def test_rules_have_names_of_their_own() -> None:
         "production": (*production_job.RULES, *production_job.FINAL),
         "analysis": analysis_job.RULES,
         "task": production_task.RULES,
-        "generic": tuple(Rule(one) for one in generic.FILTERS),
+        "generic": generic.ALL_RULES,
     }
     for broker, rules in groups.items():
         names = [rule.name for rule in rules]

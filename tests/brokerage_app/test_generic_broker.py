@@ -1,15 +1,22 @@
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerage_app.brokers import generic
-from brokerage_app.needs import TaskNeeds
-from brokerage_app.snapshot import SiteView
+from brokerage_app.brokers.choosing import decide
+from brokerage_app.configuration import DEFAULTS, Row
+from brokerage_app.funnel import GENERIC, order_of
+from brokerage_app.hardware import GpuRow
+from brokerage_app.needs import InputData, Replica, TaskNeeds
+from brokerage_app.remedies import helping
+from brokerage_app.snapshot import Endpoint, Grid, SiteView
 from brokerage_app.verdict import Skip
+from brokerage_app.whatif import Conditions
 from jedisite import refusals
 
 NAMES = [f"SITE_{letter}" for letter in "ABCDEFGH"]
@@ -120,12 +127,12 @@ RULES: Sequence[tuple[str, TaskNeeds, SiteView, str]] = [
     ("1 core on up to 8", TaskNeeds(cores=1), replace(SITE, cores=8, capability="ucore"), ""),
     ("any cores on 8", TaskNeeds(cores=0), replace(SITE, cores=8), ""),
     ("no cores stated", TaskNeeds(cores=None), replace(SITE, cores=8), ""),
-    ("8 cores on 4, bound", TaskNeeds(cores=8, preassigned_site="SITE_A"), replace(SITE, cores=4), ""),
+    ("8 cores on 4, bound", TaskNeeds(cores=8, preassigned_site="SITE_A"), replace(SITE, cores=4), "too_few_cores"),
     ("memory equal", TaskNeeds(memory_mb=2000), replace(SITE, max_memory_mb=2000), ""),
     ("memory too low", TaskNeeds(memory_mb=2001), replace(SITE, max_memory_mb=2000), "low_memory"),
     ("memory too high", TaskNeeds(memory_mb=1999), replace(SITE, min_memory_mb=2000), "high_memory"),
     ("memory no limit", TaskNeeds(memory_mb=900_000), SITE, ""),
-    ("memory, bound", TaskNeeds(memory_mb=9000, preassigned_site="SITE_A"), replace(SITE, max_memory_mb=10), ""),
+    ("memory, bound", TaskNeeds(memory_mb=9000, preassigned_site="SITE_A"), replace(SITE, max_memory_mb=10), "low_memory"),
     (
         "memory per core uses the site's cores",
         TaskNeeds(cores=0, memory_mb=2000, memory_per_core=True, base_memory_mb=1),
@@ -176,8 +183,8 @@ def test_the_detail_has_the_numbers() -> None:
 
 def test_the_floor_of_the_queue_can_be_changed() -> None:
     site = replace(SITE, queued=20)
-    assert generic.broker(TaskNeeds(), [site], generic.filters(min_queue=21)).chosen
-    assert not generic.broker(TaskNeeds(), [site], generic.filters(min_queue=20)).chosen
+    assert generic.broker(TaskNeeds(), [site], generic.rules(min_queue=21)).chosen
+    assert not generic.broker(TaskNeeds(), [site], generic.rules(min_queue=20)).chosen
 
 
 @pytest.mark.parametrize(
@@ -205,3 +212,125 @@ def test_work_that_was_taken_back_goes_elsewhere_if_it_can() -> None:
     assert {skip.site: skip.code for skip in verdict.skipped} == {"A": "taken_back", "C": "site_offline"}
     alone = generic.broker(TaskNeeds(avoided_sites=("A", "B")), sites)
     assert [choice.site for choice in alone.chosen] == ["A", "B"]
+
+
+HERE = replace(SITE, inputs=("SE",), outputs=("SE",))
+BARE = replace(SITE, inputs=(), outputs=("SE",))
+"""A storage that nobody may read is no input of its queue."""
+AT_SE = InputData("lab.in", 3, 30.0, is_primary=True, replicas={"SE": Replica(3, 30.0)})
+AT_BOTH = replace(AT_SE, replicas={"SE": Replica(3, 30.0), "OTHER": Replica(3, 30.0)})
+PART = replace(AT_SE, replicas={"SE": Replica(3, 30.0), "OTHER": Replica(1, 10.0, complete=False)})
+READ_OFF = dict.fromkeys(("read_lan", "read_wan"), "OFF")
+WRITE_OFF = dict.fromkeys(("write_lan", "write_wan"), "OFF")
+STORAGE: Sequence[tuple[str, TaskNeeds, SiteView, dict[str, Any], str, str]] = [
+    ("all is well", TaskNeeds(inputs=(AT_SE,), outputs=("SE",)), HERE, {}, "", ""),
+    ("not described", TaskNeeds(inputs=(AT_SE,), outputs=("GONE",)), replace(SITE, outputs=("GONE",)), {}, "", ""),
+    ("reading is off and nothing is read", TaskNeeds(), BARE, {"states": READ_OFF}, "", ""),
+    ("reading is off", TaskNeeds(inputs=(AT_SE,)), BARE, {"states": READ_OFF}, "input_not_readable", "read_lan is down at SE"),
+    ("local reading is off", TaskNeeds(inputs=(AT_SE,)), HERE, {"states": {"read_lan": "OFF"}}, "input_not_readable", "at SE"),
+    ("local reading is off for others", TaskNeeds(inputs=(AT_SE,)), SITE, {"states": {"read_lan": "OFF"}}, "", ""),
+    ("it sends nothing", TaskNeeds(inputs=(AT_SE,)), HERE, {"states": {"read_wan": "OFF"}}, "", ""),
+    ("it sends nothing to others", TaskNeeds(inputs=(AT_SE,)), SITE, {"states": {"read_wan": "OFF"}}, "source_not_sending",
+     "the input lab.in is only at SE, where read_wan is down"),
+    ("another has it", TaskNeeds(inputs=(AT_BOTH,)), HERE, {"states": READ_OFF}, "", ""),
+    ("another has a part", TaskNeeds(inputs=(PART,)), HERE, {"states": READ_OFF}, "input_not_readable", "at SE"),
+    ("writing is off", TaskNeeds(), HERE, {"states": WRITE_OFF}, "output_not_writable", "write_lan is down at SE"),
+    ("writing is off elsewhere", TaskNeeds(), SITE, {"states": WRITE_OFF}, "", ""),
+    ("outputs go where writing is off", TaskNeeds(outputs=("SE",)), SITE, {"states": WRITE_OFF}, "output_not_writable",
+     "write_wan is down at SE"),
+    ("outputs stay where nothing comes in", TaskNeeds(outputs=("SE",)), HERE, {"states": {"write_wan": "OFF"}}, "", ""),
+    ("full", TaskNeeds(), HERE, {"space_free_gb": 0.0}, "storage_full", "200 GB must be free, 0 GB are at SE"),
+    ("outputs go where it is full", TaskNeeds(outputs=("SE",)), SITE, {"space_free_gb": 199.0}, "storage_full", "at SE"),
+    ("enough space", TaskNeeds(outputs=("SE",)), HERE, {"space_free_gb": 200.0}, "", ""),
+    ("space that has to stay free", TaskNeeds(), HERE, {"space_free_gb": 300.0, "space_min_free_gb": 101.0}, "storage_full", ""),
+    ("the storage of analysis is full", TaskNeeds(), replace(SITE, outputs=("OTHER",), analysis_outputs=("SE",)),
+     {"space_free_gb": 0.0}, "storage_full", "at SE"),
+    ("and does not matter to production", TaskNeeds(label="managed"),
+     replace(SITE, outputs=("OTHER",), analysis_outputs=("SE",)), {"space_free_gb": 0.0}, "", ""),
+]  # fmt: skip
+
+
+def with_storage(site: SiteView, endpoint: dict[str, Any]) -> Grid:
+    endpoints = {"SE": Endpoint("SE", **endpoint), "OTHER": Endpoint("OTHER")}
+    return Grid(sites={site.name: site}, endpoints=endpoints)
+
+
+@pytest.mark.parametrize(
+    ("needs", "site", "endpoint", "code", "says"), [row[1:] for row in STORAGE], ids=[row[0] for row in STORAGE]
+)
+def test_storage(needs: TaskNeeds, site: SiteView, endpoint: dict[str, Any], code: str, says: str) -> None:
+    grid = with_storage(site, endpoint)
+    verdict = generic.broker(needs, grid)
+    assert [skip.code for skip in verdict.skipped] == ([code] if code else [])
+    assert all(says in skip.detail for skip in verdict.skipped)
+    assert (generic.refusal(needs, grid, site) is None) is bool(verdict.chosen)
+
+
+@pytest.mark.parametrize("row", [row for row in STORAGE if row[4]], ids=lambda row: row[0])
+def test_advice_on_storage_names_it_and_helps(row: Any) -> None:
+    _, needs, site, endpoint, code, _ = row
+    grid = with_storage(site, endpoint)
+    found = decide(needs, grid, DEFAULTS)
+    assert found.code == code and found.blocked is not None
+    advice = [one.what for one in helping(Conditions(needs, grid, DEFAULTS), found.blocked, decide)]
+    wanted = "Have space freed at SE" if code == "storage_full" else "Have SE made usable again (blacklisted)"
+    assert wanted in advice
+
+
+def test_how_much_space_a_storage_must_have_left_is_configured() -> None:
+    grid, least = with_storage(HERE, {"space_free_gb": 20.0}), Row("jedi", "jobbroker", "STORAGE_MIN_FREE_SIZE", "10", "float")
+    assert decide(TaskNeeds(), grid, DEFAULTS).code == "storage_full"
+    assert decide(TaskNeeds(), grid, DEFAULTS.having(least)).chosen
+
+
+NOTHING: dict[str, Any] = {}
+ANY: dict[str, Any] = {"releases": ("ANY",)}
+HAS: dict[str, Any] = {
+    "releases": ("AUTO",), "gpus": (GpuRow("nvidia", "A100"),),
+    "software": {
+        "containers": ["/cvmfs/images"], "cmtconfigs": ["x86_64-el9-gcc13-opt"],
+        "tags": [{"cmtconfig": "x86_64-el9-gcc13-opt", "project": "Athena", "release": "24.0.1"}],
+        "architectures": [
+            {"arch": ["x86_64"], "type": "cpu", "vendor": ["intel"]},
+            {"type": "gpu", "vendor": ["nvidia"], "model": ["A100"]},
+        ],
+    },
+}  # fmt: skip
+PLATFORM = "x86_64-el9-gcc13-opt"
+RELEASE = {"trans_home": "Athena-24.0.1", "architecture": PLATFORM}
+SOFTWARE: Sequence[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+    ("nothing is asked", {}, NOTHING, ""),
+    ("prun without a release", {"trans_home": "AnalysisTransforms", "architecture": PLATFORM}, NOTHING, ""),
+    ("only a platform", {"architecture": PLATFORM}, NOTHING, ""),
+    ("a release, nothing published", RELEASE, NOTHING, "no_release"),
+    ("a release, any", RELEASE, ANY, ""),
+    ("a release that is there", RELEASE, HAS, ""),
+    ("another release", {**RELEASE, "trans_home": "Athena-24.0.2"}, HAS, "no_release"),
+    ("of analysis", {**RELEASE, "trans_home": "AnalysisTransforms-Athena_24.0.1"}, HAS, ""),
+    ("another of analysis", {**RELEASE, "trans_home": "AnalysisTransforms-Athena_24.0.2"}, HAS, "no_release"),
+    ("a container that is there", {"container": "/cvmfs/images/a"}, HAS, ""),
+    ("another container", {"container": "docker://a"}, HAS, "no_container"),
+    ("a container, any", {"container": "docker://a"}, ANY, ""),
+    ("a GPU that is there", {"architecture": "&nvidia-A100"}, HAS, ""),
+    ("another GPU", {"architecture": "&nvidia-H100"}, HAS, "no_gpu"),
+    ("a GPU, any software", {"architecture": f"{PLATFORM}&nvidia"}, ANY, "no_gpu"),
+    ("a CPU that is there", {"architecture": "#x86_64-intel"}, HAS, ""),
+    ("another CPU", {"architecture": "#x86_64-amd"}, HAS, "no_cpu"),
+    ("a CPU, any software", {"architecture": "#aarch64"}, ANY, "no_cpu"),
+    ("no architecture", {"architecture": "'{\"gpu_spec\": {}}'"}, NOTHING, "bad_architecture"),
+]
+
+
+@pytest.mark.parametrize("bound", ["", "SITE_A"])
+@pytest.mark.parametrize(("asks", "has", "code"), [row[1:] for row in SOFTWARE], ids=[row[0] for row in SOFTWARE])
+def test_software_and_hardware_that_a_task_asks_for(
+    asks: dict[str, Any], has: dict[str, Any], code: str, bound: str
+) -> None:
+    verdict = generic.broker(TaskNeeds(preassigned_site=bound, **asks), [replace(SITE, **has)])
+    assert [skip.code for skip in verdict.skipped] == ([code] if code else [])
+
+
+def test_each_reason_has_its_place_in_the_order_of_the_rules() -> None:
+    order = order_of(GENERIC)
+    made = {row[3] for row in RULES} | {row[4] for row in STORAGE} | {row[3] for row in SOFTWARE}
+    assert sorted(made - {""} - set(order)) == []

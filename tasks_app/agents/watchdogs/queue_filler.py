@@ -28,7 +28,7 @@ from brokerage_app.filling import (
     may_be_filled,
 )
 from brokerage_app.needs import TaskNeeds
-from brokerage_app.snapshot import ONLINE, SiteView
+from brokerage_app.snapshot import ONLINE, Grid, SiteView
 from jedisite.agents import Pass, owner
 from jedisite.sql import hot_cursor, numbers, the_time
 from jedisite.words import plural
@@ -70,6 +70,7 @@ _LEFT = f"SELECT t.jeditaskid, f.ready FROM jedi_tasks t JOIN preassignments p U
 class Around:
     """The queues of one pass: what they are, how full, and since when they are empty."""
 
+    grid: Grid
     sites: Mapping[str, SiteView]
     occupied: Mapping[str, Occupancy]
     empty_since: Mapping[str, datetime]
@@ -83,8 +84,8 @@ class Candidate:
     needs: TaskNeeds
     limits: FillLimits
 
-    def fits(self, site: SiteView) -> bool:
-        return bool(generic.broker(self.needs, [site], generic.RULES).chosen)
+    def fits(self, site: SiteView, grid: Grid) -> bool:
+        return generic.refusal(self.needs, grid, site) is None
 
 
 def run(now: datetime | None = None) -> Pass:
@@ -97,7 +98,8 @@ def run(now: datetime | None = None) -> Pass:
 
 
 def _look(now: datetime) -> Around:
-    sites = statistics.current_grid(now).queues()
+    grid = statistics.current_grid(now)
+    sites = grid.queues()
     with hot_cursor() as cursor:
         cursor.execute(_COUNTS)
         counts = {site: (running, queued) for site, running, queued in cursor.fetchall()}
@@ -111,7 +113,7 @@ def _look(now: datetime) -> Around:
     with transaction.atomic():
         EmptyQueue.objects.exclude(queue__in=empty).delete()
         EmptyQueue.objects.bulk_create([EmptyQueue(queue=name, since=now) for name in empty], ignore_conflicts=True)
-    return Around(sites, occupied, dict(EmptyQueue.objects.values_list("queue", "since")))
+    return Around(grid, sites, occupied, dict(EmptyQueue.objects.values_list("queue", "since")))
 
 
 def _free(around: Around) -> int:
@@ -171,7 +173,7 @@ def _fill(around: Around, now: datetime) -> int:
         fitting = (
             (one.waiting, one.limits)
             for one in candidates
-            if one.waiting.task_id not in chosen and one.fits(around.sites[name])
+            if one.waiting.task_id not in chosen and one.fits(around.sites[name], around.grid)
         )
         chosen |= {task.task_id: (name, task) for task in choose(fitting, already[name])}
 
