@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 from brokerage_app.models import VerdictRecord
 from jedisite.exports import CSVExport, Row
 from jedisite.identity import Right, needs
+from tasks_app import codes
 from tasks_app.dashboard.areas import Areas, Span, stack
 from tasks_app.dashboard.jobs import error_words, job_of, merging_words
 from tasks_app.dashboard.verdicts import Part, Picked
@@ -41,9 +42,12 @@ def task_why(request: HttpRequest, task_id: int) -> HttpResponse:
     parts = [Part(record, found.before(record), picked) for record in found.verdicts]
     if request.GET.get("format") == "csv":
         return csv_of(f"task-{task_id}-why", parts)
+    # A task that has done all its work gets no more jobs, which is no trouble.
+    all_done = found.blocked is not None and found.blocked.code == codes.TASK_ALL_DONE
     on_jobs = [record for record in found.history if record.kind != "task"]
     context = {
-        "section": "tasks", "task": task, "why": found, "gates": gate_rows(found.gates), "parts": parts,
+        "section": "tasks", "task": task, "why": found, "gates": gate_rows(found.gates, is_trouble=not all_done), "parts": parts,
+        "all_done": all_done,
         "tone": TONE_OF[found.blocked.severity] if found.blocked else "", "areas": reasons_over_time(on_jobs, now),
         "csv": csv_query(picked), "seconds": REFRESH_S, "now": now,
     }  # fmt: skip
@@ -66,12 +70,12 @@ def job_why(request: HttpRequest, job_id: int) -> HttpResponse:
 TONE_OF: Final = {"info": "wait", "warning": "warn", "error": "bad"}
 
 
-def gate_rows(gates: Iterable[Gate]) -> list[tuple[str, Gate]]:
-    """Gates with how their row is shown: the first "no" stands out, and all behind it stand back."""
+def gate_rows(gates: Iterable[Gate], *, is_trouble: bool = True) -> list[tuple[str, Gate]]:
+    """Gates with how their row is shown: the first "no" stands out if it is any trouble, and all behind it stand back."""
     found, stopped = [], False
     for gate in gates:
         first = gate.answer == "no" and not stopped
-        found.append(("first-no" if first else "unreached" if stopped else "", gate))
+        found.append(("first-no" if first and is_trouble else "unreached" if stopped else "", gate))
         stopped = stopped or first
     return found
 

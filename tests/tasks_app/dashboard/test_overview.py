@@ -18,7 +18,7 @@ from jedisite.models import Agent
 from tasks_app.attention import keeping
 from tasks_app.attention.rules.found import KINDS, Found
 from tasks_app.dashboard import overview_data
-from tasks_app.models import ErrorFingerprint, JobFailure, SavedView, Task
+from tasks_app.models import AttentionItem, ErrorFingerprint, JobFailure, SavedView, Task
 
 pytestmark = pytest.mark.django_db
 MOST_QUERIES = 12
@@ -40,6 +40,16 @@ def test_all_is_normal_only_as_far_as_it_was_measured(reader: Client) -> None:
     assert "All normal" in text and "Measured" in text and "2 min ago" in text
     assert f"none of {len(KINDS)} rules found anything" in text and "Sites with work but no pilots" in text
     assert '<span class="tile-value">40</span><span class="tile-label">running jobs' in text
+
+
+def test_what_is_acknowledged_goes_on_and_is_not_normal(reader: Client) -> None:
+    now = timezone.now()
+    Sample.objects.create(at=now - timedelta(minutes=2), running_jobs=0, queued_jobs=5)
+    rules(dict.fromkeys(("attention", "attention_tasks"), now))
+    keeping.keep(["asks"], [Found("asks", "1", "item 1", "/tasks/", "ada", 1)], now)
+    keeping.acknowledge(AttentionItem.objects.get().id, by="grace", reason="I ask ada")
+    text = reader.get("/").content.decode()
+    assert "All normal" not in text and "Nothing new: what was found is acknowledged (" in text
 
 
 def rules(looked: dict[str, datetime]) -> None:

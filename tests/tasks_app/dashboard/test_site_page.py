@@ -240,3 +240,10 @@ def test_the_ends_of_an_hour_are_those_of_a_whole_hour(queue: Queue) -> None:
     found = site_use.ends(last + INTERVAL + timedelta(seconds=20), NAME)[NAME]
     assert (found.finished, found.failed, found.finished_then, found.failed_then, found.at) == (72, 12, 72, 12, last)
     assert site_use.ends(last + timedelta(hours=2), NAME) == {}
+
+
+def test_where_nothing_has_ended_no_part_of_nothing_is_told(reader: Client) -> None:
+    Queue.objects.create(name="NEW", site_name="A")
+    text = reader.get("/sites/NEW/").content.decode()
+    assert text.count("none has ended yet") == 2 and "no job has ended in it" in text
+    assert "of the last 0" not in text and "a week ago" not in text

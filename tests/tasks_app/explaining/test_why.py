@@ -278,3 +278,12 @@ def test_a_task_that_is_not_tried_again_is_in_its_state_since_it_came_there(make
     then = timezone.now() - timedelta(hours=2)
     assert make_task(status="running", state_change_time=then, frozen_time=then - timedelta(hours=1)).since == then
     assert make_task(status="assigning", state_change_time=then).since == then
+
+
+def test_a_task_that_has_done_all_its_work_is_no_trouble(client: Client, make_task: Make, make_user: Make) -> None:
+    client.force_login(make_user())
+    done, failed = (
+        client.get(f"/tasks/{make_task(status=status).id}/why/").content.decode() for status in ("done", "failed")
+    )
+    assert "It gets no more jobs." in done and "What would help:" not in done and "first-no" not in done
+    assert "What would help:" in failed and "first-no" in failed
