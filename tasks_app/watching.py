@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Count
 
+from jedisite.words import shortened
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.models.dataset import INPUT_TYPES
 
@@ -17,7 +18,7 @@ def progress_of(ids: Sequence[int]) -> list[dict[str, Any]]:
     """A row for each task: id, name, status, says (why it waits), files, finished, failed, and jobs by status."""
     found = {
         t.id: {
-            "id": t.id, "name": t.name, "status": t.status, "says": (t.error_dialog or "")[:LONGEST_WORDS],
+            "id": t.id, "name": t.name, "status": t.status, "says": shortened(t.error_dialog or "", LONGEST_WORDS),
             "files": 0, "finished": 0, "failed": 0, "jobs": {},
         }
         for t in Task.objects.filter(pk__in=ids)
@@ -34,7 +35,10 @@ def progress_of(ids: Sequence[int]) -> list[dict[str, Any]]:
     return [found[i] for i in ids if i in found]
 
 
+HEADING = f"{'task':8} {'status':9} {'files done':>11} jobs  why it waits"
+
+
 def line(row: dict[str, Any]) -> str:
-    """A row as one line of text."""
+    """A row as one line of text, in the columns of HEADING."""
     jobs = " ".join(f"{count} {status}" for status, count in row["jobs"].items())
     return f"{row['id']} {row['status']:9} {row['finished']:>5}/{row['files']:<5} {jobs}  {row['says']}".rstrip()

@@ -126,8 +126,8 @@ def error_list(request: HttpRequest) -> HttpResponse:
         "new": sum(kind.new for kind in kinds),
         "failures": failures,
         "wasted_core_s": wasted,
-        "ended": ended,
-        "rate": per_thousand(failures, ended),
+        "ended": max(ended or 0, failures),
+        "percent": _percent(failures, ended),
         "by_category": _by_category(found, kinds, wasted),
         "plot": _plot(found, step, counts),
         "order": order,
@@ -135,6 +135,11 @@ def error_list(request: HttpRequest) -> HttpResponse:
         "jobs_url": found.url("errors-jobs"),
     }
     return render(request, "tasks_app/errors.html", context)
+
+
+def _percent(failures: int, ended: int | None) -> float | None:
+    thousandth = per_thousand(failures, ended)
+    return None if thousandth is None else thousandth / 10
 
 
 def _ordered(kinds: list[Kind], order: str) -> list[Kind]:

@@ -15,11 +15,6 @@ ANSWERS: Final = {
     "failed": "The task is broken:",
 }
 USUAL_UNITS: Final = {"ram_count": "MB", "cpu_time": "HS06sPerEvent", "out_disk_count": "kB", "work_disk_count": "MB"}
-UNITS_IN_WORDS: Final = {
-    "MBPerCore": "MB a core",
-    "HS06sPerEvent": "HS06 s an event",
-    "mHS06sPerEvent": "mHS06 s an event",
-}
 # Attribute of the task, its words, and the attribute that holds the unit or the unit itself.
 QUANTITIES: Final = (
     ("ram_count", "Memory", "ram_unit"),
@@ -85,5 +80,4 @@ def _value(values: dict[str, Any], name: str, unit: str, task: Task) -> str:
 
 def _unit(values: dict[str, Any], name: str, unit: str, task: Task) -> str:
     known = values.get(unit) or (task.ram_unit if unit == "ram_unit" else None) or USUAL_UNITS[name]
-    plain = str(known).removesuffix("Fixed")
-    return UNITS_IN_WORDS.get(plain, plain.replace("PerEvent", " an event"))
+    return words.unit(str(known))

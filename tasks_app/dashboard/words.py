@@ -114,6 +114,15 @@ def size(number: float | None) -> str:
     return f"{value:.1f} PB"
 
 
+_UNITS: Final = {"MBPerCore": "MB a core", "HS06sPerEvent": "HS06 s an event", "mHS06sPerEvent": "mHS06 s an event"}
+
+
+def unit(parameter: str) -> str:
+    """A unit of the task parameters in words: "MBPerCoreFixed" -> "MB a core"."""
+    plain = parameter.removesuffix("Fixed")
+    return _UNITS.get(plain, plain.replace("PerEvent", " an event"))
+
+
 def is_final_task(status: str) -> bool:
     return status in TASK_FINAL
 

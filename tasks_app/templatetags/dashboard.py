@@ -43,6 +43,7 @@ register.filter("thousands", words.count)
 register.filter("capped", words.capped)
 register.filter("tone", words.tone)
 register.filter("bytes", words.size)
+register.filter("unit", words.unit)
 
 
 @register.filter

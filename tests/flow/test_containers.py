@@ -112,6 +112,12 @@ def test_files_that_pandas_pilots_do_not_see_are_named(tmp_path: Path, settings:
         call_command("register_dataset", f"lab.{number}", str(path), stderr=err)
         said.append(err.getvalue())
     assert said[0] == "" and f"PanDA's pilots do not see {tmp_path / 'b'}:" in said[1]
+    settings.JEDI_PILOT = ""
+    err = StringIO()
+    call_command("register_dataset", "lab.2", str(tmp_path / "b"), stderr=err)
+    assert "own pilots read them there; PanDA's (JEDI_PILOT=panda) see the site's storage" in err.getvalue()
+    with pytest.raises(CommandError, match=r"none cannot be read: No such file or directory; nothing was registered"):
+        call_command("register_dataset", "lab.3", str(tmp_path / "none"))
 
 
 def test_the_command_registers_containers_and_open_datasets(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from brokerage_app.throttle import JobCounts, Levels, Limit, Situation, ThrottleLimits, throttle
 from brokerage_app.verdict import counted
-from jedisite.words import plural
+from jedisite.words import plural, shortened
 from tasks_app.accounting.usercaps import Caps, Usage, over
 from tasks_app.attention import bell, keeping
 from tasks_app.attention.rules.found import Found
@@ -58,3 +58,15 @@ def test_the_bell(items: int, said: str) -> None:
     keeping.keep(["asks"], [Found("asks", str(n), f"item {n}", "/tasks/", "ada", n) for n in range(items)], now)
     bell.forget()
     assert dashboard.attention_bell()["words"] == f"{said} attention"
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "wanted"),
+    [
+        ("", 5, ""), ("abc def", 7, "abc def"), ("abc def ghi", 9, "abc def …"), ("abc def", 5, "abc …"),
+        ("abcdefghij", 5, "abcd…"),
+        ("wait until the dataset is closed", 20, "wait until the …"),
+    ],
+)  # fmt: skip
+def test_a_text_is_cut_between_words(text: str, longest: int, wanted: str) -> None:
+    assert shortened(text, longest) == wanted and len(wanted) <= longest

@@ -28,7 +28,7 @@ from tasks_app.demo.inputs import keep_sandbox, register_records, register_sourc
 from tasks_app.demo.plan import DemoTask, tasks
 from tasks_app.demo.verify import Result, verify
 from tasks_app.states import TASK_FINAL
-from tasks_app.watching import line, progress_of
+from tasks_app.watching import HEADING, line, progress_of
 
 USER = first_account.FIRST
 FAST = {
@@ -110,8 +110,9 @@ class Command(BaseCommand):
             self.live.update(self._table(rows), refresh=True)
         elif time.monotonic() - self.last_lines >= 10:
             self.last_lines = time.monotonic()
+            self.console.print(HEADING, style="bold", highlight=False, soft_wrap=True)
             for row in rows:
-                self.console.print(line(row), highlight=False, soft_wrap=True)
+                self.console.print(f"{line(row)}  ({self.plan[row['id']].title})", highlight=False, soft_wrap=True)
         final = all(row["status"] in TASK_FINAL for row in rows)
         if self.ends and (final or time.monotonic() - self.started > self.timeout):
             self.results = [verify(task_id, demo) for task_id, demo in self.plan.items()]

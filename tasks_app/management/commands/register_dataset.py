@@ -44,19 +44,26 @@ class Command(BaseCommand):
             events = [options["events"]] * len(paths)
             owner = options["owner"]
             register_dataset(name, scope_of(name, owner), paths, events=events, is_open=options["open"], owner=owner)
-        except (OSError, ValueError) as exc:
+        except OSError as exc:
+            raise CommandError(f"{exc.filename} cannot be read: {exc.strerror}; nothing was registered") from exc
+        except ValueError as exc:
             raise CommandError(str(exc)) from exc
         self.stdout.write(f"{name}: {plural(len(paths), 'file')}")
         if unseen := _unseen(paths):
-            self.stderr.write(
-                f"PanDA's pilots do not see {unseen}: they see the site's storage and the folders of JEDI_PAYLOAD_READS only."
-            )
+            self.stderr.write(_told(unseen))
+
+
+def _told(unseen: Path) -> str:
+    """The shell that registers need not have the settings of the service that starts pilots: so it is said in any case."""
+    says = f"see the site's storage ({settings.JEDI_STORAGE}) and the folders of JEDI_PAYLOAD_READS only: docs/pilots.md"
+    if settings.JEDI_PILOT == "panda":
+        return f"PanDA's pilots do not see {unseen}: they {says}."
+    where = f"Files stay where they are, such as {unseen}"
+    return f"{where}. This site's own pilots read them there; PanDA's (JEDI_PILOT=panda) {says}."
 
 
 def _unseen(paths: Iterable[Path]) -> Path | None:
-    """A file that the local pilots cannot read behind their walls; ours fetch inputs before they build them."""
-    if settings.JEDI_PILOT != "panda":
-        return None
+    """A file that PanDA's pilots would not see behind their walls; ours fetch inputs before they build them."""
     seen = [Path(folder).resolve() for folder in (settings.JEDI_STORAGE, *settings.JEDI_PAYLOAD_READS)]
     files = (path.resolve() for path in paths)
     return next((path for path in files if not any(path.is_relative_to(folder) for folder in seen)), None)

@@ -60,7 +60,8 @@ def test_kinds_of_errors_are_listed_with_what_they_cost_and_how_they_are_spread(
         (20, "pilot:1099"), (6, "trans:65"), (4, "no error"),
     ]  # fmt: skip
     assert context["rows"][0]["spread"].sentence == "all on one worker node, wn1.example"
-    assert (context["failures"], context["new"], round(context["rate"])) == (30, 3, 333)
+    assert (context["failures"], context["new"], round(context["percent"], 1)) == (30, 3, 33.3)
+    assert "33.3 %" in text and "of 90 ended jobs" in text
     assert [line["category"] for line in context["by_category"]] == ["stage-in", "payload", "unknown"]
     assert "cannot copy" in text and "<b>" not in text and "No part said why" in text
     assert context["plot"].total == 30

@@ -1,10 +1,13 @@
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.dashboard import words
+from tasks_app.models import Task
 from tasks_app.states import JobStatus, TaskStatus
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -59,3 +62,18 @@ def test_a_finished_task_did_only_a_part() -> None:
 @pytest.mark.parametrize("status", [*TaskStatus, *JobStatus, "never heard of", "", None])
 def test_every_status_has_a_tone_with_an_icon(status: str | None) -> None:
     assert words.tone(status) in words.ICONS
+
+
+@pytest.mark.parametrize(
+    ("parameter", "said"),
+    [("MB", "MB"), ("MBPerCore", "MB a core"), ("MBPerCoreFixed", "MB a core"), ("kBPerEvent", "kB an event"),
+     ("mHS06sPerEventFixed", "mHS06 s an event")],
+)  # fmt: skip
+def test_units_of_parameters_are_said_in_words(parameter: str, said: str) -> None:
+    assert words.unit(parameter) == said
+
+
+@pytest.mark.django_db
+def test_the_page_of_a_task_says_its_memory_in_words(reader: Client, make_task: Callable[..., Task]) -> None:
+    task = make_task(ram_count=2000, ram_unit="MBPerCore")
+    assert "MB a core" in reader.get(f"/tasks/{task.id}/").text
