@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,10 @@ from tasks_app.ddm import data_management
 from tasks_app.locality import NOT_IN_DATA_MANAGEMENT
 from tasks_app.models import PlannedOutput, Task
 from tasks_app.params import names
-from tasks_app.params.faults import Faults, shown
+from tasks_app.params.faults import Faults, ParamErrors, shown
 from tasks_app.params.items import PREPROCESSED
+from tasks_app.params.keys import stream_of_ds_for
+from tasks_app.params.kinds import WILDCARD, WILDCARDS, split_names
 from tasks_app.params.made import read_by
 from tasks_app.params.schema import TaskParams
 from tasks_app.refining.values import Defaults
@@ -31,6 +34,8 @@ DEFAULTS = Defaults()
 BARE = "bareNucleus"
 WAITS_OR_DOES_WITHOUT = ("waitInput", "ignoreMissingInDS", "allowEmptyInput")
 _WAITS = " A task that is to wait for its input says so (waitInput)."
+MOST_MATCHED, MOST_MATCHING = 3, 5
+"""Patterns for which datasets are looked up, and datasets that are told of each."""
 LABELS = ANALYSIS_LABELS | TESTED_LABELS | {"ptest", "rc_test", "rc_test2", "rc_alrb"}
 
 
@@ -123,6 +128,26 @@ def check_inputs(params: TaskParams, user: str, parent_id: int | None) -> None:
             meant = f" Did you mean {near}?" if near else ""
             faults.add(fields[name], "known", f"There is no dataset {shown(name)}.{meant}{_WAITS}")
     faults.raise_if_any()
+
+
+def with_matching(exc: ParamErrors, raw: object) -> ParamErrors:
+    """The same faults; those of wildcards in names of inputs name datasets that match. Asks only when there is one."""
+    if not isinstance(raw, Mapping) or not any(error.rule == WILDCARD for error in exc.errors):
+        return exc
+    items = raw.get("jobParameters")
+    given = [item.get("dataset") for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+    given += [value for key, value in raw.items() if isinstance(key, str) and stream_of_ds_for(key) is not None]
+    texts = [text for one in given for text in (one if isinstance(one, list) else [one]) if isinstance(text, str)]
+    wild = [name for text in texts for name in split_names(text) if not WILDCARDS.isdisjoint(name)]
+    hints = {}
+    for name in list(dict.fromkeys(wild))[:MOST_MATCHED]:
+        if found := data_management().matching(name, MOST_MATCHING):
+            hints[shown(name)] = f" It matches {', '.join(found)}."
+    errors = []
+    for error in exc.errors:
+        hint = next((hint for start, hint in hints.items() if error.message.startswith(f"{start} ")), "")
+        errors.append(replace(error, message=error.message + hint) if error.rule == WILDCARD else error)
+    return ParamErrors(tuple(errors))
 
 
 def check_parameters(given: Mapping[str, Any] | None) -> None:

@@ -16,7 +16,7 @@ from tasks_app import amending, data_rights, known, moves, sandboxes
 from tasks_app.commands import rights, serials
 from tasks_app.models import Command, Task
 from tasks_app.models import TaskParams as StoredParams
-from tasks_app.params.faults import Faults, shown
+from tasks_app.params.faults import Faults, ParamErrors, shown
 from tasks_app.params.resubmission import (
     ACTIVE,
     Code,
@@ -84,8 +84,14 @@ class Submission:
 
 
 def check(raw: object, caller: Caller) -> Submission:
-    """Check a dictionary that a caller submits. Asks no database. Raises ParamErrors with every fault."""
-    params = parse(raw)
+    """Check a dictionary that a caller submits. Raises ParamErrors with every fault.
+
+    Asks the database only for what a refusal may offer.
+    """
+    try:
+        params = parse(raw)
+    except ParamErrors as exc:
+        raise known.with_matching(exc, raw) from None
     faults = Faults()
     trusted = caller.may(PRODUCTION)
     user = params.user_name or caller.name

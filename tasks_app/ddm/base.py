@@ -138,6 +138,13 @@ class DataManagement(Protocol):
         """
         ...
 
+    def matching(self, pattern: str, most: int) -> list[str]:
+        """Some datasets and containers whose names match a pattern with `*`, `?` and `[...]`, for a hint to a user.
+
+        None when the pattern begins with a wildcard, or when the system cannot say so at once.
+        """
+        ...
+
     def create(self, datasets: Iterable[str], *, scope: str, by: Maker) -> None:
         """Register output datasets; those of the same owner that exist are opened again.
 

@@ -7,9 +7,11 @@ the commit, and only below the site's own storage: what users registered where i
 from __future__ import annotations
 
 import hashlib
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
@@ -33,6 +35,7 @@ from tasks_app.ddm.base import (
 )
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.models.catalogue import CONTAINER_MARK
+from tasks_app.params.items import LONGEST_DATASET
 from tasks_app.scopes import scope_of
 
 log = structlog.get_logger(__name__)
@@ -128,6 +131,13 @@ class LocalCatalogue:
             for name, other in cursor:
                 near[name].append(other)
         return {name: nearest(name, near.get(name, ())) for name in missing}
+
+    def matching(self, pattern: str, most: int) -> list[str]:
+        start = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+        if not start or len(pattern) > LONGEST_DATASET:
+            return []
+        names = CatalogueDataset.objects.filter(name__startswith=start).order_by("name").values_list("name", flat=True)
+        return [name for name in names[:MOST_OWN] if fnmatchcase(name, pattern)][:most]
 
     @transaction.atomic
     def create(self, datasets: Iterable[str], *, scope: str, by: Maker) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from jedisite.patterns import fault_of
 from jedisite.words import is_one_line, sentence
 from tasks_app.params.faults import Faults, join_path, shown
-from tasks_app.params.keys import NAME
+from tasks_app.params.keys import DATASETS, NAME
 from tasks_app.params.kinds import Form, Key, check_value, split_names
 
 ParamType = Literal["input", "pseudo_input", "output", "log", "number"]
@@ -178,7 +178,8 @@ def _check_datasets(item: Item, faults: Faults) -> None:
         if len(name) > LONGEST_DATASET:
             faults.add(where, "length", f"A dataset name has at most {LONGEST_DATASET} characters, not {len(name)}.")
         elif not NAME.fits(name) and PREPROCESSED.fullmatch(name) is None:
-            faults.add(where, "pattern", f"{shown(name)} cannot be the name of a dataset: {NAME.words}.")
+            form = DATASETS if item.param_type == "input" else NAME
+            faults.add(where, *form.fault(name, "be the name of a dataset"))
 
 
 def _check_stream(item: Item, faults: Faults) -> None:

@@ -7,6 +7,7 @@ nine digits. Sizes and times carry their unit in the meaning, since the names ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tasks_app.params.kinds import NINE_DIGITS, Form, Key, Kind
 
@@ -17,6 +18,10 @@ NAME = Form(
     "a name has letters from a to z, digits and _ . + : @ / # ~ = - but no blank, begins with a letter, a digit or _, and has no "
     "two dots in a row",
 )
+DATASETS = replace(
+    NAME, wild="has a wildcard, and none is expanded here: give whole names of datasets, with commas between them"
+)
+"""Names of datasets that are read."""
 BACK_END = Form(r"[A-Za-z0-9_.-]+", "it has letters, digits and _ . - only")
 TASK_NUMBER = Form(r"\d+", "a task is named by its number")
 FIELD = Form(r"[1-9]\d{0,2}", "a field is a number from 1 to 999")
@@ -354,7 +359,7 @@ KEYS: dict[str, Key] = {key.name: key for _, keys in GROUPS for key in keys}
 
 DS_FOR = "dsFor"
 DS_FOR_KEY = Key(
-    "dsFor<STREAM>", "names", "More datasets for that input stream", nullable=True, longest=255, form=NAME
+    "dsFor<STREAM>", "names", "More datasets for that input stream", nullable=True, longest=255, form=DATASETS
 )
 
 

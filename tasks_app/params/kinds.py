@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from jedisite.words import is_one_line
 from tasks_app.params.faults import Faults, shown
@@ -30,15 +30,30 @@ INT4 = 2**31 - 1
 NINE_DIGITS = 999_999_999
 
 
+WILDCARDS: Final = frozenset("*?[")
+WILDCARD: Final = "wildcard"
+"""The rule that is broken by a pattern where one whole name is wanted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a text may look like: a regular expression for all of it, and the same in words, for messages."""
+    """What a text may look like: a regular expression for all of it, and the same in words, for messages.
+
+    `wild`: what is said of a text with a wildcard, where people may expect that it is expanded.
+    """
 
     pattern: str
     words: str
+    wild: str = ""
 
     def fits(self, text: str) -> bool:
         return re.fullmatch(self.pattern, text) is not None
+
+    def fault(self, text: str, kind: str = "stand here") -> tuple[str, str]:
+        """The rule that a text breaks which does not fit, and a sentence."""
+        if self.wild and not WILDCARDS.isdisjoint(text):
+            return WILDCARD, f"{shown(text)} {self.wild}."
+        return "pattern", f"{shown(text)} cannot {kind}: {self.words}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +136,7 @@ def _check_characters(key: Key, value: str, where: str, faults: Faults) -> None:
     elif key.required and not value.strip():
         faults.add(where, "not empty", "This text must not be empty.")
     elif key.form is not None and not key.form.fits(value):
-        faults.add(where, "pattern", f"{shown(value)} cannot stand here: {key.form.words}.")
+        faults.add(where, *key.form.fault(value))
 
 
 def _check_number(key: Key, value: object, where: str, faults: Faults) -> None:

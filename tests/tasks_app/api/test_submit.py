@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from jedisite.models import AuditEntry
-from tasks_app.models import Command, SubmissionKey, Task, TaskParams
+from tasks_app.models import CatalogueDataset, Command, SubmissionKey, Task, TaskParams
 
 TASKS = "/api/v2/tasks/"
 pytestmark = pytest.mark.django_db
@@ -52,6 +52,25 @@ def test_every_fault_is_named_and_nothing_is_stored(
     assert sorted(fields(answer)) == ["nEventPerJob", "nEvents", "taskName"]
     assert all(e["rule"] and e["message"] for e in answer.json()["errors"])
     assert rows_stored() == before
+
+
+def test_wildcards_in_names_of_inputs_are_refused_with_the_datasets_that_match(api: Api, task_params: Params) -> None:
+    for name in ("user.ada.meas", "user.ada.measured/", "user.ada.other", "user.eve.meas"):
+        CatalogueDataset.objects.create(name=name, scope="user.ada", owner="ada")
+    item = {"type": "template", "param_type": "input", "value": "${IN}"}
+    for wild, hint in (
+        ("user.ada.me*", " It matches user.ada.meas, user.ada.measured/."),
+        ("user.ada.mea[r-t]", " It matches user.ada.meas."),
+        ("user.bob.*", ""),
+        ("*", ""),
+    ):
+        body = task_params(noInput=False, jobParameters=[{**item, "dataset": wild}], dsForIN=wild)
+        answer = post(api(), body)
+        assert answer.status_code == 422 and sorted(fields(answer)) == ["dsForIN", "jobParameters[0].dataset"]
+        said = f"'{wild}' has a wildcard, and none is expanded here: give whole names of datasets, with commas between them."
+        assert {e["message"] for e in answer.json()["errors"]} == {said + hint}
+    hostile = post(api(), {"jobParameters": {"dataset": "a*"}, "dsForIN": [1, None, "b*"], "dsForX": {"a": "*"}})
+    assert hostile.status_code == 422
 
 
 @pytest.mark.parametrize("role", ["user", "shifter", "production", "administrator"])
