@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jedisite import postgres
-from jedisite.supervisor import Event, Process, Supervisor, next_delay
+from jedisite.supervisor import GRACE_S, Event, Process, Supervisor, next_delay
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 PILOT_TOKEN = "JEDI_PILOT_TOKEN"
@@ -142,12 +142,12 @@ def run(
         keeper = DatabaseKeeper(supervisor, say)
         supervisor.start(web)
         _wait_until_alive(options.url, web, supervisor)
-        if supervisor.stop_requested:
-            return
-        for process in others:
-            supervisor.start(process)
-        ready()
-        supervisor.run(look)
+        if not supervisor.stop_requested:
+            for process in others:
+                supervisor.start(process)
+            ready()
+            supervisor.run(look)
+        say(Event("ending", "site", f"this takes up to {GRACE_S:.0f} s; Ctrl-C again ends it at once"))
 
 
 def _wait_until_alive(url: str, web: Process, supervisor: Supervisor) -> None:

@@ -51,9 +51,9 @@ class Process:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a child, for people."""
+    """Something that happens to a child, or to all of them, for people."""
 
-    what: Literal["started", "died", "failed", "stopped", "killed"]
+    what: Literal["started", "ending", "died", "failed", "stopped", "killed"]
     name: str
     detail: str
 

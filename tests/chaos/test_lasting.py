@@ -89,4 +89,5 @@ def assert_nothing_is_left(site: Site, how: signal.Signals) -> None:
     gone, alive = psutil.wait_procs(family, timeout=0 if how == signal.SIGINT else 60)
     os.close(writer)
     assert len(gone) > 8
+    assert (how != signal.SIGINT) or "site: ending, this takes up to" in Path(site.log.name).read_text()
     assert [process.cmdline() for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []

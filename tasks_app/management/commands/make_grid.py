@@ -14,6 +14,7 @@ from brokerage_app import repository
 from brokerage_app.information.synthetic import store_grid
 from brokerage_app.models import Queue
 from brokerage_app.synthetic import SHARES, synthetic_grid
+from jedisite.words import plural
 from tasks_app import statistics
 from tasks_app.models import Task
 from tasks_app.synthetic import Size, make_tasks, surroundings
@@ -42,7 +43,8 @@ class Command(BaseCommand):
         now, began = timezone.now(), time.monotonic()
         grid = synthetic_grid(sites, random.Random(options["seed"]))
         queues = store_grid(grid, now)
-        self.stdout.write(f"{len(queues)} queues, {len(grid.endpoints)} storages, {len(grid.nuclei)} nuclei")
+        places = f"{plural(len(grid.endpoints), 'storage')}, {plural(len(grid.nuclei), 'nucleus', 'nuclei')}"
+        self.stdout.write(f"{plural(len(queues), 'queue')}, {places}")
         surroundings.make_users()
         made = make_tasks(
             size, queues, shares=SHARES, nuclei=sorted(grid.nuclei), endpoints=sorted(grid.endpoints), now=now,

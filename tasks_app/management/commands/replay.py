@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from brokerage_app.whatif import FORMS, ChangeError
+from jedisite.words import plural
 from tasks_app.explaining import whatif
 
 SHOWN = 20
@@ -32,16 +33,16 @@ class Command(BaseCommand):
         except ChangeError as exc:
             raise CommandError(f"--change {exc}") from exc
         say = self.stdout.write
-        say(f"{found.decisions} decisions: {found.unchanged} stay as they were, {found.decisive} come out otherwise.")
+        say(f"{plural(found.decisions, 'decision')}; unchanged: {found.unchanged}, with another outcome: {found.decisive}.")
         if found.left_out:
-            say(f"{found.left_out} were left out: a change does not fit their grid.")
+            say(f"Left out, as a change does not fit their grid: {found.left_out}.")
         for title, tasks in (("would get sites", found.unblocked), ("would get none any more", found.blocked)):
             if tasks:
-                say(f"{len(tasks)} tasks {title}: {', '.join(map(str, tasks[:SHOWN]))}")
+                say(f"{plural(len(tasks), 'task')} {title}: {', '.join(map(str, tasks[:SHOWN]))}")
         for title, sites in (("gained", found.gained), ("lost", found.lost)):
             for site, times in sites.most_common(SHOWN):
-                say(f"{title:8} {site}: {times} times")
+                say(f"{title:8} {site}: {plural(times, 'time')}")
         for (before, after), times in found.codes.most_common(SHOWN):
-            say(f"reason   {before} -> {after}: {times} sites")
+            say(f"reason   {before} -> {after}: {plural(times, 'site')}")
         if options["json"]:
             say(json.dumps(found.as_json()))
