@@ -92,6 +92,7 @@ def told(verdict: Verdict, needs: TaskNeeds, grid: Grid, order: Mapping[str, int
     """The same verdict with what blocks the task, or with how many queues were chosen and why others were not."""
     if not grid.sites:
         return verdict
+    verdict = replace(verdict, skipped=tuple(_with_slot(skip, grid) for skip in verdict.skipped))
     sites = (*(choice.site for choice in verdict.chosen), *(skip.site for skip in verdict.skipped))
     parts = {name: queue for name in sites if (queue := _queue(name, grid)) != name}
     chosen = {_queue(choice.site, grid) for choice in verdict.chosen}
@@ -170,19 +171,19 @@ def _unknown(unknown: tuple[str, ...], grid: Grid) -> str:
 _OF_SLOT: Final[Mapping[str, str]] = {codes.LOW_MEMORY: "max_memory_mb", codes.SCRATCH_DISK: "work_dir_mb"}
 
 
-def _part_of(skip: Skip, grid: Grid) -> str:
-    """Of which slot a limit is a part: a pseudo queue has less than its queue is described with."""
-    part = grid.sites.get(skip.site)
-    whole = grid.sites.get(part.parent) if part is not None else None
+def _with_slot(skip: Skip, grid: Grid) -> Skip:
+    """A refusal that also says of which slot its limit is a part: a pseudo queue has less than its queue is described with."""
     field = _OF_SLOT.get(skip.code)
-    if part is None or whole is None or field is None or not 0 < part.cores < whole.cores:
-        return ""
-    given = getattr(whole, field)
-    return f" ({part.cores} of the {whole.cores} cores of a slot of {given} MB)" if given else ""
+    part = grid.sites.get(skip.site) if field is not None else None
+    whole = grid.sites.get(part.parent) if part is not None else None
+    if field is None or part is None or whole is None or not 0 < part.cores < whole.cores or not getattr(whole, field):
+        return skip
+    says, of = f"{skip.says} ({{}} of the {{}} cores of a slot of {{}} MB)", (part.cores, whole.cores, getattr(whole, field))
+    return replace(skip, says=says, values=(*skip.values, *of))
 
 
 def _sentence(open_to: list[Skip], nearest: Skip, queues: int, unknown: tuple[str, ...], grid: Grid) -> str:
-    queue, detail = _queue(nearest.site, grid), nearest.detail + _part_of(nearest, grid)
+    queue, detail = _queue(nearest.site, grid), nearest.detail
     also = f" {_unknown(unknown, grid)}." if unknown else ""
     if len(open_to) == 1 and queues > 1:
         return f"{queue}, the only site that the task may use, was skipped: {detail}.{also}"

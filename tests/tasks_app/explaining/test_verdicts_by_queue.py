@@ -102,4 +102,7 @@ def test_steps_sites_nearly_counts_and_the_page_of_a_site_count_queues(make_task
     found = {view.name: why_site(Queue.objects.get(name=view.name)) for view in views}
     assert [(one["code"], one["tasks"]) for one in found["TIGHT"]["reasons"]] == [("low_memory", 1)]
     assert [(one["need"], one["offer"]) for one in found["TIGHT"]["nearly"]] == [(2700, 125)]
+    assert found["TIGHT"]["nearly"][0]["sentence"] == (
+        "needs 2700 MB, the site gives 125 MB (1 of the 8 cores of a slot of 1000 MB)"
+    )
     assert (found["WIDE"]["reasons"], found["WIDE"]["chosen_for"]) == ([], 1)
