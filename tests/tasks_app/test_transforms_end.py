@@ -212,6 +212,8 @@ def test_merged_logs_hold_no_secrets_of_older_ones(run: Run, tmp_path: Path) -> 
     ("command", "last"),
     [
         ("echo why >&2; exit 3", "why"), ("exit 3", "The command ended with 3."),
+        ("echo first; echo no beam.; echo; exit 4", "The command ended with 4; it said last: no beam."),
+        ("seq 2000 | tr '\\n' ' '; exit 4", "The command ended with 4."),
         ("echo why >&2; kill -9 $$", "The command was ended by signal 9 (Killed)."),
     ],
 )  # fmt: skip
