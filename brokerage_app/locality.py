@@ -9,6 +9,7 @@ from brokerage_app.needs import InputData, Replica
 from brokerage_app.snapshot import Endpoint
 
 PERCENT: Final = 100
+SHOWN: Final = 3
 
 
 class Here(NamedTuple):
@@ -68,6 +69,15 @@ class Inputs:
             for endpoint, replica in data.replicas.items()
             if is_complete(data, replica, most_missing=most_missing, least_percent=least_percent)
         )
+
+
+def input_in_words(datasets: Sequence[InputData], here: Here) -> str:
+    """What a weight for input is called: of a queue that has some of it, or of one to which all comes from elsewhere."""
+    if here.any_files:
+        return "input there"
+    places = sorted({endpoint for data in datasets for endpoint in data.replicas})
+    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+    return f"input comes from {', '.join(places[:SHOWN])}{more}" if places else "input comes from elsewhere"
 
 
 def is_complete(data: InputData, replica: Replica, *, most_missing: int, least_percent: float) -> bool:

@@ -216,7 +216,7 @@ JOB_NO_PARENT: Final = _code(
 )  # fmt: skip
 TASK_ENDED: Final = _code(
     "task_ended", "Task has ended", "state", "user",
-    "Retry the task if more is wanted of it.", severity="info",
+    "Retry the task if more is wanted of it and the sites that it names are still there.", severity="info",
 )  # fmt: skip
 TASK_STOPPED_BY_ITSELF: Final = _code(
     "task_stopped_by_itself", "Task waits for somebody to decide", "state", "user",
@@ -228,8 +228,8 @@ TASK_ENDING: Final = _code(
 )  # fmt: skip
 TASK_FAILED: Final = _code(
     "task_failed", "Task has failed", "state", "user",
-    "Mend the cause of its errors and run it again (incexec), with changed parameters if need be: a failed task takes no "
-    "retry.", severity="error",
+    "Run it again (incexec), with changed parameters if need be; if its jobs had errors, mend their cause first. A failed "
+    "task takes no retry.", severity="error",
 )  # fmt: skip
 TASK_BROKEN: Final = _code(
     "task_broken", "Task is broken", "state", "user",

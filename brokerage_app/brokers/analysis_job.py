@@ -21,6 +21,7 @@ from brokerage_app.disk import work_dir_for_job_mb
 from brokerage_app.filters import analysis, policy, resources, slots, software, state
 from brokerage_app.filters.capacity import MIN_QUEUE
 from brokerage_app.filters.data import direct_access, storage_up
+from brokerage_app.locality import input_in_words
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.rules import Rule, sift
 from brokerage_app.snapshot import Grid, SiteView
@@ -376,7 +377,8 @@ def _choice(case: AnalysisCase, site: SiteView, base: Factors) -> Choice:
             factors += (("input datasets there", there),)
         else:
             here = case.inputs.at(case.storage(site).inputs)
-            factors += (("input there", weights.size_factor(here.disk_mb, here.any_mb)),)
+            name = input_in_words(case.needs.inputs, here)
+            factors += ((name, weights.size_factor(here.disk_mb, here.any_mb)),)
             throttled = case.counts(site).throttled
             if throttled and site.name not in near.with_data:
                 factors += (("1 / (throttled + 1)", 1 / (throttled + 1)),)

@@ -14,7 +14,7 @@ from brokerage_app.case import GridCase
 from brokerage_app.configuration import Configuration
 from brokerage_app.filters.capacity import queue_cap
 from brokerage_app.hardware import platform_preference
-from brokerage_app.locality import NOTHING, Here, reach
+from brokerage_app.locality import NOTHING, Here, input_in_words, reach
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import NO_LINK, Grid, Link, SiteView
 
@@ -179,7 +179,8 @@ class ProductionCase(GridCase):
         if not is_local:
             factors.append(("1 / many assigned", 1 / weights.many_assigned(counts.assigned, counts.activated)))
         if inputs.size_mb > 0:
-            factors.append(("input there", weights.input_factor(here.disk_mb, inputs.size_mb, max(missing, 0))))
+            name = input_in_words(inputs.datasets, here)
+            factors.append((name, weights.input_factor(here.disk_mb, inputs.size_mb, max(missing, 0))))
         if self.sharing is not None and self.sharing.has(site):
             factors.append(("queue of the nucleus", self.nucleus_factor))
         link = self.network_weight(site)

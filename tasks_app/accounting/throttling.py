@@ -239,7 +239,8 @@ def leave_pending(view: PendingView, now: datetime, limit: timedelta = PENDING_L
     if now < due:
         return None
     minutes = int((now - view.since).total_seconds() // 60)
-    return TaskStep(Reason(codes.TASK_TRIES_AGAIN, f"returns to {view.old_status} after {minutes} minutes"), back=True)
+    detail = f"returns to {view.old_status} after {plural(minutes, 'minute')}"
+    return TaskStep(Reason(codes.TASK_TRIES_AGAIN, detail), back=True)
 
 
 @dataclass(frozen=True, slots=True)

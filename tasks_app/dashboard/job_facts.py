@@ -14,14 +14,13 @@ from django.db.models import Q
 
 from brokerage_app.models import VerdictRecord
 from tasks_app.dashboard.words import COUNT_CAP
+from tasks_app.explaining.jobs import LOOKED_AT, NEAR
 from tasks_app.models import Job, JobArchive, JobRetryHistory
 from tasks_app.models.job import JobColumns
 
 LINKS: Final = 200
 DEEPEST: Final = 6
 RECENTLY: Final = timedelta(hours=24)
-NEAR: Final = timedelta(minutes=5)
-"""How much later than the job its verdict may be written: both come from one pass of the job generator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +188,7 @@ def sent_here(job: JobColumns) -> SentHere | None:
     before = VerdictRecord.objects.filter(
         task_id=job.task_id, kind="job", first_at__lte=job.creation_time + NEAR
     ).exclude(chosen=[])
-    for verdict in before.only("id", "at", "first_at", "chosen", "sentence", "task_id").order_by("-id")[:3]:
+    for verdict in before.only("id", "at", "first_at", "chosen", "sentence", "task_id").order_by("-id")[:LOOKED_AT]:
         for place, choice in enumerate(verdict.chosen, 1):
             if choice[0] == job.site or choice[0].startswith(f"{job.site}/"):
                 factors = sorted(choice[2].items()) if len(choice) > 2 and isinstance(choice[2], dict) else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.conf import settings
@@ -23,6 +23,10 @@ from tasks_app.share_use import loads
 from tasks_app.states import JobStatus
 
 LOG_ROWS: Final = 200
+NEAR: Final = timedelta(minutes=5)
+"""How much later than the job its verdict may be written: both come from one pass of the job generator."""
+LOOKED_AT: Final = 3
+"""So many decisions before a job are looked through for the one that chose its queue."""
 _AHEAD = """
 SELECT count(*) FROM (SELECT 1 FROM jobs WHERE computingsite = %(site)s AND jobstatus = 'activated' {of_share}
    AND ((currentpriority * -1), pandaid) < (%(priority)s, %(job)s) LIMIT {limit}) j
@@ -117,8 +121,10 @@ def _decision(job: JobColumns) -> VerdictRecord | None:
     """The latest decision on jobs of the task that was made before the job and may have sent it to its site."""
     if not job.task_id or not job.site:
         return None
-    made = VerdictRecord.objects.filter(task_id=job.task_id, kind__in=("job", "merge"), first_at__lte=job.creation_time)
-    return made.exclude(chosen=[]).defer("skipped", "needs", "facts").order_by("-id").first()
+    near = job.creation_time + NEAR
+    made = VerdictRecord.objects.filter(task_id=job.task_id, kind__in=("job", "merge"), first_at__lte=near)
+    last = list(made.exclude(chosen=[]).defer("skipped", "needs", "facts").order_by("-id")[:LOOKED_AT])
+    return next((verdict for verdict in last if _chosen(job, verdict) is not None), None)
 
 
 def _chosen(job: JobColumns, verdict: VerdictRecord | None) -> ChosenFact | None:

@@ -313,6 +313,10 @@ def test_input_in_the_weight_of_queues_to_which_it_is_moved() -> None:
     data = InputData("d", 10, 51_200.0, replicas={"SE_A": Replica(10, 51_200.0), "SE_B": Replica(5, 10_240.0, False)})
     verdict = broker(needs(inputs=(data,)), grid(site("A", cores=8), site("B"), site("C")))
     assert [(c.site, c.weight) for c in verdict.chosen] == [("B", pytest.approx(2)), ("C", pytest.approx(1))]
+    # A queue without any of it is not said to have some.
+    assert [c.factors[-1] for c in verdict.chosen] == [
+        ("input there", pytest.approx(2)), ("input comes from SE_A, SE_B", pytest.approx(1)),
+    ]
 
 
 def test_queues_that_would_read_from_elsewhere_weigh_less_for_jobs_that_are_held_back_there() -> None:

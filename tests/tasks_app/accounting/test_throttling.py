@@ -180,6 +180,11 @@ def test_pending_tasks_try_again_or_are_given_up(view: PendingView, wanted: str 
     assert (step and ("back" if step.back else step.status)) == wanted
 
 
+def test_one_minute_is_one() -> None:
+    step = leave_pending(replace(RESTING, since=ago(minutes=1), due=NOW), NOW)
+    assert step is not None and step.reason.detail == "returns to ready after 1 minute"
+
+
 @pytest.mark.parametrize(
     ("view", "limit", "ends"),
     [

@@ -12,6 +12,8 @@ from django.utils import timezone
 
 from brokerage_app.models import VerdictRecord
 from tasks_app.accounting import failures
+from tasks_app.dashboard import job_facts
+from tasks_app.explaining import jobs as jobs_explained
 from tasks_app.models import Job, JobArchive, JobRetryHistory, Task
 from tests.tasks_app.dashboard.test_listing import Table, of_csv
 
@@ -98,3 +100,22 @@ def test_jobs_stand_side_by_side(reader: Client, chain: list[Job]) -> None:
     wrong = reader.get(f"/jobs/compare/?ids=x,{chain[1].id},99999999999")
     assert "there is no job 99999999999" in wrong.content.decode() and "numbers of jobs" in wrong.content.decode()
     assert "Two jobs or more" in reader.get("/jobs/compare/").content.decode()
+
+
+@pytest.mark.django_db
+def test_the_page_and_why_of_a_job_find_the_same_decision(
+    make_task: Callable[..., Task], make_job: Callable[..., Job]
+) -> None:
+    """It is written after the jobs that it is about; a later one for other sites does not hide it."""
+    task, now = make_task(), timezone.now()
+    job = make_job(task_id=task.id, status="activated", site="SITE_A")
+    Job.objects.filter(pk=job.id).update(creation_time=now)
+    for number, site in enumerate(("SITE_A", "SITE_B"), 1):
+        at = now + timedelta(seconds=number)
+        VerdictRecord.objects.create(
+            task_id=task.id, chosen=[[site, 2.5, {}]], skipped=[], sentence="1 of 2 sites.", first_at=at, at=at
+        )
+    job.refresh_from_db()
+    there, decision = job_facts.sent_here(job), jobs_explained.why(job, now)["decision"]
+    assert there is not None and decision is not None and decision["id"] == there.verdict.id
+    assert (decision["place"], decision["of"]) == (1, 1)
