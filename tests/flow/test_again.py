@@ -13,7 +13,7 @@ from jedisite.identity import Caller, Role
 from tasks_app import moves, submitting
 from tasks_app.agents import commando, refiner
 from tasks_app.commands import rights
-from tasks_app.models import Command, Dataset, OutputTemplate, Task, TaskParams
+from tasks_app.models import Command, Dataset, Job, JobArchive, OutputTemplate, Task, TaskParams
 from tasks_app.params.faults import ParamErrors
 from tasks_app.params.splitrule import SplitRule
 from tests.flow.driving import (
@@ -320,6 +320,15 @@ def test_changes_that_do_not_go_together_change_nothing() -> None:
     assert TaskParams.objects.get(pk=made).params == before
 
 
+def test_changes_that_ask_for_what_the_site_does_not_offer_leave_the_task_as_it_was() -> None:
+    made = finished_task()
+    given = command(made, "incexec", parameters={"changes": {"nJumboJobs": 2}})
+    assert (given.status, status(made)) == ("refused", "done") and "jumbo jobs, which this site does not offer" in given.answer
+    assert "nJumboJobs" not in TaskParams.objects.get(pk=made).params
+    with pytest.raises(ParamErrors, match="nEsConsumers: This asks for"):
+        submitting.submit(submitting.check(again_params(nEsConsumers=2), ADA), by="ada")
+
+
 def test_a_task_that_was_killed_before_it_was_refined_runs_whole() -> None:
     made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
     command(made, "kill")
@@ -411,13 +420,17 @@ def test_the_name_of_a_task_that_broke_before_it_had_a_job_is_free() -> None:
     assert again().task_id == made.task_id, "the newest of the name that has made something"
 
 
-def test_the_name_of_a_broken_task_that_had_jobs_is_taken() -> None:
+@pytest.mark.parametrize("archived", [False, True])
+def test_the_name_of_a_broken_task_that_had_jobs_is_taken(archived: bool) -> None:
     add_dataset("lab.t.in", 1)
     made = again().task_id
     settle()
     moves.move_task(made, "tobroken", by="test", reason="no more")
     settle()
     assert (status(made), len(jobs(made)) > 0) == ("broken", True)
+    if archived:
+        JobArchive.objects.bulk_create(JobArchive(id=job.id, task_id=made, status=job.status) for job in jobs(made))
+        Job.objects.all().delete()
     with pytest.raises(submitting.SubmissionRefusedError, match=r"is broken: give another name \(--outDS\)\. jedi"):
         again()
 

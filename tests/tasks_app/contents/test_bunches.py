@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.contents.bunches import chunks_to_wait, released_files, released_ranges
+from tasks_app.contents.bunches import bunch_in_words, chunks_to_wait, released_files, released_ranges
 from tasks_app.params.splitrule import SplitRule
 
 
@@ -23,6 +23,19 @@ from tasks_app.params.splitrule import SplitRule
 )
 def test_the_number_of_jobs_in_a_bunch(rule: str, to_scout: bool, expected: int) -> None:
     assert chunks_to_wait(SplitRule.parse(rule), to_scout=to_scout) == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "to_scout", "said"),
+    [
+        ("NF=2,NT=3", False, "6 (a bunch of 3 jobs, nChunksToWait)"),
+        ("NF=1", True, "10 (a bunch of 10 jobs, nChunksToWait)"),
+        ("NE=50,EI=100,NT=1", False, "50 events (a bunch of 1 job, nChunksToWait)"),
+        ("NE=50", False, "20 (a bunch of 20 jobs, nChunksToWait)"),
+    ],
+)
+def test_how_many_are_enough_is_said_in_what_is_counted(rule: str, to_scout: bool, said: str) -> None:
+    assert bunch_in_words(SplitRule.parse(rule), to_scout=to_scout) == said
 
 
 @pytest.mark.parametrize(
