@@ -435,11 +435,13 @@ THROTTLED_WAITING: Final = _code(
 )  # fmt: skip
 THROTTLED_RUNNING_CAP: Final = _code(
     "throttled_running_cap", "Throttled: cap on running jobs", "throttle", "expert",
-    "Wait, or raise the cap on running jobs of this work queue.", severity="info",
+    "Wait until running jobs have ended, or have the cap raised: administrators set NRUNNINGCAP of the work queue or share in "
+    "the configuration, component prod_job_throttler or anal_job_throttler.", severity="info",
 )  # fmt: skip
 THROTTLED_QUEUE_CAP: Final = _code(
     "throttled_queue_cap", "Throttled: cap on queued jobs", "throttle", "expert",
-    "Wait, or raise the cap on queued jobs of this work queue.", severity="info",
+    "Wait until pilots have started queued jobs, or have the cap raised: administrators set NQUEUECAP of the work queue or "
+    "share in the configuration, component prod_job_throttler or anal_job_throttler.", severity="info",
 )  # fmt: skip
 THROTTLED_PRIORITY: Final = _code(
     "throttled_priority", "Throttled: more urgent tasks go first", "throttle", "nobody",

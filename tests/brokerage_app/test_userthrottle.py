@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from brokerage_app.classes import TaskClass
 from brokerage_app.configuration import DEFAULTS, Row
+from brokerage_app.parameters import PARAMETERS
 from brokerage_app.userthrottle import Caps, Quota, ShareState, Usage, class_a_percent, refusal
 from jedisite import refusals
 
@@ -139,3 +140,18 @@ def test_a_user_with_fewer_jobs_is_never_refused_more(usage: Usage, caps: Caps, 
     )  # fmt: skip
     if not ask(usage, caps):
         assert not ask(less, caps)
+
+
+@pytest.mark.parametrize(
+    ("code", "key"),
+    [
+        ("user_running_jobs", "CAP_RUNNING_USER_JOBS"), ("user_queued_jobs", "CAP_RUNNING_USER_JOBS"),
+        ("user_running_cores", "CAP_RUNNING_USER_CORES"), ("user_queued_cores", "CAP_RUNNING_USER_CORES"),
+        ("user_cap_zero", "CAP_RUNNING_USER_JOBS"), ("throttled_running_cap", "NRUNNINGCAP"),
+        ("throttled_queue_cap", "NQUEUECAP"),
+    ],
+)  # fmt: skip
+def test_advice_on_a_cap_names_the_setting(code: str, key: str) -> None:
+    advice = refusals.get(code).advice
+    assert key in advice.replace(",", "").split(), advice
+    assert any(one.key == key and one.component in advice for one in PARAMETERS)
