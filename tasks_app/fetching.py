@@ -43,9 +43,13 @@ class Opened:
 
     def pieces(self, first: int = 0, end: int | None = None) -> Pieces:
         """The content from byte `first` to before byte `end`. Raises NotSentError for a log that holds secrets: only here,
-        as all of it is unpacked to be searched."""
+        as all of it is unpacked to be searched; its stream is then closed."""
         if self.is_log:
-            _search(self)
+            try:
+                _search(self)
+            except NotSentError:
+                self.stream.close()
+                raise
         return Pieces(self.stream, first, self.size if end is None else end)
 
 
