@@ -40,7 +40,7 @@ UPDATE jobs SET jobstatus = 'sent', fence = fence + 1, secret_hash = %(secret)s,
 def by_key(jobs: range, *, keep_cursor: bool = False) -> Callable[[int], Step]:
     """Each process takes every eighth job.
 
-    A cursor a statement, as psycopg's own `execute` makes it; or one for all, the least a client can do.
+    A cursor a statement, as clients that keep none have it; or one for all, the least a client can do.
     """
 
     def make(index: int) -> Step:
@@ -56,7 +56,8 @@ def by_key(jobs: range, *, keep_cursor: bool = False) -> Callable[[int], Step]:
             values = {"secret": scene.DIGEST, "node": "node001.bench", "worker": "12345", "job": job_id}
             if kept is not None:
                 return kept.execute(_BY_KEY, values).rowcount
-            return line.execute(_BY_KEY, values).rowcount
+            with psycopg.Cursor(line) as cursor:
+                return cursor.execute(_BY_KEY, values).rowcount
 
         return step
 

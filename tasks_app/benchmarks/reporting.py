@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
+import psycopg
 from django.db import connection
 from django.utils import timezone
 from psycopg.types.json import Json
@@ -58,8 +59,8 @@ def _statement(text: str, jobs: range, more: dict[str, object], *, again: bool) 
             job_id = next(mine, None)
             if job_id is None:
                 return 0
-            # As psycopg's own `execute` does it, with a cursor for each statement.
-            return line.execute(text, {**MEASURES, **more, "job": job_id}).rowcount
+            with psycopg.Cursor(line) as cursor:
+                return cursor.execute(text, {**MEASURES, **more, "job": job_id}).rowcount
 
         return step
 

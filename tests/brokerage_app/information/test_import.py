@@ -170,7 +170,7 @@ def test_scratch_space_that_is_no_number_is_what_the_input_leaves(work_dir: Any,
 def test_the_example_of_the_documentation_can_be_imported(tmp_path: Path) -> None:
     told = (Path(settings.BASE_DIR) / "docs" / "sites.md").read_text()
     example = told.partition("```json\n")[2].partition("```")[0]
-    assert load(tmp_path, example) == "1 sites, 1 storages, 1 queues, 1 links, 1 software\n"
+    assert load(tmp_path, example) == "1 site, 1 storage, 1 queue, 1 link, 1 software entry\n"
     queue = Queue.objects.get(name="NORTH_Q")
     assert (queue.max_memory_mb, queue.max_walltime_s, queue.work_dir_mb, queue.core_power) == (16000, 172800, 40000, 11.5)
     used = QueueEndpoint.objects.values_list("endpoint_id", "scope", "order_read", "order_write", "is_local")
