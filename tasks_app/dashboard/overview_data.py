@@ -34,7 +34,7 @@ MOST_FAILURES: Final = 50_000
 MOST_CHANGES: Final = 40
 LOOKED_THROUGH: Final = 5000
 """Entries of the audit trail among which changes are looked for."""
-CHANGING: Final = ("globalshare", "gdpconfig", "agent", "queue", "workqueue", "retryrule", "storageendpoint")
+CHANGING: Final = ("globalshare", "gdpconfig", "agent", "queue", "workqueue", "retryrule", "storageendpoint", "grid")
 ELSEWHERE: Final = ("queue.status", "agent.run")
 """Actions on those that are told by the history of status, or change nothing."""
 
@@ -176,7 +176,7 @@ def changes(since: datetime, until: datetime) -> list[Change]:
 
 _THINGS: Final = {
     "globalshare": "share", "gdpconfig": "configuration", "workqueue": "work queue", "retryrule": "retry rule",
-    "storageendpoint": "storage",
+    "storageendpoint": "storage", "grid": "descriptions of the grid",
 }  # fmt: skip
 
 

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
 from django.utils import timezone
 
 from brokerage_app.information.cric import BadDescriptionError, describe
 from brokerage_app.information.storing import store
 from brokerage_app.models import StorageEndpoint
+from jedisite import audit
 from jedisite.words import plural
 
 SHOWN = 50
@@ -43,5 +45,8 @@ class Command(BaseCommand):
             for fault in exc.faults[:SHOWN]:
                 self.stderr.write(str(fault))
             raise CommandError(f"nothing was stored: {plural(len(exc.faults), 'fault')}") from exc
-        stored = store(described, timezone.now())
+        with transaction.atomic():
+            stored = store(described, timezone.now())
+            changed = {kind: count for kind, count in stored.items() if count}
+            audit.record("manage.py", "grid.import", "grid", options["file"].name, details={"changed": changed})
         self.stdout.write(", ".join(plural(count, *NAMES[kind]) for kind, count in stored.items()))

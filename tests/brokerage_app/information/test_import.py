@@ -16,6 +16,7 @@ from brokerage_app.information.cric import BadDescriptionError, describe
 from brokerage_app.information.storing import export
 from brokerage_app.models import LinkValue, Queue, QueueEndpoint, Site, SoftwareTags, StorageEndpoint
 from brokerage_app.repository import load_grid
+from jedisite.models import AuditEntry
 
 QUEUE = {
     "pandasite": "CERN", "status": "online", "cloud": "CERN,WORLD", "corecount": 8, "corepower": "11.5", "maxrss": 32000,
@@ -53,6 +54,9 @@ def test_one_of_a_kind_is_counted_as_one(tmp_path: Path) -> None:
     assert load(tmp_path, one) == "1 site, 0 storages, 1 queue, 0 links, 1 software entry\n"
     with pytest.raises(CommandError, match=r"nothing was stored: 1 fault$"):
         load(tmp_path, {"sites": {"A": {"role": "king"}}})
+    (entry,) = AuditEntry.objects.all()
+    assert (entry.actor, entry.action, entry.object_id) == ("manage.py", "grid.import", "grid.json")
+    assert entry.details == {"changed": {"sites": 1, "queues": 1, "software": 1}}
 
 
 @pytest.mark.django_db

@@ -114,6 +114,13 @@ def test_cores_of_the_step_under_way_are_drawn_beside_the_tiles(reader: Client) 
     assert "Nothing ran in this window" in reader.get("/?share=User").content.decode()
 
 
+def test_descriptions_that_were_imported_are_a_change(db: None) -> None:
+    audit.record("manage.py", "grid.import", "grid", "sites.json", details={"changed": {"sites": 1, "queues": 2}})
+    now = timezone.now() + timedelta(minutes=1)
+    (change,) = overview_data.changes(now - timedelta(hours=1), now)
+    assert (change.who, change.what) == ("manage.py", "descriptions of the grid sites.json: import (sites, queues)")
+
+
 def test_changes_of_the_configuration_name_the_parameter(db: None) -> None:
     row = configuring.set_value("brokerage", "JOB_BROKER", "generic", by="ada", reason="cap test")
     audit.record("ada", "admin.change", "gdpconfig", row.pk, details={"changed": {"value": ["5", "6"]}})
