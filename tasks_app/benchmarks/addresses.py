@@ -96,6 +96,7 @@ THINGS: Final[Mapping[tuple[str, str], Mapping[str, Pick]]] = {
         "most frequent": _one("SELECT fingerprint_id FROM job_failures GROUP BY 1 ORDER BY count(*) DESC LIMIT 1")
     },
     ("help/codes/", "code"): {"low memory": lambda: "low_memory"},
+    ("data/catalogue/", "number"): {"latest": _one("SELECT max(id) FROM catalogue_datasets")},
     ("data/", "dataset_id"): {"largest": _one("SELECT datasetid FROM jedi_datasets ORDER BY nfiles DESC LIMIT 1")},
 }
 """By the start of the address and the argument: what is put in for it, by a word that says what it is."""
