@@ -107,7 +107,7 @@ def test_no_pattern_and_no_text_raises_anything_else(pattern: str, text: str) ->
 
 OURS = {
     ("brokerage_app/architecture.py", 'f"[{others}]"'),
-    ("tasks_app/params/kinds.py", "key.pattern"),
+    ("tasks_app/params/kinds.py", "self.pattern"),
     ("tasks_app/refining/layout.py", 'rf"(?<![\\w.-]){name}(?![\\w.-])"'),
     ("tasks_app/benchmarks/addresses.py", 'rf"<[^<>]*\\b{argument}>"'),
 }

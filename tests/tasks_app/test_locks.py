@@ -561,7 +561,7 @@ def test_only_files_that_are_staging_of_the_dataset_that_is_meant_are_staged(
     made, data = staging_scene(make_task, make_dataset)
     with transaction.atomic():
         said = effects._files_staged({"task_id": made.id, "dataset": "a:one", "files": names}, "test")
-    assert said == f"{now_pending} files are staged"
+    assert said == ("1 file is staged" if now_pending == 1 else f"{now_pending} files are staged")
     first = "staging" if names else "pending"
     assert staged(data) == [first, "pending", "ready", "running", "finished", "pending", "missing"]
     for other in Dataset.objects.exclude(pk=data.pk):
