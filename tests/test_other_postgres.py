@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.lacking import lacking
+
 pytestmark = pytest.mark.timeout(660)
 ROOT = Path(__file__).resolve().parent.parent
 WHOLE = ["tests/jedisite/test_partitions.py", "tests/jedisite/test_agents.py", "tests/tasks_app/test_models.py"]
@@ -118,9 +120,7 @@ def distribution_bin() -> Path | None:
 def test_the_flow_runs_on_the_postgresql_of_the_distribution() -> None:
     binaries = distribution_bin()
     if binaries is None:
-        if os.environ.get("JEDI_TEST_ALL") == "1":
-            pytest.fail("no PostgreSQL of the distribution is installed")
-        pytest.skip("no PostgreSQL of the distribution is installed")
+        lacking("no PostgreSQL of the distribution is installed")
     environment = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "JEDI_HOME") and "PYTEST" not in k}
     environment["JEDI_POSTGRES_BIN"] = str(binaries)
     some = [f"tests/{file}.py::test_{name}" for file, names in SOME.items() for name in names]

@@ -11,6 +11,7 @@ import pytest
 from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
+from tests.lacking import lacking
 from tests.tasks_app.dashboard.conftest import (  # noqa: F401 - the same filled tables as the pages' own tests
     ada,
     busy_task,
@@ -42,9 +43,7 @@ def browser() -> Iterator[Browser]:
     """Chromium; a test that wants it is skipped where it is not installed, unless JEDI_TEST_ALL is set."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
-        if os.environ.get("JEDI_TEST_ALL"):
-            pytest.fail("chromium is not installed")
-        pytest.skip("chromium is not installed")
+        lacking("chromium is not installed")
     from playwright.sync_api import sync_playwright
 
     # The browser's event loop runs in this thread; Django would take that for asynchronous code.

@@ -21,6 +21,7 @@ import pytest
 
 from tasks_app.workers.panda import CannotIsolateError, check
 from tests.installation import ROOT, Site, wait_for
+from tests.lacking import lacking
 
 pytestmark = pytest.mark.timeout(900)
 SLOTS = 5
@@ -43,7 +44,8 @@ got["others' payloads"] = any(b"sleep" + b" 3000" in text for text in texts)
 got["others' folders"] = [path for path in glob.glob("/job/../*") + glob.glob("/tmp/w-*") if "w-" in path]
 got["files of root"] = bool(glob.glob(os.path.join("/", "root", "*", "*token*"))) or os.access("/etc/shadow", os.R_OK)
 got["the storage"] = os.path.exists("/inputs")
-got["the token"] = glob.glob("/job/token") + glob.glob("/job/*/token") + glob.glob("/proc/[0-9]*/root/job/token")
+others = os.path.join("/proc/[0-9]*", "root", "job", "token")
+got["the token"] = glob.glob("/job/token") + glob.glob("/job/*/token") + glob.glob(others)
 got["variables of the pilot"] = [name for name in os.environ if "OIDC" in name or "JEDI" in name]
 try:
     os.kill(pid, 0)
@@ -59,9 +61,7 @@ def pilot_source(panda_pilot: Path) -> Path:
     try:
         check(panda_pilot)
     except CannotIsolateError as exc:
-        if os.environ.get("JEDI_TEST_ALL") == "1":
-            pytest.fail(str(exc))
-        pytest.skip(str(exc))
+        lacking(str(exc))
     return panda_pilot
 
 
