@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from jedisite import given_numbers
+
 SMALL_BODY: Final = 11 * 1024 * 1024
 """Bytes: more than any call but the upload of a file may have. A longer body is read by a thread as it comes."""
 LONGEST_HEAD: Final = 64 * 1024
@@ -34,17 +36,7 @@ class Limits:
 
 def merged(given: Mapping[str, str]) -> Limits:
     """The limits in force. Raises ValueError with a sentence for a name or a number that is none."""
-    if unknown := sorted(set(given) - set(DEFAULTS)):
-        raise ValueError(f"there is no limit called {', '.join(unknown)}; there are {', '.join(DEFAULTS)}")
-    found = dict(DEFAULTS)
-    for name, text in given.items():
-        try:
-            found[name] = float(text)
-        except ValueError:
-            raise ValueError(f"{name} is {text!r}; it is a number") from None
-        if not 0 < found[name] <= 1e9:
-            raise ValueError(f"{name} is {text}; it is above 0 and at most 1e9")
-    return Limits(**found)
+    return Limits(**given_numbers.merged(given, DEFAULTS, least=0.001, most=1e9))
 
 
 class Arrival:

@@ -10,6 +10,8 @@ import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from jedisite import given_numbers
+
 if TYPE_CHECKING:
     import psycopg
 
@@ -33,18 +35,7 @@ _given: str | None = None
 
 def merged(given: Mapping[str, str]) -> dict[str, float]:
     """The limits in force. Raises ValueError with a sentence for a name or a number that is none."""
-    unknown = sorted(set(given) - set(DEFAULTS))
-    if unknown:
-        raise ValueError(f"there is no limit called {', '.join(unknown)}; there are {', '.join(DEFAULTS)}")
-    found = dict(DEFAULTS)
-    for name, text in given.items():
-        try:
-            found[name] = float(text)
-        except ValueError:
-            raise ValueError(f"{name} is {text!r}; it is a number of seconds") from None
-        if not 0 <= found[name] <= 86_400:
-            raise ValueError(f"{name} is {text}; it lies between 0 and 86400 seconds")
-    return found
+    return given_numbers.merged(given, DEFAULTS, least=0, most=86_400)
 
 
 def use(role: Role, limits: Mapping[str, float]) -> None:
