@@ -20,11 +20,11 @@ from jedisite.admin_filters import days
 from jedisite.admin_tools import TRY, ToolAdmin
 from jedisite.paging import LARGEST_ID
 from tasks_app import models
+from tasks_app.accounting.job_errors import JobError
 from tasks_app.accounting.retry_rules import (
     LONGEST_DIAGNOSIS,
     Action,
     Circumstances,
-    JobError,
     RetryParameters,
     RetryRule,
     is_system_error,
@@ -104,10 +104,10 @@ def trial(given: dict[str, Any], edited: models.RetryRule | None, now: datetime)
         rules = sorted([rule for rule in rules if rule.id != own.id] + [own], key=lambda rule: rule.id or LARGEST_ID)
     row = given.get("row")
     if row is not None:
-        errors = [JobError(source, code, diag) for source, code, diag in row.errors]
+        errors = [JobError(*error) for error in row.errors]
         where = Circumstances(row.architecture, row.release, row.work_queue_id)
     else:
-        errors = [JobError(given["source"], given["code"], given["diag"])]
+        errors = [JobError(given["source"], str(given["code"]), given["diag"])]
         where = Circumstances(given["architecture"] or None, given["release"] or None)
     chosen = select(errors, rules, where, now)
     same = [
@@ -121,7 +121,7 @@ def trial(given: dict[str, Any], edited: models.RetryRule | None, now: datetime)
 
 
 def _about(rule: RetryRule, error: JobError) -> bool:
-    return (rule.error_source, rule.error_code) == (error.source, error.code)
+    return (rule.error_source, rule.error_code) == (error.component, error.number)
 
 
 ERROR_FIELDS = ["error_source", "error_code", "pattern"]

@@ -10,12 +10,12 @@ from django.contrib.auth.models import User
 
 from jedisite.identity import caller_of_user
 from jedisite.roles import Caller, Right, Role
-from tasks_app.fetching import LOG_TYPES
 from tasks_app.models import CatalogueDataset, Dataset
+from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.params.faults import Faults, shown
 from tasks_app.params.made import made_by, read_by
 from tasks_app.params.schema import TaskParams
-from tasks_app.scopes import Writer, accounts_named, refusal
+from tasks_app.scopes import Writer, longer_accounts, refusal
 
 
 def check_names(params: TaskParams, user: str, caller: Caller, faults: Faults) -> None:
@@ -47,7 +47,7 @@ def check_free(params: TaskParams, user: str) -> None:
     accounts = defaultdict(list)
     for made in made_by(params):
         fields |= dict.fromkeys(made.rows, made.field)
-        for account in accounts_named(made.name, user):
+        for account in longer_accounts(made.name, user):
             accounts[account].append(made)
     faults = Faults()
     taken = CatalogueDataset.objects.filter(name__in=list(fields)).exclude(owner=user).order_by("name")

@@ -17,9 +17,8 @@ from django.conf import settings
 from tasks_app import logarchives
 from tasks_app.ddm.local import file_url, storage_path
 from tasks_app.models import File
-from tasks_app.models.dataset import MADE_TYPES
+from tasks_app.models.dataset import LOG_TYPES, MADE_TYPES
 
-LOG_TYPES: Final = ("log", "pp_log", "trn_log")
 PIECE_BYTES: Final = 256 * 1024
 
 

@@ -125,7 +125,7 @@ def _is_below(bare: str, prefix: str) -> bool:
     return bare.startswith(prefix) and bool(bare.removeprefix(prefix).strip("./"))
 
 
-def accounts_named(name: str, user: str) -> tuple[str, ...]:
+def longer_accounts(name: str, user: str) -> tuple[str, ...]:
     """Longer names of accounts which the name of a user's dataset begins with as well: `ada.b` for user.ada.b.hits.
 
     Such a name is that other account's, if there is one.

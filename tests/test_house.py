@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,3 +40,10 @@ def test_the_migrations_say_what_the_models_say() -> None:
 def test_each_test_has_a_limit_of_time_and_warnings_are_errors(pytestconfig: pytest.Config) -> None:
     assert 0 < float(pytestconfig.getini("timeout")) <= 300 and pytestconfig.getini("timeout_method") == "signal"
     assert pytestconfig.getini("filterwarnings") == ["error"]
+
+
+@pytest.mark.parametrize("name", ["JobError", "LOG_TYPES", "accounts_named", "CONTAINER_MARK"])
+def test_what_many_parts_speak_of_has_one_name_and_one_place(name: str) -> None:
+    said = re.compile(rf"^(?:class {name}\b|def {name}\b|{name}(?:: \w+)? =)", re.MULTILINE)
+    code = [path for app in ("jedisite", "brokerage_app", "tasks_app", "events_app") for path in (ROOT / app).rglob("*.py")]
+    assert len([str(path) for path in code if said.search(path.read_text())]) == 1

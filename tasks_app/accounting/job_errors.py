@@ -7,6 +7,7 @@ that is made of the same table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -87,6 +88,11 @@ class JobError:
     component: str
     code: str
     detail: str = ""
+
+    @property
+    def number(self) -> int | None:
+        """The code as retry rules give it; None for an exit code that is no number."""
+        return int(self.code) if re.fullmatch("-?[0-9]{1,10}", self.code) else None
 
     @property
     def key(self) -> str:

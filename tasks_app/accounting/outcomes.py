@@ -28,7 +28,7 @@ from tasks_app.accounting.killcodes import KillCode, killed_with
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import NewFile
 from tasks_app.messaging import outbox
-from tasks_app.models.dataset import UNMERGED_TYPES
+from tasks_app.models.dataset import LOG_TYPES, UNMERGED_TYPES
 from tasks_app.states import JobStatus
 
 MISSING_OUTPUT = 201
@@ -37,7 +37,6 @@ MOST_BYTES = 2**48
 MOST_EVENTS = 2**40
 """No single file has more; so sums of many reports stay within the columns, and no pilot can stop the adder."""
 _ADLER32 = re.compile(r"[0-9a-fA-F]{1,8}")
-LOG_TYPES = ("log", "trn_log")
 log = structlog.get_logger(__name__)
 
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from tasks_app import codes
+from tasks_app.accounting.job_errors import JobError
 from tasks_app.accounting.memory import (
     JobMemory,
     MemoryNeeds,
@@ -26,7 +27,6 @@ from tasks_app.accounting.retry_rules import (
     Action,
     Circumstances,
     ErrorClass,
-    JobError,
     RetryRule,
     is_system_error,
     select,
@@ -186,7 +186,7 @@ def _forgive(draft: _Draft, system: ErrorClass) -> _Draft:
 
 
 def _recorded(error: JobError, rule: RetryRule) -> Reason:
-    detail = f"retry rule {rule.id} ({rule.action}) fits {error.source} error {error.code} but is not active"
+    detail = f"retry rule {rule.id} ({rule.action}) fits {error.component} error {error.code} but is not active"
     return Reason(codes.RETRY_NOT_APPLICABLE, detail)
 
 

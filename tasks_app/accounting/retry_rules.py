@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from jedisite.patterns import Pattern, PatternError, compiled
+from tasks_app.accounting.job_errors import JobError
 
 
 class RetryRuleError(ValueError):
@@ -134,15 +135,6 @@ def _begins(diagnosis: str, start: Pattern | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class JobError:
-    """One error of a failed job: the component that reports it (`pilot`, `exe`, `ddm`…), its code and diagnosis."""
-
-    source: str
-    code: int
-    diag: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Circumstances:
     """What else rules ask for: architecture and release of the job, its work queue."""
 
@@ -163,7 +155,7 @@ class Matches:
 def objection(rule: RetryRule, error: JobError, where: Circumstances, now: datetime) -> str:
     """Why a rule does not fit an error now, as a sentence; empty when it does. The pattern is matched from the diagnosis'
     first character."""
-    if (rule.error_source, rule.error_code) != (error.source, error.code):
+    if (rule.error_source, rule.error_code) != (error.component, error.number):
         return "it is about another error"
     if rule.expires is not None and rule.expires <= now:
         return f"it expired at {rule.expires:%Y-%m-%d %H:%M} UTC"
@@ -173,7 +165,7 @@ def objection(rule: RetryRule, error: JobError, where: Circumstances, now: datet
             return f"it is for the {what} {asked}, the job has {has or 'none'}"
     if rule.work_queue_id is not None and rule.work_queue_id != where.work_queue_id:
         return f"it is for work queue {rule.work_queue_id}, the job is of {where.work_queue_id or 'none'}"
-    if _begins(error.diag, rule._start):
+    if _begins(error.detail, rule._start):
         return ""
     return "its pattern does not match the text"
 
@@ -228,8 +220,8 @@ def is_system_error(errors: Iterable[JobError], classes: Sequence[ErrorClass]) -
     """The class by which one of a job's errors is the system's own; None when no error is."""
     for error in errors:
         for known in classes:
-            if known.name != "system" or (known.error_source, known.error_code) != (error.source, error.code):
+            if known.name != "system" or (known.error_source, known.error_code) != (error.component, error.number):
                 continue
-            if _begins(error.diag, known._start):
+            if _begins(error.detail, known._start):
                 return known
     return None

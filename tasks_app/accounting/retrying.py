@@ -18,14 +18,13 @@ from psycopg.types.json import Json
 from jedisite.agents import kick
 from jedisite.sql import numbers, texts
 from tasks_app import codes
-from tasks_app.accounting.job_errors import ERRORS_OF_J
+from tasks_app.accounting.job_errors import ERRORS_OF_J, JobError
 from tasks_app.accounting.memory import JobMemory, MemoryNeeds, RaisedFiles
 from tasks_app.accounting.retry import FailedJob, FileAttempts, RetryDecision, RetryTask, decide
 from tasks_app.accounting.retry_rules import (
     Action,
     Circumstances,
     ErrorClass,
-    JobError,
     RetryParameters,
     RetryRule,
     RetryRuleError,
@@ -41,11 +40,11 @@ RULE_CODES = ("NG", "MF", "RM")
 
 
 class FailedRow(NamedTuple):
-    """A failed job whose error a rule or a class knows. `errors`: [source, code, text], the most telling first."""
+    """A failed job whose error a rule or a class knows. `errors`: [component, code, text], the most telling first."""
 
     job_id: int
     task_id: int
-    errors: list[list[Any]]
+    errors: list[list[str]]
     architecture: str | None
     release: str | None
     work_queue_id: int | None
@@ -81,7 +80,7 @@ SELECT j.pandaid, j.jeditaskid, e.errors, j.cmtconfig, j.atlasrelease, j.workque
        greatest(coalesce(j.actualcorecount, j.corecount, 1), 1), coalesce(j.maxpss, j.maxrss),
        coalesce(extract(epoch FROM j.endtime - j.starttime), 0)::float8, q.core_power, j.nevents
   FROM jobs j LEFT JOIN queues q ON q.name = j.computingsite CROSS JOIN LATERAL (
-       SELECT json_agg(json_build_array(v.component, v.code, v.diag) ORDER BY v.rank) AS errors,
+       SELECT json_agg(json_build_array(v.component, v.code::text, v.diag) ORDER BY v.rank) AS errors,
               bool_or((v.component, v.code) IN (SELECT errorsource, errorcode FROM known)) AS hit
          FROM (SELECT rank, component, CASE WHEN code ~ '^-?[0-9]{{1,10}}$' THEN code::bigint END AS code, diag
                  FROM {ERRORS_OF_J} said) v
@@ -247,7 +246,7 @@ def _raised(cursor: psycopg.Cursor[Any], task_id: int, ram: int) -> RaisedFiles:
 def _job_of(row: FailedRow, files: Sequence[_FileRow]) -> FailedJob:
     memory = JobMemory(row.memory_mb or 0, row.cores, row.max_pss_kb)
     return FailedJob(
-        tuple(JobError(source, code, diag) for source, code, diag in row.errors), tuple(f.file for f in files),
+        tuple(JobError(*error) for error in row.errors), tuple(f.file for f in files),
         Circumstances(row.architecture, row.release, row.work_queue_id), memory, row.walltime_s, row.core_power or 10.0,
         row.events or 0,
     )  # fmt: skip

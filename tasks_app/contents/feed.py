@@ -25,8 +25,8 @@ from tasks_app.ddm.base import DatasetInfo, FileInfo, UnknownDatasetError
 from tasks_app.feeding import FeedTarget, feed
 from tasks_app.generating.picker import is_tracked
 from tasks_app.models import Dataset, File, Task
-from tasks_app.models.catalogue import CONTAINER_MARK
 from tasks_app.models.dataset import CONSTITUENT
+from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining.attributes import Attributes
 from tasks_app.splitting.slicing import MOST_RECORDS

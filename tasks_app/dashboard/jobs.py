@@ -20,6 +20,7 @@ from tasks_app.dashboard.lists import listing
 from tasks_app.explaining.jobs import builder_of
 from tasks_app.fetching import is_made
 from tasks_app.models import Job, JobArchive, JobFile, JobRetryHistory, JobStatusLog
+from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.models.job import JobColumns
 from tasks_app.states import JOB_FINAL, JobStatus
 
@@ -110,7 +111,7 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
     `?member=<name>` shows another file of the archive.
     """
     job = job_of(job_id)
-    log_file = JobFile.objects.filter(job_id=job_id, type__in=("log", "trn_log")).order_by("id").first()
+    log_file = JobFile.objects.filter(job_id=job_id, type__in=LOG_TYPES).order_by("id").first()
     found: storage.Log | None = None
     problem, member = "", request.GET.get("member", "")[: storage.LONGEST_NAME]
     if log_file is None:

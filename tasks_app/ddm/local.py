@@ -34,8 +34,8 @@ from tasks_app.ddm.base import (
     UnknownDatasetError,
 )
 from tasks_app.models import CatalogueDataset, CatalogueFile
-from tasks_app.models.catalogue import CONTAINER_MARK
 from tasks_app.params.items import LONGEST_DATASET
+from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.scopes import scope_of
 
 log = structlog.get_logger(__name__)

@@ -13,9 +13,9 @@ from django.db import transaction
 from tasks_app.ddm.base import SITE, ForeignDatasetError
 from tasks_app.ddm.local import ENDPOINT, adler32, catalogue, container_name, file_url, storage_path
 from tasks_app.models import CatalogueDataset, CatalogueFile
-from tasks_app.models.catalogue import CONTAINER_MARK
 from tasks_app.params.filelists import why_not_carried
 from tasks_app.params.keys import NAME
+from tasks_app.params.made import CONTAINER_MARK
 
 log = structlog.get_logger(__name__)
 

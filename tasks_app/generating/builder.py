@@ -15,6 +15,7 @@ from brokerage_app.snapshot import SiteView
 from jedisite.sql import copy_text
 from tasks_app.accounting.priorities import SerialPriority
 from tasks_app.generating.buildstep import Library
+from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.params.placeholders import JobParamsTemplate
 from tasks_app.splitting.chunk import Group, InputFile
 from tasks_app.splitting.limits import MB, SplitLimits
@@ -332,7 +333,7 @@ class Builder:
             middle = f"\t{stream.dataset_id}\t{stream.type}\t"
             dataset = _field(stream.dataset)
             tail = f"\t{self.task.id}\tdefined\t{_field(stream.scope)}\t{dataset}\t{dataset}\t{_field(stream.endpoint)}\t0\n"
-            is_log = stream.type in ("log", "trn_log")
+            is_log = stream.type in LOG_TYPES
             for file_id, lfn, job_id in zip(ids, lfns, numbers.jobs, strict=True):
                 guid = str(uuid.uuid4()) if is_log else NULL
                 yield f"{file_id}\t{copy_text(lfn)}{middle}{job_id}\t{guid}{tail}"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models.functions import Now
 
-CONTAINER_MARK = "/"
-"""Names of containers end with it."""
+from tasks_app.params.made import CONTAINER_MARK
 
 
 class CatalogueDataset(models.Model):

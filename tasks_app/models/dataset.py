@@ -20,6 +20,7 @@ OUTPUT_TYPES = ("output", "log", "lib", "pp_log")
 UNMERGED_TYPES = ("trn_output", "trn_log")
 """What jobs write first when a task merges its outputs; users do not see them."""
 MADE_TYPES = OUTPUT_TYPES + UNMERGED_TYPES
+LOG_TYPES = ("log", "pp_log", "trn_log")
 COUNTERS = (
     "nfiles",
     "nfilestobeused",

@@ -44,7 +44,7 @@ class Failure:
     exe_diag: str = ""
 
 
-class JobError(Exception):
+class JobFailedError(Exception):
     """Ends the work on a job; what happened is in `failure`."""
 
     def __init__(self, code: Code, diag: str, *, exit_code: int = 0, exe_diag: str = "") -> None:

@@ -24,7 +24,7 @@ from urllib.parse import unquote
 
 from tasks_app.pilot import names
 from tasks_app.pilot.client import Client, InterruptedCallError
-from tasks_app.pilot.errors import Code, JobError
+from tasks_app.pilot.errors import Code, JobFailedError
 from tasks_app.pilot.gauge import Gauge
 from tasks_app.pilot.job import is_plain_name
 from tasks_app.pilot.latch import Latch, wait_any
@@ -83,7 +83,7 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
         files = list(filter(None, inputs.split(",")))
         family, process = _start(program, parameters, files, here, folder, environ, settings, terminated, own, needles)
         code = _watch(family, process, Limits(disk_mb=int(disk_mb)), here, folder, terminated)
-    except JobError as exc:
+    except JobFailedError as exc:
         sys.stderr.write(f"{exc.failure.diag}\n")
     except InterruptedCallError:
         pass  # told to end while the sandbox was fetched
@@ -108,21 +108,22 @@ def _start(
 ) -> tuple[Family, subprocess.Popen[bytes]]:  # fmt: skip
     """The running program. `own` gets the names of files that are not for the pilot, `needles` what nobody is to read.
 
-    Raises JobError.
+    Raises JobFailedError.
     """
     name = transformation.rpartition("/")[2]
     kept = Path(settings["programs"]) / name
     served = is_plain_name(name) and kept.is_file() and (transformation == name or transformation.endswith(SERVED + name))
     if not served and transformation not in inputs:
-        raise JobError(Code.TRANSFORM_NOT_AVAILABLE, f"{transformation!r} is no program of the site and no input of the job")
+        diag = f"{transformation!r} is no program of the site and no input of the job"
+        raise JobFailedError(Code.TRANSFORM_NOT_AVAILABLE, diag)
     if not all(map(is_plain_name, inputs)):
-        raise JobError(Code.STAGE_IN_FAILED, "The job has inputs whose names are no names of files")
+        raise JobFailedError(Code.STAGE_IN_FAILED, "The job has inputs whose names are no names of files")
     argv = command_line(name, parameters)
     sandbox = names.sandbox_of(argv)
     for lfn in inputs:
         if lfn == sandbox or (served and lfn == name) or names.reserved_for(lfn):
             taken = f"Input {lfn} has the name of something else in the job's folder; rename the file"
-            raise JobError(Code.STAGE_IN_FAILED, taken)
+            raise JobFailedError(Code.STAGE_IN_FAILED, taken)
     (folder / TEMPORARY).mkdir()
     shutil.copyfile(kept if served else here / name, folder / name)
     (folder / name).chmod(0o755)
@@ -148,7 +149,7 @@ def _watch(
 ) -> int:
     """Wait for the end of the program, and see to what the pilot cannot see: how much it writes, and that it writes at all.
 
-    Raises JobError when it takes too much of the disk. None of its processes is left either way.
+    Raises JobFailedError when it takes too much of the disk. None of its processes is left either way.
     """
     gauge, written, over = Gauge(family, folder), 0, None
     pidfd, sign = os.pidfd_open(process.pid), here / SIGN_OF_LIFE
@@ -164,7 +165,7 @@ def _watch(
         sign.unlink(missing_ok=True)
     code = process.wait()
     if over := over or verdict(gauge.final(0), limits):
-        raise JobError(over.code, over.diag)
+        raise JobFailedError(over.code, over.diag)
     return code if code >= 0 else 128 - code
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tasks_app.pilot.client import Client, RefusedError, UnreachableError
-from tasks_app.pilot.errors import Code, JobError
+from tasks_app.pilot.errors import Code, JobFailedError
 from tasks_app.pilot.job import Job, is_plain_name
 from tasks_app.pilot.latch import Latch, wait_any
 from tasks_app.pilot.masking import mask_file, needles_of
@@ -53,25 +53,25 @@ def fetch_transform(
 ) -> str:
     """Put the program into the work folder, before anything else is there; returns its name.
 
-    One that the site does not have may come as an input: then it is not there yet. Raises JobError, InterruptedCallError.
+    One that the site does not have may come as an input: then it is not there yet. Raises JobFailedError, InterruptedCallError.
     """
     if "://" in transformation:
         if not client.is_own(transformation):
             diag = f"{transformation} is not on this pilot's server, {client.server}"
-            raise JobError(Code.TRANSFORM_NOT_AVAILABLE, diag)
+            raise JobFailedError(Code.TRANSFORM_NOT_AVAILABLE, diag)
         url = transformation
     else:
         url = f"/trf/user/{transformation}"
     name = url.rpartition("/")[2]
     if not is_plain_name(name) or "?" in name or transformation not in (url, name):
-        raise JobError(Code.TRANSFORM_NOT_AVAILABLE, f"{transformation!r} is not the name of a transform")
+        raise JobFailedError(Code.TRANSFORM_NOT_AVAILABLE, f"{transformation!r} is not the name of a transform")
     path = folder / name
     try:
         program = client.get_bytes(url, patience_s=patience_s, limit=TRANSFORM_LIMIT_BYTES, until=until)
     except (RefusedError, UnreachableError) as exc:
         if isinstance(exc, RefusedError) and exc.status == NOT_FOUND and name in inputs:
             return name
-        raise JobError(Code.TRANSFORM_NOT_AVAILABLE, f"The transform {name} could not be fetched: {exc}") from exc
+        raise JobFailedError(Code.TRANSFORM_NOT_AVAILABLE, f"The transform {name} could not be fetched: {exc}") from exc
     with open(path, "xb") as file:
         file.write(program)
     path.chmod(0o755)
@@ -83,28 +83,28 @@ def fetch_sandbox(
 ) -> None:
     """Put the sandbox that a transform would fetch into the work folder: behind walls it cannot fetch any.
 
-    Raises JobError, InterruptedCallError.
+    Raises JobFailedError, InterruptedCallError.
     """
     name = sandbox_of(argv)
     path = folder / name
     if not is_plain_name(name) or FROM_FILES.intersection(word[:8] for word in argv):
         return
     if path.exists():
-        raise JobError(Code.BAD_ARGUMENTS, f"The sandbox of the job has the name of its program, {name}")
+        raise JobFailedError(Code.BAD_ARGUMENTS, f"The sandbox of the job has the name of its program, {name}")
     url = f"/cache/{quote(name)}"
     try:
         client.get_file(url, path, patience_s=patience_s, limit=SANDBOX_LIMIT_BYTES, until=until)
     except (RefusedError, UnreachableError) as exc:
         path.unlink(missing_ok=True)
-        raise JobError(Code.NO_SANDBOX, f"The sandbox {name} could not be fetched: {exc}"[:500]) from exc
+        raise JobFailedError(Code.NO_SANDBOX, f"The sandbox {name} could not be fetched: {exc}"[:500]) from exc
 
 
 def command_line(name: str, parameters: str) -> list[str]:
-    """Raises JobError when the parameters' quotes do not close."""
+    """Raises JobFailedError when the parameters' quotes do not close."""
     try:
         return [f"./{name}", *shlex.split(parameters)]
     except ValueError as exc:
-        raise JobError(Code.BAD_ARGUMENTS, f"The job's parameters cannot be split into words: {exc}") from None
+        raise JobFailedError(Code.BAD_ARGUMENTS, f"The job's parameters cannot be split into words: {exc}") from None
 
 
 def environment(
@@ -155,7 +155,7 @@ class Payload:
         self, argv: Sequence[str], folder: Path, env: Mapping[str, str], walls: Walls | None = None,
         limits: Mapping[int, int] | None = None,
     ) -> None:
-        """Start it, behind walls if there are any, with these limits of the kernel. Raises JobError when it cannot be run."""
+        """Start it, behind walls if there are any, with these limits of the kernel. Raises JobFailedError."""
         self.family = Family()
         self.started = time.time()
         (folder / TEMPORARY).mkdir()
@@ -170,7 +170,7 @@ class Payload:
                     start_new_session=True, preexec_fn=tie_to_pilot(partial(obey, limits or {})),
                 )  # fmt: skip
             except (OSError, ValueError, subprocess.SubprocessError) as exc:
-                raise JobError(Code.PAYLOAD_FAILED, f"The payload {argv[0]} could not be started: {exc}") from exc
+                raise JobFailedError(Code.PAYLOAD_FAILED, f"The payload {argv[0]} could not be started: {exc}") from exc
         self.pid = self._popen.pid
         self._pidfd = os.pidfd_open(self.pid)
 
@@ -193,20 +193,20 @@ SAID_FAILURES = {"no_sandbox": Code.NO_SANDBOX, "bad_sandbox": Code.SETUP_FAILED
 """What a transform can say of its own failure, when the user's command is not to blame."""
 
 
-def exit_failure(exit_code: int, folder: Path, said: tuple[str, str] | None = None) -> JobError:
+def exit_failure(exit_code: int, folder: Path, said: tuple[str, str] | None = None) -> JobFailedError:
     """The error of a payload that ended with a code other than 0; its last words are taken from its stderr.
 
     `said` is the kind and the text of a failure in its report.
     """
     if said is not None and said[0] in SAID_FAILURES:
-        return JobError(SAID_FAILURES[said[0]], said[1])
+        return JobFailedError(SAID_FAILURES[said[0]], said[1])
     words = last_line(folder / "payload.stderr")
     how = f"ended with exit code {exit_code}"
     if exit_code > 128:
         with contextlib.suppress(ValueError):
             how = f"was ended by {signal.Signals(exit_code - 128).name} (exit code {exit_code})"
     diag = f"The payload {how}"
-    return JobError(Code.PAYLOAD_FAILED, diag, exit_code=exit_code, exe_diag=words or diag)
+    return JobFailedError(Code.PAYLOAD_FAILED, diag, exit_code=exit_code, exe_diag=words or diag)
 
 
 def last_line(path: Path, limit: int = 4096) -> str:

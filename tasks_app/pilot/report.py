@@ -23,7 +23,7 @@ from tasks_app.pilot.client import (
     RefusedError,
     UnreachableError,
 )
-from tasks_app.pilot.errors import DIAG_LIMIT, Code, Failure, JobError
+from tasks_app.pilot.errors import DIAG_LIMIT, Code, Failure, JobFailedError
 from tasks_app.pilot.job import Job
 from tasks_app.pilot.latch import Latch
 from tasks_app.pilot.plain import plain_text
@@ -189,7 +189,7 @@ class Reporter:
     def confirm(self) -> None:
         """Before outputs are stored: ask whether the job is still ours, if the server has not been heard for long.
 
-        Raises JobError when it stays away, InterruptedCallError.
+        Raises JobFailedError when it stays away, InterruptedCallError.
         """
         if time.monotonic() - self._last_contact < 2 * self._settings.heartbeat_s:
             return
@@ -197,7 +197,7 @@ class Reporter:
         try:
             self._tell(partial(self._body, self._state), self._settings.patience_s, latches)
         except UnreachableError as exc:
-            raise JobError(Code.SERVER_UNREACHABLE, f"The server could not be asked about the job: {exc}") from exc
+            raise JobFailedError(Code.SERVER_UNREACHABLE, f"The server could not be asked about the job: {exc}") from exc
 
     def stop(self) -> None:
         """End the heartbeats."""

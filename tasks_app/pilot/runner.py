@@ -14,7 +14,7 @@ from typing import Any
 from tasks_app.pilot import names
 from tasks_app.pilot import payload as payloads
 from tasks_app.pilot.client import Client, InterruptedCallError, RefusedError, UnreachableError
-from tasks_app.pilot.errors import Code, Failure, JobError
+from tasks_app.pilot.errors import Code, Failure, JobFailedError
 from tasks_app.pilot.gauge import Gauge
 from tasks_app.pilot.job import Job, Output
 from tasks_app.pilot.latch import Latch
@@ -86,21 +86,21 @@ class _Run:
         return heard and not failure and not self.reporter.given_up
 
     def check(self) -> None:
-        """Raises JobError when the job must not go on."""
+        """Raises JobFailedError when the job must not go on."""
         if self.reporter.orders:
-            raise JobError(self.reporter.orders.code, self.reporter.orders.diag)
+            raise JobFailedError(self.reporter.orders.code, self.reporter.orders.diag)
         if self.terminated.is_set:
-            raise JobError(Code.SIGTERM, "The pilot was told to end (SIGTERM) before the job was done")
+            raise JobFailedError(Code.SIGTERM, "The pilot was told to end (SIGTERM) before the job was done")
 
     def _guarded_work(self) -> Failure | None:
         try:
             self._work()
-        except JobError as exc:
+        except JobFailedError as exc:
             return exc.failure
         except InterruptedCallError:
             try:
                 self.check()
-            except JobError as exc:
+            except JobFailedError as exc:
                 return exc.failure
             return Failure(Code.PILOT_PROBLEM, "A call to the server was interrupted for no known reason")
         except Exception as exc:
@@ -120,7 +120,7 @@ class _Run:
             argv = payloads.command_line(name, self.job.parameters)
             own = (self.folder / name).exists()
             if trouble := names.clash(self.job, name if own else "", names.sandbox_of(argv)):
-                raise JobError(Code.STAGE_IN_FAILED, trouble)
+                raise JobFailedError(Code.STAGE_IN_FAILED, trouble)
             payloads.fetch_sandbox(argv, self.folder, self.client, patience_s=patience_s, until=until)
             stage_in(self.job.inputs, self.folder, self.check, Readable(self.settings.hidden, self._storages))
             (self.folder / name).chmod(0o755)
@@ -137,7 +137,7 @@ class _Run:
         self.check()
 
     def _run_payload(self, argv: list[str]) -> None:
-        """Run it under watch. Raises JobError when it fails or is stopped; none of its processes is left either way."""
+        """Run it under watch. Raises JobFailedError when it fails or is stopped; none of its processes is left either way."""
         walls = self.settings.walls
         environment = payloads.environment(self.job, self.folder, os.environ, self.settings.server, walls)
         if self.job.secrets:
@@ -163,12 +163,12 @@ class _Run:
             log.info("payload.ended exit_code=%d wall_s=%.2f cpu_s=%.2f max_rss_kb=%d",
                      ended.exit_code, last.wall_s, last.cpu_s, gauge.max_rss_kb)  # fmt: skip
         if stopped:
-            raise JobError(stopped.code, stopped.diag)
+            raise JobFailedError(stopped.code, stopped.diag)
         if ended.exit_code:
             raise payloads.exit_failure(ended.exit_code, self.folder, read_report(self.folder).failure)
         # What a quick payload left on the disk counts, even if nobody saw it being written.
         if over := verdict(last, Limits(disk_mb=self.job.disk_mb)):
-            raise JobError(over.code, over.diag)
+            raise JobFailedError(over.code, over.diag)
 
     def _watch(self, payload: payloads.Payload, gauge: Gauge) -> Failure | None:
         """Look at the payload until it ends; returns why it must be ended before, or None when it ended by itself."""
@@ -179,7 +179,7 @@ class _Run:
         while not payload.wait(latches, pause_s):
             try:
                 self.check()
-            except JobError as exc:
+            except JobFailedError as exc:
                 return exc.failure
             over = verdict(gauge.measure(), limits)
             self._book(gauge)
@@ -198,7 +198,7 @@ class _Run:
         self.stored.append(stage_out(file, base, self.folder, self.check))
 
     def _store_log(self) -> None:
-        """Pack and store the log. Raises JobError."""
+        """Pack and store the log. Raises JobFailedError."""
         if self.job.log:
             make_log(self.folder / self.job.log.lfn, self.folder)
             self._store(self.job.log)
@@ -221,13 +221,13 @@ class _Run:
             else:
                 base = self._base(self.job.log.endpoint, self.settings.patience_s, (self.terminated,))
             self.stored.append(stage_out(self.job.log, base, self.folder, lambda: None))
-        except (JobError, InterruptedCallError) as exc:
+        except (JobFailedError, InterruptedCallError) as exc:
             log.warning("log.lost job=%d trouble=%s", self.job.id, exc)
         except Exception:  # the failure must be reported whatever becomes of the log
             log.exception("log.lost job=%d", self.job.id)
 
     def _base(self, endpoint: str, patience_s: float, until: Sequence[Latch]) -> Path:
-        """The folder of a storage endpoint. Raises JobError, InterruptedCallError."""
+        """The folder of a storage endpoint. Raises JobFailedError, InterruptedCallError."""
         if endpoint not in self._bases:
             try:
                 name = endpoint
@@ -236,16 +236,16 @@ class _Run:
                     name = default_endpoint(self.client.get_json(path, patience_s=patience_s, until=until))
                 storage_map = self._storage_map(patience_s, until)
             except (RefusedError, UnreachableError) as exc:
-                raise JobError(Code.NO_STORAGE, f"The server could not be asked where outputs go: {exc}") from exc
+                raise JobFailedError(Code.NO_STORAGE, f"The server could not be asked where outputs go: {exc}") from exc
             self._bases[endpoint] = base_folder(name, storage_map)
         return self._bases[endpoint]
 
     def _storages(self) -> list[Path]:
-        """The folders of all storages of this machine. Raises JobError, InterruptedCallError."""
+        """The folders of all storages of this machine. Raises JobFailedError, InterruptedCallError."""
         try:
             return base_folders(self._storage_map(self.settings.patience_s, (self.terminated, self.reporter.killed)))
         except (RefusedError, UnreachableError) as exc:
-            raise JobError(Code.NO_STORAGE, f"The server could not be asked where inputs may be: {exc}") from exc
+            raise JobFailedError(Code.NO_STORAGE, f"The server could not be asked where inputs may be: {exc}") from exc
 
     def _storage_map(self, patience_s: float, until: Sequence[Latch]) -> dict[str, Any]:
         """Asked for once. Raises what `Client.get_json` raises."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from tasks_app.pilot.copying import Copied, copy_new
-from tasks_app.pilot.errors import Code, JobError
+from tasks_app.pilot.errors import Code, JobFailedError
 from tasks_app.pilot.job import Input
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class Readable:
 
 
 def stage_in(inputs: Sequence[Input], folder: Path, check: Callable[[], None], readable: Readable) -> int:
-    """Copy all inputs; returns the bytes copied. Raises JobError, and whatever `check` and the storages raise."""
+    """Copy all inputs; returns the bytes copied. Raises JobFailedError, and whatever `check` and the storages raise."""
     return sum(_stage_one(file, folder, check, readable) for file in inputs)
 
 
@@ -50,39 +50,39 @@ def local_path(url: str) -> Path | None:
 def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: Readable) -> int:
     source = local_path(file.url)
     if source is None:
-        raise JobError(Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is no address that this pilot can read")
+        raise JobFailedError(Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is no address that this pilot can read")
     try:
         source = source.resolve()
         if readable.refuses(source):
             diag = f"Input {file.lfn}: {file.url!r} is in the site's own folder and in no storage"
-            raise JobError(Code.STAGE_IN_FAILED, diag)
+            raise JobFailedError(Code.STAGE_IN_FAILED, diag)
         # Links were followed above: what became one since leads somewhere that was not looked at.
         copied = copy_new(source, folder / file.lfn, check, durable=False, follow=False)
     except FileNotFoundError:
-        raise JobError(Code.INPUT_MISSING, f"Input {file.lfn} is not in the storage ({file.url})") from None
+        raise JobFailedError(Code.INPUT_MISSING, f"Input {file.lfn} is not in the storage ({file.url})") from None
     except (OSError, ValueError, RuntimeError) as exc:
         if not isinstance(exc, OSError):
-            raise JobError(Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is no path") from exc
+            raise JobFailedError(Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is no path") from exc
         code = Code.NO_LOCAL_SPACE if exc.errno in (errno.ENOSPC, errno.EDQUOT) else Code.STAGE_IN_FAILED
-        raise JobError(code, f"Input {file.lfn} could not be copied: {exc.strerror or exc}") from exc
+        raise JobFailedError(code, f"Input {file.lfn} could not be copied: {exc.strerror or exc}") from exc
     try:
         compare(file, copied)
-    except JobError as exc:
+    except JobFailedError as exc:
         if readable.stored(source):
             raise
         # What is in a file of the machine that nobody stored is not for everybody who reads of the job.
         says = f"Input {file.lfn} is not what was expected: its size or checksum differs, and it lies in no storage"
-        raise JobError(exc.failure.code, says) from None
+        raise JobFailedError(exc.failure.code, says) from None
     log.info("stagein.copied lfn=%s bytes=%d adler32=%s", file.lfn, copied.size, copied.hex)
     return copied.size
 
 
 def compare(file: Input, copied: Copied) -> None:
-    """Raises JobError when the copy has another size or checksum than the server expects."""
+    """Raises JobFailedError when the copy has another size or checksum than the server expects."""
     if file.size is not None and file.size != copied.size:
-        raise JobError(Code.STAGE_IN_FAILED, f"Input {file.lfn} has {copied.size} bytes, {file.size} were expected")
+        raise JobFailedError(Code.STAGE_IN_FAILED, f"Input {file.lfn} has {copied.size} bytes, {file.size} were expected")
     if file.adler32 is not None and file.adler32 != copied.adler32:
-        raise JobError(
+        raise JobFailedError(
             Code.INPUT_CHECKSUM_WRONG,
             f"Input {file.lfn} has the adler32 checksum {copied.hex}, {file.adler32:08x} was expected",
         )

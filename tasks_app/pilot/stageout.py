@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tasks_app.pilot.copying import Copied, copy_new
-from tasks_app.pilot.errors import DIAG_LIMIT, Code, JobError
+from tasks_app.pilot.errors import DIAG_LIMIT, Code, JobFailedError
 from tasks_app.pilot.job import Output
 from tasks_app.pilot.plain import fault_of, plain_text
 from tasks_app.pilot.storage import Place, place
@@ -51,18 +51,18 @@ class PayloadReport:
 
 
 def check_present(outputs: Sequence[Output], folder: Path) -> None:
-    """Raises JobError when the payload did not write all of its outputs as plain files."""
+    """Raises JobFailedError when the payload did not write all of its outputs as plain files."""
     missing = [file.lfn for file in outputs if not _is_plain_file(folder / file.lfn)]
     if missing:
         written = len(outputs) - len(missing)
-        raise JobError(
+        raise JobFailedError(
             Code.OUTPUT_MISSING,
             f"The payload ended well but wrote {written} of its {len(outputs)} outputs; missing: {', '.join(missing)}",
         )
 
 
 def make_log(target: Path, folder: Path) -> None:
-    """Pack what payload and pilot wrote about the job. Raises JobError."""
+    """Pack what payload and pilot wrote about the job. Raises JobFailedError."""
     try:
         # The payload may have left something of that name, such as a link to a file that is not its own to write.
         target.unlink(missing_ok=True)
@@ -71,13 +71,13 @@ def make_log(target: Path, folder: Path) -> None:
                 if _is_plain_file(folder / name):
                     tar.add(folder / name, f"{target.name.partition('.')[0]}/{name}", recursive=False)
     except OSError as exc:
-        raise JobError(Code.LOG_NOT_MADE, f"The log could not be packed: {exc.strerror or exc}") from exc
+        raise JobFailedError(Code.LOG_NOT_MADE, f"The log could not be packed: {exc.strerror or exc}") from exc
 
 
 def stage_out(file: Output, base: Path, folder: Path, check: Callable[[], None]) -> Stored:
     """Copy one file to its place: under a temporary name first, so that nobody ever sees half a file.
 
-    A file that is there already is never overwritten: it belongs to somebody's books. Raises JobError, and whatever
+    A file that is there already is never overwritten: it belongs to somebody's books. Raises JobFailedError, and whatever
     `check` raises; then there is nothing at the place that was not there before.
     """
     where = place(base, file.scope, file.lfn)
@@ -91,7 +91,7 @@ def stage_out(file: Output, base: Path, folder: Path, check: Callable[[], None])
     except OSError as exc:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise JobError(Code.STAGE_OUT_FAILED, f"Output {file.lfn} could not be stored: {exc.strerror or exc}") from exc
+        raise JobFailedError(Code.STAGE_OUT_FAILED, f"Output {file.lfn} could not be stored: {exc.strerror or exc}") from exc
     log.info("stageout.copied lfn=%s bytes=%d adler32=%s to=%s", file.lfn, copied.size, copied.hex, where.path)
     return Stored(file.lfn, file.guid or str(uuid.uuid4()), copied, where)
 

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from tasks_app.pilot.errors import Code, JobError
+from tasks_app.pilot.errors import Code, JobFailedError
 from tasks_app.pilot.job import is_plain_name
 
 # A scope becomes folders, one a dot: no part may be empty, which also rules out "..".
@@ -33,24 +33,24 @@ class Place:
 
 
 def base_folder(endpoint: str, storage_map: Mapping[str, Any]) -> Path:
-    """The folder of an endpoint on this machine. Raises JobError when the map has none that can be written here."""
+    """The folder of an endpoint on this machine. Raises JobFailedError when the map has none that can be written here."""
     entry = storage_map.get(endpoint)
     if not isinstance(entry, dict):
-        raise JobError(Code.NO_STORAGE, f"The storage {endpoint!r} is none of the {len(storage_map)} that are known")
+        raise JobFailedError(Code.NO_STORAGE, f"The storage {endpoint!r} is none of the {len(storage_map)} that are known")
     protocols = entry.get("arprotocols")
     for kind in WRITE_PROTOCOLS:
         for protocol in (protocols.get(kind) or []) if isinstance(protocols, dict) else []:
             host, path = str(protocol.get("endpoint", "")), str(protocol.get("path", ""))
             if host.rstrip("/") in (known.rstrip("/") for known in HOSTS) and path.startswith("/"):
                 return Path(path)
-    raise JobError(Code.NO_STORAGE_PROTOCOL, f"The storage {endpoint!r} has no file:// address to write to")
+    raise JobFailedError(Code.NO_STORAGE_PROTOCOL, f"The storage {endpoint!r} has no file:// address to write to")
 
 
 def base_folders(storage_map: Mapping[str, Any]) -> list[Path]:
     """The folders of all endpoints that can be written on this machine."""
     found = []
     for endpoint in storage_map:
-        with contextlib.suppress(JobError):
+        with contextlib.suppress(JobFailedError):
             found.append(base_folder(endpoint, storage_map))
     return found
 
@@ -66,11 +66,11 @@ def default_endpoint(queue_data: Mapping[str, Any]) -> str:
 
 
 def place(base: Path, scope: str, lfn: str) -> Place:
-    """`<base>/a/b/<h0h1>/<h2h3>/x` for scope `a.b` and name `x`, h the md5 of `a.b:x`. Raises JobError for names
+    """`<base>/a/b/<h0h1>/<h2h3>/x` for scope `a.b` and name `x`, h the md5 of `a.b:x`. Raises JobFailedError for names
     that would lead elsewhere."""
     if not SCOPE.fullmatch(scope):
-        raise JobError(Code.STAGE_OUT_FAILED, f"Output {lfn}: {scope!r} is not a scope that can be a folder")
+        raise JobFailedError(Code.STAGE_OUT_FAILED, f"Output {lfn}: {scope!r} is not a scope that can be a folder")
     if not is_plain_name(lfn):
-        raise JobError(Code.STAGE_OUT_FAILED, f"{lfn!r} cannot be the name of an output")
+        raise JobFailedError(Code.STAGE_OUT_FAILED, f"{lfn!r} cannot be the name of an output")
     digest = hashlib.md5(f"{scope}:{lfn}".encode(), usedforsecurity=False).hexdigest()
     return Place(base, Path(PurePosixPath(base, *scope.split("."), digest[:2], digest[2:4], lfn)))

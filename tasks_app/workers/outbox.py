@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tasks_app.pilot.copying import copy_new
-from tasks_app.pilot.errors import Code, JobError
+from tasks_app.pilot.errors import Code, JobFailedError
 from tasks_app.pilot.stageout import make_folders, sync_folder
 from tasks_app.pilot.storage import Place, place
 
@@ -45,11 +45,11 @@ def take(outbox: Path, storage: Path) -> int:
         for folder, parts, name in _files(root, (), _Budget(MOST_ENTRIES)):
             try:
                 taken += _take_one(folder, name, _place(storage, parts, name))
-            except (JobError, OSError) as exc:
+            except (JobFailedError, OSError) as exc:
                 refused += 1
                 if refused == 1:  # a payload may make many
                     log.warning("outbox.refused file=%r trouble=%s", "/".join((*parts, name))[:500], exc)
-                if isinstance(exc, JobError | FileExistsError):
+                if isinstance(exc, JobFailedError | FileExistsError):
                     with contextlib.suppress(OSError):
                         os.unlink(name, dir_fd=folder)
     finally:
@@ -85,10 +85,10 @@ def _files(folder: int, parts: tuple[str, ...], budget: _Budget) -> Iterator[tup
 
 
 def _place(storage: Path, parts: tuple[str, ...], name: str) -> Place:
-    """Where the file belongs. Raises JobError when it lies elsewhere in the outbox."""
+    """Where the file belongs. Raises JobFailedError when it lies elsewhere in the outbox."""
     wanted = place(storage, ".".join(parts[:-2]), name)
     if wanted.path != storage.joinpath(*parts, name):
-        raise JobError(Code.STAGE_OUT_FAILED, "this is no place of the storage")
+        raise JobFailedError(Code.STAGE_OUT_FAILED, "this is no place of the storage")
     return wanted
 
 

@@ -10,7 +10,7 @@ from jedisite.roles import Caller, Role
 from tasks_app.params.faults import ParamErrors
 from tasks_app.params.made import made_by
 from tasks_app.params.schema import parse
-from tasks_app.scopes import Writer, accounts_named, refusal, scope_of, scope_of_user
+from tasks_app.scopes import Writer, longer_accounts, refusal, scope_of, scope_of_user
 from tasks_app.submitting import check
 
 WRITERS = {
@@ -91,7 +91,7 @@ def test_a_refusal_says_whose_the_scope_is_and_which_names_one_may_use() -> None
     ],
 )
 def test_longer_accounts_whose_names_a_dataset_may_have(name: str, user: str, accounts: tuple[str, ...]) -> None:
-    assert accounts_named(name, user) == accounts
+    assert longer_accounts(name, user) == accounts
 
 
 LONG = "user.a-name-that-is-longer-than-"

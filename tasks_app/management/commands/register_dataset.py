@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from jedisite.words import plural
 from tasks_app.ddm.registering import register_container, register_dataset
-from tasks_app.models.catalogue import CONTAINER_MARK
+from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.scopes import scope_of
 
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tasks_app.accounting.job_errors import JobError
 from tasks_app.accounting.memory import JobMemory, MemoryNeeds, RaisedFiles
 from tasks_app.accounting.retry import FailedJob, FileAttempts, FileChange, RetryDecision, RetryTask, decide
 from tasks_app.accounting.retry_rules import (
     Action,
     Circumstances,
     ErrorClass,
-    JobError,
     RetryParameters,
     RetryRule,
     RetryRuleError,
@@ -23,12 +23,12 @@ from tasks_app.accounting.retry_rules import (
 from tasks_app.params.splitrule import SplitRule
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-OOM = JobError("pilot", 1212, "Payload ran out of memory")
-LOST = JobError("ddm", 200, "could not add files")
+OOM = JobError("pilot", "1212", "Payload ran out of memory")
+LOST = JobError("ddm", "200", "could not add files")
 
 
 def rule(action: Action = Action.NO_RETRY, number: int = 1, parameters: str = "", **more: object) -> RetryRule:
-    values = {"error_source": OOM.source, "error_code": OOM.code, **more}
+    values = {"error_source": OOM.component, "error_code": OOM.number, **more}
     return RetryRule(id=number, action=action, parameters=RetryParameters.parse(parameters), **values)  # type: ignore[arg-type]
 
 
@@ -61,6 +61,12 @@ def outcome(job: FailedJob, *rules: RetryRule, task: RetryTask | None = None) ->
 )
 def test_a_rule_fits_when_all_its_conditions_do(more: dict[str, object], fits: bool) -> None:
     assert matches(rule(**more), OOM, Circumstances("x86_64", "22.0", 7), NOW) is fits  # type: ignore[arg-type]
+
+
+def test_rules_are_about_numbers_and_no_rule_is_about_an_exit_code_in_words() -> None:
+    killed = JobError("trans", "SIGKILL")
+    assert killed.number is None and JobError("trans", "-9").number == -9
+    assert not matches(rule(error_source="trans", error_code=9), killed, Circumstances(), NOW)
 
 
 def test_the_first_error_with_an_acting_rule_counts() -> None:
@@ -196,7 +202,7 @@ def test_errors_of_the_system_do_not_count_against_the_files() -> None:
     assert decision.files == (FileChange(1, max_failure=3),)
     assert (decision.takes_up, decision.gives_up) == ((1,), ())
     assert decision.reasons[0].code == "retry_system_error"
-    other = replace(LOST, diag="timeout")
+    other = replace(LOST, detail="timeout")
     assert decide(failed(*files, errors=(other,)), RetryTask(), (), classes, NOW).files == ()
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_app.pilot.client import LONGEST_DELAY_S, backoff
-from tasks_app.pilot.errors import Code, JobError
+from tasks_app.pilot.errors import Code, JobFailedError
 from tasks_app.pilot.job import BadJobError, is_plain_name, parse_job
 from tasks_app.pilot.limits import Limits, Measure, memory_limit_mb, verdict
 from tasks_app.pilot.settings import SettingsError, add_arguments, from_arguments
@@ -68,7 +68,7 @@ def test_a_file_lies_where_its_scope_and_name_say() -> None:
 def test_no_scope_and_no_name_lead_out_of_the_storage(scope: str, lfn: str) -> None:
     try:
         where = place(Path("/SE"), scope, lfn)
-    except JobError:
+    except JobFailedError:
         return
     assert ".." not in where.path.parts and where.path.is_relative_to("/SE/")
     assert where.path.name == lfn
@@ -83,7 +83,7 @@ def test_a_plain_name_is_one_file_in_a_folder(name: str) -> None:
 def test_an_endpoint_without_a_path_for_us_is_refused_with_its_own_code() -> None:
     wan = {"arprotocols": {"write_wan": [{"endpoint": "root://x", "path": "/d"}]}}
     for storage_map, code in (({}, Code.NO_STORAGE), ({"SE": wan}, Code.NO_STORAGE_PROTOCOL)):
-        with pytest.raises(JobError) as caught:
+        with pytest.raises(JobFailedError) as caught:
             base_folder("SE", storage_map)
         assert caught.value.failure.code == code
 
