@@ -1,10 +1,11 @@
-"""How a request arrives: when enough of it is here for a thread to take it, and how long its sender may take.
+"""How a request arrives: when enough of it is here for a thread to take it, and how long clients may take.
 
 Pure: bytes and clocks come in. What is found here only decides who waits where; the web server's parser has the last word.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -14,20 +15,27 @@ from jedisite import given_numbers
 SMALL_BODY: Final = 11 * 1024 * 1024
 """Bytes: more than any call but the upload of a file may have. A longer body is read by a thread as it comes."""
 LONGEST_HEAD: Final = 64 * 1024
-"""Bytes; the parser refuses heads that are longer than the lines and fields that it allows."""
-DEFAULTS: Final[Mapping[str, float]] = {"head": 15, "body": 30, "rate": 50_000}
-"""`head`, `body`: seconds; `rate`: bytes a second which a body must reach on average, `body` seconds apart."""
+"""Bytes. A longer one is refused: whoever waits for its end waits long."""
+DEFAULTS: Final[Mapping[str, float]] = {"head": 15, "body": 30, "rate": 50_000, "busy": 5, "answer": 30, "least": 10_000}
+"""`head`, `body`, `answer`: seconds that a client has for them, or may pause; `rate`, `least`: bytes a second that give time
+back, of bodies and of answers; `busy`: seconds in place of `body` while others wait to send."""
+READS_REST: Final = "jedisite.reads_rest"
+"""In the environ of a request: what is not read of its body is read later by the server, and no thread waits for it."""
 _LENGTH: Final = b"\r\ncontent-length:"
-_COMES_LATER: Final = (b"\r\ntransfer-encoding:", b"\r\nexpect:")
+_CHUNKED: Final = b"\r\ntransfer-encoding:"
+_ASKS: Final = re.compile(rb"[^\r\n]* http/1\.1\r\n.*\r\nexpect:[ \t]*100-continue[ \t]*\r\n", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What senders may take: see DEFAULTS."""
+    """What clients may take: see DEFAULTS."""
 
     head: float
     body: float
     rate: float
+    busy: float
+    answer: float
+    least: float
 
     def body_ends(self, since: float, received: int) -> float:
         """When a body is too slow of which so many bytes have come since then."""
@@ -39,18 +47,35 @@ def merged(given: Mapping[str, str]) -> Limits:
     return Limits(**given_numbers.merged(given, DEFAULTS, least=0.001, most=1e9))
 
 
+class Patience:
+    """For how many seconds a client is still waited for. They pass while it lets us wait and come back as bytes move, up to
+    a most: so whoever was quick at first cannot pause long."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: float) -> None:
+        self.left = left
+
+    def after(self, waited: float, gained: float, most: float) -> None:
+        """So many seconds were waited, and so many are given back for what has moved."""
+        self.left = min(self.left - waited + gained, most)
+
+
 class Arrival:
     """A request that is coming in, byte by byte perhaps.
 
     `whole`: all of it is here. `long`: its head is here, and its body is not waited for here, as it is long or of unknown
-    length. `ends`: when its sender has taken too long.
+    length. `asks`: its sender waits for leave to send the body. `refused`: its head is too long. `ends`: when its sender
+    has taken too long.
     """
 
-    __slots__ = ("_head", "_limits", "_needed", "_searched", "data", "ends", "long", "since", "whole")
+    __slots__ = (
+        "_head", "_limits", "_needed", "_searched", "asks", "data", "ends", "long", "refused", "since", "whole",
+    )  # fmt: skip
 
     def __init__(self, limits: Limits, now: float) -> None:
         self.data = bytearray()
-        self.whole = self.long = False
+        self.whole = self.long = self.asks = self.refused = False
         self.since = now
         self.ends = now + limits.head
         self._limits = limits
@@ -73,13 +98,14 @@ class Arrival:
         end = self.data.find(b"\r\n\r\n", max(0, self._searched - 3))
         self._searched = len(self.data)
         if end < 0:
-            self.long = len(self.data) > LONGEST_HEAD
+            self.refused = len(self.data) > LONGEST_HEAD
             return
         head = bytes(self.data[: end + 2]).lower()
         length = _length(head)
         self._head = end + 4
         self._needed = self._head + length
-        self.long = length > SMALL_BODY or any(one in head for one in _COMES_LATER)
+        self.long = length > SMALL_BODY or _CHUNKED in head
+        self.asks = not self.long and _ASKS.match(head) is not None
         self.since = now
 
 

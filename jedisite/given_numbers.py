@@ -1,4 +1,4 @@
-"""Settings that are a list of names with numbers, such as `JEDI_SLOW_SENDERS=head=15,body=30`. Pure."""
+"""Settings that are a list of names with numbers, such as `JEDI_SLOW_CLIENTS=head=15,body=30`. Pure."""
 
 from __future__ import annotations
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse
 
 from jedisite import database_faults
+from jedisite.arrivals import READS_REST
 from jedisite.problems import is_api, json_problem, too_many, unavailable
 from jedisite.throttle import TooManyAttempts
 
@@ -48,7 +51,7 @@ class UnreadBodies:
     """Read what a request's body has left, for a while, before it is answered.
 
     A server that closes on unread data resets the connection, and whoever sent a body that is refused early (too large, no
-    valid token, no such address) would see a broken pipe and try again, not the answer.
+    valid token, no such address) would see a broken pipe and try again, not the answer. Our own worker does it itself.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -56,12 +59,32 @@ class UnreadBodies:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if request.META.get("CONTENT_LENGTH") and not hasattr(request, "_body"):
+        read_later = request.META.get(READS_REST)
+        if not read_later and request.META.get("CONTENT_LENGTH") and not hasattr(request, "_body"):
             left, ends = MOST_UNREAD, time.monotonic() + UNREAD_S
             with contextlib.suppress(OSError):
                 while left > 0 and time.monotonic() < ends and (piece := request.read(CHUNK)):
                     left -= len(piece)
         return response
+
+
+class LongForms:
+    """Refuse a long form with files where none is taken, before anything reads it: it would be read to its end, whoever
+    sent it, for the token against cross-site requests that may be in it."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> None:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if request.content_type != "multipart/form-data" or not length.isdigit():
+            return
+        takes_files = getattr(getattr(view, "cls", None), "uploads", None) is not None
+        if int(length) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE and not takes_files:
+            raise RequestDataTooBig
 
 
 class StorablePaths:

@@ -68,7 +68,7 @@ KNOWN = {
     "JEDI_X509_HEADER": "header in which a trusted proxy says the DN of a client's certificate, such as X-Client-DN",
     "JEDI_X509_PROXIES": "comma list of the addresses or networks of those proxies; both must be set",
     "JEDI_DATABASE_LIMITS": "seconds that the database may take, comma list of name=number; jedisite/database_limits.py",
-    "JEDI_SLOW_SENDERS": "what senders of requests may take, comma list of name=number; jedisite/arrivals.py",
+    "JEDI_SLOW_CLIENTS": "what slow clients may take, comma list of name=number; jedisite/arrivals.py",
     "JEDI_TEST_ALL": "1 makes a test fail instead of being skipped when what it needs is not installed",
 }
 _IN_FILES = {"JEDI_SECRET_KEY_FILE", "JEDI_OLD_SECRET_KEYS_FILE", "JEDI_EMAIL_URL_FILE", "JEDI_PILOT_TOKEN_FILE"}
@@ -191,6 +191,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "jedisite.middleware.UnreadBodies",
+    "jedisite.middleware.LongForms",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "jedisite.middleware.ContentSecurityPolicy",
@@ -206,7 +207,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "jedisite.middleware.StorablePaths",
 ]
-_FOR_PAGES = ("whitenoise", "Throttled", "sessions", "csrf", "auth", "messages", "htmx")
+_FOR_PAGES = ("LongForms", "whitenoise", "Throttled", "sessions", "csrf", "auth", "messages", "htmx")
 SHORT_MIDDLEWARE = [name for name in MIDDLEWARE if not any(part in name for part in _FOR_PAGES)]
 """What the calls pass that pilots make all the time: they come with tokens, never with sessions or cookies."""
 
@@ -239,9 +240,9 @@ try:
 except ValueError as exc:
     raise ImproperlyConfigured(f"JEDI_DATABASE_LIMITS is a comma list of name=seconds: {exc}") from exc
 try:
-    JEDI_SLOW_SENDERS = arrivals.merged(env.dict("JEDI_SLOW_SENDERS", default={}))
+    JEDI_SLOW_CLIENTS = arrivals.merged(env.dict("JEDI_SLOW_CLIENTS", default={}))
 except ValueError as exc:
-    raise ImproperlyConfigured(f"JEDI_SLOW_SENDERS is a comma list of name=number: {exc}") from exc
+    raise ImproperlyConfigured(f"JEDI_SLOW_CLIENTS is a comma list of name=number: {exc}") from exc
 try:
     DATABASES = {"default": env.db_url("DATABASE_URL", default="postgresql://127.0.0.1/jedisite")}
 except (ValueError, ImproperlyConfigured):

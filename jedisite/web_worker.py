@@ -1,19 +1,23 @@
-"""The worker of the web server: gunicorn's threads, which no slow sender and no slow closer holds up.
+"""The worker of the web server: gunicorn's threads, which no slow sender, reader or closer holds up.
 
 A request goes to a thread once all of it is here; until then its connection waits in the main loop and costs no thread.
 Very long bodies, as those of uploads, are read by threads as they come, in at most half of them at once, and must come at a
-least rate. Connections that are closed wait in the main loop, too, for their client to have read the answer.
+least rate. What a client has not taken of its answer is sent by the main loop, and there connections that are closed wait
+for their client to have read the answer.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import resource
 import selectors
 import socket
+import struct
+import termios
 import time
-from collections import deque
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -21,17 +25,29 @@ from gunicorn.http.errors import NoMoreData
 from gunicorn.http.unreader import SocketUnreader
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
-from jedisite.arrivals import Arrival, Limits
+from jedisite.answer_sockets import AnswerSocket
+from jedisite.arrivals import READS_REST, Arrival, Limits, Patience
 
 PIECE: Final = 64 * 1024
 LINGER_S: Final = 2.0
 """Seconds in which a client may read the end of an answer before its connection is closed."""
+UNREAD_S: Final = 10.0
+MOST_UNREAD: Final = 32 * 1024 * 1024
+"""Seconds and bytes for the rest of a body that nobody reads: many clients look for an answer once they have sent all."""
 MOST_LINGERING: Final = 200
 MOST_HELD: Final = 64 * 1024 * 1024
-"""Bytes of requests that arrive, in all. When there are more, threads read further bodies as they come."""
+"""Bytes of requests that arrive, in all. When there are more, threads read further bodies as they come. And bytes of
+answers that wait for their clients; when there are more, the slowest client loses its connection."""
+ENOUGH: Final = 64 * 1024
+"""Bytes: a sender of so many that wait for a thread has its turn before senders of fewer."""
+MOST_AT_ONCE: Final = 1024 * 1024
+"""Bytes of one answer that the main loop sends before it looks after others."""
+LOOK_S: Final = 1.0
 OTHER_FILES: Final = 256
 """Open files that are not connections of clients: the database, logs, files that are sent."""
 TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+TOO_LONG: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+SEND_IT: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class TooSlowError(NoMoreData):
@@ -48,10 +64,20 @@ class Connection(TConn):
         super().__init__(*args)
         self._worker = worker
         self.arrival: Arrival | None = None
+        self.may_send = False
+        """Whether the sender of the next request has been told to send its body."""
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of its request that are here and that nobody has taken, 0 when that cannot be said."""
+        held = len(self.arrival.data) if self.arrival else 0
+        with contextlib.suppress(OSError):
+            held += int.from_bytes(fcntl.ioctl(self.sock, termios.FIONREAD, bytes(4)), "little")
+        return held
 
     def close(self, graceful: bool = False) -> None:
         if graceful and self._worker.gathers:
-            self._worker.linger(self.sock)
+            self._worker.linger(self.sock, unread=bool(self.parser and self.parser.unreader.unread_body))
         else:
             super().close(graceful)
 
@@ -59,35 +85,47 @@ class Connection(TConn):
 class Unreader(SocketUnreader):
     """What the parser reads from: the bytes of an arrival, and for a long body the socket, for as long as it is fast enough."""
 
-    def __init__(self, sock: socket.socket, limits: Limits) -> None:
+    def __init__(self, sock: socket.socket, limits: Limits, others_wait: Callable[[], bool]) -> None:
         super().__init__(sock)
         self._limits = limits
-        self._received = 0
-        self._since: float | None = None
+        self._others_wait = others_wait
+        self._patience: Patience | None = None
+        self.unread_body = False
+        """Whether some of a long body may still come that nobody reads."""
 
-    def begin(self, arrival: Arrival, now: float) -> None:
+    def begin(self, arrival: Arrival) -> None:
         """The next request. To be called before a thread has it."""
         self.unread(bytes(arrival.data))
-        self._received = 0
-        self._since = now if arrival.long else None
+        self._patience = Patience(self._limits.body) if arrival.long else None
+        self.unread_body = arrival.long
+
+    def stop(self) -> None:
+        """The answer is made: nothing more is read from the socket."""
+        self._patience = None
 
     def chunk(self, size_hint: int | None = None) -> bytes:
-        if self._since is None:  # all of the request was here, and the parser is of another opinion
+        patience = self._patience
+        if patience is None:  # all of it was here, and the parser is of another opinion; or it is answered
             raise TooSlowError
-        left = self._limits.body_ends(self._since, self._received) - time.monotonic()
-        if left <= 0:
-            raise TooSlowError
-        others = self.sock.gettimeout()
-        self.sock.settimeout(left if others is None else min(left, others))
-        try:
-            piece: bytes = super().chunk(size_hint)
-        except TimeoutError:
-            raise TooSlowError from None
-        finally:
-            self.sock.settimeout(others)
+        piece = None
+        while piece is None:
+            most = self._limits.busy if self._others_wait() else self._limits.body
+            patience.after(0, 0, most)
+            if patience.left <= 0:
+                raise TooSlowError
+            began = time.monotonic()
+            self.sock.settimeout(min(patience.left, LOOK_S))
+            try:
+                piece = super().chunk(size_hint)
+            except TimeoutError:
+                pass
+            finally:
+                self.sock.settimeout(None)
+            # Only what is spent here counts: a request may wait for the disk or the database between two pieces.
+            patience.after(time.monotonic() - began, len(piece or b"") / self._limits.rate, most)
         if not piece:
+            self.unread_body = False
             raise TooSlowError  # half a body is no body
-        self._received += len(piece)
         return piece
 
 
@@ -100,8 +138,9 @@ class Worker(ThreadWorker):
         self.cfg.set("forwarder_headers", "")
         self._arriving: set[Connection] = set()
         self._long: set[Connection] = set()
-        self._queued: deque[Connection] = deque()
-        self._lingering: dict[socket.socket, float] = {}
+        self._queued: list[Connection] = []
+        self._sending: dict[Connection, Any] = {}
+        self._lingering: dict[socket.socket, tuple[float, int]] = {}
         self._held = 0
         self._most_long = max(1, self.cfg.threads // 2)
         # TLS and HTTP/2 are read otherwise; then a proxy is to stand in front.
@@ -115,7 +154,15 @@ class Worker(ThreadWorker):
         super().load_wsgi()
         from django.conf import settings  # the application has said which
 
-        self._limits: Limits = settings.JEDI_SLOW_SENDERS
+        self._limits: Limits = settings.JEDI_SLOW_CLIENTS
+        if self.gathers:
+            application: Callable[..., Iterable[bytes]] = self.app.wsgi()
+
+            def answer(environ: dict[str, Any], start: Any) -> Iterable[bytes]:
+                environ[READS_REST] = True
+                return application(environ, start)
+
+            self.wsgi = answer
 
     def accept(self, listener: socket.socket) -> None:
         try:
@@ -125,6 +172,8 @@ class Worker(ThreadWorker):
                 return
             raise
         self.nr_conns += 1
+        if self.gathers:
+            client = AnswerSocket(client, self._limits)
         conn = Connection(self, self.cfg, client, address, listener.getsockname())
         self.enqueue_req(conn)
 
@@ -140,12 +189,60 @@ class Worker(ThreadWorker):
             self._held += len(ahead)
         self._gather(conn)
 
+    def handle_request(self, req: Any, conn: Connection) -> Any:
+        if conn.may_send:  # it was told, and has sent
+            conn.may_send = req._expected_100_continue = False
+        return super().handle_request(req, conn)
+
+    def _keepalive_after(self, conn: Connection, keepalive: Any) -> bool:
+        if not self.gathers:
+            return bool(super()._keepalive_after(conn, keepalive))
+        unreader: Unreader = conn.parser.unreader
+        unreader.stop()
+        conn.parser.finish_body()  # of what is here; raises when there is more
+        unreader.unread_body = False
+        return bool(keepalive)
+
     def finish_request(self, conn: Connection, fs: Any) -> None:
+        """A thread is done with a request. Its client may not have taken all of the answer."""
         if conn in self._long:
             self._long.discard(conn)
-            while self._queued and len(self._long) < self._most_long:
-                self._hand_over(self._queued.popleft())
-        super().finish_request(conn, fs)
+            self._next_long()
+        if not (self.gathers and conn.sock.keeps):
+            super().finish_request(conn, fs)
+            return
+        self._sending[conn] = fs
+        conn.sock.begin_waiting()
+        self.poller.register(conn.sock, selectors.EVENT_WRITE, partial(self._send_rest, conn))
+        while sum(one.sock.memory for one in self._sending) > MOST_HELD:
+            self._end_sending(min(self._sending, key=lambda one: one.sock.look()))
+
+    def _next_long(self) -> None:
+        """Threads for long bodies that wait. Those who send come before those who have only said so."""
+        while self._queued and len(self._long) < self._most_long:
+            conn = max(self._queued, key=lambda one: min(one.waiting, ENOUGH))
+            self._queued.remove(conn)
+            self._hand_over(conn)
+
+    def _send_rest(self, conn: Connection, _: object) -> None:
+        if conn not in self._sending:
+            return  # ended by another event of the same moment
+        try:
+            conn.sock.flush(MOST_AT_ONCE)
+        except OSError:
+            self._end_sending(conn)
+            return
+        if not conn.sock.keeps:
+            self.poller.unregister(conn.sock)
+            super().finish_request(conn, self._sending.pop(conn))
+
+    def _end_sending(self, conn: Connection) -> None:
+        self.poller.unregister(conn.sock)
+        del self._sending[conn]
+        self.nr_conns -= 1
+        # What the system keeps for this client is to be forgotten, too.
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        conn.close()
 
     def murder_pending(self) -> None:
         """Called by the main loop about once a second: end what has taken too long."""
@@ -153,15 +250,18 @@ class Worker(ThreadWorker):
         now = time.monotonic()
         for conn in [one for one in self._arriving if one.arrival and self._ends(one.arrival, now) <= now]:
             self.log.debug("Closing a connection whose request does not come.")
-            if conn.arrival and conn.arrival.data:
-                with contextlib.suppress(OSError):
-                    conn.sock.send(TOO_SLOW, socket.MSG_DONTWAIT)
-            self._drop(conn)
-        for sock in [one for one, ends in self._lingering.items() if ends <= now]:
+            self._answer_and_drop(conn, TOO_SLOW if conn.arrival and conn.arrival.data else b"")
+        for conn in [one for one in self._sending if one.sock.look() <= 0]:
+            self.log.debug("Closing a connection whose client takes too little of its answer.")
+            self._end_sending(conn)
+        for sock in [one for one, (ends, _) in self._lingering.items() if ends <= now]:
             self._close_lingering(sock)
 
-    def linger(self, sock: socket.socket) -> None:
-        """Close a connection once its client has closed it, or soon: what it has not read of the answer would be lost."""
+    def linger(self, sock: socket.socket, *, unread: bool = False) -> None:
+        """Close a connection once its client has closed it, or soon: what it has not read of the answer would be lost.
+
+        `unread`: the client may still send a body that nobody reads.
+        """
         try:
             sock.shutdown(socket.SHUT_WR)
         except OSError:
@@ -169,13 +269,18 @@ class Worker(ThreadWorker):
             return
         if len(self._lingering) >= MOST_LINGERING:
             self._close_lingering(next(iter(self._lingering)))
-        self._lingering[sock] = time.monotonic() + LINGER_S
+        self._lingering[sock] = (time.monotonic() + (UNREAD_S if unread else LINGER_S), MOST_UNREAD)
         self.poller.register(sock, selectors.EVENT_READ, self._on_lingering)
         self._on_lingering(sock)
 
     def _on_lingering(self, sock: socket.socket) -> None:
+        if sock not in self._lingering:
+            return  # closed by another event of the same moment
+        ends, left = self._lingering[sock]
         try:
-            if sock.recv(PIECE, socket.MSG_DONTWAIT):
+            piece = sock.recv(PIECE, socket.MSG_DONTWAIT)
+            if piece and len(piece) < left:
+                self._lingering[sock] = (ends, left - len(piece))
                 return
         except BlockingIOError:
             return
@@ -212,12 +317,21 @@ class Worker(ThreadWorker):
                     return
                 arrival.add(piece, time.monotonic())
                 self._held += len(piece)
+                if arrival.refused:
+                    self._answer_and_drop(conn, TOO_LONG)
+                    return
                 if self._held > MOST_HELD and not arrival.whole:
                     arrival.do_not_wait()
+        if arrival.asks and not arrival.whole and not arrival.long:
+            arrival.asks = False
+            conn.may_send = True
+            with contextlib.suppress(OSError):
+                conn.sock.send(SEND_IT, socket.MSG_DONTWAIT)
         if arrival.whole or arrival.long:
             self._forget(conn)
-            if arrival.long and len(self._long) >= self._most_long:
+            if arrival.long:
                 self._queued.append(conn)
+                self._next_long()
             else:
                 self._hand_over(conn)
         elif conn not in self._arriving:
@@ -230,11 +344,17 @@ class Worker(ThreadWorker):
         self._let_go(conn)
         if not conn.initialized:
             conn.init()
-            conn.parser.unreader = Unreader(conn.sock, self._limits)
-        conn.parser.unreader.begin(arrival, time.monotonic())
+            conn.parser.unreader = Unreader(conn.sock, self._limits, lambda: bool(self._queued))
+        conn.parser.unreader.begin(arrival)
+        conn.sock.begin()
         if arrival.long:
             self._long.add(conn)
         super().enqueue_req(conn)
+
+    def _answer_and_drop(self, conn: Connection, answer: bytes) -> None:
+        with contextlib.suppress(OSError):
+            conn.sock.send(answer, socket.MSG_DONTWAIT)
+        self._drop(conn)
 
     def _drop(self, conn: Connection) -> None:
         self._forget(conn)

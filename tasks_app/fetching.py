@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -40,7 +41,7 @@ class Opened:
     tag: str
     is_log: bool = False
 
-    def pieces(self, first: int = 0, end: int | None = None) -> Pieces:
+    def part(self, first: int = 0, end: int | None = None) -> Part:
         """The content from byte `first` to before byte `end`. Raises NotSentError for a log that holds secrets: only here,
         as all of it is unpacked to be searched; its stream is then closed."""
         if self.is_log:
@@ -49,29 +50,31 @@ class Opened:
             except NotSentError:
                 self.stream.close()
                 raise
-        return Pieces(self.stream, first, self.size if end is None else end)
+        return Part(self.stream, first, self.size if end is None else end)
 
 
-class Pieces:
-    """A part of a file, read piece by piece. Closing it, also before the first piece, closes the file."""
+class Part:
+    """A part of a file, to be read. Closing it, also before anything is read, closes the file."""
 
     def __init__(self, stream: IO[bytes], first: int, end: int) -> None:
         self._stream, self._left = stream, end - first
+        self.fileno = stream.fileno
         stream.seek(first)
 
-    def __iter__(self) -> Pieces:
-        return self
-
-    def __next__(self) -> bytes:
-        piece = self._stream.read(min(PIECE_BYTES, self._left)) if self._left > 0 else b""
-        if not piece:
-            self.close()
-            raise StopIteration
+    def read(self, size: int) -> bytes:
+        piece = self._stream.read(min(size, self._left)) if self._left > 0 else b""
         self._left -= len(piece)
         return piece
 
     def close(self) -> None:
         self._stream.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            while piece := self.read(PIECE_BYTES):
+                yield piece
+        finally:
+            self.close()
 
 
 def is_made(type: str, surl: str | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any, Final
 
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import FileResponse, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header, parse_etags
 from drf_spectacular.types import OpenApiTypes
@@ -95,4 +95,7 @@ def _answer(request: Any, opened: fetching.Opened) -> HttpResponseBase:
     status = 206 if part else 200
     if request.method == "HEAD":
         return HttpResponse(status=status, headers=headers, content_type=BYTES)
-    return StreamingHttpResponse(opened.pieces(first, end), status=status, headers=headers, content_type=BYTES)
+    # As a file, so that the web server sends it without keeping a thread.
+    answer = FileResponse(opened.part(first, end), status=status, headers=headers, content_type=BYTES)
+    answer.block_size = fetching.PIECE_BYTES
+    return answer

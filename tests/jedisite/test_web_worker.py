@@ -26,11 +26,11 @@ PATIENCE_S = 20
 
 
 @contextmanager
-def serving(home: Path, *before: str) -> Iterator[int]:
-    """A server with one worker of four threads, whose senders may take two seconds and must send 50 kB/s."""
+def serving(home: Path, *before: str, limits: str = "") -> Iterator[int]:
+    """A server with one worker of four threads, whose clients may pause for two seconds and must send 50 kB/s."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JEDI_")} | {
         "JEDI_HOME": str(home),
-        "JEDI_SLOW_SENDERS": f"head={LIMIT_S},body={LIMIT_S}",
+        "JEDI_SLOW_CLIENTS": limits or f"head={LIMIT_S},body={LIMIT_S},answer={LIMIT_S}",
     }
     command = [sys.executable, "-m", "gunicorn", "--bind", "127.0.0.1:0", "--worker-class", WEB_WORKER, "--threads", "4"]
     with (home / "log").open("w") as log:
@@ -80,6 +80,16 @@ def until_closed(sender: socket.socket) -> bytes:
     said = b""
     while piece := sender.recv(4096):
         said += piece
+    return said
+
+
+def until_closed_or_reset(reader: socket.socket) -> bytes:
+    said = b""
+    try:
+        while piece := reader.recv(65_536):
+            said += piece
+    except ConnectionResetError:
+        pass
     return said
 
 
@@ -179,6 +189,111 @@ def test_half_a_body_is_no_body(port: int) -> None:
         sender = opened(stack, port, SLOW["the beginning of a long body"])
         sender.shutdown(socket.SHUT_WR)
         assert b" 408 " in until_closed(sender)
+
+
+LONG = b"POST %s HTTP/1.1\r\nHost: here\r\nContent-Length: 90000000\r\n\r\nabc"
+
+
+def test_an_upload_does_not_wait_for_those_that_nobody_reads_and_who_send_nothing(tmp_path: Path) -> None:
+    body = bytes(range(256)) * 50_000
+    with serving(tmp_path, limits="head=60,body=600,busy=600") as port, ExitStack() as stack:
+        claims = [opened(stack, port, LONG % b"/refuse") for _ in range(48)]
+        assert ask(port, body) == f"{len(body)} {zlib.adler32(body)}"
+        assert all(b" 401 " in one.recv(4096) for one in claims)
+
+
+def test_those_who_send_nothing_give_way_to_an_upload_that_waits(tmp_path: Path) -> None:
+    body = bytes(range(256)) * 50_000
+    with serving(tmp_path, limits="head=60,body=600,busy=1") as port, ExitStack() as stack:
+        claims = [opened(stack, port, LONG % b"/") for _ in range(48)]
+        assert ask(port, body) == f"{len(body)} {zlib.adler32(body)}"  # 48 of them, two at once, would be 24 seconds
+        assert sum(is_open(one) for one in claims) >= 40
+
+
+def test_who_was_quick_at_first_gives_way_as_well(tmp_path: Path) -> None:
+    body = bytes(range(256)) * 50_000
+    with serving(tmp_path, limits="head=60,body=600,busy=1") as port, ExitStack() as stack:
+        for _ in range(2):
+            opened(stack, port, LONG % b"/" + bytes(20_000_000))
+        assert ask(port, body) == f"{len(body)} {zlib.adler32(body)}"
+
+
+def test_a_refused_upload_is_answered_though_its_sender_reads_only_after_all_is_sent(port: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    connection.request("POST", "/refuse", bytes(25_000_000))
+    assert connection.getresponse().status == 401
+    connection.close()
+
+
+def test_a_head_without_end_is_refused(port: int) -> None:
+    with ExitStack() as stack:
+        sender = opened(stack, port, b"GET / HTTP/1.1\r\n" + b"X: %s\r\n" % (b"x" * 8000) * 8 + b"Y: ")
+        sender.sendall(b"y" * 2000)
+        assert b" 431 " in until_closed(sender)
+
+
+WAYS = ["/memory", "/file", "/pieces"]
+BIG = 20_000_000
+
+
+def asker(stack: ExitStack, port: int, way: str, number: int = BIG, more: str = "") -> socket.socket:
+    """A client with little room for what it does not read."""
+    sock = stack.enter_context(socket.socket())
+    sock.settimeout(PATIENCE_S)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+    sock.connect(("127.0.0.1", port))
+    sock.sendall(f"GET {way}?{number} HTTP/1.1\r\nHost: here\r\n{more}\r\n".encode())
+    return sock
+
+
+def test_calls_are_answered_while_dozens_of_clients_do_not_read_their_answers(tmp_path: Path) -> None:
+    with serving(tmp_path, limits="answer=600") as port, ExitStack() as stack:
+        readers = [asker(stack, port, way, 8_000_000) for way in ["/file"] * 24 + ["/memory"] * 4]
+        assert ask(port, b"hello") == f"5 {zlib.adler32(b'hello')}"
+        assert all(one.recv(100) for one in readers)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_who_reads_nothing_loses_the_connection(port: int, way: str) -> None:
+    with ExitStack() as stack:
+        reader = asker(stack, port, way)
+        poll = select.poll()
+        poll.register(reader, select.POLLHUP | select.POLLERR | select.POLLRDHUP)
+        assert poll.poll(PATIENCE_S * 1000)
+        assert len(until_closed_or_reset(reader)) < BIG
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_who_reads_at_an_ordinary_slow_rate_gets_all(port: int, way: str) -> None:
+    number = 5_000_000
+    with ExitStack() as stack:
+        reader = asker(stack, port, way, number, more="Connection: close\r\n")
+        said, ends = b"", time.monotonic() + 3 * LIMIT_S
+        while time.monotonic() < ends:
+            said += reader.recv(5_000)  # 50 kB/s
+            select.select([], [], [], 0.1)
+        said += until_closed(reader)
+    assert said.partition(b"\r\n\r\n")[2] == bytes(number)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_connection_is_kept_after_a_long_answer(port: int, way: str) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    for number in (BIG, 3):
+        connection.request("GET", f"{way}?{number}")
+        assert connection.getresponse().read() == bytes(number)
+        assert connection.sock is not None
+    connection.close()
+
+
+def test_the_memory_of_answers_that_wait_is_bounded(tmp_path: Path) -> None:
+    with serving(tmp_path, limits="answer=600") as port, ExitStack() as stack:
+        readers = [asker(stack, port, "/memory") for _ in range(8)]
+        lost = select.poll()
+        for one in readers:
+            lost.register(one, select.POLLHUP | select.POLLERR | select.POLLRDHUP)
+        assert lost.poll(PATIENCE_S * 1000)
+        assert ask(port, b"hello") == f"5 {zlib.adler32(b'hello')}"
 
 
 def test_a_connection_takes_several_requests_one_after_the_other_and_at_once(port: int) -> None:

@@ -85,4 +85,4 @@ def _state(task: Task, there: int) -> str:
 
 def _copied(file: File, folder: Path) -> Path:
     row = {"id": file.id, "lfn": file.lfn, "size": file.size, "checksum": file.checksum}
-    return save(row, folder, lambda have: fetching.open_made(file).pieces(have))
+    return save(row, folder, lambda have: fetching.open_made(file).part(have))

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 from django.test import Client, override_settings
+from django.test.client import FakePayload
 from django.urls import path
 from django.views.decorators.http import require_safe
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jedisite.arrivals import READS_REST
 from jedisite.problems import exception_handler
 from jedisite.roles import Scope
 from jedisite.web_worker import TooSlowError
@@ -39,6 +41,19 @@ def refused(answer: Any, code: int, field: str | None = None) -> None:
     if field is not None:
         assert field in [e["field"] for e in body["errors"]], body["errors"][:5]
         assert all(e["rule"] and e["message"] for e in body["errors"])
+
+
+def test_a_long_form_with_files_is_not_read_where_none_is_taken() -> None:
+    class Unreadable(FakePayload):
+        def read(self, *args: object, **more: object) -> bytes:
+            raise AssertionError("somebody without a login has been waited for")
+
+    client = Client(enforce_csrf_checks=True)
+    client.get("/login/")
+    form = {"CONTENT_TYPE": "multipart/form-data; boundary=b", "CONTENT_LENGTH": str(10 * 1024 * 1024 + 1)}
+    environ = {**form, READS_REST: True, "wsgi.input": Unreadable()}
+    answer = client.generic("POST", "/login/", b"", **environ)  # type: ignore[arg-type]
+    assert answer.status_code == 413
 
 
 @pytest.fixture
