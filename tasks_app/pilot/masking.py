@@ -5,11 +5,15 @@ Transforms carry the same functions, as each of them is one file.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import html
 import io
 import json
 import os
+import re
 import stat
+import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 
 LEAST = 6
@@ -20,11 +24,13 @@ LONGEST = 1 << 16
 """Bytes; what is longer is looked for in pieces."""
 BLOCK = 1 << 18
 MASK = b"***"
+URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 def needles_of(secrets: str) -> list[bytes]:
     """What is looked for, given a JSON object of secrets, or any text: each value, each text in a value that is JSON
-    itself, each of their lines, and all of them as JSON writes them. Whole values come before lines when there is too much.
+    itself, each of their lines, all of them as JSON writes them, and the values and texts as other languages write them.
+    When there is too much, whole values come first, and what languages write last.
     """
     whole: dict[str, None] = {}
     try:
@@ -48,7 +54,36 @@ def needles_of(secrets: str) -> list[bytes]:
             pieces = (data[at : at + LONGEST] for at in range(0, len(data), LONGEST))
             found.update(dict.fromkeys(piece for piece in pieces if len(piece) >= LEAST))
             written = json.dumps(written)[1:-1]
+    for text in whole:
+        data = text.strip().encode(errors="surrogatepass")
+        if len(data) >= LEAST:
+            found.update(dict.fromkeys(one for one in otherwise_written(data) if LEAST <= len(one) <= LONGEST))
     return list(found)[:MOST]
+
+
+def otherwise_written(data: bytes) -> Iterator[bytes]:
+    """The forms in which programs write a value: for Python, a shell, an address, HTML, in hexadecimal and base64.
+
+    None is shorter than the value. Base64 is found at any place of a longer text that was encoded as a whole, but for the
+    few letters at its ends that also hold something else, and in lines of 64 or 76 letters when it begins with the value.
+    """
+    text = data.decode(errors="surrogateescape")
+    forms = [repr(text)[1:-1], repr(data)[2:-1], json.dumps(text, ensure_ascii=False)[1:-1], html.escape(text)]
+    forms += [text.replace("'", quote) for quote in ("\\'", "'\\''", "'\"'\"'")]
+    forms += [text.replace('"', '\\"'), re.sub(r"""([][\s'"\\|&;()<>!{}*?^$`,])""", r"\\\1", text)]
+    forms += [urllib.parse.quote(data, safe=safe) for safe in ("", "/", "!*'()~")]
+    forms += [urllib.parse.quote_plus(data), data.hex(), data.hex().upper()]
+    yield from (form.encode(errors="surrogateescape") for form in forms)
+    for before in range(3):
+        begun = base64.b64encode(bytes(before) + data)
+        # A letter holds six bits: these ones hold bits of the value only.
+        clean = begun[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
+        yield from (one for one in (clean, clean.translate(URL_SAFE)) if len(one) > LEAST)
+    coded = base64.b64encode(data)
+    yield from (coded, coded.rstrip(b"="), coded.translate(URL_SAFE).rstrip(b"="))
+    for width in (64, 76):
+        lines = (coded[at : at + width] for at in range(0, len(coded), width))
+        yield from (one for one in lines if len(one) > LEAST)
 
 
 def masked(read: Callable[[int], bytes], needles: Sequence[bytes]) -> Iterator[bytes]:

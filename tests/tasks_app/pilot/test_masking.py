@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import html
 import io
 import json
+import shlex
+import subprocess
 import time
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks_app.pilot import masking
-from tasks_app.pilot.masking import mask_file, mask_text, masked, needles_of
+from tasks_app.pilot.masking import mask_file, mask_text, masked, needles_of, otherwise_written
 from tests.tasks_app.transforms import TRANSFORMS
 
 KEY = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQEF\n-----END KEY-----\n"
@@ -45,6 +50,63 @@ SECRETS = json.dumps(
 )
 def test_values_lines_and_texts_in_values_are_masked(printed: str, left: str) -> None:
     assert mask_text(printed, needles_of(SECRETS)) == left
+
+
+def needles_of_one(value: str) -> list[bytes]:
+    return needles_of(json.dumps({"value": value}))
+
+
+FORMS = {
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64 for addresses": lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
+    "base64 without its end": lambda text: base64.b64encode(text.encode()).decode().rstrip("="),
+    "base64 in lines": lambda text: base64.encodebytes(text.encode()).decode(),
+    "hexadecimal": lambda text: text.encode().hex(),
+    "hexadecimal in capitals": lambda text: text.encode().hex().upper(),
+    "in an address": lambda text: quote(text, safe=""),
+    "in a path": quote,
+    "in a form": quote_plus,
+    "in JSON": lambda text: json.dumps(text)[1:-1],
+    "in JSON with letters": lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+    "in Python": lambda text: repr(text)[1:-1],
+    "as bytes in Python": lambda text: repr(text.encode())[2:-1],
+    "in a shell": lambda text: shlex.quote(text).removeprefix("'").removesuffix("'"),
+    "in bash": lambda text: subprocess.run(
+        ["bash", "-c", 'printf %q "$0"', text], env={"LC_ALL": "C.UTF-8"}, capture_output=True, text=True, check=True
+    ).stdout,
+    "in a page": html.escape,
+}
+
+
+@pytest.mark.parametrize("value", ["hunter2-hunter2", "p\"s's w&rd/+?>~", "sch\xf6nes Pa\xdfwort 1", "k" * 200 + "~?" * 40])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_value_is_masked_in_the_forms_in_which_programs_write_it(form: str, value: str) -> None:
+    written = FORMS[form](value)
+    left = mask_text(f"({written})", needles_of_one(value))
+    assert left.replace("\n", "").strip("()").strip("*=") == "", left
+
+
+@given(st.binary(max_size=30), st.binary(min_size=9, max_size=60), st.binary(max_size=30))
+@settings(max_examples=200, deadline=None)
+def test_of_a_value_in_a_longer_text_in_base64_at_most_parts_of_its_first_and_last_letters_are_left(
+    before: bytes, value: bytes, behind: bytes
+) -> None:
+    found = list(otherwise_written(value))
+    coded = base64.b64encode(before + value + behind)
+    left = b"".join(masked(io.BytesIO(coded).read, found))
+    first, last = (len(before) * 8 + 5) // 6, (len(before) + len(value)) * 8 // 6
+    assert coded[first:last] not in left and b"***" in left
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_short_values_are_looked_for_in_no_form(form: str) -> None:
+    written = FORMS[form]("a'b&c")
+    assert mask_text(written, needles_of_one("a'b&c")) == written
+
+
+@given(st.text(min_size=1, max_size=12))
+def test_nothing_that_is_looked_for_is_shorter_than_what_is_looked_for_at_least(value: str) -> None:
+    assert all(len(one) >= masking.LEAST for one in needles_of_one(value))
 
 
 def test_the_file_of_secrets_holds_none_when_it_is_printed() -> None:
