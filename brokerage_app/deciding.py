@@ -16,7 +16,7 @@ from brokerage_app.brokers.candidates import cloud_of
 from brokerage_app.needs import TaskNeeds, names
 from brokerage_app.snapshot import Grid, SiteView
 from brokerage_app.verdict import Blocked, Skip, Verdict, counted, sentence_of
-from jedisite.words import nearest
+from jedisite.words import nearest, plural
 
 OWN_CHOICE: Final = frozenset({codes.NOT_PREASSIGNED, codes.NOT_INCLUDED, codes.EXCLUDED, codes.OTHER_CLOUD})
 """Refusals that only repeat what the task itself says of where it may run."""
@@ -150,7 +150,7 @@ def _none_allowed(needs: TaskNeeds, grid: Grid, may: Allowed, queues: list[Skip]
     """The task's own words leave no site: those that it names are not there, or it excludes them."""
     if may.unknown:
         return Blocked(codes.SITE_UNKNOWN, f"{_unknown(may.unknown, grid)}.")
-    start = f"The task's own choice leaves none of {len(queues)} sites"
+    start = f"The task's own choice leaves none of {plural(len(queues), 'site')}"
     if may.excluded:
         named = (needs.preassigned_site,) if needs.preassigned_site else needs.listed_sites or needs.included_sites
         wants = f"wants {', '.join(named[:NAMED])} and " if named else ""

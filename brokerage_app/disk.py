@@ -100,5 +100,5 @@ def lacks_scratch(need_mb: int, work_dir_mb: int, site_cores: int, task_cores: i
     part = work_dir_for_job_mb(work_dir_mb, site_cores, task_cores)
     if need_mb <= part:
         return None
-    says = "needs {} MB, the site gives {:.0f} MB ({} MB in slots of {} cores)"
+    says = "needs {} MB, the site gives {:.0f} MB ({} MB in slots of {:core|cores})"
     return Refused(codes.SCRATCH_DISK, says, (need_mb, part, work_dir_mb, max(site_cores, 1)))

@@ -125,7 +125,7 @@ def accepts(
             codes.HARDWARE_RESERVED, "asks for no CPU; the site is kept for tasks that ask for {}", (hardware.cpu,)
         )
     if hardware.gpu_exclusive and gpu_spec is None:
-        says = "asks for no GPU; the site is kept for tasks that ask for one of its {} kinds of GPU"
+        says = "asks for no GPU; the site is kept for tasks that ask for its GPUs ({:kind|kinds})"
         return Refused(codes.HARDWARE_RESERVED, says, (len(hardware.gpu_rows),))
     if cpu_specs and not (cpu_is_implied and hardware.cpu is None):
         refused = cpu_accepts(cpu_specs, hardware.cpu)
@@ -210,7 +210,7 @@ def _begins(pattern: str, published: str) -> bool:
 
 def _no_gpu(what: str, asked: object, published: list[object] | list[str]) -> Refused:
     what = {"vram": "memory (MB)", "version": "CUDA version", "driver_version": "driver version"}.get(what, what)
-    says = "asks for GPUs of {} {}; the {} kinds at the site have {}"
+    says = "asks for GPUs of {} {}; the site's {:kind has|kinds have} {}"
     return Refused(codes.NO_GPU, says, (what, asked, len(published), Listed(frozenset(map(str, published)))))
 
 

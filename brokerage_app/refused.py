@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from jedisite.words import filled
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -20,7 +22,7 @@ class Refused:
 
     @property
     def sentence(self) -> str:
-        return self.says.format(*self.values)
+        return filled(self.says, self.values)
 
 
 @dataclass(frozen=True, slots=True)

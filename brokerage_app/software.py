@@ -346,7 +346,8 @@ def _has_software(
         if any((name, project, version) in site.tags for project, version in needs.releases):
             return None
     says = (
-        "needs {} on {} (cvmfs {}); the site has cvmfs {}, {} platforms, containers {} and {} tags, none of which fits"
+        "needs {} on {} (cvmfs {}); the site has cvmfs {}, {:platform|platforms}, containers {} and {:tag|tags}, "
+        "none of which fits"
     )
     here = (Listed(site.cvmfs), len(site.platforms), Listed(site.containers), len(site.tags))
     return Refused(codes.NO_RELEASE, says, (needs.release, _or_any(asked, base), tag, *here))
@@ -361,7 +362,7 @@ def _has_container(needs: SoftwareNeeds, site: SiteSoftware, sources: Mapping[st
         return Refused(codes.NO_CONTAINER, says, (name, len(site.tag_containers)))
     if name.startswith(site.containers) or any(path.startswith(site.containers) for path in sources.get(name, ())):
         return None
-    says = "container {} begins with none of the {} paths of the site ({}) and is none of its {} tags"
+    says = "container {} begins with none of the site's paths ({}: {}) and is none of its {:tag|tags}"
     here = (len(site.containers), Listed(site.containers), len(site.tag_containers))
     return Refused(codes.NO_CONTAINER, says, (name, *here))
 

@@ -252,7 +252,7 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
         ),
         RuleCheck(
             codes.THROTTLED_QUEUED, jobs.running > 0 and ratio > limits.threshold and over and much,
-            f"{plural(jobs.queued, 'job is', 'jobs are')} queued for {jobs.running} that run"
+            f"{plural(jobs.queued, 'job is', 'jobs are')} queued for {plural(jobs.running, 'that runs', 'that run')}"
             f"{f' ({ratio:.2f} times as many)' if jobs.running else ''}, {limits.threshold:g} times as many may be;"
             f" {queued}{work}",
         ),
@@ -271,7 +271,7 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
         rules.append(RuleCheck(codes.THROTTLED_RUNNING_CAP, beyond(running, limits.running_cap), detail, yields=False))
     if limits.queue_cap is not None:
         waits = seen.jobs.at(limits.queue_cap.level).queued
-        detail = f"{plural(waits, 'job is', 'jobs are')} queued{_of(limits.queue_cap)}, {limits.queue_cap.value} are the cap"
+        detail = f"{plural(waits, 'job is', 'jobs are')} queued{_of(limits.queue_cap)}, the cap is {limits.queue_cap.value}"
         rules.append(
             RuleCheck(
                 codes.THROTTLED_QUEUE_CAP, beyond(waits, limits.queue_cap), detail, yields=limits.queue_cap.value > 0

@@ -9,6 +9,7 @@ from typing import Any
 
 from brokerage_app.codes import NO_SITE_KNOWN
 from jedisite import refusals
+from jedisite.words import filled
 
 Plain = str | int | float | bool | None
 """What a value of a refusal is once it is kept: JSON has nothing else that is not a collection."""
@@ -25,9 +26,9 @@ def plain(value: object) -> Plain:
 class Skip:
     """Why one site was left out.
 
-    `code` is stable and counted. `says` is the sentence for people with `{}` where `values` belong, so that it is only
-    put together when somebody reads it. Where a rule compares, the first two values are what is needed and what the site
-    offers. Raises UnknownRefusalError when the code is not registered.
+    `code` is stable and counted. `says` is the sentence for people with `{}` where `values` belong (`words.filled`), so that
+    it is only put together when somebody reads it. Where a rule compares, the first two values are what is needed and what
+    the site offers. Raises UnknownRefusalError when the code is not registered.
     """
 
     site: str
@@ -40,7 +41,7 @@ class Skip:
 
     @property
     def detail(self) -> str:
-        return self.says.format(*self.values) if self.values else self.says
+        return filled(self.says, self.values) if self.values else self.says
 
     @property
     def plain_values(self) -> list[Plain]:

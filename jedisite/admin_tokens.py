@@ -21,6 +21,7 @@ from jedisite.admin_filters import days
 from jedisite.identity import issue_token, row_of_token
 from jedisite.models import ApiToken, DeviceLogin, LoginAttempts
 from jedisite.roles import Scope
+from jedisite.words import plural
 
 LONGEST_DAYS = 366
 
@@ -145,7 +146,7 @@ class ApiTokenAdmin(ReadOnlyAdmin):
         ApiToken.objects.filter(pk__in=[t.pk for t in tokens]).update(revoked=True)
         for token in tokens:
             self.record(request, "token.revoke", token, reason=token.name)
-        messages.success(request, f"{len(tokens)} tokens were revoked." if len(tokens) != 1 else "1 token was revoked.")
+        messages.success(request, f"{plural(len(tokens), 'token was', 'tokens were')} revoked.")
 
 
 @admin.register(DeviceLogin)

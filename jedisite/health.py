@@ -20,6 +20,7 @@ from jedisite import database_faults
 from jedisite.agent_state import is_stuck, rows
 from jedisite.identity import Right, needs
 from jedisite.models import Agent
+from jedisite.words import plural
 
 _migrated = False
 
@@ -81,7 +82,7 @@ def _migrations() -> str:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
         if missing:
-            return f"{len(missing)} migrations are to be applied"
+            return f"{plural(len(missing), 'migration is', 'migrations are')} to be applied"
         _migrated = True
     return OK
 
@@ -94,7 +95,7 @@ def _agents() -> str:
     if stuck:
         return f"passes of {', '.join(stuck)} do not end"
     if judged and all(row.late for row in judged):
-        return f"all {len(judged)} agents are late"
+        return "the only agent is late" if len(judged) == 1 else f"all {len(judged)} agents are late"
     return OK
 
 

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import re2
 
+from jedisite.words import plural
+
 LONGEST: Final = 512
 """Characters of a pattern."""
 MOST_MEMORY: Final = 1 << 19
@@ -57,7 +59,7 @@ class Pattern:
 def compiled(pattern: str, *, ignore_case: bool = False, across_lines: bool = False) -> Pattern:
     """The pattern, ready for use; with `across_lines` a dot takes the end of a line too. Raises PatternError."""
     if len(pattern) > LONGEST:
-        raise PatternError(f"the pattern has {len(pattern)} characters and {LONGEST} are allowed")
+        raise PatternError(f"the pattern has {plural(len(pattern), 'character')} and {LONGEST} are allowed")
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -28,6 +28,30 @@ def sentence(said: object) -> str:
 def plural(number: int, one: str, many: str = "") -> str:
     """A number of things: "1 job", "12 jobs"."""
     return f"{number} {one}" if number == 1 else f"{number} {many or one + 's'}"
+
+
+def filled(template: str, values: Sequence[object]) -> str:
+    """A template with its values; `{:job is|jobs are}` stands for a number with what belongs to it, of one and of several.
+
+    >>> filled("{:job is|jobs are} queued, {} may be", (1, 20)), filled("{:job is|jobs are} queued, {} may be", (2, 20))
+    ('1 job is queued, 20 may be', '2 jobs are queued, 20 may be')
+    """
+    return template.format(*map(_Counted, values) if "|" in template else values)
+
+
+class _Counted:
+    """A value in a template that may be a number of things there."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __format__(self, spec: str) -> str:
+        one, several, many = spec.partition("|")
+        if not several:
+            return format(self.value, spec)
+        return f"{self.value} {one if self.value == 1 else many}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from django.shortcuts import render
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from jedisite.admin_base import caller_behind
-from jedisite.words import sentence
+from jedisite.words import plural, sentence
 from tasks_app.commands import rights
 from tasks_app.dashboard.commands import LONGEST_REASON
 from tasks_app.models import Task
@@ -56,7 +56,7 @@ def _ask_or_give(
     if form.is_valid():
         _give(request, sorted(tasks, key=lambda t: t.id), command, form.cleaned_data["reason"])
         return None
-    rule, number = COMMANDS[command], "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
+    rule, number = COMMANDS[command], plural(len(tasks), "task")
     context = {
         **model_admin.admin_site.each_context(request),
         "opts": model_admin.opts,

@@ -13,6 +13,7 @@ from jedisite import audit
 from jedisite.admin_base import LargeTableAdmin, actor_of, caller_behind
 from jedisite.admin_filters import exact
 from jedisite.identity import Right
+from jedisite.words import plural
 from tasks_app import models
 from tasks_app.messaging import inbox
 
@@ -62,7 +63,7 @@ class InMessageAdmin(LargeTableAdmin):
             audit.record(
                 actor_of(request), "try again", "message", ",".join(map(str, ids))[:100], details={"taken": taken}
             )
-        messages.success(request, f"{taken} of {len(ids)} messages were parked and are tried again.")
+        messages.success(request, f"Tried again: {taken} of {plural(len(ids), 'message')}, as only parked ones are.")
 
 
 @admin.register(models.Notification)

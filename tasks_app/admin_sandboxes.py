@@ -13,6 +13,7 @@ from jedisite import audit
 from jedisite.admin_base import LargeTableAdmin, actor_of, caller_behind
 from jedisite.admin_filters import exact
 from jedisite.identity import Right
+from jedisite.words import plural
 from tasks_app import models, sandboxes
 
 
@@ -36,4 +37,4 @@ class SandboxAdmin(LargeTableAdmin):
             removed = sandboxes.remove(rows)
             names = ",".join(map(str, sorted(rows)))[:100]
             audit.record(actor_of(request), "remove", "sandbox", names, details={"names": sorted(rows.values())})
-        messages.success(request, f"{removed} of {len(rows)} sandboxes were removed.")
+        messages.success(request, f"{removed} of {plural(len(rows), 'sandbox was', 'sandboxes were')} removed.")

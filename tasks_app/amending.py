@@ -223,7 +223,7 @@ def _open_tasks(task_ids: Sequence[int]) -> list[Task]:
     """Lock tasks. Raises CannotChangeError when one has ended, Task.DoesNotExist."""
     tasks = list(Task.objects.select_for_update().filter(pk__in=task_ids).order_by("pk"))
     if len(tasks) != len(set(task_ids)):
-        raise Task.DoesNotExist(f"not all of the {len(task_ids)} tasks are there")
+        raise Task.DoesNotExist(f"not all of {plural(len(task_ids), 'task')} are there")
     for task in tasks:
         if task.status in TASK_FINAL:
             raise CannotChangeError(f"task {task.id} is {task.status}: it makes no more jobs")

@@ -12,6 +12,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
+from jedisite.words import plural
 from tasks_app import audit_merging, audit_states
 from tasks_app.states import JOB_FINAL, TASK_FINAL
 
@@ -32,7 +33,7 @@ class Violation:
     rows: list[dict[str, Any]]
 
     def __str__(self) -> str:
-        return f"{self.invariant.name}: {self.invariant.sentence} {self.count} rows do not: {self.rows}"
+        return f"{self.invariant.name}: {self.invariant.sentence} {plural(self.count, 'row does', 'rows do')} not: {self.rows}"
 
 
 def _list(statuses: Iterable[str]) -> str:

@@ -529,7 +529,7 @@ def test_a_partition_with_sub_queues_stays_a_partition(grace):
     assert grace.post(reverse("admin:brokerage_app_workqueue_add"), values).status_code == 302
     page = reverse("admin:brokerage_app_workqueue_change", args=[partition.pk])
     found = errors_of(grace.post(page, {"name": "P", "type": "user", "vo": "test"}))
-    assert found == {"partition_id": ["This is the partition of 1 queues; it has to stay one (-1)."]}
+    assert found == {"partition_id": ["This is the partition of 1 queue; it has to stay one (-1)."]}
 
 
 def test_global_shares_are_edited_and_one_that_could_not_work_is_not_stored(grace):

@@ -73,7 +73,7 @@ class AnalysisCase(GridCase):
             data = one.data
             if not one.complete:
                 most = max((replica.files for replica in data.replicas.values()), default=0)
-                says = "{} files are read, at most {} of them are at one place: the dataset {}"
+                says = "{:file is|files are} read, at most {} of them at one place: the dataset {}"
                 return Skip("", codes.INPUT_INCOMPLETE, says, (data.files, most, data.name)), False
             if not one.readable:
                 says = "the dataset {} is complete only at {}, which cannot be read now"

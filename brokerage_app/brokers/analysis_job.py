@@ -294,7 +294,7 @@ def _only_listed(left: _Left) -> None:
 def _no_hospital(left: _Left) -> None:
     if all(site.name.endswith(HOSPITAL) for site in left.survivors):
         return
-    says = "the queue is for difficult jobs, {} other queues are left"
+    says = "the queue is for difficult jobs, {:other queue is|other queues are} left"
     others = sum(not site.name.endswith(HOSPITAL) for site in left.survivors)
     left.drop(
         lambda site: Skip(site.name, codes.HOSPITAL, says, (others,)) if site.name.endswith(HOSPITAL) else None

@@ -258,7 +258,7 @@ def _unreachable(case: ProductionCase) -> Skip | None:
             where = ", ".join(one.complete)
             says = "{} is complete only at {}, in downtime"
             return Skip("", codes.INPUT_IN_DOWNTIME, says, (one.data.name, where))
-        says = "{} files of {} are read, no storage has more than {}"
+        says = "{1} has {0:file|files}, no storage has more than {2}"
         most = max((replica.files for replica in one.data.replicas.values()), default=0)
         return Skip("", codes.INPUT_INCOMPLETE, says, (one.data.files, one.data.name, most))
     return None
@@ -353,7 +353,7 @@ def _busiest(
     """Of the nucleus only the queue that runs most jobs of all kinds."""
     running = {choice.site: case.totals(site).running for choice, site in chosen}
     best = min(chosen, key=lambda pair: (-running[pair[0].site], pair[0].site))
-    says = "{} jobs run at the busiest, {} here; the task stays at {}"
+    says = "{:job runs|jobs run} at the busiest, {} here; the task stays at {}"
     return [best], [
         Skip(
             choice.site, codes.NOT_BUSIEST_OF_NUCLEUS, says, (running[best[0].site], running[choice.site], best[0].site)

@@ -30,6 +30,7 @@ from brokerage_app.nucleus_case import (
 from brokerage_app.rules import Rule, sift
 from brokerage_app.snapshot import Grid, Nucleus, SiteView
 from brokerage_app.verdict import Choice, Skip, Verdict, counted
+from jedisite.words import plural
 
 JobCheck = Callable[[Sequence[SiteView]], Verdict]
 """The job broker's word on some queues, without a nucleus and without changing anything: the "hint" of the document."""
@@ -157,11 +158,11 @@ def broker(
     case = NucleusCase(needs, grid, gathering, settings, work)
     if not case.candidates:
         return _stopped(
-            Skip("", codes.NO_NUCLEUS_KNOWN, "{} sites are known, none gathers outputs", (len(grid.sites),))
+            Skip("", codes.NO_NUCLEUS_KNOWN, "{:site is|sites are} known, none gathers outputs", (len(grid.sites),))
         )
     lacking = nowhere_complete(case) if case.locality else None
     if lacking is not None:
-        says = "{} copies of {} are known, none is complete on a storage that can be read from outside"
+        says = "{1} has {0:known copy|known copies}, none is complete on a storage that can be read from outside"
         return _stopped(Skip("", codes.INPUT_INCOMPLETE, says, (len(lacking.replicas), lacking.name)))
     case, note = _asked_of_all(case, job_check)
     found = sift(case, case.candidates, RULES)
@@ -196,7 +197,7 @@ def _asked_of_all(case: NucleusCase, job_check: JobCheck) -> tuple[NucleusCase, 
     if not case.locality or not able or sift(case, able, (_INPUT,)).kept or not case.locality_may_be_dropped:
         return case, ""
     note = (
-        f"No nucleus has enough of the input ({case.inputs.files} files, {case.input_gb:.1f} GB); it need not be there "
+        f"No nucleus has enough of the input ({plural(case.inputs.files, 'file')}, {case.input_gb:.1f} GB); it need not be there "
         f"with an I/O intensity of {_shown(case.needs.io_intensity)} and priority {case.needs.priority}."
     )
     return case.without_locality(), note

@@ -20,7 +20,7 @@ def has_data(case: AnalysisCase, site: SiteView) -> Skip | None:
         return None
     here = near.on_disk.get(site.name, 0) + near.on_tape.get(site.name, 0)
     return Skip(
-        site.name, codes.NO_DATA_THERE, "{} input datasets are read, {} are there{}",
+        site.name, codes.NO_DATA_THERE, "{:input dataset is|input datasets are} read, {:is|are} there{}",
         (near.datasets, here, " on disk or tape that counts" if here == near.datasets else ""),
     )  # fmt: skip
 
@@ -52,7 +52,7 @@ def none_closed(case: AnalysisCase, site: SiteView) -> Skip | None:
     if not closed:
         return None
     return Skip(
-        site.name, codes.CLOSED_THERE, "at most {} jobs may have been closed in {:g} h, {} were",
+        site.name, codes.CLOSED_THERE, "at most {:job|jobs} may have been closed in {:g} h, {:was|were}",
         (0, case.settings.window_h, closed),
     )  # fmt: skip
 
@@ -133,7 +133,7 @@ def preassigned(case: AnalysisCase, site: SiteView) -> Skip | None:
     named = ", ".join(sorted(case.listed)[:5])
     if len(case.listed) == 1:
         return Skip(site.name, codes.NOT_PREASSIGNED, "the work is bound to {}", (named,))
-    says = "the work is bound to {} queues: {}"
+    says = "the work is bound to {:queue|queues}: {}"
     return Skip(site.name, codes.NOT_PREASSIGNED, says, (len(case.listed), named))
 
 
@@ -153,7 +153,7 @@ def queue_not_full(case: AnalysisCase, site: SiteView) -> Skip | None:
         return None
     code = codes.QUEUE_FULL_OF_TYPE if case.type_at(site) else codes.QUEUE_FULL
     return Skip(
-        site.name, code, "{} jobs are queued, {} may be with {} running", (counts.queued, cap, counts.running)
+        site.name, code, "{:job is|jobs are} queued, {} may be with {} running", (counts.queued, cap, counts.running)
     )  # fmt: skip
 
 
@@ -163,7 +163,7 @@ def user_queue(case: AnalysisCase, site: SiteView) -> Skip | None:
     if not room.exceeded:
         return None
     return Skip(
-        site.name, codes.USER_QUEUE_LONG, "{} jobs of the user are queued, {:.1f} may be: {:.1f} % of {:.0f}",
+        site.name, codes.USER_QUEUE_LONG, "{:job of the user is|jobs of the user are} queued, {:.1f} may be: {:.1f} % of {:.0f}",
         (room.queued, room.most, 100 * room.part, room.queue_most),
     )  # fmt: skip
 
@@ -175,7 +175,8 @@ def few_bad_jobs(case: AnalysisCase, site: SiteView) -> Skip | None:
     if not bad or bad < most:
         return None
     return Skip(
-        site.name, codes.FAILING_THERE, "{} jobs failed or were closed in {:g} h, fewer than {} may with {} finished",
+        site.name, codes.FAILING_THERE,
+        "{:job has|jobs have} failed or been closed in {:g} h, fewer than {} may with {} finished",
         (bad, case.settings.window_h, most, ended.finished),
     )  # fmt: skip
 
@@ -196,7 +197,7 @@ def overloaded(case: AnalysisCase, site: SiteView) -> Skip:
     virtual = case.near.datasets > 0 and site.name not in case.near.real
     code = codes.OVERLOADED_VIRTUAL if virtual else codes.OVERLOADED
     if not counts.running:
-        return Skip(site.name, code, "{} jobs wait and none runs", (counts.queued,))
+        return Skip(site.name, code, "{:job waits|jobs wait} and none runs", (counts.queued,))
     return Skip(
         site.name, code, "{:.2f} jobs wait for each running one, {:.2f} may: {} queued, {} running",
         (counts.queued / counts.running, case.share_ratio * case.settings.overload_offset, counts.queued,

@@ -35,7 +35,7 @@ def queue_not_full(min_queue: int = MIN_QUEUE) -> Filter:
         if queued < cap:
             return None
         return Skip(
-            site.name, codes.QUEUE_FULL, "{} jobs are queued, {} may be with {} running", (queued, cap, site.running)
+            site.name, codes.QUEUE_FULL, "{:job is|jobs are} queued, {} may be with {} running", (queued, cap, site.running)
         )
 
     return queue_full
@@ -58,7 +58,7 @@ def not_too_many_transferring(case: GridCase, site: SiteView) -> Skip | None:
     if found <= most:
         return None
     return Skip(
-        site.name, codes.TOO_MANY_TRANSFERRING, "at most {} jobs may be transferring, {} are with {} running",
+        site.name, codes.TOO_MANY_TRANSFERRING, "at most {:job|jobs} may be transferring, {:is|are} with {} running",
         (most, found, counts.running),
     )  # fmt: skip
 
@@ -79,7 +79,7 @@ def under_cap(case: ProductionCase, site: SiteView) -> Skip | None:
     if waiting <= cap:
         return None
     return Skip(
-        site.name, codes.QUEUE_FULL, "at most {} may be queued, {} are with {} running",
+        site.name, codes.QUEUE_FULL, "at most {} may be queued, {:is|are} with {} running",
         (cap, waiting, found.running),
     )  # fmt: skip
 
@@ -100,6 +100,6 @@ def under_cap_of_type(case: ProductionCase, site: SiteView) -> Skip | None:
     if waiting <= cap:
         return None
     return Skip(
-        site.name, codes.QUEUE_FULL_OF_TYPE, "at most {} may be queued, {} are, of type {} with {} running",
+        site.name, codes.QUEUE_FULL_OF_TYPE, "at most {} may be queued, {:is|are}, of type {} with {} running",
         (cap, waiting, kind, running),
     )  # fmt: skip

@@ -143,7 +143,7 @@ def source_sends(case: ProductionCase, site: SiteView) -> Skip | None:
     if unsent is None or not case.is_satellite(site) or not _lacks_input(case, site):
         return None
     return Skip(
-        site.name, codes.SOURCE_NOT_SENDING, "{} is complete at {} endpoints, none of which sends it to satellites",
+        site.name, codes.SOURCE_NOT_SENDING, "{} is complete at {:endpoint|endpoints}, none of which sends it to satellites",
         (unsent.data.name, len(unsent.complete)),
     )  # fmt: skip
 
@@ -166,12 +166,12 @@ def _too_much_missing(case: ProductionCase, site: SiteView, *, with_tape: bool) 
     most_mb = settings.size_cutoff_to_move_input * MB_IN_GB
     if size_mb > most_mb:
         return Skip(
-            site.name, codes.TOO_MUCH_INPUT_MISSING, "at most {:.0f} MB may be missing, {} are ({} files)",
+            site.name, codes.TOO_MUCH_INPUT_MISSING, "at most {:.0f} MB may be missing, {} are ({:file|files})",
             (most_mb, size_mb, files),
         )  # fmt: skip
     if files > settings.num_cutoff_to_move_input:
         return Skip(
-            site.name, codes.TOO_MUCH_INPUT_MISSING, "at most {} files may be missing, {} are ({} MB)",
+            site.name, codes.TOO_MUCH_INPUT_MISSING, "at most {:file|files} may be missing, {:is|are} ({} MB)",
             (settings.num_cutoff_to_move_input, files, size_mb),
         )  # fmt: skip
     return None
@@ -190,7 +190,7 @@ def local_data_only(case: GridCase, site: SiteView) -> Skip | None:
     if here.disk_files >= inputs.files and here.disk_mb >= inputs.size_mb:
         return None
     return Skip(
-        site.name, codes.INPUT_NOT_LOCAL, "{} files are read, {} are there ({:.0f} of {:.0f} MB)",
+        site.name, codes.INPUT_NOT_LOCAL, "{:file is|files are} read, {:is|are} there ({:.0f} of {:.0f} MB)",
         (inputs.files, here.disk_files, here.disk_mb, inputs.size_mb),
     )  # fmt: skip
 

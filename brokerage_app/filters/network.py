@@ -22,7 +22,7 @@ def nucleus_not_flooded(case: ProductionCase, site: SiteView) -> Skip | None:
     most, queued = case.settings.nqueued_nuc_cap_for_jobs, case.queued_to_nucleus
     if queued < most or (case.sharing is not None and case.sharing.owns(site)):
         return None
-    says = "fewer than {} files may wait, {} do for {}"
+    says = "fewer than {:file|files} may wait, {:does|do} for {}"
     return Skip(site.name, codes.LINKS_FULL, says, (most, queued, case.needs.nucleus))
 
 
@@ -44,7 +44,7 @@ def link_not_full(case: ProductionCase, site: SiteView) -> Skip | None:
     if queued < most:
         return None
     return Skip(
-        site.name, codes.LINK_FULL, "fewer than {} files may wait, {} do on the link from {} to {}",
+        site.name, codes.LINK_FULL, "fewer than {:file|files} may wait, {:does|do} on the link from {} to {}",
         (most, queued, case.storage(site).site, case.needs.nucleus),
     )  # fmt: skip
 

@@ -45,9 +45,8 @@ def no_backlog(case: NucleusCase, nucleus: Nucleus) -> Skip | None:
     queued = case.grid.to_nucleus.get(nucleus.name, {}).get(OUTPUT_ACTIVITY, 0)
     if queued <= cap:
         return None
-    return Skip(
-        nucleus.name, codes.NUCLEUS_BACKLOG, "at most {} output files may be on their way to it, {} are", (cap, queued)
-    )
+    says = "at most {:output file|output files} may be on the way to it, {:is|are}"
+    return Skip(nucleus.name, codes.NUCLEUS_BACKLOG, says, (cap, queued))
 
 
 def has_storage(case: NucleusCase, nucleus: Nucleus) -> Skip | None:
@@ -57,7 +56,7 @@ def has_storage(case: NucleusCase, nucleus: Nucleus) -> Skip | None:
     for output, endpoint in case.stored[nucleus.name]:
         if endpoint is None:
             return Skip(
-                nucleus.name, codes.NUCLEUS_NO_STORAGE, "none of its {} storages fits the token {} of {}",
+                nucleus.name, codes.NUCLEUS_NO_STORAGE, "none of its storages ({}) fits the token {} of {}",
                 (len(nucleus.outputs), output.token or "that is empty", output.name or "an output"),
             )  # fmt: skip
     return None
@@ -128,7 +127,7 @@ def has_input(case: NucleusCase, nucleus: Nucleus) -> Skip | None:
     if case.inputs.files > settings.input_num_threshold and 100 * local.any_files < percent * case.inputs.files:
         return Skip(
             nucleus.name, codes.NUCLEUS_INPUT_FILES,
-            "{0:g} files of the input must be there ({2:g} % of {3}), {1} are",
+            "{0:g} of {3:input file|input files} must be there ({2:g} %), {1:is|are}",
             (percent / 100 * case.inputs.files, local.any_files, percent, case.inputs.files),
         )  # fmt: skip
     return None

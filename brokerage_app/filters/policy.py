@@ -85,7 +85,7 @@ def within_pledge(case: GridCase, site: SiteView) -> Skip | None:
     cores = case.totals(site).running_cores
     if cores <= pledge:
         return None
-    return Skip(site.name, codes.OVER_PLEDGED, "{} cores are pledged, {} run", (pledge, cores))
+    return Skip(site.name, codes.OVER_PLEDGED, "{:core is|cores are} pledged, {:runs|run}", (pledge, cores))
 
 
 def has_share(case: GridCase, site: SiteView) -> Skip | None:

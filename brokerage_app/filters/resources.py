@@ -21,9 +21,9 @@ def cores(case: Case, site: SiteView) -> Skip | None:
     if not needs.cores or site.cores <= 0:
         return None
     if needs.cores > site.cores:
-        return Skip(site.name, codes.TOO_FEW_CORES, "needs {} cores, the site gives {}", (needs.cores, site.cores))
+        return Skip(site.name, codes.TOO_FEW_CORES, "needs {:core|cores}, the site gives {}", (needs.cores, site.cores))
     if needs.cores == 1 and site.cores > 1 and not site.any_size:
-        return Skip(site.name, codes.MULTI_CORE_ONLY, "needs {} core, the site's slots have {}", (1, site.cores))
+        return Skip(site.name, codes.MULTI_CORE_ONLY, "needs {:core|cores}, the site's slots have {}", (1, site.cores))
     return None
 
 
@@ -54,7 +54,7 @@ def _memory_in_words(case: Case, site: SiteView) -> tuple[str, tuple[int, ...]]:
     needs = case.needs
     if not needs.memory_per_core:
         return "", ()
-    return " ({} MB x {} cores + {} MB)", (needs.memory_mb, needs.cores_at(site), needs.base_memory_mb)
+    return " ({} MB x {:core|cores} + {} MB)", (needs.memory_mb, needs.cores_at(site), needs.base_memory_mb)
 
 
 def walltime(case: Case, site: SiteView) -> Skip | None:
@@ -93,10 +93,10 @@ def core_mode(case: GridCase, site: SiteView) -> Skip | None:
         if site.cores > 1 or site.cores <= 0:
             return None
         needs = case.needs.cores or SEVERAL
-        return Skip(site.name, codes.TOO_FEW_CORES, "needs {} cores, the site gives {}", (needs, site.cores))
+        return Skip(site.name, codes.TOO_FEW_CORES, "needs {:core|cores}, the site gives {}", (needs, site.cores))
     if site.cores <= 1 or site.any_size:
         return None
-    return Skip(site.name, codes.MULTI_CORE_ONLY, "needs {} core, the site's slots have {}", (1, site.cores))
+    return Skip(site.name, codes.MULTI_CORE_ONLY, "needs {:core|cores}, the site's slots have {}", (1, site.cores))
 
 
 def max_cores(case: Case, site: SiteView) -> Skip | None:
@@ -105,7 +105,7 @@ def max_cores(case: Case, site: SiteView) -> Skip | None:
     if site.cores <= most or site.any_size:
         return None
     return Skip(
-        site.name, codes.TOO_MANY_CORES, "at most {} cores are wanted, the site's slots have {}", (most, site.cores)
+        site.name, codes.TOO_MANY_CORES, "at most {:core is|cores are} wanted, the site's slots have {}", (most, site.cores)
     )
 
 

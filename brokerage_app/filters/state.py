@@ -73,7 +73,7 @@ def active(case: GridCase, site: SiteView) -> Skip | None:
     if not waiting:
         return None
     return Skip(
-        site.name, codes.INACTIVE, "a start within {:.0f} h is asked, the last was {:.1f} h ago; {} jobs wait",
+        site.name, codes.INACTIVE, "a start within {:.0f} h is asked, the last was {:.1f} h ago; {:job waits|jobs wait}",
         (INACTIVE_AFTER_S / HOUR_S, since / HOUR_S, waiting),
     )  # fmt: skip
 
@@ -92,5 +92,5 @@ def has_pilots_for_queued(case: Case, site: SiteView) -> Skip | None:
     if site.pilots_3h != 0 or not site.queued or ALLOW_NO_PILOT in site.switches or "test" in case.needs.label:
         return None
     return Skip(
-        site.name, codes.NO_PILOTS, "needs {} call of a pilot, there were {} in 3 h; {} jobs wait", (1, 0, site.queued)
+        site.name, codes.NO_PILOTS, "needs {} call of a pilot, there were {} in 3 h; {:job waits|jobs wait}", (1, 0, site.queued)
     )

@@ -6,6 +6,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from jedisite.words import plural
+
 
 class JobCount(models.Model):
     """Open jobs of a queue that agree in share, work queue, resource type, label and state. "" and 0 stand for none."""
@@ -115,7 +117,7 @@ class HarvesterSlots(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.slots} slots of {self.queue}"
+        return f"{plural(self.slots, 'slot')} of {self.queue}"
 
 
 class WorkerStats(models.Model):

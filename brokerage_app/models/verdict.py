@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.db import models
 from django.db.models.functions import Now
 
+from jedisite.words import plural
+
 
 class GridSnapshot(models.Model):
     """The grid as a pass of an agent saw it, packed (`brokerage_app.stored`). One a minute at most is kept."""
@@ -19,7 +21,7 @@ class GridSnapshot(models.Model):
         indexes = [models.Index(fields=["at"], name="grid_snapshots_at")]
 
     def __str__(self) -> str:
-        return f"{self.sites} sites at {self.at:%Y-%m-%d %H:%M:%S}"
+        return f"{plural(self.sites, 'site')} at {self.at:%Y-%m-%d %H:%M:%S}"
 
 
 class VerdictRecord(models.Model):

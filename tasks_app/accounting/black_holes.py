@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from jedisite.words import plural
+
 LEAST_FAILED = 10
 """Failed jobs from which on a node is looked at."""
 LEAST_SHARE = 0.8
@@ -52,7 +54,7 @@ class BlackHole:
     def sentence(self) -> str:
         ends = self.ends
         return (
-            f"{ends.failed} of {ends.finished + ends.failed} jobs failed on {ends.node}, half of them within "
+            f"{ends.failed} of {plural(ends.finished + ends.failed, 'job')} failed on {ends.node}, half of them within "
             f"{round(ends.median_failed_s)} s; elsewhere at {ends.site} {self.others_share:.0%} of the jobs fail."
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.accounting.job_errors import JobError
 from tasks_app.accounting.reasons import Reason
@@ -85,7 +86,7 @@ def final_verdict(books: Books) -> FinalVerdict:
 
 
 def _by_files(books: Books) -> FinalVerdict:
-    words = f"{books.finished} of {books.files} input files were processed"
+    words = f"{books.finished} of {plural(books.files, 'input file was', 'input files were')} processed"
     if books.finished == 0 and not (books.files == 0 and books.allow_empty):
         return FinalVerdict(TaskStatus.FAILED, Reason(codes.TASK_NONE_DONE, words))
     if books.finished < books.files:
@@ -112,6 +113,6 @@ def error_summary(errors: Iterable[tuple[JobError, int]], status: str) -> str | 
         return None
     total = sum(jobs for _, jobs in rows)
     parts = [f"{jobs} × {error.key} ({(error.detail or 'no text').strip()[:200]})" for error, jobs in rows]
-    jobs_failed = "1 job failed" if total == 1 else f"{total} jobs failed"
+    jobs_failed = f"{plural(total, 'job')} failed"
     ending = "; all files were processed in the end" if status == TaskStatus.DONE else ""
     return f"{jobs_failed}: {'; '.join(parts)}{ending}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from brokerage_app.memory import COMPENSATION_PERCENT, cores_for_typing, is_per_core
+from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.accounting.reasons import Reason
 from tasks_app.params.splitrule import SplitRule
@@ -164,7 +165,7 @@ def pilot_hint_mb(rule: SplitRule, current_mb: int) -> int | None:
 
 def _task_reason(files: RaisedFiles, needs: MemoryNeeds, task_mb: int) -> Reason:
     detail = (
-        f"{files.raised} of {files.total} input files needed more than {needs.ram} MB,"
+        f"{files.raised} of {plural(files.total, 'input file')} needed more than {needs.ram} MB,"
         f" so the whole task gets {task_mb} MB{_per_core(needs)}"
     )
     return Reason(codes.RETRY_TASK_MEMORY, detail)

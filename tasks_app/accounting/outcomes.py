@@ -22,6 +22,7 @@ from django.utils import timezone
 from jedisite import troubles
 from jedisite.agents import kick
 from jedisite.sql import hash_joins, hot_cursor, numbers, texts
+from jedisite.words import plural
 from tasks_app.accounting import retrying, unmerged
 from tasks_app.accounting.addresses import Roots, is_its_place
 from tasks_app.accounting.killcodes import KillCode, killed_with
@@ -95,7 +96,7 @@ def judge(
     missing = [o.lfn for o in expected if o.lfn not in here]
     if missing:
         diag = (
-            f"the job ended well but did not report {len(missing)} of {len(expected)} outputs: {', '.join(missing[:3])}"
+            f"the job ended well but did not report {len(missing)} of {plural(len(expected), 'output')}: {', '.join(missing[:3])}"
         )
         if astray := [r["surl"] for o, r in said if o.lfn not in here]:
             diag += f"; at {astray[0][:200]} is no place of a file of that scope and name"

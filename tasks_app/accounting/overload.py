@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.accounting.killcodes import Kill
 from tasks_app.accounting.reasons import Reason
@@ -66,9 +67,10 @@ def fast_rebrokerage(seen: ShareAtQueue, limits: FastLimits) -> FastRebrokerage 
     if over <= _HAIR:
         return None
     excess = math.ceil(over - _HAIR)
+    queued = plural(seen.queued, f"job of {seen.share} is", f"jobs of {seen.share} are")
     detail = (
-        f"{seen.queued} jobs of {seen.share} are queued at {seen.queue} with {seen.running} running; "
+        f"{queued} queued at {seen.queue} with {seen.running} running; "
         f"{limits.queued_to_running:g} x {seen.running}, {limits.most_queued} and {limits.part_of_share:g} x "
-        f"{seen.queued_everywhere} are the limits, so that {excess} are made anew"
+        f"{seen.queued_everywhere} are the limits, so that {plural(excess, 'is', 'are')} made anew"
     )
     return FastRebrokerage(seen.share, seen.queue, excess, Reason(codes.JOB_QUEUE_OVERLOADED, detail))

@@ -12,6 +12,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
+from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.accounting.job_errors import JobError
 from tasks_app.accounting.memory import (
@@ -201,7 +202,7 @@ def _limit(draft: _Draft, job: FailedJob, task: RetryTask, rule: RetryRule) -> _
     if rule.action == Action.NO_RETRY:
         reason = Reason(codes.RETRY_NONE, f"{named} is not tried again (retry rule {rule.id})")
     else:
-        reason = Reason(codes.RETRY_LIMITED, f"{named} is tried {most} times at most (retry rule {rule.id})")
+        reason = Reason(codes.RETRY_LIMITED, f"{named} is tried {plural(most, 'time')} at most (retry rule {rule.id})")
     return replace(draft, files=files, reasons=(*draft.reasons, reason))
 
 
@@ -241,7 +242,7 @@ def _raise_cpu_time(draft: _Draft, job: FailedJob, task: RetryTask, rule: RetryR
     value, unit = event_cpu_time(total / max(job.events, 1))
     if task.cpu_time is not None and _hs06s(value, unit) <= _hs06s(task.cpu_time, task.cpu_time_unit):
         return _nothing(draft, f"{value} {unit} would be no more than {task.cpu_time} {task.cpu_time_unit}")
-    detail = f"the job ran {job.walltime_s:.0f} s for {max(job.events, 1)} events, so an event counts {value} {unit}"
+    detail = f"the job ran {job.walltime_s:.0f} s for {plural(max(job.events, 1), 'event')}, so an event counts {value} {unit}"
     reason = Reason(codes.RETRY_MORE_CPU_TIME, detail)
     change = replace(draft.task, cpu_time=value, cpu_time_unit=unit)
     return replace(draft, task=change, reasons=(*draft.reasons, reason))
@@ -279,7 +280,7 @@ def _reduce_input(draft: _Draft, job: FailedJob, task: RetryTask, rule: RetryRul
     changed = changed.having("RM", "|".join(f"{code}:{value}" for code, value in first.items()))
     if changed == task.rule:
         return _nothing(draft, f"input is reduced already: {', '.join(words)}")
-    reason = Reason(codes.RETRY_LESS_INPUT, f"after {attempt} attempts jobs read less: {', '.join(words)}")
+    reason = Reason(codes.RETRY_LESS_INPUT, f"after {plural(attempt, 'attempt')} jobs read less: {', '.join(words)}")
     return replace(draft, task=replace(draft.task, rule=changed), reasons=(*draft.reasons, reason))
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from brokerage_app.memory import is_per_core
 from brokerage_app.walltime import hs06s_per_event
+from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.accounting.reasons import Reason
 from tasks_app.accounting.scout_metrics import (
@@ -202,17 +203,17 @@ def _below(view: ScoutView, rate: float) -> bool:
 
 def _rate_words(view: ScoutView, wanted: float) -> str:
     total = view.ok + view.exhausted
-    done = f"{view.ok} of {total} input files of scouts succeeded ({100 * view.ok / total:.0f} %)"
+    done = f"{view.ok} of {plural(total, 'input file')} of scouts succeeded ({100 * view.ok / total:.0f} %)"
     return f"{done}, {100 * wanted:.0f} % are wanted"
 
 
 def _failure(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     if view.build_failures >= BUILD_ATTEMPTS:
         return Reason(
-            codes.SCOUTS_BUILD_FAILED, f"{view.build_failures} build jobs failed, {BUILD_ATTEMPTS} are the limit"
+            codes.SCOUTS_BUILD_FAILED, f"{plural(view.build_failures, 'build job')} failed, the limit is {BUILD_ATTEMPTS}"
         )
     if view.finished_jobs <= 0:
-        return Reason(codes.SCOUTS_NONE_FINISHED, f"no scout job finished, {view.exhausted} input files failed")
+        return Reason(codes.SCOUTS_NONE_FINISHED, f"no scout job finished, {plural(view.exhausted, 'input file')} failed")
     wanted = _wanted_rate(view)
     if wanted is None:
         return None
@@ -270,7 +271,7 @@ def _short(view: ScoutView, limits: ScoutLimits) -> list[JobSample]:
 
 def _short_words(view: ScoutView, limits: ScoutLimits) -> str:
     return (
-        f"{len(_short(view, limits))} of {len(view.samples)} scouts ran less than {limits.short_minutes:g} min"
+        f"{len(_short(view, limits))} of {plural(len(view.samples), 'scout')} ran less than {limits.short_minutes:g} min"
         f" and {view.expected.fewest} jobs are expected"
     )
 
@@ -308,7 +309,8 @@ def _low_efficiency(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     if view.expected.most <= limits.inefficient_expected_jobs:
         return None
     detail = (
-        f"{bad} of {len(found)} scouts use less than {low:g} % of their CPUs and {view.expected.most} jobs are expected"
+        f"{bad} of {plural(len(found), 'scout uses', 'scouts use')} less than {low:g} % of their CPUs "
+        f"and {view.expected.most} jobs are expected"
     )
     return Reason(codes.SCOUTS_LOW_EFFICIENCY, detail)
 
@@ -322,7 +324,7 @@ def _overuse(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     if (worst.cpu_s or 0) <= wall_s * limits.overuse_factor:
         return None
     detail = (
-        f"job {worst.job_id} used {worst.cpu_s:.0f} CPU seconds in {worst.exec_s:.0f} s on {worst.used_cores} cores,"
+        f"job {worst.job_id} used {worst.cpu_s:.0f} CPU seconds in {worst.exec_s:.0f} s on {plural(worst.used_cores, 'core')},"
         f" more than {limits.overuse_factor:g} times what they give"
     )
     return Reason(codes.SCOUTS_CPU_OVERUSE, detail)

@@ -16,6 +16,7 @@ from django.db import transaction
 
 from jedisite.agents import kick
 from jedisite.sql import hot_cursor
+from jedisite.words import plural
 from tasks_app import claims, moves
 from tasks_app.accounting import scout_metrics, scout_sample, scouts
 from tasks_app.accounting.scout_verdict import Outcome, ScoutVerdict, ScoutView, judge
@@ -155,7 +156,7 @@ def _conclude(
     now: datetime,
 ) -> None:  # fmt: skip
     numbers, verdict = _judge(cursor, task, progress, build_failures=_build_failures(cursor, task.id))
-    done = f"{progress.finished} of {progress.files} input files of scouts succeeded"
+    done = f"{progress.finished} of {plural(progress.files, 'input file')} of scouts succeeded"
     if progress.exhausted:
         done += f", {progress.exhausted} failed for good"
     if verdict.outcome is Outcome.FAILED:
@@ -176,7 +177,8 @@ def _conclude(
         )  # fmt: skip
         return
     reason = (
-        f"{done} ({why.value}); {len(numbers.samples)} jobs were measured; {more} more files are released{messages}"
+        f"{done} ({why.value}); {plural(len(numbers.samples), 'job was', 'jobs were')} measured; "
+        f"{plural(more, 'more file is', 'more files are')} released{messages}"
     )
     _report(task, numbers, verdict, reason, scouting=True)
     moves.move_task(task.id, TaskStatus.SCOUTED, by=by, reason=reason, fence=fence, **columns)
@@ -246,7 +248,7 @@ def look_again(task_id: int, fence: int, *, by: str, now: datetime) -> bool:
                 error_dialog=verdict.reason.detail, **columns,
             )  # fmt: skip
             return True
-        detail = f"measured from {len(numbers.samples)} of {view.done_jobs} finished jobs"
+        detail = f"measured from {len(numbers.samples)} of {plural(view.done_jobs, 'finished job')}"
         _report(task, numbers, None, detail, finished=view.done_jobs)
         Task.objects.filter(pk=task_id).update(**columns)
         claims.release_task(task_id, fence)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
 
+from jedisite.words import plural
 from tasks_app.params.splitrule import SplitRule
 
 CHUNKS: Final = 10
@@ -74,8 +75,10 @@ def release(rule: SplitRule, masters: Sequence[MasterFiles]) -> ScoutRelease:
         left = max(left - chunks, 0)
     known, released = sum(m.files for m in masters), sum(n for _, n in taken)
     if released >= known and not any(m.mutable for m in masters):
-        return ScoutRelease(False, everything, f"{known} files are no more than scouts would take, so there are none")
-    return ScoutRelease(True, tuple(taken), f"{released} of {known} files are released for {CHUNKS - left} scout jobs")
+        few = f"{plural(known, 'file is', 'files are')} no more than scouts would take, so there are none"
+        return ScoutRelease(False, everything, few)
+    scouts = plural(CHUNKS - left, "scout job")
+    return ScoutRelease(True, tuple(taken), f"{released} of {plural(known, 'file is', 'files are')} released for {scouts}")
 
 
 def _take(rule: SplitRule, master: MasterFiles, chunks: int) -> tuple[int, int]:

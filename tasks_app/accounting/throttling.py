@@ -67,7 +67,7 @@ def throttle_by_attempts(
         return None
     length = min(THROTTLE_UNIT * min(step, 1000) ** 2, LONGEST_THROTTLE)
     minutes = int(length.total_seconds() // 60)
-    detail = f"a file has been tried {plural(largest_attempt, 'time')}, so no jobs are made for {minutes} minutes"
+    detail = f"a file has been tried {plural(largest_attempt, 'time')}, so no jobs are made for {plural(minutes, 'minute')}"
     return TaskStep(
         Reason(codes.TASK_MANY_ATTEMPTS, detail), TaskStatus.THROTTLED, until=now + length, num_throttled=step
     )
@@ -128,7 +128,7 @@ def boost(view: BoostView, limits: BoostLimits | None = None) -> TaskStep | None
         return None
     done = 100 * view.files_done // view.files
     left = plural(view.jobs_to_do, "job is", "jobs are")
-    detail = f"{done} % of {view.files} files are done and {left} left: priority {priority}"
+    detail = f"{done} % of {plural(view.files, 'file is', 'files are')} done and {left} left: priority {priority}"
     detail += f", share {share}" if share else ""
     return TaskStep(Reason(codes.TASK_BOOSTED, detail), priority=priority, share=share)
 
@@ -172,7 +172,7 @@ def auto_pause(view: FailureView, limits: PauseLimits) -> TaskStep | None:
         return None
     ended = view.finished + view.failed
     rates = (
-        (f"{view.failed} of {ended} jobs failed", view.failed, ended, limits.max_failed_percent),
+        (f"{view.failed} of {plural(ended, 'job')} failed", view.failed, ended, limits.max_failed_percent),
         (
             f"{view.lost_hs06_hours:.0f} of {view.used_hs06_hours:.0f} HS06 hours were lost",
             view.lost_hs06_hours,
@@ -233,7 +233,7 @@ def leave_pending(view: PendingView, now: datetime, limit: timedelta = PENDING_L
     parent_works = view.parent is not None and view.parent not in TASK_FINAL
     if view.frozen_since is not None and now - view.frozen_since >= limit and not parent_works:
         days = limit / timedelta(days=1)
-        detail = f"nothing could be done since {view.frozen_since:%Y-%m-%d %H:%M} UTC, {days:g} days are the limit"
+        detail = f"nothing could be done since {view.frozen_since:%Y-%m-%d %H:%M} UTC, the limit is {days:g} d"
         return TaskStep(Reason(codes.TASK_PENDING_TOO_LONG, detail), TaskStatus.EXHAUSTED)
     due = view.since + pending_wait(view.label, view.priority, view.cause) if view.due is None else view.due
     if now < due:
@@ -256,7 +256,7 @@ def leave_exhausted(view: ExhaustedView, now: datetime, limit: timedelta = EXHAU
     if view.wait_for_ever or now - view.since < limit:
         return None
     days = limit / timedelta(days=1)
-    detail = f"exhausted since {view.since:%Y-%m-%d %H:%M} UTC, {days:g} days are the limit"
+    detail = f"exhausted since {view.since:%Y-%m-%d %H:%M} UTC, the limit is {days:g} d"
     return TaskStep(Reason(codes.TASK_EXHAUSTED_TOO_LONG, detail), TaskStatus.FINISHING)
 
 

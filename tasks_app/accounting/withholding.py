@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from brokerage_app.configuration import Configuration
+from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.accounting.reasons import Reason
 
@@ -71,7 +72,8 @@ def withhold(
         return None
     detail = (
         f"it reads {io_intensity:g} kB/s a core ({least:g} is the limit for priorities below {limits.priority}) and its "
-        f"input is at {len(sources)} endpoints: {len(blacklisted)} cannot be read, {len(busy)} queues read from the "
+        f"input is at {plural(len(sources), 'endpoint')}: {len(blacklisted)} cannot be read, "
+        f"{plural(len(busy), 'queue reads', 'queues read')} from the "
         f"others, all with more jobs queued than {QUEUED_TO_RUNNING} x running or {limits.floor}"
     )
     return Reason(codes.TASK_WITHHELD, detail)

@@ -15,6 +15,7 @@ from brokerage_app.stored import as_json
 from brokerage_app.verdict import Verdict
 from jedisite import refusals
 from jedisite.agents import Pass, owner
+from jedisite.words import plural
 from tasks_app import claims, moves, statistics
 from tasks_app.generating import prepro
 from tasks_app.generating.buildstep import BadBuildError
@@ -71,7 +72,7 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
             more = more or (not waits and turn.jobs > 0 and turn.input_left and bool(turn.verdict.chosen))
 
     claims.for_each(claimed, work, by=ME)
-    return Pass(made, f"{made} jobs of {len(claimed)} tasks", more or (eager and len(claimed) == tasks))
+    return Pass(made, f"{plural(made, 'job')} of {plural(len(claimed), 'task')}", more or (eager and len(claimed) == tasks))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from jedisite.agents import Pass, renew_lease
 from jedisite.logs import sentence_of
+from jedisite.words import plural
 from tasks_app.messaging.mail import NoMailError, address_for, compose
 from tasks_app.models import Notification
 
@@ -70,5 +71,5 @@ def _send(row: Notification, now: datetime) -> bool:
 
 def _later(row: Notification, now: datetime, error: str) -> dict[str, object]:
     if row.attempts >= ATTEMPTS:
-        return {"error": error[:2000], "not_sent": f"given up after {row.attempts} attempts"}
+        return {"error": error[:2000], "not_sent": f"given up after {plural(row.attempts, 'attempt')}"}
     return {"error": error[:2000], "next_try": now + FIRST_WAIT * 2 ** (row.attempts - 1)}

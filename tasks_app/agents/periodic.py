@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from jedisite.agents import Pass, kick, owner
+from jedisite.words import plural
 from tasks_app import claims
 from tasks_app.contents.slices import records_already
 from tasks_app.contents.wishes import Feeding, read
@@ -81,7 +82,7 @@ def _take_turn(task_id: int, fence: int, *, now: datetime) -> bool:
     row.save()
     note = row.awaited()
     if not fits:
-        note = f"no input was made at {now:%Y-%m-%d %H:%M} UTC, since {unprocessed} are unprocessed; {note}"
+        note = f"no input was made at {now:%Y-%m-%d %H:%M} UTC, since {plural(unprocessed, 'is', 'are')} unprocessed; {note}"
     if schedule.until and row.next_due > schedule.until:
         _close(row, dataset, now)
         note = "the schedule is over"

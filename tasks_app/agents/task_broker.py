@@ -20,6 +20,7 @@ from brokerage_app.gathering import RemainingWork
 from brokerage_app.nucleus_case import settings_of
 from brokerage_app.snapshot import Grid
 from jedisite.agents import Pass, owner
+from jedisite.words import plural
 from tasks_app import claims, nuclei, timeouts
 from tasks_app.models import Task
 from tasks_app.nuclei import Asked
@@ -43,7 +44,7 @@ def run(limit: int = LIMIT, now: datetime | None = None, draw: Draw = random.ran
     now = now or timezone.now()
     this = Round(current_grid(now, COUNTS_AGE_S), now, draw)
     claims.for_each(claimed, this.turn, by=ME)
-    return Pass(this.assigned, f"{this.assigned} of {len(claimed)} tasks got a nucleus", more=len(claimed) == limit)
+    return Pass(this.assigned, f"{this.assigned} of {plural(len(claimed), 'task')} got a nucleus", more=len(claimed) == limit)
 
 
 @dataclass(slots=True)

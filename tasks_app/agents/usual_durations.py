@@ -8,6 +8,7 @@ from django.db import transaction
 
 from jedisite.agents import Pass
 from jedisite.sql import hot_cursor, the_time
+from jedisite.words import plural
 from tasks_app.states import TASK_FINAL
 
 BACK = timedelta(days=30)
@@ -48,4 +49,4 @@ def run(now: datetime | None = None) -> Pass:
         cursor.execute(_MEASURE, {"since": now - BACK, "now": now, "final": sorted(TASK_FINAL), "least": LEAST_STAYS})
         kept = cursor.rowcount
         cursor.execute("DELETE FROM usual_durations WHERE updated < %s", [now])
-    return Pass(kept, f"usual times of {kept} states of kinds of tasks")
+    return Pass(kept, f"usual times of {plural(kept, 'state')} of kinds of tasks")

@@ -121,7 +121,7 @@ def release(task: Task, order: Order) -> str:
         raise moves.CommandRefusedError(f"no file of task {task.id} is being staged")
     moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {plural(count, 'file is', 'files are')} used")
     moves.wake_task(task.id, "feeder")
-    return "1 file is used as it is" if count == 1 else f"{count} files are used as they are"
+    return plural(count, "file is used as it is", "files are used as they are")
 
 
 def reassign(task: Task, order: Order) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from jedisite.words import plural
 from tasks_app.states import TaskStatus
 
 
@@ -58,7 +59,8 @@ def refusal(facts: RetryFacts, limits: RetryLimits) -> Refusal | None:
     """The first limit that forbids a retry; None when it may be tried."""
     to = TaskStatus.EXHAUSTED
     if limits.task_attempts and facts.task_attempts >= limits.task_attempts:
-        return Refusal(to, f"it was tried {facts.task_attempts} times, and {limits.task_attempts} are allowed")
+        allowed = plural(limits.task_attempts, "is", "are")
+        return Refusal(to, f"it was tried {plural(facts.task_attempts, 'time')}, and {allowed} allowed")
     if _reached(facts.failed_score_hours, limits.failed_score_hours):
         return Refusal(
             to,
@@ -71,9 +73,8 @@ def refusal(facts: RetryFacts, limits: RetryLimits) -> Refusal | None:
     if _reached(facts.job_failure_rate, limits.job_failure_rate):
         return Refusal(to, _rate("of the jobs failed", facts.job_failure_rate, limits.job_failure_rate))
     if limits.file_attempts and facts.file_attempts is not None and facts.file_attempts >= limits.file_attempts:
-        return Refusal(
-            None, f"an input file has {facts.file_attempts} attempts already, and {limits.file_attempts} are allowed"
-        )
+        allowed = plural(limits.file_attempts, "is", "are")
+        return Refusal(None, f"an input file has {plural(facts.file_attempts, 'attempt')} already, and {allowed} allowed")
     efficiency, least = facts.cpu_efficiency, limits.min_cpu_efficiency
     if least and efficiency is not None and efficiency < least:
         return Refusal(to, f"the median CPU efficiency is {efficiency:g} %, below {least:g} %")

@@ -37,7 +37,7 @@ def bunch_in_words(rule: SplitRule, *, to_scout: bool) -> str:
     """How many new files, or events, are enough: `6 (a bunch of 3 jobs, nChunksToWait)`."""
     chunks = chunks_to_wait(rule, to_scout=to_scout)
     events = events_per_job(rule)
-    number = f"{chunks * events} events" if events else str(chunks * (rule.get_int("NF") or 1))
+    number = plural(chunks * events, "event") if events else str(chunks * (rule.get_int("NF") or 1))
     return f"{number} (a bunch of {plural(chunks, 'job')}, nChunksToWait)"
 
 

@@ -53,8 +53,8 @@ def of_cores(cores: int, pledged: int) -> Bullet:
     """Running cores against the pledge of a queue; -1 marks an opportunistic one, 0 one without."""
     if pledged <= 0:
         what = "opportunistic, nothing is pledged" if pledged < 0 else "nothing is pledged"
-        return of_amount(cores, None, f"{words.count(cores)} cores run; {what}", "run" if cores else "wait")
-    label = f"{words.count(cores)} cores run, {words.count(pledged)} are pledged"
+        return of_amount(cores, None, f"{words.plural(cores, 'core runs', 'cores run')}; {what}", "run" if cores else "wait")
+    label = f"{words.plural(cores, 'core runs', 'cores run')}, {words.plural(pledged, 'is', 'are')} pledged"
     return of_amount(cores, pledged, label, "ok" if cores >= 0.85 * pledged else "warn" if cores else "bad")
 
 

@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models import Q
 
 from brokerage_app.models import VerdictRecord
-from tasks_app.dashboard.words import COUNT_CAP
+from tasks_app.dashboard.words import COUNT_CAP, plural
 from tasks_app.explaining.jobs import LOOKED_AT, NEAR
 from tasks_app.models import Job, JobArchive, JobRetryHistory
 from tasks_app.models.job import JobColumns
@@ -143,9 +143,9 @@ class Commonness:
             return "Nearly all of them were on this worker node."
         if self.sites <= 1:
             return "All of them were at this queue." if self.here else "All of them were at another queue."
-        where = f"{self.sites} queues"
+        where = plural(self.sites, "queue")
         return (
-            f"They were at {where}, of {self.tasks} tasks."
+            f"They were at {where}, of {plural(self.tasks, 'task')}."
             if self.tasks > 1
             else f"They were at {where}, all of this task."
         )

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from jedisite.words import plural
+
 MOST_HISTOGRAMS = 40
 MOST_BINS = 2000
 MOST_FACTS = 40
@@ -75,7 +77,7 @@ def _one(raw: Any, number: int) -> Histogram:
     name = _text(raw.get("name")) or _text(raw.get("title")) or f"histogram {number}"
     counts = _numbers(raw.get("counts"), f"counts of {name}")
     if not 1 <= len(counts) <= MOST_BINS:
-        raise HistogramError(f"{name} has {len(counts)} bins; 1 to {MOST_BINS} are shown.")
+        raise HistogramError(f"{name} has {plural(len(counts), 'bin')}; 1 to {MOST_BINS} are shown.")
     if "edges" in raw:
         edges = _numbers(raw["edges"], f"edges of {name}")
     else:
@@ -117,7 +119,7 @@ def _numbers(raw: Any, what: str) -> tuple[float, ...]:
     if not isinstance(raw, list):
         raise HistogramError(f"The {what} are not a list.")
     if len(raw) > MOST_BINS + 1:
-        raise HistogramError(f"The {what} are {len(raw)} numbers; {MOST_BINS + 1} are read at most.")
+        raise HistogramError(f"The {what} are {plural(len(raw), 'number')}; {MOST_BINS + 1} are read at most.")
     for value in raw:
         if not _is_number(value):
             raise HistogramError(f"The {what} hold something that is not a number.")

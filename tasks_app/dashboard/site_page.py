@@ -149,7 +149,7 @@ def limits(queue: Queue) -> list[tuple[str, str]]:
         ("Scratch disk", f"{words.count(queue.work_dir_mb)} MB" if queue.work_dir_mb else "no limit"),
         ("Input of a job", f"{words.count(queue.max_input_mb)} MB" if queue.max_input_mb > 0 else "no limit"),
         ("Power of a core", f"{queue.core_power:g} HS23"),
-        ("Transferring", f"{words.count(queue.transferring_limit)} jobs" if queue.transferring_limit else "general limit"),
+        ("Transferring", words.plural(queue.transferring_limit, "job") if queue.transferring_limit else "general limit"),
         ("Disk reads", f"{queue.max_disk_io_kbps:g} kB/s a core" if queue.max_disk_io_kbps else "general limit"),
         ("Connectivity", queue.connectivity or "not said"),
         ("Policy", queue.policy or "none"),

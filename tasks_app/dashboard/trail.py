@@ -66,7 +66,7 @@ def in_words(details: Any) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, list) and len(value) > MOST_VALUES:
-        return f"{words.count(len(value))} values"
+        return words.plural(len(value), "value")
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

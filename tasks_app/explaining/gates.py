@@ -11,7 +11,7 @@ from brokerage_app.remedies import Remedy
 from jedisite import refusals
 from jedisite.words import plural
 from tasks_app import codes
-from tasks_app.attention.rules.found import waits
+from tasks_app.attention.rules.found import in_a_row, waits
 from tasks_app.explaining.facts import WhyFacts, no_pilot_came
 from tasks_app.states import TASK_FINAL, TASK_GENERATING, TaskStatus
 
@@ -91,7 +91,7 @@ def _turns(facts: WhyFacts) -> Gate:
     title, trouble = "Agents get on with it", facts.trouble
     if trouble is None or facts.status in TASK_FINAL:
         return Gate("turns", title, "yes", "", "no agent has left it aside")
-    times = "once" if trouble.failures == 1 else f"{trouble.failures} times in a row"
+    times = in_a_row(trouble.failures)
     sentence = f"the agent {trouble.agent} has failed at it {times}, and tries again later: {trouble.error}"
     return Gate("turns", title, "no", codes.AGENT_FAILS, sentence, trouble.since)
 
@@ -129,7 +129,7 @@ def _inputs(facts: WhyFacts) -> Gate:
     if unread:
         sentence = f"{unread[0].name} is {unread[0].status}"
         if len(unread) > 1:
-            sentence += f", and {len(unread) - 1} more are not read"
+            sentence += f", and {plural(len(unread) - 1, 'more is', 'more are')} not read"
         if facts.error_dialog:
             sentence += f": {facts.error_dialog}"
         return Gate("inputs", title, "no", codes.INPUT_NOT_READ, sentence, facts.state_since)
@@ -137,8 +137,8 @@ def _inputs(facts: WhyFacts) -> Gate:
     if facts.inputs and not left:
         return _none_left(facts, title, files)
     missing = sum(one.missing for one in facts.inputs)
-    says = f"{left} of {files} files are left for jobs" if files else "the task needs no input"
-    return Gate("inputs", title, "yes", "", f"{says}, {missing} are missing" if missing else says)
+    says = f"{left} of {plural(files, 'file is', 'files are')} left for jobs" if files else "the task needs no input"
+    return Gate("inputs", title, "yes", "", f"{says}, {plural(missing, 'is', 'are')} missing" if missing else says)
 
 
 def _none_left(facts: WhyFacts, title: str, files: int) -> Gate:
@@ -173,7 +173,7 @@ def _agent(facts: WhyFacts) -> Gate:
     if agent.paused:
         return Gate("agent", title, "no", codes.AGENT_LATE, f"the agent {agent.name} is paused")
     if agent.errors_in_a_row:
-        sentence = f"the last {agent.errors_in_a_row} passes of {agent.name} failed, {agent.next_pass}: {agent.last_error}"
+        sentence = f"the agent {agent.name} has failed {in_a_row(agent.errors_in_a_row)},  {agent.next_pass}: {agent.last_error}"
         return Gate("agent", title, "no", codes.AGENT_LATE, sentence)
     if agent.silent_s is None or agent.silent_s > max(LATE_PERIODS * agent.period_s, 60):
         ago = "has never run" if agent.silent_s is None else f"ended its last pass {agent.silent_s:.0f} s ago"

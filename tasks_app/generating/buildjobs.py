@@ -99,7 +99,7 @@ def builds_here(failing: Mapping[str, int]) -> Filter:
     def build_fails(case: Case, site: SiteView) -> Skip | None:
         if site.queue not in failing:
             return None
-        return Skip(site.name, codes.BUILD_FAILS_THERE, "{} builds of the task failed there", (failing[site.queue],))
+        return Skip(site.name, codes.BUILD_FAILS_THERE, "{:build|builds} of the task failed there", (failing[site.queue],))
 
     return build_fails
 

@@ -22,6 +22,7 @@ from brokerage_app.snapshot import Grid, SiteView
 from brokerage_app.verdict import Verdict
 from jedisite.agents import owner
 from jedisite.sql import hot_cursor
+from jedisite.words import plural
 from tasks_app import claims, moves, sandboxes
 from tasks_app.feeding import hold
 from tasks_app.generating import buildstep
@@ -182,7 +183,7 @@ def conclude(limit: int, *, by: str) -> int:
             )  # fmt: skip
             return
         failed = File.objects.filter(task_id=task_id, dataset_id=dataset.id).values_list("attempt", flat=True).first()
-        reason = f"{FAILED} {failed} times"
+        reason = f"{FAILED} {plural(failed, 'time')}"
         moves.move_task(task_id, TaskStatus.PREPARED, by=by, reason=reason, fence=fence, error_dialog=reason)
 
     claimed = claims.claim_tasks(owner(), [TaskStatus.PREPROCESSING], limit, condition=_ENDED, agent=by)

@@ -13,6 +13,7 @@ import psycopg
 
 from jedisite.sql import copy_lines, hash_joins, take_ids
 from jedisite.sql import numbers as as_array
+from jedisite.words import plural
 from tasks_app.generating import builder as columns
 from tasks_app.generating.builder import Builder, Numbers, OutputStream
 from tasks_app.generating.buildjobs import attach
@@ -246,7 +247,7 @@ def _use(cursor: psycopg.Cursor[Any], task_id: int, source: Source, pairs: tuple
     cursor.execute(_USE_TRACKED, values)
     if cursor.rowcount != len(files):
         raise FilesTakenError(
-            f"{len(files) - cursor.rowcount} of {len(files)} files of dataset {dataset.id} are in use already"
+            f"{len(files) - cursor.rowcount} of {plural(len(files), 'file')} of dataset {dataset.id} in use already"
         )
     back = files if dataset.in_order else files[: bisect_right(files, dataset.cursor)]
     if back:

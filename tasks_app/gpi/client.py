@@ -118,7 +118,8 @@ class Progress:
     def __str__(self) -> str:
         jobs = ", ".join(f"{count} {status}" for status, count in self.jobs.items()) or "no jobs"
         said = f": {self.message}" if self.message else ""
-        return f"task {self.task_id} {self.status}, {self.finished} of {self.total} files, {jobs}{said}"
+        files = "1 file" if self.total == 1 else f"{self.total} files"
+        return f"task {self.task_id} {self.status}, {self.finished} of {files}, {jobs}{said}"
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def _job_command(given: Mapping[str, Any], sender: str) -> str:
         reason = f"killed by {sender}" + (f": {given['reason']}" if given["reason"] else "")
         job = KilledJob(JobStatus(status), label, event_service)
         done = kill_jobs(cursor, [KillOrder(given["job_id"], task, job, Kill.EXTERNAL, reason)], by=sender[:128])
-    return f"job {given['job_id']}: {done.ended} ended, {done.told} pilots were told to stop"
+    return f"job {given['job_id']}: {done.ended} ended, {plural(done.told, 'pilot was', 'pilots were')} told to stop"
 
 
 def _kick(given: Mapping[str, Any], sender: str) -> str:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from jedisite import refusals
+from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.accounting.job_errors import PAYLOAD_FAILED, TRANS, JobError
 from tasks_app.states import TaskStatus
@@ -137,7 +138,7 @@ class Ended:
     @property
     def subject(self) -> str:
         """One line, whatever stands in the task's name."""
-        files = f": {self.finished} of {self.files} files" if self.files else ""
+        files = f": {self.finished} of {plural(self.files, 'file')}" if self.files else ""
         return " ".join(f"Task {self.task_id} {self.name} is {self.status}{files}".split())[:200]
 
 

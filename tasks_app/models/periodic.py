@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from jedisite.words import plural
 from tasks_app.models.fields import moment, number
 from tasks_app.models.task import Task
 from tasks_app.params.schedule import Schedule
@@ -49,7 +50,7 @@ class PeriodicTask(models.Model):
 
     def sentence(self) -> str:
         """What the schedule is, and what came of it so far."""
-        jobs = "1 job is" if self.jobs == 1 else f"{self.jobs} jobs are"
+        jobs = plural(self.jobs, "job is", "jobs are")
         parts = [f"{jobs} made {self.schedule().words()}"]
         if self.until:
             parts.append(f"until {self.until:%Y-%m-%d %H:%M} UTC")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from jedisite.words import rather
+from jedisite.words import plural, rather
 
 MOST_FAULTS = 500
 MOST_HINTS = 20
@@ -66,7 +66,8 @@ class Faults:
             return
         errors = list(self.found)
         if self.not_listed:
-            errors.append(FieldError("", "too many", f"{self.not_listed} more faults are not listed."))
+            more = f"{plural(self.not_listed, 'more fault is', 'more faults are')} not listed."
+            errors.append(FieldError("", "too many", more))
         raise ParamErrors(tuple(errors))
 
 

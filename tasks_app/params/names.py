@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final, Protocol
 
-from jedisite.words import nearest
+from jedisite.words import nearest, plural
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.kinds import names_of
 from tasks_app.params.rules import output_items
@@ -185,7 +185,7 @@ def _tell_unknown(names: Sequence[str], where: str, known: Known, faults: Faults
     for name in names[:MOST_TOLD]:
         faults.add(where, "known", _no_queue(name, known))
     if len(names) > MOST_TOLD:
-        faults.add(where, "known", f"{len(names) - MOST_TOLD} more names are those of no queue.")
+        faults.add(where, "known", f"{plural(len(names) - MOST_TOLD, 'more name is', 'more names are')} no queue's.")
 
 
 def _no_queue(name: str, known: Known) -> str:

@@ -12,6 +12,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from jedisite.words import plural
 from tasks_app.params.codes import CHANGEABLE, CODES, number_of
 from tasks_app.params.differences import Differences, differences
 from tasks_app.params.faults import Faults, shown
@@ -166,7 +167,7 @@ def too_many(active: int, most: int | None) -> Decision | None:
     """A refusal when a user has more than `most` active tasks; None when there is no limit or it is kept."""
     if most is None or active <= most:
         return None
-    return Decision(Code.TOO_MANY, f"You have {active} active tasks, and at most {most} are allowed.")
+    return Decision(Code.TOO_MANY, f"You have {plural(active, 'active task')}, and at most {plural(most, 'is', 'are')} allowed.")
 
 
 def changes_of(raw: Mapping[str, Any]) -> dict[str, Any]:

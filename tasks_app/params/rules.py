@@ -72,7 +72,7 @@ def schedule(params: TaskParams, faults: Faults) -> None:
         faults.add("periodic.until", "time", f"{shown(given['until'])} is no time such as 2031-05-06T07:08:00.")
     jobs, most = given.get("jobs") or 1, given.get("most_open")
     if most is not None and most < jobs:
-        faults.add("periodic.most_open", "at least", f"Less than the {jobs} jobs of one time: none would ever be made.")
+        faults.add("periodic.most_open", "at least", f"Less than the jobs of one time ({jobs}): none would ever be made.")
     if not params.flag("noInput"):
         faults.add("noInput", "schedule", "A periodic task reads no dataset: noInput must be true.")
     for name in ("nEvents", "nFiles", "pfnList", "totNumJobs"):

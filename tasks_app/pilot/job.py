@@ -89,7 +89,7 @@ def _inputs(raw: Mapping[str, object]) -> tuple[Input, ...]:
     urls = raw.get("surlsIn") or []
     if not isinstance(urls, list) or len(urls) != len(names):
         count = len(urls) if isinstance(urls, list) else 0
-        raise BadJobError(f"the job has {len(names)} input files and {count} addresses for them (surlsIn)")
+        raise BadJobError(f"the job's input files are {len(names)} in number, their addresses (surlsIn) {count}")
     sizes = _aligned(raw, "fsize", len(names))
     sums = _aligned(raw, "checksum", len(names))
     return tuple(
@@ -105,7 +105,7 @@ def _outputs(raw: Mapping[str, object]) -> tuple[tuple[Output, ...], Output | No
     plain = [(name, endpoint) for name, endpoint in zip(names, endpoints, strict=True) if name != log_name]
     scopes = _list(raw, "scopeOut")
     if len(scopes) != len(plain):
-        raise BadJobError(f"the job has {len(plain)} outputs and {len(scopes)} scopes for them (scopeOut)")
+        raise BadJobError(f"the job's outputs are {len(plain)} in number, their scopes (scopeOut) {len(scopes)}")
     pairs = zip(plain, scopes, strict=True)
     outputs = tuple(Output(_plain(name), scope, endpoint) for (name, endpoint), scope in pairs)
     if not log_name:
@@ -138,7 +138,7 @@ def _aligned(raw: Mapping[str, object], key: str, count: int) -> list[str]:
     """A comma text with one entry a file; an empty one means that nothing is known of any."""
     values = _list(raw, key) or [""] * count
     if len(values) != count:
-        raise BadJobError(f"{key} has {len(values)} entries for {count} files")
+        raise BadJobError(f"{key} has {len(values)} of its entries, one is wanted for each of the files: {count}")
     return ["" if value == "NULL" else value for value in values]
 
 

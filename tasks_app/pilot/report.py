@@ -126,7 +126,7 @@ def report_without_bulk(body: Mapping[str, object], said: str, why: str = "is to
     return {name: value for name, value in body.items() if name not in bulky} | {
         "job_status": "failed",
         "pilot_error_code": int(Code.PILOT_PROBLEM),
-        "pilot_error_diag": f"The report of the job ({outputs} files) {why}: {said}"[:DIAG_LIMIT],
+        "pilot_error_diag": f"The report of the job (files: {outputs}) {why}: {said}"[:DIAG_LIMIT],
     }
 
 

@@ -64,7 +64,7 @@ def test_a_value_that_is_not_known_satisfies_no_condition() -> None:
     queue = Hardware(gpu_published=True, gpu_rows=(GpuRow("NVIDIA", "T4"),))
     refused = gpu_accepts(GpuSpec(vram=Condition("!=", "15360")), queue)
     assert refused is not None
-    assert refused.sentence == "asks for GPUs of memory (MB) !=15360; the 1 kinds at the site have unknown"
+    assert refused.sentence == "asks for GPUs of memory (MB) !=15360; the site's 1 kind has unknown"
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_a_value_that_is_not_known_satisfies_no_condition() -> None:
         (
             "#&*:vram>=40960",
             "no_gpu",
-            "asks for GPUs of memory (MB) >=40960; the 2 kinds at the site have 32768, 40960",
+            "asks for GPUs of memory (MB) >=40960; the site's 2 kinds have 32768, 40960",
         ),
-        ("#&amd", "no_gpu", "asks for GPUs of vendor amd; the 2 kinds at the site have NVIDIA"),
+        ("#&amd", "no_gpu", "asks for GPUs of vendor amd; the site's 2 kinds have NVIDIA"),
         ("#aarch64", "no_cpu", "asks for CPU aarch64,*,*; the site has arch x86_64, vendor -, instr avx2"),
         (
             "#(x86",

@@ -230,9 +230,9 @@ def test_refusals_of_software_say_what_is_there() -> None:
     }
     assert sentences == {
         "no_release": f"needs Athena 21.0.38 on {PLATFORM} (cvmfs atlas); the site has cvmfs nightlies, 0 platforms, "
-        "containers none and 1 tags, none of which fits",
+        "containers none and 1 tag, none of which fits",
         "no_platform": f"no platform matches x86_64-el[89]-gcc13-opt; the site publishes 1: {PLATFORM}",
-        "no_container": "container /data/x begins with none of the 1 paths of the site (/cvmfs/unpacked) "
+        "no_container": "container /data/x begins with none of the site's paths (1: /cvmfs/unpacked) "
         "and is none of its 0 tags",
         "bad_architecture": "'x86_64-(-opt' is not a regular expression: missing )",
     }

@@ -232,7 +232,7 @@ def test_a_task_whose_input_is_nowhere_complete_is_stopped_with_the_datasets_nam
     decision = decide(TaskNeeds(inputs=(broken,)))
     assert decision.verdict.stopped is not None and decision.drawn is None
     assert decision.sentence() == (
-        "The input is complete nowhere: 1 copies of mc.in are known, none is complete on a storage that can "
+        "The input is complete nowhere: mc.in has 1 known copy, none is complete on a storage that can "
         "be read from outside."
     )
     assert code(decide(TaskNeeds(inputs=(replace(broken, distributed=True),)))) == ""

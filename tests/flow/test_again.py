@@ -113,7 +113,7 @@ def test_priority_is_reset_unless_it_is_kept() -> None:
 
 
 @pytest.mark.parametrize(("key", "value", "sentence"), [
-    ("TASK_MAX_ATTEMPT_user", "1", "it was tried 1 times"), ("MAX_JOB_FAILURE_RATE_user", "0.2", "of the jobs failed"),
+    ("TASK_MAX_ATTEMPT_user", "1", "it was tried 1 time"), ("MAX_JOB_FAILURE_RATE_user", "0.2", "of the jobs failed"),
 ])  # fmt: skip
 def test_a_task_at_a_hard_limit_is_exhausted(key: str, value: str, sentence: str) -> None:
     made = finished_task("lab.t.in.00001")
@@ -137,7 +137,7 @@ def test_a_task_with_files_tried_too_often_stays_where_it_is() -> None:
     commando.run()
     given.refresh_from_db()
     assert (given.status, status(made)) == ("refused", "finished")
-    assert "1 attempts already" in given.answer
+    assert "1 attempt already" in given.answer
 
 
 def test_an_exhausted_task_that_ran_goes_on_as_it_was_and_no_file_is_touched() -> None:

@@ -143,7 +143,7 @@ def test_volumes_on_their_way_have_the_documents_limit_unless_another_is_set() -
     unset_value("anal_watchdog", "USER_TRANSFER_LIMIT", by="ada")
     user_caps.run()
     assert status(made) == "throttled"
-    assert "1200 GB are on their way, 1024 are the limit" in (task(made).error_dialog or "")
+    assert "1200 GB are on the way, the limit is 1024" in (task(made).error_dialog or "")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE jobs SET jobstatus = 'activated' WHERE jeditaskid = %s", [made])
     user_caps.run()

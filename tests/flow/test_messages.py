@@ -374,7 +374,7 @@ def test_a_job_is_killed_by_a_message_and_a_job_that_has_ended_is_left_alone() -
     rows = [tell(f"m{j}", "job_command", job_id=j, command="kill") for j in (waiting, job["PandaID"])]
     message_processor.run()
     assert [again(row).answer.partition(": ")[2] for row in rows] == [
-        "1 ended, 0 pilots were told to stop", "0 ended, 1 pilots were told to stop",
+        "1 ended, 0 pilots were told to stop", "0 ended, 1 pilot was told to stop",
     ]  # fmt: skip
     assert pilot.end(job, "failed") is not None
     drive(pilot)

@@ -322,7 +322,7 @@ def test_a_task_that_goes_back_and_forth_is_exhausted_after_a_week_all_the_same(
         assert task(made).frozen_time == frozen
     pending.run(now=frozen + timedelta(days=7))
     assert status(made) == "exhausted"
-    assert "7 days are the limit" in (task(made).error_dialog or "")
+    assert "the limit is 7 d" in (task(made).error_dialog or "")
     assert "offline" in (task(made).error_dialog or ""), "and why it could not be placed"
 
 
@@ -361,7 +361,7 @@ def test_an_exhausted_task_ends_with_what_it_has_and_its_books_are_closed() -> N
     row = dataset(made)
     assert (row.files_finished, row.files_failed, row.files_used) == (1, 1, 2)
     given = Command.objects.get(task=made)
-    assert (given.owner, "10 days" in given.comment) == ("exhausted", True)
+    assert (given.owner, "the limit is 10 d" in given.comment) == ("exhausted", True)
 
 
 def test_a_task_that_waits_for_a_person_stays_exhausted() -> None:
@@ -639,7 +639,7 @@ def test_too_many_bytes_on_their_way_throttle_a_users_tasks_until_they_have_arri
     settings.JEDI_LIMITS = {"USER_TRANSFER_LIMIT": 1.9}
     user_caps.run()
     assert status(made) == "throttled"
-    assert "2 GB are on their way, 1.9 are the limit (type=transfer)" in (task(made).error_dialog or "")
+    assert "2 GB are on the way, the limit is 1.9 (type=transfer)" in (task(made).error_dialog or "")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE jobs SET jobstatus = 'activated' WHERE jeditaskid = %s", [made])
     user_caps.run()

@@ -350,5 +350,5 @@ def test_every_agent_can_be_run_by_hand_on_an_empty_installation() -> None:
     agents.synchronise_after_migrate()
     for name in agents.REGISTRY:
         # That nothing runs is a sample, too.
-        assert by_hand(name, "--once").startswith("1 items" if name == "samples" else "0 items"), name
+        assert by_hand(name, "--once").startswith("1 item" if name == "samples" else "0 items"), name
     assert all(name in by_hand() for name in agents.REGISTRY)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from pathlib import Path
+
 import pytest
 from django.utils import timezone
 
 from brokerage_app.throttle import JobCounts, Levels, Limit, Situation, ThrottleLimits, throttle
 from brokerage_app.verdict import counted
-from jedisite.words import plural, shortened
+from jedisite.words import filled, plural, shortened
 from tasks_app.accounting.usercaps import Caps, Usage, over
 from tasks_app.attention import bell, keeping
 from tasks_app.attention.rules.found import Found
 from tasks_app.explaining.facts import AgentFact
 from tasks_app.templatetags import dashboard
+from tests.conftest import __file__ as conftest
+
+ROOT = Path(conftest).parents[1]
 
 
 @pytest.mark.parametrize(
@@ -70,3 +77,41 @@ def test_the_bell(items: int, said: str) -> None:
 )  # fmt: skip
 def test_a_text_is_cut_between_words(text: str, longest: int, wanted: str) -> None:
     assert shortened(text, longest) == wanted and len(wanted) <= longest
+
+
+@pytest.mark.parametrize(
+    ("template", "values", "said"),
+    [
+        ("{:job is|jobs are} queued, {} may be", (1, 20), "1 job is queued, 20 may be"),
+        ("{:job is|jobs are} queued, {} may be", (2, 20), "2 jobs are queued, 20 may be"),
+        ("{1} has {0:known copy|known copies}", (0, "mc.in"), "mc.in has 0 known copies"),
+        ("at most {:.0f} MB may be, {} are ({:file|files})", (9.6, 12, 1), "at most 10 MB may be, 12 are (1 file)"),
+        ("no room for words of a|b: {}", ("{x}",), "no room for words of a|b: {x}"),
+    ],
+)  # fmt: skip
+def test_a_template_has_its_nouns_and_verbs(template: str, values: tuple[object, ...], said: str) -> None:
+    assert filled(template, values) == said
+
+
+THINGS = (
+    "jobs|files|sites|queues|cores|events|tasks|copies|datasets|storages|endpoints|kinds|shares|pilots|workers|slots|attempts|"
+    "times|builds|outputs|inputs|nuclei|tags|platforms|paths|calls"
+)
+NO_NUMBERS_OF_THINGS = frozenset({
+    "the queue takes {} jobs only", " ({} of the {} cores of a slot of {} MB)",
+    "the site is a queue of GPUs that publishes {} kinds of hardware",
+})  # fmt: skip
+"""What stands there is a word, or a number that is never 1."""
+
+
+def test_no_refusal_speaks_of_1_jobs() -> None:
+    """Templates of refusals give a number what belongs to it, of one and of several."""
+    found = [
+        f"{path.name}:{node.lineno}: {node.value}"
+        for path in sorted((ROOT / "brokerage_app").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        and re.search(rf"\{{[0-9]?\}} (more |other |output |input )?({THINGS})\b", node.value)
+        and node.value not in NO_NUMBERS_OF_THINGS
+    ]  # fmt: skip
+    assert not found

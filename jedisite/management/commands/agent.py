@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from jedisite import agents
 from jedisite.models import Agent, AgentPass
+from jedisite.words import plural
 
 
 class Command(BaseCommand):
@@ -36,7 +37,7 @@ class Command(BaseCommand):
         if error:
             raise CommandError(error)
         last = AgentPass.objects.filter(agent=options["name"]).order_by("-id").first()
-        self.stdout.write(f"{items} items{f' ({last.note})' if last and last.note and items else ''}")
+        self.stdout.write(f"{plural(items, 'item')}{f' ({last.note})' if last and last.note and items else ''}")
 
     def _list(self) -> None:
         for row in Agent.objects.all():

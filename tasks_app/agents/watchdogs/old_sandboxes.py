@@ -8,6 +8,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from jedisite.agents import Pass
+from jedisite.words import plural
 from tasks_app import sandboxes
 
 LIMIT = 1000
@@ -17,4 +18,4 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     now = now or timezone.now()
     found = sandboxes.unused(now - timedelta(days=settings.JEDI_SANDBOX_DAYS), limit)
     removed, swept = sandboxes.remove(found), sandboxes.sweep(now)
-    return Pass(removed, f"{swept} left-over files swept" if swept else "", more=len(found) == limit)
+    return Pass(removed, f"{plural(swept, 'left-over file')} swept" if swept else "", more=len(found) == limit)

@@ -136,7 +136,8 @@ def _why_free(row: Preassignment, around: Around, files_left: int) -> str:
         return f"the queue {row.queue} is {site.status if site else 'gone'}"
     seen = around.occupied[row.queue]
     if is_busy(seen):
-        return f"the queue {row.queue} has {plural(seen.queued, 'job')} waiting for {seen.running} that run"
+        running = plural(seen.running, "that runs", "that run")
+        return f"the queue {row.queue} has {plural(seen.queued, 'job')} waiting for {running}"
     return "" if files_left > 0 else f"all its files are in jobs, so that nothing is left for the queue {row.queue}"
 
 
@@ -209,7 +210,8 @@ def _send(waiting: WaitingTask, fence: int, seen: Occupancy, now: datetime) -> b
     if Task.objects.filter(pk=waiting.task_id).exclude(site=None).exclude(site="").exists():
         claims.release_task(waiting.task_id, fence)
         return False
-    reason = f"its jobs go to {seen.queue}, which has only {seen.queued} waiting for {seen.running} that run"
+    running = plural(seen.running, "that runs", "that run")
+    reason = f"its jobs go to {seen.queue}, which has only {seen.queued} waiting for {running}"
     # A pending task is tried again at once.
     moves.note_task(waiting.task_id, fence, by=ME, reason=reason, site=seen.queue, next_check=now)
     Preassignment.objects.create(

@@ -22,6 +22,7 @@ from brokerage_app.models import HarvesterSlots, WorkQueue
 from jedisite.agents import Pass, renew_lease
 from jedisite.sql import hot_cursor, texts
 from jedisite.sql import numbers as as_array
+from jedisite.words import plural
 from tasks_app.accounting.endings import KillOrder, kill_jobs
 from tasks_app.accounting.expiring import BUILD, MERGE, STAYS, surroundings
 from tasks_app.accounting.killcodes import KilledJob
@@ -72,7 +73,8 @@ def run(limit: int = LIMIT) -> Pass:
         renew_lease()
         with transaction.atomic(), hot_cursor() as cursor:
             done += _close(cursor, {job: chosen[job] for job in ids[start : start + BUNCH]}, resource)
-    return Pass(done, f"{done} jobs of {len(found)} queues and shares", more=len(ids) == limit)
+    of = plural(len(found), "queue and share", "queues and shares")
+    return Pass(done, f"{plural(done, 'job')} of {of}", more=len(ids) == limit)
 
 
 def _overloads(config: Configuration, resource: Sequence[int]) -> list[FastRebrokerage]:

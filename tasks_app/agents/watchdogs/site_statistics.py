@@ -6,6 +6,7 @@ from datetime import datetime
 
 from jedisite.agents import Pass
 from jedisite.sql import the_time
+from jedisite.words import plural
 from tasks_app import statistics
 
 COUNTS_AGE_S = 30.0
@@ -15,4 +16,4 @@ def run(now: datetime | None = None) -> Pass:
     """One pass: a few statements over open jobs and the last hours of the log, whatever the number of queues."""
     statistics.refresh(COUNTS_AGE_S)
     queues = statistics.refresh_activity(the_time(now))
-    return Pass(queues, f"numbers of {queues} queues")
+    return Pass(queues, f"numbers of {plural(queues, 'queue')}")

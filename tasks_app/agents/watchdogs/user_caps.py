@@ -175,7 +175,7 @@ def _still(
 
 def _volume_over(user: str, kind: Kind, crowd: Crowd, most: Mapping[Kind, float | None]) -> str | None:
     cap, gb = most[kind], crowd.volumes.get(kind, {}).get(user, 0.0)
-    return f"{gb:g} GB are on their way, {cap:g} are the limit" if cap is not None and gb > cap else None
+    return f"{gb:g} GB are on the way, the limit is {cap:g}" if cap is not None and gb > cap else None
 
 
 # Jobs of paused tasks stay as they are.

@@ -63,7 +63,7 @@ def run(now: datetime | None = None) -> Pass:
         ]
     steps = massage(usages)
     done = _raise(steps) if steps else 0
-    return Pass(done, f"{plural(done, 'job')} of {len({step.who for step in steps})} users")
+    return Pass(done, f"{plural(done, 'job')} of {plural(len({step.who for step in steps}), 'user')}")
 
 
 @transaction.atomic

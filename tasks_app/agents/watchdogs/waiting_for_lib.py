@@ -10,6 +10,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from jedisite.agents import Pass
+from jedisite.words import plural
 from tasks_app import timeouts
 from tasks_app.accounting.libraries import forgotten_libraries
 from tasks_app.agents.libraries import settle_all
@@ -21,4 +22,4 @@ LIMIT = 50
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     found = forgotten_libraries((now or timezone.now()) - timeouts.limit("job.waiting_for_lib"), limit)
     moved = settle_all(found, by=ME)
-    return Pass(moved, f"of {len(found)} libraries" if found else "", more=len(found) == limit)
+    return Pass(moved, f"of {plural(len(found), 'library', 'libraries')}" if found else "", more=len(found) == limit)

@@ -11,6 +11,7 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework import serializers
 
 from jedisite.identity import Right
+from jedisite.words import plural
 from tasks_app.accounting.killing import kill_by_hand
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.jobinfo import MOST_JOBS, described
@@ -64,7 +65,7 @@ def kill(ask: Ask) -> HttpResponse:
     """Kill jobs; of each, whether it is killed. One's own; those who may command every task may kill every job."""
     done = kill_by_hand(ask.given["job_ids"], ask.caller, ask.given.get("code"))
     left = sum(not killed for killed in done)
-    return envelope(done, message=f"{left} jobs are not there, have ended or are not yours" if left else "")
+    return envelope(done, message=f"{plural(left, 'job is', 'jobs are')} not there, ended already or not yours" if left else "")
 
 
 class DebugParams(Params):

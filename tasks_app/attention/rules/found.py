@@ -118,5 +118,10 @@ def waits(number: int, one: str) -> str:
     return f"{number} {one} waits" if number == 1 else f"{number} {one}s wait"
 
 
+def in_a_row(times: int) -> str:
+    """How often something failed without a break: "once", "3 times in a row"."""
+    return "once" if times == 1 else f"{times} times in a row"
+
+
 def largest(found: Iterable[Found]) -> list[Found]:
     return sorted(found, key=lambda one: (-one.size, one.key))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tasks_app.attention.rules.facts import AgentFact, BacklogFact, TroubleFact
-from tasks_app.attention.rules.found import Found, address, few, hours, largest, sentence
+from tasks_app.attention.rules.found import Found, address, few, hours, in_a_row, largest, sentence
 
 FAILS_IN_A_ROW: Final = 3
 FULL_OLDEST_S: Final = 300.0
@@ -22,7 +22,7 @@ def late_agents(agents: Iterable[AgentFact]) -> Iterator[Found]:
             continue
         if agent.errors_in_a_row >= FAILS_IN_A_ROW:
             last = agent.last_error.strip().rpartition("\n")[2][:200]
-            text = sentence(f"Agent {agent.name} has failed {agent.errors_in_a_row} times in a row", last)
+            text = sentence(f"Agent {agent.name} has failed {in_a_row(agent.errors_in_a_row)}", last)
         elif agent.late:
             text = sentence(f"Agent {agent.name} is overdue by {hours(agent.late_s)}", agent.title)
         else:
@@ -40,7 +40,7 @@ def troubles(facts: Iterable[TroubleFact]) -> Iterator[Found]:
     for fact in sorted(facts, key=lambda one: (one.since, one.agent, one.kind, one.subject)):
         task = f"Task {fact.task} {fact.name[:80]}".strip() if fact.task is not None else ""
         subject = ", ".join(filter(None, (task, f"job {fact.subject}" if fact.kind == "job" else "")))
-        times = "once" if fact.failures == 1 else f"{fact.failures} times in a row"
+        times = in_a_row(fact.failures)
         text = sentence(f"{subject[:1].upper()}{subject[1:]}: the agent {fact.agent} has failed at it {times}", fact.error)
         path = address("tasks", fact.task, "why") if fact.task is not None else address("jobs", fact.subject)
         key = f"{fact.agent}:{fact.kind}:{fact.subject}"

@@ -51,7 +51,7 @@ def failure_spikes(rates: Iterable[RateFact]) -> Iterator[Found]:
             continue
         where = f"At {rate.site}" if rate.site else "On the whole grid"
         text = sentence(
-            f"{where} {percent:.0f} % of {ended} jobs failed in the last hour",
+            f"{where} {percent:.0f} % of {plural(ended, 'job')} failed in the last hour",
             f"usually {usual:.0f} % ({when})" if when else "",
             f"{rate.wasted_core_s / 3600:.0f} core hours were lost" if rate.wasted_core_s >= 3600 else "",
         )
@@ -71,7 +71,8 @@ def no_pilots(sites: Iterable[SiteFact], now: datetime) -> Iterator[Found]:
         since = site.uncalled_since
         if site.pilots != 0 and (since is None or now - since < UNCALLED_AFTER):
             continue
-        batch = f"{site.batch_jobs} batch jobs are on their way" if site.batch_jobs else "no batch job is on its way"
+        on_way = plural(site.batch_jobs, "batch job is on its way", "batch jobs are on their way")
+        batch = on_way if site.batch_jobs else "no batch job is on its way"
         said = "no pilot has called for 3 hours" if since is None else "no pilot has ever asked for jobs there"
         text = sentence(f"{waits(site.activated, 'job')} at {site.name}, and {said}", batch)
         path = address("sites", site.name, "why")
