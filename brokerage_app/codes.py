@@ -19,6 +19,14 @@ SITE_OFFLINE: Final = _code(
     "site_offline", "Site offline", "state", "site",
     "Wait until the site is online again, or reassign the task to another site.",
 )  # fmt: skip
+SITE_PAUSED: Final = _code(
+    "site_paused", "Site paused", "state", "site",
+    "Wait until the site is online again, or reassign the task to another site.",
+)  # fmt: skip
+SITE_STANDBY: Final = _code(
+    "site_standby", "Site stands by", "state", "shifter",
+    "The site takes only work that is bound to it until it is set online; name it as the task's only site to use it.",
+)  # fmt: skip
 SITE_BROKEROFF: Final = _code(
     "site_brokeroff", "Brokerage switched off", "state", "shifter",
     "The site finishes what it has and takes nothing new; set it online, or name it as the task's only site.",

@@ -21,15 +21,17 @@ GENERIC: Final = "generic"
 NUCLEI: Final = "task"
 """The kind of decisions that choose a nucleus."""
 _GENERIC: Final = (
-    codes.OTHER_CLOUD, codes.NOT_PREASSIGNED, codes.SITE_OFFLINE, codes.SITE_BROKEROFF, codes.SITE_TEST_ONLY, codes.EXCLUDED,
-    codes.NOT_INCLUDED, codes.SCRATCH_DISK, codes.STORAGE_FULL, codes.SHORT_WALLTIME, codes.LONG_WALLTIME,
+    codes.OTHER_CLOUD, codes.NOT_PREASSIGNED, codes.SITE_OFFLINE, codes.SITE_PAUSED, codes.SITE_STANDBY,
+    codes.SITE_BROKEROFF, codes.SITE_TEST_ONLY, codes.EXCLUDED, codes.NOT_INCLUDED,
+    codes.SCRATCH_DISK, codes.STORAGE_FULL, codes.SHORT_WALLTIME, codes.LONG_WALLTIME,
     codes.TOO_FEW_CORES, codes.MULTI_CORE_ONLY, codes.LOW_MEMORY, codes.HIGH_MEMORY, codes.PROCESSING_TYPE,
     codes.BAD_ARCHITECTURE, codes.NO_RELEASE, codes.NO_CPU, codes.NO_GPU, codes.NO_CONTAINER, codes.NO_PLATFORM,
     codes.SOURCE_NOT_SENDING, codes.INPUT_NOT_READABLE, codes.OUTPUT_NOT_WRITABLE, codes.NO_PILOTS, codes.QUEUE_FULL,
     codes.TAKEN_BACK, codes.LOW_WEIGHT,
 )  # fmt: skip
 _ANALYSIS: Final = (
-    codes.NO_DATA_THERE, codes.SITE_OFFLINE, codes.SITE_BROKEROFF, codes.SITE_TEST_ONLY, codes.ZERO_SHARE, codes.DISK_IO_BUSY,
+    codes.NO_DATA_THERE, codes.SITE_OFFLINE, codes.SITE_PAUSED, codes.SITE_STANDBY, codes.SITE_BROKEROFF,
+    codes.SITE_TEST_ONLY, codes.ZERO_SHARE, codes.DISK_IO_BUSY,
     codes.IO_INTENSITY, codes.VIRTUAL_STORAGE, codes.TOO_FEW_CORES, codes.MULTI_CORE_ONLY, codes.TOO_MANY_CORES,
     codes.HARDWARE_RESERVED, codes.CLOSED_THERE, codes.NO_RELEASE, codes.NO_CPU, codes.NO_GPU, codes.NO_CONTAINER,
     codes.NO_PLATFORM, codes.LOW_MEMORY, codes.HIGH_MEMORY, codes.NO_DIRECT_ACCESS, codes.SCRATCH_DISK,

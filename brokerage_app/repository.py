@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
+from django.db.models import OuterRef, Subquery
 
 from brokerage_app import describing
 from brokerage_app.hardware import GpuRow
@@ -22,6 +23,7 @@ from brokerage_app.models import (
     GridVersion,
     Queue,
     QueueEndpoint,
+    QueueStatusLog,
     ResourceType,
     Site,
     SoftwareTags,
@@ -166,11 +168,13 @@ def _load_static() -> _Static:
     for name, level, percentage in WorkerNodeCpus.objects.order_by("level").values_list("queue", "level", "percentage"):
         cpus[name].append((level, percentage))
     views = []
-    for row in Queue.objects.defer("data").order_by("name"):
+    until = QueueStatusLog.objects.filter(queue=OuterRef("name"), ended_at=None).values("until")
+    for row in Queue.objects.defer("data").annotate(until=Subquery(until)).order_by("name"):
         view = describing.view_of(row, storages.get((row.name, "default")), storages.get((row.name, "analysis")))
         views.append(
             replace(
                 view,
+                status_until=row.until,
                 software=software.get(row.name),
                 gpus=tuple(gpus.get(row.name, ())),
                 cpu_levels=tuple(cpus.get(row.name, ())),

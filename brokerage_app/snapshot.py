@@ -97,6 +97,7 @@ class SiteView:
     core_power      HS06 per core; 0 is not known
     space_gb        free space for outputs; None is not known
     status_reason   why the status is what it is, as whoever set it wrote
+    status_until    when the status ends (UTC); None: when somebody changes it
     portion         jobs that the site takes at a time; 0 is any number
     direct_io       whether jobs may read their inputs over the local network; `direct_io_only`: they must
     direct_io_wan   whether they may read them from other sites
@@ -177,6 +178,7 @@ class SiteView:
     space_gb: float | None = None
     resource_queue_jobs: Mapping[str, Mapping[str, Counts]] = field(default_factory=dict)
     status_reason: str = ""
+    status_until: datetime | None = None
 
     @property
     def any_size(self) -> bool:

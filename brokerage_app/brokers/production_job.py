@@ -24,7 +24,8 @@ __all__ = ["FINAL", "LABELS", "MISSING", "RULES", "ProductionSettings", "broker"
 BEST: Final = 10
 
 LABELS: Final[Mapping[str, str]] = MappingProxyType({
-    codes.SITE_OFFLINE: "-status", codes.SITE_BROKEROFF: "-status", codes.SITE_TEST_ONLY: "-status",
+    codes.SITE_OFFLINE: "-status", codes.SITE_PAUSED: "-status", codes.SITE_STANDBY: "-status",
+    codes.SITE_BROKEROFF: "-status", codes.SITE_TEST_ONLY: "-status",
     codes.NUCLEUS_NOT_WRITABLE: "-dest_blacklisted", codes.LINKS_FULL: "-links_full", codes.LINK_BLOCKED: "-link_unusable",
     codes.LINK_FULL: "-link_unusable", codes.OPPORTUNISTIC: "-opportunistic", codes.INACTIVE: "-inactive",
     codes.ZERO_SHARE: "-zeroshare", codes.JUMBO_QUEUE: "-jumbo", codes.FEW_EVENTS: "-fewevents",

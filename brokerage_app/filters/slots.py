@@ -5,6 +5,7 @@ from __future__ import annotations
 from brokerage_app import codes, disk, memory, walltime
 from brokerage_app.case import GridCase
 from brokerage_app.filters.refusing import refusal
+from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip
 from brokerage_app.walltime import DAY_S
@@ -42,9 +43,16 @@ def long_enough_for_unmeasured(case: GridCase, site: SiteView) -> Skip | None:
     if site.max_walltime_s <= 0 or site.max_walltime_s >= DAY_S:
         return None
     code = codes.SHORT_FOR_SCOUTS if case.needs.scouting else codes.SHORT_FOR_UNKNOWN
-    return Skip(
-        site.name, code, "jobs that are not measured need {} s, the site allows {} s", (DAY_S, site.max_walltime_s)
-    )
+    says = "jobs that are not measured need {} s, the site allows {} s"
+    if _states_walltime_only(case.needs):
+        says = "a walltime without a CPU time (cpuTime) counts as none, and such jobs need {} s, the site allows {} s"
+    return Skip(site.name, code, says, (DAY_S, site.max_walltime_s))
+
+
+def _states_walltime_only(needs: TaskNeeds) -> bool:
+    """Whether the task does say how long its jobs run, though not in the unit of CPU time that it names."""
+    states = needs.walltime_s > 0 or needs.walltime_s_per_mb > 0
+    return states and not needs.walltime_known and not needs.scouting and not needs.merging
 
 
 def not_too_short(case: GridCase, site: SiteView) -> Skip | None:

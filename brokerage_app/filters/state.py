@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from brokerage_app import codes
 from brokerage_app.case import Case, GridCase
-from brokerage_app.snapshot import BROKEROFF, ONLINE, STANDBY, TEST, SiteView
+from brokerage_app.snapshot import BROKEROFF, ONLINE, PAUSED, STANDBY, TEST, SiteView
 from brokerage_app.verdict import Skip
 
 HOUR_S: Final = 3600
@@ -37,23 +38,29 @@ def _online(case: Case, site: SiteView) -> Skip | None:
     if site.status == TEST:
         if needs.label == TEST:
             return None
-        says = "the site takes label test only, the task has {}"
-        return Skip(site.name, codes.SITE_TEST_ONLY, *_with_reason(site, says, needs.label))
-    code = codes.SITE_BROKEROFF if site.status == BROKEROFF else codes.SITE_OFFLINE
-    return Skip(site.name, code, *of_status(site))
+        said = _told(site, ("the site takes label test only",), (", the task has {}", needs.label))
+        return Skip(site.name, codes.SITE_TEST_ONLY, *said)
+    code = _CODES.get(site.status, codes.SITE_OFFLINE)
+    return Skip(site.name, code, *_told(site, ("the site's status is {}", site.status)))
 
 
-def of_status(site: SiteView) -> tuple[str, tuple[str, ...]]:
-    """What is said of a queue that is not online, with the words of whoever set its status."""
-    return _with_reason(site, "the site's status is {}", site.status)
+_CODES: Final[Mapping[str, str]] = {
+    BROKEROFF: codes.SITE_BROKEROFF, PAUSED: codes.SITE_PAUSED, STANDBY: codes.SITE_STANDBY,
+}  # fmt: skip
 
 
-def _with_reason(site: SiteView, says: str, *values: str) -> tuple[str, tuple[str, ...]]:
-    reason = site.status_reason
-    if not reason:
-        return says, values
+def _told(site: SiteView, first: tuple[str, ...], *others: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """What is said of a queue that is not online: until when it is that, and the words of whoever set its status.
+
+    Each part is a text and its values; the end of the status stands behind the first.
+    """
+    until, reason = site.status_until, site.status_reason
     shown = reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 1].rstrip()}…"
-    return f"{says} (“{{}}”)", (*values, shown.rstrip("."))
+    parts = [
+        first, *([(" until {} UTC", f"{until:%Y-%m-%d %H:%M}")] if until else []), *others,
+        *([(" (“{}”)", shown.rstrip("."))] if reason else []),
+    ]  # fmt: skip
+    return "".join(text for text, *_ in parts), tuple(value for _, *values in parts for value in values)
 
 
 def online_or_standby(case: GridCase, site: SiteView) -> Skip | None:

@@ -34,6 +34,8 @@ from tasks_app.states import JobStatus
 
 MISSING_OUTPUT = 201
 """ddm error: a job that reported success did not report all of its outputs."""
+NAMED = 5
+"""Missing outputs that a sentence names."""
 MOST_BYTES = 2**48
 MOST_EVENTS = 2**40
 """No single file has more; so sums of many reports stay within the columns, and no pilot can stop the adder."""
@@ -95,8 +97,10 @@ def judge(
     here = {o.lfn for o, _ in stored}
     missing = [o.lfn for o in expected if o.lfn not in here]
     if missing:
+        more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
         diag = (
-            f"the job ended well but did not report {len(missing)} of {plural(len(expected), 'output')}: {', '.join(missing[:3])}"
+            f"the job ended well but did not report {len(missing)} of {plural(len(expected), 'output')}: "
+            f"{', '.join(missing[:NAMED])}{more}"
         )
         if astray := [r["surl"] for o, r in said if o.lfn not in here]:
             diag += f"; at {astray[0][:200]} is no place of a file of that scope and name"

@@ -31,6 +31,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     codes.SCRATCH_DISK: Setting("work_dir_mb", "work_dir_mb", "scratch disk of a slot", "MB"),
     codes.TOO_FEW_CORES: Setting("core_count", "cores", "cores of a slot"),
     codes.SITE_OFFLINE: STATUS,
+    codes.SITE_PAUSED: STATUS,
+    codes.SITE_STANDBY: STATUS,
     codes.SITE_BROKEROFF: STATUS,
     codes.SITE_TEST_ONLY: STATUS,
 }

@@ -93,6 +93,7 @@ class PilotFact:
 
     waiting   activated jobs of the task; calls: of the last hours; workers: running or queued in the batch system
     status    of the queue, with the reason of whoever set it; "" when the queue does not exist any more
+    until     when the status ends (UTC); None: when somebody changes it
     known_s   seconds since the queue was added; None when nobody has noted that
     """
 
@@ -104,6 +105,7 @@ class PilotFact:
     status: str = "online"
     reason: str = ""
     known_s: float | None = None
+    until: datetime | None = None
 
     @property
     def closed(self) -> str:
@@ -112,7 +114,8 @@ class PilotFact:
             return "the queue does not exist any more"
         if self.status not in _CLOSED:
             return ""
-        return f"the queue is {self.status}" + (f" (“{self.reason.rstrip('.')}”)" if self.reason else "")
+        until = f" until {self.until:%Y-%m-%d %H:%M} UTC" if self.until else ""
+        return f"the queue is {self.status}{until}" + (f" (“{self.reason.rstrip('.')}”)" if self.reason else "")
 
     @property
     def is_alive(self) -> bool:

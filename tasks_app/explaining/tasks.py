@@ -38,11 +38,12 @@ AHEAD_SHOWN = 5
 PILOTS = """
 SELECT w.jobstatus, w.site, w.n::int, extract(epoch FROM %(now)s - greatest(c.last, a.laststart))::float8,
        coalesce(c.calls, 0)::int, coalesce(a.batch_jobs, 0), coalesce(q.status, ''), coalesce(q.status_reason, ''),
-       CASE WHEN l.at IS NOT NULL THEN greatest(extract(epoch FROM %(now)s - l.at), 0)::float8 END
+       CASE WHEN l.at IS NOT NULL THEN greatest(extract(epoch FROM %(now)s - l.at), 0)::float8 END, h.until
   FROM ({jobs}) w
   LEFT JOIN queue_activity a ON a.computingsite = w.site
   LEFT JOIN queues q ON q.name = w.site
   LEFT JOIN LATERAL (SELECT max(at) AS at FROM queue_status_log WHERE queue = w.site AND old = '') l ON true
+  LEFT JOIN queue_status_log h ON h.queue = w.site AND h.ended_at IS NULL
   LEFT JOIN (SELECT site, max(least(hour + interval '1 hour', %(now)s)) AS last, sum(getjob) AS calls FROM sitedata
               WHERE hour > %(since)s AND getjob > 0 GROUP BY site) c ON c.site = w.site
 """

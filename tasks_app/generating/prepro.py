@@ -183,7 +183,7 @@ def conclude(limit: int, *, by: str) -> int:
             )  # fmt: skip
             return
         failed = File.objects.filter(task_id=task_id, dataset_id=dataset.id).values_list("attempt", flat=True).first()
-        reason = f"{FAILED} {plural(failed, 'time')}"
+        reason = f"{FAILED} {plural(failed or 0, 'time')}"
         moves.move_task(task_id, TaskStatus.PREPARED, by=by, reason=reason, fence=fence, error_dialog=reason)
 
     claimed = claims.claim_tasks(owner(), [TaskStatus.PREPROCESSING], limit, condition=_ENDED, agent=by)

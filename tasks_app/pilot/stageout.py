@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 LOG_MEMBERS = ("payload.stdout", "payload.stderr", "pilot.log", "jobReport.json")
 REPORT_LIMIT_BYTES = 10_000_000
 RESULTS_LIMIT_BYTES = 1_000_000
+NAMED = 5
+"""Missing outputs that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ def check_present(outputs: Sequence[Output], folder: Path) -> None:
         written = len(outputs) - len(missing)
         raise JobFailedError(
             Code.OUTPUT_MISSING,
-            f"The payload ended well but wrote {written} of its {len(outputs)} outputs; missing: {', '.join(missing)}",
+            f"The payload ended well but wrote {written} of its {len(outputs)} output{'s' * (len(outputs) != 1)}; "
+            f"missing: {', '.join(missing[:NAMED])}" + (f" and {len(missing) - NAMED} more" if missing[NAMED:] else ""),
         )
 
 

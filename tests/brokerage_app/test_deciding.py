@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -62,6 +63,21 @@ def test_work_that_is_bound_to_a_queue_that_was_deleted_goes_nowhere_else(broker
         found = verdict(replace(NEEDS, included_sites=("GONE", "LOST")), queue("MINE", cores=1), broker=broker)
     assert (found.code, found.chosen) == ("site_unknown", ()), found.sentence()
     assert "not exist" in found.sentence()
+
+
+def test_each_status_is_counted_by_its_own_name_and_its_end_is_said() -> None:
+    until = datetime(2026, 11, 23, 8, tzinfo=UTC)
+    out = {"OFF": "offline", "HELD": "paused", "SPARE": "standby", "SHY": "test"}
+    sites = [queue(name, cores=1, status=status, status_reason="new switches.") for name, status in out.items()]
+    found = decide(NEEDS, grid(*sites), configured(GENERIC))
+    assert "1 site offline, 1 site paused, 1 site standby, 1 site test only" in found.sentence()
+    said = {
+        site.name: decide(NEEDS, grid(replace(site, status_until=until)), configured(GENERIC)).sentence() for site in sites
+    }
+    end = "until 2026-11-23 08:00 UTC"
+    assert f"OFF: the site's status is offline {end} (“new switches”)." in said["OFF"]
+    assert f"HELD: the site's status is paused {end} (“new switches”)." in said["HELD"]
+    assert f"SHY: the site takes label test only {end}, the task has user (“new switches”)." in said["SHY"]
 
 
 def test_the_last_gate_decides_and_not_the_most_frequent_reason() -> None:
@@ -140,6 +156,13 @@ def test_advice_names_what_can_be_done_with_an_open_task() -> None:
         replace(NEEDS, cloud="DE"), ANALYSIS, free, off
     )
     short = queue("SHORT", cores=1, max_walltime_s=3600)
+    without = "a walltime without a CPU time (cpuTime) counts as none"
+    for given, says in (
+        ({}, "jobs that are not measured"), ({"walltime_s": 60}, without), ({"walltime_s_per_mb": 0.5}, without),
+        ({"walltime_s": 60, "merging": True}, "jobs that are not measured"),
+    ):  # fmt: skip
+        told = decide(replace(NEEDS, walltime_known=False, **given), grid(short), configured(ANALYSIS)).sentence()
+        assert says in told and "need 86400 s, the site allows 3600 s" in told, told
     unmeasured = replace(NEEDS, walltime_known=False, included_sites=("SHORT",))
     assert (
         "State how long the jobs run (cpuTime), if that is less than the 3600 s that SHORT allows",

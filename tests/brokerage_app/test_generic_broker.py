@@ -100,12 +100,12 @@ def test_weights_are_positive_products_of_their_factors_and_fall(needs: TaskNeed
 RULES: Sequence[tuple[str, TaskNeeds, SiteView, str]] = [
     ("online site", TaskNeeds(), SITE, ""),
     ("offline", TaskNeeds(), replace(SITE, status="offline"), "site_offline"),
-    ("unknown status", TaskNeeds(), replace(SITE, status="paused"), "site_offline"),
+    ("unknown status", TaskNeeds(), replace(SITE, status="paused"), "site_paused"),
     ("brokeroff", TaskNeeds(), replace(SITE, status="brokeroff"), "site_brokeroff"),
     *(
         (f"{status} but bound to it", TaskNeeds(preassigned_site="SITE_A"), replace(SITE, status=status), code)
         for status, code in (
-            ("offline", "site_offline"), ("paused", "site_offline"), ("test", "site_test_only"), ("brokeroff", ""),
+            ("offline", "site_offline"), ("paused", "site_paused"), ("test", "site_test_only"), ("brokeroff", ""),
             ("standby", ""),
         )
     ),

@@ -26,6 +26,7 @@ from brokerage_app.models import (
     WorkerNodeGpus,
     WorkQueue,
 )
+from brokerage_app.queue_status import set_status
 from brokerage_app.repository import load_grid
 from brokerage_app.resource_types import DEFAULT_TABLE
 from brokerage_app.snapshot import Counts, SiteView, UserJobs
@@ -256,8 +257,23 @@ def test_a_change_of_any_description_is_seen_by_the_next_load() -> None:
     assert load_grid(NOW).sites == {}
 
 
+def test_the_end_of_a_status_is_on_the_queue_and_its_parts() -> None:
+    store_types()
+    queue("PARENT", capability="ucore", core_count=8)
+    queue("B")
+    for hours in (1, 2):
+        until = NOW + timedelta(hours=hours)
+        set_status("PARENT", "offline", by="ada", reason="power cut", until=until, now=NOW)
+        sites = load_grid(NOW).sites
+        assert {site.status_until for site in sites.values() if site.queue == "PARENT"} == {until}
+        assert sites["B"].status_until is None and len(sites) > 3
+    set_status("PARENT", "offline", by="ada", reason="for good", now=NOW)
+    assert {site.status_until for site in load_grid(NOW).sites.values()} == {None}
+
+
 def test_a_snapshot_is_stored_and_read_back_as_it_was() -> None:
     queue()
+    set_status("A", "offline", by="ada", reason="power cut", until=NOW + timedelta(hours=1), now=NOW)
     WorkerNodeGpus.objects.create(queue="A", vendor="nvidia", model="T4", memory_mb=16_000)
     WorkerNodeCpus.objects.create(queue="A", level="x86_64-v3", percentage=60)
     grid = load_grid(NOW)

@@ -83,7 +83,7 @@ OBSTACLES = {
         of_queue("OFFLINE", status="online"), {"status": "offline", "status_reason": "new switches until noon."},
     ),
     "PAUSED": Obstacle(
-        "site_offline", "the site's status is paused (“too many failures”)", "Have PAUSED set online",
+        "site_paused", "the site's status is paused (“too many failures”)", "Have PAUSED set online",
         of_queue("PAUSED", status="online"), {"status": "paused", "status_reason": "too many failures"},
     ),
     "BLACKLISTED": Obstacle(

@@ -72,9 +72,13 @@ def test_a_script_that_merges_gets_the_output_and_the_inputs(run: Run, tmp_path:
 
 
 def test_an_output_that_is_not_there_is_named_as_the_user_did(run: Run, tmp_path: Path) -> None:
-    outputs = "{'b*.txt': 'user.ada.7._000001.bXYZ.txt.tgz', 'c.txt': 'user.ada.7._000001.c.txt'}"
-    said = run("run_command", "-r", ".", "-o", outputs, "-p", "true").stderr.splitlines()
-    assert said[-2:] == [
-        "The command wrote no file that b*.txt matches, of which user.ada.7._000001.bXYZ.txt.tgz was to be made.",
-        "The command wrote no c.txt, which was to become user.ada.7._000001.c.txt.",
-    ]
+    def last(*names: str) -> str:
+        outputs = {name: f"user.ada.7._000001.{name.replace('*', 'XYZ')}" for name in names}
+        return run("run_command", "-r", ".", "-o", str(outputs), "-p", "touch there.txt").stderr.splitlines()[-1]
+
+    assert last("there.txt", "b*.txt") == (
+        "The command wrote no file that b*.txt matches, of which user.ada.7._000001.bXYZ.txt was to be made."
+    )
+    assert last("c.txt", "there.txt") == "The command wrote no c.txt, which was to become user.ada.7._000001.c.txt."
+    assert last("b*.txt", "there.txt", "c.txt") == "The command wrote no b*.txt or c.txt, which were to be outputs."
+    assert last(*"abcdefg") == "The command wrote no a, b, c, d, e or 2 more, which were to be outputs."

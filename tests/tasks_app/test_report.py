@@ -14,7 +14,8 @@ from django.db import transaction
 from django.test import Client
 
 from jedisite.sql import hot_cursor
-from tasks_app.accounting.outcomes import Outcome, book
+from tasks_app.accounting.addresses import Roots
+from tasks_app.accounting.outcomes import Outcome, Output, book, judge
 from tasks_app.agents import adder
 from tasks_app.benchmarks.scene import SECRET, add_jobs
 from tasks_app.models import CatalogueFile, Job, JobOutputReport, JobStatusLog
@@ -312,3 +313,13 @@ def test_a_clock_that_is_far_off_says_nothing(books: None) -> None:
     update_job(replace(final_report(job, "failed"), **wrong))
     found = row(job)
     assert timedelta() <= found["end_time"] - found["start_time"] < timedelta(hours=1)
+
+
+def test_outputs_that_a_report_lacks_are_named_up_to_a_handful() -> None:
+    def said(*names: str) -> str:
+        expected = [Output(1, number, "output", name, "user.ada", "d", "SE") for number, name in enumerate(names)]
+        return judge(1, 2, "finished", {}, expected, None, Roots()).diag
+
+    assert said("a") == "the job ended well but did not report 1 of 1 output: a"
+    assert said(*"abcde").endswith("5 of 5 outputs: a, b, c, d, e")
+    assert said(*"abcdefg").endswith("7 of 7 outputs: a, b, c, d, e and 2 more")

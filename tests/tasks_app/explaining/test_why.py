@@ -10,6 +10,7 @@ from django.utils import timezone
 from brokerage_app import records
 from brokerage_app.models import Queue, QueueStatusLog, VerdictRecord
 from brokerage_app.needs import TaskNeeds
+from brokerage_app.queue_status import set_status
 from brokerage_app.records import Decided, keep
 from brokerage_app.verdict import Choice, Skip, Verdict
 from jedisite.models import Agent
@@ -212,6 +213,12 @@ def test_a_task_all_of_whose_files_are_in_jobs_says_what_these_wait_for(
     assert blocked()["sentence"] == "2 jobs wait at OFFQ: the queue does not exist any more"
     queue = Queue.objects.create(name="OFFQ", site_name="S", status="paused", status_reason="too hot", capability="")
     assert blocked()["sentence"] == "2 jobs wait at OFFQ: the queue is paused (“too hot”)"
+    now, until = timezone.now(), timezone.now() + timedelta(days=1)
+    set_status("OFFQ", "offline", by="ada", reason="still too hot", until=until, now=now)
+    assert blocked()["sentence"] == (
+        f"2 jobs wait at OFFQ: the queue is offline until {until:%Y-%m-%d %H:%M} UTC (“still too hot”)"
+    )
+    queue.refresh_from_db()
     assert blocked()["code"] == "jobs_at_closed_queue"
     client.force_login(make_user())
     assert (

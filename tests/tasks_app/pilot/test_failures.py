@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from tasks_app.pilot.errors import JobFailedError
+from tasks_app.pilot.job import Output
+from tasks_app.pilot.stageout import check_present
 from tests.tasks_app.pilot.running import TELL, Pilots, address, wait_gone
 from tests.tasks_app.pilot.site import Site
 
@@ -235,3 +238,16 @@ def test_what_a_payload_leaves_in_the_background_is_killed(site: Site, pilots: P
     assert pilots.run() == 0
     assert site.wait_final(job)["job_status"] == "finished"
     wait_gone(int(site.wait_call("/told/pid/").rpartition("/")[2]))
+
+
+def test_a_handful_of_missing_outputs_is_named_and_the_rest_counted(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("x")
+
+    def said(*names: str) -> str:
+        with pytest.raises(JobFailedError) as caught:
+            check_present([Output(name, "user.ada", "") for name in names], tmp_path)
+        return str(caught.value)
+
+    assert "wrote 0 of its 1 output; missing: a" in said("a")
+    assert "wrote 1 of its 6 outputs; missing: a, b, c, d, e" in said("there", *"abcde")
+    assert said("there", *"abcdefg").endswith("wrote 1 of its 8 outputs; missing: a, b, c, d, e and 2 more")
