@@ -32,7 +32,7 @@ Row = TypeVar("Row", bound=Model)
 AT_ONCE: Final = 100
 """Tasks that one transaction locks."""
 JOBS_COUNTED: Final = 10_000
-_FIELDS = ("id", "name", "status", "user", "working_group", "prod_source_label", "split_rule")
+_FIELDS = ("id", "name", "status", "user", "working_group", "prod_source_label", "split_rule", "parent_id")
 
 
 class SelectionError(ValueError):

@@ -216,7 +216,11 @@ JOB_NO_PARENT: Final = _code(
 )  # fmt: skip
 TASK_ENDED: Final = _code(
     "task_ended", "Task has ended", "state", "user",
-    "Retry the task if more is wanted of it and the sites that it names are still there.", severity="info",
+    "Retry the task if more is wanted of it.", severity="info",
+)  # fmt: skip
+TASK_SITES_GONE: Final = _code(
+    "task_sites_gone", "The task's sites do not exist any more", "state", "user",
+    "If more is wanted of the task, run it again (incexec) with other sites; a retry would wait for those that are gone.",
 )  # fmt: skip
 TASK_STOPPED_BY_ITSELF: Final = _code(
     "task_stopped_by_itself", "Task waits for somebody to decide", "state", "user",
@@ -228,8 +232,13 @@ TASK_ENDING: Final = _code(
 )  # fmt: skip
 TASK_FAILED: Final = _code(
     "task_failed", "Task has failed", "state", "user",
-    "Run it again (incexec), with changed parameters if need be; if its jobs had errors, mend their cause first. A failed "
-    "task takes no retry.", severity="error",
+    "Run it again (incexec), with changed parameters if need be; none of its jobs had an error. A failed task takes no retry.",
+    severity="error",
+)  # fmt: skip
+TASK_FAILED_WITH_ERRORS: Final = _code(
+    "task_failed_with_errors", "Task has failed, and jobs of it as well", "state", "user",
+    "Look at the errors of its jobs, mend their cause, and run it again (incexec). A failed task takes no retry.",
+    severity="error",
 )  # fmt: skip
 TASK_BROKEN: Final = _code(
     "task_broken", "Task is broken", "state", "user",

@@ -4,7 +4,7 @@ and whether its inputs are the logs of others."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.contrib.auth.models import User
 
@@ -62,7 +62,11 @@ def check_free(params: TaskParams, user: str) -> None:
 
 def check_read(params: TaskParams, user: str, caller: Caller) -> None:
     """Raises ParamErrors for each input that holds logs which the user, who is to own the task, may not fetch."""
-    fields = {name: field for field, name in read_by(params)}
+    check_logs({name: field for field, name in read_by(params)}, user, caller)
+
+
+def check_logs(fields: Mapping[str, str], user: str, caller: Caller | None = None) -> None:
+    """The same for the fields of inputs, by their names."""
     faults = Faults()
     for name, no in logs_of_others(list(fields), user, caller).items():
         faults.add(fields[name], "right", no)
@@ -102,4 +106,4 @@ def _not_read(log: str, task_id: int, owner: str) -> str:
     return f"{log} holds {whose}: tasks of {owner}, managers of its group, shifters and production read them."
 
 
-__all__ = ["check_free", "check_group", "check_names", "check_read", "logs_of_others"]
+__all__ = ["check_free", "check_group", "check_logs", "check_names", "check_read", "logs_of_others"]

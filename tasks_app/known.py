@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,17 +16,20 @@ from brokerage_app import policy
 from brokerage_app.models import Queue, Site, StorageEndpoint, WorkQueue
 from brokerage_app.placement import NoPlaceError, check_leaf
 from jedisite.words import sentence
+from tasks_app import data_rights
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS, TESTED_LABELS
 from tasks_app.ddm import data_management
 from tasks_app.locality import NOT_IN_DATA_MANAGEMENT
 from tasks_app.models import PlannedOutput, Task
+from tasks_app.models import TaskParams as StoredParams
 from tasks_app.params import names
-from tasks_app.params.faults import Faults, ParamErrors, shown
+from tasks_app.params.faults import Faults, ParamErrors, join_path, shown
 from tasks_app.params.items import PREPROCESSED
 from tasks_app.params.keys import stream_of_ds_for
 from tasks_app.params.kinds import WILDCARD, WILDCARDS, split_names
 from tasks_app.params.made import read_by
-from tasks_app.params.schema import TaskParams
+from tasks_app.params.resubmission import apply_changes
+from tasks_app.params.schema import TaskParams, parse
 from tasks_app.refining.values import Defaults
 
 TRANSFORMS = Path(__file__).resolve().parent / "transforms"
@@ -110,12 +113,51 @@ def check_inputs(params: TaskParams, user: str, parent_id: int | None) -> None:
 
     A task that is to wait for its input, can go on without it, or has a parent that may make it, may name it before.
     """
-    if parent_id or any(params.flag(key) for key in WAITS_OR_DOES_WITHOUT):
+    if not _does_without(params, parent_id):
+        _check_there(_fields_of(params), user)
+
+
+def check_added(changes: Mapping[str, Any], tasks: Iterable[Task], where: str = "") -> None:
+    """Check the inputs that changes add to tasks that exist as those of a submission are checked. Raises ParamErrors.
+
+    `where` leads to the changes. One statement, and up to five for each owner whose tasks get inputs.
+    """
+    if not any(value and stream_of_ds_for(name) is not None for name, value in changes.items()):
         return
+    asked = list(tasks)
+    stored = dict(StoredParams.objects.filter(pk__in=[task.id for task in asked]).values_list("pk", "params"))
+    added: dict[str, dict[str, str]] = defaultdict(dict)
+    needed: dict[str, dict[str, str]] = defaultdict(dict)
+    for task in asked:
+        raw = stored.get(task.id) or {}
+        try:
+            before, after = parse(raw), parse(apply_changes(raw, changes))
+        except ParamErrors:
+            continue  # whoever obeys the command says what does not go together
+        had = _fields_of(before).keys()
+        fields = {name: join_path(where, field) for name, field in _fields_of(after).items() if name not in had}
+        added[task.user or ""] |= fields
+        if not _does_without(after, task.parent_id if task.parent_id != task.id else None):
+            needed[task.user or ""] |= fields
+    for user, fields in added.items():
+        _check_there(needed[user], user)
+        data_rights.check_logs(fields, user)
+
+
+def _fields_of(params: TaskParams) -> dict[str, str]:
+    """The field of each input that data management is to have, by its name."""
     fields: dict[str, str] = {}
     for field, name in read_by(params):
         if name not in NOT_IN_DATA_MANAGEMENT and PREPROCESSED.search(name) is None:
             fields.setdefault(name, field)
+    return fields
+
+
+def _does_without(params: TaskParams, parent_id: int | None) -> bool:
+    return bool(parent_id) or any(params.flag(key) for key in WAITS_OR_DOES_WITHOUT)
+
+
+def _check_there(fields: Mapping[str, str], user: str) -> None:
     unknown = data_management().unknown(list(fields), user=user) if fields else {}
     if not unknown:
         return
@@ -150,9 +192,10 @@ def with_matching(exc: ParamErrors, raw: object) -> ParamErrors:
     return ParamErrors(tuple(errors))
 
 
-def check_parameters(given: Mapping[str, Any] | None) -> None:
-    """Check the names in the parameters of a command, with the changes that they may bring. Raises ParamErrors."""
+def check_parameters(given: Mapping[str, Any] | None, asked: Iterable[Task] = ()) -> None:
+    """Check the names in the parameters of a command for these tasks, with the changes that it may bring. Raises ParamErrors."""
     faults, tables = Faults(), Tables()
     names.check_places(given or {}, tables, faults, auto=False)
     names.check_places((given or {}).get("changes") or {}, tables, faults, "changes")
     faults.raise_if_any()
+    check_added((given or {}).get("changes") or {}, asked, "changes")

@@ -155,6 +155,7 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
     if decision.task_id is not None:
         if existing is not None and existing.params and decision.changes:
             rehearse(parse(apply_changes(existing.params, decision.changes)), task)
+        known.check_added(decision.changes, Task.objects.filter(pk=decision.task_id))
         if decision.code is Code.AGAIN:
             amending.run_again(decision.task_id, decision.changes, by=by)
         else:

@@ -10,12 +10,13 @@ from rest_framework.response import Response
 
 from jedisite.identity import Right
 from jedisite.problems import InvalidFields
-from tasks_app import bulk
+from tasks_app import bulk, known
 from tasks_app.api.base import Resource
 from tasks_app.api.counted import ActedOn
 from tasks_app.api.serializers import LONGEST_REASON, NewCommandSerializer
 from tasks_app.commands.acts import ACTS
 from tasks_app.models import Task
+from tasks_app.params.faults import ParamErrors
 
 
 class BulkCommandSerializer(NewCommandSerializer):
@@ -83,6 +84,10 @@ class BulkCommandViewSet(Resource):
         except bulk.SelectionError as exc:
             field = f"filter.{exc.field}" if "filter" in given and exc.field != "filter" else exc.field
             raise InvalidFields([{"field": field, "rule": "selection", "message": str(exc)}]) from exc
+        try:
+            known.check_added((parameters or {}).get("changes") or {}, chosen.tasks, "changes")
+        except ParamErrors as exc:
+            raise InvalidFields({"field": e.field, "rule": e.rule, "message": e.message} for e in exc.errors) from exc
         plan = bulk.preview(act, chosen, self.caller, parameters)
         ids, refused = plan.ids, plan.refused
         if not given["preview"]:

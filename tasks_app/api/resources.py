@@ -178,7 +178,7 @@ class TaskCommandViewSet(Lists, OfTask):
         task = self.task()
         # Who may command nobody's task learns no more.
         check_command_right(self.caller, task)
-        body = s.NewCommandSerializer(data=request.data)
+        body = s.NewCommandSerializer(data=request.data, context={"tasks": [task]})
         body.is_valid(raise_exception=True)
         given = body.validated_data
         refused = rights.refusal(self.caller, given["command"], task, given["parameters"])

@@ -185,7 +185,7 @@ class NewCommandSerializer(StrictSerializer):
             checked = parameters.check(
                 TaskCommand(attrs["command"]), {n: v for n, v in given.items() if v is not False}
             )
-            known.check_parameters(checked)
+            known.check_parameters(checked, self.context.get("tasks", ()))
         except ParamErrors as exc:
             raise serializers.ValidationError({e.field: [e.message] for e in exc.errors}) from exc
         return {"command": attrs["command"], "reason": attrs["reason"], "parameters": checked}

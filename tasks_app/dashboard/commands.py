@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,13 +44,13 @@ def keys_for(act: Act, caller: Caller, task: Task) -> list[Key]:
     ]
 
 
-def read(act: Act, form: Mapping[str, str]) -> tuple[str, dict[str, Any] | None]:
-    """The reason and the parameters in a form whose fields are called after the keys. Raises ParamErrors."""
+def read(act: Act, form: Mapping[str, str], asked: Iterable[Task]) -> tuple[str, dict[str, Any] | None]:
+    """The reason and the parameters in a form whose fields are called after the keys, for these tasks. Raises ParamErrors."""
     reason, faults = reason_in(form), Faults()
     given = _typed(act.keys, form, faults)
     faults.raise_if_any()
     checked = acts.check(act, given)
-    known.check_parameters(checked)
+    known.check_parameters(checked, asked)
     return reason, checked
 
 

@@ -85,7 +85,7 @@ def _do_to_one(act: Act, task_id: int, request: HttpRequest) -> tuple[int, list[
     """Do it; returns the status, and why it failed, in sentences: then nothing was done."""
     caller = caller_of(request)
     try:
-        reason, parameters = commands.read(act, request.POST)
+        reason, parameters = commands.read(act, request.POST, Task.objects.filter(pk=task_id))
         with transaction.atomic():
             task = Task.objects.select_for_update().get(pk=task_id)
             refused = bulk.why_not(act, task, caller, parameters)
@@ -130,7 +130,7 @@ def tasks_bulk(request: HttpRequest) -> HttpResponse:
         return render(request, "tasks_app/tasks_bulk.html", context)
     if request.method == "POST" and "confirm" in given:
         try:
-            reason, parameters = commands.read(act, given)
+            reason, parameters = commands.read(act, given, chosen.tasks)
             if act.name == Change.SHARE and parameters:
                 check_share(parameters["share"])
         except ParamErrors as exc:

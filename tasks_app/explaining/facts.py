@@ -161,6 +161,8 @@ class WhyFacts:
 
     stuck_since   since when it waits, however often it was tried meanwhile; None when it does not wait
     allowed   what the throttle says of a group of tasks that it lets pass
+    had_errors, sites_gone
+              of a task that has ended: whether jobs of it failed, and the sites that it names when none of them exists
     """
 
     status: str
@@ -181,6 +183,8 @@ class WhyFacts:
     trouble: Trouble | None = None
     now: datetime | None = None
     stuck_since: datetime | None = None
+    had_errors: bool = False
+    sites_gone: tuple[str, ...] = ()
 
     def since(self, verdict: VerdictFact) -> datetime:
         """Since when the task waits for what a verdict says."""

@@ -13,7 +13,7 @@ from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.attention.rules.found import in_a_row, waits
 from tasks_app.explaining.facts import WhyFacts, no_pilot_came
-from tasks_app.states import TASK_FINAL, TASK_GENERATING, TaskStatus
+from tasks_app.states import COMMANDS, TASK_FINAL, TASK_GENERATING, TaskCommand, TaskStatus
 
 T = TaskStatus
 Answer = Literal["yes", "no", "not asked", "not reached"]
@@ -42,6 +42,9 @@ ENDED: Final[Mapping[str, str]] = {
     T.DONE: codes.TASK_ALL_DONE, T.FAILED: codes.TASK_FAILED, T.BROKEN: codes.TASK_BROKEN, T.TOBROKEN: codes.TASK_BROKEN,
 }  # fmt: skip
 """Why tasks at their end get no jobs, where it is more than that they have ended: by what may still be done with them."""
+WITH_ERRORS: Final[Mapping[str, str]] = {T.FAILED: codes.TASK_FAILED_WITH_ERRORS, T.FINISHED: codes.TASK_SOME_DONE}
+RUNS_AGAIN: Final = COMMANDS[TaskCommand.INCEXEC].accepted - {T.DONE}
+"""States of tasks that may be told to run again, and that need their sites for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,11 @@ def _state(facts: WhyFacts) -> Gate:
         return Gate("state", "The state allows jobs", "no", code, sentence, facts.state_since)
 
     status = facts.status
+    if status in RUNS_AGAIN and facts.sites_gone:
+        gone = f"{', '.join(facts.sites_gone[:NAMED])} {'does' if len(facts.sites_gone) == 1 else 'do'} not exist any more"
+        return no(codes.TASK_SITES_GONE, f"{facts.error_dialog or f'the task is {status}'}; {gone}")
+    if facts.had_errors and status in WITH_ERRORS:
+        return no(WITH_ERRORS[status], facts.error_dialog or f"the task is {status}")
     if status in ENDED:
         return no(ENDED[status], facts.error_dialog or f"the task is {status}")
     if status in TASK_FINAL:

@@ -23,9 +23,10 @@ from tasks_app.attention.reading import TROUBLE_SEEN
 from tasks_app.explaining import whatif
 from tasks_app.explaining.facts import AgentFact, InputFact, ParentFact, PilotFact, VerdictFact, WhyFacts
 from tasks_app.explaining.facts import Trouble as TroubleFact
-from tasks_app.explaining.gates import AGENT_OF, AT_WORK, Gate, first_no, walk
+from tasks_app.explaining.gates import AGENT_OF, AT_WORK, RUNS_AGAIN, WITH_ERRORS, Gate, first_no, walk
 from tasks_app.explaining.verdicts import chosen_queues, told
 from tasks_app.generating.groups import record_of
+from tasks_app.generating.wants import gone_sites
 from tasks_app.models import Dataset, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.states import TASK_FINAL, JobStatus, TaskStatus
@@ -49,6 +50,10 @@ SELECT w.jobstatus, w.site, w.n::int, extract(epoch FROM %(now)s - greatest(c.la
 """
 _JOBS = """
 SELECT jobstatus, computingsite AS site, count(*) AS n FROM jobs WHERE jeditaskid = %(task)s GROUP BY 1, 2
+"""
+_FAILED = """
+SELECT EXISTS (SELECT 1 FROM jobs WHERE jeditaskid = %(task)s AND jobstatus = 'failed')
+    OR EXISTS (SELECT 1 FROM jobs_archive WHERE jeditaskid = %(task)s AND jobstatus = 'failed')
 """
 _AHEAD = """
 SELECT t.jeditaskid, t.taskname, t.status, coalesce(t.currentpriority, 0), count(*) OVER () FROM jedi_tasks t
@@ -102,7 +107,15 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         allowed=f"{throttled.lines[0]}" if throttled is not None and throttled.lines else "",
         trouble=trouble,
         now=now,
+        had_errors=task.status in WITH_ERRORS and _had_errors(task.id),
+        sites_gone=gone_sites(task, now) if task.status in RUNS_AGAIN else (),
     )
+
+
+def _had_errors(task_id: int) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(_FAILED, {"task": task_id})
+        return bool(cursor.fetchone()[0])
 
 
 def _why_paused(task: Task) -> str:

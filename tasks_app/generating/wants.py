@@ -8,11 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from brokerage_app.deciding import allowed
 from brokerage_app.needs import InputData, TaskNeeds
+from brokerage_app.repository import load_grid
 from brokerage_app.walltime import hs06s_per_event, is_undefined
 from jedisite.sql import hot_cursor
 from tasks_app.locality import inputs_of
-from tasks_app.models import Dataset, Task
+from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.params.codes import CODES
 from tasks_app.params.splitrule import SplitRule
 
@@ -78,6 +80,16 @@ def needs_of(task: Task, raw: dict[str, Any]) -> TaskNeeds:
         prestaging=rule.get_int("IS") == 1, merges_output=rule.flag("MO"),
         event_service=(task.event_service or 0) > 0,
     )  # fmt: skip
+
+
+def gone_sites(task: Task, now: datetime) -> tuple[str, ...]:
+    """The sites that a task names, when none of them exists any more; () for a task that may run somewhere or names none."""
+    raw = TaskParams.objects.filter(pk=task.id).values_list("params", flat=True).first() or {}
+    needs = needs_of(task, raw)
+    if not (needs.preassigned_site or needs.listed_sites or needs.included_sites):
+        return ()
+    may = allowed(replace(needs, excluded_sites=(), cloud=""), load_grid(now))
+    return () if may.names else may.unknown
 
 
 def of_work(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -13,9 +13,12 @@ from django.core.validators import validate_email
 from django.db.models import Count, Sum
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import timezone
 
 from tasks_app.accounting.books import is_production
 from tasks_app.accounting.errors import errors_of
+from tasks_app.explaining.gates import RUNS_AGAIN
+from tasks_app.generating.wants import gone_sites
 from tasks_app.messaging.summary import LONGEST_COMMAND_LINE, SHOWN_SITES, Ended, Output, error_line
 from tasks_app.models import Dataset, Job, JobArchive, Notification, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES
@@ -67,6 +70,9 @@ def compose(notification: Notification, recipient: str) -> EmailMultiAlternative
     return mail
 
 
+ALL_FILES_SAID: Final = (" input files were processed", " input file was processed")
+
+
 def message_id(notification: Notification) -> str:
     domain = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2].strip("> ") or "localhost"
     return f"<jedi.{notification.task_id}.{notification.id}@{domain}>"
@@ -86,7 +92,7 @@ def facts_of(notification: Notification) -> Ended:
         name=task.name or "",
         status=notification.status,
         # The number of files stands in the mail anyway.
-        reason="" if notification.reason.endswith(" input files were processed") else notification.reason,
+        reason="" if notification.reason.endswith(ALL_FILES_SAID) else notification.reason,
         what=" ".join(part for part in (task.trans_path, task.trans_uses, task.processing_type) if part),
         attempt=task.attempt or 0,
         submitted=task.creation_date,
@@ -99,6 +105,7 @@ def facts_of(notification: Notification) -> Ended:
         sites=dict(list(_counted(task.id, "site").items())[:SHOWN_SITES]),
         errors=tuple(error_line(*row) for row in errors_of(task.id)),
         outputs=tuple(Output(d.name, d.files_finished, d.events_used if d.type == "output" else None) for d in outputs),
+        sites_gone=notification.status in RUNS_AGAIN and bool(gone_sites(task, timezone.now())),
         command_line=str(_params(task.id).get("cliParams") or "")[:LONGEST_COMMAND_LINE],
     )
 

@@ -42,6 +42,13 @@ NEXT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     T.PAUSED: ("Find out why its jobs fail, then resume the task, or kill it.",),
 }
+NEXT_WITHOUT_ERRORS: Final[Mapping[str, tuple[str, ...]]] = {
+    T.FINISHED: ("If the rest of its input is wanted, retry the task: only files that were not processed run again.",),
+    T.FAILED: ("None of its jobs had an error. Run the task again (incexec), with changed parameters if need be.",),
+}
+NEXT_WITHOUT_SITES: Final = (
+    "If more is wanted of it, run the task again (incexec) with other sites, since those that it names do not exist any more.",
+)
 COMMANDS: Final[Mapping[str, str]] = {
     T.FINISHED: "retry", T.FAILED: "incexec", T.ABORTED: "retry", T.EXHAUSTED: "retry", T.PAUSED: "resume"
 }  # fmt: skip
@@ -101,6 +108,8 @@ class Ended:
     errors: tuple[ErrorLine, ...] = ()
     outputs: tuple[Output, ...] = ()
     command_line: str = ""
+    sites_gone: bool = False
+    """None of the sites that it names exists any more."""
 
     @property
     def headline(self) -> str:
@@ -113,11 +122,14 @@ class Ended:
 
     @property
     def next_steps(self) -> tuple[str, ...]:
-        return NEXT.get(self.status, ())
+        if self.sites_gone:
+            return NEXT_WITHOUT_SITES
+        found = NEXT.get(self.status, ())
+        return found if self.errors else NEXT_WITHOUT_ERRORS.get(self.status, found)
 
     @property
     def command(self) -> str:
-        return COMMANDS.get(self.status, "")
+        return "" if self.sites_gone else COMMANDS.get(self.status, "")
 
     @property
     def command_said(self) -> str:

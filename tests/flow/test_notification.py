@@ -6,6 +6,7 @@ import re
 import socketserver
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 from pathlib import Path
@@ -19,6 +20,7 @@ from django.db import transaction
 
 from jedisite.settings import _mail_server
 from tasks_app import moves
+from tasks_app.accounting.job_errors import JobError
 from tasks_app.agents import notification
 from tasks_app.messaging import mail as mails
 from tasks_app.messaging import summary
@@ -108,6 +110,16 @@ def test_every_command_that_a_mail_names_is_taken_in_that_state() -> None:
         (state, name) for state, name in summary.COMMANDS.items() if state not in COMMAND_ACCEPTED_IN[TaskCommand(name)]
     ]
     assert set(summary.COMMANDS.values()) <= summary._SAID.keys()
+
+
+@pytest.mark.parametrize("status", ["finished", "failed"])
+def test_a_task_without_errors_is_not_told_to_mend_any(status: str) -> None:
+    made = summary.Ended(1, "t", status, "", "", 0, NOW, None, None, 4, 3, 0, {}, {})
+    assert "errors" not in " ".join(made.next_steps) and "again" in " ".join(made.next_steps)
+    with_error = replace(made, errors=(summary.error_line(JobError("pilot", "1165", "x"), 1),))
+    assert "Look at the errors and mend their cause." in with_error.next_steps
+    gone = replace(made, sites_gone=True)
+    assert "with other sites" in gone.next_steps[0] and not gone.command
 
 
 def test_a_broken_task_says_which_field_is_wrong() -> None:

@@ -98,7 +98,7 @@ def _answer(name: str, caller: Caller, body: Mapping[str, Any]) -> HttpResponse:
     command = _command_of(name, given, task.status)
     try:
         checked = parameters.check(command, given)
-        known.check_parameters(checked)
+        known.check_parameters(checked, [task])
     except ParamErrors as exc:
         raise BadCallError(str(exc)) from exc
     no = rights.refusal(caller, command, task, checked)

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from brokerage_app.models import GlobalShare, Queue, Site, StorageEndpoint, WorkQueue
-from tasks_app.models import CatalogueDataset, Command, Task, TaskParams, TaskStatusLog
+from tasks_app.models import CatalogueDataset, Command, Dataset, Task, TaskParams, TaskStatusLog
 
 TASKS = "/api/v2/tasks/"
 pytestmark = pytest.mark.django_db
@@ -337,3 +337,54 @@ def test_a_source_label_is_one_that_the_site_tells_apart(api: Api, task_params: 
     WorkQueue.objects.create(name="own", type="beamtest", vo="lab", share=1, order=9, status="active")
     for label in ("managed", "beamtest", "ptest"):
         assert post(client, task_params(prodSourceLabel=label)).status_code == 201
+
+
+@pytest.fixture
+def ended(make_task: Callable[..., Task], task_params: Params, catalogue: None, grid: None) -> Callable[..., Task]:
+    """A task of ada's that has ended, and reads one dataset."""
+
+    def make(**more: Any) -> Task:
+        params = task_params(**reading("user.ada.measurements"), **more)
+        task = make_task(user="ada", name=params["taskName"], status="finished", prod_source_label="user", vo="local")
+        TaskParams.objects.create(task_id=task.id, params=params)
+        return task
+
+    return make
+
+
+def test_inputs_that_a_command_adds_are_checked_at_every_door(
+    api: Api, ended: Callable[..., Task], client: Client, make_user: Callable[..., Any]
+) -> None:
+    task, wrong = ended(), {"dsForIN": "user.ada.mesurements"}
+    says = "There is no dataset 'user.ada.mesurements'. Did you mean user.ada.measurements?"
+    body = {"command": "incexec", "changes": wrong}
+    answer = post(api(), body, f"{TASKS}{task.id}/commands/")
+    assert answer.status_code == 422 and faults(answer)["changes.dsForIN"].startswith(says)
+    many = {**body, "ids": [task.id], "preview": False, "reason": "x"}
+    answer = post(api(), many, f"{TASKS}bulk-commands/")
+    assert answer.status_code == 422 and faults(answer)["changes.dsForIN"].startswith(says)
+    said = post(api(), {"task_id": task.id, "new_parameters": wrong}, "/api/v1/task/retry").json()
+    assert said["success"] is False and says in said["message"]
+    again = post(api(), TaskParams.objects.get().params | wrong)
+    assert again.status_code == 422 and faults(again)["dsForIN"].startswith(says)
+    client.force_login(make_user("rita", "production"))
+    form = {"reason": "x", "changes": json.dumps(wrong)}
+    shown = client.post(f"/tasks/{task.id}/do/incexec/", form)
+    assert shown.status_code == 409 and "Did you mean user.ada.measurements?" in shown.content.decode()
+    assert not Command.objects.exists()
+
+
+def test_inputs_that_may_be_added(api: Api, ended: Callable[..., Task], make_task: Callable[..., Task]) -> None:
+    def add(task: Task, names: str) -> Any:
+        return post(api(), {"command": "incexec", "changes": {"dsForIN": names}}, f"{TASKS}{task.id}/commands/")
+
+    logs = make_task(user="bob", status="done")
+    Dataset.objects.create(task=logs, name="user.bob.logs", type="log", status="ready")
+    CatalogueDataset.objects.create(name="user.bob.logs", scope="user.bob", owner="bob")
+    refused = add(ended(taskName="user.ada.a"), "user.bob.logs")
+    assert refused.status_code == 422 and "holds the logs of task" in faults(refused)["changes.dsForIN"]
+    for params, names in (
+        ({}, "user.bob.hits"), ({"waitInput": True}, "user.ada.later"), ({"dsForIN": "user.ada.gone"}, "user.ada.gone"),
+    ):  # fmt: skip
+        answer = add(ended(taskName=f"user.ada.{len(names)}", **params), names)
+        assert answer.status_code == 202, answer.json()

@@ -242,6 +242,24 @@ def test_a_paused_task_says_who_paused_it_and_why(make_task: Callable[..., Task]
     assert TaskStatusLog.objects.get(task_id=made.id).reason == "paused by ada: wrong input"
 
 
+def test_advice_on_a_task_that_has_ended_asks_for_its_errors_and_its_sites(
+    api: Api, make_task: Make, make_job: Make
+) -> None:
+    def told(task: Task) -> tuple[str, str]:
+        blocked = api().get(f"/api/v2/tasks/{task.id}/why/").json()["blocked_by"]
+        return blocked["advice"], blocked["sentence"]
+
+    failed, aborted = make_task(status="failed", error_dialog="nothing was done"), make_task(status="aborted", site="GONE")
+    assert "none of its jobs had an error" in told(failed)[0]
+    make_job(task_id=failed.id, status="failed")
+    assert told(failed)[0].startswith("Look at the errors of its jobs")
+    advice, sentence = told(aborted)
+    assert "run it again (incexec) with other sites" in advice
+    assert sentence == "the task is aborted; GONE does not exist any more"
+    Queue.objects.create(name="GONE", site_name="S")
+    assert told(aborted) == ("Retry the task if more is wanted of it.", "the task is aborted")
+
+
 def test_a_task_that_has_ended_has_no_place_in_the_queue(
     api: Api, make_task: Make, make_dataset: Make, client: Client, make_user: Make
 ) -> None:
