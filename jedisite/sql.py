@@ -6,10 +6,11 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from types import TracebackType
 from typing import Any
 
 import psycopg
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 FEW_ROWS = 1000
 """A cursor that brought more is not kept: their memory would be, too."""
@@ -17,23 +18,32 @@ FEW_ROWS = 1000
 _kept = threading.local()
 
 
-@contextmanager
-def hot_cursor() -> Iterator[psycopg.Cursor[Any]]:
+class hot_cursor:
     """A psycopg cursor that binds on the server, in Django's current transaction.
 
     What the database refuses is raised as Django's errors, and a connection that is lost is replaced at the next request.
     A thread keeps the cursor for its next block, since making one costs a sixth of a short statement; a block
-    within a block gets one of its own.
+    within a block gets one of its own. A class with few calls, not a generator: after each round trip to the server the
+    processor has to fetch anew whatever Python runs, which then takes several times as long as in a loop of its own.
     """
-    connection.ensure_connection()
-    line = connection.connection
-    cursor = vars(_kept).pop("cursor", None)
-    if cursor is None or cursor.connection is not line:
-        cursor = psycopg.Cursor(line)
-    with connection.wrap_database_errors:
-        yield cursor
-    if cursor.rowcount <= FEW_ROWS:
-        _kept.cursor = cursor
+
+    __slots__ = ("_cursor", "_wrapper")
+
+    def __enter__(self) -> psycopg.Cursor[Any]:
+        self._wrapper, self._cursor = _kept.__dict__.pop("last", (None, None))
+        if self._cursor is None or self._cursor.connection is not self._wrapper.connection:
+            self._wrapper = connections[DEFAULT_DB_ALIAS]
+            self._wrapper.ensure_connection()
+            self._cursor = psycopg.Cursor(self._wrapper.connection)
+        return self._cursor
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._wrapper.wrap_database_errors.__exit__(kind, error, trace)
+        elif self._cursor.rowcount <= FEW_ROWS:
+            _kept.last = self._wrapper, self._cursor
 
 
 @contextmanager

@@ -169,7 +169,9 @@ def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
     if rows and request.harvester:
         handed_to(request.harvester, request.worker, [row[_NUMBER] for row in rows])
     jobs = [described(row, secret) for row in rows]
-    give_secrets(jobs, [row[_HANDLING] for row in rows])
+    handling = [row[_HANDLING] for row in rows]
+    if any(handling):
+        give_secrets(jobs, handling)
     return [behind_walls(job, request.begins_with) for job in jobs] if request.begins_with else jobs
 
 
@@ -231,5 +233,6 @@ def _run(request: Request, digest: bytes | None, order: ShareOrder | None, slopp
     chosen = _BY_NUMBER if sloppy else _BY_PRIORITY if order is None else _BY_SHARE
     with hot_cursor() as cursor:
         cursor.execute(_claim_of(chosen, request.count, request.administrators_only), values)
-        # The server returns them in any order.
-        return sorted(cursor.fetchall(), key=lambda row: _place(row, order, sloppy))
+        rows = cursor.fetchall()
+    # The server returns them in any order.
+    return rows if len(rows) < 2 else sorted(rows, key=lambda row: _place(row, order, sloppy))

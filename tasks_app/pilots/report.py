@@ -204,15 +204,17 @@ def values_of(report: Report) -> dict[str, Any]:
         "start": _believable(report.start_time),
         "end": _believable(report.end_time),
         "by": report.by,
-        **{key: _whole(report.measures[key]) for key in present(report.measures, MEASURES)},
-        **{key: _whole(report.errors[key]) for key in present(report.errors, ERRORS)},
+        **{key: _whole(value) for key, value in report.measures.items() if value is not None and key in MEASURES},
+        **{key: _whole(value) for key, value in report.errors.items() if value is not None and key in ERRORS},
     }
 
 
 def _believable(said: datetime | None) -> datetime | None:
     """A time that a pilot says, unless its clock is so far off that durations would not fit into what is made of them."""
+    if said is None:
+        return None
     now = timezone.now()
-    return said if said is not None and now - LONGEST_AGO < said < now + LATEST else None
+    return said if now - LONGEST_AGO < said < now + LATEST else None
 
 
 def present(given: Mapping[str, Any], known: Mapping[str, str]) -> tuple[str, ...]:
