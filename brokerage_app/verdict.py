@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any
+from typing import Any, Final
 
-from brokerage_app.codes import NO_SITE_KNOWN
+from brokerage_app.codes import NO_SITE_KNOWN, NOT_PREASSIGNED
 from jedisite import refusals
 from jedisite.words import filled
 
@@ -179,7 +179,13 @@ def counted(skipped: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {_words(code, number)}" for code, number in skipped.items())
 
 
+_SAID: Final = {NOT_PREASSIGNED: "not the task's site"}
+"""Codes whose words would say nothing to whoever does not know the code."""
+
+
 def _words(code: str, number: int) -> str:
+    if code in _SAID:
+        return _SAID[code]
     thing, *rest = code.split("_")
     return " ".join((f"{thing}s" if thing in ("site", "queue") and number != 1 else thing, *rest))
 

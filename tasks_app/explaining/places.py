@@ -11,7 +11,10 @@ from django.db import connection
 from django.db.models import Count, Q, Sum, Value
 from django.utils import timezone
 
+from brokerage_app.describing import switches_of
 from brokerage_app.models import JobCount, Queue, VerdictCount
+from brokerage_app.remedies import PER_CORE
+from brokerage_app.snapshot import CUT_TO_SIZE
 from tasks_app.explaining import whatif
 from tasks_app.explaining.admitting import Proposal, proposals
 from tasks_app.explaining.verdicts import explained, gap_of, nearly
@@ -119,7 +122,7 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
         "looked_at": URGENT, "tried": TRIED,
         "settings": [
             {
-                "column": one.setting.column, "title": one.setting.title, "unit": one.setting.unit, "now": one.now,
+                "column": one.setting.column, "title": one.title, "unit": one.setting.unit, "now": one.now,
                 "value": one.value, "tasks": one.tasks, "task": one.example, "change": one.change(queue.name),
             }
             for one in settings
@@ -155,13 +158,20 @@ def _gap(skip: Sequence[Any]) -> float:
 def _settings(queue: Queue, rows: Sequence[tuple[Any, ...]]) -> list[Proposal]:
     """The settings of a queue that let tasks have it, as deciding again has shown, for the most tasks first.
 
-    What is said of its pseudo queues does not count: their limits are not columns of the queue.
+    Limits of the pseudo queues of one that cuts its slots to size follow from its own columns.
     """
-    of_queue = ((row[0], row[4][1], row[4][3] if len(row[4]) > 3 else []) for row in rows if row[4][0] == queue.name)
-    tried = [one.only(list(one.ratios)[:TRIED]) for one in proposals(of_queue, vars(queue))[:SETTINGS_TRIED]]
+    own = [queue.name] if queue.capability != CUT_TO_SIZE else [queue.name, f"{queue.name}/"]
+    of_queue = (
+        (row[0], row[4][1], row[4][3] if len(row[4]) > 3 else [])
+        for row in rows
+        if row[4][0] == queue.name or row[4][0].startswith(tuple(own[1:]))
+    )
+    cores = max(1, queue.core_count) if PER_CORE in switches_of(queue.catchall, queue.params) else 1
+    found = proposals(of_queue, vars(queue), cores)[:SETTINGS_TRIED]
+    tried = [one.only(list(one.ratios)[:TRIED]) for one in found]
     gained = whatif.gaining({one.change(queue.name): list(one.ratios) for one in tried}, queue.name) if tried else {}
-    found = [one.only(tasks) for one in tried if (tasks := gained[one.change(queue.name)])]
-    return sorted(found, key=lambda one: (-one.tasks, one.setting.column))
+    helping = [one.only(tasks) for one in tried if (tasks := gained[one.change(queue.name)])]
+    return sorted(helping, key=lambda one: (-one.tasks, one.setting.column))
 
 
 def why_share(share: str, now: datetime | None = None) -> dict[str, Any]:

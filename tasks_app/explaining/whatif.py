@@ -79,9 +79,15 @@ def gaining(changes: Mapping[str, Sequence[int]], queue: str) -> dict[str, set[i
                 result = whatif.what_if(conditions, [whatif.parse(line)], decider(record))
             except ChangeError:
                 continue
-            if queue in result.difference.gained:
+            before, after = (_has(verdict, queue) for verdict in (result.before, result.after))
+            if after and not before:
                 gained[line].add(record.task_id)
     return gained
+
+
+def _has(verdict: Verdict, queue: str) -> bool:
+    """Whether a queue was chosen, or a part of it for jobs of a size."""
+    return any(choice.site == queue or choice.site.rpartition("/")[0] == queue for choice in verdict.chosen)
 
 
 def of_needs(plain: Mapping[str, Any]) -> VerdictRecord:

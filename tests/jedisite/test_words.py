@@ -34,6 +34,7 @@ def test_a_number_has_its_noun_and_verb(number: int, said: str) -> None:
     [
         ({"site_offline": 1}, "1 site offline"),
         ({"site_offline": 2, "low_memory": 1}, "2 sites offline, 1 low memory"),
+        ({"not_preassigned": 1, "low_memory": 2}, "1 not the task's site, 2 low memory"),
         ({"queue_full": 2, "queue_full_of_type": 1}, "2 queues full, 1 queue full of type"),
     ],
 )

@@ -10,9 +10,11 @@ from django.test import Client
 from brokerage_app.brokers.choosing import decide
 from brokerage_app.case import grid_of
 from brokerage_app.configuration import Configuration
+from brokerage_app.describing import view_of, with_pseudo
 from brokerage_app.models import Queue, VerdictRecord
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.records import Decided, Snapshots, keep
+from brokerage_app.resource_types import DEFAULT_TABLE
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip, Verdict
 
@@ -126,3 +128,31 @@ def test_a_site_says_only_settings_that_let_tasks_have_it_when_they_are_tried(ap
     assert (setting["column"], setting["value"], setting["tasks"], setting["task"]) == ("max_memory_mb", 3000, 1, gets)
     assert ask(api(), gets, setting["change"]).json()["gained"] == ["A"]
     assert api().get("/api/v2/sites/V/why/").json()["settings"] == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "needs", "column", "now", "value", "title"),
+    [
+        ({"max_memory_mb": 16_000}, {"memory_mb": 24_000}, "max_memory_mb", 16_000, 21_600, "memory of a slot"),
+        ({"max_memory_mb": 2000, "catchall": "per_core_attr"}, {"memory_mb": 24_000}, "max_memory_mb", 2000, 2700,
+         "memory of each core"),
+        ({"max_memory_mb": 2000, "catchall": "per_core_attr", "capability": "mcore"}, {"memory_mb": 20_100}, "max_memory_mb",
+         2000, 2262, "memory of each core"),
+        ({"max_walltime_s": 3600}, {"walltime_s": 30_000, "cores": 1}, "max_walltime_s", 3600, 30_000, "time limit"),
+    ],
+)  # fmt: skip
+def test_queues_that_cut_their_slots_and_limits_of_each_core_get_settings_that_help(
+    api: Api, make_task: Make, columns: dict[str, Any], needs: dict[str, Any], column: str, now: int, value: int, title: str
+) -> None:
+    row = Queue.objects.create(**{"name": "V", "site_name": "V", "capability": "ucore", "core_count": 8, **columns})
+    grid = grid_of(with_pseudo([view_of(row)], DEFAULT_TABLE).values())
+    task = make_task(status="pending").id
+    # The broker of production asks for nine tenths of the memory.
+    wants = TaskNeeds(task_id=task, vo="atlas", label="managed", **{"cores": 8, **needs})
+    verdict = decide(wants, grid, Configuration())
+    assert not verdict.chosen, verdict.sentence()
+    keep(Decided(task, verdict, wants, broker="production", snapshots=Snapshots(grid)))
+    (setting,) = api().get("/api/v2/sites/V/why/").json()["settings"]
+    assert (setting["column"], setting["now"], setting["value"], setting["title"]) == (column, now, value, title)
+    gained = ask(api(), task, setting["change"]).json()["gained"]
+    assert [name.partition("/")[0] for name in gained] == ["V"]

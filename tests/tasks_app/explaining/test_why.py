@@ -272,6 +272,18 @@ def test_a_task_that_has_ended_has_no_place_in_the_queue(
     assert ["Its place in the queue" in page for page in pages] == [False, True]
 
 
+def test_a_weight_is_said_as_the_product_of_named_values(client: Client, make_user: Make, make_task: Make) -> None:
+    task, factors = make_task(status="running"), (("running + 1", 3.0), ("1 / (queued + 10)", 1 / 12))
+    skipped = (Skip("C", "not_preassigned", "the work is bound to {}", ("A",)),)
+    keep(Decided(task.id, Verdict((Choice("A", 0.25, factors),), skipped), TaskNeeds()))
+    client.force_login(make_user())
+    page = client.get(f"/tasks/{task.id}/why/").content.decode()
+    assert "weight 0.2500, " in page and "the product of" in page
+    assert "<li>running + 1 = <strong>3</strong></li>" in page
+    assert "<li>1 / (queued + 10) = <strong>0.0833</strong></li>" in page
+    assert "1 of 2 sites was chosen, A; skipped: 1 not the task&#x27;s site." in page
+
+
 def test_the_status_of_a_site_is_said_with_its_reason(client: Client, make_user: Make) -> None:
     Queue.objects.create(name="OFF", site_name="S", status="offline", status_reason="new switches until noon")
     client.force_login(make_user())
