@@ -16,7 +16,8 @@ from typing import IO, Final
 from django.conf import settings
 
 from tasks_app import logarchives
-from tasks_app.ddm.local import file_url, storage_path
+from tasks_app.ddm.addresses import storage_path
+from tasks_app.ddm.local import file_url
 from tasks_app.models import File
 from tasks_app.models.dataset import LOG_TYPES, MADE_TYPES
 

@@ -11,6 +11,7 @@ from django.conf import settings
 
 from tasks_app import logarchives
 from tasks_app.ddm import local
+from tasks_app.ddm.addresses import storage_path
 
 LOG_MEMBERS = ("payload.stdout", "payload.stderr", "pilot.log", "pilotlog.txt")
 MEMBER_LIMIT = 5000
@@ -51,7 +52,7 @@ def path_of(surl: str | None, lfn: str, *, scope: str | None) -> Path:
     Raises StorageError when the URL is not that of the file's own place in the storage, or when no file is there.
     """
     root = Path(settings.JEDI_STORAGE).resolve()
-    place = local.storage_path(root, scope or "", lfn)
+    place = storage_path(root, scope or "", lfn)
     if surl:
         try:
             path = local.path_of(surl)

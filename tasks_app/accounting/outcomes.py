@@ -24,9 +24,9 @@ from jedisite.agents import kick
 from jedisite.sql import hash_joins, hot_cursor, numbers, texts
 from jedisite.words import plural
 from tasks_app.accounting import retrying, unmerged
-from tasks_app.accounting.addresses import Roots, is_its_place
 from tasks_app.accounting.killcodes import KillCode, killed_with
 from tasks_app.ddm import data_management
+from tasks_app.ddm.addresses import Roots, is_its_place
 from tasks_app.ddm.base import NewFile
 from tasks_app.messaging import outbox
 from tasks_app.models.dataset import LOG_TYPES, UNMERGED_TYPES

@@ -6,7 +6,6 @@ the commit, and only below the site's own storage: what users registered where i
 
 from __future__ import annotations
 
-import hashlib
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -23,6 +22,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 from jedisite.logs import sentence_of
 from jedisite.sql import hot_cursor, numbers, texts
 from jedisite.words import nearest
+from tasks_app.ddm.addresses import Roots, is_its_place, storage_path
 from tasks_app.ddm.base import (
     DatasetInfo,
     FileInfo,
@@ -197,16 +197,16 @@ class LocalCatalogue:
     @transaction.atomic
     def remove(self, dataset: str, lfns: Iterable[str], *, by: Maker) -> int:
         found = CatalogueFile.objects.filter(dataset__in=_written_by([dataset], by), lfn__in=list(lfns))
-        urls = list(found.values_list("url", flat=True))
+        files = list(found.values_list("url", "scope", "lfn"))
         found.delete()
-        _remove_from_disk(urls)
-        return len(urls)
+        _remove_from_disk(files)
+        return len(files)
 
     @transaction.atomic
     def delete(self, datasets: Iterable[str], *, by: Maker) -> int:
         ids = list(_made_by(datasets, by).values_list("id", flat=True))
         files = CatalogueFile.objects.filter(dataset__in=ids)
-        _remove_from_disk(list(files.values_list("url", flat=True)))
+        _remove_from_disk(list(files.values_list("url", "scope", "lfn")))
         files.delete()
         CatalogueDataset.objects.filter(pk__in=ids).delete()
         return len(ids)
@@ -251,21 +251,30 @@ def _find(name: str) -> CatalogueDataset:
 
 
 def _pages(dataset: str, page: int) -> Iterator[list[FileInfo]]:
-    after = ""
+    """The files by name. One that a task has made has no address when that is not its place on this machine."""
+    after, roots = "", Roots()
     while True:
         with hot_cursor() as cursor:
             cursor.execute(
-                """SELECT f.lfn, f.scope, f.guid, f.size, 'ad:' || f.adler32, f.events, f.lumi_block, f.url
+                """SELECT f.lfn, f.scope, f.guid, f.size, 'ad:' || f.adler32, f.events, f.lumi_block, f.url,
+                          d.made_by_task IS NOT NULL
                      FROM catalogue_files f JOIN catalogue_datasets d ON d.id = f.dataset_id
                     WHERE d.name = %s AND f.lfn > %s ORDER BY f.lfn LIMIT %s""",
                 [dataset, after, page],
             )
             rows = cursor.fetchall()
         if rows:
-            yield [FileInfo._make(row) for row in rows]
+            yield [_looked_at(FileInfo._make(row), made, roots) for *row, made in rows]
             after = rows[-1][0]
         if len(rows) < page:
             return
+
+
+def _looked_at(file: FileInfo, made: bool, roots: Roots) -> FileInfo:
+    if not made or not file.surl or is_its_place(file.surl, file.scope, file.lfn, roots):
+        return file
+    log.warning("catalogue.file_astray", lfn=file.lfn, url=file.surl)
+    return file._replace(surl=None)
 
 
 def _older_attempts(dataset: str) -> frozenset[str]:
@@ -275,13 +284,14 @@ def _older_attempts(dataset: str) -> frozenset[str]:
         return frozenset(lfn for (lfn,) in cursor.fetchall())
 
 
-def _remove_from_disk(urls: Iterable[str]) -> None:
-    """After the commit: remove those files that lie below the site's own storage and that nothing names any more.
+def _remove_from_disk(files: Iterable[tuple[str, str, str]]) -> None:
+    """After the commit: remove those files, by address, scope and name, that lie in their place in the site's own storage
+    and that nothing names any more.
 
     One file has many names: `file:///x`, `file://localhost/x`, `..`, links. What counts is where a name leads.
     """
     root = Path(settings.JEDI_STORAGE).resolve()
-    own = {path: url for url in urls if (path := _resolved(url)) is not None and path.is_relative_to(root)}
+    own = {path: url for url, scope, lfn in files if (path := _resolved(url)) == storage_path(root, scope, lfn)}
     if not own:
         return
 
@@ -318,12 +328,6 @@ def path_of(url: str) -> Path:
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
         raise ValueError(f"{url} is not a file on this machine")
     return Path(unquote(parts.path))
-
-
-def storage_path(root: Path, scope: str, lfn: str) -> Path:
-    """Where a file lies in a storage element: the layout that PanDA's pilots use."""
-    digest = hashlib.md5(f"{scope}:{lfn}".encode(), usedforsecurity=False).hexdigest()
-    return root.joinpath(*scope.split("."), digest[:2], digest[2:4], lfn)
 
 
 def adler32(path: Path) -> str:

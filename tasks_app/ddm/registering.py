@@ -10,8 +10,9 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
+from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE, ForeignDatasetError
-from tasks_app.ddm.local import ENDPOINT, adler32, catalogue, container_name, file_url, storage_path
+from tasks_app.ddm.local import ENDPOINT, adler32, catalogue, container_name, file_url
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.params.filelists import why_not_carried
 from tasks_app.params.keys import NAME

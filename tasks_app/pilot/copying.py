@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import zlib
@@ -24,17 +25,23 @@ class Copied:
         return f"{self.adler32:08x}"
 
 
-def copy_new(source: Path, target: Path, check: Callable[[], None], *, durable: bool, follow: bool = True) -> Copied:
+def copy_new(
+    source: Path, target: Path, check: Callable[[], None], *, durable: bool, follow: bool = True, resolved: bool = False
+) -> Copied:
     """Copy a plain file to a name that does not exist yet.
 
     `check` is called between blocks and may raise to stop the copy. `durable` waits until the disk has it.
-    `follow` false refuses a symbolic link. Raises OSError; what was begun at the target is removed on any exception.
+    `follow` false refuses a symbolic link, and `resolved` any link that has come into a path without links.
+    Raises OSError; what was begun at the target is removed on any exception.
     """
     # O_NONBLOCK: a pipe that somebody put in the place of the file must not hold us up.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     with open(os.open(source, flags), "rb", buffering=0) as reader:
         if not stat.S_ISREG(os.fstat(reader.fileno()).st_mode):
             raise OSError(f"{source.name} is not a plain file")
+        # The path of what was opened, whatever has become of the folders meanwhile.
+        if resolved and os.readlink(f"/proc/self/fd/{reader.fileno()}") != str(source):
+            raise OSError(errno.ELOOP, "a link on the way to it leads elsewhere")
         with open(target, "xb", buffering=0) as writer:
             try:
                 size, adler = 0, 1

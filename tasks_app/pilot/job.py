@@ -93,7 +93,7 @@ def _inputs(raw: Mapping[str, object]) -> tuple[Input, ...]:
     sizes = _aligned(raw, "fsize", len(names))
     sums = _aligned(raw, "checksum", len(names))
     return tuple(
-        Input(_plain(name), str(url), _size(size), _adler32(checksum))
+        Input(_plain(name), "" if url is None else str(url), _size(size), _adler32(checksum))
         for name, url, size, checksum in zip(names, urls, sizes, sums, strict=True)
     )
 

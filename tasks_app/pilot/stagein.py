@@ -57,7 +57,7 @@ def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: R
             diag = f"Input {file.lfn}: {file.url!r} is in the site's own folder and in no storage"
             raise JobFailedError(Code.STAGE_IN_FAILED, diag)
         # Links were followed above: what became one since leads somewhere that was not looked at.
-        copied = copy_new(source, folder / file.lfn, check, durable=False, follow=False)
+        copied = copy_new(source, folder / file.lfn, check, durable=False, follow=False, resolved=True)
     except FileNotFoundError:
         raise JobFailedError(Code.INPUT_MISSING, f"Input {file.lfn} is not in the storage ({file.url})") from None
     except (OSError, ValueError, RuntimeError) as exc:

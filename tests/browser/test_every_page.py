@@ -23,7 +23,7 @@ from tasks_app.accounting.failures import book_ends, note_ends
 from tasks_app.agents import attention, samples
 from tasks_app.dashboard.tabs import TABS
 from tasks_app.dashboard.urls import urlpatterns
-from tasks_app.ddm.local import storage_path
+from tasks_app.ddm.addresses import storage_path
 from tasks_app.models import (
     CatalogueDataset,
     CatalogueFile,

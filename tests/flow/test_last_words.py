@@ -14,7 +14,8 @@ from django.test import Client
 
 from tasks_app import storage
 from tasks_app.accounting.job_errors import ALL_FIELDS, ERRORS_OF_J, main_error
-from tasks_app.ddm.local import file_url, storage_path
+from tasks_app.ddm.addresses import storage_path
+from tasks_app.ddm.local import file_url
 from tasks_app.models import Job, JobFile
 from tests.flow.driving import agents_turn, parameters, settle, submit
 from tests.flow.pilot import Pilot, report, update_job

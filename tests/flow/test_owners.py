@@ -22,8 +22,8 @@ from tasks_app import moves, submitting
 from tasks_app.accounting import output_check
 from tasks_app.agents.watchdogs import expired_datasets
 from tasks_app.ddm import data_management
+from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE, ForeignDatasetError, Maker, NewFile
-from tasks_app.ddm.local import storage_path
 from tasks_app.models import CatalogueDataset, Dataset, File, Task
 from tasks_app.params.faults import ParamErrors
 from tasks_app.pilots.report import update_job

@@ -13,7 +13,7 @@ from brokerage_app.models import Queue, StorageEndpoint, VerdictRecord
 from tasks_app import claims
 from tasks_app.agents import adder, feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import lost_jobs, pending, stale_locks
-from tasks_app.ddm.local import storage_path
+from tasks_app.ddm.addresses import storage_path
 from tasks_app.models import CatalogueFile, Job
 from tasks_app.pilots.report import update_job
 from tests.flow.driving import (

@@ -23,7 +23,7 @@ from brokerage_app.information.local import ensure_local_site
 from brokerage_app.models import QueueEndpoint
 from jedisite.identity import Caller, Role
 from tasks_app import sandboxes, submitting
-from tasks_app.ddm.local import storage_path
+from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.registering import register_dataset
 from tasks_app.models import CatalogueFile, Job, JobFile, Task
 from tasks_app.params.faults import ParamErrors

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tasks_app.ddm.local import file_url, storage_path
+from tasks_app.ddm.addresses import storage_path
+from tasks_app.ddm.local import file_url
 from tasks_app.models import Job, JobFile, JobMetadata
 from tasks_app.pilots.bulk import update_jobs
 from tasks_app.pilots.report import Report, update_job

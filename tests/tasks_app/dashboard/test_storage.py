@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 from tasks_app import logarchives, storage
-from tasks_app.ddm import local
+from tasks_app.ddm.addresses import storage_path
 from tasks_app.models import File, Job, JobFile, Task
 
 CERTIFICATE = b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
@@ -165,7 +165,7 @@ def test_links_out_of_the_storage_are_not_followed(root: Path) -> None:
 
 
 def test_without_a_url_the_place_follows_from_the_name(root: Path) -> None:
-    path = local.storage_path(root, "user.ada", "x.log.tgz")
+    path = storage_path(root, "user.ada", "x.log.tgz")
     assert path.relative_to(root).parts[:2] == ("user", "ada") and len(path.relative_to(root).parts) == 5
     path.parent.mkdir(parents=True)
     path.touch()
@@ -174,7 +174,7 @@ def test_without_a_url_the_place_follows_from_the_name(root: Path) -> None:
 
 @pytest.mark.django_db
 def test_the_log_page_shows_the_ends_escaped(reader: Client, failed_job: Job, root: Path) -> None:
-    place = local.storage_path(root, "user.ada", "file.0")
+    place = storage_path(root, "user.ada", "file.0")
     log = make_log(place, {"payload.stdout": b"<script>alert(2)</script>", "payload.stderr": b""})
     JobFile.objects.filter(job_id=failed_job.id, type="log").update(surl=f"file://localhost{log}")
     text = reader.get(f"/jobs/{failed_job.id}/log/").content.decode()
@@ -187,7 +187,7 @@ def test_the_log_of_pandas_pilot_is_listed_and_each_file_can_be_looked_at(
 ) -> None:
     folder = "tarball_PandaJob_500001_LOCAL_Q/"
     log = make_log(
-        local.storage_path(root, "user.ada", "file.0"),
+        storage_path(root, "user.ada", "file.0"),
         {f"{folder}{name}": text.encode() for name, text in
          {"pilotlog.txt": "pilots say", "payload.stdout": "payloads say", "<i>&a=b c.txt": "<b>of another"}.items()},
     )  # fmt: skip
@@ -219,7 +219,7 @@ def test_histograms_are_drawn_from_checked_numbers(
     reader: Client, make_task: Any, root: Path, content: str, seen: str
 ) -> None:
     task: Task = make_task()
-    path = local.storage_path(root, "user.ada", "x.hist.json")
+    path = storage_path(root, "user.ada", "x.hist.json")
     path.parent.mkdir(parents=True)
     path.write_text(content)
     file = File.objects.create(

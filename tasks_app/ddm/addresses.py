@@ -1,10 +1,12 @@
 """Addresses of files that pilots report: on this machine a file lies where its scope and name put it, or it is not taken.
 
-What is taken becomes an input of other jobs, which a pilot of this machine copies with its own rights.
+What is taken becomes an input of other jobs, which a pilot of this machine copies with its own rights. So what is in the
+catalogue is looked at again when it is used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -15,7 +17,6 @@ from urllib.parse import unquote, urlsplit
 from django.conf import settings
 
 from brokerage_app.models import StorageEndpoint
-from tasks_app.ddm.local import storage_path
 
 WAYS = ("write_lan", "write_wan")
 """Protocols of an endpoint's description by which pilots write."""
@@ -39,6 +40,16 @@ class Roots:
         return [Path(path) for one, told in rows for path in ([one] if one else _written_to(told))]
 
 
+def storage_path(root: Path, scope: str, lfn: str) -> Path:
+    """Where a file lies in a storage element: the layout that PanDA's pilots use."""
+    return root.joinpath(_below(scope, lfn))
+
+
+def _below(scope: str, lfn: str) -> str:
+    digest = hashlib.md5(f"{scope}:{lfn}".encode(), usedforsecurity=False).hexdigest()
+    return "/".join(part for part in (*scope.split("."), digest[:2], digest[2:4], lfn) if part)
+
+
 def is_its_place(surl: str, scope: str | None, lfn: str, roots: Roots) -> bool:
     """Whether a file of that scope and name may be at this address: anywhere else than on this machine, or in its place."""
     try:
@@ -52,7 +63,8 @@ def is_its_place(surl: str, scope: str | None, lfn: str, roots: Roots) -> bool:
             # Decoded, as all readers do; PanDA's pilot joins the pieces with more slashes than one.
             path = re.sub("/+", "/", "/" + unquote(surl.removeprefix(begin)))
             plain = "/" not in lfn and ".." not in path.split("/")
-            return plain and any(path == str(storage_path(root, scope or "", lfn)) for root in roots)
+            below = _below(scope or "", lfn)
+            return plain and any(path == f"{root}/{below}" for root in roots)
     return False
 
 
