@@ -17,7 +17,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from jedisite.admin_base import AuditedAdmin
 from jedisite.admin_filters import days
 from jedisite.admin_tools import ToolAdmin
-from jedisite.identity import GROUP_ROLES, MANAGER_OF, caller_of_user
+from jedisite.identity import GROUP_ROLES, MANAGER_OF, MEMBER_OF, caller_of_user
 from jedisite.models import ForeignIdentity
 from jedisite.roles import RIGHT_WORDS, RIGHTS, Caller, Right, Role
 
@@ -63,6 +63,7 @@ class UserAdmin(PlainUserAdmin, ToolAdmin):  # type: ignore[misc] # both refine 
             "roles": sorted(caller.roles),
             "may": words_of(caller),
             "manages": sorted(caller.manages),
+            "member_of": sorted(caller.member_of - caller.manages),
             "tokens": stored.api_tokens.order_by("revoked", "-id")[:20],
             "tokens_url": reverse("admin:jedisite_apitoken_changelist"),
         }
@@ -118,6 +119,8 @@ class GroupAdmin(PlainGroupAdmin, ToolAdmin):  # type: ignore[misc] # both refin
     def meaning(self, group: Group) -> str:
         if group.name.startswith(MANAGER_OF):
             return f"command the tasks of the working group {group.name.removeprefix(MANAGER_OF)}"
+        if group.name.startswith(MEMBER_OF):
+            return f"fetch the files that tasks of the working group {group.name.removeprefix(MEMBER_OF)} made"
         role = GROUP_ROLES.get(group.name)
         more = RIGHTS[role] - RIGHTS[Role.USER] if role else ()
         return (

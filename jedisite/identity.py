@@ -36,6 +36,8 @@ __all__ = ["NOBODY", "RIGHTS", "Caller", "Right", "Role", "Scope"]
 GROUP_ROLES = {"shift": Role.SHIFTER, "production": Role.PRODUCTION}
 MANAGER_OF = "manager:"
 """Begins the names of Django's groups whose members command the tasks of a working group: manager:phys-higgs."""
+MEMBER_OF = "member:"
+"""Begins the names of Django's groups whose members fetch the files that tasks of a working group made: member:phys-higgs."""
 LONGEST_VO = 56
 """Characters of an organisation in a caller's name, which is to fit into columns of 128."""
 
@@ -202,22 +204,23 @@ def caller_of_user(user: AbstractBaseUser | AnonymousUser | User) -> Caller:
         return NOBODY
     groups = groups_of(user)
     roles = {Role.USER} | {GROUP_ROLES[g] for g in groups if g in GROUP_ROLES}
-    manages = frozenset(_managed(groups))
+    manages = frozenset(_working_groups(groups, MANAGER_OF))
     if manages:
         roles.add(Role.MANAGER)
     if user.is_superuser:
         roles.add(Role.ADMINISTRATOR)
-    return Caller(user.get_username(), frozenset(roles), manages=manages)
+    member_of = frozenset(_working_groups(groups, MEMBER_OF))
+    return Caller(user.get_username(), frozenset(roles), manages=manages, member_of=member_of)
 
 
 def groups_managed_by(user: User) -> list[str]:
     """The working groups whose tasks this user may command."""
-    return _managed(groups_of(user))
+    return _working_groups(groups_of(user), MANAGER_OF)
 
 
-def _managed(groups: Iterable[str]) -> list[str]:
-    """The working groups in names of Django's groups. Most tasks have none, so nobody manages the one without a name."""
-    return [name.removeprefix(MANAGER_OF) for name in groups if name.startswith(MANAGER_OF) and name != MANAGER_OF]
+def _working_groups(groups: Iterable[str], begin: str) -> list[str]:
+    """The working groups in names of Django's groups. Most tasks have none, so nobody is in the one without a name."""
+    return [name.removeprefix(begin) for name in groups if name.startswith(begin) and name != begin]
 
 
 def bearer(request: HttpRequest) -> str | None:

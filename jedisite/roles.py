@@ -103,7 +103,8 @@ def asks_for_token(header: str) -> str:
 class Caller:
     """Somebody who calls: a name for the logs, roles, and what narrows them.
 
-    `site`: the site that a pilot may serve, "" is any. `manages`: working groups whose tasks the caller may command.
+    `site`: the site that a pilot may serve, "" is any. `manages`: working groups whose tasks the caller may command;
+    `member_of`: those whose files the caller may fetch.
     `vo`: the organisation whose issuer vouched for the caller, "" is this site itself. `worker`: the only pilot that this
     token is for, "" is any; `begins_with`: the program that jobs for it begin with.
     """
@@ -113,6 +114,7 @@ class Caller:
     site: str = ""
     scope: Scope = Scope.ALL
     manages: frozenset[str] = frozenset()
+    member_of: frozenset[str] = frozenset()
     vo: str = ""
     worker: str = ""
     begins_with: str = ""
@@ -138,7 +140,7 @@ class Caller:
         """Whether this caller may fetch the files that a task of that owner and working group made."""
         if self.may(Right.FETCH_ANY):
             return True
-        return self.may(Right.READ) and (self.name == task_owner or working_group in self.manages)
+        return self.may(Right.READ) and (self.name == task_owner or working_group in self.manages | self.member_of)
 
     def may_submit_for(self, working_group: str | None) -> bool:
         """Whether this caller may submit tasks of that working group, and official ones; without a group: production."""

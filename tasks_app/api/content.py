@@ -39,10 +39,10 @@ class FileContentViewSet(Resource):
 
     @extend_schema(
         summary="The content of a file",
-        description="The bytes of an output, a log archive or a library that a task made, for its owner, managers of its "
-        "working group, shifters and operators. One range of bytes can be asked for (206); `ETag` changes with the content. "
-        "404: there is no such file, or it is not there any more; 409: it is not in a storage that this site serves, or a log "
-        "that holds secrets.",
+        description="The bytes of an output, a log archive or a library that a task made, for its owner, managers and "
+        "members of its working group, shifters and operators. One range of bytes can be asked for (206); `ETag` changes with "
+        "the content. 404: there is no such file, or it is not there any more; 409: it is not in a storage that this site "
+        "serves, or a log that holds secrets.",
         parameters=[
             OpenApiParameter("Range", OpenApiTypes.STR, OpenApiParameter.HEADER, description="such as bytes=1000-"),
             OpenApiParameter("If-None-Match", OpenApiTypes.STR, OpenApiParameter.HEADER),
@@ -54,8 +54,8 @@ class FileContentViewSet(Resource):
         task = one_of(Task, file.task_id)
         if not self.caller.may_fetch(task.user, task.working_group):
             raise exceptions.PermissionDenied(
-                f"Task {task.id} belongs to {task.user}; its files are for its owner, managers of its working group, "
-                "shifters and operators."
+                f"Task {task.id} belongs to {task.user}; its files are for its owner, managers and members of its "
+                "working group, shifters and operators."
             )
         try:
             with ExitStack() as stack:

@@ -23,6 +23,9 @@ class MeSerializer(serializers.Serializer[Any]):
     groups = serializers.ListField(
         child=serializers.CharField(), help_text="working groups whose tasks one may command"
     )
+    member_of = serializers.ListField(
+        child=serializers.CharField(), help_text="working groups of which one may fetch the files that tasks made"
+    )
     vo = serializers.CharField(help_text="the organisation whose issuer vouches for the caller; empty is this site")
 
 
@@ -45,6 +48,7 @@ class MeViewSet(Resource):
             "rights": sorted(right.value for right in Right if right is not Right.NOTHING and caller.may(right)),
             "scope": caller.scope,
             "groups": sorted(caller.manages),
+            "member_of": sorted(caller.member_of),
             "vo": caller.vo,
             "site": caller.site,
         }

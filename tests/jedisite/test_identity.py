@@ -590,6 +590,19 @@ def test_a_group_manager_commands_the_tasks_of_that_group(make_user: Callable[..
     assert not replace(caller, manages=frozenset()).may_command("ada", None)
 
 
+def test_a_group_member_fetches_the_files_of_that_group_and_commands_none_of_its_tasks(
+    make_user: Callable[..., User],
+) -> None:
+    mia = make_user("mia")
+    mia.groups.add(*(Group.objects.create(name=name) for name in ("member:phys-higgs", "member:")))
+    caller = identity.caller_of_user(mia)
+    assert caller == Caller("mia", frozenset({Role.USER}), member_of=frozenset({"phys-higgs"}))
+    cases = [("phys-higgs", True), ("phys-top", False), ("", False), (None, False)]
+    assert [caller.may_fetch("ada", group) for group, _ in cases] == [may for _, may in cases]
+    assert not caller.may_command("ada", "phys-higgs") and not caller.may_submit_for("phys-higgs")
+    assert identity.groups_managed_by(mia) == []
+
+
 @pytest.mark.parametrize(
     ("roles", "name", "may"),
     [({Role.USER}, "ada", True), ({Role.USER}, "eve", False), ({Role.PRODUCTION}, "eve", True), ({Role.SHIFTER}, "eve", False),

@@ -16,7 +16,8 @@ from django.test import Client
 
 from jedisite.roles import Scope
 from tasks_app import logarchives
-from tasks_app.ddm.local import file_url, storage_path
+from tasks_app.ddm.addresses import storage_path
+from tasks_app.ddm.local import file_url
 from tasks_app.models import File, Task
 
 pytestmark = pytest.mark.django_db
@@ -105,9 +106,11 @@ def test_files_are_for_the_owner_managers_of_the_group_and_those_who_run_the_gri
 ) -> None:
     file = store()
     make_user("ian").groups.add(Group.objects.create(name="manager:phys-higgs"))
-    make_user("eva").groups.add(Group.objects.create(name="manager:phys-top"))
+    make_user("eva").groups.add(*Group.objects.bulk_create([Group(name="manager:phys-top"), Group(name="member:")]))
+    make_user("mia").groups.add(Group.objects.create(name="member:phys-higgs"))
     may = {
-        "owner": api(name="ada"), "manager": api(name="ian"), "shifter": api("shifter"), "production": api("production"),
+        "owner": api(name="ada"), "manager": api(name="ian"), "member": api(name="mia"), "shifter": api("shifter"),
+        "production": api("production"),
         "administrator": api("administrator"),
         "reader": Client(headers={"authorization": f"Bearer {make_token(name='ada', scope=Scope.READ)}"}),
     }  # fmt: skip
