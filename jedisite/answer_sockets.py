@@ -57,6 +57,15 @@ class AnswerSocket(socket.socket):
 
     def sendall(self, data: Any, flags: int = 0) -> None:
         """Send, or keep, all of it. Raises BrokenPipeError when the client takes too little of what is kept already."""
+        if not self._kept:
+            try:
+                sent = self.send(data, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                sent = 0
+            self._sent += sent
+            if sent == len(data):
+                return
+            data = memoryview(data)[sent:]
         if self.memory >= MOST_STREAMED:
             self.begin_waiting()
             self.flush()

@@ -142,6 +142,7 @@ class Worker(ThreadWorker):
         self._sending: dict[Connection, Any] = {}
         self._lingering: dict[socket.socket, tuple[float, int]] = {}
         self._held = 0
+        self._looked = 0.0
         self._most_long = max(1, self.cfg.threads // 2)
         # TLS and HTTP/2 are read otherwise; then a proxy is to stand in front.
         self.gathers = not self.cfg.is_ssl and self.cfg.http2_cleartext == "off" and self.cfg.protocol == "http"
@@ -245,9 +246,12 @@ class Worker(ThreadWorker):
         conn.close()
 
     def murder_pending(self) -> None:
-        """Called by the main loop about once a second: end what has taken too long."""
+        """Called by the main loop after all that it does, at least once a second: end what has taken too long."""
         super().murder_pending()
         now = time.monotonic()
+        if now < self._looked + LOOK_S:
+            return
+        self._looked = now
         for conn in [one for one in self._arriving if one.arrival and self._ends(one.arrival, now) <= now]:
             self.log.debug("Closing a connection whose request does not come.")
             self._answer_and_drop(conn, TOO_SLOW if conn.arrival and conn.arrival.data else b"")
