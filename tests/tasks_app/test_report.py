@@ -14,10 +14,10 @@ from django.db import transaction
 from django.test import Client
 
 from jedisite.sql import hot_cursor
-from tasks_app.accounting.addresses import Roots
 from tasks_app.accounting.outcomes import Outcome, Output, book, judge
 from tasks_app.agents import adder
 from tasks_app.benchmarks.scene import SECRET, add_jobs
+from tasks_app.ddm.addresses import Roots
 from tasks_app.models import CatalogueFile, Job, JobOutputReport, JobStatusLog
 from tasks_app.pilots.report import NotYoursError, OtherAttemptError, Proof, Report, UnknownJobError, update_job
 from tasks_app.states import JOB_FINAL
