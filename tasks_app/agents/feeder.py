@@ -166,7 +166,8 @@ def _what_is_awaited(task: Feeding, growing: list[Dataset]) -> str:
         enough = bunch_in_words(task.rule, to_scout=task.rule.get_int("US") == 2)
         return f"{whose} {waits} until there are {enough}, or until the dataset is closed"
     if dataset.files:
-        return f"{plural(dataset.files, 'file')} of {dataset.name} so far: none is left to be processed; it may still get more"
+        files, are = ("only file", "is") if dataset.files == 1 else (f"{dataset.files} files", "are")
+        return f"the {files} that {dataset.name} has so far {are} processed; it may still get more"
     return f"{dataset.name} has no files yet; it may still get some"
 
 

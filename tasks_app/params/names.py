@@ -185,7 +185,7 @@ def _tell_unknown(names: Sequence[str], where: str, known: Known, faults: Faults
     for name in names[:MOST_TOLD]:
         faults.add(where, "known", _no_queue(name, known))
     if len(names) > MOST_TOLD:
-        faults.add(where, "known", f"{plural(len(names) - MOST_TOLD, 'more name is', 'more names are')} no queue's.")
+        faults.add(where, "known", f"{plural(len(names) - MOST_TOLD, 'more name is that', 'more names are those')} of no queue.")
 
 
 def _no_queue(name: str, known: Known) -> str:

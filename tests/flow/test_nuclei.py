@@ -204,7 +204,7 @@ def test_a_task_goes_where_its_input_is() -> None:
     assert task(made).nucleus == "CERN"
     kept = VerdictRecord.objects.get(task_id=made, kind="task")
     assert kept.skipped == [
-        ["BNL", "nucleus_input_files", "12 files of the input must be there (10 % of 120), 0 are", [12.0, 0, 10.0, 120]]
+        ["BNL", "nucleus_input_files", "12 of 120 input files must be there (10 %), 0 are", [12.0, 0, 10.0, 120]]
     ]
 
 
@@ -214,7 +214,7 @@ def test_a_task_whose_input_is_nowhere_complete_waits_with_the_name_of_the_datas
     made = fed()
     choose()
     assert status(made) == "assigning"
-    assert "2 copies of lab.in are known, none is complete" in (task(made).error_dialog or "")
+    assert "lab.in has 2 known copies, none is complete" in (task(made).error_dialog or "")
 
 
 def test_tasks_of_other_kinds_and_of_a_cloud_get_no_nucleus() -> None:
