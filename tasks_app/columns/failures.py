@@ -42,7 +42,7 @@ FAILURES = Columns(
         Column("user", "User"),
         Column("activity", "Activity"),
         Column("pilot_version", "Pilot", shown=False),
-        Column("walltime_s", "Walltime", "seconds"),
+        Column("walltime_s", "Walltime", "seconds", shown=False),
         Column("wasted_core_s", "Wasted core time", "seconds", help="walltime times cores"),
     ),
 )

@@ -85,30 +85,6 @@ JOBS = Columns(
         Column("task_id", "Task", "id"),
         Column("status", "Status", "status"),
         Column("sub_status", "Detail", shown=False, help="what the pilot or a kill says beside the status"),
-        Column("site", "Queue"),
-        Column("worker_node", "Worker node"),
-        Column("core_count", "Cores", "number"),
-        Column("min_ram_mb", "Memory asked", "mb"),
-        Column("max_rss_kb", "Memory used", "kb", help="the largest"),
-        Batch(
-            (
-                Column("efficiency_percent", "CPU %", "percent", help="CPU time over walltime and cores"),
-                Column("walltime_s", "Walltime", "seconds"),
-                Column("queued_s", "Waited", "seconds", help="from its making to its start"),
-            ),
-            _of_times,
-            needs=(*_TIMES, "cpu_time_s", "actual_cores", "core_count"),
-        ),
-        Column("attempt", "Attempt", "number"),
-        Column("max_attempt", "Attempts allowed", "number", shown=False),
-        Column("current_priority", "Priority", "number", help="higher comes first"),
-        Batch(
-            (
-                Column("follows", "Attempt before", "id", shown=False, help="the job that had the same work before"),
-                Column("followed_by", "Next attempt", "id", shown=False, help="the job that got its work"),
-            ),
-            _of_history,
-        ),
         Batch(
             (
                 Column("error", "Error", "code", help="component and code"),
@@ -117,6 +93,30 @@ JOBS = Columns(
             ),
             _of_errors,
             needs=_ERRORS,
+        ),
+        Column("site", "Queue"),
+        Column("worker_node", "Worker node"),
+        Column("core_count", "Cores", "number", shown=False),
+        Column("min_ram_mb", "Memory asked", "mb", shown=False),
+        Column("max_rss_kb", "Memory used", "kb", help="the largest"),
+        Batch(
+            (
+                Column("efficiency_percent", "CPU %", "percent", help="CPU time over walltime and cores"),
+                Column("walltime_s", "Walltime", "seconds"),
+                Column("queued_s", "Waited", "seconds", shown=False, help="from its making to its start"),
+            ),
+            _of_times,
+            needs=(*_TIMES, "cpu_time_s", "actual_cores", "core_count"),
+        ),
+        Column("attempt", "Attempt", "number"),
+        Column("max_attempt", "Attempts allowed", "number", shown=False),
+        Column("current_priority", "Priority", "number", shown=False, help="higher comes first"),
+        Batch(
+            (
+                Column("follows", "Attempt before", "id", shown=False, help="the job that had the same work before"),
+                Column("followed_by", "Next attempt", "id", shown=False, help="the job that got its work"),
+            ),
+            _of_history,
         ),
         Column("modification_time", "Changed", "ago"),
         Column("state_change_time", "In this status", "ago", shown=False, help="since when it has this status"),

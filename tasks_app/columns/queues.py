@@ -155,14 +155,15 @@ QUEUES = Columns(
             (
                 Column("queue_time_s", "Queue time", "seconds", help="median, by the newest jobs of the grid"),
                 Column(
-                    "cpu_efficiency", "CPU eff.", "percent", help="CPU time over walltime times cores, the same jobs"
+                    "cpu_efficiency", "CPU eff.", "percent", shown=False,
+                    help="CPU time over walltime times cores, the same jobs",
                 ),
             ),
             _of_speed,
         ),
         Batch(
             (
-                Column("storage_free_gb", "Free GB", "number", help="of the storage for outputs"),
+                Column("storage_free_gb", "Free", "number", help="space of the storage for outputs; a file has it in GB"),
                 Column("alerts", "Alerts", "number", help="open items of the attention list"),
             ),
             _of_storage_and_alerts,

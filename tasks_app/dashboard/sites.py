@@ -28,8 +28,7 @@ WORSE_BY = 10.0
 
 
 def _name(row: Row, now: datetime) -> SafeString:
-    """The name in one piece: the table is wide enough for it."""
-    return format_html('<a class="nowrap" href="{}">{}</a>', reverse("dashboard:site", args=[row["name"]]), row["name"])
+    return cells.link(reverse("dashboard:site", args=[row["name"]]), tags.breakable(row["name"]))
 
 
 def _status(row: Row, now: datetime) -> SafeString:
@@ -83,13 +82,17 @@ def _failures(row: Row, now: datetime) -> str | SafeString:
     return text if then is None else format_html('{} <span class="small muted">({})</span>', text, f"{then:.0f} %")
 
 
+def _free(row: Row, now: datetime) -> str:
+    return words.size(None if row["storage_free_gb"] is None else row["storage_free_gb"] * 1e9)
+
+
 def _skipped(row: Row, now: datetime) -> str | SafeString:
     """Decisions of brokers for the queue and against it, and what they objected to most."""
     if not row["chosen"] and not row["skipped"]:
         return cells.DASH
     why = reverse("dashboard:site-why", args=[row["name"]])
     mostly = (
-        format_html('<br><span class="mono small muted">{}</span>', row["skipped_mostly"])
+        format_html('<br><span class="mono small muted may-wrap">{}</span>', tags.breakable(row["skipped_mostly"]))
         if row["skipped_mostly"]
         else ""
     )
@@ -147,6 +150,7 @@ LISTING = Listing(
         "chosen": _why("chosen"),
         "skipped": Cell(_skipped, ("name", "chosen", "skipped_mostly")),
         "skipped_mostly": _why("skipped_mostly"),
+        "storage_free_gb": Cell(_free),
         "alerts": cells.counted("dashboard:overview", COLUMN["alerts"], lambda row: {}, ()),
     },
     refresh_s=30,

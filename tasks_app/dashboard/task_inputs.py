@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponse
@@ -21,7 +23,16 @@ from tasks_app.models import Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES
 
 DATASETS = 100
+NUMBER = re.compile("[0-9]{1,18}")
 COLUMN = FILES.by_name
+
+
+def _names_of_datasets(keys: Collection[str]) -> dict[str, str]:
+    """Names by number; of those that are numbers of datasets. One query."""
+    numbers = [int(key) for key in keys if NUMBER.fullmatch(key)]
+    return {str(number): name for number, name in Dataset.objects.filter(pk__in=numbers).values_list("id", "name")}
+
+
 LISTING = Listing(
     page="dashboard:task-inputs",
     api="api-v2:task-files",
@@ -33,7 +44,7 @@ LISTING = Listing(
     facets=(
         FacetOf("status", "Status", "status"),
         FacetOf("type", "Use", "type"),
-        FacetOf("dataset", "Dataset", "dataset_id"),
+        FacetOf("dataset", "Dataset", "dataset_id", names=_names_of_datasets),
     ),
     cells={
         "job_id": cells.to("dashboard:job", COLUMN["job_id"]),

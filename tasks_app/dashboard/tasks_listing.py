@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.html import format_html
@@ -32,6 +33,12 @@ def _name(row: Row, now: datetime) -> SafeString:
     why = reverse("dashboard:task-why", args=[row["id"]])
     blocked = cells.shortened(row["blocked_by"], BLOCKED_CHARACTERS)
     return format_html('{}<br><a class="small blocked" href="{}">{}</a>', named, why, blocked)
+
+
+def _status(row: Row, now: datetime) -> SafeString:
+    """The status, and since when."""
+    chip = cells.status(row["status"], "task", f"{reverse('dashboard:tasks')}?{urlencode({'status': row['status']})}")
+    return format_html('{}<br><span class="small muted">{}</span>', chip, cells.shown("ago", row["since"], now))
 
 
 def _progress(row: Row, now: datetime) -> str | SafeString:
@@ -68,7 +75,7 @@ LISTING = Listing(
     cells={
         "id": cells.to("dashboard:task", COLUMN["id"]),
         "name": Cell(_name, ("id", "blocked_by")),
-        "status": cells.filtered("dashboard:tasks", "status", COLUMN["status"]),
+        "status": Cell(_status, ("since",)),
         "progress": Cell(_progress, ("files", "files_finished", "files_failed", "files_working")),
         "running": _jobs("running", queries.AT_PILOT),
         "queued": _jobs("queued", queries.QUEUED),
@@ -86,4 +93,5 @@ LISTING = Listing(
     bulk="dashboard:tasks-bulk",
     actions=[(act.name, act.title) for act in ACTS.values() if act.for_many],
     nothing_yet="No task has been submitted yet.",
+    nothing_help="partials/submit.html",
 )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.urls import reverse
+from django.utils import timezone
 
+from brokerage_app.models import StorageEndpoint
 from jedisite import identity
-from tasks_app.models import Command, Task
+from tasks_app.accounting.failures import book_ends, note_ends
+from tasks_app.models import Command, Job, Task, Worker
 from tests.browser.conftest import NARROW, WIDE
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -91,3 +96,32 @@ def test_the_login_form_stands_in_the_middle(open_page: Any, size: tuple[int, in
     box = page.locator(".login").bounding_box()
     page.screenshot(path=tmp_path / "login.png")
     assert abs(box["x"] + box["width"] / 2 - size[0] / 2) < 12 and box["width"] > 300
+
+
+BEYOND = "Math.max(0, ...[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth))"
+LISTS = ("tasks", "jobs", "sites", "workers", "data", "audit", "errors-jobs", "queues", "shares", "errors", "agents", "users")
+
+
+def test_what_lists_show_by_themselves_fits_a_screen_of_1280_points(
+    open_page: Any, moved: Task, failed_job: Job, sites: None
+) -> None:
+    """Longest names that are usual, the facets folded; and at 1440 beside the facets."""
+    user = "wladyslawa.nowak-lindqvist"
+    Task.objects.filter(pk=moved.id).update(name="user.ada." + "data_" * 20, gshare="Group production", user=user)
+    Job.objects.filter(task_id=moved.id).update(worker_node="slot1_4@b9p03n1234.cern.example", max_rss_kb=7_812_345)
+    Worker.objects.create(
+        harvester="CERN_central_B", worker_id=10_123_456, site="SITE_A", status="running", message="x y" * 100,
+        batch_id="1234567.0#169", node="b9p03n1234.cern.example", last_update=timezone.now(),
+    )  # fmt: skip
+    StorageEndpoint.objects.update(space_free_gb=296_756.928_012)
+    note_ends(timezone.now() - timedelta(days=1))
+    book_ends(1000)
+    page, wide = open_page("/"), []
+    server = page.url.rstrip("/")
+    for size in ((1280, 800), (1440, 900)):
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        for name in LISTS:
+            page.goto(server + reverse(f"dashboard:{name}"))
+            over = page.evaluate(BEYOND)
+            wide += [f"{name} at {size[0]}: {over} px beyond the edge"] * (over > 0)
+    assert not wide, wide

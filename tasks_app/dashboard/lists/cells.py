@@ -58,7 +58,7 @@ def _listed(value: Any, now: datetime) -> str:
 
 
 KINDS: Mapping[str, Show] = {
-    "text": lambda value, now: escape(value),
+    "text": lambda value, now: tags.breakable(str(value)),
     "id": lambda value, now: escape(value),
     "number_plain": lambda value, now: escape(value),
     "name": lambda value, now: tags.breakable(str(value)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,15 @@ MOST_VALUES = 12
 
 @dataclass(frozen=True, slots=True)
 class FacetOf:
-    """An attribute to count by: the parameter that filters by it, its title, and where the model has it."""
+    """An attribute to count by: the parameter that filters by it, its title, and where the model has it.
+
+    `names`: what people call values that are keys, asked for all values at once.
+    """
 
     parameter: str
     title: str
     source: str
+    names: Callable[[Collection[str]], Mapping[str, str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,8 @@ class Listing:
     """A list page. `view` is the API's view set of the same list: filters, columns and orders are that one's.
 
     `page` is the address's name here, `api` the one in the API; `cells` say how columns are shown where their kind does
-    not say enough. `actions`: (command, title) of what can be done to a selection, at the address `bulk`.
+    not say enough. `actions`: (command, title) of what can be done to a selection, at the address `bulk`. While there is
+    nothing, the page says `nothing_yet`, and shows the template `nothing_help`.
     """
 
     page: str
@@ -57,6 +58,7 @@ class Listing:
     bulk: str = ""
     actions: Sequence[tuple[str, str]] = ()
     nothing_yet: str = ""
+    nothing_help: str = ""
     usual_ordering: str = ""
     has_views: bool = True
 
@@ -214,7 +216,20 @@ class Found:
         # Rows of one task or dataset; the archive of jobs is fixed, too, and whole.
         narrowed = bool(api_args) or "task" in fixed
         self.counted: Counted = facets.count(self.rows, listing.facets, narrowed=narrowed)
+        self.names = self._names()
         self.page_rows = self._page()
+
+    def _names(self) -> dict[str, Mapping[str, str]]:
+        """What people call the values of a filter, for facets that count keys. One query for each of these."""
+        listed = {facet.of.parameter: [value for value, _ in facet.values] for facet in self.counted.facets}
+        return {
+            of.parameter: of.names([*listed.get(of.parameter, ()), *self.given.get(of.parameter, "").split(",")])
+            for of in self.listing.facets
+            if of.names is not None and (of.parameter in listed or of.parameter in self.given)
+        }
+
+    def _named(self, parameter: str, value: str) -> str:
+        return self.names.get(parameter, {}).get(value, value)
 
     def _chosen(self) -> list[Column]:
         try:
@@ -279,8 +294,13 @@ class Found:
 
     def chips(self) -> list[Chip]:
         fields = self.filters.form.fields
+        titles = {of.parameter: of.title for of in self.listing.facets if of.names is not None}
         return [
-            Chip(str(fields[name].label or name), value.replace(",", ", "), self.address(**{name: None}))
+            Chip(
+                titles.get(name) or str(fields[name].label or name),
+                ", ".join(self._named(name, one) for one in value.split(",")),
+                self.address(**{name: None}),
+            )
             for name, value in self.active.items()
         ]
 
@@ -335,7 +355,10 @@ class Found:
         for facet in self.counted.facets:
             name = facet.of.parameter
             on = set(self.given.get(name, "").split(","))
-            values = [(v, n, self.address(**{name: None if v in on else v}), v in on) for v, n in facet.values]
+            values = [
+                (self._named(name, v), n, self.address(**{name: None if v in on else v}), v in on)
+                for v, n in facet.values
+            ]
             panel.append({"title": facet.of.title, "name": name, "values": values, "others": facet.others})
         return panel
 

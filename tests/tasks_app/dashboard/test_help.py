@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import html
+import re
+import shlex
 from collections.abc import Callable
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from django.core.management import call_command
 from django.test import Client
 
 from tasks_app.dashboard.diagrams import Machine, draw, moves_of
 from tasks_app.dashboard.machines import CHAPTERS, TASKS, Chapter
+from tasks_app.models import Task
 from tasks_app.states import COMMANDS
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -57,3 +63,20 @@ def test_the_page_explains_states_and_commands(make_user: Callable[..., object])
     assert page.count('<svg class="machine"') == len(CHAPTERS)
     for command, rule in COMMANDS.items():
         assert f"<code>{command.value}</code>" in page and rule.help in page
+
+
+@pytest.mark.django_db
+def test_what_the_pages_say_on_submitting_a_task_submits_one(reader: Client, api: Callable[..., Client]) -> None:
+    for path in ("/help/", "/tasks/?view=all", "/"):
+        page = reader.get(path).content.decode()
+        command, rest, prun = map(html.unescape, re.findall(r'<pre class="log">(.*?)</pre>', page, re.S))
+    program, *arguments = shlex.split(command)
+    assert program == "manage.py"
+    call_command(*arguments)
+    words = shlex.split(rest)
+    body = words[words.index("-d") + 1]
+    answer: Any = api().post(words[1].replace("http://testserver", ""), body, content_type="application/json")
+    assert answer.status_code == 201, answer.json()
+    assert list(Task.objects.values_list("name", "user")) == [("user.ada.hello", "ada")] * 2
+    assert "--outDS user.ada.hello" in prun and "http://testserver/server/panda" in prun
+    assert "manage.py submit" not in reader.get("/tasks/?view=all").content.decode()
