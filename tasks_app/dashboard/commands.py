@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jedisite.identity import Caller
 from tasks_app import bulk, known
 from tasks_app.commands import acts, rights
 from tasks_app.commands.acts import ACTS, Act
+from tasks_app.dashboard.act_words import WITHOUT_EFFECT, Field, field_of, words_of
 from tasks_app.models import Task
 from tasks_app.params.faults import Faults, ParamErrors
 from tasks_app.params.kinds import Key
@@ -35,23 +36,33 @@ def buttons(task: Task, caller: Caller) -> list[Button]:
     return found
 
 
-def keys_for(act: Act, caller: Caller, task: Task) -> list[Key]:
-    """The parameters of an act that this caller may give for this task."""
+def fields_of(act: Act, caller: Caller, task: Task | None = None) -> list[Field]:
+    """The parameters of an act as fields of a form: for a task, those that this caller may give for it."""
     return [
-        key
+        field_of(act.name, key)
         for key in act.keys
-        if key.kind != "flag" or rights.refusal(caller, act.name, task, {key.name: True}) is None
+        if key.name not in WITHOUT_EFFECT
+        and (task is None or key.kind != "flag" or rights.refusal(caller, act.name, task, {key.name: True}) is None)
     ]
 
 
 def read(act: Act, form: Mapping[str, str], asked: Iterable[Task]) -> tuple[str, dict[str, Any] | None]:
     """The reason and the parameters in a form whose fields are called after the keys, for these tasks. Raises ParamErrors."""
     reason, faults = reason_in(form), Faults()
-    given = _typed(act.keys, form, faults)
-    faults.raise_if_any()
-    checked = acts.check(act, given)
-    known.check_parameters(checked, asked)
+    try:
+        given = _typed(act.keys, form, faults)
+        faults.raise_if_any()
+        checked = acts.check(act, given)
+        known.check_parameters(checked, asked)
+    except ParamErrors as exc:
+        raise ParamErrors(tuple(replace(error, field=_called(act, error.field)) for error in exc.errors)) from exc
     return reason, checked
+
+
+def _called(act: Act, field: str) -> str:
+    """A field of a form by its title; what lies inside it by its own name."""
+    name, dot, inside = field.partition(".")
+    return inside if dot else words_of(act.name, name).title
 
 
 def reason_in(form: Mapping[str, str]) -> str:

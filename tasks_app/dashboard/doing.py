@@ -69,7 +69,7 @@ def task_do(request: HttpRequest, task_id: int, name: str) -> HttpResponse:
         "act": act,
         "task": task,
         "refused": refused,
-        "keys": commands.keys_for(act, caller, task),
+        "fields": commands.fields_of(act, caller, task),
         "plan": bulk.preview(act, bulk.Selection((task,)), caller),
         "given": request.POST,
         "faults": faults,
@@ -144,7 +144,7 @@ def tasks_bulk(request: HttpRequest) -> HttpResponse:
     context |= {
         "plan": plan,
         "ids": _joined(plan.ids),
-        "keys": act.keys,
+        "fields": commands.fields_of(act, caller),
         "tasks": plan.tasks[:SHOWN],
         "more_tasks": max(len(plan.tasks) - SHOWN, 0),
         "refused_shown": REFUSED_SHOWN,

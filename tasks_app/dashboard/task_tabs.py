@@ -14,9 +14,11 @@ from brokerage_app.models import ResourceType
 from jedisite.identity import Right, needs
 from jedisite.models import AuditEntry
 from tasks_app.dashboard import comparing, flows, pages, profiles, queries, scouting, task_facts
+from tasks_app.dashboard.act_words import said
 from tasks_app.dashboard.jobs_listing import LISTING as JOB_LISTING
 from tasks_app.dashboard.lists import listing
 from tasks_app.dashboard.tabs import TABS
+from tasks_app.dashboard.trail import in_words
 from tasks_app.models import Command, Job, JobParamsTemplate, ScoutReport, Task, TaskParams, TaskStatusLog
 
 SHOWN = 200
@@ -122,7 +124,7 @@ def task_audit(request: HttpRequest, task_id: int) -> HttpResponse:
     task = get_object_or_404(Task, pk=task_id)
     entries = AuditEntry.objects.filter(object_type="task", object_id=str(task_id)).order_by("-id")
     context = {
-        "entries": list(entries[:SHOWN]),
+        "entries": [(entry, in_words(said(entry.action, entry.details))) for entry in entries[:SHOWN]],
         "commands": list(Command.objects.filter(task_id=task_id).order_by("-id")[:SHOWN]),
         "log": list(TaskStatusLog.objects.filter(task_id=task_id).order_by("-id")[:SHOWN]),
         "shown": SHOWN,

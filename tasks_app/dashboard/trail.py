@@ -20,10 +20,12 @@ from jedisite.identity import Right, caller_of, needs
 from tasks_app.api.audit import AuditViewSet
 from tasks_app.columns.audit import AUDIT
 from tasks_app.dashboard import words
+from tasks_app.dashboard.act_words import said, title_of
 from tasks_app.dashboard.lists import cells, listing
 from tasks_app.dashboard.lists.cells import Cell
 from tasks_app.dashboard.lists.facets import FacetOf
 from tasks_app.dashboard.lists.listing import Listing
+from tasks_app.templatetags import dashboard as tags
 
 COLUMN = AUDIT.by_name
 PAGES: Final[Mapping[str, tuple[str, bool]]] = {
@@ -70,6 +72,11 @@ def _value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def _action(row: Row, now: datetime) -> SafeString:
+    address = f"{reverse('dashboard:audit')}?{urlencode({'action': row['action']})}"
+    return cells.link(address, tags.breakable(title_of(row["action"])))
+
+
 def _object(row: Row, now: datetime) -> str | SafeString:
     """Kind and id: a link to the object's page, and one to all that was done to it."""
     kind, object_id = row["object_type"], row["object_id"]
@@ -84,7 +91,7 @@ def _object(row: Row, now: datetime) -> str | SafeString:
 
 
 def _details(row: Row, now: datetime) -> str | SafeString:
-    text = in_words(row["details"])
+    text = in_words(said(row["action"], row["details"]))
     if len(text) <= SHOWN:
         return text or cells.DASH
     return format_html('<span title="{}">{}…</span>', text[:1000], text[: SHOWN - 1])
@@ -100,15 +107,15 @@ LISTING = Listing(
     view=AuditViewSet,
     facets=(
         FacetOf("actor", "Who", "actor"),
-        FacetOf("action", "What", "action"),
+        FacetOf("action", "What", "action", names=lambda actions: {action: title_of(action) for action in actions}),
         FacetOf("object_type", "Kind of object", "object_type"),
     ),
     cells={
         "actor": cells.filtered("dashboard:audit", "actor", COLUMN["actor"]),
-        "action": cells.filtered("dashboard:audit", "action", COLUMN["action"]),
+        "action": Cell(_action),
         "object_type": cells.filtered("dashboard:audit", "object_type", COLUMN["object_type"]),
         "object_id": Cell(_object, ("object_type",)),
-        "details": Cell(_details),
+        "details": Cell(_details, ("action",)),
     },
     nothing_yet="Nobody has done anything yet that is written down: commands, changes in the admin, orders to agents.",
 )

@@ -15,7 +15,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from tasks_app.attention import bell
-from tasks_app.dashboard import bullets, words
+from tasks_app.dashboard import act_words, bullets, words
 from tasks_app.dashboard.progress import Progress
 from tasks_app.dashboard.tabs import TABS
 
@@ -89,6 +89,12 @@ def whole(value: float | None) -> str:
 def pretty(value: Any) -> str:
     """A JSON value over several lines, keys in order."""
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str)
+
+
+@register.filter
+def act_title(act: str) -> str:
+    """What an act on tasks or jobs is called."""
+    return act_words.title_of(act)
 
 
 @register.inclusion_tag("partials/chip.html")

@@ -11,6 +11,7 @@ from django.test import Client
 from brokerage_app.models import Queue
 from jedisite.models import AuditEntry
 from tasks_app.commands.acts import ACTS
+from tasks_app.dashboard.act_words import WITHOUT_EFFECT, field_of
 from tasks_app.models import Command, Job, Task, TaskParams, TaskStatusLog
 
 MOST_QUERIES = 12
@@ -65,8 +66,8 @@ def test_a_retry_says_how_many_attempts_failed_files_get(
     ("changes", "path", "form", "fault"),
     [
         ({}, "resume", {}, "resume is accepted in"),
-        ({}, "increase_attempts", {"attempts": "1000"}, "attempts: The largest value is 100"),
-        ({}, "increase_attempts", {"attempts": "many"}, "attempts: Expected a whole number"),
+        ({}, "increase_attempts", {"attempts": "1000"}, "More attempts for each file: The largest value is 100"),
+        ({}, "increase_attempts", {"attempts": "many"}, "More attempts for each file: Expected a whole number"),
         ({}, "pause", {"reason": "x" * 1001}, "at most 1000"),
         ({}, "pause", {"reason": "a\x00b"}, "plain characters"),
         ({}, "avoid_site", {"site": "a\x00b"}, "U+0000"),
@@ -183,7 +184,7 @@ def test_tasks_are_chosen_by_the_filters_of_the_list_and_not_too_many(
     assert other.current_priority == 1
     form = {"command": "share", "ids": str(other.id), "confirm": "1", "reason": "x", "share": "x" * 33}
     answer = operator.post("/tasks/bulk/", form)
-    assert answer.status_code == 400 and "share: At most 32" in text_of(answer)
+    assert answer.status_code == 400 and "Share: At most 32" in text_of(answer)
     settings.JEDI_BULK_LIMIT = 2
     for given, fault in (
         ({"query": "name=x"}, "2 is the limit"), ({"ids": "1,2,3"}, "2 is the limit"), ({"query": "colour=red"}, "no filter"),
@@ -275,3 +276,22 @@ def test_every_act_has_a_page(operator: Client, make_task: Make) -> None:
     for name in ACTS:
         answer = operator.get(f"/tasks/{task.id}/do/{name}/")
         assert answer.status_code == 200 and ACTS[name].title in text_of(answer)
+
+
+def test_forms_and_the_trail_say_parameters_in_plain_words(operator: Client, make_task: Make) -> None:
+    for act in ACTS.values():
+        fields = [field_of(act.name, key) for key in act.keys if key.name not in WITHOUT_EFFECT]
+        titles = [field.title for field in fields]
+        assert len(set(titles)) == len(titles) and not {key.name for key in act.keys} & set(titles), act.name
+        assert all(words != value for field in fields for value, words in field.choices)
+    task = make_task(status="finished")
+    form = text_of(operator.get(f"/tasks/{task.id}/do/retry/"))
+    assert "Leave child tasks alone" in form and "discard" not in form and "transcend:" not in form
+    given = {"reason": "again", "sole": "on", "transcend": "on"}
+    assert operator.post(f"/tasks/{task.id}/do/incexec/", given | {"changes": "[]"}).status_code == 409
+    refused = operator.post(f"/tasks/{task.id}/do/incexec/", given | {"changes": "[]"}).context["faults"]
+    assert refused[0].startswith("Parameters to change: ")
+    assert operator.post(f"/tasks/{task.id}/do/retry/", given).status_code == 302
+    for page in ("/audit/?view=all", f"/tasks/{task.id}/audit/"):
+        text = text_of(operator.get(page))
+        assert "Retry" in text and "Leave child tasks alone: yes, Ignore the limits on retries: yes" in text

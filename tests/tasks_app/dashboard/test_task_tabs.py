@@ -157,3 +157,17 @@ def test_all_jobs_that_match_on_the_tab_of_a_task_are_jobs_of_that_task(
     assert len(rows) == 29 and rows[str(second.id)] == [str(first.id), ""]
     assert str(first.id) not in rows and str(other.id) not in rows
     assert f"task={busy_task.id}" in dict(page.context["export_forms"])["CSV"]
+
+
+def test_facets_and_filters_of_files_name_datasets(
+    reader: Client, busy_task: Task, django_assert_max_num_queries: Any
+) -> None:
+    dataset = Dataset.objects.filter(task_id=busy_task.id, type="input").earliest("id")
+    File.objects.create(task_id=busy_task.id, dataset_id=dataset.id, lfn="a", type="input", status="ready")
+    with django_assert_max_num_queries(12):
+        page = reader.get(f"/tasks/{busy_task.id}/inputs/")
+    (facet,) = (facet for facet in page.context["facets"] if facet["name"] == "dataset")
+    assert dataset.name in [name for name, *_ in facet["values"]]
+    page = reader.get(f"/tasks/{busy_task.id}/inputs/?dataset={dataset.id}")
+    assert [(chip.title, chip.value) for chip in page.context["chips"]] == [("Dataset", dataset.name)]
+    assert reader.get(f"/tasks/{busy_task.id}/inputs/?dataset={10**19},x").status_code == 200

@@ -1,0 +1,89 @@
+"""What forms, answers and the audit trail call the acts on tasks and jobs and their parameters: plain words in place of the
+names that the API has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tasks_app.commands.acts import ACTS, JOB_ACTS
+from tasks_app.commands.parameters import HARD, NO_KILL, SOFT
+from tasks_app.params.kinds import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The title of a parameter, and a short help text."""
+
+    title: str
+    help: str = ""
+
+
+WORDS: Final[Mapping[str, Words]] = {
+    "sole": Words("Leave child tasks alone", "Tasks that read what this one makes do not run again after it."),
+    "staged": Words("Use files that are still being staged", "Jobs read them from where they are."),
+    "keep": Words("Keep share and priority", "They are not worked out anew."),
+    "transcend": Words("Ignore the limits on retries", "The site's limits on how often a task is retried do not count."),
+    "soft": Words("Let running jobs end first", "Only queued jobs are ended at once."),
+    "attempts": Words("More attempts for each file", "Empty: as many as a retry gives."),
+    "changes": Words("Parameters to change", "As JSON; null takes a parameter away."),
+    "site": Words("Site", "Queue that is to take the jobs, as the page Sites names it."),
+    "nucleus": Words("Nucleus", "Site that is to gather the outputs."),
+    "cloud": Words("Cloud", "Region that is to take the task."),
+    "back": Words("Go back to the state before", "The task goes on in the state that it has now."),
+    "mode": Words("Jobs to end"),
+    "priority": Words("Priority", "A higher one comes first."),
+    "share": Words("Share", "Name of a share that has none below it, as on the page Shares."),
+    "ramCount": Words("Memory", "In the task's own unit: MB for each job, or for each core."),
+    "walltime": Words("Walltime", "Seconds; a negative number also switches off the check for jobs that loop."),
+    "cpuTime": Words("CPU time of an event", "In the task's own unit."),
+    "coreCount": Words("Cores", "For each job; 0 is any number."),
+    "workDiskCount": Words("Scratch space", "In the task's own unit."),
+    "ioIntensity": Words("Input and output", "In kB a second."),
+}
+OF_ACT: Final[Mapping[tuple[str, str], Words]] = {
+    ("avoid_site", "site"): Words("Site to avoid", "This queue gets no more jobs of the task."),
+    ("split_rule", "changes"): Words("Rules to change", "As JSON, such as nFilesPerJob; null takes a rule away."),
+}
+"""What a parameter is called in one act only."""
+CHOICES: Final[Mapping[str, str]] = {HARD: "all open jobs", SOFT: "queued jobs only", NO_KILL: "none"}
+WITHOUT_EFFECT: Final = frozenset({"discard"})
+"""Parameters that are taken from PanDA's clients and change nothing here: forms do not offer them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a form: `key` names and checks it, `choices` are (value, words)."""
+
+    key: Key
+    title: str
+    help: str
+    choices: tuple[tuple[str, str], ...] = ()
+
+
+def words_of(act: str, name: str) -> Words:
+    """What a parameter of an act is called; its own name where there is nothing better."""
+    return OF_ACT.get((act, name)) or WORDS.get(name) or Words(name)
+
+
+def field_of(act: str, key: Key) -> Field:
+    words = words_of(act, key.name)
+    return Field(key, words.title, words.help, tuple((choice, CHOICES.get(choice, choice)) for choice in key.choices or ()))
+
+
+def title_of(act: str) -> str:
+    """What an act on tasks or jobs is called; other acts as they are."""
+    known = ACTS.get(act) or JOB_ACTS.get(act)
+    return known.title if known else act
+
+
+def said(act: str, details: Any) -> Any:
+    """Details of an act in the audit trail with words in place of the names of parameters; those of other acts as they are."""
+    if act not in ACTS or not isinstance(details, Mapping):
+        return details
+    return {
+        words_of(act, name).title: CHOICES.get(value, value) if name == "mode" else "yes" if value is True else value
+        for name, value in details.items()
+    }
