@@ -47,7 +47,8 @@ def overview(request: HttpRequest) -> HttpResponse:
         replace(change, number=number)
         for number, change in enumerate(overview_data.changes(looked.since, looked.until), 1)
     ]
-    measured = overview_data.measured_at()
+    jobs_now = overview_data.live(now, share)
+    measured, counted = jobs_now.measured, jobs_now.as_of
     context = {
         "section": "overview",
         "items": items[:SHOWN_ITEMS],
@@ -56,10 +57,12 @@ def overview(request: HttpRequest) -> HttpResponse:
         **({} if items else _normal(now)),
         "may_operate": caller.may(Right.OPERATE),
         "snoozes": SNOOZES,
-        "kpis": overview_data.kpis(now, share, measured),
+        "kpis": overview_data.kpis(now, share, jobs_now),
+        "empty": not jobs_now.any_task,
+        "counted": counted,
         "measured": measured,
         "measured_then": measured is not None and looked.since < measured <= looked.until,
-        "stale": measured is not None and now - measured > STALE,
+        "stale": counted is not None and now - counted > STALE,
         "cores": overview_data.running_cores(looked.since, looked.until, share, changed[:SHOWN_CHANGES]),
         "changes": changed[:SHOWN_CHANGES],
         "more_changes": len(changed) > SHOWN_CHANGES,

@@ -10,7 +10,6 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.db import connection
-from django.db.models import Max
 from django.urls import reverse
 
 from brokerage_app import samples
@@ -22,6 +21,7 @@ from tasks_app.dashboard.sparklines import Sparkline
 from tasks_app.dashboard.trends import Stack
 from tasks_app.sampling import IDLE_STATUSES
 from tasks_app.states import JOB_QUEUED
+from tasks_app.statistics import JOB_COUNTS
 
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(hours=24)
@@ -51,10 +51,53 @@ class Kpi:
     spark: Sparkline | None
 
 
-def measured_at() -> datetime | None:
-    """When the grid was measured last; None: not yet. One query."""
-    at: datetime | None = Sample.objects.filter(site="", share="").aggregate(at=Max("at"))["at"]
-    return at
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Jobs as they are now, or were a moment ago: samples are minutes old, and a new site has none.
+
+    measured    when the last sample was taken; None: none yet
+    at          when open jobs were counted, for all processes; None: not yet, and then the numbers of open jobs mean nothing
+    finished    jobs that ended so since the last sample, for at most an hour; failed likewise
+    """
+
+    measured: datetime | None
+    at: datetime | None
+    running_jobs: int
+    running_cores: int
+    queued_jobs: int
+    finished: int
+    failed: int
+    any_task: bool
+
+    @property
+    def as_of(self) -> datetime | None:
+        """Of when the numbers of open jobs are."""
+        return self.at or self.measured
+
+
+_QUEUED = ", ".join(f"'{status}'" for status in sorted(JOB_QUEUED))
+_LIVE = f"""
+WITH last AS (SELECT max(at) AS at FROM samples WHERE site = '' AND gshare = '')
+SELECT (SELECT at FROM last), (SELECT nullif(at, '-infinity') FROM statistics_refreshed WHERE name = %(counts)s),
+       open.running, open.cores, open.queued, ended.finished, ended.failed, EXISTS (SELECT 1 FROM jedi_tasks)
+  FROM (SELECT coalesce(sum(njobs) FILTER (WHERE jobstatus = 'running'), 0) AS running,
+               coalesce(sum(ncores) FILTER (WHERE jobstatus = 'running'), 0) AS cores,
+               coalesce(sum(njobs) FILTER (WHERE jobstatus IN ({_QUEUED})), 0) AS queued
+          FROM job_counts WHERE %(share)s = '' OR gshare = %(share)s) open,
+       (SELECT count(DISTINCT j.pandaid) FILTER (WHERE j.jobstatus = 'finished') AS finished,
+               count(DISTINCT j.pandaid) FILTER (WHERE j.jobstatus = 'failed') AS failed
+          FROM jobs_statuslog l JOIN jobs j USING (pandaid)
+         WHERE l.modificationtime >= (SELECT greatest(at, %(since)s) FROM last)
+           AND l.jobstatus IN ('finished', 'failed') AND j.jobstatus = l.jobstatus
+           AND (%(share)s = '' OR j.gshare = %(share)s)) ended
+"""  # noqa: S608 - states of ours
+
+
+def live(now: datetime, share: str) -> Live:
+    """What runs and waits by the latest count, and what ended since the last sample. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LIVE, {"counts": JOB_COUNTS, "share": share, "since": now - HOUR})
+        return Live(*cursor.fetchone())
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +130,20 @@ def normal(agents: Sequence[str], failed: Sequence[str], since: datetime) -> Nor
         return Normal(*cursor.fetchone())
 
 
-def kpis(now: datetime, share: str, measured: datetime | None) -> list[Kpi]:
-    """The strip of numbers, of the whole grid or of one share, as of `measured`, and of the hour before it. Two queries."""
-    last_hour = _hour_before(measured, share) if measured else []
+def kpis(now: datetime, share: str, jobs_now: Live) -> list[Kpi]:
+    """The strip of numbers, of the whole grid or of one share. Two queries.
+
+    Open jobs are those of `jobs_now`, or before any count of the last sample; what ended is that of the samples of the last
+    hour and after them. Tasks with no jobs are as of the last sample.
+    """
+    last_hour = _of_last_hour(now, share) if jobs_now.measured else []
     latest = next((row for row in last_hour if row["queued_jobs"] is not None), {})
+    if jobs_now.at is not None:
+        latest = {**latest, **{name: getattr(jobs_now, name) for name in ("running_jobs", "running_cores", "queued_jobs")}}
     found = samples.series(share=share, since=now - DAY, until=now, step=SPARK_STEP)
-    finished, bad = (sum(row[name] for row in last_hour) for name in ("finished", "failed"))
+    finished, bad = (
+        sum(row[name] for row in last_hour) + getattr(jobs_now, name) for name in ("finished", "failed")
+    )
     failed = 100 * bad / (finished + bad) if finished + bad else None
     jobs, tasks, errors = reverse("dashboard:jobs"), reverse("dashboard:tasks"), reverse("dashboard:errors")
 
@@ -105,7 +156,7 @@ def kpis(now: datetime, share: str, measured: datetime | None) -> list[Kpi]:
         _gauge(found, latest, "running_cores", "running cores", running),
         _gauge(found, latest, "queued_jobs", "queued jobs", address(jobs, status=",".join(sorted(JOB_QUEUED)))),
         Kpi(
-            "finished in the last hour", words.count(finished) if last_hour else "–", "jobs",
+            "finished in the last hour", words.count(finished) if last_hour or latest or finished else "–", "jobs",
             address(jobs, status="finished", window="1h"), "ok", _spark(found.per_hour("finished"), "Finished jobs an hour"),
         ),
         Kpi(
@@ -124,9 +175,9 @@ def _gauge(found: Series, latest: Mapping[str, Any], name: str, label: str, url:
     return Kpi(label, words.count(value), "", url, "run" if value else "wait", _spark(found.values[name], label.capitalize()))
 
 
-def _hour_before(measured: datetime, share: str) -> list[dict[str, Any]]:
+def _of_last_hour(now: datetime, share: str) -> list[dict[str, Any]]:
     """The samples themselves, the latest first: steps of a line may end before the latest one."""
-    rows = Sample.objects.filter(site="", share=share, at__gt=measured - HOUR, at__lte=measured).order_by("-at")
+    rows = Sample.objects.filter(site="", share=share, at__gt=now - HOUR, at__lte=now).order_by("-at")
     names = ("running_jobs", "running_cores", "queued_jobs", "idle_tasks", "finished", "failed")
     return [dict(zip(names, row, strict=True)) for row in rows.values_list(*names)]
 

@@ -15,10 +15,11 @@ from brokerage_app import configuring, samples
 from brokerage_app.models import Queue, Sample
 from jedisite import audit
 from jedisite.models import Agent
+from tasks_app import statistics
 from tasks_app.attention import keeping
 from tasks_app.attention.rules.found import KINDS, Found
 from tasks_app.dashboard import overview_data
-from tasks_app.models import AttentionItem, ErrorFingerprint, JobFailure, SavedView, Task
+from tasks_app.models import AttentionItem, ErrorFingerprint, Job, JobFailure, JobStatusLog, SavedView, Task
 
 pytestmark = pytest.mark.django_db
 MOST_QUERIES = 12
@@ -29,7 +30,7 @@ def test_all_is_normal_only_as_far_as_it_was_measured(reader: Client) -> None:
     assert "All normal" not in reader.get("/").content.decode()
     Sample.objects.create(at=now - timedelta(minutes=50), running_jobs=3, queued_jobs=5)
     text = reader.get("/").content.decode()
-    assert "Not known: the last measurement was" in text and "50 min ago" in text and "All normal" not in text
+    assert "Not known: jobs were last counted" in text and "50 min ago" in text and "All normal" not in text
     # The tiles show the last sample itself, not the mean of the step that it is in.
     for minutes, running in ((7, 100), (2, 40)):
         Sample.objects.create(at=now - timedelta(minutes=minutes), running_jobs=running, queued_jobs=0)
@@ -37,7 +38,7 @@ def test_all_is_normal_only_as_far_as_it_was_measured(reader: Client) -> None:
     looked = dict.fromkeys(("attention", "attention_tasks"), now - timedelta(minutes=1))
     rules(looked)
     text = reader.get("/").content.decode()
-    assert "All normal" in text and "Measured" in text and "2 min ago" in text
+    assert "All normal" in text and "Jobs counted" in text and "2 min ago" in text
     assert f"none of {len(KINDS)} rules found anything" in text and "Sites with work but no pilots" in text
     assert '<span class="tile-value">40</span><span class="tile-label">running jobs' in text
 
@@ -92,7 +93,9 @@ def test_the_last_hour_is_that_before_the_time_that_is_stated(reader: Client) ->
     measured = step + timedelta(minutes=10)
     for minutes, finished, failed in ((0, 40, 4), (5, 30, 3), (10, 15, 1), (55, 5, 2), (60, 900, 900)):
         Sample.objects.create(at=measured - timedelta(minutes=minutes), queued_jobs=1, finished=finished, failed=failed)
-    tiles = {kpi.label: kpi.value for kpi in overview_data.kpis(measured + timedelta(minutes=1), "", measured)}
+    at = measured + timedelta(minutes=1)
+    jobs_now = overview_data.live(at, "")
+    tiles = {kpi.label: kpi.value for kpi in overview_data.kpis(at, "", jobs_now)}
     assert tiles["finished in the last hour"] == "90" and tiles["failure rate in the last hour"] == "10.0"
 
 
@@ -149,13 +152,41 @@ def test_little_that_was_lost_is_not_told_as_nothing(reader: Client, seconds: in
 def test_an_empty_installation_is_told(reader: Client) -> None:
     text = reader.get("/").content.decode()
     for said in (
-        "Nothing has been measured yet",
+        "Nothing has been counted yet",
         "no samples yet",
         "There are no samples of this window",
         "No job failed.",
         "was changed.",
+        "No task has been submitted yet",
+        "manage.py submit --user ada",
     ):
         assert said in text
+
+
+def test_the_tiles_of_a_site_that_has_just_begun_are_of_now(
+    reader: Client, make_task: Callable[..., Task], make_job: Callable[..., Job]
+) -> None:
+    """The first sample is of the moment when there was nothing yet; the next one comes minutes later."""
+    now = timezone.now()
+    Sample.objects.create(at=now - timedelta(minutes=4), running_jobs=0, running_cores=0, queued_jobs=0, idle_tasks=0)
+    task = make_task()
+    ended = [make_job(task_id=task.id, status=status).id for status in ("finished", "finished", "failed")]
+    for job_id, status in zip(ended, ("finished", "finished", "failed"), strict=True):
+        JobStatusLog.objects.create(job_id=job_id, status=status, by="adder")
+    JobStatusLog.objects.create(job_id=ended[0], status="finished", by="adder")  # said twice
+    for status in ("running", "running", "activated"):
+        make_job(task_id=task.id, status=status, core_count=4, gshare="Express")
+    statistics.refresh()
+    page = reader.get("/")
+    assert {kpi.label: kpi.value for kpi in page.context["kpis"]} == {
+        "running jobs": "2", "running cores": "8", "queued jobs": "1", "finished in the last hour": "2",
+        "failure rate in the last hour": "33.3", "tasks with no jobs": "0",
+    }  # fmt: skip
+    text = page.content.decode()
+    assert "tasks with no jobs 4 min ago" in " ".join(re.sub("<[^>]*>", "", text).split())
+    assert "No task has been submitted yet" not in text
+    tiles = {kpi.label: kpi.value for kpi in reader.get("/?share=User").context["kpis"]}
+    assert (tiles["running jobs"], tiles["finished in the last hour"]) == ("0", "0")
 
 
 def test_everything_is_on_the_overview(
