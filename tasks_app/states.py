@@ -330,7 +330,7 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
     TaskCommand.RETRY: CommandRule(
         "Retry",
         "try the files again that were not processed; each without an attempt left gets as many again as the task gives "
-        "a file (maxAttempt; 5 when it gives no number)",
+        "a file, or 5 when it gives no number",
         frozenset({T.FINISHED, T.ABORTED, T.EXHAUSTED}) | MORE_ATTEMPTS_IN,
     ),
     TaskCommand.INCEXEC: CommandRule(

@@ -95,7 +95,7 @@ _EFFECTS: Mapping[TaskCommand, _Effect] = {
     TaskCommand.REASSIGN: _Effect(
         f"{_ENDED_STAY}; the task can be reassigned again.",
         JOB_OPEN,
-        "ended, by the mode: all, queued ones or none",
+        "ended: all, queued ones or none, as the form says",
     ),
     TaskCommand.FINISH: _Effect(
         f"{_ENDED_STAY}; the task can be retried when it has finished.",

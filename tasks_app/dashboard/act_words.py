@@ -29,7 +29,7 @@ WORDS: Final[Mapping[str, Words]] = {
     "soft": Words("Let running jobs end first", "Only queued jobs are ended at once."),
     "attempts": Words("More attempts for each file", "Empty: as many as a retry gives."),
     "changes": Words("Parameters to change", "As JSON; null takes a parameter away."),
-    "site": Words("Site", "Queue that is to take the jobs, as the page Sites names it."),
+    "site": Words("Site", "Queue that is to take the jobs, as the page Sites names it. Fill in one of site, nucleus and cloud."),
     "nucleus": Words("Nucleus", "Site that is to gather the outputs."),
     "cloud": Words("Cloud", "Region that is to take the task."),
     "back": Words("Go back to the state before", "The task goes on in the state that it has now."),
