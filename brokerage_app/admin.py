@@ -113,7 +113,7 @@ class WorkQueueForm(BoundsForm):
         if partition != IS_PARTITION and self.instance.pk:
             subs = WorkQueue.objects.filter(partition_id=self.instance.pk).count()
             if subs:
-                self.add_error("partition_id", f"This is the partition of {plural(subs, 'queue')};  it has to stay one (-1).")
+                self.add_error("partition_id", f"This is the partition of {plural(subs, 'queue')}; it has to stay one (-1).")
         return values
 
     def _check_partition(self, partition: int, values: dict[str, Any]) -> None:

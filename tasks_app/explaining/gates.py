@@ -181,7 +181,8 @@ def _agent(facts: WhyFacts) -> Gate:
     if agent.paused:
         return Gate("agent", title, "no", codes.AGENT_LATE, f"the agent {agent.name} is paused")
     if agent.errors_in_a_row:
-        sentence = f"the agent {agent.name} has failed {in_a_row(agent.errors_in_a_row)},  {agent.next_pass}: {agent.last_error}"
+        failed = f"the agent {agent.name} has failed {in_a_row(agent.errors_in_a_row)}"
+        sentence = f"{', '.join(filter(None, (failed, agent.next_pass)))}: {agent.last_error}"
         return Gate("agent", title, "no", codes.AGENT_LATE, sentence)
     if agent.silent_s is None or agent.silent_s > max(LATE_PERIODS * agent.period_s, 60):
         ago = "has never run" if agent.silent_s is None else f"ended its last pass {agent.silent_s:.0f} s ago"

@@ -158,6 +158,15 @@ def headline(facts: WhyFacts) -> str:
     return blocked.sentence
 
 
+@pytest.mark.parametrize(
+    ("errors", "due_s", "said"),
+    [(1, None, "failed once: boom"), (2, 3.0, "failed 2 times in a row, the next is due in 3 s: boom")],
+)
+def test_an_agent_that_fails_is_said_to_fail_once_or_several_times(errors: int, due_s: float | None, said: str) -> None:
+    agent = replace(AGENT, errors_in_a_row=errors, last_error="boom", due_s=due_s)
+    assert headline(replace(GOOD, agent=agent)) == f"the agent job_generator has {said}"
+
+
 def test_when_all_files_are_in_jobs_the_headline_is_of_the_jobs() -> None:
     facts = replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 2}, pilots=(CLOSED,))
     assert headline(facts) == "2 jobs wait at OFFQ: the queue is offline (“new switches until noon”)"
