@@ -27,7 +27,12 @@ TASKS = 20
 URGENT = 500
 """The most urgent open tasks whose last decisions are looked at for what they say of a site."""
 SETTINGS_TRIED, TRIED = 3, 20
-"""Settings that are tried, the likeliest first, and of each the most urgent tasks for which it is."""
+"""Settings that are tried at most, the likeliest first, and of each the most urgent tasks for which it is."""
+MOST_ASKED = 1600
+"""Queues that brokers ask for one page, so that it takes no more than some 0.3 s: a decision asks them all, a sixth of a
+millisecond each, and a try takes two decisions."""
+GRID_READ = 5
+"""Reading a grid that was kept takes as long as so many decisions on it."""
 PARTS_NAMED = 5
 """Items of a skip that is kept with the name of its queue."""
 MOST = 2000
@@ -113,13 +118,14 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
         for code, found in sorted(by_code.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     ]  # fmt: skip
     tasks = {row[0]: row for row in reversed(rows)}  # of each task the first line
-    settings = _settings(queue, rows)
+    most, each = tries(Queue.objects.count())
+    settings = _settings(queue, rows, most, each)
     near = nearly([[row[0], *row[4][1:4]] for row in rows])
     return {
         "site": name, "status": queue.status, "status_reason": queue.status_reason, "jobs": _jobs(site=queue.name),
         "chosen_for": chosen, "skipped_for": len({row[0] for row in rows}), "reasons": reasons,
         "nearly": [{**one, "task": one.pop("site")} for one in near],
-        "looked_at": URGENT, "tried": TRIED,
+        "looked_at": URGENT, "tried": each,
         "settings": [
             {
                 "column": one.setting.column, "title": one.title, "unit": one.setting.unit, "now": one.now,
@@ -155,8 +161,16 @@ def _gap(skip: Sequence[Any]) -> float:
     return 1.0 if gap is None else gap
 
 
-def _settings(queue: Queue, rows: Sequence[tuple[Any, ...]]) -> list[Proposal]:
-    """The settings of a queue that let tasks have it, as deciding again has shown, for the most tasks first.
+def tries(queues: int) -> tuple[int, int]:
+    """How many settings are tried on a grid of so many queues, and for how many tasks each."""
+    both = max(1, (MOST_ASKED // max(1, queues) - GRID_READ) // 2)
+    settings = min(SETTINGS_TRIED, both)
+    return settings, min(TRIED, both // settings)
+
+
+def _settings(queue: Queue, rows: Sequence[tuple[Any, ...]], most: int, each: int) -> list[Proposal]:
+    """The settings of a queue that let tasks have it, as deciding again has shown, for the most tasks first: of `most`
+    settings, tried for `each` so many tasks.
 
     Limits of the pseudo queues of one that cuts its slots to size follow from its own columns.
     """
@@ -167,8 +181,8 @@ def _settings(queue: Queue, rows: Sequence[tuple[Any, ...]]) -> list[Proposal]:
         if row[4][0] == queue.name or row[4][0].startswith(tuple(own[1:]))
     )
     cores = max(1, queue.core_count) if PER_CORE in switches_of(queue.catchall, queue.params) else 1
-    found = proposals(of_queue, vars(queue), cores)[:SETTINGS_TRIED]
-    tried = [one.only(list(one.ratios)[:TRIED]) for one in found]
+    found = proposals(of_queue, vars(queue), cores)[:most]
+    tried = [one.only(list(one.ratios)[:each]) for one in found]
     gained = whatif.gaining({one.change(queue.name): list(one.ratios) for one in tried}, queue.name) if tried else {}
     helping = [one.only(tasks) for one in tried if (tasks := gained[one.change(queue.name)])]
     return sorted(helping, key=lambda one: (-one.tasks, one.setting.column))

@@ -17,6 +17,7 @@ from brokerage_app.records import Decided, Snapshots, keep
 from brokerage_app.resource_types import DEFAULT_TABLE
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip, Verdict
+from tasks_app.explaining import places
 
 pytestmark = pytest.mark.django_db
 Make = Callable[..., Any]
@@ -156,3 +157,12 @@ def test_queues_that_cut_their_slots_and_limits_of_each_core_get_settings_that_h
     assert (setting["column"], setting["now"], setting["value"], setting["title"]) == (column, now, value, title)
     gained = ask(api(), task, setting["change"]).json()["gained"]
     assert [name.partition("/")[0] for name in gained] == ["V"]
+
+
+@pytest.mark.parametrize(
+    ("queues", "tried"), [(0, (3, 20)), (1, (3, 20)), (40, (3, 5)), (131, (3, 1)), (150, (2, 1)), (5000, (1, 1))]
+)
+def test_a_page_on_a_site_asks_the_fewer_tasks_the_larger_the_grid_is(queues: int, tried: tuple[int, int]) -> None:
+    assert places.tries(queues) == tried
+    settings, tasks = tried
+    assert (2 * settings * tasks + places.GRID_READ) * queues <= places.MOST_ASKED or tried == (1, 1)
