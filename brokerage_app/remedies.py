@@ -22,9 +22,15 @@ MOST: Final = 4
 """Remedies that are told; TRIED: sites for whose own settings a change is tried."""
 TRIED: Final = 3
 SHOWN: Final = 3
-_STATUS: Final = frozenset({
-    codes.SITE_OFFLINE, codes.SITE_PAUSED, codes.SITE_STANDBY, codes.SITE_BROKEROFF, codes.SITE_TEST_ONLY,
-})  # fmt: skip
+_STATUS: Final = frozenset(
+    {
+        codes.SITE_OFFLINE,
+        codes.SITE_PAUSED,
+        codes.SITE_STANDBY,
+        codes.SITE_BROKEROFF,
+        codes.SITE_TEST_ONLY,
+    }
+)
 _TIME: Final = frozenset({codes.SHORT_WALLTIME, codes.LONG_WALLTIME})
 _UNKNOWN_TIME: Final = frozenset({codes.SHORT_FOR_UNKNOWN, codes.SHORT_FOR_SCOUTS})
 _FULL: Final = frozenset({codes.QUEUE_FULL, codes.QUEUE_FULL_OF_TYPE, codes.USER_QUEUE_LONG})

@@ -45,8 +45,10 @@ def _online(case: Case, site: SiteView) -> Skip | None:
 
 
 _CODES: Final[Mapping[str, str]] = {
-    BROKEROFF: codes.SITE_BROKEROFF, PAUSED: codes.SITE_PAUSED, STANDBY: codes.SITE_STANDBY,
-}  # fmt: skip
+    BROKEROFF: codes.SITE_BROKEROFF,
+    PAUSED: codes.SITE_PAUSED,
+    STANDBY: codes.SITE_STANDBY,
+}
 
 
 def _told(site: SiteView, first: tuple[str, ...], *others: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -57,9 +59,11 @@ def _told(site: SiteView, first: tuple[str, ...], *others: tuple[str, ...]) -> t
     until, reason = site.status_until, site.status_reason
     shown = reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 1].rstrip()}…"
     parts = [
-        first, *([(" until {} UTC", f"{until:%Y-%m-%d %H:%M}")] if until else []), *others,
+        first,
+        *([(" until {} UTC", f"{until:%Y-%m-%d %H:%M}")] if until else []),
+        *others,
         *([(" (“{}”)", shown.rstrip("."))] if reason else []),
-    ]  # fmt: skip
+    ]
     return "".join(text for text, *_ in parts), tuple(value for _, *values in parts for value in values)
 
 

@@ -158,9 +158,11 @@ def test_advice_names_what_can_be_done_with_an_open_task() -> None:
     short = queue("SHORT", cores=1, max_walltime_s=3600)
     without = "a walltime without a CPU time (cpuTime) counts as none"
     for given, says in (
-        ({}, "jobs that are not measured"), ({"walltime_s": 60}, without), ({"walltime_s_per_mb": 0.5}, without),
+        ({}, "jobs that are not measured"),
+        ({"walltime_s": 60}, without),
+        ({"walltime_s_per_mb": 0.5}, without),
         ({"walltime_s": 60, "merging": True}, "jobs that are not measured"),
-    ):  # fmt: skip
+    ):
         told = decide(replace(NEEDS, walltime_known=False, **given), grid(short), configured(ANALYSIS)).sentence()
         assert says in told and "need 86400 s, the site allows 3600 s" in told, told
     unmeasured = replace(NEEDS, walltime_known=False, included_sites=("SHORT",))

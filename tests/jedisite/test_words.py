@@ -89,7 +89,7 @@ def test_a_text_is_cut_between_words(text: str, longest: int, wanted: str) -> No
         ("at most {:.0f} MB may be, {} are ({:file|files})", (9.6, 12, 1), "at most 10 MB may be, 12 are (1 file)"),
         ("no room for words of a|b: {}", ("{x}",), "no room for words of a|b: {x}"),
     ],
-)  # fmt: skip
+)
 def test_a_template_has_its_nouns_and_verbs(template: str, values: tuple[object, ...], said: str) -> None:
     assert filled(template, values) == said
 
@@ -98,10 +98,13 @@ THINGS = (
     "jobs|files|sites|queues|cores|events|tasks|copies|datasets|storages|endpoints|kinds|shares|pilots|workers|slots|attempts|"
     "times|builds|outputs|inputs|nuclei|tags|platforms|paths|calls"
 )
-NO_NUMBERS_OF_THINGS = frozenset({
-    "the queue takes {} jobs only", " ({} of the {} cores of a slot of {} MB)",
-    "the site is a queue of GPUs that publishes {} kinds of hardware",
-})  # fmt: skip
+NO_NUMBERS_OF_THINGS = frozenset(
+    {
+        "the queue takes {} jobs only",
+        " ({} of the {} cores of a slot of {} MB)",
+        "the site is a queue of GPUs that publishes {} kinds of hardware",
+    }
+)
 """What stands there is a word, or a number that is never 1."""
 
 
@@ -111,8 +114,9 @@ def test_no_refusal_speaks_of_1_jobs() -> None:
         f"{path.name}:{node.lineno}: {node.value}"
         for path in sorted((ROOT / "brokerage_app").rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
         and re.search(rf"\{{[0-9]?\}} (more |other |output |input )?({THINGS})\b", node.value)
         and node.value not in NO_NUMBERS_OF_THINGS
-    ]  # fmt: skip
+    ]
     assert not found

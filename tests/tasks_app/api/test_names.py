@@ -384,7 +384,9 @@ def test_inputs_that_may_be_added(api: Api, ended: Callable[..., Task], make_tas
     refused = add(ended(taskName="user.ada.a"), "user.bob.logs")
     assert refused.status_code == 422 and "holds the logs of task" in faults(refused)["changes.dsForIN"]
     for params, names in (
-        ({}, "user.bob.hits"), ({"waitInput": True}, "user.ada.later"), ({"dsForIN": "user.ada.gone"}, "user.ada.gone"),
-    ):  # fmt: skip
+        ({}, "user.bob.hits"),
+        ({"waitInput": True}, "user.ada.later"),
+        ({"dsForIN": "user.ada.gone"}, "user.ada.gone"),
+    ):
         answer = add(ended(taskName=f"user.ada.{len(names)}", **params), names)
         assert answer.status_code == 202, answer.json()

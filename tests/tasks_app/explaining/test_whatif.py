@@ -135,15 +135,34 @@ def test_a_site_says_only_settings_that_let_tasks_have_it_when_they_are_tried(ap
     ("columns", "needs", "column", "now", "value", "title"),
     [
         ({"max_memory_mb": 16_000}, {"memory_mb": 24_000}, "max_memory_mb", 16_000, 21_600, "memory of a slot"),
-        ({"max_memory_mb": 2000, "catchall": "per_core_attr"}, {"memory_mb": 24_000}, "max_memory_mb", 2000, 2700,
-         "memory of each core"),
-        ({"max_memory_mb": 2000, "catchall": "per_core_attr", "capability": "mcore"}, {"memory_mb": 20_100}, "max_memory_mb",
-         2000, 2262, "memory of each core"),
+        (
+            {"max_memory_mb": 2000, "catchall": "per_core_attr"},
+            {"memory_mb": 24_000},
+            "max_memory_mb",
+            2000,
+            2700,
+            "memory of each core",
+        ),
+        (
+            {"max_memory_mb": 2000, "catchall": "per_core_attr", "capability": "mcore"},
+            {"memory_mb": 20_100},
+            "max_memory_mb",
+            2000,
+            2262,
+            "memory of each core",
+        ),
         ({"max_walltime_s": 3600}, {"walltime_s": 30_000, "cores": 1}, "max_walltime_s", 3600, 30_000, "time limit"),
     ],
-)  # fmt: skip
+)
 def test_queues_that_cut_their_slots_and_limits_of_each_core_get_settings_that_help(
-    api: Api, make_task: Make, columns: dict[str, Any], needs: dict[str, Any], column: str, now: int, value: int, title: str
+    api: Api,
+    make_task: Make,
+    columns: dict[str, Any],
+    needs: dict[str, Any],
+    column: str,
+    now: int,
+    value: int,
+    title: str,
 ) -> None:
     row = Queue.objects.create(**{"name": "V", "site_name": "V", "capability": "ucore", "core_count": 8, **columns})
     grid = grid_of(with_pseudo([view_of(row)], DEFAULT_TABLE).values())
