@@ -135,12 +135,23 @@ def agents_turn() -> int:
     return sum(run().items for run in AGENTS)
 
 
-def settle() -> None:
-    """Agents only, until none has anything to do."""
+def _counted(run: Callable[[], Pass]) -> Callable[[], int]:
+    return lambda: run().items
+
+
+def settle(*others: Callable[[], int]) -> None:
+    """The agents, and others in turn with them, until none of them has anything to do.
+
+    Who found nothing is not asked again before somebody else has moved something.
+    """
+    idle, everybody = 0, [*map(_counted, AGENTS), *others]
     for _ in range(ROUNDS):
-        if not agents_turn():
-            return
-    raise AssertionError(f"the agents still find work after {ROUNDS} rounds")
+        wake()
+        for one in everybody:
+            idle = 0 if one() else idle + 1
+            if idle == len(everybody):
+                return
+    raise AssertionError(f"there is still work after {ROUNDS} rounds")
 
 
 def task(task_id: int) -> Task:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tasks_app.pilots.dispatch import Request, get_jobs
 from tasks_app.pilots.report import Proof, Report, update_job
-from tests.flow.driving import ROUNDS, SITE, agents_turn
+from tests.flow.driving import SITE, settle
 
 Job = dict[str, Any]
 Outcome = str
@@ -93,11 +93,7 @@ class Pilot:
 
 def drive(*pilots: Pilot) -> None:
     """Agents and pilots in turn, until nothing moves any more."""
-    for _ in range(ROUNDS):
-        moved = agents_turn()
-        if not moved + sum(pilot.work() for pilot in pilots):
-            return
-    raise AssertionError(f"the flow still moves after {ROUNDS} rounds")
+    settle(*(pilot.work for pilot in pilots))
 
 
 __all__ = [
