@@ -87,18 +87,16 @@ def grace(client: Client) -> Client:
 
 @pytest.fixture
 def listed(grace: Client, rf: RequestFactory) -> Callable[[type[models.Model], str], ChangeList]:
-    """A list for a query string, with its rows read and its filters rendered.
+    """A list for a query string, with its rows read and its filters rendered; it raises what the view would redirect for.
 
-    The frame of the page, which is the same for every query and takes most of its time, is not rendered.
+    The rest of the page, which is the same for every query and takes most of its time, is not made.
     """
     user = User.objects.get(username="grace")
 
     def open_list(model: type[models.Model], query: str) -> ChangeList:
         request = rf.get(f"{address(model, 'changelist')}?{query}")
         request.user = user
-        answer = admin.site._registry[model].changelist_view(request)
-        assert answer.status_code == 200, query
-        shown = answer.context_data["cl"]
+        shown = admin.site._registry[model].get_changelist_instance(request)
         list(shown.result_list)
         for filter_shown in shown.filter_specs:
             admin_list_filter(shown, filter_shown)
