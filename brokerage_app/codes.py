@@ -335,7 +335,8 @@ CLOSED_THERE: Final = _code(
 )  # fmt: skip
 FAILING_THERE: Final = _code(
     "failing_there", "Too many jobs of the task failed there", "state", "user",
-    "See why the jobs fail; the queue is looked at again when some hours have passed.",
+    "See why the jobs fail, mend it and retry the task: failures of before count no more. Others of its queues go first "
+    "for some hours.",
 )  # fmt: skip
 USER_QUEUE_LONG: Final = _code(
     "user_queue_long", "The user has enough jobs waiting there", "capacity", "nobody",

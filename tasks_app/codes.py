@@ -35,6 +35,11 @@ INPUT_USED_UP: Final = _code(
     "input_used_up", "All inputs are in jobs or done", "input", "nobody",
     "No new job is needed at the moment.", severity="info",
 )  # fmt: skip
+INPUT_GROWS: Final = _code(
+    "input_grows", "Its input may still get files", "input", "nobody",
+    "Wait until the dataset has enough files for a job, or is closed; one that gets no more files should be closed.",
+    severity="info",
+)  # fmt: skip
 
 SCOUTS_NONE_FINISHED: Final = _code(
     "scouts_none_finished", "No scout job finished", "state", "user",

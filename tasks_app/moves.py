@@ -21,6 +21,7 @@ from tasks_app.models.task import STUCK
 from tasks_app.states import (
     COMMAND_ACCEPTED_IN,
     MORE_ATTEMPTS_IN,
+    TASK_FINAL,
     IllegalMoveError,
     TaskCommand,
     TaskStatus,
@@ -242,12 +243,21 @@ _CAUSES: dict[str, Cause] = {"job_generator": "job_broker", "task_broker": "task
 """Who sets a task aside says for how long it rests; see `timeouts.pending_wait`."""
 
 
+@transaction.atomic
 def set_aside(
-    task_id: int, fence: int, *, by: str, reason: str, wait: timedelta | None = None, frozen: bool = True
+    task_id: int,
+    fence: int,
+    *,
+    by: str,
+    reason: str,
+    wait: timedelta | None = None,
+    frozen: bool = True,
+    parent_ran: bool = False,
 ) -> None:
     """Put a task into pending with the reason for people to read; it is tried again after `wait`.
 
     Without a wait, or with none to speak of, the table of time-outs says how long, by who could not place the task.
+    `parent_ran`: the reason is that its parent had not ended; when that has ended since, the task is tried again at once.
     """
     if not wait:
         label, priority = Task.objects.values_list("prod_source_label", "current_priority").get(pk=task_id)
@@ -255,7 +265,10 @@ def set_aside(
     more: dict[str, Any] = {"error_dialog": reason}
     if not frozen:
         more["frozen_time"] = None
-    move_task(task_id, TaskStatus.PENDING, by=by, reason=reason, remember=True, wait=wait, fence=fence, **more)
+    task = move_task(task_id, TaskStatus.PENDING, by=by, reason=reason, remember=True, wait=wait, fence=fence, **more)
+    # From here on the end of the parent waits for this row, and wakes the task. What ended before is seen here.
+    if parent_ran and Task.objects.filter(pk=task.parent_id, status__in=TASK_FINAL).exists():
+        wake_task(task_id, "pending")
 
 
 def break_task(task_id: int, fence: int, *, by: str, reason: str) -> None:

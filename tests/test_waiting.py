@@ -21,7 +21,7 @@ from jedisite import agent_orders, agents, device_logins, identity, partitions, 
 from jedisite.models import Agent, ApiToken, DeviceLogin, LoginAttempts
 from jedisite.roles import Caller, Role
 from jedisite.sql import hot_cursor
-from tasks_app import amending, bulk, classifying, sandboxes, statistics, submitting
+from tasks_app import amending, bulk, classifying, readers, sandboxes, statistics, submitting
 from tasks_app.accounting import (
     children,
     endings,
@@ -502,10 +502,10 @@ def datasets_that_are_counted_on(made: SimpleNamespace) -> Held:
     return Held(low, whole(outcomes._count, counts), free=high)
 
 
-@at("tasks_app/accounting/outcomes.py:_wake_children")
+@at("tasks_app/readers.py:_LOOK")
 def datasets_that_read_what_was_made(made: SimpleNamespace) -> Held:
     low, high = two_datasets(made, made.task(), state="mutable", state_check_time=timezone.now())
-    return Held(low, in_one(lambda: outcomes._wake_children({"lab.a", "lab.b"})), free=high)
+    return Held(low, in_one(lambda: readers.wake_readers({"lab.a", "lab.b"})), free=high)
 
 
 @at("tasks_app/accounting/recovery.py:_count")

@@ -258,6 +258,7 @@ def broker(
     left = _ask(case, sites, first)
     if _goes_on_without_data(case, left):
         left = _ask(AnalysisCase(needs, grid, settings, facts, by_data=False), sites, first)
+    _release_failing(left)
     return _select(left, draw)
 
 
@@ -306,6 +307,13 @@ def _release_preassigned(left: _Left) -> None:
     bound = [site for site, _ in left.marked if left.case.is_preassigned(site)]
     left.kept += bound
     left.marked = [(site, mark) for site, mark in left.marked if not left.case.is_preassigned(site)]
+
+
+def _release_failing(left: _Left) -> None:
+    """Failures of the task keep it from a queue while it may use another. Where no other is left, more failures end it with
+    its own errors, which its owner can mend; a wait mends nothing."""
+    if not left.kept and all(mark.code == codes.FAILING_THERE for _, mark in left.marked):
+        left.kept, left.marked = [site for site, _ in left.marked], []
 
 
 def _not_overloaded(left: _Left) -> None:

@@ -7,6 +7,7 @@ from django.db import connection, transaction
 from jedisite.agents import kick
 from tasks_app import moves
 from tasks_app.models import Task
+from tasks_app.readers import wake_readers_of_task
 from tasks_app.states import TASK_FINAL, TaskStatus
 
 REJECTS_CHANGES = TASK_FINAL | {
@@ -23,8 +24,9 @@ def settle_children(task_id: int, status: str, *, by: str) -> int:
     """In the transaction that ends a task: its descendants end with it, or go on. Returns how many are aborted.
 
     Without the outputs of a task that is failed, broken or aborted, nothing below it can be complete. Otherwise the
-    children that wait, or that read a growing dataset, are looked at now.
+    children that wait, or that read a growing dataset, are looked at now. So are all other tasks that read what it makes.
     """
+    wake_readers_of_task(task_id)
     if status in (TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED):
         return abort_descendants(task_id, status, by=by)
     wake_children(task_id)
@@ -57,19 +59,23 @@ def abort_descendants(task_id: int, status: str, *, by: str) -> int:
 
 
 def wake_children(task_id: int) -> None:
-    """Children that wait for this task, or read what it makes, are looked at now."""
+    """Children that wait for this task, or read what it makes, are looked at now.
+
+    One that an agent is about to set aside is waited for: see `moves.set_aside`.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             """UPDATE jedi_tasks SET next_check_at = clock_timestamp() WHERE jeditaskid IN (
-                   SELECT jeditaskid FROM jedi_tasks WHERE parent_tid = %s AND jeditaskid <> %s AND status = 'pending'
+                   SELECT jeditaskid FROM jedi_tasks WHERE parent_tid = %s AND jeditaskid <> %s
+                      AND status IN ('pending', 'registered', 'staged', 'rerefine', 'defined')
                     ORDER BY jeditaskid FOR UPDATE)""",
             [task_id, task_id],
         )
         cursor.execute(
             """UPDATE jedi_datasets SET statecehcktime = 'epoch' WHERE datasetid IN (
                    SELECT d.datasetid FROM jedi_datasets d JOIN jedi_tasks t USING (jeditaskid)
-                    WHERE t.parent_tid = %s AND t.jeditaskid <> %s AND d.state = 'mutable'
+                    WHERE t.parent_tid = %s AND t.jeditaskid <> %s AND d.type = 'input' AND d.state IS DISTINCT FROM 'closed'
                     ORDER BY d.datasetid FOR UPDATE OF d)""",
             [task_id, task_id],
         )
-    kick("pending", "feeder")
+    kick("pending", "refiner", "feeder")

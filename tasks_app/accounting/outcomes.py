@@ -23,6 +23,7 @@ from jedisite import troubles
 from jedisite.agents import kick
 from jedisite.sql import hash_joins, hot_cursor, numbers, texts
 from jedisite.words import plural
+from tasks_app import readers
 from tasks_app.accounting import retrying, unmerged
 from tasks_app.accounting.killcodes import KillCode, killed_with
 from tasks_app.ddm import data_management
@@ -253,7 +254,7 @@ def book(cursor: psycopg.Cursor[Any], outcomes: Iterable[Outcome], now: datetime
     if new_files:
         # After the commit: a child's datasets may stand before those that are locked here.
         datasets = {f.dataset for f in new_files}
-        transaction.on_commit(lambda: _wake_children(datasets))
+        transaction.on_commit(lambda: readers.look_again(datasets))
     kick("post_processor", "job_generator", "commando", "merger")
     return len(ended)
 
@@ -516,20 +517,6 @@ def _new_files(outcome: Outcome, owner: str) -> list[NewFile]:
         )
         for o, r in outcome.stored
     ]
-
-
-def _wake_children(datasets: set[str]) -> None:
-    """Tasks that read a growing dataset look at it again at once."""
-    with hot_cursor() as cursor:
-        cursor.execute(
-            """UPDATE jedi_datasets SET statecehcktime = 'epoch' WHERE datasetid IN (
-                   SELECT datasetid FROM jedi_datasets WHERE datasetname = ANY(%s) AND type = 'input' AND state = 'mutable'
-                      AND statecehcktime > 'epoch' ORDER BY datasetid FOR UPDATE)""",
-            [sorted(datasets)],
-        )
-        woken = cursor.rowcount
-    if woken:
-        kick("feeder")
 
 
 def _text(value: Any, length: int) -> str | None:

@@ -19,7 +19,6 @@ from tasks_app.agents import periodic
 from tasks_app.contents import changes, wishes
 from tasks_app.contents.bunches import bunch_in_words
 from tasks_app.contents.feed import (
-    TO_BE_FED,
     CannotFeedError,
     NothingToDoError,
     NotThereYetError,
@@ -30,7 +29,7 @@ from tasks_app.contents.wishes import Feeding
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.models import Dataset, Task
-from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.models.dataset import INPUT_TYPES, TO_BE_FED
 from tasks_app.nuclei import waits_for_nucleus
 from tasks_app.refining.attributes import Attributes
 from tasks_app.states import DatasetStatus, TaskStatus
@@ -75,6 +74,8 @@ def _inputs_of(task_id: int) -> list[Dataset]:
 
 def _feed_task(task_id: int, fence: int, *, now: datetime | None = None) -> bool:
     """Feed what has to be fed of a task, and move it on if it waited for that. Returns whether anything is new."""
+    # Before anything is read: what changes meanwhile makes the time old again, and the next look comes at once.
+    Dataset.objects.filter(task_id=task_id).to_be_looked_at().update(state_check_time=now or timezone.now())
     task = wishes.read(Task.objects.get(pk=task_id), fence)
     before = _totals(task_id)
     try:
@@ -176,7 +177,9 @@ def _wait(task: Feeding, exc: NotThereYetError) -> bool:
         claims.release_task(task.id, task.fence, note=str(exc))
         return False
     wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
-    moves.set_aside(task.id, task.fence, by=ME, reason=str(exc), wait=wait, frozen=exc.frozen)
+    moves.set_aside(
+        task.id, task.fence, by=ME, reason=str(exc), wait=wait, frozen=exc.frozen, parent_ran=task.parent_runs
+    )
     return True
 
 

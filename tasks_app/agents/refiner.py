@@ -70,7 +70,7 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
             _store(task, fence, refined)
     except NotYet as exc:
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
-        moves.set_aside(task_id, fence, by=ME, reason=str(exc), wait=wait, frozen=False)
+        moves.set_aside(task_id, fence, by=ME, reason=str(exc), wait=wait, frozen=False, parent_ran=parent is not None)
     except ParamErrors as exc:
         moves.break_task(task_id, fence, by=ME, reason=" ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
     except (CannotRefine, ForeignDatasetError) as exc:

@@ -25,7 +25,7 @@ from tasks_app.ddm.base import DatasetInfo, FileInfo, UnknownDatasetError
 from tasks_app.feeding import FeedTarget, feed
 from tasks_app.generating.picker import is_tracked
 from tasks_app.models import Dataset, File, Task
-from tasks_app.models.dataset import CONSTITUENT
+from tasks_app.models.dataset import CONSTITUENT, TO_BE_FED
 from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining.attributes import Attributes
@@ -33,7 +33,6 @@ from tasks_app.splitting.slicing import MOST_RECORDS
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 
 CHECK_DAYS = 3650
-TO_BE_FED = (DatasetStatus.REGISTERED, DatasetStatus.DEFINED, DatasetStatus.TOUPDATE, DatasetStatus.PENDING)
 
 
 class NotThereYetError(RuntimeError):
@@ -70,8 +69,6 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime) -> None:
         feed(_target(task, dataset), pseudo_pages(task, dataset), now, slice_page=records_already)
         _conclude(dataset, now, mutable=False)
         return
-    # Set before the look: whoever adds files meanwhile sets it back, and the next look comes at once.
-    Dataset.objects.filter(pk=dataset.id).update(state_check_time=now)
     try:
         info = data_management().describe(dataset.name)
     except UnknownDatasetError as exc:

@@ -17,6 +17,7 @@ from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.params.filelists import why_not_carried
 from tasks_app.params.keys import NAME
 from tasks_app.params.made import CONTAINER_MARK
+from tasks_app.readers import wake_readers
 
 log = structlog.get_logger(__name__)
 
@@ -88,6 +89,8 @@ def register_dataset(
     )
     if not new and not is_open:
         catalogue.close([name], by=SITE)
+    if not new:
+        wake_readers([name])
     root = Path(settings.JEDI_STORAGE).resolve()
     places = [(storage_path(root, scope, lfn), path.resolve()) for path, lfn in zip(listed, lfns, strict=True)]
     transaction.on_commit(lambda: _link(places))
@@ -129,4 +132,5 @@ def register_container(name: str, datasets: Iterable[str], *, is_open: bool = Fa
         raise ValueError(f"the dataset {missing[0]} does not exist in the local catalogue")
     catalogue.add_to_container(full, members, by=SITE)
     CatalogueDataset.objects.filter(name=full).update(open=is_open)
+    wake_readers([full])
     return CatalogueDataset.objects.get(name=full)

@@ -21,6 +21,7 @@ class InputFact:
     """One input dataset that the work is cut by: its state and how many files jobs may still be made of.
 
     held   files that are not released for jobs yet
+    next_look   of one that may still get files: when it is looked at next
     """
 
     name: str
@@ -29,6 +30,7 @@ class InputFact:
     files_left: int = 0
     missing: int = 0
     held: int = 0
+    next_look: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +200,11 @@ class WhyFacts:
     def held(self) -> int:
         """Files that wait until scouts have shown what jobs need."""
         return sum(one.held for one in self.inputs) if self.status == TaskStatus.SCOUTING else 0
+
+    @property
+    def next_look(self) -> datetime | None:
+        """When the next of the inputs that may still get files is looked at; None when there is no such input."""
+        return min((one.next_look for one in self.inputs if one.next_look is not None), default=None)
 
     @property
     def waits_for_jobs(self) -> bool:

@@ -156,7 +156,21 @@ def _none_left(facts: WhyFacts, title: str, files: int) -> Gate:
     if facts.held:
         sentence = f"the scouts have ended and are looked at next; {waits(facts.held, 'file')} for that"
         return Gate("inputs", title, "no", codes.SCOUTS_GO_FIRST, sentence)
+    if facts.next_look is not None:
+        return Gate("inputs", title, "no", codes.INPUT_GROWS, _awaited(facts, facts.next_look, files), facts.state_since)
     return Gate("inputs", title, "no", codes.INPUT_USED_UP, f"none of {plural(files, 'file')} is left for another job")
+
+
+def _awaited(facts: WhyFacts, next_look: datetime, files: int) -> str:
+    """What the feeder has said of inputs that may still get files, and when it looks again."""
+    held = sum(one.held for one in facts.inputs)
+    said = f"{waits(held, 'file')} for more files, or until the dataset is closed"
+    if not held:
+        said = f"none of {plural(files, 'file')} is left; more may come" if files else "the input has no files yet; some may come"
+    if facts.status == T.DEFINED and facts.error_dialog:
+        said = facts.error_dialog
+    is_due = facts.now is not None and next_look <= facts.now
+    return f"{said}; the next look is {'due now' if is_due else f'at {next_look:%H:%M:%S} UTC'}"
 
 
 def _all_in_jobs(files: int) -> str:

@@ -18,12 +18,12 @@ from brokerage_app.configured import configuration
 from brokerage_app.models import ThrottleRecord, VerdictRecord
 from jedisite import refusals
 from jedisite.models import Agent, Trouble
-from tasks_app import codes
+from tasks_app import codes, timeouts
 from tasks_app.attention.reading import TROUBLE_SEEN
 from tasks_app.explaining import whatif
 from tasks_app.explaining.facts import AgentFact, InputFact, ParentFact, PilotFact, VerdictFact, WhyFacts
 from tasks_app.explaining.facts import Trouble as TroubleFact
-from tasks_app.explaining.gates import AGENT_OF, AT_WORK, RUNS_AGAIN, WITH_ERRORS, Gate, first_no, walk
+from tasks_app.explaining.gates import AGENT_OF, AT_WORK, RUNS_AGAIN, UNREAD, WITH_ERRORS, Gate, first_no, walk
 from tasks_app.explaining.verdicts import chosen_queues, told
 from tasks_app.generating.groups import record_of
 from tasks_app.generating.wants import gone_sites
@@ -83,7 +83,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
     inputs = tuple(
         InputFact(
             d.name, d.status, d.files, max(d.files_to_be_used - d.files_used, 0), d.files_missing or 0,
-            held=max(d.files - d.files_to_be_used, 0),
+            held=max(d.files - d.files_to_be_used, 0), next_look=_next_look(d),
         )
         for d in masters
     )
@@ -110,6 +110,13 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         had_errors=task.status in WITH_ERRORS and _had_errors(task.id),
         sites_gone=gone_sites(task, now) if task.status in RUNS_AGAIN else (),
     )
+
+
+def _next_look(dataset: Dataset) -> datetime | None:
+    """When the feeder looks at a growing input again; None for one that does not grow."""
+    if dataset.type != "input" or dataset.state != "mutable" or dataset.state_check_time is None:
+        return None
+    return dataset.state_check_time + timeouts.limit("dataset.growing")
 
 
 def _had_errors(task_id: int) -> bool:
@@ -230,7 +237,7 @@ def look(task: Task, now: datetime) -> Why:
     throttled = record_of(task, now)
     facts = facts_of(task, now, records, throttled)
     gates = _with_remedies(walk(facts), records.get("job"), now)
-    return Why(task, gates, records, throttled, history, _position(task, facts.agent, now))
+    return Why(task, gates, records, throttled, history, _position(task, facts, now))
 
 
 def _with_remedies(gates: tuple[Gate, ...], record: VerdictRecord | None, now: datetime) -> tuple[Gate, ...]:
@@ -276,7 +283,7 @@ def _passed(record: VerdictRecord) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _position(task: Task, agent: AgentFact | None, now: datetime) -> dict[str, Any]:
+def _position(task: Task, facts: WhyFacts, now: datetime) -> dict[str, Any]:
     """Tasks of the same share and work queue with input left that get jobs before this one, and when an agent looks at it
     next. Nothing is before a task that has ended.
     """
@@ -290,10 +297,13 @@ def _position(task: Task, agent: AgentFact | None, now: datetime) -> dict[str, A
         with connection.cursor() as cursor:
             cursor.execute(_AHEAD, values)
             rows = cursor.fetchall()
+    agent = facts.agent
+    blocked_by_input = facts.status == TaskStatus.DEFINED and not any(one.status in UNREAD for one in facts.inputs)
+    awaits_more = facts.next_look if blocked_by_input else None
     due = now + timedelta(seconds=max(agent.due_s or 0.0, 0.0)) if agent is not None and not agent.paused else None
     return {
         "share": task.gshare or "", "work_queue": task.work_queue.name if task.work_queue is not None else "",
         "priority": priority, "ahead": rows[0][4] if rows else 0,
         "first": [{"task": r[0], "name": r[1], "status": r[2], "priority": r[3]} for r in rows],
-        "next_pass": max(due, task.next_check) if due is not None else None,
+        "next_pass": max(due, task.next_check, awaits_more or due) if due is not None else None,
     }  # fmt: skip

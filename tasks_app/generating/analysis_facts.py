@@ -18,7 +18,7 @@ from brokerage_app.userthrottle import SHARE_WITH_CLASSES, Quota, ShareState, Us
 from jedisite.sql import hot_cursor
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
 from tasks_app.models import Task
-from tasks_app.states import JOB_OPEN, JobStatus
+from tasks_app.states import JOB_OPEN, JobStatus, TaskCommand
 
 Who = tuple[str, str]
 """A user and "", or "" and a working group, whose jobs count for the group."""
@@ -40,14 +40,19 @@ QUEUED: Final = sorted(
         JobStatus.STARTING, JobStatus.THROTTLED,
     )
 )  # fmt: skip
-# Failures count that the pilot reports, closed jobs that were taken back from the queue.
+# Failures count that the pilot reports, closed jobs that were taken back from the queue. Those of before somebody had the
+# task tried or run again say nothing of how it fares now.
 _ENDED = """
 SELECT computingsite, count(*) FILTER (WHERE jobstatus = 'finished'),
        count(*) FILTER (WHERE jobstatus = 'failed' AND coalesce(piloterrorcode, 0) > 0),
        count(*) FILTER (WHERE jobstatus = 'closed' AND jobsubstatus = 'toreassign')
   FROM jobs WHERE jeditaskid = %s AND jobstatus IN ('finished', 'failed', 'closed') AND statechangetime > %s
-   AND computingsite IS NOT NULL GROUP BY 1
+   AND computingsite IS NOT NULL
+   AND creationtime > coalesce((SELECT max(comm_ended) FROM task_commands
+                                 WHERE comm_task = %s AND comm_cmd = ANY(%s) AND comm_status = 'done'), '-infinity')
+ GROUP BY 1
 """
+ANEW: Final = [TaskCommand.RETRY.value, TaskCommand.INCEXEC.value]
 # Power that executes and that is queued, in HS, by share.
 _POWER = """
 SELECT coalesce(j.gshare, ''),
@@ -160,7 +165,7 @@ class AnalysisCrowd:
     def _ended(self, task: Task) -> dict[str, Ended]:
         hours = float(self._configuration.get("anal_jobbroker", "TW_DONE_JOB_STAT", vo=task.vo or ""))
         with hot_cursor() as cursor:
-            cursor.execute(_ENDED, [task.id, self._now - timedelta(hours=hours)])
+            cursor.execute(_ENDED, [task.id, self._now - timedelta(hours=hours), task.id, ANEW])
             return {queue: Ended(*counts) for queue, *counts in cursor}
 
 

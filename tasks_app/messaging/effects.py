@@ -18,6 +18,7 @@ from tasks_app.accounting.endings import KillOrder, kill_jobs
 from tasks_app.accounting.killcodes import Kill, KilledJob
 from tasks_app.messaging.kinds import AGENTS
 from tasks_app.models import Task
+from tasks_app.readers import look_again
 from tasks_app.states import JOB_FINAL, JobStatus
 
 Effect = Callable[[Mapping[str, Any], str], str]
@@ -52,15 +53,8 @@ def _files_staged(given: Mapping[str, Any], sender: str) -> str:
 
 
 def _dataset_changed(given: Mapping[str, Any], sender: str) -> str:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """SELECT datasetid FROM jedi_datasets WHERE type = 'input' AND state = 'mutable'
-                  AND (datasetname = %(name)s OR containername = %(name)s)""",
-            {"name": given["dataset"]},
-        )
-        found = [row[0] for row in cursor.fetchall()]
-    _look_at(found)
-    return f"{plural(len(found), 'growing input is', 'growing inputs are')} looked at"
+    found = look_again([given["dataset"]])
+    return f"{plural(found, 'growing input is', 'growing inputs are')} looked at"
 
 
 def _task_command(given: Mapping[str, Any], sender: str) -> str:

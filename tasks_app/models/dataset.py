@@ -14,6 +14,8 @@ from tasks_app.models.task import Task
 from tasks_app.states import DatasetStatus
 
 INPUT_TYPES = ("input", "pseudo_input")
+TO_BE_FED = (DatasetStatus.REGISTERED, DatasetStatus.DEFINED, DatasetStatus.TOUPDATE, DatasetStatus.PENDING)
+"""An input in one of these states is new to the feeder, or is to be listed again."""
 CONSTITUENT = "in_constituent"
 """A dataset of a container that is read as a whole: its row says where files came from, and has no files itself."""
 OUTPUT_TYPES = ("output", "log", "lib", "pp_log")
@@ -54,6 +56,11 @@ class DatasetQuerySet(models.QuerySet["Dataset"]):
     def of_container(self, container: str, type: str) -> DatasetQuerySet:
         """Datasets of the tasks that contribute to a container."""
         return self.filter(container_name=container, type=type)
+
+    def to_be_looked_at(self) -> DatasetQuerySet:
+        """Inputs whose files the feeder lists: new ones, those to be updated, and those that grow."""
+        unread = Q(status__isnull=True) | Q(status__in=TO_BE_FED)
+        return self.filter(unread | Q(state="mutable"), type__in=INPUT_TYPES).exclude(type="pseudo_input")
 
     def state_to_be_checked(self, checked_before: datetime) -> DatasetQuerySet:
         """Datasets whose state in data management is to be looked at again."""

@@ -253,10 +253,21 @@ def test_hospitals_are_for_what_no_other_queue_takes() -> None:
 )  # fmt: skip
 def test_queues_where_the_task_fares_badly(ended: Ended, code: str) -> None:
     facts = AnalysisFacts(ended={"A": ended})
-    assert reasons(broker(needs(), grid(site()), facts=facts)) == ({"A": code} if code else {})
+    assert reasons(broker(needs(), grid(site(), site("B")), facts=facts)) == ({"A": code} if code else {})
     assert not reasons(broker(needs(merging=True), grid(site()), facts=facts))
     bound = broker(needs(preassigned_site="A"), grid(site()), facts=facts)
     assert names(bound) == ["A"]
+
+
+def test_a_task_that_fails_at_all_queues_that_it_may_use_gets_its_jobs_there() -> None:
+    facts = AnalysisFacts(ended={"A": Ended(0, 9), "B": Ended(1, 9)})
+    offline = site("C", status="offline")
+    verdict = broker(needs(), grid(site("A"), site("B"), offline), facts=facts)
+    assert sorted(names(verdict)) == ["A", "B"] and reasons(verdict) == {"C": "site_offline"}
+    # A queue that is full for the moment is one that the task may use: it is waited for.
+    waited_for = broker(needs(), grid(site("A"), site("C", jobs=FULL)), facts=facts)
+    assert reasons(waited_for) == {"A": "failing_there", "C": "queue_full_of_type"}
+    assert names(broker(needs(), grid(site("A"), site("D")), facts=facts)) == ["D"]
 
 
 def test_failed_and_closed_jobs_count_together_for_work_that_is_bound() -> None:

@@ -17,7 +17,7 @@ from brokerage_app.models import AnalysisUser, GdpConfig, GlobalShare, Queue, Si
 from brokerage_app.userthrottle import Quota, ShareState, Usage
 from tasks_app.agents.watchdogs import classes
 from tasks_app.generating.analysis_facts import AnalysisCrowd
-from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, Job, JobStatusLog, Task, TaskStatusLog
+from tasks_app.models import CatalogueDataset, CatalogueFile, Command, Dataset, Job, JobStatusLog, Task, TaskStatusLog
 
 USERS, EXPRESS = "User Analysis", "Express Analysis"
 Make = Callable[..., Any]
@@ -254,6 +254,19 @@ def test_ended_jobs_of_the_task_in_the_window(make_job: Make, make_task: Make, n
     make_job(**new, status="closed", site="B")
     make_job(task_id=task.id, status="finished", state_change_time=now - 7 * HOUR)
     assert told(task).ended == {"SITE_A": Ended(1, 1, 0), "B": Ended(0, 0, 1)}
+
+
+def test_failures_of_before_the_task_was_tried_again_count_no_more(make_job: Make, make_task: Make, now: datetime) -> None:
+    task, other = make_task(), make_task()
+    before, after = now - timedelta(hours=2), now - timedelta(minutes=30)
+    for made in (before, before, after):
+        make_job(task_id=task.id, status="failed", pilot_error_code=1305, creation_time=made, state_change_time=now)
+        make_job(task_id=other.id, status="failed", pilot_error_code=1305, creation_time=made, state_change_time=now)
+    Command.objects.create(task=task, name="incexec", owner="ada", status="refused", ended=now)
+    Command.objects.create(task=task, name="pause", owner="ada", status="done", ended=now)
+    assert told(task).ended["SITE_A"].failed == 3
+    Command.objects.create(task=task, name="retry", owner="ada", status="done", ended=now - timedelta(hours=1))
+    assert (told(task).ended["SITE_A"].failed, told(other).ended["SITE_A"].failed) == (1, 3)
 
 
 def test_classes_are_told_while_they_are_valid(make_task: Make, now: datetime) -> None:

@@ -1,0 +1,189 @@
+"""Whatever the order of events: a task that waits for another one's outputs looks at them as soon as those are complete."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from tasks_app import claims, moves, readers
+from tasks_app.accounting import children
+from tasks_app.agents import adder, feeder, job_generator, post_processor, refiner
+from tasks_app.ddm.registering import register_dataset
+from tasks_app.explaining.tasks import why
+from tasks_app.models import Dataset, Task
+from tests.flow.driving import add_dataset, agents_turn, dataset, parameters, reads, status, submit, task
+from tests.flow.pilot import Pilot, always
+from tests.locks import FOR_NO_KEY_UPDATE, another, waits
+
+pytestmark = pytest.mark.usefixtures("tables")
+
+
+def maker(files: int = 1, **more: object) -> int:
+    add_dataset("lab.in", files)
+    return submit(parameters("lab.p", reads("lab.in"), nFilesPerJob=1, maxAttempt=1, **more))
+
+
+def reader(of: str = "lab.p.out", **more: object) -> int:
+    return submit(parameters("lab.c", reads(of), **{"nFilesPerJob": 3, **more}))
+
+
+def until_its_jobs_have_ended(task_id: int, pilot: Pilot) -> None:
+    """Its jobs are booked, and the feeder has just looked at what they made: the task itself has not ended."""
+    for _ in range(20):
+        refiner.run()
+        feeder.run()
+        job_generator.run()
+        pilot.work(1)
+        adder.run()
+        feeder.run()
+        if dataset(task_id).files and not dataset(task_id).files_to_be_used > (
+            dataset(task_id).files_finished + dataset(task_id).files_failed
+        ):
+            return
+    raise AssertionError(status(task_id))
+
+
+def end(task_id: int) -> None:
+    post_processor.run()
+    post_processor.run()
+    assert status(task_id) in ("done", "failed"), status(task_id)
+
+
+@pytest.mark.usefixtures("books")
+def test_a_task_that_looked_just_before_its_input_was_closed_looks_again_at_once() -> None:
+    first = maker(2)
+    refiner.run()
+    second = reader()
+    until_its_jobs_have_ended(first, Pilot())
+    assert (status(second), dataset(second).files, dataset(second).files_to_be_used) == ("defined", 2, 0)
+    looked = dataset(second).state_check_time
+    assert looked is not None and looked > timezone.now() - timedelta(minutes=1)
+    said = why(task(second))
+    assert said["blocked_by"]["code"] == "input_grows"
+    assert said["blocked_by"]["sentence"] == (
+        f"2 new files of lab.p.out wait until there are 60 (a bunch of 20 jobs, nChunksToWait), or until the dataset is closed; "
+        f"the next look is at {looked + timedelta(minutes=5):%H:%M:%S} UTC"
+    )
+    assert said["position"]["next_pass"] >= looked + timedelta(minutes=5)
+    end(first)
+    feeder.run()
+    assert (status(second), dataset(second).files_to_be_used) == ("ready", 2)
+
+
+@pytest.mark.usefixtures("books")
+def test_a_task_that_looked_just_before_the_maker_failed_looks_again_at_once() -> None:
+    first = maker()
+    refiner.run()
+    second = reader()
+    until_its_jobs_have_ended(first, Pilot(always("failed")))
+    assert status(second) == "defined"
+    end(first)
+    feeder.run()
+    assert status(second) == "tobroken"
+
+
+def test_a_look_while_the_dataset_is_being_closed_waits_for_that_and_sees_it() -> None:
+    add_dataset("lab.grow", 1, open=True)
+    second = reader("lab.grow", runUntilClosed=True)
+    refiner.run()
+    row = ("jedi_datasets", "datasetid", dataset(second).id)
+    closes = """WITH c AS (UPDATE catalogue_datasets SET open = false WHERE name = 'lab.grow')
+                UPDATE jedi_datasets SET statecehcktime = 'epoch' WHERE datasetid = %s"""
+    waits(row, feeder.run, then=closes, values=[row[2]], held=FOR_NO_KEY_UPDATE)
+    assert (status(second), dataset(second).state) == ("ready", "closed")
+
+
+def test_a_first_look_that_saw_the_dataset_open_is_made_again_after_the_closing() -> None:
+    add_dataset("lab.grow", 1, open=True)
+    second = reader("lab.grow", runUntilClosed=True)
+    refiner.run()
+    row = dataset(second)
+    with another() as other, transaction.atomic():
+        readers.wake_readers(["lab.grow"])
+        # A reader that nobody could see yet looks in this moment.
+        other.execute(
+            """INSERT INTO jedi_datasets (jeditaskid, datasetname, type, status, state, statecehcktime)
+               SELECT jeditaskid, datasetname, type, 'ready', 'mutable', clock_timestamp() FROM jedi_datasets
+                WHERE datasetid = %s""",
+            [row.id],
+        )
+        other.commit()
+    looked = Dataset.objects.filter(task_id=second, name="lab.grow").values_list("state_check_time", flat=True)
+    assert [at.year for at in looked if at] == [1970, 1970]
+
+
+def test_files_that_are_registered_in_a_growing_dataset_are_looked_at_at_once(tmp_path: Path) -> None:
+    add_dataset("lab.grow", 1, open=True)
+    (tmp_path / "more.txt").write_text("1")
+    second = reader("lab.grow", runUntilClosed=True, nFilesPerJob=2, nChunksToWait=1)
+    refiner.run()
+    feeder.run()
+    register_dataset("lab.grow", "lab", [tmp_path / "more.txt"], is_open=True)
+    feeder.run()
+    assert (status(second), dataset(second).files_to_be_used) == ("ready", 2)
+
+
+def test_who_reads_a_container_as_a_whole_looks_when_a_dataset_of_it_changes_and_nobody_else_does() -> None:
+    first = maker()
+    refiner.run()
+    Dataset.objects.filter(task_id=first, name="lab.p.out").update(container_name="lab.all/")
+    now = timezone.now()
+    rows = {
+        name: Dataset.objects.create(task_id=first, name=name, type="input", status="ready", state=state, state_check_time=now)
+        for name, state in (("lab.all/", "mutable"), ("lab.other", "mutable"), ("lab.p.out", "closed"))
+    }
+    assert readers.look_again(["lab.p.out"]) == 1
+    due = {name for name, row in rows.items() if Dataset.objects.get(pk=row.id).state_check_time != now}
+    assert due == {"lab.all/"}
+
+
+def family() -> tuple[int, int]:
+    first = maker()
+    return first, submit(parameters("lab.c", reads("lab.p.out"), nFilesPerJob=3), parent=first)
+
+
+def test_a_child_that_is_set_aside_when_its_parent_has_ended_is_tried_again_at_once() -> None:
+    first, second = family()
+    ((_, fence),) = claims.claim_tasks("t", ["registered"], 1, condition="t.jeditaskid = %(id)s", values={"id": second})
+    Task.objects.filter(pk=first).update(status="done")
+    moves.set_aside(second, fence, by="t", reason="the parent runs", wait=timedelta(hours=1), parent_ran=True)
+    assert task(second).status == "pending"
+    assert task(second).next_check <= timezone.now()
+
+
+def test_a_child_whose_parent_runs_on_waits_as_long_as_was_said() -> None:
+    _, second = family()
+    ((_, fence),) = claims.claim_tasks("t", ["registered"], 1, condition="t.jeditaskid = %(id)s", values={"id": second})
+    moves.set_aside(second, fence, by="t", reason="the parent runs", wait=timedelta(hours=1), parent_ran=True)
+    assert task(second).next_check > timezone.now() + timedelta(minutes=50)
+
+
+def test_a_parent_that_ends_while_its_child_is_set_aside_waits_and_wakes_it() -> None:
+    first, second = family()
+    sets_aside = """UPDATE jedi_tasks SET status = 'pending', next_check_at = clock_timestamp() + interval '1 hour'
+                     WHERE jeditaskid = %s"""
+
+    def wake() -> None:
+        with transaction.atomic():
+            children.wake_children(first)
+
+    waits(("jedi_tasks", "jeditaskid", second), wake, then=sets_aside, values=[second])
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT next_check_at <= clock_timestamp() FROM jedi_tasks WHERE jeditaskid = %s", [second])
+        assert cursor.fetchone() == (True,)
+
+
+@pytest.mark.usefixtures("books")
+def test_a_chain_of_tasks_ends_without_waiting_for_the_next_regular_look() -> None:
+    first = maker(4)
+    refiner.run()
+    second = reader()
+    pilot = Pilot()
+    for _ in range(12):
+        agents_turn()
+        pilot.work(1)
+    assert (status(first), status(second)) == ("done", "done")
