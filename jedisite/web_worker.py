@@ -36,8 +36,9 @@ MOST_UNREAD: Final = 32 * 1024 * 1024
 """Seconds and bytes for the rest of a body that nobody reads: many clients look for an answer once they have sent all."""
 MOST_LINGERING: Final = 200
 MOST_HELD: Final = 64 * 1024 * 1024
-"""Bytes of requests that arrive, in all. When there are more, threads read further bodies as they come. And bytes of
-answers that wait for their clients; when there are more, the slowest client loses its connection."""
+"""Bytes of requests that arrive, in all. When there are more, threads read further bodies as they come, but for those of
+which little is here: calls are not to wait behind uploads. And bytes of answers that wait for their clients; when there are
+more, the slowest client loses its connection."""
 ENOUGH: Final = 64 * 1024
 """Bytes: a sender of so many that wait for a thread has its turn before senders of fewer."""
 MOST_AT_ONCE: Final = 1024 * 1024
@@ -324,7 +325,7 @@ class Worker(ThreadWorker):
                 if arrival.refused:
                     self._answer_and_drop(conn, TOO_LONG)
                     return
-                if self._held > MOST_HELD and not arrival.whole:
+                if self._held > MOST_HELD and len(arrival.data) > ENOUGH and not arrival.whole:
                     arrival.do_not_wait()
         if arrival.asks and not arrival.whole and not arrival.long:
             arrival.asks = False

@@ -32,7 +32,17 @@ def serving(home: Path, *before: str, limits: str = "") -> Iterator[int]:
         "JEDI_HOME": str(home),
         "JEDI_SLOW_CLIENTS": limits or f"head={LIMIT_S},body={LIMIT_S},answer={LIMIT_S}",
     }
-    command = [sys.executable, "-m", "gunicorn", "--bind", "127.0.0.1:0", "--worker-class", WEB_WORKER, "--threads", "4"]
+    command = [
+        sys.executable,
+        "-m",
+        "gunicorn",
+        "--bind",
+        "127.0.0.1:0",
+        "--worker-class",
+        WEB_WORKER,
+        "--threads",
+        "4",
+    ]
     with (home / "log").open("w") as log:
         server = subprocess.Popen(
             [*before, *command, "--no-control-socket", "--graceful-timeout", "5", "tests.jedisite.echo_app:application"],
@@ -323,7 +333,9 @@ def test_a_connection_takes_several_requests_one_after_the_other_and_at_once(por
 
 def test_who_waits_for_leave_to_send_gets_it(port: int) -> None:
     with ExitStack() as stack:
-        sender = opened(stack, port, SLOW["a body that is waited for"].replace(b"Expect", b"Connection: close\r\nExpect"))
+        sender = opened(
+            stack, port, SLOW["a body that is waited for"].replace(b"Expect", b"Connection: close\r\nExpect")
+        )
         assert b"100 Continue" in sender.recv(4096)
         sender.sendall(b"123456789")
         assert f"9 {zlib.adler32(b'123456789')}".encode() in until_closed(sender)
@@ -353,6 +365,22 @@ def test_the_memory_of_requests_that_arrive_is_bounded_and_they_are_answered_all
     body = bytes(range(256)) * 2000
     with serving(tmp_path) as port:
         assert [ask(port, body) for _ in range(3)] == [f"{len(body)} {zlib.adler32(body)}"] * 3
+
+
+def test_calls_whose_bodies_come_late_are_answered_while_silent_senders_hold_all_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ECHO_MOST_HELD", "1000000")
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+    with serving(tmp_path, limits="head=60,body=60,busy=60") as port, ExitStack() as stack:
+        for _ in range(6):
+            opened(stack, port, head % 900_000 + bytes(400_000))
+        assert {ask(port) for _ in range(20)} == {"0 1"}  # all that was sent has been read meanwhile
+        caller = opened(stack, port, head % 10)
+        assert {ask(port) for _ in range(3)} == {"0 1"}
+        caller.sendall(b"0123456789")
+        caller.settimeout(PATIENCE_S)
+        assert caller.recv(1000).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("name", ["SCRIPT_NAME", "PATH_INFO"])
