@@ -6,6 +6,9 @@ two cores that it takes: two begin with what waits, one after the other in each,
 
 from __future__ import annotations
 
+from contextlib import suppress
+from importlib import import_module
+
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -53,6 +56,19 @@ class ByFile(LoadScopeScheduling):
 
 def _place(item: pytest.Item) -> int:
     return next((place for place, path in enumerate(LONGEST_FIRST) if item.nodeid.startswith(path)), len(LONGEST_FIRST))
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Before all processes import all files, each imports a part of them: what one has compiled, the others find."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    below = [session.config.invocation_params.dir / argument.partition("::")[0] for argument in session.config.args]
+    root, number, count = session.config.rootpath, int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    for path in sorted(file for place in below for file in place.rglob("test_*.py"))[number::count]:
+        # What cannot be imported is told when it is collected.
+        with suppress(Exception, pytest.skip.Exception):
+            import_module(".".join(path.relative_to(root).with_suffix("").parts))
 
 
 @pytest.hookimpl(trylast=True)
