@@ -100,6 +100,7 @@ TESTED: dict[str, str] = {
         f"{_OVER}:test_tasks_that_share_a_sandbox_do_not_wait_for_one_another_to_date_it"
     ),
     "tasks_app/commands/serials.py:_keep_to_this_transaction": f"{_WAITING}:test_names_of_files_are_taken_once_at_a_time",
+    "tasks_app/ddm/registering.py:_check_names": f"{_WAITING}:test_files_of_one_scope_are_registered_one_after_the_other",
     "tasks_app/submitting.py:_existing": f"{_WAITING}:test_a_name_is_submitted_once_at_a_time",
 }  # fmt: skip
 """The others: the cases of `test_waiting` and `test_passing_over` are called after their places."""

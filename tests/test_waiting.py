@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,6 +43,7 @@ from tasks_app.commands.acts import ACTS
 from tasks_app.contents import changes
 from tasks_app.ddm.base import Maker
 from tasks_app.ddm.local import LocalCatalogue
+from tasks_app.ddm.registering import register_dataset
 from tasks_app.generating import store
 from tasks_app.messaging import inbox
 from tasks_app.models import (
@@ -236,9 +238,7 @@ def a_value_of_the_configuration(made: SimpleNamespace) -> Held:
 def a_queue_that_gets_a_status(made: SimpleNamespace) -> Held:
     Queue.objects.create(name="A", site_name="A")
     now = timezone.now()
-    return Held(
-        ("queues", "name", "A"), lambda: queue_status.set_status("A", "offline", by="op", reason="x", now=now)
-    )
+    return Held(("queues", "name", "A"), lambda: queue_status.set_status("A", "offline", by="op", reason="x", now=now))
 
 
 @at("brokerage_app/queue_status.py:keep_held")
@@ -374,7 +374,9 @@ def named(made: SimpleNamespace) -> submitting.Submission:
 
 
 def sandbox(name: str, **columns: Any) -> Sandbox:
-    return Sandbox.objects.create(owner="ada", name=name, stored=f"file of {name}", size=1, crc=1, sha256="x", **columns)
+    return Sandbox.objects.create(
+        owner="ada", name=name, stored=f"file of {name}", size=1, crc=1, sha256="x", **columns
+    )
 
 
 @at("tasks_app/attention/keeping.py:_stored")
@@ -636,6 +638,21 @@ def test_names_of_files_are_taken_once_at_a_time(made: SimpleNamespace) -> None:
     with pytest.raises(ParamErrors, match=f"Task {first.id}, which is registered, makes files of the same names"):
         waits_for(takes, values, lambda: submitting.submit(second, by="ada"))
     assert Task.objects.get() == first
+
+
+def test_files_of_one_scope_are_registered_one_after_the_other(made: SimpleNamespace, tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text("1")
+    first = CatalogueDataset.objects.create(name="user.ada.first", scope="user.ada")
+    takes = """WITH taken AS (INSERT INTO catalogue_files (dataset_id, lfn, scope, guid, size, adler32, endpoint, url)
+                             VALUES (%s, 'n.csv', 'user.ada', '', 1, '1', 'SE', ''))
+               SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"""
+    with pytest.raises(ValueError, match=r"the scope user\.ada has a file n\.csv already, with another content"):
+        waits_for(
+            takes,
+            [first.id, "files of user.ada"],
+            lambda: register_dataset("user.ada.second", "user.ada", [tmp_path / "n.csv"]),
+        )
+    assert list(CatalogueDataset.objects.all()) == [first]
 
 
 def test_a_sandbox_that_is_removed_at_this_moment_is_noted_for_no_task(made: SimpleNamespace) -> None:

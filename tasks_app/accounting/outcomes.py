@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import psycopg
@@ -28,7 +29,7 @@ from tasks_app.accounting import retrying, unmerged
 from tasks_app.accounting.killcodes import KillCode, killed_with
 from tasks_app.ddm import data_management
 from tasks_app.ddm.addresses import Roots, is_its_place
-from tasks_app.ddm.base import NewFile
+from tasks_app.ddm.base import Content, Named, NewFile
 from tasks_app.messaging import outbox
 from tasks_app.models.dataset import LOG_TYPES, UNMERGED_TYPES
 from tasks_app.states import JobStatus
@@ -84,12 +85,16 @@ COMPONENTS = {
 
 def judge(
     job_id: int, task_id: int | None, status: str, reported: Mapping[str, Any], expected: Sequence[Output],
-    killed: KillCode | None, roots: Roots,
+    killed: KillCode | None, roots: Roots, taken: Mapping[tuple[str, str], Content] = MappingProxyType({}),
 ) -> Outcome:  # fmt: skip
     """What a final report amounts to. A finished job must have reported every output; one that was told to stop, and
-    did, ends as its kill code says. A job whose output is to be merged has not ended: it waits for that."""
+    did, ends as its kill code says. A job whose output is to be merged has not ended: it waits for that.
+
+    `taken`: scopes and names of outputs that stand for another content already.
+    """
     said = tuple((o, reported[o.lfn]) for o in expected if _usable(reported.get(o.lfn)))
-    stored = tuple((o, r) for o, r in said if is_its_place(r["surl"], o.scope, o.lfn, roots))
+    placed = tuple((o, r) for o, r in said if is_its_place(r["surl"], o.scope, o.lfn, roots))
+    stored = tuple((o, r) for o, r in placed if (o.scope, o.lfn) not in taken)
     if status != JobStatus.FINISHED:
         logs = tuple((o, r) for o, r in stored if o.type in LOG_TYPES)
         if killed:
@@ -103,7 +108,13 @@ def judge(
             f"the job ended well but did not report {len(missing)} of {plural(len(expected), 'output')}: "
             f"{', '.join(missing[:NAMED])}{more}"
         )
-        if astray := [r["surl"] for o, r in said if o.lfn not in here]:
+        if others := [(o, taken[o.scope, o.lfn]) for o, _ in placed if o.lfn not in here]:
+            o, other = others[0]
+            diag = (
+                f"the output {o.lfn} could not be kept: the scope {o.scope} has another file of that name, in the dataset "
+                f"{other.dataset} ({plural(other.size, 'byte')}), and a scope and a name are one file"
+            )
+        elif astray := [r["surl"] for o, r in said if o.lfn not in here]:
             diag += f"; at {astray[0][:200]} is no place of a file of that scope and name"
         logs = tuple((o, r) for o, r in stored if o.type in LOG_TYPES)
         return Outcome(job_id, task_id, JobStatus.FAILED, "ddm", MISSING_OUTPUT, diag[:500], logs)
@@ -168,8 +179,18 @@ def _book_some(cursor: psycopg.Cursor[Any], which: str, values: Mapping[str, Any
     ids = [r[0] for r in reports]
     expected = _expected(cursor, ids)
     killed = _killed(cursor, ids)
+    said = {job_id: json.loads(data) for job_id, _, _, data in reports}
+    taken = data_management().others_of_these_names(
+        Named(o.dataset, o.scope, o.lfn, r["fsize"], r["adler32"])
+        for job_id in ids
+        for o in expected.get(job_id, ())
+        if _usable(r := said[job_id].get(o.lfn))
+    )
     roots = Roots()
-    book(cursor, [_outcome(row, expected.get(row[0], ()), killed.get(row[0]), roots) for row in reports], now)
+    outcomes = [
+        _outcome(row, said[row[0]], expected.get(row[0], ()), killed.get(row[0]), roots, taken) for row in reports
+    ]
+    book(cursor, outcomes, now)
     _forgive(cursor, list(killed))
     return len(reports)
 
@@ -185,17 +206,18 @@ def forget_troubles() -> None:
 
 
 def _outcome(
-    row: tuple[int, int | None, str, str], expected: Sequence[Output], killed: KillCode | None, roots: Roots
-) -> Outcome:
-    job_id, task_id, status, data = row
+    row: tuple[int, int | None, str, str], said: Mapping[str, Any], expected: Sequence[Output], killed: KillCode | None,
+    roots: Roots, taken: Mapping[tuple[str, str], Content],
+) -> Outcome:  # fmt: skip
+    job_id, task_id, status, _ = row
     if status == unmerged.MERGED:
         return Outcome(job_id, task_id, JobStatus.FINISHED, merge_is_over=True)
     if status == unmerged.NOT_MERGED:
         # Cancelled and not failed, as JEDI's document has it: its inputs are tried again, and the job did no wrong.
-        diag = f"its output was not merged: no attempt is left after job {json.loads(data).get('merge_job')}"
+        diag = f"its output was not merged: no attempt is left after job {said.get('merge_job')}"
         code = unmerged.NOT_MERGED_ERROR
         return Outcome(job_id, task_id, JobStatus.CANCELLED, "taskbuffer", code, diag, merge_is_over=True)
-    return judge(job_id, task_id, status, json.loads(data), expected, killed, roots)
+    return judge(job_id, task_id, status, said, expected, killed, roots, taken)
 
 
 def _expected(cursor: psycopg.Cursor[Any], ids: list[int]) -> dict[int, list[Output]]:

@@ -21,6 +21,24 @@ class FileInfo(NamedTuple):
     surl: str | None = None
 
 
+class Named(NamedTuple):
+    """A file that is to go into a dataset. Size in bytes, adler32 in hexadecimal."""
+
+    dataset: str
+    scope: str
+    lfn: str
+    size: int
+    adler32: str
+
+
+class Content(NamedTuple):
+    """A file that a dataset has. Size in bytes, adler32 in hexadecimal."""
+
+    dataset: str
+    size: int
+    adler32: str
+
+
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
     """A dataset or container as data management knows it. `open`: files, or datasets with files, may still be added.
@@ -142,6 +160,13 @@ class DataManagement(Protocol):
         """Some datasets and containers whose names match a pattern with `*`, `?` and `[...]`, for a hint to a user.
 
         None when the pattern begins with a wildcard, or when the system cannot say so at once.
+        """
+        ...
+
+    def others_of_these_names(self, files: Iterable[Named]) -> dict[tuple[str, str], Content]:
+        """Those scopes and names that stand for another content in another dataset, with it.
+
+        A scope and a name are one file, whatever datasets it is in.
         """
         ...
 

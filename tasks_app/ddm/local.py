@@ -24,11 +24,13 @@ from jedisite.sql import hot_cursor, numbers, texts
 from jedisite.words import nearest
 from tasks_app.ddm.addresses import Roots, is_its_place, storage_path
 from tasks_app.ddm.base import (
+    Content,
     DatasetInfo,
     FileInfo,
     ForeignDatasetError,
     Held,
     Maker,
+    Named,
     NewFile,
     Places,
     UnknownDatasetError,
@@ -82,6 +84,16 @@ SELECT w.name, n.name FROM unnest(%(names)s::text[]) w (name) CROSS JOIN LATERAL
     (SELECT d.name FROM catalogue_datasets d WHERE d.name < w.name ORDER BY d.name DESC LIMIT %(most)s)) n
 """
 
+# By name first, of which there is an index. Adler-32 is written with and without leading zeros, in both cases.
+_OTHERS = """
+SELECT DISTINCT ON (n.scope, n.lfn) n.scope, n.lfn, d.name, f.size, f.adler32
+  FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[]) n (dataset, scope, lfn, size, adler32)
+  JOIN catalogue_files f ON f.lfn = n.lfn AND f.scope = n.scope
+                        AND (f.size <> n.size OR lpad(lower(f.adler32), 8, '0') <> lpad(lower(n.adler32), 8, '0'))
+  JOIN catalogue_datasets d ON d.id = f.dataset_id AND d.name <> n.dataset
+ ORDER BY n.scope, n.lfn, f.id
+"""
+
 
 class LocalCatalogue:
     """See `base.DataManagement`."""
@@ -124,7 +136,9 @@ class LocalCatalogue:
         missing = [name for name in wanted if name not in there and container_name(name) not in there]
         if not missing:
             return {}
-        own = list(CatalogueDataset.objects.filter(owner=user).order_by("-id").values_list("name", flat=True)[:MOST_OWN])
+        own = list(
+            CatalogueDataset.objects.filter(owner=user).order_by("-id").values_list("name", flat=True)[:MOST_OWN]
+        )
         near = {name: list(own) for name in missing[:MOST_TOLD]}
         with hot_cursor() as cursor:
             cursor.execute(_BESIDE, {"names": texts(missing[:MOST_TOLD]), "most": MOST_BESIDE})
@@ -138,6 +152,15 @@ class LocalCatalogue:
             return []
         names = CatalogueDataset.objects.filter(name__startswith=start).order_by("name").values_list("name", flat=True)
         return [name for name in names[:MOST_OWN] if fnmatchcase(name, pattern)][:most]
+
+    def others_of_these_names(self, files: Iterable[Named]) -> dict[tuple[str, str], Content]:
+        rows = list(files)
+        if not rows:
+            return {}
+        datasets, scopes, names, sizes, sums = zip(*rows, strict=True)
+        with hot_cursor() as cursor:
+            cursor.execute(_OTHERS, [texts(datasets), texts(scopes), texts(names), numbers(sizes), texts(sums)])
+            return {(scope, lfn): Content(*held) for scope, lfn, *held in cursor}
 
     @transaction.atomic
     def create(self, datasets: Iterable[str], *, scope: str, by: Maker) -> None:

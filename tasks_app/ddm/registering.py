@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import structlog
 from django.conf import settings
 from django.db import transaction
 
+from jedisite.sql import hot_cursor
+from jedisite.words import plural
 from tasks_app.ddm.addresses import storage_path
-from tasks_app.ddm.base import SITE, ForeignDatasetError
+from tasks_app.ddm.base import SITE, ForeignDatasetError, Named
 from tasks_app.ddm.local import ENDPOINT, adler32, catalogue, container_name, file_url
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.params.filelists import why_not_carried
@@ -38,7 +41,7 @@ def register_dataset(
     `names` gives their logical names (default: the files' own names). With `is_open` more files may be added later, by
     registering them in the same dataset, and by tasks of its `owner` (default: the site, so that no task adds any).
     Raises OSError for a file that cannot be read, ValueError when there is none, two have the same name, pilots cannot carry
-    a name, or the dataset exists and is closed.
+    a name, the dataset exists and is closed, or its scope has a name already, for another content.
 
     The files stay where they are. Links at the places of the storage lead to them, by which PanDA's pilots find inputs.
     """
@@ -70,30 +73,28 @@ def register_dataset(
     known = set(dataset.files.filter(lfn__in=lfns).values_list("lfn", flat=True))
     if known:
         raise ValueError(f"the dataset {name} has {min(known)} already")
-    CatalogueFile.objects.bulk_create(
-        [
-            CatalogueFile(
-                dataset=dataset,
-                lfn=lfn,
-                scope=scope,
-                guid=str(uuid.uuid4()),
-                size=path.stat().st_size,
-                adler32=adler32(path),
-                events=count,
-                endpoint=ENDPOINT,
-                url=file_url(path.resolve()),
-            )
-            for path, lfn, count in zip(listed, lfns, counts, strict=True)
-        ],
-        batch_size=2000,
-    )
+    rows = [
+        CatalogueFile(
+            dataset=dataset,
+            lfn=lfn,
+            scope=scope,
+            guid=str(uuid.uuid4()),
+            size=path.stat().st_size,
+            adler32=adler32(path),
+            events=count,
+            endpoint=ENDPOINT,
+            url=file_url(path.resolve()),
+        )
+        for path, lfn, count in zip(listed, lfns, counts, strict=True)
+    ]
+    _check_names(name, scope, rows)
+    links = _links(scope, rows, listed)
+    CatalogueFile.objects.bulk_create(rows, batch_size=2000)
     if not new and not is_open:
         catalogue.close([name], by=SITE)
     if not new:
         wake_readers([name])
-    root = Path(settings.JEDI_STORAGE).resolve()
-    places = [(storage_path(root, scope, lfn), path.resolve()) for path, lfn in zip(listed, lfns, strict=True)]
-    transaction.on_commit(lambda: _link(places))
+    transaction.on_commit(lambda: _link(links))
     return dataset
 
 
@@ -102,20 +103,68 @@ def _check_name(name: str) -> None:
         raise ValueError(f"{name!r} cannot be the name of a dataset: {NAME.words}")
 
 
-def _link(places: Iterable[tuple[Path, Path]]) -> None:
-    """Make links from places of the storage to files that lie elsewhere.
+def _check_names(dataset: str, scope: str, rows: Sequence[CatalogueFile]) -> None:
+    """Raises ValueError when the scope has one of these names for another content: a scope and a name are one file.
 
-    A place that leads to another file stays as it is: its name is used twice in its scope, where PanDA's pilots know
-    a file by scope and name alone. One that leads nowhere is taken.
+    Nobody else registers files in this scope until the transaction ends.
     """
-    for place, file in places:
-        if place.exists():
-            if place.resolve() != file:
-                log.warning("dataset.name_taken", place=str(place), file=str(file))
+    with hot_cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"files of {scope}"])
+    others = catalogue.others_of_these_names(Named(dataset, scope, row.lfn, row.size, row.adler32) for row in rows)
+    taken = [(row, others[scope, row.lfn]) for row in rows if (scope, row.lfn) in others]
+    if not taken:
+        return
+    row, other = taken[0]
+    more = f" So it is with {plural(len(taken) - 1, 'other file')} of yours." if taken[1:] else ""
+    raise ValueError(
+        f"the scope {scope} has a file {row.lfn} already, with another content: the one in the dataset {other.dataset} has "
+        f"{_content(other.size, other.adler32)}, yours {_content(row.size, row.adler32)}. A scope and a name are one file, "
+        f"and pilots would read that one.{more} Give the file another name, or choose a dataset of another scope. "
+        "Nothing was registered"
+    )
+
+
+def _content(size: int, checksum: str) -> str:
+    return f"{plural(size, 'byte')} (adler32 {checksum})"
+
+
+def _links(scope: str, rows: Iterable[CatalogueFile], paths: Iterable[Path]) -> list[tuple[Path, Path]]:
+    """Which links the storage needs: place and file. A place that leads to the same content stays as it is.
+
+    Raises ValueError when a place is taken by another content that is no link: somebody's output lies there.
+    """
+    root, links = Path(settings.JEDI_STORAGE).resolve(), []
+    for row, path in zip(rows, paths, strict=True):
+        place, file = storage_path(root, scope, row.lfn), path.resolve()
+        if place.exists() and (place.resolve() == file or _holds(place, row)):
             continue
+        if place.exists() and not place.is_symlink():
+            raise ValueError(
+                f"the storage has another file {row.lfn} of the scope {scope} already ({place}), and a scope and a name are "
+                "one file. Give yours another name, or choose a dataset of another scope. Nothing was registered"
+            )
+        links.append((place, file))
+    return links
+
+
+def _holds(place: Path, row: CatalogueFile) -> bool:
+    return place.is_file() and place.stat().st_size == row.size and adler32(place) == row.adler32
+
+
+def _link(links: Iterable[tuple[Path, Path]]) -> None:
+    """Make links from places of the storage to files that lie elsewhere. Links that lead to nothing of use are replaced."""
+    for place, file in links:
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.unlink(missing_ok=True)
-        place.symlink_to(file)
+        made = place.with_name(f".{uuid.uuid4().hex}.part")
+        made.symlink_to(file)
+        if place.is_symlink():
+            os.replace(made, place)
+            continue
+        try:
+            os.link(made, place, follow_symlinks=False)  # unlike a renaming, this fails when the name is taken
+        except FileExistsError:
+            log.warning("dataset.place_taken", place=str(place), file=str(file))  # an output came in between
+        made.unlink()
 
 
 @transaction.atomic

@@ -21,15 +21,16 @@ BROKEN_RECORDS = 4
 def register_sources(name: str, scope: str) -> int:
     """Register the files of the Python standard library, and when those are fewer than 1 000 also of installed packages.
 
+    The dataset's name begins theirs: those of another day may have other contents, and a scope and a name are one file.
     Returns how many files the dataset has.
     """
     library = Path(sysconfig.get_path("stdlib"))
     packages = Path(sysconfig.get_path("purelib"))
-    chosen = {_lfn("stdlib", library, path): path for path in _sources(library) if packages not in path.parents}
+    chosen = {_lfn(f"{name}.stdlib", library, path): path for path in _sources(library) if packages not in path.parents}
     for path in _sources(packages):
         if len(chosen) >= SOURCES_WANTED:
             break
-        chosen[_lfn("packages", packages, path)] = path
+        chosen[_lfn(f"{name}.packages", packages, path)] = path
     names = sorted(chosen)
     register_dataset(name, scope, [chosen[n] for n in names], names=names)
     return len(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 import zlib
@@ -25,6 +26,25 @@ class Copied:
         return f"{self.adler32:08x}"
 
 
+def content_of(source: Path) -> Copied:
+    """Size and checksum of a plain file, links followed. Raises OSError."""
+    with _opened(source, os.O_RDONLY) as reader:
+        size, adler = 0, 1
+        while block := reader.read(BLOCK_BYTES):
+            size += len(block)
+            adler = zlib.adler32(block, adler)
+    return Copied(size, adler)
+
+
+def _opened(source: Path, flags: int) -> io.FileIO:
+    # O_NONBLOCK: a pipe that somebody put in the place of the file must not hold us up.
+    reader = open(os.open(source, flags | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0)  # noqa: SIM115 - who asks closes it
+    if not stat.S_ISREG(os.fstat(reader.fileno()).st_mode):
+        reader.close()
+        raise OSError(f"{source.name} is not a plain file")
+    return reader
+
+
 def copy_new(
     source: Path, target: Path, check: Callable[[], None], *, durable: bool, follow: bool = True, resolved: bool = False
 ) -> Copied:
@@ -34,11 +54,7 @@ def copy_new(
     `follow` false refuses a symbolic link, and `resolved` any link that has come into a path without links.
     Raises OSError; what was begun at the target is removed on any exception.
     """
-    # O_NONBLOCK: a pipe that somebody put in the place of the file must not hold us up.
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-    with open(os.open(source, flags), "rb", buffering=0) as reader:
-        if not stat.S_ISREG(os.fstat(reader.fileno()).st_mode):
-            raise OSError(f"{source.name} is not a plain file")
+    with _opened(source, os.O_RDONLY | (0 if follow else os.O_NOFOLLOW)) as reader:
         # The path of what was opened, whatever has become of the folders meanwhile.
         if resolved and os.readlink(f"/proc/self/fd/{reader.fileno()}") != str(source):
             raise OSError(errno.ELOOP, "a link on the way to it leads elsewhere")

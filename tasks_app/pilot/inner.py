@@ -24,15 +24,17 @@ from urllib.parse import unquote
 
 from tasks_app.pilot import names
 from tasks_app.pilot.client import Client, InterruptedCallError
+from tasks_app.pilot.copying import content_of
 from tasks_app.pilot.errors import Code, JobFailedError
 from tasks_app.pilot.gauge import Gauge
-from tasks_app.pilot.job import is_plain_name
+from tasks_app.pilot.job import BadJobError, Input, inputs_of, is_plain_name
 from tasks_app.pilot.latch import Latch, wait_any
 from tasks_app.pilot.limits import Limits, verdict
 from tasks_app.pilot.masking import mask_file, mask_printed, needles_of
 from tasks_app.pilot.payload import SECRETS, TEMPORARY, command_line, fetch_sandbox
 from tasks_app.pilot.processes import Family, adopt_orphans, tie_to_pilot
 from tasks_app.pilot.removing import remove_folder
+from tasks_app.pilot.stagein import compare
 from tasks_app.pilot.walls import JOB, Walls
 
 SETTINGS = "JEDI_INNER_WALLS"
@@ -57,7 +59,8 @@ REFUSED = 1
 def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     """In the pilot's folder for the job. The exit code is the program's, above 128 for a signal, or 1 with a sentence on stderr.
 
-    `words`, each URL-quoted behind a dot: the job's program, its parameters, its inputs with commas between, its disk in MB.
+    `words`, each URL-quoted behind a dot: the job's program, its parameters, its inputs with commas between, its disk in MB,
+    and sizes and checksums of the inputs, as the job's description has them.
     """
     terminated = Latch()
     told: list[int] = []
@@ -75,12 +78,12 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     for number in ASK_TO_END:
         signal.signal(number, ask)
     adopt_orphans()
-    program, parameters, inputs, disk_mb = (unquote(word[1:]) for word in words)
+    program, parameters, inputs, disk_mb, sizes, sums = (unquote(word[1:]) for word in words)
     own: set[str] = {TEMPORARY}
     needles: list[bytes] = []
     code = REFUSED
     try:
-        files = list(filter(None, inputs.split(",")))
+        files = _inputs(inputs, sizes, sums)
         family, process = _start(program, parameters, files, here, folder, environ, settings, terminated, own, needles)
         code = _watch(family, process, Limits(disk_mb=int(disk_mb)), here, folder, terminated)
     except JobFailedError as exc:
@@ -102,28 +105,51 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     return 128 + told[0] if told else code
 
 
+def _inputs(names: str, sizes: str, sums: str) -> tuple[Input, ...]:
+    """Raises JobFailedError."""
+    nowhere = [""] * len(list(filter(None, names.split(","))))
+    try:
+        return inputs_of({"inFiles": names, "fsize": sizes, "checksum": sums, "surlsIn": nowhere})
+    except BadJobError as exc:
+        raise JobFailedError(Code.STAGE_IN_FAILED, f"The job's inputs make no sense: {exc}") from exc
+
+
+def _check(file: Input, here: Path) -> None:
+    """Raises JobFailedError unless an input is there with the content that the server expects: the pilot, which has linked
+    it, looks for its scope and name only."""
+    try:
+        found = content_of(here / file.lfn)
+    except OSError as exc:
+        said = f"Input {file.lfn} cannot be read: {exc.strerror or exc}. The pilot sees the storage and JEDI_PAYLOAD_READS only"
+        raise JobFailedError(Code.INPUT_MISSING, said) from exc
+    compare(file, found)
+
+
 def _start(
-    transformation: str, parameters: str, inputs: Sequence[str], here: Path, folder: Path, environ: Mapping[str, str],
+    transformation: str, parameters: str, files: Sequence[Input], here: Path, folder: Path, environ: Mapping[str, str],
     settings: Mapping[str, Any], terminated: Latch, own: set[str], needles: list[bytes],
 ) -> tuple[Family, subprocess.Popen[bytes]]:  # fmt: skip
     """The running program. `own` gets the names of files that are not for the pilot, `needles` what nobody is to read.
 
     Raises JobFailedError.
     """
+    inputs = [file.lfn for file in files]
     name = transformation.rpartition("/")[2]
     kept = Path(settings["programs"]) / name
-    served = is_plain_name(name) and kept.is_file() and (transformation == name or transformation.endswith(SERVED + name))
+    served = (
+        is_plain_name(name) and kept.is_file() and (transformation == name or transformation.endswith(SERVED + name))
+    )
     if not served and transformation not in inputs:
         diag = f"{transformation!r} is no program of the site and no input of the job"
         raise JobFailedError(Code.TRANSFORM_NOT_AVAILABLE, diag)
-    if not all(map(is_plain_name, inputs)):
-        raise JobFailedError(Code.STAGE_IN_FAILED, "The job has inputs whose names are no names of files")
     argv = command_line(name, parameters)
     sandbox = names.sandbox_of(argv)
     for lfn in inputs:
         if lfn == sandbox or (served and lfn == name) or names.reserved_for(lfn):
             taken = f"Input {lfn} has the name of something else in the job's folder; rename the file"
             raise JobFailedError(Code.STAGE_IN_FAILED, taken)
+    for file in files:
+        _check(file, here)
     (folder / TEMPORARY).mkdir()
     shutil.copyfile(kept if served else here / name, folder / name)
     (folder / name).chmod(0o755)

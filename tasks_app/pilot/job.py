@@ -68,7 +68,7 @@ def parse_job(raw: Mapping[str, object]) -> Job:
         secret=_text(raw, "jobSecret"),
         transformation=name,
         parameters=_text(raw, "jobPars"),
-        inputs=_inputs(raw),
+        inputs=inputs_of(raw),
         outputs=outputs,
         log=log,
         cores=max(1, _number(raw, "coreCount")),
@@ -84,7 +84,8 @@ def is_plain_name(name: str) -> bool:
     return bool(name) and name[0] != "." and "/" not in name and name.isprintable() and len(name.encode()) <= 255
 
 
-def _inputs(raw: Mapping[str, object]) -> tuple[Input, ...]:
+def inputs_of(raw: Mapping[str, object]) -> tuple[Input, ...]:
+    """The inputs that a job's description names. Raises BadJobError."""
     names = _list(raw, "inFiles")
     urls = raw.get("surlsIn") or []
     if not isinstance(urls, list) or len(urls) != len(names):

@@ -133,7 +133,8 @@ def behind_walls(job: dict[str, Any], program: str) -> dict[str, Any]:
 
     PanDA's pilots hand parameters to a shell, and obey some themselves: in these words there is nothing for either.
     """
-    said = (job["transformation"] or "", job["jobPars"], job["inFiles"], str(job["maxDiskCount"]))
+    contents = (job["fsize"], job["checksum"])
+    said = (job["transformation"] or "", job["jobPars"], job["inFiles"], str(job["maxDiskCount"]), *contents)
     words = [f".{quote(text, safe='')}" for text in said]
     return job | {"transformation": program, "jobPars": " ".join(words), "container_name": ""}
 

@@ -164,6 +164,9 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
     for number in (1, 2):
         (inputs / f"n{number}.txt").write_text(f"{number}\n")
     site.manage("register_dataset", "user.ada.numbers", str(inputs / "n1.txt"), str(inputs / "n2.txt"))
+    (inputs / "changed.txt").write_text("1\n")
+    site.manage("register_dataset", "user.ada.older", str(inputs / "changed.txt"))
+    (inputs / "changed.txt").write_text("2\n")
     thief = f"cat > thief.py <<'END'\n{THIEF}\nEND\npython3 thief.py {site.home} {os.getpid()} > out.txt"
     wanted: dict[str, tuple[str, dict[str, Any]]] = {
         "good": ("echo fine > out.txt", {}),
@@ -172,6 +175,7 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
         "nothing": ("true", {}),
         "endless": ("sleep 3000", {"useSecrets": True}),
         "sums": ("cat $(echo %IN | tr , ' ') > out.txt", {"read": "user.ada.numbers", "nFilesPerJob": 2}),
+        "changed": ("cat %IN > out.txt", {"read": "user.ada.older", "nFilesPerJob": 1}),
         "thief": (thief, {}),
         "several": ("echo more > out.txt", {"nEvents": 3, "taskPriority": 10}),
     }
@@ -179,7 +183,7 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
         name: post(site, token, "/api/v2/tasks/", task(name, command, **more))["id"]
         for name, (command, more) in wanted.items()
     }
-    wait_for(lambda: sum(map(len, jobs(site).values())) == 10, "the jobs of all tasks", LIMIT_S)
+    wait_for(lambda: sum(map(len, jobs(site).values())) == 11, "the jobs of all tasks", LIMIT_S)
     workers = pilots()
     wait_for(lambda: jobs(site)["endless"][0][0] == "running", "the start of the endless job", LIMIT_S)
     assert post(site, token, "/api/v1/task/kill", {"task_id": numbers["endless"]})["success"]
@@ -193,14 +197,17 @@ def test_jobs_of_every_fate_end_as_they_should_and_nothing_is_left_of_their_pilo
         "nothing": [("failed", 1165)],
         "endless": [("cancelled", 1144)],
         "sums": [("finished", 0)],
+        "changed": [("failed", 1305)],
         "thief": [("finished", 0)],
         "several": [("finished", 0)] * 3,
     }
     assert found["fails"][0][2] == "3", "the payload's own code is kept"
     ((words,),) = site.query("SELECT exeerrordiag FROM jobs WHERE jobname LIKE '%fails%'")
     assert "***" in words and "s3cret" not in words
+    ((words,),) = site.query("SELECT exeerrordiag FROM jobs WHERE jobname LIKE '%changed%'")
+    assert "Input changed.txt has the adler32 checksum" in words
     nodes = site.query("SELECT pilotid, count(*) FROM jobs GROUP BY 1")
-    assert nodes == [("unknown|PR|3.7.0.36", 10)]
+    assert nodes == [("unknown|PR|3.7.0.36", 11)]
     (stolen,) = files(site, "user.ada.thief.1")
     got = json.loads(stolen.read_text())
     assert len(got) == 14 and {name: what for name, what in got.items() if what} == {}

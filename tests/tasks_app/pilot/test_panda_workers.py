@@ -258,12 +258,14 @@ def run_inside(
     program: str,
     parameters: str,
     inputs: str = "in,thief.py",
+    **told: str,
 ) -> Any:
     """What becomes of a job as PanDA's pilot starts it behind its walls: exit code, stdout, stderr, files, content of `found`."""
     home = tmp_path / "home"
     (home / "storage" / "user" / "ada" / "in").write_text("fine")
     (home / "storage" / "user" / "ada" / "thief.py").write_text(INNER_THIEF.format(home=str(home)))
-    plain = {"transformation": program, "jobPars": parameters, "inFiles": inputs, "container_name": "busybox", "maxDiskCount": 30}
+    plain = {"transformation": program, "jobPars": parameters, "inFiles": inputs, "container_name": "busybox", "maxDiskCount": 30,
+             "fsize": "", "checksum": "", **told}  # fmt: skip
     where = place(home / "storage", "user.ada", "said.json").path
     where.unlink(missing_ok=True)
     folders = "/".join(where.parts[-3:-1])
@@ -277,7 +279,7 @@ def run_inside(
 def test_a_payload_of_pandas_pilot_sees_neither_its_token_nor_its_processes_nor_the_storage(
     tmp_path: Path, starter: Callable[[str], subprocess.Popen[str]]
 ) -> None:
-    injected = "-p \"cat%20panda_secrets.json%3B%20python3%20thief.py%20a\" ; cat ../token > stolen; cat ../token"
+    injected = '-p "cat%20panda_secrets.json%3B%20python3%20thief.py%20a" ; cat ../token > stolen; cat ../token'
     code, out, err, tree, found = run_inside(tmp_path, starter, "run_command", injected)
     assert code == 0 and "swordfish" not in out + err + found, (out, err)
     assert '{"word": "***"}' in out, "the user's secrets are for the payload, and for nobody who reads what it prints"
@@ -314,17 +316,46 @@ def test_a_payload_of_pandas_pilot_that_writes_too_much_is_ended(
         ("nothing_of_that_name", "", "in", "'nothing_of_that_name' is no program of the site and no input of the job"),
         ("https://example.org/run_command", "", "in", "is no program of the site"),
         ("../../token", "", "in", "is no program of the site"),
-        ("../token", "", "../token", "The job has inputs whose names are no names of files"),
+        ("../token", "", "../token", "The job's inputs make no sense: '../token' cannot be the name of a file"),
         ("run_command", "-a in -p true", "in", "Input in has the name of something else in the job's folder"),
-        ("run_command", "-p true", "in,run_command", "Input run_command has the name of something else in the job's folder"),
+        (
+            "run_command",
+            "-p true",
+            "in,run_command",
+            "Input run_command has the name of something else in the job's folder",
+        ),
         ("run_command", "-p true", "in,jobReport.json", "Input jobReport.json has the name of something else"),
     ],
 )
 def test_what_a_job_of_pandas_pilot_begins_with_is_a_program_of_the_site_or_an_input(
-    tmp_path: Path, starter: Callable[[str], subprocess.Popen[str]], program: str, parameters: str, inputs: str, why: str
+    tmp_path: Path,
+    starter: Callable[[str], subprocess.Popen[str]],
+    program: str,
+    parameters: str,
+    inputs: str,
+    why: str,
 ) -> None:
     code, _, err, tree, _ = run_inside(tmp_path, starter, program, parameters, inputs)
     assert (code, tree) == (1, ["in", "thief.py"]) and why in err
+
+
+@pytest.mark.parametrize(
+    ("inputs", "sizes", "sums", "why"),
+    [
+        ("in,thief.py", "5,NULL", "NULL,NULL", "Input in has 4 bytes, 5 were expected"),
+        ("in", "4", "ad:00000001", "Input in has the adler32 checksum 041801a3, 00000001 was expected"),
+        ("in,away", "4,1", "ad:041801a3,ad:1", "Input away cannot be read: No such file or directory"),
+    ],
+)
+def test_inputs_that_are_not_what_the_server_expects_fail_the_job_of_pandas_pilot(
+    tmp_path: Path, starter: Callable[[str], subprocess.Popen[str]], inputs: str, sizes: str, sums: str, why: str
+) -> None:
+    code, _, err, tree, found = run_inside(
+        tmp_path, starter, "run_command", "-- cp in found", inputs, fsize=sizes, checksum=sums
+    )
+    assert (code, tree, found) == (1, ["in", "thief.py"], "") and why in err
+    good = run_inside(tmp_path, starter, "run_command", "-- cp in found", "in", fsize="4", checksum="ad:41801a3")
+    assert (good[0], good[4]) == (0, "fine")
 
 
 def test_the_pilot_is_asked_to_end_through_its_walls(

@@ -1,0 +1,110 @@
+"""A scope and a name are one file: at every door by which files come into the local catalogue."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as site
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from tasks_app.accounting.outcomes import MISSING_OUTPUT, Output, judge
+from tasks_app.ddm.addresses import Roots, storage_path
+from tasks_app.ddm.base import Content, Named
+from tasks_app.ddm.local import catalogue, file_url
+from tasks_app.ddm.registering import register_dataset
+from tasks_app.models import CatalogueDataset, CatalogueFile
+
+pytestmark = pytest.mark.django_db
+SCOPE = "user.ada"
+
+
+@pytest.fixture
+def lab(tmp_path: Path, settings: Any, django_capture_on_commit_callbacks: Any) -> Any:
+    settings.JEDI_STORAGE = tmp_path / "storage"
+
+    def register(name: str, folder: str, /, **files: str) -> str:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        for file, content in files.items():
+            (tmp_path / folder / f"{file}.csv").write_text(content)
+        out, err = StringIO(), StringIO()
+        with django_capture_on_commit_callbacks(execute=True):
+            call_command("register_dataset", name, str(tmp_path / folder), stdout=out, stderr=err)
+        return out.getvalue() + err.getvalue()
+
+    return register
+
+
+def place(lfn: str) -> Path:
+    return storage_path(Path(site.JEDI_STORAGE), SCOPE, lfn)
+
+
+def test_a_name_that_its_scope_has_for_another_content_is_refused_and_nothing_is_registered(lab: Any) -> None:
+    lab("user.ada.meas", "data", meas_01="1\n2\n", meas_02="3\n")
+    with pytest.raises(CommandError) as refused:
+        lab("user.ada.third", "data3", meas_01="20\n", other="7\n")
+    said = str(refused.value)
+    assert "the scope user.ada has a file meas_01.csv already, with another content" in said
+    assert "the dataset user.ada.meas has 4 bytes" in said and "yours 3 bytes" in said
+    assert "Give the file another name, or choose a dataset of another scope. Nothing was registered" in said
+    assert [d.name for d in CatalogueDataset.objects.all()] == ["user.ada.meas"]
+    assert place("meas_01.csv").read_text() == "1\n2\n" and not place("other.csv").exists()
+    assert "lab.third: 2 files\n" in lab("lab.third", "data3"), "another scope"
+    assert place("meas_01.csv").read_text() == "1\n2\n"
+
+
+def test_the_same_size_is_not_the_same_content(lab: Any) -> None:
+    lab("user.ada.a", "a", n="12")
+    with pytest.raises(CommandError, match=r"has 2 bytes \(adler32 .*yours 2 bytes \(adler32 "):
+        lab("user.ada.b", "b", n="21")
+
+
+def test_the_same_content_in_two_datasets_is_one_file_without_a_warning(lab: Any, caplog: Any) -> None:
+    lab("user.ada.a", "a", n="1")
+    said = lab("user.ada.b", "b", n="1")
+    assert "user.ada.b: 1 file\n" in said and "taken" not in said and not caplog.records
+    assert place("n.csv").read_text() == "1" and CatalogueFile.objects.count() == 2
+
+
+def test_an_output_that_lies_at_the_place_is_not_replaced(lab: Any) -> None:
+    place("n.csv").parent.mkdir(parents=True)
+    place("n.csv").write_text("output")
+    with pytest.raises(CommandError, match=r"the storage has another file n\.csv of the scope user\.ada already"):
+        lab("user.ada.a", "a", n="1")
+    assert not CatalogueDataset.objects.exists() and place("n.csv").read_text() == "output"
+    place("n.csv").write_text("1")
+    lab("user.ada.a", "a")
+    assert not place("n.csv").is_symlink()
+
+
+def test_a_link_to_what_is_no_longer_registered_is_replaced(lab: Any, tmp_path: Path) -> None:
+    lab("user.ada.a", "a", n="1")
+    CatalogueDataset.objects.all().delete()
+    lab("user.ada.b", "b", n="2")
+    assert place("n.csv").read_text() == "2" and place("n.csv").resolve() == tmp_path / "b" / "n.csv"
+    assert [one.name for one in place("n.csv").parent.iterdir()] == ["n.csv"]
+
+
+def test_the_catalogue_says_which_names_stand_for_another_content_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "n").write_text("a")
+    register_dataset("lab.a", "lab", [tmp_path / "n"])
+    same, other = Named("lab.b", "lab", "n", 1, "620062"), Named("lab.b", "lab", "n", 1, "00620063")
+    assert catalogue.others_of_these_names([same, other._replace(scope="my"), other._replace(dataset="lab.a")]) == {}
+    assert catalogue.others_of_these_names([same, other]) == {("lab", "n"): Content("lab.a", 1, "00620062")}
+
+
+def test_an_output_whose_name_stands_for_another_file_fails_its_job(settings: Any, tmp_path: Path) -> None:
+    settings.JEDI_STORAGE = tmp_path
+    made = Output(1, 2, "output", "n.csv", SCOPE, "user.ada.out", "LOCAL_SE")
+    report = {"n.csv": {"fsize": 3, "adler32": "1", "surl": file_url(place("n.csv"))}}
+    assert judge(1, 2, "finished", report, [made], None, Roots()).status == "finished"
+    taken = {(SCOPE, "n.csv"): Content("user.ada.meas", 4, "1")}
+    outcome = judge(1, 2, "finished", report, [made], None, Roots(), taken)
+    assert (outcome.status, outcome.code, outcome.stored) == ("failed", MISSING_OUTPUT, ())
+    assert outcome.diag == (
+        "the output n.csv could not be kept: the scope user.ada has another file of that name, in the dataset user.ada.meas "
+        "(4 bytes), and a scope and a name are one file"
+    )
