@@ -28,11 +28,12 @@ QUICK: Final[dict[str, Rule]] = {
     "late_agent": lambda now: machinery.late_agents(reading.agents(now)),
     "trouble": lambda now: machinery.troubles(reading.troubles(now)),
     "backlog": lambda now: machinery.full_queues(reading.backlogs(now)),
+    "all_closed": lambda now: sites.all_closed(reading.queues_by_status(), reading.grid(now)),
     "nothing_runs": lambda now: sites.nothing_runs(reading.grid(now), now),
     "no_calls": lambda now: sites.no_calls(reading.grid(now), now),
     "failures": lambda now: sites.failure_spikes(reading.failure_rates(now)),
     "no_pilots": lambda now: sites.no_pilots(reading.sites_with_work(), now),
-    "offline": lambda now: sites.newly_offline(reading.status_changes(now), now),
+    "offline": lambda now: sites.closed(reading.closed_queues(now), now),
     "asks": lambda now: tasks.asks_a_person(reading.asking_tasks(), now),
 }
 SLOW: Final[dict[str, Rule]] = {

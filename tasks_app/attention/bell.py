@@ -17,10 +17,11 @@ CACHE_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Items that nobody has taken on, and items that somebody has; both without those that are put off."""
+    """Items that nobody has taken on, items that somebody has, both without those that are put off; and these."""
 
     waiting: int
     taken_on: int
+    put_off: int
 
 
 _kept: tuple[float, Numbers] | None = None
@@ -35,6 +36,7 @@ def numbers() -> Numbers:
         counts = AttentionItem.objects.filter(gone_at__isnull=True).aggregate(
             waiting=Count("id", filter=in_state("open", now)),
             taken_on=Count("id", filter=in_state("acknowledged", now)),
+            put_off=Count("id", filter=in_state("snoozed", now)),
         )
         kept = _kept = (time.monotonic() + CACHE_S, Numbers(**counts))
     return kept[1]

@@ -13,15 +13,15 @@ from jedisite.models import Agent
 from tasks_app.attention.rules.facts import (
     AgentFact,
     BacklogFact,
+    ClosedFact,
     GridFact,
-    OfflineFact,
     RateFact,
     ShareFact,
     SiteFact,
     TaskFact,
     TroubleFact,
 )
-from tasks_app.attention.rules.sites import NEWLY, SPIKE_FAILED, SPIKE_PERCENT
+from tasks_app.attention.rules.sites import HOLDS, IDLE_AFTER, NEWLY, SPIKE_FAILED, SPIKE_PERCENT, TAKES_JOBS
 from tasks_app.attention.rules.tasks import ASKS_AFTER, STUCK_AFTER
 from tasks_app.models.task import SINCE
 from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JOB_OPEN, JOB_QUEUED, TASK_FINAL, TaskStatus
@@ -35,6 +35,7 @@ MOST_TASKS: Final = 2000
 _PEOPLE: Final = (TaskStatus.PAUSED, TaskStatus.STAGING)
 """Held by a person, or by another system, whose rule is another one."""
 MOVING: Final = sorted(str(s) for s in TaskStatus if s not in TASK_FINAL and s not in ASKS_AFTER and s not in _PEOPLE)
+_WAIT_FOR_JOBS: Final = [*MOVING, str(TaskStatus.PENDING)]
 _HAVE_RUN: Final = sorted((JOB_OPEN - JOB_QUEUED) | JOB_FINAL)
 MOST_ENDS: Final = 10_000
 """Entries of the log of states in which the last job that ran is looked for, the latest ones."""
@@ -165,8 +166,22 @@ SELECT coalesce(sum(njobs) FILTER (WHERE jobstatus = ANY(%(queued)s)), 0)::int,
        coalesce(sum(njobs) FILTER (WHERE jobstatus = ANY(%(pilot)s)), 0)::int,
        (SELECT coalesce(max(at) FILTER (WHERE running_jobs > 0 OR queued_jobs = 0), min(at)) FROM samples
          WHERE site = '' AND gshare = '' AND at > %(now)s - interval '1 day' AND at <= %(now)s AND queued_jobs IS NOT NULL),
+       (SELECT coalesce(max(at) FILTER (WHERE running_jobs > 0), min(at)) FROM samples
+         WHERE site = '' AND gshare = '' AND at > %(now)s - interval '1 day' AND at <= %(now)s),
        (SELECT coalesce(sum(getjob), 0)::int FROM sitedata WHERE hour >= date_trunc('hour', %(now)s - %(hours)s))
   FROM job_counts
+"""
+
+# Tasks that wait for their parents, or for the next time of a periodic one, wait for no job.
+_IDLE_TASKS = """
+SELECT count(*), min(created) FROM (
+    SELECT t.creationdate AS created FROM jedi_tasks t
+     WHERE t.status = ANY(%(waiting)s) AND t.creationdate < %(before)s
+       AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus = ANY(%(open)s))
+       AND NOT EXISTS (SELECT 1 FROM periodic_tasks p WHERE p.jeditaskid = t.jeditaskid AND p.ended IS NULL)
+       AND NOT EXISTS (SELECT 1 FROM jedi_tasks p WHERE p.jeditaskid = t.parent_tid AND p.jeditaskid <> t.jeditaskid
+                          AND p.status <> ALL(%(final)s))
+     LIMIT %(most)s) w
 """
 
 
@@ -186,24 +201,47 @@ def grid(now: datetime) -> GridFact:
     values = {
         "queued": sorted(JOB_QUEUED), "pilot": sorted(JOB_AT_PILOT), "now": now, "hours": timedelta(hours=CALLS_H),
     }  # fmt: skip
-    ((queued, activated, at_pilots, idle_since, calls),) = _rows(_GRID, values)
-    if queued and not at_pilots and idle_since is not None:
+    ((queued, activated, at_pilots, idle_since, ran_last, calls),) = _rows(_GRID, values)
+    tasks, oldest = 0, None
+    if not at_pilots:
+        waiting = {
+            "waiting": _WAIT_FOR_JOBS, "before": now - IDLE_AFTER, "open": sorted(JOB_OPEN), "final": sorted(TASK_FINAL),
+            "most": MOST_TASKS,
+        }  # fmt: skip
+        ((tasks, oldest),) = _rows(_IDLE_TASKS, waiting)
+    if not queued and ran_last is not None and oldest is not None:
+        idle_since = max(ran_last, oldest)
+    if (queued or tasks) and not at_pilots and idle_since is not None:
         ((ran,),) = _rows(_RAN_LAST, {"since": idle_since, "now": now, "ran": _HAVE_RUN, "most": MOST_ENDS})
         idle_since = max(idle_since, ran or idle_since)
-    return GridFact(queued, activated, at_pilots, idle_since, calls, CALLS_H)
+    return GridFact(queued, activated, at_pilots, idle_since, calls, CALLS_H, tasks)
 
 
-_OFFLINE = """
-SELECT l.queue, l.old, l.new, l.at, l.by, l.reason, coalesce(c.jobs, 0)
-  FROM queue_status_log l
-  LEFT JOIN (SELECT computingsite, sum(njobs)::int AS jobs FROM job_counts GROUP BY 1) c ON c.computingsite = l.queue
- WHERE l.ended_at IS NULL AND l.at > %(since)s AND l.old <> ''
+# A queue may go from one closed status to another: what counts is when it took jobs last.
+_CLOSED = """
+SELECT q.name, coalesce(o.old, ''), q.status, o.at, coalesce(l.by, ''), coalesce(l.reason, ''), coalesce(c.jobs, 0), coalesce(c.queued, 0)
+  FROM queues q
+  LEFT JOIN queue_status_log l ON l.queue = q.name AND l.ended_at IS NULL
+  LEFT JOIN LATERAL (SELECT c.old, c.at FROM queue_status_log c
+                      WHERE c.queue = q.name AND c.old = ANY(%(takes)s) AND c.new <> ALL(%(takes)s)
+                      ORDER BY c.id DESC LIMIT 1) o ON true
+  LEFT JOIN (SELECT computingsite, sum(njobs)::int AS jobs,
+                    coalesce(sum(njobs) FILTER (WHERE jobstatus = ANY(%(queued)s)), 0)::int AS queued
+               FROM job_counts GROUP BY 1) c ON c.computingsite = q.name
+ WHERE q.status <> ALL(%(takes)s) AND (o.at > %(since)s OR (q.status = ANY(%(holds)s) AND c.queued > 0))
 """
 
 
-def status_changes(now: datetime) -> list[OfflineFact]:
-    """Queues whose status of now began lately, with the one before."""
-    return [OfflineFact(*row) for row in _rows(_OFFLINE, {"since": now - NEWLY})]
+def closed_queues(now: datetime) -> list[ClosedFact]:
+    """Queues that take no jobs, as far as that began lately or they hold queued jobs."""
+    values = {
+        "takes": sorted(TAKES_JOBS), "holds": sorted(HOLDS), "queued": sorted(JOB_QUEUED), "since": now - NEWLY,
+    }  # fmt: skip
+    return [ClosedFact(*row) for row in _rows(_CLOSED, values)]
+
+
+def queues_by_status() -> dict[str, int]:
+    return dict(_rows("SELECT status, count(*)::int FROM queues GROUP BY 1", {}))
 
 
 _SHARES = """

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from brokerage_app import samples
 from jedisite.identity import Right, caller_of, needs
+from tasks_app.agents.attention import QUICK, SLOW
 from tasks_app.attention import bell
 from tasks_app.attention.lists import waiting
 from tasks_app.attention.rules.found import KINDS
@@ -26,8 +27,8 @@ REFRESH_S: Final = 30
 USUAL_WINDOW: Final = "24h"
 STALE: Final = 3 * samples.INTERVAL
 """What was measured longer ago says nothing of now."""
-LOOKS: Final = ("attention", "attention_tasks")
-"""The agents that look whether something needs attention."""
+LOOKS: Final = {"attention": len(QUICK), "attention_tasks": len(SLOW)}
+"""The agents that look whether something needs attention, with the number of their rules."""
 FAILED: Final = (TaskStatus.FAILED, TaskStatus.BROKEN)
 SHOWN_ITEMS: Final = 10
 SHOWN_CHANGES: Final = 10
@@ -43,6 +44,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     share = request.GET.get("share", "")[:32]
     caller = caller_of(request)
     items = list(waiting(now)[: SHOWN_ITEMS + 1])
+    numbers = bell.numbers()
     changed = [
         replace(change, number=number)
         for number, change in enumerate(overview_data.changes(looked.since, looked.until), 1)
@@ -53,7 +55,8 @@ def overview(request: HttpRequest) -> HttpResponse:
         "section": "overview",
         "items": items[:SHOWN_ITEMS],
         "more_items": len(items) > SHOWN_ITEMS,
-        "taken_on": bell.numbers().taken_on,
+        "taken_on": numbers.taken_on,
+        "put_off": numbers.put_off,
         **({} if items else _normal(now)),
         "may_operate": caller.may(Right.OPERATE),
         "snoozes": SNOOZES,
@@ -77,14 +80,15 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 
 def _normal(now: datetime) -> dict[str, Any]:
-    """What "all normal" means: the rules, when all of them were looked at, and since when they find nothing; and what they
-    do not look at, tasks that have failed.
+    """What "all normal" means: the rules, when each agent looked last, and when the last item ended; and what they do not look
+    at, tasks that have failed.
     """
-    found = overview_data.normal(LOOKS, FAILED, now - overview_data.DAY)
+    found = overview_data.normal(list(LOOKS), FAILED, now - overview_data.DAY)
     return {
         "normal": found,
+        "looks": list(zip(LOOKS.values(), found.looked_at, strict=True)),
         "rules": [kind.title for kind in KINDS.values()],
-        "rules_stale": found.looked_at is None or now - found.looked_at > STALE,
+        "rules_stale": found.not_recent(now),
         "failed_statuses": ",".join(FAILED),
     }
 

@@ -73,7 +73,8 @@ class SiteFact:
 class GridFact:
     """All sites together. `idle_since`: the last moment at which a job ran, or none was queued; None: nobody has looked yet.
 
-    `calls` are those of pilots that asked for jobs in the last `calls_h` hours.
+    `calls` are those of pilots that asked for jobs in the last `calls_h` hours. `idle_tasks` have waited for a job for longer
+    than a task takes to get its first ones; counted while nothing runs only.
     """
 
     queued: int
@@ -82,19 +83,27 @@ class GridFact:
     idle_since: datetime | None
     calls: int
     calls_h: int
+    idle_tasks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class OfflineFact:
-    """A queue that was taken out. `jobs`: its open jobs."""
+class ClosedFact:
+    """A queue that takes no jobs.
+
+    old      what it was when it took some last, "" for one that never did; new: what it is now
+    at       since when it takes none, whatever it has been meanwhile; None: always
+    by       who gave it the status that it has now, and why
+    jobs     its open jobs; queued: those that no pilot has fetched yet
+    """
 
     name: str
     old: str
     new: str
-    at: datetime
+    at: datetime | None
     by: str
     reason: str
     jobs: int = 0
+    queued: int = 0
 
 
 @dataclass(frozen=True, slots=True)

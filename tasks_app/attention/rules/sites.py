@@ -1,15 +1,15 @@
-"""Rules on sites and shares: spikes of failures, work without pilots, newly offline, bad nodes, starved shares. Pure."""
+"""Rules on sites and shares: spikes of failures, work without pilots, closed queues, bad nodes, starved shares. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
 from jedisite.words import plural
 from tasks_app.accounting.black_holes import BlackHole
-from tasks_app.attention.rules.facts import GridFact, OfflineFact, RateFact, ShareFact, SiteFact
+from tasks_app.attention.rules.facts import ClosedFact, GridFact, RateFact, ShareFact, SiteFact
 from tasks_app.attention.rules.found import Found, address, few, hours, largest, sentence, waits
 from tasks_app.states import JOB_QUEUED
 
@@ -25,7 +25,8 @@ UNCALLED_AFTER: Final = timedelta(minutes=5)
 """A job that waits so long at a queue without any pilot so far is told of: nobody has set up pilots there."""
 SILENT_AFTER: Final = timedelta(hours=1)
 NEWLY: Final = timedelta(hours=24)
-OUT: Final = frozenset({"offline", "test", "brokeroff", "paused"})
+HOLDS: Final = frozenset({"offline", "paused"})
+"""What is queued there stays: pilots get none of it."""
 TAKES_JOBS: Final = frozenset({"online", "standby"})
 STARVED_RATIO: Final = 0.5
 STARVED_PERCENT: Final = 1.0
@@ -76,21 +77,39 @@ def no_pilots(sites: Iterable[SiteFact], now: datetime) -> Iterator[Found]:
         said = "no pilot has called for 3 hours" if since is None else "no pilot has ever asked for jobs there"
         text = sentence(f"{waits(site.activated, 'job')} at {site.name}, and {said}", batch)
         path = address("sites", site.name, "why")
-        found.append(Found("no_pilots", site.name, text, path, site.name, site.activated, "jobs", since or site.last_start))
+        found.append(
+            Found("no_pilots", site.name, text, path, site.name, site.activated, "jobs", since or site.last_start)
+        )
     yield from few(largest(found), "sites have work but no pilots", address("sites"))
 
 
 def nothing_runs(grid: GridFact, now: datetime) -> Iterator[Found]:
-    """No job runs anywhere for some minutes, although jobs are queued."""
-    if not grid.queued or grid.at_pilots or grid.idle_since is None or now - grid.idle_since < IDLE_AFTER:
+    """No job runs anywhere for some minutes, although jobs are queued or tasks wait for some."""
+    if grid.at_pilots or grid.idle_since is None or now - grid.idle_since < IDLE_AFTER:
         return
+    said = f"No job has run for {hours((now - grid.idle_since).total_seconds())}, although"
+    if grid.queued:
+        text = sentence(f"{said} {plural(grid.queued, 'job is', 'jobs are')} queued", _that_wait_for_a_pilot(grid))
+        path = f"{address('jobs')}?{urlencode({'status': 'activated' if grid.activated else ','.join(sorted(JOB_QUEUED))})}"
+        yield Found("nothing_runs", "grid", text, path, "", grid.queued, "jobs", grid.idle_since)
+    elif grid.idle_tasks:
+        text = sentence(f"{said} {waits(grid.idle_tasks, 'task')} for jobs")
+        yield Found("nothing_runs", "grid", text, address("tasks"), "", grid.idle_tasks, "tasks", grid.idle_since)
+
+
+def all_closed(queues: Mapping[str, int], grid: GridFact) -> Iterator[Found]:
+    """There are queues, and none of them takes jobs. `queues` are their numbers by status."""
+    closed = {status: number for status, number in sorted(queues.items()) if number and status not in TAKES_JOBS}
+    number = sum(closed.values())
+    if not number or number < sum(queues.values()):
+        return
+    by_status = ", ".join(f"{count} {'is' if count == 1 else 'are'} {status}" for status, count in closed.items())
     text = sentence(
-        f"No job has run for {hours((now - grid.idle_since).total_seconds())}, although {plural(grid.queued, 'job')} "
-        f"{'is' if grid.queued == 1 else 'are'} queued",
-        _that_wait_for_a_pilot(grid),
+        f"No queue takes jobs: {by_status}",
+        f"{plural(grid.queued, 'job is', 'jobs are')} queued" if grid.queued else "",
+        f"{waits(grid.idle_tasks, 'task')} for jobs" if grid.idle_tasks else "",
     )
-    path = f"{address('jobs')}?{urlencode({'status': 'activated' if grid.activated else ','.join(sorted(JOB_QUEUED))})}"
-    yield Found("nothing_runs", "grid", text, path, "", grid.queued, "jobs", grid.idle_since)
+    yield Found("all_closed", "grid", text, address("sites"), "", number, "queues")
 
 
 def _that_wait_for_a_pilot(grid: GridFact) -> str:
@@ -109,21 +128,24 @@ def no_calls(grid: GridFact, now: datetime) -> Iterator[Found]:
     yield Found("no_calls", "grid", text, address("workers"), "", grid.activated, "jobs", grid.idle_since)
 
 
-def newly_offline(sites: Iterable[OfflineFact], now: datetime) -> Iterator[Found]:
-    """Queues that took jobs until some time in the last day, and take none now."""
+def closed(sites: Iterable[ClosedFact], now: datetime) -> Iterator[Found]:
+    """Queues that took jobs until some time in the last day and take none now, and those that hold queued jobs, however long."""
     found = []
     for site in sites:
-        if site.new not in OUT or site.old not in TAKES_JOBS or now - site.at > NEWLY:
+        newly = site.at is not None and now - site.at <= NEWLY
+        holds = site.new in HOLDS and site.queued > 0
+        if site.new in TAKES_JOBS or not (newly or holds):
             continue
-        who = f"by {site.by}" if site.by else ""
+        became = f"{site.name} went from {site.old} to {site.new}" if site.old else f"{site.name} is {site.new}"
+        stay = f"{site.queued} of them queued, which pilots do not get" if holds else ""
         text = sentence(
-            " ".join(filter(None, (f"{site.name} went from {site.old} to {site.new}", who))),
+            f"{became} by {site.by}" if site.by and site.old else became,
             site.reason[:200],
-            f"{plural(site.jobs, 'open job')} affected" if site.jobs else "",
+            ", ".join(filter(None, (f"{plural(site.jobs, 'open job')} affected", stay))) if site.jobs else "",
         )
         path = address("sites", site.name, "why")
         found.append(Found("offline", site.name, text, path, site.name, site.jobs, "jobs", site.at))
-    yield from few(largest(found), "sites were taken out in the last day", f"{address('sites')}?status=offline")
+    yield from few(largest(found), "sites are newly closed, or closed with queued jobs", address("sites"))
 
 
 def black_holes(holes: Iterable[BlackHole]) -> Iterator[Found]:

@@ -55,6 +55,49 @@ def test_an_item_lives_as_long_as_its_cause(django_assert_num_queries: Any) -> N
     assert entry.details is not None and entry.details["item"] == "asks:1"
 
 
+def test_a_grid_that_is_closed_in_two_steps_is_not_forgotten(make_task: Callable[..., Task]) -> None:
+    Agent.objects.all().delete()
+    for name in ("A", "B"):
+        Queue.objects.create(name=name, site_name=name)
+    JobCount.objects.create(
+        site="A", status="activated", share="User", resource_type="", label="", work_queue_id=0, jobs=40, cores=40
+    )
+    make_task(status="pending", creation_date=NOW - HOUR)
+    make_task(status="paused", creation_date=NOW - HOUR)
+    make_task(status="ready", creation_date=NOW)
+    for status in ("paused", "offline"):
+        for queue in Queue.objects.all():
+            queue.status, queue.status_reason = status, "night"
+            queue.save()
+        attention.run(timezone.now())
+        found = {item.key: item.sentence for item in AttentionItem.objects.filter(gone_at=None)}
+        assert found == {
+            "all_closed:grid": f"No queue takes jobs: 2 are {status}; 40 jobs are queued; 1 task waits for jobs.",
+            "offline:A": f"A went from online to {status}; night; 40 open jobs affected, 40 of them queued, "
+            "which pilots do not get.",
+            "offline:B": f"B went from online to {status}; night.",
+        }
+    attention.run(timezone.now() + timedelta(days=2))
+    left = AttentionItem.objects.filter(gone_at=None).exclude(kind="asks").values_list("key", flat=True)
+    assert set(left) == {"all_closed:grid", "offline:A"}, "what is queued there still waits"
+
+
+@pytest.mark.parametrize("running", [0, 2])
+def test_a_task_that_waits_while_nothing_runs_is_found(running: int, make_task: Callable[..., Task]) -> None:
+    Agent.objects.all().delete()
+    make_task(status="pending", creation_date=NOW - HOUR)
+    for minutes, jobs in ((90, 3), (5, 0)):
+        Sample.objects.create(at=NOW - minutes * MINUTE, running_jobs=jobs, queued_jobs=0)
+    if running:
+        JobCount.objects.create(
+            site="A", status="running", share="User", resource_type="", label="", work_queue_id=0, jobs=2, cores=2
+        )
+    attention.run(NOW)
+    found = [(item.sentence, item.since) for item in AttentionItem.objects.all()]
+    said = ("No job has run for 1 h, although 1 task waits for jobs.", NOW - HOUR)
+    assert found == ([] if running else [said])
+
+
 @pytest.mark.parametrize("called_hours_ago", [None, 0, 30])
 def test_a_grid_on_which_nothing_runs_is_found(called_hours_ago: int | None) -> None:
     Agent.objects.all().delete()
@@ -210,4 +253,7 @@ def test_jobs_at_a_queue_that_no_pilot_has_ever_asked_are_told_of_within_minutes
     attention.run(now=NOW)
     (item,) = AttentionItem.objects.filter(kind="no_pilots")
     assert (item.owner, item.since) == ("UNKNOWN", NOW - 6 * MINUTE)
-    assert item.sentence == "2 jobs wait at UNKNOWN, and no pilot has ever asked for jobs there; no batch job is on its way."
+    assert (
+        item.sentence
+        == "2 jobs wait at UNKNOWN, and no pilot has ever asked for jobs there; no batch job is on its way."
+    )

@@ -15,8 +15,8 @@ from tasks_app.attention.rules import machinery, sites, tasks
 from tasks_app.attention.rules.facts import (
     AgentFact,
     BacklogFact,
+    ClosedFact,
     GridFact,
-    OfflineFact,
     RateFact,
     ShareFact,
     SiteFact,
@@ -38,8 +38,8 @@ def agent(**more: Any) -> AgentFact:
     return AgentFact("feeder", "Finds the files", **{**values, **more})
 
 
-def offline(old: str, new: str, hours: float = 1) -> OfflineFact:
-    return OfflineFact("SITE/A 1", old, new, NOW - hours * HOUR, "grace", "no power", 7)
+def closed(old: str, new: str, hours: float = 1, queued: int = 0) -> ClosedFact:
+    return ClosedFact("SITE/A 1", old, new, NOW - hours * HOUR if old else None, "grace", "no power", 7, queued)
 
 
 CASES: list[tuple[str, list[Found], str]] = [
@@ -83,10 +83,20 @@ CASES: list[tuple[str, list[Found], str]] = [
         GridFact(70, 40, 0, NOW - HOUR, 1, 1), GridFact(70, 0, 0, NOW - HOUR, 0, 1), GridFact(70, 40, 0, None, 0, 1),
         GridFact(70, 40, 0, NOW - HOUR / 2, 0, 1), GridFact(70, 40, 2, NOW - HOUR, 0, 1))
         for one in sites.no_calls(grid, NOW)], ""),
-    ("offline", list(sites.newly_offline([offline("online", "offline")], NOW)),
+    ("closed", list(sites.closed([closed("online", "offline")], NOW)),
      "SITE/A 1 went from online to offline by grace; no power; 7 open jobs affected."),
-    ("offline for long, or never online", list(sites.newly_offline(
-        [offline("online", "test", 25), offline("test", "offline"), offline("online", "standby")], NOW)), ""),
+    ("closed with queued jobs for long", list(sites.closed([closed("online", "paused", 240, 3)], NOW)),
+     "SITE/A 1 went from online to paused by grace; no power; 7 open jobs affected, 3 of them queued, which pilots do not get."),
+    ("never open, with queued jobs", list(sites.closed([closed("", "offline", 0, 7)], NOW)),
+     "SITE/A 1 is offline; no power; 7 open jobs affected, 7 of them queued, which pilots do not get."),
+    ("closed for long, never open, or open", list(sites.closed(
+        [closed("online", "test", 25, 3), closed("", "offline"), closed("online", "standby", 1, 7)], NOW)), ""),
+    ("all closed", list(sites.all_closed({"offline": 13, "paused": 1, "online": 0}, GridFact(144, 9, 0, NOW, 0, 1, 28))),
+     "No queue takes jobs: 13 are offline, 1 is paused; 144 jobs are queued; 28 tasks wait for jobs."),
+    ("some open, or no queue", [one for queues in ({"offline": 13, "standby": 1}, {}) for one in sites.all_closed(
+        queues, GridFact(144, 9, 0, NOW, 0, 1))], ""),
+    ("nothing runs and tasks wait", list(sites.nothing_runs(GridFact(0, 0, 0, NOW - HOUR / 6, 3, 1, 28), NOW)),
+     "No job has run for 10 min, although 28 tasks wait for jobs."),
     ("black hole", list(sites.black_holes([BlackHole(NodeEnds("S", "wn1", 1, 99, 40.0), 0.05)])),
      "99 of 100 jobs failed on wn1, half of them within 40 s; elsewhere at S 5% of the jobs fail."),
     ("starved", list(sites.starved_shares([ShareFact("User", 30, 40, 100, 500)])),

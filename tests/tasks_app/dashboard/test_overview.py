@@ -16,8 +16,9 @@ from brokerage_app.models import Queue, Sample
 from jedisite import audit
 from jedisite.models import Agent
 from tasks_app import statistics
+from tasks_app.agents.attention import QUICK, SLOW
 from tasks_app.attention import keeping
-from tasks_app.attention.rules.found import KINDS, Found
+from tasks_app.attention.rules.found import Found
 from tasks_app.dashboard import overview_data
 from tasks_app.models import AttentionItem, ErrorFingerprint, Job, JobFailure, JobStatusLog, SavedView, Task
 
@@ -39,7 +40,8 @@ def test_all_is_normal_only_as_far_as_it_was_measured(reader: Client) -> None:
     rules(looked)
     text = reader.get("/").content.decode()
     assert "All normal" in text and "Jobs counted" in text and "2 min ago" in text
-    assert f"none of {len(KINDS)} rules found anything" in text and "Sites with work but no pilots" in text
+    assert f"none of {len(QUICK)} rules found anything at" in text and f"none of {len(SLOW)} slower ones at" in text
+    assert "Sites with work but no pilots" in text
     assert '<span class="tile-value">40</span><span class="tile-label">running jobs' in text
 
 
@@ -51,11 +53,33 @@ def test_what_is_acknowledged_goes_on_and_is_not_normal(reader: Client) -> None:
     keeping.acknowledge(AttentionItem.objects.get().id, by="grace", reason="I ask ada")
     text = reader.get("/").content.decode()
     assert "All normal" not in text and "Nothing new: what was found is acknowledged (" in text
+    keeping.snooze(AttentionItem.objects.get().id, now + timedelta(hours=1), by="grace", reason="tomorrow")
+    text = reader.get("/").content.decode()
+    assert "All normal" not in text and "Nothing new: what was found is put off (" in text, "a snooze mends nothing"
+
+
+def test_each_look_has_its_own_time(reader: Client) -> None:
+    now = timezone.now()
+    Sample.objects.create(at=now - timedelta(minutes=2), running_jobs=0, queued_jobs=5)
+    keeping.keep(["asks"], [Found("asks", "1", "item 1", "/tasks/", "ada", 1)], now - timedelta(minutes=3))
+    keeping.keep(["asks"], [], now - timedelta(seconds=20))
+    rules({"attention": now - timedelta(seconds=20), "attention_tasks": now - timedelta(minutes=4)})
+    said = re.sub("<[^>]*>", "", reader.get("/").content.decode())
+    quick, slow = (f"{now - ago:%H:%M:%S} UTC" for ago in (timedelta(seconds=20), timedelta(minutes=4)))
+    normal = re.search(
+        r"All normal: none of \d+ rules found anything at \S* ?(\S+ UTC) .*slower ones at \S* ?(\S+ UTC)", said
+    )
+    assert normal is not None and normal.groups() == (quick, slow), said
+    assert re.search(rf"The last item ended 2\d s ago, at .*{quick}", said)
+    rules({"attention": now - timedelta(minutes=3)})
+    assert "what needs attention was last looked for" in reader.get("/").content.decode(), "three periods are over"
 
 
 def rules(looked: dict[str, datetime]) -> None:
     for name, at in looked.items():
-        Agent.objects.update_or_create(name=name, defaults={"last_ended_at": at, "period_s": 30})
+        Agent.objects.update_or_create(
+            name=name, defaults={"last_ended_at": at, "period_s": 300 if name == "attention_tasks" else 30}
+        )
 
 
 def test_rules_that_nobody_looks_at_say_nothing(reader: Client) -> None:
@@ -133,7 +157,8 @@ def test_changes_of_the_configuration_name_the_parameter(db: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(0, "0 core hours"), (90, "under 0.1 core hours"), (1440, "0.4 core hours"), (3600 * 12, "12 core")]
+    ("seconds", "said"),
+    [(0, "0 core hours"), (90, "under 0.1 core hours"), (1440, "0.4 core hours"), (3600 * 12, "12 core")],
 )
 def test_little_that_was_lost_is_not_told_as_nothing(reader: Client, seconds: int, said: str) -> None:
     now = timezone.now()
