@@ -219,7 +219,8 @@ def grid(now: datetime) -> GridFact:
 
 # A queue may go from one closed status to another: what counts is when it took jobs last.
 _CLOSED = """
-SELECT q.name, coalesce(o.old, ''), q.status, o.at, coalesce(l.by, ''), coalesce(l.reason, ''), coalesce(c.jobs, 0), coalesce(c.queued, 0)
+SELECT q.name, coalesce(o.old, ''), q.status, o.at, coalesce(l.by, ''), coalesce(l.reason, ''),
+       coalesce(c.jobs, 0), coalesce(c.queued, 0)
   FROM queues q
   LEFT JOIN queue_status_log l ON l.queue = q.name AND l.ended_at IS NULL
   LEFT JOIN LATERAL (SELECT c.old, c.at FROM queue_status_log c
