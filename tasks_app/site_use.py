@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.db import connection
 
 from brokerage_app.queue_deleting import Held
+from tasks_app.accounting.units import TELLS_EFFICIENCY
 from tasks_app.models.worker import WORKER_ENDED, WORKER_OPEN
 from tasks_app.states import JOB_AT_PILOT, JOB_OPEN, JOB_QUEUED, TASK_FINAL, JobStatus, TaskStatus
 
@@ -155,13 +156,12 @@ def pilots_of(queues: Sequence[str], now: datetime) -> dict[str, tuple[int, int]
 _SPEEDS = """
 SELECT computingsite,
        percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM starttime - creationtime))::float8,
-       (100 * sum(cpuconsumptiontime) FILTER (WHERE endtime > starttime)
-            / nullif(sum(extract(epoch FROM endtime - starttime) * greatest(corecount, 1))
-                     FILTER (WHERE endtime > starttime AND cpuconsumptiontime IS NOT NULL), 0))::float8
-  FROM (SELECT computingsite, creationtime, starttime, endtime, corecount, cpuconsumptiontime
+       (100 * sum(cpuconsumptiontime) FILTER (WHERE {tells}) / sum(core_s) FILTER (WHERE {tells}))::float8
+  FROM (SELECT computingsite, creationtime, starttime, cpuconsumptiontime,
+               extract(epoch FROM endtime - starttime) * greatest(corecount, 1) AS core_s
           FROM jobs ORDER BY pandaid DESC LIMIT %s) newest
  WHERE starttime >= creationtime AND computingsite IS NOT NULL GROUP BY 1
-"""
+""".format(tells=TELLS_EFFICIENCY.format(cpu="cpuconsumptiontime", core_s="core_s"))  # noqa: S608 - a condition of ours
 
 
 def speeds(newest: int) -> dict[str, tuple[float, float | None]]:

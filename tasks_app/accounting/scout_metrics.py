@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from brokerage_app.memory import is_per_core
-from tasks_app.accounting.units import MOST, SAFETY, event_cpu_time, percentile
+from tasks_app.accounting.units import MOST, SAFETY, event_cpu_time, percentile, tells_efficiency
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.splitting.limits import DEFAULT_MAX_FILES
 
@@ -307,7 +307,7 @@ def efficiencies_percent(samples: Sequence[JobSample]) -> list[int]:
     return [
         math.ceil(round(_ratio(s.cpu_s * 100, s.used_cores * s.exec_s), 6))
         for s in _ran(samples)
-        if s.cpu_s is not None
+        if s.cpu_s is not None and tells_efficiency(s.cpu_s, s.used_cores * s.exec_s)
     ]
 
 

@@ -10,8 +10,21 @@ SAFETY: Final = 1.5
 """The safety factor of CPU time and walltime."""
 SMALL_CPU_TIME: Final = 10
 """Below this many HS06 seconds an event, CPU time is stored in thousandths."""
+SHORTEST_TOLD_S: Final = 10
+"""CPU time is told in whole seconds: of shorter jobs (walltime times cores) it does not say how well they used their cores."""
+SHORTEST_UNUSED_S: Final = 100
+"""The same for jobs of which it is told as 0, which means less than a second."""
+TELLS_EFFICIENCY: Final = (
+    f"{{cpu}} IS NOT NULL AND {{core_s}} >= CASE WHEN {{cpu}} < 1 THEN {SHORTEST_UNUSED_S} ELSE {SHORTEST_TOLD_S} END"
+)
+"""`tells_efficiency` as SQL on the expressions `cpu` and `core_s`."""
 MOST: Final = 999_999_999
 """Largest number that the tasks' columns hold."""
+
+
+def tells_efficiency(cpu_s: float | None, core_s: float) -> bool:
+    """Whether CPU time in whole seconds says how well a job used its cores for so many seconds, cores times walltime."""
+    return cpu_s is not None and core_s >= (SHORTEST_UNUSED_S if cpu_s < 1 else SHORTEST_TOLD_S)
 
 
 def percentile(values: Sequence[float], rank: float) -> float:

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from jedisite.columns import Batch, Column, Columns, Row
 from tasks_app.accounting.job_errors import ALL_FIELDS, JobError, main_error
+from tasks_app.accounting.units import tells_efficiency
 from tasks_app.models import Job, JobRetryHistory
 from tasks_app.states import JOB_FINAL, JobStatus
 
@@ -33,11 +34,10 @@ def queued_s(row: Row, now: datetime) -> float | None:
 
 
 def efficiency_percent(row: Row, now: datetime) -> float | None:
-    """CPU time over walltime and cores, in percent."""
-    walltime = walltime_s(row, now)
-    if not walltime or row["cpu_time_s"] is None:
-        return None
-    return round(100 * row["cpu_time_s"] / walltime / (row["actual_cores"] or row["core_count"] or 1), 1)
+    """CPU time over walltime and cores, in percent; None where the job was too short for that to be measured."""
+    core_s = (walltime_s(row, now) or 0.0) * (row["actual_cores"] or row["core_count"] or 1)
+    cpu_s = row["cpu_time_s"]
+    return round(100 * cpu_s / core_s, 1) if tells_efficiency(cpu_s, core_s) else None
 
 
 def error_of(row: Row) -> JobError | None:
@@ -101,7 +101,7 @@ JOBS = Columns(
         Column("max_rss_kb", "Memory used", "kb", help="the largest"),
         Batch(
             (
-                Column("efficiency_percent", "CPU %", "percent", help="CPU time over walltime and cores"),
+                Column("efficiency_percent", "CPU %", "percent", help="CPU time over walltime and cores; none of short jobs"),
                 Column("walltime_s", "Walltime", "seconds"),
                 Column("queued_s", "Waited", "seconds", shown=False, help="from its making to its start"),
             ),

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from jedisite.agents import kick
 from jedisite.words import plural
 from tasks_app import moves
+from tasks_app.accounting.units import TELLS_EFFICIENCY
 from tasks_app.commands import attempts, files, serials
 from tasks_app.commands.actions import Order, increase_attempts
 from tasks_app.commands.limits import RetryFacts, refusal
@@ -32,6 +33,10 @@ LEFT_ALONE = (TaskStatus.ABORTING, TaskStatus.TOABORT, TaskStatus.TOBROKEN, Task
 _HOPELESS = (
     TaskStatus.ABORTED, TaskStatus.BROKEN, TaskStatus.FAILED, TaskStatus.TOABORT, TaskStatus.TOBROKEN, TaskStatus.ABORTING,
 )  # fmt: skip
+_TELLS = TELLS_EFFICIENCY.format(
+    cpu="cpuconsumptiontime",
+    core_s="extract(epoch FROM endtime - starttime) * greatest(coalesce(actualcorecount, corecount), 1)",
+)
 _RESTORED = (TaskStatus.RUNNING, TaskStatus.SCOUTING)
 
 
@@ -193,12 +198,12 @@ def _facts(task: Task) -> RetryFacts:
     """What the limits on retries are held against."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """SELECT avg((jobstatus = 'failed')::int) FILTER (WHERE jobstatus IN ('finished', 'failed')),
+            f"""SELECT avg((jobstatus = 'failed')::int) FILTER (WHERE jobstatus IN ('finished', 'failed')),
                       percentile_cont(0.5) WITHIN GROUP (ORDER BY 100.0 * cpuconsumptiontime
                           / nullif(extract(epoch FROM endtime - starttime)
                                    * greatest(coalesce(actualcorecount, corecount), 1), 0))
-                          FILTER (WHERE jobstatus = 'finished')
-                 FROM jobs WHERE jeditaskid = %s""",
+                          FILTER (WHERE jobstatus = 'finished' AND {_TELLS})
+                 FROM jobs WHERE jeditaskid = %s""",  # noqa: S608 - a condition of ours
             [task.id],
         )
         failure_rate, efficiency = cursor.fetchone()

@@ -16,6 +16,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from psycopg import sql
 
+from tasks_app.accounting.units import TELLS_EFFICIENCY
 from tasks_app.dashboard import words
 from tasks_app.dashboard.words import COUNT_CAP
 
@@ -30,13 +31,14 @@ _COLUMNS = (
     "pk", "status", "site", "modification_time", "creation_time", "start_time", "end_time", "cpu_time_s", "actual_cores",
     "core_count",
 )  # fmt: skip
+_TELLS = sql.SQL(TELLS_EFFICIENCY.format(cpu="cpu", core_s="core_s"))
 _OUTER = """
 SELECT grouping(hour, wait, efficiency, site), count(*), status, hour, wait, efficiency, site FROM (
     SELECT status, coalesce(site, '') AS site, date_bin('1 hour', changed, 'epoch') AS hour,
            width_bucket(extract(epoch FROM started - created), %s::numeric[]) AS wait,
-           width_bucket(100.0 * cpu / nullif(extract(epoch FROM ended - started), 0)
-                        / coalesce(nullif(actual, 0), nullif(cores, 0), 1), 0, 100, 10) AS efficiency
-      FROM ({inner}) AS newest (id, status, site, changed, created, started, ended, cpu, actual, cores)) j
+           CASE WHEN {tells} THEN width_bucket(100.0 * cpu / core_s, 0, 100, 10) END AS efficiency
+      FROM ({inner}) AS newest (id, status, site, changed, created, started, ended, cpu, actual, cores),
+           LATERAL (SELECT extract(epoch FROM ended - started) * coalesce(nullif(actual, 0), nullif(cores, 0), 1) AS core_s) u) j
  GROUP BY GROUPING SETS ((status, hour), (wait), (efficiency), (status, site))
 """
 
@@ -107,7 +109,7 @@ def of(queryset: QuerySet[Any], cap: int = COUNT_CAP) -> JobPlots | None:
     except EmptyResultSet:
         return None
     with connection.cursor() as cursor:
-        statement = sql.SQL(_OUTER).format(inner=sql.SQL(inner))
+        statement = sql.SQL(_OUTER).format(inner=sql.SQL(inner), tells=_TELLS)
         cursor.execute(statement, [[float(end) for end, _ in WAITS], *parameters])
         found = cursor.fetchall()
     by_hour: dict[tuple[datetime, str], int] = {}

@@ -14,6 +14,7 @@ from typing import Any, Final
 from django.db import connection
 
 from brokerage_app.models import DatasetReplica, Queue, QueueEndpoint, VerdictRecord
+from tasks_app.accounting.units import TELLS_EFFICIENCY
 from tasks_app.dashboard.flows import Moved
 from tasks_app.explaining.verdicts import by_queue, queue_of
 from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JOB_QUEUED
@@ -57,9 +58,11 @@ SELECT coalesce(computingsite, ''), count(*),
        percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM starttime - creationtime))
          FILTER (WHERE starttime >= creationtime),
        percentile_cont(0.5) WITHIN GROUP (ORDER BY 100.0 * cpuconsumptiontime / cores / extract(epoch FROM endtime - starttime))
-         FILTER (WHERE jobstatus = 'finished' AND endtime > starttime AND cpuconsumptiontime IS NOT NULL)
+         FILTER (WHERE jobstatus = 'finished' AND endtime > starttime AND {tells})
   FROM j GROUP BY 1 ORDER BY 2 DESC, 1
-"""
+""".format(  # noqa: S608 - a condition of ours
+    tells=TELLS_EFFICIENCY.format(cpu="cpuconsumptiontime", core_s="cores * extract(epoch FROM endtime - starttime)")
+)
 
 
 def sites(task_id: int, latest: VerdictRecord | None, sizes: Collection[str] = ()) -> list[SiteFacts]:

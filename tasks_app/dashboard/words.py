@@ -70,13 +70,18 @@ UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds in the two largest units: "2 h 10 min", "45 s", "3.2 s", "12 ms"; None -> "–"."""
+    """Seconds in the two largest units: "2 h 10 min", "45 s", "3.2 s", "12 ms"; None -> "–".
+
+    Nothing takes no time: what was measured as 0 was measured in whole seconds.
+    """
     if seconds is None:
         return "–"
     if seconds < 0:
         return f"-{duration(-seconds)}"
+    if seconds == 0:
+        return "under 1 s"
     if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
+        return f"{max(seconds * 1000, 1):.0f} ms"
     if seconds < 10:
         return f"{seconds:.1f} s"
     rest = round(seconds)

@@ -146,8 +146,8 @@ def output_report(stored: Sequence[Stored], payload: PayloadReport) -> dict[str,
 
 
 def utc_text(moment: float) -> str:
-    """PanDA's way of writing a time."""
-    return datetime.datetime.fromtimestamp(moment, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
+    """PanDA's way of writing a time; many of our jobs take less than a second."""
+    return datetime.datetime.fromtimestamp(moment, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
 def parting_s(terminated: Latch) -> float:

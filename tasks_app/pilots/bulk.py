@@ -72,8 +72,8 @@ SELECT said_n, commandtopilot FROM moved
 _FINALS = f"""{_BEGIN},
 moved AS (
     UPDATE jobs SET jobstatus = 'holding', heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
-           modificationtime = clock_timestamp(), starttime = coalesce(starttime, said_start, clock_timestamp()),
-           endtime = coalesce(said_end, clock_timestamp()),
+           modificationtime = clock_timestamp(), starttime = coalesce(starttime, said_start, statement_timestamp()),
+           endtime = greatest(coalesce(said_end, clock_timestamp()), coalesce(starttime, said_start, statement_timestamp())),
            {", ".join(f"{column} = said_{key}" for key, column in ERRORS.items())}{{measures}}
       {_OF_THEM} AND jobstatus IN ('sent', 'starting', 'running')
     RETURNING said_n, pandaid, jeditaskid, attemptnr, computingsite, said_status, said_by, said_outputs, said_metadata),

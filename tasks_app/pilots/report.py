@@ -129,11 +129,13 @@ logged AS (
 SELECT commandtopilot FROM moved
 """
 
+# A pilot's clock may be behind ours, and say whole seconds only: no job ends before it starts.
 _FINAL_PARTS = """
 WITH moved AS (
     UPDATE jobs SET jobstatus = 'holding', heartbeat_at = clock_timestamp(), statechangetime = clock_timestamp(),
-           modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, clock_timestamp()),
-           endtime = coalesce(%(end)s, clock_timestamp()){given}
+           modificationtime = clock_timestamp(), starttime = coalesce(starttime, %(start)s, statement_timestamp()),
+           endtime = greatest(coalesce(%(end)s, clock_timestamp()),
+                              coalesce(starttime, %(start)s, statement_timestamp())){given}
      WHERE {mine} AND jobstatus IN ('sent', 'starting', 'running')
     RETURNING pandaid, jeditaskid, attemptnr, computingsite),
 kept AS (

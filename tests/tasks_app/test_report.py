@@ -16,6 +16,7 @@ from django.test import Client
 from jedisite.sql import hot_cursor
 from tasks_app.accounting.outcomes import Outcome, Output, book, judge
 from tasks_app.agents import adder
+from tasks_app.api.panda.wire import moment
 from tasks_app.benchmarks.scene import SECRET, add_jobs
 from tasks_app.ddm.addresses import Roots
 from tasks_app.models import CatalogueFile, Job, JobOutputReport, JobStatusLog
@@ -313,6 +314,20 @@ def test_a_clock_that_is_far_off_says_nothing(books: None) -> None:
     update_job(replace(final_report(job, "failed"), **wrong))
     found = row(job)
     assert timedelta() <= found["end_time"] - found["start_time"] < timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("said", "microsecond"),
+    [
+        ("2026-11-22 19:10:28.303319", 303_319), ("2026-11-22T19:10:28.3Z", 300_000), ("2026-11-22 19:10:28", 0),
+        ("2026-11-22 20:10:28.5+01:00", 500_000), ("2026-11-22 19:10:28 UTC", 0),
+    ],
+)  # fmt: skip
+def test_times_are_read_with_their_fractions(said: str, microsecond: int) -> None:
+    at = datetime(2026, 11, 22, 19, 10, 28, microsecond, tzinfo=UTC)
+    assert moment({"end_time": said}, "end_time") == at
+    for none in ("2026-11-22", "yesterday-", "2026-11-22 99:00:00"):
+        assert moment({"end_time": none}, "end_time") is None
 
 
 def test_outputs_that_a_report_lacks_are_named_up_to_a_handful() -> None:

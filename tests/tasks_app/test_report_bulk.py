@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from tasks_app.models import Job, JobMetadata, JobOutputReport, JobStatusLog
 from tasks_app.pilots.bulk import update_jobs
@@ -117,6 +118,27 @@ def test_reports_in_one_call_do_what_each_of_them_does_alone(make_job: Callable[
             assert pair[0] == pair[1], (again, case)
         for case, *pair in zip(CASES, left_behind(alone), left_behind(together), strict=True):
             assert pair[0] == pair[1], (again, case)
+
+
+def test_no_job_ends_before_it_starts_whatever_a_pilot_s_clock_says() -> None:
+    """A pilot that tells times in whole seconds, one whose clock is behind, and those that leave times out."""
+    now = timezone.now()
+    said = [
+        (now, now.replace(microsecond=0)), (None, now - timedelta(minutes=5)), (None, None),
+        (now, now + timedelta(minutes=5)), (now, None),
+    ]  # fmt: skip
+    jobs = Job.objects.bulk_create(add(n, "running") for n in range(2 * len(said)))
+    reports = [
+        Report(job.id, "failed", Proof(1, SECRET), start_time=start, end_time=end)
+        for job, (start, end) in zip(jobs, said * 2, strict=True)
+    ]
+    for report in reports[: len(said)]:
+        update_job(report)
+    update_jobs(reports[len(said) :])
+    took = [job.end_time - job.start_time for job in Job.objects.order_by("id") if job.end_time and job.start_time]
+    assert took[0] == took[1] == took[5] == took[6] == timedelta(), took
+    assert took[3] == took[8] == timedelta(minutes=5)
+    assert len(took) == 10 and min(took) >= timedelta()
 
 
 def test_several_reports_of_one_job_are_booked_in_their_order() -> None:

@@ -180,17 +180,25 @@ def number(body: Mapping[str, Any], name: str, least: int = 0, most: int = 2**63
 
 
 def moment(body: Mapping[str, Any], name: str) -> datetime | None:
-    """A time given as `YYYY-mm-dd HH:MM:SS` in UTC, or in seconds since 1970; anything else is no time and is left out."""
+    """A time given as `YYYY-mm-dd HH:MM:SS` in UTC, with fractions or without, or in seconds since 1970; anything else is no
+    time and is left out."""
     value = body.get(name)
     if isinstance(value, str) and "-" in value[1:]:
-        try:
-            return datetime.strptime(value[:19].replace("T", " "), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
-        except ValueError:
-            return None
+        return _read(value[:32]) or _read(value[:26]) or _read(value[:19])
     try:
         return datetime.fromtimestamp(float(value), UTC) if value else None
     except (TypeError, ValueError, OverflowError, OSError):
         return None
+
+
+def _read(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if len(text) < len("YYYY-mm-dd HH:MM:SS"):
+        return None  # a day is no time
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
 def object_of(body: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from brokerage_app.models import DatasetReplica, Queue, QueueEndpoint, StorageEndpoint
 from jedisite import audit
+from tasks_app import site_use
+from tasks_app.columns import jobs as columns
 from tasks_app.dashboard import flows, profiles, task_facts
 from tasks_app.dashboard.comparing import differences, flat
 from tasks_app.models import Dataset, File, Job, JobFile, JobRetryHistory, Task
@@ -78,6 +81,32 @@ def test_sites_have_medians_and_the_broker_s_last_word(moved: Task) -> None:
     assert near.efficiency == pytest.approx(50)
     assert rows["SITE_A"].is_chosen is True and rows["SITE_A"].failed == 4
     assert "SITE_D" not in rows  # skipped, and nothing runs there
+
+
+@pytest.mark.parametrize(
+    ("cpu", "walltime", "cores", "percent"),
+    [
+        (0, 0.9, 1, None), (1, 1.2, 1, None), (0, 90, 1, None), (0, 200, 1, 0), (0, 25, 4, 0), (5, 10, 1, 50), (8, 2, 8, 50),
+        (None, 100, 1, None),
+    ],
+)  # fmt: skip
+def test_jobs_that_are_too_short_for_whole_seconds_of_cpu_say_nothing_of_efficiency(
+    make_task: Callable[..., Task],
+    make_job: Callable[..., Job],
+    cpu: int | None,
+    walltime: float,
+    cores: int,
+    percent: float | None,
+) -> None:
+    task, now = make_task(), timezone.now()
+    job = make_job(
+        task_id=task.id, status="finished", site="SITE_A", start_time=now, end_time=now + timedelta(seconds=walltime),
+        cpu_time_s=cpu, core_count=cores, creation_time=now,
+    )  # fmt: skip
+    job.refresh_from_db()
+    assert columns.efficiency_percent(job.__dict__, now) == percent
+    assert task_facts.sites(task.id, None)[0].efficiency == percent
+    assert site_use.speeds(10)["SITE_A"] == (0, percent)
 
 
 def test_a_profile_adds_up_at_every_time(moved: Task) -> None:

@@ -17,6 +17,8 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
     ("seconds", "text"),
     [
         (None, "–"),
+        (0, "under 1 s"),
+        (0.0001, "1 ms"),
         (0.25, "250 ms"),
         (45, "45 s"),
         (60, "1 min"),
