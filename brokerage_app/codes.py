@@ -411,7 +411,7 @@ NUCLEUS_SPACE: Final = _code(
 )  # fmt: skip
 NUCLEUS_NO_QUEUE: Final = _code(
     "nucleus_no_queue", "No queue of the nucleus can run the jobs", "resources", "user",
-    "Look at what each queue of the nucleus lacks, and ask for less.",
+    "The sentence says what each queue of the nucleus lacks: have that mended, or ask for what they have.",
 )  # fmt: skip
 NUCLEUS_INPUT_SIZE: Final = _code(
     "nucleus_input_size", "Too small a part of the input's size is at the nucleus", "data", "expert",

@@ -23,6 +23,7 @@ OWN_CHOICE: Final = frozenset({codes.NOT_PREASSIGNED, codes.NOT_INCLUDED, codes.
 AUTO: Final = "AUTO"
 _SIGNS: Final = frozenset("*?[")
 NAMED: Final = 5
+FEW: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,28 @@ def blocked(verdict: Verdict, needs: TaskNeeds, grid: Grid, order: Mapping[str, 
     open_to = [skip for skip in queues.values() if skip.site in may.names and skip.code not in OWN_CHOICE]
     if not open_to:
         return _none_allowed(needs, grid, may, list(queues.values()))
-    last = max(open_to, key=lambda skip: (order.get(skip.code, 0), -_far(skip))).code
-    sites = sorted((skip for skip in open_to if skip.code == last), key=lambda skip: (_far(skip), skip.site))
-    return Blocked(last, _sentence(open_to, sites[0], len(queues), may.unknown, grid), tuple(sites))
+    last = max(open_to, key=lambda skip: (order.get(skip.code, 0), -far(skip))).code
+    near = sorted(open_to, key=lambda skip: (-order.get(skip.code, 0), far(skip), skip.site))
+    sites = tuple(skip for skip in near if skip.code == last)
+    earlier = tuple(skip for skip in near if skip.code != last)
+    return Blocked(last, _sentence(open_to, sites[0], len(queues), may.unknown, grid), sites, earlier)
+
+
+def of_queues(skipped: Iterable[Skip], grid: Grid, order: Mapping[str, int]) -> Blocked | None:
+    """Why none of some queues takes the jobs, whatever the task says of where it runs; None when none was refused.
+
+    The sentence names few queues, "A_Q: the site's status is offline; B_Q: needs 2 MB, the site gives 1 MB", and counts many.
+    """
+    queues = _by_queue((_with_slot(skip, grid) for skip in skipped), grid, order, grid.sites)
+    found = blocked(Verdict(skipped=tuple(queues.values())), TaskNeeds(), grid, order)
+    if found is None:
+        return None
+    if len(queues) <= FEW:
+        said = "; ".join(f"{queue}: {skip.detail}" for queue, skip in sorted(queues.items()))
+    else:
+        last = found.sites[0]
+        said = f"{counted(_counted(queues.values()))}, last was {_queue(last.site, grid)}: {last.detail}"
+    return replace(found, sentence=said)
 
 
 def told(verdict: Verdict, needs: TaskNeeds, grid: Grid, order: Mapping[str, int]) -> Verdict:
@@ -139,10 +159,11 @@ def _counted(skips: Iterable[Skip]) -> dict[str, int]:
 
 
 def _rank(skip: Skip, order: Mapping[str, int], may: Collection[str]) -> tuple[bool, int, float]:
-    return (skip.code in OWN_CHOICE) is (skip.site not in may), order.get(skip.code, 0), -_far(skip)
+    return (skip.code in OWN_CHOICE) is (skip.site not in may), order.get(skip.code, 0), -far(skip)
 
 
-def _far(skip: Skip) -> float:
+def far(skip: Skip) -> float:
+    """By which part of what is needed a site falls short; 1 where nothing is compared."""
     return 1.0 if skip.gap is None else skip.gap
 
 

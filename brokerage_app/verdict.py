@@ -88,12 +88,13 @@ class Choice:
 class Blocked:
     """Why a decision chose no site: the code of what removed the last one that the task may use, and a sentence.
 
-    `sites` are those that it removed, the nearest first.
+    `sites` are those that it removed, the nearest first; `earlier` those that were removed before, the latest first.
     """
 
     code: str
     sentence: str
     sites: tuple[Skip, ...] = ()
+    earlier: tuple[Skip, ...] = ()
 
     def __post_init__(self) -> None:
         refusals.checked(self.code)

@@ -128,6 +128,11 @@ _TASK_ROWS: Final = (
         "a nucleus is looked for again", "B 4.1", "task_broker",
     ),
     Timeout(
+        "task.assigning_changed", "task", ("assigning",),
+        "no nucleus could have it, and queues, storages or parameters have changed since it was looked at", MINUTE,
+        "a nucleus is looked for again", "ours", "task_broker",
+    ),
+    Timeout(
         "task.pending_analysis", "task", ("pending",), "user and panda", 20 * MINUTE,
         "returns to what it did before", "B 8.5", "pending",
     ),

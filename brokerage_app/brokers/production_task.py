@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from brokerage_app import codes
+from brokerage_app.brokers import production_job
 from brokerage_app.configuration import Configuration
+from brokerage_app.deciding import far, of_queues
 from brokerage_app.filters import nucleus as rules
+from brokerage_app.funnel import NUCLEI, order_of
 from brokerage_app.gathering import DESTINATION, NO_WORK, NUCLEUS, Gathering, Output, RemainingWork
-from brokerage_app.needs import TaskNeeds
+from brokerage_app.needs import InputData, TaskNeeds
 from brokerage_app.nucleus_case import (
     GB_A_TB,
     RW_OFFSET,
@@ -24,12 +28,13 @@ from brokerage_app.nucleus_case import (
     default_storage,
     gathers_at,
     nowhere_complete,
+    settings_of,
     site_as_nucleus,
     storage_for,
 )
 from brokerage_app.rules import Rule, sift
 from brokerage_app.snapshot import Grid, Nucleus, SiteView
-from brokerage_app.verdict import Choice, Skip, Verdict, counted
+from brokerage_app.verdict import Blocked, Choice, Skip, Verdict, counted
 from jedisite.words import plural
 
 JobCheck = Callable[[Sequence[SiteView]], Verdict]
@@ -115,11 +120,9 @@ class Decision:
         note = f" {self.note}" if self.note else ""
         if self.verdict.stopped is not None:
             return self.verdict.sentence() + note
-        reasons = counted(self.verdict.counts())
         if self.drawn is None:
-            total = len(self.verdict.skipped)
-            all_of = "The only nucleus was skipped" if total == 1 else f"All {total} nuclei were skipped"
-            return f"{all_of}: {reasons}.{note}"
+            return self.verdict.sentence() + note
+        reasons = counted(self.verdict.counts())
         chosen = len(self.verdict.chosen)
         chance = f" with a chance of {self.drawn.chance:.0%}" if chosen > 1 else ""
         of = f" of {chosen} nuclei" if chosen > 1 else ""
@@ -162,9 +165,8 @@ def broker(
         )
     lacking = nowhere_complete(case) if case.locality else None
     if lacking is not None:
-        says = "{1} has {0:known copy|known copies}, none is complete on a storage that can be read from outside"
-        return _stopped(Skip("", codes.INPUT_INCOMPLETE, says, (len(lacking.replicas), lacking.name)))
-    case, note = _asked_of_all(case, job_check)
+        return _stopped(_unreadable(lacking))
+    case, note, jobs = _asked_of_all(case, job_check)
     found = sift(case, case.candidates, RULES)
     # Where nobody has any of the input, it would make all weights 0 and say nothing.
     has_some = any(case.local[nucleus.name].any_mb > 0 for nucleus in found.kept)
@@ -174,40 +176,83 @@ def broker(
     )
     verdict = Verdict(tuple(chosen), tuple(found.out))
     if not chosen:
-        return Decision(verdict, None, note)
+        return Decision(replace(verdict, blocked=_blocked(grid, found.out, jobs)), None, note)
     choice, chance = pick(chosen, draw)
     return Decision(verdict, Drawn(choice, chance, _destinations(case, grid.nuclei[choice.site])), note)
 
 
-def _asked_of_all(case: NucleusCase, job_check: JobCheck) -> tuple[NucleusCase, str]:
-    """The case after the two steps that depend on which nuclei are left: can jobs run there, and must the input be there."""
+def decide(
+    needs: TaskNeeds, grid: Grid, configuration: Configuration, gathering: Gathering, *, draw: float, work: RemainingWork
+) -> Decision:
+    """The choice under the parameters of the task's VO, label and share; queues are asked by the broker of production jobs."""
+    settings = settings_of(configuration, vo=needs.vo, share=needs.share)
+    of_jobs = production_job.ProductionSettings.from_configuration(
+        configuration, vo=needs.vo, label=needs.label, share=needs.share
+    )
+    check = partial(production_job.hint, needs, grid, of_jobs)
+    return broker(needs, grid, gathering, settings, job_check=check, draw=draw, work=work)
+
+
+def _unreadable(data: InputData) -> Skip:
+    """Why nobody outside can read all of an input: where it is complete cannot be read, or it is complete nowhere."""
+    complete = sorted(name for name, replica in data.replicas.items() if replica.complete)
+    if complete:
+        says = "the dataset {} is complete only at {}, which cannot be read now"
+        return Skip("", codes.INPUT_IN_DOWNTIME, says, (data.name, ", ".join(complete[:5])))
+    says = "{1} has {0:known copy|known copies}, none is complete on a storage that can be read from outside"
+    return Skip("", codes.INPUT_INCOMPLETE, says, (len(data.replicas), data.name))
+
+
+def _asked_of_all(case: NucleusCase, job_check: JobCheck) -> tuple[NucleusCase, str, Verdict]:
+    """The case after the two steps that depend on which nuclei are left: can jobs run there, and must the input be there.
+
+    With a note, and what the job broker said of the queues.
+    """
     left = sift(case, case.candidates, _FIRST).kept
     if not left:
-        return case, ""
+        return case, "", Verdict()
     grid = case.grid
     queues = {name: grid.sites[name] for nucleus in left for name in nucleus.queues if name in grid.sites}
     verdict = job_check(tuple(queues[name] for name in sorted(queues)))
     taken = {choice.site for choice in verdict.chosen}
-    why = {skip.site: skip.code for skip in verdict.skipped}
     case = case.with_able(
         (nucleus.name for nucleus in left if taken.intersection(nucleus.queues)),
-        {nucleus.name: _reasons(nucleus, why) for nucleus in left},
+        {nucleus.name: _of_queues(nucleus, verdict, grid) for nucleus in left},
     )
     able = sift(case, left, (_QUEUES,)).kept
     if not case.locality or not able or sift(case, able, (_INPUT,)).kept or not case.locality_may_be_dropped:
-        return case, ""
+        return case, "", verdict
     note = (
         f"No nucleus has enough of the input ({plural(case.inputs.files, 'file')}, {case.input_gb:.1f} GB); it need not be there "
         f"with an I/O intensity of {_shown(case.needs.io_intensity)} and priority {case.needs.priority}."
     )
-    return case.without_locality(), note
+    return case.without_locality(), note, verdict
 
 
-def _reasons(nucleus: Nucleus, why: dict[str, str]) -> str:
-    counts = Counter(why[name] for name in nucleus.queues if name in why)
-    return ", ".join(
-        f"{count} {code.replace('_', ' ')}" for code, count in sorted(counts.items(), key=lambda x: (-x[1], x[0]))
-    )
+def _of_queues(nucleus: Nucleus, verdict: Verdict, grid: Grid) -> str:
+    """Why none of the queues of a nucleus takes the jobs; "" when none was asked."""
+    found = of_queues((skip for skip in verdict.skipped if skip.site in nucleus.queues), grid, order_of(PRODUCTION))
+    return found.sentence if found is not None else ""
+
+
+def _blocked(grid: Grid, out: Sequence[Skip], jobs: Verdict) -> Blocked:
+    """Why no nucleus is left: what removed the last one; where that were its queues, what removed the last of these."""
+    order = order_of("", NUCLEI)
+    near = sorted(out, key=lambda skip: (-order.get(skip.code, 0), far(skip), skip.site))
+    last = [skip for skip in near if skip.code == near[0].code]
+    all_of = "The only nucleus was skipped" if len(out) == 1 else f"All {len(out)} nuclei were skipped"
+    if last[0].code == codes.NUCLEUS_NO_QUEUE:
+        names = {name for skip in last for name in grid.nuclei[skip.site].queues}
+        found = of_queues((skip for skip in jobs.skipped if skip.site in names), grid, order_of(PRODUCTION))
+        if found is not None:
+            others = Counter(skip.code for skip in out if skip not in last)
+            more = f"{counted(others)}; of the others none" if others else "none"
+            whose = "its" if len(out) == 1 else "their"
+            of = f"{more} of {whose} queues takes the jobs"
+            return replace(found, sentence=f"{all_of}: {of}. {found.sentence}.")
+    reasons = counted(Verdict(skipped=tuple(out)).counts())
+    where = last[0].site if len(out) == 1 else f"Last was {last[0].site}"
+    return Blocked(last[0].code, f"{all_of}: {reasons}. {where}: {last[0].detail}.", tuple(last), tuple(near[len(last):]))
 
 
 def _shown(intensity: float | None) -> str:

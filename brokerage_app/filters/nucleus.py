@@ -101,11 +101,10 @@ def can_run(case: NucleusCase, nucleus: Nucleus) -> Skip | None:
     """At least one queue of the nucleus would be chosen for the jobs."""
     if case.able is None or nucleus.name in case.able:
         return None
+    queues = {case.grid.sites[name].queue for name in nucleus.queues if name in case.grid.sites}
     words = case.queue_words.get(nucleus.name, "")
-    return Skip(
-        nucleus.name, codes.NUCLEUS_NO_QUEUE, "at least {} of its queues must take the jobs, {} of {} do{}",
-        (1, 0, len(nucleus.queues), f": {words}" if words else ""),
-    )  # fmt: skip
+    says = "at least {} of its queues must take the jobs, {} of {} do" + (": {}" if words else "")
+    return Skip(nucleus.name, codes.NUCLEUS_NO_QUEUE, says, (1, 0, len(queues), *filter(None, (words,))))
 
 
 def has_input(case: NucleusCase, nucleus: Nucleus) -> Skip | None:

@@ -191,7 +191,9 @@ class WorkerNodeCpus(models.Model):
 class GridVersion(models.Model):
     """A token for each part of the grid's description. Triggers of its tables write a new one with each change."""
 
-    STATIC, LINKS, ACTIVITY = "static", "links", "activity"
+    STATIC, LINKS, ACTIVITY, CONFIGURATION = "static", "links", "activity", "configuration"
+    DESCRIPTION = (STATIC, CONFIGURATION)
+    """What people set and storages report, as opposed to what jobs and pilots do."""
 
     part = models.CharField(max_length=16, primary_key=True)
     token = models.UUIDField()

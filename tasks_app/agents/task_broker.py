@@ -6,18 +6,15 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 
 from django.db import transaction
 from django.utils import timezone
 
 from brokerage_app import records
-from brokerage_app.brokers import production_job, production_task
-from brokerage_app.brokers.production_case import ProductionSettings
-from brokerage_app.brokers.production_task import Decision, JobCheck
+from brokerage_app.brokers import production_task
+from brokerage_app.brokers.production_task import Decision
 from brokerage_app.configured import configuration
 from brokerage_app.gathering import RemainingWork
-from brokerage_app.nucleus_case import settings_of
 from brokerage_app.snapshot import Grid
 from jedisite.agents import Pass, owner
 from jedisite.words import plural
@@ -38,7 +35,9 @@ Draw = Callable[[], float]
 
 def run(limit: int = LIMIT, now: datetime | None = None, draw: Draw = random.random) -> Pass:
     """Look for a nucleus for tasks that wait for one, the most urgent first. One that finds none says why, and waits."""
-    claimed = claims.claim_tasks(owner(), [TaskStatus.ASSIGNING], limit, agent=ME)
+    claimed = claims.claim_tasks(
+        owner(), [TaskStatus.ASSIGNING], limit, condition=nuclei.DUE, values=nuclei.due_values(), even_waiting=True, agent=ME
+    )
     if not claimed:
         return Pass()
     now = now or timezone.now()
@@ -65,11 +64,9 @@ class Round:
         """Decide for one claimed task. Returns whether it got a nucleus."""
         asked = nuclei.asked_of(Task.objects.select_related("work_queue").get(pk=task_id), self.now)
         work, draw = self._work(asked), self.draw()
-        vo, share = asked.task.vo or "", asked.task.gshare or ""
-        settings = settings_of(configuration(), vo=vo, share=share)
-        decision = production_task.broker(
-            asked.needs, self.grid, asked.gathering, settings, job_check=self._job_check(asked), draw=draw, work=work,
-        )  # fmt: skip
+        decision = production_task.decide(
+            asked.needs, self.grid, configuration(), asked.gathering, draw=draw, work=work
+        )
         if decision.drawn is None:
             self._keep(asked, decision, draw)
             claims.release_task(task_id, fence, wait=timeouts.limit("task.assigning"), note=decision.sentence())
@@ -103,11 +100,3 @@ class Round:
                 sentence=decision.sentence(),
             )
         )  # fmt: skip
-
-    def _job_check(self, asked: Asked) -> JobCheck:
-        """Asks the broker of production jobs where jobs of the task could run, whatever its nucleus."""
-        task = asked.task
-        settings = ProductionSettings.from_configuration(
-            configuration(), vo=task.vo or "", label=task.prod_source_label or "", share=task.gshare or ""
-        )
-        return partial(production_job.hint, asked.needs, self.grid, settings)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.db import connection
 from django.db.models import Case, F, Q, Subquery, When
@@ -29,6 +29,7 @@ from tasks_app.generating.groups import record_of
 from tasks_app.generating.wants import gone_sites
 from tasks_app.models import Dataset, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.nuclei import next_look
 from tasks_app.states import TASK_FINAL, JobStatus, TaskStatus
 
 HISTORY = timedelta(hours=48)
@@ -236,14 +237,19 @@ def look(task: Task, now: datetime) -> Why:
     records, history = _verdicts(task.id, now)
     throttled = record_of(task, now)
     facts = facts_of(task, now, records, throttled)
-    gates = _with_remedies(walk(facts), records.get("job"), now)
+    gates = _with_remedies(walk(facts), records, now)
     return Why(task, gates, records, throttled, history, _position(task, facts, now))
 
 
-def _with_remedies(gates: tuple[Gate, ...], record: VerdictRecord | None, now: datetime) -> tuple[Gate, ...]:
-    """The gates, and with the one of sites what helps, when it is the one that the task waits at."""
+_DECIDED: Final = {"nucleus": "task", "sites": "job"}
+"""The gates that a broker decides, and the kind of its verdicts."""
+
+
+def _with_remedies(gates: tuple[Gate, ...], records: Mapping[str, VerdictRecord], now: datetime) -> tuple[Gate, ...]:
+    """The gates, and with the one of a broker what helps, when it is the one that the task waits at."""
     blocked = first_no(gates)
-    if blocked is None or blocked.name != "sites" or record is None or record.chosen:
+    record = records.get(_DECIDED.get(blocked.name, "")) if blocked is not None else None
+    if record is None or record.chosen:
         return gates
     remedies = whatif.helping(record, now)
     return tuple(replace(gate, remedies=remedies) if gate is blocked else gate for gate in gates)
@@ -301,9 +307,10 @@ def _position(task: Task, facts: WhyFacts, now: datetime) -> dict[str, Any]:
     blocked_by_input = facts.status == TaskStatus.DEFINED and not any(one.status in UNREAD for one in facts.inputs)
     awaits_more = facts.next_look if blocked_by_input else None
     due = now + timedelta(seconds=max(agent.due_s or 0.0, 0.0)) if agent is not None and not agent.paused else None
+    check = next_look(task) if task.status == TaskStatus.ASSIGNING else task.next_check
     return {
         "share": task.gshare or "", "work_queue": task.work_queue.name if task.work_queue is not None else "",
         "priority": priority, "ahead": rows[0][4] if rows else 0,
         "first": [{"task": r[0], "name": r[1], "status": r[2], "priority": r[3]} for r in rows],
-        "next_pass": max(due, task.next_check, awaits_more or due) if due is not None else None,
+        "next_pass": max(due, check, awaits_more or due) if due is not None else None,
     }  # fmt: skip

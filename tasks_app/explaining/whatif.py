@@ -11,10 +11,11 @@ from typing import Any
 from django.conf import settings
 
 from brokerage_app import remedies, whatif
-from brokerage_app.brokers import choosing
+from brokerage_app.brokers import choosing, production_task
 from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts
 from brokerage_app.configuration import Configuration
 from brokerage_app.configured import configuration, read
+from brokerage_app.funnel import NUCLEI
 from brokerage_app.models import GridSnapshot, VerdictRecord
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.remedies import Remedy
@@ -23,6 +24,7 @@ from brokerage_app.snapshot import Grid
 from brokerage_app.stored import from_json, needs_of, unpack
 from brokerage_app.verdict import Verdict
 from brokerage_app.whatif import ChangeError, Conditions, Decide, Difference, WhatIf
+from tasks_app import nuclei
 
 SITES_SHOWN = 200
 
@@ -33,6 +35,15 @@ class NothingKeptError(LookupError):
 
 def decider(record: VerdictRecord) -> Decide:
     """The broker as it was asked for a record, with what it knew of user and task."""
+    if record.kind == NUCLEI:
+        known = nuclei.Known.of(record.facts or {})
+
+        def nucleus(needs: TaskNeeds, grid: Grid, configuration: Configuration) -> Verdict:
+            return production_task.decide(
+                needs, grid, configuration, known.gathering, draw=known.draw, work=known.work
+            ).verdict
+
+        return nucleus
     facts = from_json(AnalysisFacts, record.facts) if record.broker == choosing.ANALYSIS and record.facts else NO_FACTS
 
     def decide(needs: TaskNeeds, grid: Grid, configuration: Configuration) -> Verdict:
@@ -128,15 +139,17 @@ def again(record: VerdictRecord, lines: Iterable[str]) -> WhatIf:
 def helping(record: VerdictRecord, now: datetime) -> tuple[Remedy, ...] | None:
     """The changes that let a task run whose last decision chose no site: it is made again on the grid as it is now.
 
-    None when it cannot be made again, as with decisions that were stopped before any site was asked.
+    None when it cannot be made again, and when it is stopped before any site is asked.
     """
-    if record.needs is None or record.stopped is not None:
+    if record.needs is None:
         return None
     conditions = Conditions(needs_of(record.needs), load_grid(now), configuration())
     decide = decider(record)
     found = decide(conditions.needs, conditions.grid, conditions.configuration)
     if found.chosen:
         return (Remedy("Wait for the next pass: the grid has changed since", "nobody", (), (found.chosen[0].site,)),)
+    if found.stopped is not None:
+        return None
     return tuple(remedies.helping(conditions, found.blocked, decide)) if found.blocked is not None else ()
 
 

@@ -21,14 +21,19 @@ from brokerage_app.brokers.production_task import (
     pick,
     weigh,
 )
-from brokerage_app.configuration import DEFAULTS
+from brokerage_app.brokers.production_task import decide as on_grid
+from brokerage_app.configuration import DEFAULTS, Configuration
 from brokerage_app.filters.nucleus import LABELS
 from brokerage_app.gathering import NO_WORK, Gathering, Output, RemainingWork, endpoint_of, group_of, remaining_hs06s
 from brokerage_app.needs import InputData, Replica, TaskNeeds
 from brokerage_app.nucleus_case import NucleusCase, TaskBrokerSettings, settings_of, storage_for
+from brokerage_app.remedies import helping
+from brokerage_app.resource_types import DEFAULT_TABLE
 from brokerage_app.rules import examine
 from brokerage_app.snapshot import Endpoint, Grid, Nucleus, SiteView
+from brokerage_app.unified import parts_of
 from brokerage_app.verdict import Choice, Skip, Verdict
+from brokerage_app.whatif import Conditions
 from jedisite import refusals
 
 TB = 1024
@@ -238,7 +243,9 @@ def test_a_task_whose_input_is_nowhere_complete_is_stopped_with_the_datasets_nam
     assert code(decide(TaskNeeds(inputs=(replace(broken, distributed=True),)))) == ""
     down = replace(grid_of("A"), endpoints={"A_DATADISK": Endpoint("A_DATADISK", states={"read_wan": "OFF"}, **ROOMY)})
     whole = replace(broken, replicas={"A_DATADISK": Replica(10, 10)})
-    assert code(decide(TaskNeeds(inputs=(whole,)), down)) == "input_incomplete"
+    unreadable = decide(TaskNeeds(inputs=(whole,)), down)
+    assert code(unreadable) == "input_in_downtime"
+    assert "mc.in is complete only at A_DATADISK, which cannot be read now." in unreadable.sentence()
 
 
 @pytest.mark.parametrize(
@@ -283,7 +290,7 @@ def test_a_nucleus_without_a_queue_for_the_jobs_is_skipped_and_says_what_its_que
     assert [choice.site for choice in decision.verdict.chosen] == ["B"]
     skip = decision.verdict.skipped[0]
     assert (skip.site, skip.code) == ("A", "nucleus_no_queue")
-    assert skip.detail == "at least 1 of its queues must take the jobs, 0 of 1 do: 1 low memory"
+    assert skip.detail == "at least 1 of its queues must take the jobs, 0 of 1 do: A_Q: needs 2 MB, 1 are there"
 
 
 def test_the_job_broker_is_asked_for_the_queues_of_the_nuclei_that_are_left_only() -> None:
@@ -302,7 +309,64 @@ def test_the_job_broker_is_asked_for_the_queues_of_the_nuclei_that_are_left_only
 def test_when_no_site_can_run_the_jobs_nothing_is_drawn() -> None:
     decision = decide(grid=grid_of("A", "B"), job_check=nowhere)
     assert decision.drawn is None
-    assert decision.sentence() == "All 2 nuclei were skipped: 2 nucleus no queue."
+    assert decision.sentence() == (
+        "All 2 nuclei were skipped: none of their queues takes the jobs. A_Q: too little; B_Q: too little."
+    )
+    assert code(decision) == "low_memory"
+
+
+def cut(grid: Grid, name: str, **more: Any) -> Grid:
+    """The queue of a nucleus as one that cuts its slots to size, with its variants."""
+    queue = replace(grid.sites[f"{name}_Q"], capability="ucore", cores=4, **more)
+    parts = parts_of(queue, DEFAULT_TABLE)
+    sites = {**grid.sites, queue.name: replace(queue, is_parent=True), **{part.name: part for part in parts}}
+    nucleus = replace(grid.nuclei[name], queues=(queue.name, *(part.name for part in parts)))
+    return replace(grid, sites=sites, nuclei={**grid.nuclei, name: nucleus})
+
+
+ROOM = {"max_memory_mb": 16_000, "max_walltime_s": 172_800, "pilots_3h": 5, "status": "online", "inputs": ("A_DATADISK",)}
+ASKS = TaskNeeds(vo="atlas", label="managed", memory_mb=1000, cpu_hs06s=100.0)
+
+
+@pytest.mark.parametrize(
+    ("needs", "queue", "blocking", "says", "advice"),
+    [
+        ({}, {"status": "offline"}, "site_offline", "the site's status is offline", "Have A_Q set online"),
+        ({}, {"status": "paused"}, "site_paused", "the site's status is paused", "Have A_Q set online"),
+        ({"memory_mb": 16_000}, {}, "low_memory", "needs 14400 MB, the site gives 4000 MB",
+         "Ask for 4444 MB of memory at most (ramCount; now 16000)"),
+        ({"cpu_hs06s": 1e7}, {}, "short_walltime", "needs 10000000, the site gives 1555200 HS06 s in 172800 s",
+         "Make jobs of "),
+        ({"architecture": '{"gpu_spec": {"vendor": "nvidia"}}'}, {"releases": ("ANY",)}, "no_gpu", "GPU",
+         "Kill the task and submit it again without asking for a GPU"),
+        ({"trans_home": "Athena-24.0.1", "architecture": "x86_64-el9-gcc13-opt"}, {"releases": ("OTHER",)}, "no_release",
+         "Athena", "Have the software installed and published at A_Q"),
+    ],
+)  # fmt: skip
+def test_where_the_queues_of_the_nuclei_decide_the_headline_and_the_advice_are_theirs(
+    needs: dict[str, Any], queue: dict[str, Any], blocking: str, says: str, advice: str
+) -> None:
+    wants, world = replace(ASKS, **needs), cut(grid_of("A"), "A", **{**ROOM, **queue})
+
+    def choose(needs: TaskNeeds, grid: Grid, configuration: Configuration) -> Verdict:
+        return on_grid(needs, grid, configuration, Gathering(OUTPUTS, group=GROUP), draw=0.0, work=NO_WORK).verdict
+
+    found = on_grid(wants, world, DEFAULTS, Gathering(OUTPUTS, group=GROUP), draw=0.0, work=NO_WORK)
+    assert found.verdict.blocked is not None and found.verdict.code == blocking
+    assert found.sentence().startswith("The only nucleus was skipped: none of its queues takes the jobs. A_Q: ")
+    assert says in found.sentence()
+    assert "0 of 1 do: A_Q: " in found.verdict.skipped[0].detail, "a queue and its variants are one"
+    told = [one.sentence for one in helping(Conditions(wants, world, DEFAULTS), found.verdict.blocked, choose)]
+    assert any(one.startswith(advice) and one.endswith("then A takes its jobs.") for one in told), told
+
+
+def test_of_nuclei_that_are_skipped_for_several_reasons_the_last_decides() -> None:
+    grid = grid_of("A", "B")
+    full = replace(grid.endpoints["A_DATADISK"], space_free_gb=1.0, space_expired_gb=0.0)
+    decision = decide(grid=replace(grid, endpoints={**grid.endpoints, "A_DATADISK": full}), job_check=nowhere)
+    assert decision.sentence() == (
+        "All 2 nuclei were skipped: 1 nucleus space; of the others none of their queues takes the jobs. B_Q: too little."
+    )
 
 
 CHAINS = [

@@ -12,7 +12,17 @@ from django.db.models import F
 from django.utils import timezone
 
 from brokerage_app import configured
-from brokerage_app.models import GdpConfig, Queue, QueueEndpoint, Site, StorageEndpoint, VerdictRecord, WorkQueue
+from brokerage_app.models import (
+    GdpConfig,
+    GridVersion,
+    Queue,
+    QueueEndpoint,
+    Site,
+    StorageEndpoint,
+    VerdictRecord,
+    WorkQueue,
+)
+from jedisite.models import Agent
 from tasks_app import nuclei
 from tasks_app.agents import feeder, refiner, task_broker
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, JobFile, Task, TaskStatusLog
@@ -129,12 +139,86 @@ def test_a_task_without_a_nucleus_says_why_and_is_looked_at_again_after_half_an_
     assert task_broker.run().items == 0
     row = task(made)
     assert row.status == "assigning"
-    assert row.error_dialog == "All 2 nuclei were skipped: 2 nucleus space."
+    assert row.error_dialog is not None
+    assert row.error_dialog.startswith(
+        "All 2 nuclei were skipped: 2 nucleus space. Last was BNL: 102400 GB must remain on "
+    )
     assert timedelta(minutes=29) < row.next_check - timezone.now() <= timedelta(minutes=30)
     assert task_broker.run().note == ""
     StorageEndpoint.objects.update(space_free_gb=500 * TB)
     choose()
     assert (status(made), task(made).error_dialog) == ("ready", None)
+
+
+@pytest.fixture
+def why(api: Callable[..., Any]) -> Callable[[int], Any]:
+    """Why a task waits, while the agent runs."""
+
+    def asked(made: int) -> Any:
+        seen = {"period_s": 5, "last_ended_at": timezone.now(), "errors_in_a_row": 0, "paused": False}
+        Agent.objects.update_or_create(name="task_broker", defaults=seen)
+        return api().get(f"/api/v2/tasks/{made}/why/").json()
+
+    return asked
+
+
+def looked_at(made: int, ago: timedelta) -> None:
+    """The task was looked at so long ago, and nothing has changed since."""
+    Task.objects.filter(pk=made).update(next_check=F("next_check") - ago)
+    GridVersion.objects.update(at=timezone.now() - timedelta(days=1))
+
+
+def open_storage() -> None:
+    StorageEndpoint.objects.update(space_free_gb=500 * TB)
+
+
+def lower_threshold() -> None:
+    configure("DISK_THRESHOLD", "0.5", "float")
+
+
+@pytest.mark.parametrize("mend", [open_storage, lower_threshold])
+def test_a_task_without_a_nucleus_is_looked_at_again_a_minute_later_once_the_grid_has_changed(
+    mend: Callable[[], None], why: Callable[[int], Any]
+) -> None:
+    StorageEndpoint.objects.update(space_free_gb=1 * TB)
+    made = fed()
+    task_broker.run()
+    looked_at(made, timedelta(minutes=2))
+    assert task_broker.run().note == "", "nothing has changed: it waits its half hour"
+    told = why(made)
+    assert told["blocked_by"]["code"] == "nucleus_space" and told["position"]["next_pass"] > later(minutes=20)
+    mend()
+    told = why(made)
+    assert told["blocked_by"]["advice"].startswith("Wait for the next pass: the grid has changed since; then ")
+    assert told["position"]["next_pass"] < later(minutes=1)
+    assert task_broker.run().items == 1 and status(made) == "ready"
+
+
+def test_a_change_of_the_grid_right_after_a_look_is_seen_when_a_minute_is_over() -> None:
+    StorageEndpoint.objects.update(space_free_gb=1 * TB)
+    made = fed()
+    task_broker.run()
+    open_storage()
+    assert task_broker.run().note == ""
+    Task.objects.filter(pk=made).update(next_check=F("next_check") - timedelta(minutes=1))
+    assert task_broker.run().items == 1
+
+
+def test_a_nucleus_whose_queues_are_offline_is_to_have_them_set_online(why: Callable[[int], Any]) -> None:
+    Queue.objects.filter(site_name__in=("CERN", "BNL")).update(status="offline")
+    made = fed()
+    task_broker.run()
+    told = why(made)["blocked_by"]
+    assert (told["name"], told["code"]) == ("nucleus", "site_offline")
+    assert told["sentence"] == (
+        "All 2 nuclei were skipped: none of their queues takes the jobs. BNL_Q: the site's status is offline; "
+        "CERN_Q: the site's status is offline."
+    )
+    assert "Have BNL_Q set online; then BNL takes its jobs." in told["advice"]
+
+
+def later(**after: int) -> str:
+    return (timezone.now() + timedelta(**after)).isoformat()
 
 
 def test_the_threshold_of_space_is_that_of_the_tasks_share() -> None:

@@ -13,7 +13,16 @@ from django.db import connection
 from django.utils import timezone
 
 from brokerage_app import configured
-from brokerage_app.models import GdpConfig, GlobalShare, Queue, QueueEndpoint, Sample, Site, StorageEndpoint
+from brokerage_app.models import (
+    GdpConfig,
+    GlobalShare,
+    GridVersion,
+    Queue,
+    QueueEndpoint,
+    Sample,
+    Site,
+    StorageEndpoint,
+)
 from jedisite.agents import REGISTRY
 from tasks_app import claims, moves, timeouts
 from tasks_app.agents import adder, attention, feeder, job_generator, refiner, task_broker
@@ -214,8 +223,8 @@ def _growing() -> Case:
     return Case(since, act, lambda: dataset(made).files == 2)
 
 
-def _assigning() -> Case:
-    """A task without a nucleus: the only one is full, and has space after the first look."""
+def _assigning(*, seen: bool) -> Case:
+    """A task without a nucleus: the only one is full, and has space after the first look. `seen`: the change is seen."""
     value = {"key": "TASK_BROKER_managed", "value": "production", "type": "str", "vo": "lab"}
     GdpConfig.objects.create(app="jedi", component="brokerage", **value)
     configured.forget()
@@ -230,6 +239,8 @@ def _assigning() -> Case:
     assert status(made) == "assigning"
     due = task(made).next_check
     StorageEndpoint.objects.update(space_free_gb=1e6)
+    if not seen:
+        GridVersion.objects.update(at=due - timedelta(days=1))
 
     def act(now: datetime) -> int:
         update("jedi_tasks", "jeditaskid", made, next_check_at=timezone.now() + (due - now))
@@ -275,7 +286,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "task.throttled_attempts": _throttled,
     "task.throttled_user": _throttled_user,
     "task.paused_jobs": _paused,
-    "task.assigning": _assigning,
+    "task.assigning": lambda: _assigning(seen=False),
+    "task.assigning_changed": lambda: _assigning(seen=True),
     "task.empty_queue": _empty_queue,
     "dataset.growing": _growing,
     "dataset.forgotten": _forgotten,
