@@ -13,6 +13,7 @@ import os
 import re
 import tempfile
 import uuid
+import zlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -34,15 +35,46 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 OVERWRITABLE = ".__ow__"
 """A name that ends so may be given again by its owner; the newest file counts."""
 PART = ".part"
-GZIP = b"\x1f\x8b"
-SMALLEST = 18
-"""Bytes of the smallest gzip file: head and trailer."""
+UNPACKED_LIMIT_BYTES = 5 * 1024**3
+"""Of what an archive holds; transforms unpack no more."""
+STEP_BYTES = 1 << 20
 LEFT_OVER = timedelta(days=1)
 """Files without a row are swept when they are older."""
 
 
 class SandboxRefusedError(ValueError):
     """The archive is not kept; the sentence says why."""
+
+
+class BadGzipError(ValueError):
+    """What arrives is no gzip file, or holds too much; the sentence says which."""
+
+
+class GzipCheck:
+    """Reads a gzip file in pieces, and keeps nothing of what it holds. Its parts bear their checksums and sizes."""
+
+    def __init__(self) -> None:
+        self._part = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        self._unpacked = 0
+
+    def write(self, block: bytes) -> None:
+        """Raises BadGzipError."""
+        while block:
+            if self._part.eof:  # the next part; what follows the last one may be zeros
+                if not block.strip(b"\0"):
+                    return
+                self._part = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            try:
+                self._unpacked += len(self._part.decompress(block, STEP_BYTES))
+            except zlib.error as exc:
+                raise BadGzipError("the file is no gzip archive, or was damaged on its way") from exc
+            if self._unpacked > UNPACKED_LIMIT_BYTES:
+                raise BadGzipError(f"the sandbox holds more than {UNPACKED_LIMIT_BYTES} bytes when it is unpacked")
+            block = self._part.unused_data if self._part.eof else self._part.unconsumed_tail
+
+    @property
+    def is_whole(self) -> bool:
+        return self._part.eof
 
 
 class Incoming:
@@ -57,7 +89,7 @@ class Incoming:
         _check_free(owner, name)
         self.owner, self.name, self.size = owner, name, 0
         self._most, self._quota = LIMIT_BYTES, quota_left(owner, name)
-        self._digest, self._first, self._last = hashlib.sha256(), b"", b""
+        self._digest, self._last, self._check = hashlib.sha256(), b"", GzipCheck()
         try:
             settings.JEDI_SANDBOXES.mkdir(parents=True, exist_ok=True)
             # It is deleted when nothing refers to it any longer, however the request ends.
@@ -72,8 +104,11 @@ class Incoming:
         if self.size > self._quota:
             raise self._drop(_over_quota())
         self._digest.update(block)
-        self._first = (self._first + block)[: len(GZIP)]
         self._last = (self._last + block)[-8:]
+        try:
+            self._check.write(block)
+        except BadGzipError as exc:
+            raise self._drop(str(exc)) from exc
         try:
             self._file.write(block)
         except OSError as exc:
@@ -84,8 +119,8 @@ class Incoming:
         """Keep the file. Returns its row."""
         if not self.size:
             raise self._drop("the file is empty")
-        if self._first != GZIP or self.size < SMALLEST:
-            raise self._drop("the file is no gzip archive")
+        if not self._check.is_whole:
+            raise self._drop("the gzip archive is cut off: its end is missing. Send it again")
         row = Sandbox(
             owner=self.owner, name=self.name, stored=uuid.uuid4().hex, size=self.size, sha256=self._digest.hexdigest(),
             crc=int.from_bytes(self._last[:4], "little"),

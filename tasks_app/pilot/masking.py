@@ -29,7 +29,8 @@ URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 def needles_of(secrets: str) -> list[bytes]:
     """What is looked for, given a JSON object of secrets, or any text: each value, each text in a value that is JSON
-    itself, each of their lines, all of them as JSON writes them, and the values and texts as other languages write them.
+    itself or in base64, each of their lines, all of them as JSON writes them, and the values and texts as other languages
+    write them.
     When there is too much, whole values come first, and what languages write last.
     """
     whole: dict[str, None] = {}
@@ -45,6 +46,8 @@ def needles_of(secrets: str) -> list[bytes]:
             whole[one] = None
             with contextlib.suppress(ValueError, RecursionError):
                 todo.append(json.loads(one))
+            with contextlib.suppress(ValueError):
+                todo.append(base64.b64decode("".join(one.split()), validate=True).decode())  # as files come
     lines = dict.fromkeys(line for text in whole for line in text.splitlines())
     found: dict[bytes, None] = {}
     for text in [*whole, *lines]:

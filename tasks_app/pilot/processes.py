@@ -62,17 +62,20 @@ class Family:
         return found
 
     def end(self, leader: int, *, grace_s: float, spare_leader: bool = False) -> None:
-        """End all members: SIGTERM and `grace_s` seconds to obey it, then SIGKILL.
+        """End all members: one SIGTERM to the leader's group and `grace_s` seconds to obey it, then SIGKILL to all.
 
-        With `spare_leader` it gets no SIGTERM: it holds walls round the others, and ends when they have.
+        Members outside of the group get no SIGTERM: who put them there, as our transforms do with users' commands, asks them
+        to end, and two signals would cut off a handler that saves. With `spare_leader` it gets none either: it
+        holds walls round the others, and ends when they have.
 
         The leader is left as a zombie for the caller to reap; so its number still names its group.
         """
         if grace_s > 0:
             for process in self.members():
                 if not (spare_leader and process.pid == leader):
-                    with contextlib.suppress(psutil.Error):
-                        process.terminate()
+                    with contextlib.suppress(psutil.Error, ProcessLookupError):
+                        if os.getpgid(process.pid) == leader:
+                            process.terminate()
             _wait_until(self._all_dead, grace_s)
         _wait_until(lambda: self._kill_once(leader), KILL_LIMIT_S)
 

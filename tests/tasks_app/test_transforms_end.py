@@ -18,6 +18,7 @@ from urllib.parse import quote
 import psutil
 import pytest
 
+from tasks_app.pilot.processes import Family
 from tests.tasks_app.transforms import TRANSFORMS, Run
 
 SECRETS = "panda_secrets.json"
@@ -105,6 +106,25 @@ def test_the_secrets_are_gone_before_a_stubborn_command_is_and_that_is_in_time(t
             with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
                 process.kill()
         transform.wait(LIMIT_S)
+
+
+SAVES = "trap 'echo asked >> told; sleep 0.3 && echo saved >> told; exit 3' TERM; echo $$ > shown; while :; do sleep 0.01; done"
+"""A command that saves its work when it is asked to end, with a program that it starts for that."""
+
+
+@pytest.mark.parametrize("way", ["the pilot ends all", "its transform is asked"])
+@pytest.mark.parametrize("name", ["run_command", "merge_command"])
+def test_a_command_is_asked_once_to_end_and_may_save_its_work(tmp_path: Path, name: str, way: str) -> None:
+    family = Family()
+    argv = [str(TRANSFORMS / name), *started_by(SAVES)[name]]
+    transform = subprocess.Popen(argv, cwd=tmp_path, start_new_session=True)
+    wait_until(lambda: (tmp_path / "shown").exists(), "the command has begun")
+    if way == "the pilot ends all":
+        family.end(transform.pid, grace_s=LIMIT_S)
+    else:
+        transform.send_signal(signal.SIGTERM)
+    assert transform.wait(LIMIT_S) == 128 + signal.SIGTERM
+    assert (tmp_path / "told").read_text() == "asked\nsaved\n"
 
 
 def test_what_a_command_leaves_in_the_background_ends_with_it(run: Run, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
 import zlib
 from collections.abc import Callable
 from datetime import timedelta
@@ -101,7 +102,12 @@ def test_a_name_is_taken_once_unless_it_may_be_overwritten_by_its_owner(
     [
         (b"", NAME, "file: The submitted file is empty."),
         (b"PK\3\4" + bytes(50), NAME, "the file is no gzip archive"),
-        (ARCHIVE[:10], NAME, "the file is no gzip archive"),
+        (ARCHIVE[:10], NAME, "the gzip archive is cut off: its end is missing"),
+        (ARCHIVE[:-1], NAME, "the gzip archive is cut off: its end is missing"),
+        (ARCHIVE[:-10], NAME, "the gzip archive is cut off: its end is missing"),
+        (ARCHIVE + ARCHIVE[:-10], NAME, "the gzip archive is cut off: its end is missing"),
+        (ARCHIVE[:-8] + bytes(8), NAME, "the file is no gzip archive, or was damaged on its way"),
+        (ARCHIVE + b"more", NAME, "the file is no gzip archive, or was damaged on its way"),
         (ARCHIVE, ".hidden.tar.gz", "a sandbox is named by up to 200 letters"),
         (ARCHIVE, "a b.tar.gz", "a sandbox is named by up to 200 letters"),
         (ARCHIVE, "x" * 201, "a sandbox is named by up to 200 letters"),
@@ -113,6 +119,20 @@ def test_what_is_no_sandbox_is_refused_and_leaves_nothing(
     success, message = send(api(), content, name)
     assert not success and message.startswith(sentence)
     assert not Sandbox.objects.exists() and not (folder.exists() and list(folder.iterdir()))
+
+
+@pytest.mark.parametrize(
+    "content", [ARCHIVE + ARCHIVE, ARCHIVE + bytes(512), gzip.compress(bytes(20_000_000), mtime=0)]
+)
+def test_parts_zeros_behind_them_and_much_in_little_are_whole_archives(api: Api, content: bytes) -> None:
+    assert send(api(), content) == (True, "")
+
+
+def test_what_unpacks_to_more_than_jobs_unpack_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandboxes, "UNPACKED_LIMIT_BYTES", 1_000_000)
+    refusal = "the sandbox holds more than 1000000 bytes when it is unpacked"
+    assert send(api(), gzip.compress(bytes(1_000_001), mtime=0)) == (False, refusal)
+    assert send(api(), gzip.compress(bytes(1_000_000), mtime=0)) == (True, "")
 
 
 def test_only_the_last_part_of_a_path_counts(api: Api) -> None:
@@ -157,7 +177,7 @@ def test_nothing_stays_of_a_file_whose_sender_went_away(api: Api, folder: Path) 
 def test_a_file_is_refused_while_it_arrives_once_it_is_too_large(
     api: Api, folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada, large = api(), b"\x1f\x8b" + bytes(200_000)
+    ada, large = api(), gzip.compress(random.Random(1).randbytes(200_000), mtime=0)
     written: list[int] = []
     write = sandboxes.Incoming.write
     monkeypatch.setattr(

@@ -52,6 +52,23 @@ def test_values_lines_and_texts_in_values_are_masked(printed: str, left: str) ->
     assert mask_text(printed, needles_of(SECRETS)) == left
 
 
+def test_what_a_secret_file_holds_is_masked_as_its_payload_decodes_it() -> None:
+    held = "user = ada\npassword = open-sesame\n\n" + json.dumps({"key": "in-a-json-file"})
+    lines = {"___file___:FSEC": base64.b64encode(held.encode()).decode(), "coded": base64.b64encode(b"hunter2-hunter2").decode()}
+    needles = needles_of(json.dumps(lines))
+    assert mask_text(f"<{held}>", needles) == "<***>"
+    assert mask_text("it says password = open-sesame here", needles) == "it says *** here"
+    assert mask_text(f"as it came: {lines['___file___:FSEC']}", needles) == "as it came: ***"
+    assert mask_text("hunter2-hunter2", needles) == "***"
+    wrapped = {"___file___:F": base64.encodebytes(held.encode() * 4).decode()}
+    assert "open-sesame" not in mask_text(held, needles_of(json.dumps(wrapped)))
+
+
+def test_a_secret_file_that_is_no_text_is_masked_as_it_came() -> None:
+    coded = base64.b64encode(bytes(range(200, 256))).decode()
+    assert mask_text(coded, needles_of(json.dumps({"___file___:F": coded}))) == "***"
+
+
 def needles_of_one(value: str) -> list[bytes]:
     return needles_of(json.dumps({"value": value}))
 
