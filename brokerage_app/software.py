@@ -285,6 +285,16 @@ def accepts_on_gpu_queue(
     return accepts(needs, site, sources)
 
 
+def accepts_gpu(needs: SoftwareNeeds, site: SiteSoftware) -> Refused | None:
+    """None when the queue has the GPU that is asked for, whatever its software, or when none is."""
+    gpu = needs.platform.gpu_spec
+    if gpu is None:
+        return None
+    if not site.published:
+        return Refused(codes.NO_GPU, "asks for GPU {}; the site publishes 0 kinds of hardware", (gpu,))
+    return hardware.gpu_accepts(gpu, site.hardware)
+
+
 def resolved_platform(needs: SoftwareNeeds, site: SiteSoftware) -> str:
     """What a regular expression for the platform stands for at a queue; empty where nothing has to be resolved.
 
@@ -301,8 +311,9 @@ def resolved_platform(needs: SoftwareNeeds, site: SiteSoftware) -> str:
 
 def _accepts_unpublished(needs: SoftwareNeeds, site: SiteSoftware) -> Refused | None:
     platform = needs.platform
-    if platform.gpu_spec is not None:
-        return Refused(codes.NO_GPU, "asks for GPU {}; the site publishes 0 kinds of hardware", (platform.gpu_spec,))
+    refused = accepts_gpu(needs, site)
+    if refused is not None:
+        return refused
     if platform.asks_cpu:
         asked = " or ".join(map(str, platform.cpu_specs))
         return Refused(codes.NO_CPU, "asks for CPU {}; the site publishes 0 kinds of hardware", (asked,))

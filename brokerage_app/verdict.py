@@ -106,6 +106,7 @@ class Verdict:
 
     `stopped`: what ended the decision before any site was asked, or for all of them at once; its site is "".
     `blocked`: why no site was chosen, as whoever asks for the task itself finds it (`deciding`); None where nobody asked.
+    `note`: a sentence on what a choice did without; "" when nothing.
     `says`: the sentence of a choice in which variants of one queue count once; empty where nobody counted so.
     `parts`: the queue of each site that is a variant of one for jobs of a size.
     `queues`: one refusal for each queue of which no variant was chosen; None where nobody counted so.
@@ -115,6 +116,7 @@ class Verdict:
     skipped: tuple[Skip, ...] = ()
     stopped: Skip | None = None
     blocked: Blocked | None = None
+    note: str = ""
     says: str = ""
     parts: Mapping[str, str] = field(default_factory=dict)
     queues: Mapping[str, Skip] | None = None
@@ -167,9 +169,9 @@ class Verdict:
             return self.blocked.sentence
         if self.stopped is not None:
             return f"{refusals.get(self.stopped.code).title}: {self.stopped.detail}."
-        if self.says:
-            return self.says
-        return sentence_of(len(self.chosen), self.counts(), best=self.chosen[0].site if self.chosen else "")
+        first = self.chosen[0].site if self.chosen else ""
+        said = self.says or sentence_of(len(self.chosen), self.counts(), best=first)
+        return f"{said} {self.note}" if self.note else said
 
 
 def counted(skipped: Mapping[str, int]) -> str:

@@ -87,8 +87,11 @@ def scratch_disk(case: Case, site: SiteView) -> Skip | None:
 def core_mode(case: GridCase, site: SiteView) -> Skip | None:
     """Jobs of several cores run in slots of several, of whatever number; jobs of one in slots of one.
 
-    How many cores a job gets is then the site's choice. Queues that state no number, or cut slots to size, take both.
+    How many cores a job gets is then the site's choice. Queues that state no number, or cut slots to size, take both, and
+    work that is bound to one queue takes its slots as they are: of its variants for jobs of a size those that fit.
     """
+    if case.is_single and not site.parent:
+        return None
     if case.several:
         if site.cores > 1 or site.cores <= 0:
             return None

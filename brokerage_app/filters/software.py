@@ -14,6 +14,11 @@ def has_software(case: PlaceCase, site: SiteView) -> Skip | None:
     return refusal(site, software.accepts(case.platform, case.software(site), case.sources()))
 
 
+def has_gpu(case: PlaceCase, site: SiteView) -> Skip | None:
+    """The GPU that the task asks for."""
+    return refusal(site, software.accepts_gpu(case.platform, case.software(site)))
+
+
 def has_connectivity(case: GridCase, site: SiteView) -> Skip | None:
     """The connectivity of worker nodes that the task asks for."""
     needs = case.needs

@@ -9,10 +9,14 @@ from hypothesis import strategies as st
 
 from brokerage_app.brokers.analysis_job import DEFAULT_SETTINGS, broker
 from brokerage_app.brokers.analysis_settings import AnalysisFacts, AnalysisSettings, Ended
+from brokerage_app.brokers.choosing import decide
 from brokerage_app.classes import SiteClass, TaskClass
 from brokerage_app.configuration import DEFAULTS, Row
+from brokerage_app.hardware import GpuRow
 from brokerage_app.needs import InputData, Replica, TaskNeeds
+from brokerage_app.resource_types import DEFAULT_TABLE
 from brokerage_app.snapshot import Counts, Endpoint, Grid, SiteView, Slots, UserJobs
+from brokerage_app.unified import parts_of
 from brokerage_app.userthrottle import Caps, Quota, ShareState, Usage
 from brokerage_app.verdict import Choice, Verdict
 from jedisite import refusals
@@ -124,6 +128,10 @@ SCRATCH: dict[str, Any] = {
     "atom_mb": 4096.0, "effective_mb": 4096.0, "out_disk": 300, "out_disk_unit": "kB", "work_disk": 500, "work_disk_unit": "MB",
 }  # fmt: skip
 
+GPU = '{"gpu_spec": {"vendor": "nvidia"}}'
+A100 = (GpuRow("nvidia", "A100"),)
+GPUS = {"architectures": [{"type": "gpu", "vendor": ["nvidia"]}]}
+
 RULES: list[tuple[str, TaskNeeds, SiteView, dict[str, Any], str]] = [
     ("all well", needs(), site(), {}, ""),
     ("production queue", needs(), site(type="production"), {}, "other_kind"),
@@ -203,6 +211,9 @@ RULES: list[tuple[str, TaskNeeds, SiteView, dict[str, Any], str]] = [
     ("cloud", needs(cloud="DE"), site(cloud="FR"), {}, "other_cloud"),
     ("any cloud", needs(cloud="any"), site(cloud="FR"), {}, ""),
     ("taken back", needs(avoided_sites=("A",)), site(), {}, "taken_back"),
+    ("taken back, bound", needs(avoided_sites=("A",), preassigned_site="A"), site(), {}, ""),
+    ("GPU, bound", needs(architecture=GPU, preassigned_site="A"), site(releases=("ANY",)), {}, "no_gpu"),
+    ("GPU there, bound", needs(architecture=GPU, preassigned_site="A"), site(software=GPUS, gpus=A100), {}, ""),
 
     ("40 queued", needs(), busy(counts=Counts(running=5, activated=40)), {}, ""),
     ("41 queued", needs(), busy(counts=Counts(running=5, activated=30, defined=11)), {}, "queue_full_of_type"),
@@ -224,6 +235,41 @@ def test_a_site_that_is_known_binds_the_work() -> None:
     assert names(verdict) == ["B"] and set(reasons(verdict).values()) == {"not_preassigned"}
     parts = broker(needs(preassigned_site="P"), grid(site("A"), site("P/SCORE", parent="P"), site("P", is_parent=True)))
     assert names(parts) == ["P/SCORE"] and reasons(parts) == {"A": "not_preassigned"}
+
+
+def divided(name: str, **more: Any) -> list[SiteView]:
+    """A queue of slots of 4 cores that cuts them to size."""
+    whole = site(name, capability="ucore", cores=4, max_memory_mb=16_000, max_walltime_s=172_800, **more)
+    return [replace(whole, is_parent=True), *parts_of(whole, DEFAULT_TABLE)]
+
+
+def test_work_that_is_bound_to_a_divided_queue_gets_the_variants_of_its_size() -> None:
+    one = needs(preassigned_site="P", memory_mb=2000, memory_per_core=True, cpu_hs06s=3600.0)
+    assert names(broker(one, grid(*divided("P")))) == ["P/SCORE"]
+    assert names(broker(replace(one, cores=4), grid(*divided("P")))) == ["P/MCORE"]
+
+
+def test_work_that_is_bound_comes_back_to_its_queue_after_its_jobs_were_taken_back() -> None:
+    """Closed while the queue was offline: judged anew by the same variants as at first."""
+    bound = needs(preassigned_site="P", memory_mb=2000, memory_per_core=True, avoided_sites=("P",))
+    assert names(broker(bound, grid(*divided("P"), site("A")))) == ["P/SCORE"]
+    two = replace(bound, preassigned_site="", listed_sites=("P", "A"))
+    assert names(broker(two, grid(*divided("P"), site("A")))) == ["A"]
+    assert names(broker(two, grid(*divided("P"), site("A", status="offline")))) == ["P/SCORE"]
+
+
+def test_where_nothing_else_is_left_the_reason_is_that_the_work_was_taken_back() -> None:
+    alone = needs(included_sites=("P",), memory_mb=2000, memory_per_core=True, avoided_sites=("P",))
+    found = decide(alone, grid(*divided("P")), DEFAULTS.having(Row("jedi", "brokerage", "JOB_BROKER_user", "analysis", "str")))
+    assert (found.code, "jobs of the work were taken back from P" in found.sentence()) == ("taken_back", True)
+
+
+def test_what_is_not_asked_of_the_site_that_a_task_names_is_said() -> None:
+    named = needs(trans_home="AnalysisTransforms-Athena_21.0.38", preassigned_site="A")
+    not_asked = "needs Athena 21.0.38 on any platform; the site publishes no software."
+    said = broker(named, grid(site(), site("B"))).sentence()
+    assert said.endswith(f" Not asked, as the task names its site: {not_asked}")
+    assert "Not asked" not in broker(named, grid(site(releases=("ANY",)))).sentence()
 
 
 def test_an_endpoint_in_the_place_of_a_site_stands_for_its_readers() -> None:

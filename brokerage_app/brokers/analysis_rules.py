@@ -1,0 +1,149 @@
+"""The rules of the broker of analysis in their order, and when each is asked."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from brokerage_app.brokers.analysis_case import AUTO, AnalysisCase
+from brokerage_app.filters import analysis, policy, resources, slots, software, state
+from brokerage_app.filters.data import direct_access, storage_up
+from brokerage_app.rules import Rule
+
+
+def _by_data(case: AnalysisCase) -> bool:
+    return case.by_data and case.near.datasets > 0
+
+
+def _not_bound(case: AnalysisCase) -> bool:
+    return not case.is_single
+
+
+def _reads_and_writes(case: AnalysisCase) -> bool:
+    return case.needs.disk_io_kbps is not None
+
+
+def _knows_intensity(case: AnalysisCase) -> bool:
+    return case.needs.io_intensity is not None and not case.needs.merging
+
+
+def _avoids_virtual(case: AnalysisCase) -> bool:
+    needs = case.needs
+    if needs.avoid_vp or needs.merging or not case.by_data or case.is_union:
+        return True
+    return any(data.distributed for data in needs.inputs)
+
+
+def _several_or_one(case: AnalysisCase) -> bool:
+    return case.several is not None
+
+
+def _limits_cores(case: AnalysisCase) -> bool:
+    return case.needs.max_cores > 0 and not case.is_single
+
+
+def _not_bound_nor_merging(case: AnalysisCase) -> bool:
+    return not case.is_single and not case.needs.merging
+
+
+def asks_software(case: AnalysisCase) -> bool:
+    """Work that brings its own software and names neither platform, container nor hardware leaves nothing to ask."""
+    if case.is_single:
+        return False
+    asked = case.platform
+    if asked.kind != "standalone" or asked.fault or asked.container:
+        return True
+    platform = asked.platform
+    return bool(platform.sw_platform or platform.base_platform or platform.asks_hardware)
+
+
+def _asks_memory(case: AnalysisCase) -> bool:
+    return case.needs.memory_mb > 0
+
+
+def _direct_only(case: AnalysisCase) -> bool:
+    return case.needs.direct_io == DIRECT_ONLY and not case.needs.merging
+
+
+def _no_source(case: AnalysisCase) -> bool:
+    return case.near.datasets > 0 and not case.has_source
+
+
+def _not_merging(case: AnalysisCase) -> bool:
+    return not case.needs.merging
+
+
+def _is_not_measured(case: AnalysisCase) -> bool:
+    return (case.needs.scouting and not case.is_single) or case.needs.merging or not case.time.is_known
+
+
+def _needs_pilots(case: AnalysisCase) -> bool:
+    return "test" not in case.needs.label
+
+
+def _excludes(case: AnalysisCase) -> bool:
+    return bool(case.needs.excluded_sites)
+
+
+def _lists(case: AnalysisCase) -> bool:
+    return bool(case.wanted) and AUTO not in case.needs.included_sites
+
+
+def _has_cloud(case: AnalysisCase) -> bool:
+    return case.needs.cloud not in ("", "any", "WORLD")
+
+
+def _was_taken_back(case: AnalysisCase) -> bool:
+    """Work that is bound has nowhere else to go."""
+    return bool(case.needs.avoided_sites) and not case.is_bound
+
+
+def _asks_gpu_alone(case: AnalysisCase) -> bool:
+    """Of work that is bound to a queue software is not asked; without the GPU its jobs would fail."""
+    return case.is_single and case.platform.platform.gpu_spec is not None
+
+
+def _is_bound(case: AnalysisCase) -> bool:
+    return case.is_bound
+
+
+def _wants_files(case: AnalysisCase) -> bool:
+    return bool(case.near.whole)
+
+
+DIRECT_ONLY: Final = 2
+
+RULES: Final[tuple[Rule, ...]] = (
+    Rule(analysis.has_data, _by_data, title="input there"),
+    Rule(analysis.online, title="status"),
+    Rule(policy.has_share, _not_bound),
+    Rule(slots.disks_not_busy, _reads_and_writes),
+    Rule(resources.io_intensity, _knows_intensity),
+    Rule(analysis.not_virtual, _avoids_virtual),
+    Rule(resources.core_mode, _several_or_one, title="cores"),
+    Rule(resources.max_cores, _limits_cores),
+    Rule(analysis.fits_gpu_queue, title="queue of GPUs"),
+    Rule(analysis.none_closed, _not_bound_nor_merging, title="closed jobs"),
+    Rule(software.has_software, asks_software),
+    Rule(software.has_gpu, _asks_gpu_alone, title="GPU"),
+    Rule(slots.enough_memory, _asks_memory, title="memory"),
+    Rule(direct_access, _direct_only),
+    Rule(slots.enough_scratch, title="scratch disk"),
+    Rule(analysis.output_storage),
+    Rule(storage_up),
+    Rule(analysis.source, _no_source),
+    Rule(analysis.quota_there, title="quota"),
+    Rule(slots.long_enough, _not_merging, title="walltime"),
+    Rule(slots.not_too_short, _not_merging, title="least walltime"),
+    Rule(slots.long_enough_for_unmeasured, _is_not_measured, title="walltime of unmeasured jobs"),
+    Rule(state.has_pilots, _needs_pilots, title="pilots"),
+    Rule(analysis.not_excluded, _excludes),
+    Rule(analysis.wanted, _lists),
+    Rule(analysis.cloud, _has_cloud),
+    Rule(policy.not_taken_back, _was_taken_back),
+    Rule(analysis.preassigned, _is_bound),
+    Rule(analysis.files_there, _wants_files),
+    Rule(analysis.queue_not_full, temporary=True, title="queued jobs"),
+    Rule(analysis.user_queue, _not_merging, temporary=True, title="queued jobs of the user"),
+    Rule(analysis.few_bad_jobs, _not_merging, temporary=True, title="failed jobs"),
+)
+"""In the order of the documents. Whether a queue is busier than others is asked at the end: it depends on what is left."""
