@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -15,13 +15,14 @@ from django.db.models import Q
 from brokerage_app import policy
 from brokerage_app.models import Queue, Site, StorageEndpoint, WorkQueue
 from brokerage_app.placement import NoPlaceError, check_leaf
-from jedisite.words import sentence
+from jedisite.words import nearest, sentence
 from tasks_app import data_rights
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS, TESTED_LABELS
 from tasks_app.ddm import data_management
 from tasks_app.locality import NOT_IN_DATA_MANAGEMENT
-from tasks_app.models import PlannedOutput, Task
+from tasks_app.models import Dataset, PlannedOutput, Task
 from tasks_app.models import TaskParams as StoredParams
+from tasks_app.models.dataset import MADE_TYPES
 from tasks_app.params import names
 from tasks_app.params.faults import Faults, ParamErrors, join_path, shown
 from tasks_app.params.items import PREPROCESSED
@@ -109,12 +110,14 @@ def check_params(params: TaskParams) -> list[str]:
 
 
 def check_inputs(params: TaskParams, user: str, parent_id: int | None) -> None:
-    """Raises ParamErrors for each input that data management does not have and nobody is about to make.
+    """Raises ParamErrors for each input that data management does not have and nobody is about to make, and for each file
+    that the task names and that its datasets, which get no more files, do not have.
 
-    A task that is to wait for its input, can go on without it, or has a parent that may make it, may name it before.
+    A task that is to wait for its input, or can go on without it, may name datasets before.
     """
-    if not _does_without(params, parent_id):
-        _check_there(_fields_of(params), user)
+    if not _does_without(params):
+        _check_there(_fields_of(params), user, {parent_id} if parent_id else ())
+    _check_files(params)
 
 
 def check_added(changes: Mapping[str, Any], tasks: Iterable[Task], where: str = "") -> None:
@@ -128,6 +131,7 @@ def check_added(changes: Mapping[str, Any], tasks: Iterable[Task], where: str = 
     stored = dict(StoredParams.objects.filter(pk__in=[task.id for task in asked]).values_list("pk", "params"))
     added: dict[str, dict[str, str]] = defaultdict(dict)
     needed: dict[str, dict[str, str]] = defaultdict(dict)
+    parents: dict[str, set[int]] = defaultdict(set)
     for task in asked:
         raw = stored.get(task.id) or {}
         try:
@@ -137,10 +141,11 @@ def check_added(changes: Mapping[str, Any], tasks: Iterable[Task], where: str = 
         had = _fields_of(before).keys()
         fields = {name: join_path(where, field) for name, field in _fields_of(after).items() if name not in had}
         added[task.user or ""] |= fields
-        if not _does_without(after, task.parent_id if task.parent_id != task.id else None):
+        if not _does_without(after):
             needed[task.user or ""] |= fields
+            parents[task.user or ""] |= {task.parent_id} if task.parent_id and task.parent_id != task.id else set()
     for user, fields in added.items():
-        _check_there(needed[user], user)
+        _check_there(needed[user], user, parents[user])
         data_rights.check_logs(fields, user)
 
 
@@ -153,23 +158,52 @@ def _fields_of(params: TaskParams) -> dict[str, str]:
     return fields
 
 
-def _does_without(params: TaskParams, parent_id: int | None) -> bool:
-    return bool(parent_id) or any(params.flag(key) for key in WAITS_OR_DOES_WITHOUT)
+def _does_without(params: TaskParams) -> bool:
+    return any(params.flag(key) for key in WAITS_OR_DOES_WITHOUT)
 
 
-def _check_there(fields: Mapping[str, str], user: str) -> None:
+def _check_there(fields: Mapping[str, str], user: str, parents: Collection[int]) -> None:
     unknown = data_management().unknown(list(fields), user=user) if fields else {}
     if not unknown:
         return
     bare = {name.rstrip("/"): name for name in unknown}
     planned = PlannedOutput.objects.filter(dataset__in=list(bare), task__in=Task.objects.open())
     coming = {bare[dataset] for dataset in planned.values_list("dataset", flat=True)}
+    made = _made_by(parents) if coming != set(unknown) else set()
     faults = Faults()
     for name, near in unknown.items():
-        if name not in coming:
-            meant = f" Did you mean {near}?" if near else ""
-            faults.add(fields[name], "known", f"There is no dataset {shown(name)}.{meant}{_WAITS}")
+        if name in coming or name.rstrip("/") in made:
+            continue
+        meant = nearest(name.rstrip("/"), made) or near
+        whose = f", and task {min(parents)}, the parent, makes none of this name" if len(parents) == 1 else ""
+        hint = f" Did you mean {meant}?" if meant else ""
+        faults.add(fields[name], "known", f"There is no dataset {shown(name)}{whose}.{hint}{_WAITS}")
     faults.raise_if_any()
+
+
+def _made_by(tasks: Collection[int]) -> set[str]:
+    """Datasets and containers that these tasks make, or will make once they are refined, without the mark of containers."""
+    rows = Dataset.objects.filter(task_id__in=tasks, type__in=MADE_TYPES).values_list("name", "container_name")
+    found = {name for row in rows for name in row if name}
+    for task_id, name in PlannedOutput.objects.filter(task_id__in=tasks).values_list("task_id", "dataset"):
+        found |= {name, f"{name}.{task_id}"}  # the dataset of the task in a container of this name
+    return {name.rstrip("/") for name in found}
+
+
+def _check_files(params: TaskParams) -> None:
+    """Raises ParamErrors for files that an item names and that none of its datasets has, where no more files can come."""
+    faults = Faults()
+    for item in params.items:
+        if item.param_type != "input" or not item.datasets or not item.named_files:
+            continue
+        for lfn, near in data_management().lacking(item.datasets, item.named_files, complete=True).items():
+            meant = f" Did you mean {near}?" if near else ""
+            faults.add(item.named_files[lfn], "known", f"{shown(lfn)} is not in {_one_of(item.datasets)}.{meant}")
+    faults.raise_if_any()
+
+
+def _one_of(datasets: Sequence[str]) -> str:
+    return datasets[0] if len(datasets) == 1 else f"any of the {len(datasets)} datasets of the item"
 
 
 def with_matching(exc: ParamErrors, raw: object) -> ParamErrors:

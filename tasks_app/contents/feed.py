@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from jedisite.patterns import PatternError
 from tasks_app.contents import changes
 from tasks_app.contents.bunches import chunks_to_wait, events_per_job, released_files, released_ranges
-from tasks_app.contents.selection import select
+from tasks_app.contents.selection import names_given, select
 from tasks_app.contents.slices import (
     PAGE,
     SEQUENCE,
@@ -18,7 +18,7 @@ from tasks_app.contents.slices import (
     sequence_length,
     slicer_of,
 )
-from tasks_app.contents.wishes import Feeding, wanted
+from tasks_app.contents.wishes import Feeding, item_of, wanted
 from tasks_app.data_rights import logs_of_others
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import DatasetInfo, FileInfo, UnknownDatasetError
@@ -33,6 +33,7 @@ from tasks_app.splitting.slicing import MOST_RECORDS
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 
 CHECK_DAYS = 3650
+MOST_NAMED = 3
 
 
 class NotThereYetError(RuntimeError):
@@ -88,7 +89,11 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime) -> None:
         _release_bunches(task, dataset, target)
     elif again:
         changes.release(target)
-    _conclude(dataset, now, mutable=mutable)
+    absent = "" if mutable else _absent(task, dataset)
+    if absent and task.status == TaskStatus.DEFINED:
+        raise CannotFeedError(absent)
+    # A task at work first ends what it has: then it is looked at again, and breaks with the sentence.
+    _conclude(dataset, now, mutable=mutable or bool(absent))
 
 
 def _target(task: Feeding, dataset: Dataset, status: str = FileStatus.READY) -> FeedTarget:
@@ -140,6 +145,27 @@ def _feed_files(task: Feeding, dataset: Dataset, target: FeedTarget, now: dateti
             changes.find_again(target, sorted(_lost_names(dataset) & seen), status=target.status)
     if dataset.name.endswith(CONTAINER_MARK):
         _name_constituents(dataset, target)
+
+
+def _absent(task: Feeding, dataset: Dataset) -> str:
+    """Which files that the task names are in none of the datasets of their item, when none of these grows; "" without any."""
+    item = item_of(task, dataset)
+    if not isinstance(item.get("files"), list):
+        return ""
+    inputs = Dataset.objects.filter(task_id=task.id, type="input").exclude(status=DatasetStatus.REMOVED)
+    rows = [row for row in inputs if row.id == dataset.id or item_of(task, row) == item]
+    if any(row.id != dataset.id and (row.state == "mutable" or row.status in (None, *TO_BE_FED)) for row in rows):
+        return ""
+    stored = File.objects.filter(task_id=task.id, dataset_id__in=[row.id for row in rows])
+    unknown = names_given(item["files"]).difference(stored.values_list("lfn", flat=True))
+    lacking = data_management().lacking([row.name for row in rows], sorted(unknown)) if unknown else {}
+    if not lacking:
+        return ""
+    said = [f"{lfn} (did you mean {near}?)" if near else lfn for lfn, near in list(lacking.items())[:MOST_NAMED]]
+    more = f" and {len(lacking) - MOST_NAMED} more" if len(lacking) > MOST_NAMED else ""
+    where = dataset.name if len(rows) == 1 else f"any of the {len(rows)} datasets"
+    are, them = ("is", "it") if len(lacking) == 1 else ("are", "them")
+    return f"{', '.join(said)}{more} {are} not in {where}, though the task names {them}"
 
 
 def _noting(pages: Iterable[list[FileInfo]], seen: set[str]) -> Iterator[list[FileInfo]]:
@@ -203,8 +229,8 @@ def _missing(task: Feeding, dataset: Dataset, sentence: str, now: datetime) -> N
         return
     if task.rule.flag("AE"):
         raise NothingToDoError(f"{sentence}; the task has nothing to do (allowEmptyInput)")
-    if task.rule.flag("NW") and task.parent is not None:
-        raise NotThereYetError(f"{sentence}; the parent task is {task.parent}", frozen=True)
+    if task.parent is not None:
+        sentence += f"; the parent task {task.parent_id} is {task.parent} and makes nothing more"
     Dataset.objects.filter(pk=dataset.id).update(status=DatasetStatus.BROKEN, modification_time=now)
     raise CannotFeedError(sentence)
 

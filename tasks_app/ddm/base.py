@@ -156,6 +156,14 @@ class DataManagement(Protocol):
         """
         ...
 
+    def lacking(self, datasets: Iterable[str], lfns: Iterable[str], *, complete: bool = False) -> dict[str, str]:
+        """Those of these names that no file of the datasets and containers has for certain, each with the name that was
+        probably meant; "" when none is near. With `complete` none while a dataset is unknown or may still get files.
+
+        A system that cannot say so at once returns none: the files are looked for when the task is fed.
+        """
+        ...
+
     def matching(self, pattern: str, most: int) -> list[str]:
         """Some datasets and containers whose names match a pattern with `*`, `?` and `[...]`, for a hint to a user.
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 import structlog
@@ -95,6 +96,19 @@ SELECT DISTINCT ON (n.scope, n.lfn) n.scope, n.lfn, d.name, f.size, f.adler32
 """
 
 
+_LACKING = """
+SELECT w.name FROM unnest(%(names)s::text[]) WITH ORDINALITY w (name, place)
+ WHERE NOT EXISTS (SELECT 1 FROM catalogue_files f WHERE f.dataset_id = ANY(%(ids)s::bigint[]) AND f.lfn = w.name)
+ ORDER BY w.place
+"""
+_BESIDE_FILES = """
+SELECT w.name, n.lfn FROM unnest(%(names)s::text[]) w (name) CROSS JOIN unnest(%(ids)s::bigint[]) d (id) CROSS JOIN LATERAL (
+    (SELECT f.lfn FROM catalogue_files f WHERE f.dataset_id = d.id AND f.lfn > w.name ORDER BY f.lfn LIMIT %(most)s)
+    UNION ALL
+    (SELECT f.lfn FROM catalogue_files f WHERE f.dataset_id = d.id AND f.lfn < w.name ORDER BY f.lfn DESC LIMIT %(most)s)) n
+"""
+
+
 class LocalCatalogue:
     """See `base.DataManagement`."""
 
@@ -145,6 +159,26 @@ class LocalCatalogue:
             for name, other in cursor:
                 near[name].append(other)
         return {name: nearest(name, near.get(name, ())) for name in missing}
+
+    def lacking(self, datasets: Iterable[str], lfns: Iterable[str], *, complete: bool = False) -> dict[str, str]:
+        names, wanted = list(datasets), list(dict.fromkeys(lfns))
+        both = [one for name in names for one in (name, container_name(name))]
+        found = CatalogueDataset.objects.filter(name__in=both)
+        rows = [*found, *CatalogueDataset.objects.filter(containers__in=found)]
+        there = {row.name for row in rows}
+        if complete and (any(row.open for row in rows) or not all({n, container_name(n)} & there for n in names)):
+            return {}
+        values: dict[str, Any] = {"ids": numbers(row.id for row in rows), "names": texts(wanted)}
+        with hot_cursor() as cursor:
+            cursor.execute(_LACKING, values)
+            absent = {lfn: "" for (lfn,) in cursor}
+            asked = list(absent)[:MOST_TOLD]
+            near: dict[str, list[str]] = {lfn: [] for lfn in asked}
+            if asked:
+                cursor.execute(_BESIDE_FILES, {**values, "names": texts(asked), "most": MOST_BESIDE})
+                for lfn, other in cursor:
+                    near[lfn].append(other)
+        return absent | {lfn: nearest(lfn, others) for lfn, others in near.items()}
 
     def matching(self, pattern: str, most: int) -> list[str]:
         start = re.split(r"[*?\[]", pattern, maxsplit=1)[0]

@@ -104,6 +104,16 @@ class Item:
         return value if isinstance(value, (int, float)) else None
 
     @property
+    def named_files(self) -> dict[str, str]:
+        """The files that the item names, without scopes, each with the field that names it first."""
+        files = self.raw.get("files")
+        found: dict[str, str] = {}
+        for index, file in enumerate(files if isinstance(files, list) else ()):
+            lfn = str(file.get("lfn") or "") if isinstance(file, dict) else str(file)
+            found.setdefault(lfn.rpartition(":")[2], f"{join_path(self.where, 'files')}[{index}]")
+        return found
+
+    @property
     def is_template(self) -> bool:
         return self.type == "template"
 

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from brokerage_app.models import GlobalShare, Queue, Site, StorageEndpoint, WorkQueue
-from tasks_app.models import CatalogueDataset, Command, Dataset, Task, TaskParams, TaskStatusLog
+from tasks_app.models import CatalogueDataset, CatalogueFile, Command, Dataset, Task, TaskParams, TaskStatusLog
 
 TASKS = "/api/v2/tasks/"
 pytestmark = pytest.mark.django_db
@@ -86,19 +86,76 @@ def test_an_input_that_is_not_there_is_refused_with_what_may_be_meant(
         reading("user.ada.new", ignoreMissingInDS=True),
         reading("user.ada.new", allowEmptyInput=True),
         reading("user.ada.new", parentTaskName="user.ada.first"),
+        reading("user.ada.new/", parentTaskName="user.ada.first"),
+        reading("user.ada.new.7", parentTaskName="user.ada.first"),
         reading("user.ada.coming"),
         reading("user.ada.coming/"),
     ],
     ids=str,
 )
 def test_an_input_that_is_there_or_may_come_is_taken(
-    api: Api, task_params: Params, catalogue: None, make_task: Callable[..., Task], changes: dict[str, Any]
+    api: Api,
+    task_params: Params,
+    catalogue: None,
+    make_task: Callable[..., Task],
+    make_dataset: Callable[..., Dataset],
+    changes: dict[str, Any],
 ) -> None:
-    make_task(name="user.ada.first", status="running")
+    parent = make_task(name="user.ada.first", status="running")
+    make_dataset(parent, type="output", name="user.ada.new.7", container_name="user.ada.new/")
     output = {"type": "template", "param_type": "output", "value": "o.$JEDITASKID.${SN}", "dataset": "user.ada.coming"}
     assert post(api(), task_params(taskName="user.ada.makes", jobParameters=[output])).status_code == 201
     answer = post(api(), task_params(**changes))
     assert answer.status_code == 201, answer.content
+
+
+def test_an_input_that_the_parent_does_not_make_is_refused_with_what_it_makes(
+    api: Api, task_params: Params, catalogue: None
+) -> None:
+    output = {"type": "template", "param_type": "output", "value": "o.${SN}", "dataset": "user.ada.ch1_out"}
+    parent = post(api(), task_params(taskName="user.ada.makes", jobParameters=[output])).json()["id"]
+    for given, meant in (("user.ada.ch1_oot/", " Did you mean user.ada.ch1_out?"), ("nothing", "")):
+        answer = post(api(), task_params(**reading(given, parent_tid=parent, noWaitParent=True)))
+        said = (
+            f"There is no dataset '{given}', and task {parent}, the parent, makes none of this name.{meant} "
+            "A task that is to wait for its input says so (waitInput)."
+        )
+        assert answer.status_code == 422 and faults(answer) == {"jobParameters[0].dataset": said}
+    for n, given in enumerate(("user.ada.ch1_out", "user.ada.ch1_out/", f"user.ada.ch1_out.{parent}")):
+        wish = reading(given, parent_tid=parent, noWaitParent=True)
+        assert post(api(), task_params(taskName=f"user.ada.c{n}", **wish)).status_code == 201
+
+
+def test_files_that_a_task_names_are_in_the_dataset_or_may_come(api: Api, task_params: Params, catalogue: None) -> None:
+    CatalogueDataset.objects.update(open=False)
+    closed = CatalogueDataset.objects.get(name="user.ada.measurements")
+    box = CatalogueDataset.objects.get(name="user.ada.box/")
+    box.members.add(closed)
+    growing = CatalogueDataset.objects.create(name="user.ada.growing", scope="x", owner="ada", open=True)
+    elsewhere = CatalogueDataset.objects.create(name="user.ada.elsewhere", scope="x", owner="ada", open=False)
+    for dataset, *lfns in ((closed, "m1.txt", "m9.txt"), (growing, "g1.txt"), (elsewhere, "m99.txt")):
+        CatalogueFile.objects.bulk_create(
+            CatalogueFile(
+                dataset=dataset, lfn=lfn, scope="x", guid=lfn, size=1, adler32="0" * 8, endpoint="E", url=f"file:///{lfn}"
+            )
+            for lfn in lfns
+        )
+
+    def refused(dataset: str, *files: object) -> dict[str, str]:
+        wish = reading(*dataset.split(","))
+        wish["jobParameters"][0]["files"] = list(files)
+        answer = post(api(), task_params(taskName=f"user.ada.t{Task.objects.count()}", **wish))
+        assert answer.status_code in (201, 422), answer.content
+        return faults(answer) if answer.status_code == 422 else {}
+
+    for name in ("user.ada.measurements", "user.ada.box/", "user.ada.box"):
+        said = f"'m99.txt' is not in {name}. Did you mean m9.txt?"
+        assert refused(name, "m1.txt", {"lfn": "x:m99.txt"}) == {"jobParameters[0].files[1]": said}
+    assert refused("user.ada.measurements", "zzz") == {"jobParameters[0].files[0]": "'zzz' is not in user.ada.measurements."}
+    assert refused("user.ada.measurements", "m1.txt", "x:m9.txt") == {}
+    assert refused("user.ada.growing", "g1.txt", "g2.txt") == {}
+    assert refused("user.ada.measurements,user.ada.elsewhere", "m1.txt", "m99.txt") == {}
+    assert "any of the 2 datasets of the item" in str(refused("user.ada.measurements,user.ada.elsewhere", "m77"))
 
 
 def test_what_a_task_that_ended_was_to_make_is_not_there(api: Api, task_params: Params) -> None:
