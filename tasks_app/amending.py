@@ -239,7 +239,8 @@ def _noted(
     act: Mapping[str, Any] | None = None,
 ) -> None:
     audit.record_many(by, action, "task", task_ids, reason=reason, details={**details, **(act or {})})
-    moves.note_on_tasks(task_ids, by=by, reason=f"{action}: {details}" + (f" ({reason})" if reason else ""))
+    given = ", ".join(f"{name} {'removed' if value is None else value}" for name, value in details.items())
+    moves.note_on_tasks(task_ids, by=by, reason=f"{action}: {given}" + (f" ({reason})" if reason else ""))
     moves.wake_tasks(task_ids, "job_generator")
 
 

@@ -238,8 +238,9 @@ def leave_pending(view: PendingView, now: datetime, limit: timedelta = PENDING_L
     due = view.since + pending_wait(view.label, view.priority, view.cause) if view.due is None else view.due
     if now < due:
         return None
-    minutes = int((now - view.since).total_seconds() // 60)
-    detail = f"returns to {view.old_status} after {plural(minutes, 'minute')}"
+    seconds = int((now - view.since).total_seconds())
+    waited = plural(seconds, "second") if seconds < 60 else plural(seconds // 60, "minute")
+    detail = f"returns to {view.old_status} after {waited}"
     return TaskStep(Reason(codes.TASK_TRIES_AGAIN, detail), back=True)
 
 

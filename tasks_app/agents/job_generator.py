@@ -125,10 +125,10 @@ def _conclude(task: Task, fence: int, turn: Turn) -> None:
     """Free the task, in the state and with the sentence that fit what came of its turn."""
     unplaced = _unplaced(turn)
     if turn.jobs:
-        now_at, what = (TaskStatus.SCOUTING, "scout jobs") if turn.scouting else (TaskStatus.RUNNING, "jobs")
+        now_at, what = (TaskStatus.SCOUTING, "scout job") if turn.scouting else (TaskStatus.RUNNING, "job")
         if task.status != now_at:
             moves.move_task(
-                task.id, now_at, by=ME, reason=f"{turn.jobs} {what} were made", fence=fence,
+                task.id, now_at, by=ME, reason=plural(turn.jobs, f"{what} was made", f"{what}s were made"), fence=fence,
                 error_dialog=unplaced or None, start_time=task.start_time or timezone.now(),
             )  # fmt: skip
         else:

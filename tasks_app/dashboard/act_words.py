@@ -1,12 +1,15 @@
-"""What forms, answers and the audit trail call the acts on tasks and jobs and their parameters: plain words in place of the
-names that the API has.
+"""What forms, answers and the audit trail call acts, their parameters, and what they are done to: plain words in place of
+the names that the API has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
+
+from django.apps import apps
 
 from tasks_app.commands.acts import ACTS, JOB_ACTS
 from tasks_app.commands.parameters import HARD, NO_KILL, SOFT
@@ -48,6 +51,71 @@ OF_ACT: Final[Mapping[tuple[str, str], Words]] = {
     ("split_rule", "changes"): Words("Rules to change", "As JSON, such as nFilesPerJob; null takes a rule away."),
 }
 """What a parameter is called in one act only."""
+OTHER_ACTS: Final[Mapping[str, str]] = {
+    "submit": "Submit",
+    "submit for": "Submit for another user",
+    "recover": "Recover lost files",
+    "set secret": "Set a secret",
+    "delete secrets": "Delete secrets",
+    "remove": "Remove",
+    "try again": "Try again",
+    "error.classify": "Classify an error",
+    "agent.run": "Run an agent",
+    "agent.pause": "Pause an agent",
+    "agent.resume": "Resume an agent",
+    "agent.period": "Change the period of an agent",
+    "queue.status": "Set the status of a queue",
+    "queue.note": "Note on a queue",
+    "share.value": "Change a share",
+    "config.set": "Set a configuration value",
+    "config.unset": "Remove a configuration value",
+    "grid.import": "Import queues and sites",
+    "admin.add": "Add in the admin",
+    "admin.change": "Change in the admin",
+    "admin.delete": "Delete in the admin",
+    "attention.acknowledge": "Acknowledge an item",
+    "attention.snooze": "Snooze an item",
+    "attention.ticket": "Link a ticket to an item",
+    "attention.reopen": "Reopen an item",
+    "token.make": "Make a token",
+    "token.issue": "Make a token for somebody",
+    "token.revoke": "Revoke a token",
+    "account.make": "Make an account for a program",
+    "user.make": "Make an account",
+    "device.allowed": "Allow a login from a terminal",
+    "device.refused": "Refuse a login from a terminal",
+}
+"""What is done to others than tasks and jobs, or to these beside their commands."""
+HAPPENED: Final[Mapping[str, str]] = {
+    "admin.add": "added",
+    "admin.change": "changed",
+    "admin.delete": "deleted",
+    "agent.run": "run at once",
+    "agent.pause": "paused",
+    "agent.resume": "resumed",
+    "agent.period": "period changed",
+    "config.set": "set",
+    "config.unset": "removed",
+    "grid.import": "imported",
+    "queue.note": "note",
+    "queue.status": "status set",
+    "share.value": "changed",
+}
+"""What became of the thing behind whose name it stands."""
+KINDS: Final[Mapping[str, str]] = {
+    "apitoken": "token",
+    "attention": "attention item",
+    "device": "login from a terminal",
+    "fingerprint": "error",
+    "gdpconfig": "configuration",
+    "globalshare": "share",
+    "grid": "descriptions of the grid",
+    "storageendpoint": "storage",
+    "task": "task",
+}
+"""Kinds of things that people call otherwise than their tables."""
+BULK: Final = "bulk "
+"""What stands before the name of an act that was done to many at once."""
 CHOICES: Final[Mapping[str, str]] = {HARD: "all open jobs", SOFT: "queued jobs only", NO_KILL: "none"}
 WITHOUT_EFFECT: Final = frozenset({"discard"})
 """Parameters that are taken from PanDA's clients and change nothing here: forms do not offer them."""
@@ -74,9 +142,26 @@ def field_of(act: str, key: Key) -> Field:
 
 
 def title_of(act: str) -> str:
-    """What an act on tasks or jobs is called; other acts as they are."""
+    """What an act is called; one of a former version as it is."""
+    if act.startswith(BULK):
+        return f"{title_of(act.removeprefix(BULK))}, many at once"
     known = ACTS.get(act) or JOB_ACTS.get(act)
-    return known.title if known else act
+    return known.title if known else OTHER_ACTS.get(act, act)
+
+
+def happened(act: str) -> str:
+    """What became of a thing by an act, to stand behind its name; the act's title where there is nothing shorter."""
+    return HAPPENED.get(act) or title_of(act).lower()
+
+
+def kind_of(object_type: str) -> str:
+    """What people call a kind of thing in the audit trail: what its table is called, where nothing else is said."""
+    return KINDS.get(object_type) or _tables().get(object_type, object_type)
+
+
+@cache
+def _tables() -> dict[str, str]:
+    return {str(model._meta.model_name): str(model._meta.verbose_name) for model in apps.get_models()}
 
 
 def said(act: str, details: Any) -> Any:

@@ -26,9 +26,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One layer: the path of its area, its number among the colours (0 for the others), and its largest count."""
+    """One layer: what people call it, the path of its area, its number among the colours (0 for the others), and its
+    largest count.
+    """
 
     name: str
+    title: str
     colour: int
     path: str
     most: int
@@ -55,10 +58,13 @@ class Areas:
         return list(reversed(self.series))
 
 
-def stack(spans: Sequence[Span], since: datetime, until: datetime, first: Sequence[str] = ()) -> Areas:
+def stack(
+    spans: Sequence[Span], since: datetime, until: datetime, first: Sequence[str] = (), *, called: Callable[[str], str] = str
+) -> Areas:
     """Stack the counts of spans that do not overlap, in their order; where there is a gap, nothing is drawn.
 
     first   names that lie at the bottom and have the first colours, in this order; the others follow, the largest first
+    called  what people call a name
     """
     spans = [one for one in spans if one.end > since and one.start < until]
     largest: dict[str, int] = {}
@@ -90,7 +96,7 @@ def stack(spans: Sequence[Span], since: datetime, until: datetime, first: Sequen
             f"M{x(span.start)} {y(low)}V{y(high)}H{x(span.end)}V{y(low)}Z"
             for span, low, high in _joined(spans, below, above)
         )
-        series.append(Series(name, colours.get(name, 0), path, max(layer, default=0)))
+        series.append(Series(name, called(name), colours.get(name, 0), path, max(layer, default=0)))
         below = above
     return Areas(tuple(series), _hours(since, until, x), _counts(top, y), top)
 

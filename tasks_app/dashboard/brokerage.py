@@ -48,7 +48,7 @@ def brokerage_page(request: HttpRequest) -> HttpResponse:
         for code, n in span.counts.items():
             outcomes[code] = outcomes.get(code, 0) + n
     decided = sum(outcomes.values())
-    areas = stack(spans, window.since, window.until, (CHOSEN,))
+    areas = stack(spans, window.since, window.until, (CHOSEN,), called=verdicts.title_of)
     context = {
         "section": "brokerage", "window": window, "scope": scope, "kinds": KINDS, "given": given, "now": now,
         "seconds": REFRESH_S, "step": queries.step_of(window), "spans": spans, "decided": decided,
@@ -154,6 +154,11 @@ def codes_page(request: HttpRequest) -> HttpResponse:
     return render(request, "tasks_app/help_codes.html", {"section": "help", "groups": sorted(groups.items())})
 
 
+def _called(kind: str) -> str:
+    """What people call decisions of a kind."""
+    return f"decisions on {KINDS[kind]}" if kind in KINDS else kind
+
+
 @needs(Right.READ)
 @require_safe
 def code_page(request: HttpRequest, code: str) -> HttpResponse:
@@ -164,7 +169,7 @@ def code_page(request: HttpRequest, code: str) -> HttpResponse:
         raise Http404
     window = windows.read({"window": "24h"}, now)
     waits = queries.waiting(Scope(window, code=code))
-    areas = stack(spans, now - timedelta(days=queries.DAYS), now) if spans else None
+    areas = stack(spans, now - timedelta(days=queries.DAYS), now, called=_called) if spans else None
     context = {
         "section": "brokerage", "code": code, "meaning": verdicts.explained(code), "spans": spans, "sites": sites,
         "severity": refusals.get(code).severity if code in refusals.all_codes() else "",

@@ -139,6 +139,8 @@ class Commonness:
         """Where the failures are, in words."""
         if self.jobs <= 1:
             return "No other job failed like this within 24 hours."
+        if self.on_node == self.jobs:
+            return "All of them were on this worker node."
         if self.on_node >= 0.8 * self.jobs:
             return "Nearly all of them were on this worker node."
         if self.sites <= 1:

@@ -18,6 +18,7 @@ from brokerage_app.samples import Series
 from jedisite.agent_state import LATE_AFTER_PERIODS
 from jedisite.models import AuditEntry
 from tasks_app.dashboard import sparklines, trends, words
+from tasks_app.dashboard.act_words import happened, kind_of
 from tasks_app.dashboard.sparklines import Sparkline
 from tasks_app.dashboard.trends import Stack
 from tasks_app.sampling import IDLE_STATUSES
@@ -256,12 +257,6 @@ def changes(since: datetime, until: datetime) -> list[Change]:
     return sorted(found, key=lambda change: change.at, reverse=True)[:MOST_CHANGES]
 
 
-_THINGS: Final = {
-    "globalshare": "share", "gdpconfig": "configuration", "workqueue": "work queue", "retryrule": "retry rule",
-    "storageendpoint": "storage", "grid": "descriptions of the grid",
-}  # fmt: skip
-
-
 def _parameters_of(entries: list[AuditEntry]) -> dict[str, str]:
     """Names of the parameters whose rows were edited, by the number of the row. At most one query."""
     found, unnamed = {}, []
@@ -281,7 +276,7 @@ def _parameters_of(entries: list[AuditEntry]) -> dict[str, str]:
 def _edited(entry: AuditEntry, name: str) -> str:
     changed = (entry.details or {}).get("changed") if isinstance(entry.details, dict) else None
     how = ", ".join(map(str, changed))[:120] if isinstance(changed, dict) else ""
-    what = f"{_THINGS.get(entry.object_type, entry.object_type)} {name or entry.object_id}: {entry.action.rpartition('.')[2]}"
+    what = f"{kind_of(entry.object_type)} {name or entry.object_id}: {happened(entry.action)}"
     return f"{what} ({how})" if how else what
 
 

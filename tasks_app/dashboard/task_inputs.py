@@ -19,7 +19,7 @@ from tasks_app.columns.files import FILES
 from tasks_app.dashboard.lists import cells, listing
 from tasks_app.dashboard.lists.facets import FacetOf
 from tasks_app.dashboard.lists.listing import Listing
-from tasks_app.models import Dataset, File, Task
+from tasks_app.models import CatalogueDataset, Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES
 
 DATASETS = 100
@@ -70,6 +70,8 @@ def task_inputs(request: HttpRequest, task_id: int) -> HttpResponse:
     inputs = [dataset.name for dataset in datasets if dataset.type in INPUT_TYPES]
     for replica in DatasetReplica.objects.filter(dataset__in=inputs).order_by("-complete", "-files", "endpoint"):
         places[replica.dataset].append(replica)
+    made = [dataset.name for dataset in datasets if dataset.type not in INPUT_TYPES]
+    catalogued = dict(CatalogueDataset.objects.filter(name__in=made).values_list("name", "id"))
     return listing.show(
         request,
         FETCHING if caller_of(request).may_fetch(task.user, task.working_group) else LISTING,
@@ -78,7 +80,7 @@ def task_inputs(request: HttpRequest, task_id: int) -> HttpResponse:
         task=task,
         tab="task-inputs",
         tab_title="Files",
-        datasets=[(dataset, places.get(dataset.name, [])) for dataset in datasets[:DATASETS]],
+        datasets=[(dataset, places.get(dataset.name, []), catalogued.get(dataset.name)) for dataset in datasets[:DATASETS]],
         more_datasets=len(datasets) > DATASETS,
         now=timezone.now(),
     )

@@ -14,6 +14,7 @@ from brokerage_app.models import ResourceType, VerdictRecord
 from jedisite.identity import Right, caller_of, needs
 from tasks_app.accounting.ranges import MOST_RANGES, RangedFiles, files_of_ranges
 from tasks_app.dashboard import commands, progress, queries, scouting, sentences
+from tasks_app.dashboard.folding import Line, folded
 from tasks_app.dashboard.histograms import ENDING
 from tasks_app.dashboard.lists import listing
 from tasks_app.dashboard.tasks_listing import LISTING
@@ -82,7 +83,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "verdict": verdict,
         "skips": _skips(verdict),
         "scouting": scouting.of_task(task),
-        "log": log,
+        "log": folded([Line(one.at, one.status, one.by, one.reason) for one in log]),
         "params": submitted.params if submitted is not None else None,
         "schedule": schedule,
         "has_histograms": task.has_histograms,  # type: ignore[attr-defined]

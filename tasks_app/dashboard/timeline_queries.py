@@ -15,6 +15,7 @@ from django.utils.http import urlencode
 from brokerage_app.models import QueueStatusLog
 from jedisite.models import AuditEntry
 from tasks_app.dashboard import pages, words
+from tasks_app.dashboard.act_words import happened, kind_of, title_of
 from tasks_app.dashboard.lanes import Bar
 from tasks_app.dashboard.spans import Logged, Moment, Span
 from tasks_app.models import Command, Job, JobStatusLog, RetryNote, ScoutReport, Task, TaskStatusLog, UsualDuration
@@ -176,7 +177,7 @@ def task_events(task: Task, log_notes: list[Moment], sites: Iterable[str], since
     for command in Command.objects.filter(task_id=task.id).order_by("-id")[:EVENTS]:
         why = "; ".join(filter(None, (command.comment, command.answer)))
         tone = "bad" if command.status == "refused" else "run"
-        found.append(Moment(command.created, f"command {command.name}", tone, command.owner, why))
+        found.append(Moment(command.created, f"command {title_of(command.name).lower()}", tone, command.owner, why))
     for report in ScoutReport.objects.filter(task_id=task.id).order_by("-id")[:EVENTS]:
         what = f"scouts {report.outcome}" if report.scouts else "jobs measured"
         found.append(
@@ -192,10 +193,11 @@ def _audited(since: datetime, which: Q, *others: Q) -> list[Moment]:
     entries = first.union(*more, all=True) if more else first
     found = []
     for entry in entries:
-        is_task = entry.object_type == "task"
-        if is_task and (entry.action in _SEEN_ELSEWHERE or entry.action.startswith("change ")):
+        is_own = entry.object_type in ("task", "job")
+        if entry.object_type == "task" and (entry.action in _SEEN_ELSEWHERE or entry.action.startswith("change ")):
             continue
-        what = entry.action if is_task else f"{entry.action} {entry.object_id}"
+        thing = f"{kind_of(entry.object_type)} {entry.object_id}"
+        what = title_of(entry.action).lower() if is_own else f"{thing}: {happened(entry.action)}"
         found.append(Moment(entry.at, what, "warn", entry.actor, entry.reason))
     return found
 

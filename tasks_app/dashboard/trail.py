@@ -20,7 +20,7 @@ from jedisite.identity import Right, caller_of, needs
 from tasks_app.api.audit import AuditViewSet
 from tasks_app.columns.audit import AUDIT
 from tasks_app.dashboard import words
-from tasks_app.dashboard.act_words import said, title_of
+from tasks_app.dashboard.act_words import kind_of, said, title_of
 from tasks_app.dashboard.lists import cells, listing
 from tasks_app.dashboard.lists.cells import Cell
 from tasks_app.dashboard.lists.facets import FacetOf
@@ -77,16 +77,22 @@ def _action(row: Row, now: datetime) -> SafeString:
     return cells.link(address, tags.breakable(title_of(row["action"])))
 
 
+def _kind(row: Row, now: datetime) -> SafeString:
+    address = f"{reverse('dashboard:audit')}?{urlencode({'object_type': row['object_type']})}"
+    return cells.link(address, kind_of(row["object_type"]))
+
+
 def _object(row: Row, now: datetime) -> str | SafeString:
     """Kind and id: a link to the object's page, and one to all that was done to it."""
     kind, object_id = row["object_type"], row["object_id"]
     everything = f"{reverse('dashboard:audit')}?{urlencode({'object_type': kind, 'object_id': object_id})}"
+    called = kind_of(kind)
     page, look = address_of(kind, object_id), "nowrap" if len(object_id) <= 20 else "breaks"
     if not page:
-        return format_html('{} <a class="{}" href="{}">{}</a>', kind, look, everything, object_id or "–")
+        return format_html('{} <a class="{}" href="{}">{}</a>', called, look, everything, object_id or "–")
     return format_html(
         '{} <a class="{}" href="{}">{}</a> <a class="small muted" href="{}" aria-label="All done to {} {}">all</a>',
-        kind, look, page, object_id, everything, kind, object_id,
+        called, look, page, object_id, everything, called, object_id,
     )  # fmt: skip
 
 
@@ -108,12 +114,12 @@ LISTING = Listing(
     facets=(
         FacetOf("actor", "Who", "actor"),
         FacetOf("action", "What", "action", names=lambda actions: {action: title_of(action) for action in actions}),
-        FacetOf("object_type", "Kind of object", "object_type"),
+        FacetOf("object_type", "Kind of object", "object_type", names=lambda kinds: {kind: kind_of(kind) for kind in kinds}),
     ),
     cells={
         "actor": cells.filtered("dashboard:audit", "actor", COLUMN["actor"]),
         "action": Cell(_action),
-        "object_type": cells.filtered("dashboard:audit", "object_type", COLUMN["object_type"]),
+        "object_type": Cell(_kind),
         "object_id": Cell(_object, ("object_type",)),
         "details": Cell(_details, ("action",)),
     },

@@ -42,11 +42,10 @@ def task_why(request: HttpRequest, task_id: int) -> HttpResponse:
     parts = [Part(record, found.before(record), picked) for record in found.verdicts]
     if request.GET.get("format") == "csv":
         return csv_of(f"task-{task_id}-why", parts)
-    # A task that has done all its work gets no more jobs, which is no trouble.
     all_done = found.blocked is not None and found.blocked.code == codes.TASK_ALL_DONE
     on_jobs = [record for record in found.history if record.kind != "task"]
     context = {
-        "section": "tasks", "task": task, "why": found, "gates": gate_rows(found.gates, is_trouble=not all_done), "parts": parts,
+        "section": "tasks", "task": task, "why": found, "gates": gate_rows(found.gates), "parts": parts,
         "all_done": all_done,
         "tone": TONE_OF[found.blocked.severity] if found.blocked else "", "areas": reasons_over_time(on_jobs, now),
         "csv": csv_query(picked), "seconds": REFRESH_S, "now": now,
@@ -70,12 +69,13 @@ def job_why(request: HttpRequest, job_id: int) -> HttpResponse:
 TONE_OF: Final = {"info": "wait", "warning": "warn", "error": "bad"}
 
 
-def gate_rows(gates: Iterable[Gate], *, is_trouble: bool = True) -> list[tuple[str, Gate]]:
-    """Gates with how their row is shown: the first "no" stands out if it is any trouble, and all behind it stand back."""
+def gate_rows(gates: Iterable[Gate]) -> list[tuple[str, Gate]]:
+    """Gates with how their row is shown: the first "no" stands out unless it is no trouble, and all behind it stand back."""
     found, stopped = [], False
     for gate in gates:
         first = gate.answer == "no" and not stopped
-        found.append(("first-no" if first and is_trouble else "unreached" if stopped else "", gate))
+        look = "first-no" if gate.severity != "info" else "first-wait"
+        found.append((look if first else "unreached" if stopped else "", gate))
         stopped = stopped or first
     return found
 
@@ -109,7 +109,7 @@ def reasons_over_time(history: list[VerdictRecord], now: datetime) -> Areas | No
         spans.append(Span(record.first_at, until, counts))
         until = record.first_at
     spans.reverse()
-    return stack(spans, now - tasks.HISTORY, now, (CHOSEN,))
+    return stack(spans, now - tasks.HISTORY, now, (CHOSEN,), called=verdicts.title_of)
 
 
 @needs(Right.READ)

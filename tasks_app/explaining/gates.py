@@ -131,6 +131,10 @@ def _inputs(facts: WhyFacts) -> Gate:
         return Gate("inputs", title, "no", codes.INPUT_NOT_STAGED, sentence, facts.state_since)
     unread = [one for one in facts.inputs if one.status in UNREAD]
     parent = facts.parent
+    if facts.status == T.PENDING and not facts.inputs and parent is not None and not parent.has_ended:
+        # What it reads is not known before the parent has made it.
+        sentence = facts.error_dialog or f"the parent task {parent.id} is {parent.status}"
+        return Gate("inputs", title, "no", codes.PARENT_NOT_FINISHED, sentence, facts.state_since)
     if unread and parent is not None and not parent.has_ended:
         sentence = f"the parent task {parent.id}, which makes {unread[0].name}, is {parent.status}"
         return Gate("inputs", title, "no", codes.PARENT_NOT_FINISHED, sentence, facts.state_since)
@@ -297,7 +301,8 @@ def _pilots(facts: WhyFacts) -> Gate:
     sentence = f"pilots called at {len(alive)} of {plural(len(open_to), 'site')} with jobs"
     most = max(alive, key=lambda one: (one.calls, one.site))
     if most.calls:
-        sentence += f": {plural(sum(one.calls for one in alive), 'call')} lately, {most.calls} of them at {most.site}"
+        part = f"{most.calls} of them at" if len(alive) > 1 else "at"
+        sentence += f": {plural(sum(one.calls for one in alive), 'call')} lately, {part} {most.site}"
     return Gate("pilots", title, "yes", "", sentence)
 
 
@@ -309,7 +314,7 @@ def _running(facts: WhyFacts) -> Gate:
     waiting, started = jobs.get("activated", 0), sum(jobs.get(s, 0) for s in _STARTED)
     if ending and not waiting:
         return Gate("running", title, "yes", "", f"the payload of {plural(ending, 'job')} has ended, outputs are kept next")
-    sentence = f"{plural(waiting, 'job')} {_is(waiting)} activated, none runs"
+    sentence = f"{plural(waiting, 'job')} {_is(waiting)} activated, none runs" if waiting else "no job of the task runs"
     if started:
         sentence = f"{plural(started, 'job')} {_is(started)} at a pilot and {'starts' if started == 1 else 'start'}, none runs"
     return Gate("running", title, "no", codes.NO_JOB_RUNS, sentence)

@@ -223,7 +223,8 @@ def _outputs(facts: JobFacts) -> Gate:
     if facts.status in _ENDING:
         code, said = _ENDING[J(facts.status)]
         return Gate(name, title, "no", code, facts.merging or said, facts.since)
-    return Gate(name, title, "not asked", "", "the payload has not ended")
+    said = f"the job is {facts.status}" if facts.status in JOB_FINAL else "the payload has not ended"
+    return Gate(name, title, "not asked", "", said)
 
 
 GATES: Final[tuple[Ask, ...]] = (_alive, _brokered, _activated, _open, _pilots, _turn, _sent, _running, _outputs)

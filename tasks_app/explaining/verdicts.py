@@ -33,6 +33,11 @@ def explained(code: str, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def title_of(name: str) -> str:
+    """What people call a layer or row that is named by a code; others, such as "chosen", are called as they are."""
+    return str(explained(name)["title"]) if name in refusals.all_codes() else name
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a broker said of one site. `code` is empty when it was chosen.

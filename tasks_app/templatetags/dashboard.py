@@ -18,6 +18,7 @@ from tasks_app.attention import bell
 from tasks_app.dashboard import act_words, bullets, words
 from tasks_app.dashboard.progress import Progress
 from tasks_app.dashboard.tabs import TABS
+from tasks_app.explaining import verdicts
 
 register = template.Library()
 NAVIGATION = (
@@ -93,8 +94,20 @@ def pretty(value: Any) -> str:
 
 @register.filter
 def act_title(act: str) -> str:
-    """What an act on tasks or jobs is called."""
+    """What an act is called."""
     return act_words.title_of(act)
+
+
+@register.filter
+def reason_title(code: str) -> str:
+    """What people call a reason that is named by its code."""
+    return verdicts.title_of(code)
+
+
+@register.filter
+def kind_of(object_type: str) -> str:
+    """What people call a kind of thing in the audit trail."""
+    return act_words.kind_of(object_type)
 
 
 @register.inclusion_tag("partials/chip.html")

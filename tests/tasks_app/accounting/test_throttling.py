@@ -183,6 +183,8 @@ def test_pending_tasks_try_again_or_are_given_up(view: PendingView, wanted: str 
 def test_one_minute_is_one() -> None:
     step = leave_pending(replace(RESTING, since=ago(minutes=1), due=NOW), NOW)
     assert step is not None and step.reason.detail == "returns to ready after 1 minute"
+    step = leave_pending(replace(RESTING, since=NOW - timedelta(seconds=10), due=NOW), NOW)
+    assert step is not None and step.reason.detail == "returns to ready after 10 seconds"
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,7 @@ class TestChanges:
         assert (task.current_priority, task.gshare, task.ram_count, task.goal) == (700, "Express", 3000, 955)
         assert task.split_rule == "NF=5,NG=10"
         assert AuditEntry.objects.filter(actor="production", reason="they asked").count() == 4
-        assert "change priority: {'priority': 700} (they asked)" in str(
+        assert "change priority: priority 700 (they asked)" in str(
             list(TaskStatusLog.objects.filter(task_id=task.id).values_list("reason", flat=True))
         )
 

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from tasks_app.models import Dataset, File, Job, JobFile, Task
+from tasks_app.models import CatalogueDataset, Dataset, File, Job, JobFile, Task
 
 pytestmark = pytest.mark.django_db
 
@@ -30,6 +30,10 @@ def test_owners_and_operators_find_links_to_what_was_made(
         JobFile.objects.create(job_id=job.id, file_id=file.id, dataset_id=dataset.id, **values)
         (fetched if lfn in ("a.root", "x.log.tgz") else others).append(f'href="/api/v2/files/{file.id}/content"')
     pages = [f"/tasks/{task.id}/inputs/?view=all", f"/data/{dataset.id}/?view=all", f"/jobs/{job.id}/"]
+
+    catalogued = CatalogueDataset.objects.create(name=dataset.name, scope="user.ada", owner="ada")
+    client.force_login(ada)
+    assert f'href="/data/catalogue/{catalogued.id}/">in the local catalogue</a>' in client.get(pages[0]).content.decode()
 
     def links(path: str) -> list[bool]:
         text = client.get(path).content.decode()

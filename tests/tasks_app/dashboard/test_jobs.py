@@ -83,10 +83,10 @@ def test_a_failed_job_tells_how_common_that_is(
     text = page.content.decode()
     common = page.context["common"]
     assert (common.jobs, common.here, common.on_node, common.tasks) == (2, 2, 2, 2)
-    assert "Nearly all of them were on this worker node." in text
+    assert "All of them were on this worker node." in text
     assert [(one.job_id, one.depth) for one in page.context["attempts"]] == [(job.id, n) for n, job in enumerate(chain)]
     assert page.context["attempts"][0].status == "finished"  # from the archive
-    assert "place 2 of 2 chosen queues" in text and "queued 0.5" in text
+    assert "place 2 of 2 chosen queues" in text and "queued = <strong>0.5" in text
     assert reader.get(f"/jobs/{chain[0].id}/").status_code == 200
     assert reader.get(f"/jobs/{chain[2].id}/").context["common"] is None
 

@@ -145,7 +145,7 @@ def test_descriptions_that_were_imported_are_a_change(db: None) -> None:
     audit.record("manage.py", "grid.import", "grid", "sites.json", details={"changed": {"sites": 1, "queues": 2}})
     now = timezone.now() + timedelta(minutes=1)
     (change,) = overview_data.changes(now - timedelta(hours=1), now)
-    assert (change.who, change.what) == ("manage.py", "descriptions of the grid sites.json: import (sites, queues)")
+    assert (change.who, change.what) == ("manage.py", "descriptions of the grid sites.json: imported (sites, queues)")
 
 
 def test_changes_of_the_configuration_name_the_parameter(db: None) -> None:
@@ -153,7 +153,7 @@ def test_changes_of_the_configuration_name_the_parameter(db: None) -> None:
     audit.record("ada", "admin.change", "gdpconfig", row.pk, details={"changed": {"value": ["5", "6"]}})
     now = timezone.now() + timedelta(minutes=1)
     told = [change.what for change in overview_data.changes(now - timedelta(hours=1), now)]
-    assert told == [f"configuration {row}: change (value)", f"configuration {row}: set"]
+    assert told == [f"configuration {row}: changed (value)", f"configuration {row}: set"]
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_everything_is_on_the_overview(
     with django_assert_max_num_queries(MOST_QUERIES):
         text = reader.get("/").content.decode().replace("\u202f", " ")
     for said in (
-        "item 29", "All open items", "9 600", "1 200", "10.0 %", "Production", "share User: value (value)", "summer",
+        "item 29", "All open items", "9 600", "1 200", "10.0 %", "Production", "share User: changed (value)", "summer",
         "SITE_A: online → offline", "no power", "240 core hours in 30 failed jobs", "no space &lt;b&gt;left",
         f"/tasks/{task.id}/errors/", "&lt;i&gt;lab", "/jobs/?user=ada&amp;status=failed&amp;window=24h", "/tasks/?user=ada",
         'class="change"',

@@ -77,7 +77,7 @@ def test_the_tree_shows_each_share_against_its_target(
     text = answer.content.decode()
     assert "1 share gets less than its target while work waits" in text and f"/tasks/{tree.id}/why/" in text
     assert "MC has 20.0 % of what runs, its target is 60.0 %: starved" in text
-    assert "low_memory" in text and "/jobs/?share=MC&amp;status=sent,running" in text
+    assert "low_<wbr>memory" in text and "/jobs/?share=MC&amp;status=sent,running" in text
     assert [row.name for row, _ in answer.context["trends"]] == ["MC", "Data", "Analysis"]
     one_region = reader.get("/shares/?region=REGION_A&resource=MCORE").context["lines"]
     assert [line.row.load.running_jobs for line in one_region] == [2, 1, 1, 3]
@@ -102,7 +102,7 @@ def test_a_share_has_a_page_with_users_tasks_and_reasons(
 ) -> None:
     with django_assert_max_num_queries(MOST_QUERIES):
         text = reader.get("/shares/MC/").content.decode()
-    assert "It has 20.0\u202f% of what runs; its target is 60.0\u202f%" in text and "low_memory" in text
+    assert "It has 20.0\u202f% of what runs; its target is 60.0\u202f%" in text and "low_<wbr>memory" in text
     assert (
         "&lt;b&gt;bold" in text and "<b>bold" not in text and "/jobs/?share=MC&amp;user=ada&amp;status=running" in text
     )

@@ -96,7 +96,7 @@ def old_task(make_task: Make, make_job: Make) -> Task:
     )
     for hours, status, by, reason in (
         (20, "registered", "ada", "submitted"), (19, "running", "generator", ""), (10, "pending", "generator", "<b>no site</b>"),
-        (1, "running", "pending", "again"), (0.5, "running", "grace", "change priority: {'priority': 5}"),
+        (1, "running", "pending", "again"), (0.5, "running", "grace", "change priority: priority 5"),
     ):  # fmt: skip
         at = now - timedelta(hours=hours)
         TaskStatusLog.objects.create(task_id=task.id, status=status, at=at, by=by, reason=reason)
@@ -158,7 +158,8 @@ def test_the_timeline_of_a_task_tells_states_jobs_sites_and_events(
     assert by_lane["states"] == ["registered", "running", "pending", "running"]
     assert len(by_lane["jobs"]) == 12 and [site.split(" ")[0] for site in by_lane["sites"]] == ["SITE_0", "SITE_1"]
     assert set(by_lane["events"]) == {
-        "change priority: {'priority': 5}", "command pause", "config.set 7", "recover", "scouts passed", "SITE_1 is offline"
+        "change priority: priority 5", "command pause", "configuration 7: set", "recover lost files",
+        "scouts passed", "SITE_1 is offline"
     }  # fmt: skip
     pending = next(row for row in found if row["what"] == "pending")
     assert (float(pending["duration_s"]), pending["usual_s"], pending["by"]) == (32400.0, "720.0", "generator")

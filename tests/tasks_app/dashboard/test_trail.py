@@ -41,8 +41,20 @@ def test_the_trail_says_who_did_what_and_leads_there(reader: Client, django_asse
     text = reader.get("/audit/?view=all").content.decode()
     assert 'href="/agents/feeder/"' in text and 'href="/tasks/20000000/"' in text and "period_s: 5 → 2" in text
     assert "too &lt;slow&gt;" in text and "a@b.c" not in text and "/audit/?object_type=token&amp;object_id=7" in text
+    for word in ("Change the period of an agent", "Kill", "Make a token"):
+        assert f"{word}</a>" in text, word
     assert "object_type" in reader.get("/audit/?object_id=7").context["faults"][0]
     assert reader.get("/api/v2/audit/?object_id=7").status_code == 422
+
+
+def test_acts_and_kinds_of_things_are_called_by_plain_words(reader: Client) -> None:
+    audit.record("grace", "share.value", "globalshare", "Analysis")
+    audit.record("grace", "bulk kill", "tasks", "2 tasks")
+    audit.record("grace", "of old", "workqueue", 3)
+    text = reader.get("/audit/?view=all").content.decode()
+    for words in ("Change a share", "Kill, many at once", "of old", "share <a", "work queue <a"):
+        assert words in text, words
+    assert "globalshare <a" not in text
 
 
 def test_those_who_run_the_grid_see_accounts_too(operator: Client) -> None:

@@ -52,6 +52,8 @@ CASES = [
     ("not read", replace(GOOD, inputs=(INPUT, replace(INPUT, status="defined"))), "inputs", "input_not_read"),
     ("waits for its parent", replace(GOOD, inputs=(replace(INPUT, status="defined"),), parent=ParentFact(7, "running")),
      "inputs", "parent_not_finished"),
+    ("waits for its parent before it is refined", replace(GOOD, status="pending", inputs=(), parent=ParentFact(7, "running")),
+     "inputs", "parent_not_finished"),
     ("parent has ended", replace(GOOD, inputs=(replace(INPUT, status="defined"),), parent=ParentFact(7, "done")),
      "inputs", "input_not_read"),
     ("input is staged", replace(GOOD, status="staging"), "inputs", "input_not_staged"),
@@ -138,7 +140,7 @@ def test_gates_that_are_passed_say_by_how_much() -> None:
     assert said["agent"] == (
         "the last pass of the agent job_generator ended 1 s ago (took 0.25 s, 12 items); the next is due in 2 s"
     )
-    assert said["pilots"] == "pilots called at 1 of 2 sites with jobs: 40 calls lately, 40 of them at A"
+    assert said["pilots"] == "pilots called at 1 of 2 sites with jobs: 40 calls lately, at A"
 
 
 def test_all_gates_of_all_states_carry_registered_codes_and_say_something() -> None:

@@ -50,6 +50,11 @@ def test_the_first_no_is_what_the_job_waits_for(facts: JobFacts, name: str, code
     assert (blocked.name if blocked else "", blocked.code if blocked else "") == (name, code)
 
 
+def test_outputs_of_a_job_that_failed_are_not_said_to_wait_for_its_payload() -> None:
+    said = {status: walk(replace(ACTIVE, status=status))[-1].sentence for status in ("failed", "running")}
+    assert said == {"failed": "the job is failed", "running": "the payload has not ended"}
+
+
 def test_gates_say_their_numbers() -> None:
     said = {
         gate.name: gate.sentence
