@@ -220,6 +220,8 @@ _GENERATION = (
     _dispatch("SLOPPY_DISPATCH_RATIO", FLOAT, 10.0, "%", "jobs handed out without regard to shares", most=100),
     _server_proxy("USER_JOB_PRIO_BOOST_DICTS", JSON, None, "",
         "list of objects with name, type (user or group), prio and expire (YYYYMMDD or null)"),
+    _refiner("MAX_FILE_RECORDS", INT, 200_000, "records",
+        "files, or ranges of events, that one input of a task may have; a task with more is refused", least=10_000),
     _refiner("USER_TASKS_MOVE_INPUT", FLOAT, None, "%", "tasks of users, by chance, whose input may be moved",
         most=100),
     _refiner("USER_TASKS_MAX_CORE_COUNT", INT, 16, "cores", "most cores of a job of a user", least=1),

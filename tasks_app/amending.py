@@ -24,6 +24,7 @@ from tasks_app.params.resubmission import RULE_KEYS, Changes, apply_changes, cha
 from tasks_app.params.schema import parse
 from tasks_app.params.splitrule import SplitRule, SplitRuleError
 from tasks_app.placing import check_share
+from tasks_app.rehearsing import rehearse
 from tasks_app.states import TASK_FINAL, TaskCommand
 
 LONGEST_SHARE = 32
@@ -69,7 +70,7 @@ def change_in_place(task_id: int, changes: Changes, *, by: str, reason: str = "s
     task = Task.objects.select_for_update().get(pk=task_id)
     stored = TaskParams.objects.get(pk=task_id)
     changed = apply_changes(stored.params, changes)
-    parse(changed)
+    rehearse(parse(changed), task)
     stored.params = changed
     stored.save(update_fields=["params"])
     columns: dict[str, Any] = {"split_rule": str(_rule(task, changes))}

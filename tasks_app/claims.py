@@ -35,30 +35,49 @@ def claim_tasks(
     condition: str = "TRUE",
     values: Mapping[str, Any] | None = None,
     even_waiting: bool = False,
+    begun: str = "",
 ) -> list[tuple[int, int]]:
     """Lock up to `limit` tasks of these states for a process and return (task id, fence) of each, most urgent first.
 
     Tasks that another holds are skipped, those that `agent` leaves aside after an error, and those that wait for their
     time unless `even_waiting`. `condition` is SQL of ours on the row `t`, with `values`. The lock is freed by a move or by
     `release_task`; the watch dog frees what its holder left.
+
+    With `begun`, SQL that says of a task whether it has had a turn and needs more of them, users take turns: the first
+    task of each, then the second of each, and so on. Of tasks in the same place those that have had no turn come first,
+    and of the others the one whose last turn is longest ago.
     """
     due = "TRUE" if even_waiting else "t.next_check_at <= clock_timestamp()"
+    free = f"""t.status = ANY(%(statuses)s) AND t.lockedby IS NULL AND {due} AND {condition}
+                   AND NOT {troubles.left_aside("task", "t.jeditaskid")}"""
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
-            WITH chosen AS (
-                SELECT t.jeditaskid FROM jedi_tasks t
-                 WHERE t.status = ANY(%(statuses)s) AND t.lockedby IS NULL AND {due} AND {condition}
-                   AND NOT {troubles.left_aside("task", "t.jeditaskid")}
-                 ORDER BY t.currentpriority DESC NULLS LAST, t.jeditaskid LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+            WITH {_TURNS.format(free=free, begun=begun) if begun else ""}
+            chosen AS (
+                SELECT t.jeditaskid, {"w.place" if begun else "0"} AS place
+                  FROM jedi_tasks t {"JOIN waiting w USING (jeditaskid)" if begun else ""}
+                 WHERE {"t.lockedby IS NULL AND t.status = ANY(%(statuses)s)" if begun else free}
+                 ORDER BY {"w.place" if begun else "t.currentpriority DESC NULLS LAST, t.jeditaskid"}
+                 LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)
             UPDATE jedi_tasks t SET lockedby = %(by)s, lockedtime = clock_timestamp(), fence = fence + 1
               FROM chosen WHERE t.jeditaskid = chosen.jeditaskid
-            RETURNING t.jeditaskid, t.fence, t.currentpriority
+            RETURNING t.jeditaskid, t.fence, t.currentpriority, chosen.place
             """,  # noqa: S608 - the conditions are ours, never a user's
             {**(values or {}), "statuses": list(statuses), "limit": limit, "by": by, "agent": agent},
         )
         rows = cursor.fetchall()
-    return [(task, fence) for task, fence, _ in sorted(rows, key=lambda r: (-(r[2] or 0), r[0]))]
+    return [(task, fence) for task, fence, *_ in sorted(rows, key=lambda r: (r[3], -(r[2] or 0), r[0]))]
+
+
+_ORDER = "begun, CASE WHEN begun THEN next_check_at END, currentpriority DESC NULLS LAST, jeditaskid"
+_TURNS = f"""
+waiting AS MATERIALIZED (
+    SELECT jeditaskid, row_number() OVER (ORDER BY turn, {_ORDER}) AS place
+      FROM (SELECT *, row_number() OVER (PARTITION BY username ORDER BY {_ORDER}) AS turn
+              FROM (SELECT t.jeditaskid, t.username, t.currentpriority, t.next_check_at, {{begun}} AS begun
+                      FROM jedi_tasks t WHERE {{free}}) tasks) turns),
+"""  # noqa: S608 - constants of ours
 
 
 def release_task(
@@ -79,17 +98,23 @@ def release_task(
         )
 
 
-def for_each(claimed: Iterable[tuple[int, int]], work: Callable[[int, int], bool | None], *, by: str) -> int:
+def for_each(
+    claimed: Iterable[tuple[int, int]],
+    work: Callable[[int, int], bool | None],
+    *,
+    by: str,
+    for_s: float = FOR_EACH_S,
+) -> int:
     """Do a pass's work on each claimed task: `work(task id, fence)`, which returns False when it found nothing to do.
 
     Returns how many went well and moved something.
 
     A task whose work fails unexpectedly, or takes too long, is left aside by this agent, longer each time; the others go
-    on. When the time for one go is over, the rest is set free for the next pass.
+    on. After `for_s` seconds no further turn is begun: the rest is set free for the next pass, in the place where it was.
     """
     rest, well, moved = list(claimed), [], 0
     began = renewed = time.monotonic()
-    while rest and time.monotonic() - began < FOR_EACH_S:
+    while rest and time.monotonic() - began < for_s:
         if time.monotonic() - renewed > RENEW_CLAIMS_S:
             _renew(rest)
             renewed = time.monotonic()
@@ -106,15 +131,24 @@ def for_each(claimed: Iterable[tuple[int, int]], work: Callable[[int, int], bool
         else:
             well.append(task_id)
     _recover(well, by)
-    for task_id, fence in rest:
-        release_task(task_id, fence)
     if rest:
+        _give_back(rest)
         kick(by)
     return moved
 
 
 RENEW_CLAIMS_S = 10.0
 """So old a claim may be when its turn comes; then the turn fits into the lease of the claim."""
+
+
+def _give_back(claimed: Sequence[tuple[int, int]]) -> None:
+    """Free claims that were not used. The tasks are due when they were, so that they keep their places."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """UPDATE jedi_tasks t SET lockedby = NULL, lockedtime = NULL FROM unnest(%s::bigint[], %s::bigint[]) c (id, fence)
+                WHERE t.jeditaskid = c.id AND t.fence = c.fence AND t.lockedby IS NOT NULL""",
+            [[task_id for task_id, _ in claimed], [fence for _, fence in claimed]],
+        )
 
 
 def _renew(claimed: Sequence[tuple[int, int]]) -> None:

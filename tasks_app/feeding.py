@@ -66,10 +66,11 @@ class FeedTarget:
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """Rows and events that a feed has added."""
+    """Rows and events that a feed has added. `cut`: it ended since it had added as many as it may, and there may be more."""
 
     files: int = 0
     events: int = 0
+    cut: bool = False
 
 
 def feed(
@@ -78,18 +79,23 @@ def feed(
     now: datetime,
     *,
     slice_page: Callable[[list[FileInfo]], Iterator[Record]] | None = None,
+    portion: int | None = None,
+    is_new: bool = False,
 ) -> Fed:
     """Store the files of a dataset that are not stored yet and count them on it, one transaction a page.
 
+    No page is begun once `portion` rows are added. With `is_new` nothing of the pages can be there already.
     A feed that was cut off is completed by the next one. Raises LostClaimError when the claim on the task is gone.
     """
     files = events = 0
     highest: tuple[str, int] | None = None
     for page in pages:
+        if portion is not None and files >= portion:
+            return Fed(files, events, cut=True)
         records = slice_page(page) if slice_page else map(Record, page)
         first, last = _span(page)
         # Behind all that this feed has stored in an empty dataset, nothing can be there already.
-        fed, direct = _feed_page(target, records, now, is_new=highest is not None and first > highest)
+        fed, direct = _feed_page(target, records, now, is_new=is_new or (highest is not None and first > highest))
         highest = max(highest or last, last) if direct else None
         files += fed.files
         events += fed.events

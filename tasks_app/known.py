@@ -30,8 +30,10 @@ from tasks_app.params.keys import stream_of_ds_for
 from tasks_app.params.kinds import WILDCARD, WILDCARDS, split_names
 from tasks_app.params.made import read_by
 from tasks_app.params.resubmission import apply_changes
+from tasks_app.params.rules import amount
 from tasks_app.params.schema import TaskParams, parse
 from tasks_app.refining.values import Defaults
+from tasks_app.rehearsing import most_records
 
 TRANSFORMS = Path(__file__).resolve().parent / "transforms"
 DEFAULTS = Defaults()
@@ -232,4 +234,22 @@ def check_parameters(given: Mapping[str, Any] | None, asked: Iterable[Task] = ()
     names.check_places(given or {}, tables, faults, auto=False)
     names.check_places((given or {}).get("changes") or {}, tables, faults, "changes")
     faults.raise_if_any()
-    check_added((given or {}).get("changes") or {}, asked, "changes")
+    changes, tasks = (given or {}).get("changes") or {}, list(asked)
+    check_added(changes, tasks, "changes")
+    _check_amount(changes, tasks)
+
+
+def _check_amount(changes: Mapping[str, Any], tasks: Sequence[Task]) -> None:
+    """Raises ParamErrors when a task would get more work by changes than it may have. One statement."""
+    if not changes.get("nEvents") and not changes.get("nFiles"):
+        return
+    faults, vos = Faults(), {task.id: task.vo for task in tasks}
+    for task_id, raw in StoredParams.objects.filter(pk__in=vos.keys()).values_list("pk", "params"):
+        try:
+            amount(parse(apply_changes(raw, changes)), most_records(vos[task_id]), faults)
+        except ParamErrors:
+            continue  # whoever obeys the command says what does not go together
+    found = Faults()
+    for fault in faults:
+        found.add(join_path("changes", fault.field), fault.rule, fault.message)
+    found.raise_if_any()

@@ -11,6 +11,7 @@ from brokerage_app.configured import configuration
 from jedisite.words import sentence
 from tasks_app.models import Task
 from tasks_app.params.faults import Faults
+from tasks_app.params.rules import amount
 from tasks_app.params.schema import TaskParams
 from tasks_app.refining import offered
 from tasks_app.refining.base import CannotRefine, NotYet, Policy, refine, refiner_for
@@ -45,10 +46,16 @@ def policy_of(task: Task) -> Policy:
     )  # fmt: skip
 
 
-def check_offered(params: TaskParams) -> None:
-    """Raises ParamErrors when the task asks for a step that this site cannot take, or calls its jobs merge jobs."""
+def most_records(vo: str | None) -> int:
+    """Files, or ranges of events, that one input of a task may have in the books."""
+    return int(configuration().get("taskrefiner", "MAX_FILE_RECORDS", vo=vo or ""))
+
+
+def check_offered(params: TaskParams, vo: str | None) -> None:
+    """Raises ParamErrors when the task asks for a step that this site cannot take, calls its jobs merge jobs, or is too large."""
     faults = Faults()
     offered.check_offered(params.raw, faults)
+    amount(params, most_records(vo), faults)
     faults.raise_if_any()
 
 
@@ -58,7 +65,7 @@ def rehearse(params: TaskParams, task: Task) -> None:
     What depends on other tasks and on data management is left to the refiner: the parent counts as ended, and containers
     are taken as single datasets. Raises ParamErrors.
     """
-    check_offered(params)
+    check_offered(params, task.vo)
     try:
         refine(params, task_id=task.id or NUMBER, user=task.user or "", now=timezone.now(), policy=policy_of(task))
     except NotYet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import connection, transaction
@@ -14,6 +14,7 @@ from jedisite.identity import Caller, Right
 from jedisite.words import sentence
 from tasks_app import amending, data_rights, known, moves, sandboxes
 from tasks_app.commands import rights, serials
+from tasks_app.commands.rights import HIGHEST_PRIORITY
 from tasks_app.models import Command, Task
 from tasks_app.models import TaskParams as StoredParams
 from tasks_app.params.faults import Faults, ParamErrors, shown
@@ -38,8 +39,6 @@ from tasks_app.rehearsing import rehearse
 from tasks_app.states import TaskCommand
 
 LABELS_FOR_ALL = ("user", "test")
-HIGHEST_PRIORITY = 1000
-"""The highest priority of a task whose submitter has no production right."""
 DEFAULTS = Defaults()
 PRODUCTION = Right.COMMAND_ANY
 LONGEST_USER = 128
@@ -114,7 +113,8 @@ def check(raw: object, caller: Caller) -> Submission:
             given = params.whole(name)
             if given is not None:
                 stored[name] = min(given, HIGHEST_PRIORITY)
-    return Submission(params, user, stored, caller)
+    # What a task of the same name that exists is changed to follows from `params`.
+    return Submission(replace(params, raw=stored), user, stored, caller)
 
 
 def _check_rights(params: TaskParams, faults: Faults) -> None:

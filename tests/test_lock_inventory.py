@@ -58,6 +58,8 @@ TESTED: dict[str, str] = {
     ),
     "tasks_app/agents/watchdogs/stale_locks.py:run": f"{_PASSED}[left_claims]",
     "tasks_app/api/idempotency.py:_clean": f"{_PASSED}[keys]",
+    "tasks_app/claims.py:_give_back": "tasks_app.test_troubles:"
+    "test_what_does_not_fit_into_the_time_of_a_pass_is_given_back_in_its_place_unless_another_has_it",
     "tasks_app/claims.py:_renew": (
         f"{_LOCKS}:test_a_claim_of_a_stopped_agent_is_free_after_a_minute_unless_it_is_renewed"
     ),

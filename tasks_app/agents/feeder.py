@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from django.conf import settings
@@ -19,6 +19,7 @@ from tasks_app.agents import periodic
 from tasks_app.contents import changes, wishes
 from tasks_app.contents.bunches import bunch_in_words
 from tasks_app.contents.feed import (
+    PORTION,
     CannotFeedError,
     NothingToDoError,
     NotThereYetError,
@@ -36,9 +37,16 @@ from tasks_app.states import DatasetStatus, TaskStatus
 
 ME = "feeder"
 LIMIT = 20
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+PASS_S = 5.0
+"""After so long a pass begins no further turn: the next one sees what has been submitted meanwhile."""
 GROWING_IN = (TaskStatus.DEFINED, TaskStatus.READY, TaskStatus.SCOUTING, TaskStatus.RUNNING)
 _INPUTS = ", ".join(f"'{kind}'" for kind in INPUT_TYPES)
 _TO_BE_FED = ", ".join(f"'{status}'" for status in TO_BE_FED)
+
+_BEGUN = f"""EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type IN ({_INPUTS})
+            AND d.nfiles > 0 AND (d.status IS NULL OR d.status IN ({_TO_BE_FED})))"""  # noqa: S608 - constants of ours
+"""An input has a part of its rows."""
 
 # A defined task that only waits for its datasets to grow is looked at when it is time for that.
 _HAS_WORK = f"""
@@ -48,15 +56,15 @@ _HAS_WORK = f"""
 """  # noqa: S608 - constants of ours
 
 
-def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
-    """Feed newly defined tasks, then look at datasets that grow."""
+def run(limit: int = LIMIT, now: datetime | None = None, portion: int = PORTION) -> Pass:
+    """Feed newly defined tasks, then look at datasets that grow. A turn stores about `portion` rows of a task at most."""
     now = now or timezone.now()
-    work = partial(_feed_task, now=now)
-    claimed = claims.claim_tasks(owner(), [TaskStatus.DEFINED], limit, condition=_HAS_WORK, agent=ME)
-    items = claims.for_each(claimed, work, by=ME)
+    work = partial(_feed_task, now=now, portion=portion)
+    claimed = claims.claim_tasks(owner(), [TaskStatus.DEFINED], limit, condition=_HAS_WORK, agent=ME, begun=_BEGUN)
+    items = claims.for_each(claimed, work, by=ME, for_s=PASS_S)
     # The wait that the job generator sets while files are too few for a job must not keep more files away.
     growing = claims.claim_tasks(owner(), GROWING_IN, limit, condition=_growing(now), even_waiting=True, agent=ME)
-    items += claims.for_each(growing, work, by=ME)
+    items += claims.for_each(growing, work, by=ME, for_s=PASS_S)
     return Pass(items, more=len(claimed) == limit or len(growing) == limit)
 
 
@@ -72,22 +80,31 @@ def _inputs_of(task_id: int) -> list[Dataset]:
     return sorted(found, key=lambda d: (d.master_id is not None, d.list_position, d.id))
 
 
-def _feed_task(task_id: int, fence: int, *, now: datetime | None = None) -> bool:
-    """Feed what has to be fed of a task, and move it on if it waited for that. Returns whether anything is new."""
+def _feed_task(task_id: int, fence: int, *, now: datetime, portion: int) -> bool:
+    """Feed a portion of what has to be fed of a task; when that was all, move it on if it waited for that.
+
+    Returns whether anything is new.
+    """
     # Before anything is read: what changes meanwhile makes the time old again, and the next look comes at once.
-    Dataset.objects.filter(task_id=task_id).to_be_looked_at().update(state_check_time=now or timezone.now())
+    Dataset.objects.filter(task_id=task_id).to_be_looked_at().update(state_check_time=now)
     task = wishes.read(Task.objects.get(pk=task_id), fence)
     before = _totals(task_id)
     try:
         for dataset in _inputs_of(task_id):
-            if needs_feeding(task, dataset):
-                feed_dataset(task, dataset, now or timezone.now())
+            if not needs_feeding(task, dataset):
+                continue
+            if portion <= 0:
+                return _go_on_later(task)
+            fed = feed_dataset(task, dataset, now, portion=portion)
+            portion -= fed.files
+            if fed.cut:
+                return _go_on_later(task)
         _keep_consistent(task)
-        locality.ask((d.name for d in _inputs_of(task_id) if d.type == "input"), now or timezone.now())
+        locality.ask((d.name for d in _inputs_of(task_id) if d.type == "input"), now)
         # A task that is made of the same job again and again learns nothing from scouts.
         scouting.release_scouts(task_id, fence, skip=bool(task.raw.get("periodic")))
         if task.status == TaskStatus.DEFINED:
-            return _begin_schedule(task, now or timezone.now()) if task.raw.get("periodic") else _conclude(task)
+            return _begin_schedule(task, now) if task.raw.get("periodic") else _conclude(task)
     except NotThereYetError as exc:
         return _wait(task, exc)
     except NothingToDoError as exc:
@@ -99,6 +116,18 @@ def _feed_task(task_id: int, fence: int, *, now: datetime | None = None) -> bool
     if news:
         kick("job_generator", "post_processor")
     return news
+
+
+def _go_on_later(task: Feeding) -> bool:
+    """It is the turn of other tasks. The rows that are stored stay, and the next turn goes on behind them."""
+    if task.status != TaskStatus.DEFINED:
+        scouting.release_scouts(task.id, task.fence)
+    Dataset.objects.filter(task_id=task.id).to_be_looked_at().update(state_check_time=LONG_AGO)
+    known = sum(d.files for d in _inputs_of(task.id))
+    note = f"its input is read in portions: {plural(known, 'file or range is', 'files or ranges are')} known so far"
+    claims.release_task(task.id, task.fence, note=note if task.status == TaskStatus.DEFINED else None)
+    kick(ME)
+    return True
 
 
 def _totals(task_id: int) -> tuple[object, ...]:

@@ -53,7 +53,7 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
     parent, found_before = _parent_of(task), results_of(task_id)
     try:
         params = parse(TaskParams.objects.get(pk=task_id).params)
-        check_offered(params)
+        check_offered(params, task.vo)
         namesake = _namesake_of(task, params)
         if namesake is not None:
             sentence = f"task {namesake} of {task.user} has the same name, which is to be unique"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
+from itertools import count
 
 from jedisite.patterns import PatternError
 from tasks_app.contents import changes
 from tasks_app.contents.bunches import chunks_to_wait, events_per_job, released_files, released_ranges
 from tasks_app.contents.selection import names_given, select
+from tasks_app.contents.slicers import Cutter
 from tasks_app.contents.slices import (
     PAGE,
     SEQUENCE,
@@ -18,22 +21,25 @@ from tasks_app.contents.slices import (
     sequence_length,
     slicer_of,
 )
-from tasks_app.contents.wishes import Feeding, item_of, wanted
+from tasks_app.contents.wishes import Feeding, item_of, stored_names, wanted
 from tasks_app.data_rights import logs_of_others
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import DatasetInfo, FileInfo, UnknownDatasetError
-from tasks_app.feeding import FeedTarget, feed
+from tasks_app.feeding import Fed, FeedTarget, Record, feed
 from tasks_app.generating.picker import is_tracked
 from tasks_app.models import Dataset, File, Task
 from tasks_app.models.dataset import CONSTITUENT, TO_BE_FED
 from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining.attributes import Attributes
-from tasks_app.splitting.slicing import MOST_RECORDS
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 
 CHECK_DAYS = 3650
 MOST_NAMED = 3
+PORTION = PAGE
+"""Rows that a task may get in one turn, and about as many more as one file has ranges; then it is the turn of others."""
+MOST_LISTED = 5_000_000
+"""Files of a dataset that are looked through for those that a task takes."""
 
 
 class NotThereYetError(RuntimeError):
@@ -59,23 +65,31 @@ def needs_feeding(task: Feeding, dataset: Dataset) -> bool:
     return dataset.name == SEQUENCE and sequence_length(task, dataset) > dataset.files
 
 
-def feed_dataset(task: Feeding, dataset: Dataset, now: datetime) -> None:
-    """Feed one dataset. Raises NotThereYetError, CannotFeedError or NothingToDoError when it cannot be used."""
+def feed_dataset(task: Feeding, dataset: Dataset, now: datetime, *, portion: int = PORTION) -> Fed:
+    """Feed one dataset, or the next `portion` rows of it: then it is as it was before, and has more rows.
+
+    Raises NotThereYetError, CannotFeedError or NothingToDoError when it cannot be used.
+    """
     if dataset.type == "pseudo_input":
         if task.raw.get("periodic") and dataset.master_id is None:
             # Its agent makes the records, at their times.
             _conclude(dataset, now, mutable=True)
-            return
-        _check_number(dataset, expected_records(task))
-        feed(_target(task, dataset), pseudo_pages(task, dataset), now, slice_page=records_already)
-        _conclude(dataset, now, mutable=False)
-        return
+            return Fed()
+        _check_number(task, dataset, expected_records(task, dataset))
+        fed = feed(
+            _target(task, dataset), pseudo_pages(task, dataset, portion), now, slice_page=records_already, portion=portion,
+            is_new=True,
+        )  # fmt: skip
+        if not fed.cut:
+            _conclude(dataset, now, mutable=False)
+        return fed
     try:
         info = data_management().describe(dataset.name)
     except UnknownDatasetError as exc:
         _missing(task, dataset, str(exc), now)
-        return
-    _check_number(dataset, info.files)
+        return Fed()
+    if info.files > MOST_LISTED:
+        raise CannotFeedError(f"the input {dataset.name} has {info.files} files, and at most {MOST_LISTED} are looked at")
     if no := logs_of_others([dataset.name], task.user).get(dataset.name):
         raise CannotFeedError(no)
     mutable = _is_mutable(task, info)
@@ -83,8 +97,11 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime) -> None:
         raise NotThereYetError(f"the dataset {dataset.name} is empty and its parent task runs")
     target = _target(task, dataset, FileStatus.PENDING if mutable else FileStatus.READY)
     again = dataset.files != 0 or dataset.files_missing != 0
+    fed = Fed()
     if again or info.files:
-        _feed_files(task, dataset, target, now, again=again)
+        fed = _feed_files(task, dataset, target, now, portion, again=again)
+    if fed.cut:
+        return fed
     if mutable:
         _release_bunches(task, dataset, target)
     elif again:
@@ -94,6 +111,7 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime) -> None:
         raise CannotFeedError(absent)
     # A task at work first ends what it has: then it is looked at again, and breaks with the sentence.
     _conclude(dataset, now, mutable=mutable or bool(absent))
+    return fed
 
 
 def _target(task: Feeding, dataset: Dataset, status: str = FileStatus.READY) -> FeedTarget:
@@ -103,10 +121,14 @@ def _target(task: Feeding, dataset: Dataset, status: str = FileStatus.READY) -> 
     )
 
 
-def _check_number(dataset: Dataset, files: int) -> None:
-    """Raise CannotFeedError when a dataset is so large that it would hold up everybody else's."""
-    if files > MOST_RECORDS:
-        raise CannotFeedError(f"the input {dataset.name} has {files} files or ranges, a task may have {MOST_RECORDS}")
+def _check_number(task: Feeding, dataset: Dataset, rows: int) -> None:
+    """Raise CannotFeedError when an input would have more rows in the books than it may."""
+    if rows > task.most_records:
+        fewer = "a larger nEventsPerJob makes fewer" if task.rule.get_int("NE") else "make several tasks of it (nFiles, offset)"
+        raise CannotFeedError(
+            f"the input {dataset.name} has more pieces of work (files or ranges of events) than the {task.most_records} that a "
+            f"task may have: {fewer}"
+        )
 
 
 def _is_mutable(task: Feeding, info: DatasetInfo) -> bool:
@@ -123,7 +145,9 @@ def _is_being_made(task: Feeding, info: DatasetInfo) -> bool:
     return Task.objects.filter(pk=info.made_by_task).exclude(status__in=TASK_FINAL).exists()
 
 
-def _feed_files(task: Feeding, dataset: Dataset, target: FeedTarget, now: datetime, *, again: bool) -> None:
+def _feed_files(
+    task: Feeding, dataset: Dataset, target: FeedTarget, now: datetime, portion: int, *, again: bool
+) -> Fed:
     """Store what is new in the listing; with `again`, also see what is no longer in it, and what is back."""
     slicer = slicer_of(task, dataset)
     try:
@@ -138,13 +162,50 @@ def _feed_files(task: Feeding, dataset: Dataset, target: FeedTarget, now: dateti
     chosen: Iterable[list[FileInfo]] = select(pages, wishes, PAGE)
     if slicer is None and task.events_a_file and dataset.master_id is None:
         chosen = ([f._replace(events=task.events_a_file) for f in page] for page in chosen)
-    feed(target, chosen, now, slice_page=slicer)
+    counted = partial(_counted, task, dataset, slicer, count(dataset.files + 1))
+    portioned = _portioned(chosen, stored_names(dataset), slicer, portion)
+    fed = feed(target, portioned, now, slice_page=counted, portion=portion)
+    if fed.cut:
+        return fed
     if again:
         changes.lose(target, changes.vanished(target, seen))
         if dataset.status == DatasetStatus.TOUPDATE and dataset.files_missing:
             changes.find_again(target, sorted(_lost_names(dataset) & seen), status=target.status)
     if dataset.name.endswith(CONTAINER_MARK):
         _name_constituents(dataset, target)
+    return fed
+
+
+def _portioned(
+    pages: Iterable[list[FileInfo]], stored: frozenset[str], slicer: Cutter | None, portion: int
+) -> Iterator[list[FileInfo]]:
+    """The files that are not stored yet, in pages that make about as many rows as a portion, or less.
+
+    The ranges of one file stay together. All pages are walked, whatever is taken of them.
+    """
+    for page in pages:
+        part: list[FileInfo] = []
+        rows = 0
+        for file in page:
+            if file.lfn in stored:
+                continue
+            pieces = slicer.pieces(file) if slicer else 1
+            if part and rows + pieces > portion:
+                yield part
+                part, rows = [], 0
+            part.append(file)
+            rows += pieces
+        if part and not (slicer and slicer.is_over):
+            yield part
+
+
+def _counted(
+    task: Feeding, dataset: Dataset, slicer: Cutter | None, numbers: Iterator[int], page: list[FileInfo]
+) -> Iterator[Record]:
+    """The records of a page. Raises CannotFeedError when the input gets too many; then nothing of the page is stored."""
+    for record in slicer(page) if slicer else map(Record, page):
+        _check_number(task, dataset, next(numbers))
+        yield record
 
 
 def _absent(task: Feeding, dataset: Dataset) -> str:

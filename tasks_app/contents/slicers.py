@@ -6,18 +6,17 @@ files that come later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from jedisite.sql import hot_cursor
+from tasks_app.contents.wishes import stored_names
 from tasks_app.ddm.base import FileInfo
 from tasks_app.feeding import Record
-from tasks_app.models import Dataset, File
+from tasks_app.models import Dataset
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.splitting.slicing import Slicer, SourceFile, without_short_tails
-
-Cut = Callable[[list[FileInfo]], Iterator[Record]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +57,26 @@ def slicing_of(rule: SplitRule, raw: dict[str, Any]) -> Slicing | None:
     return Slicing(size, is_even(raw), per_file, real, bool(raw.get("skipShortInput")))
 
 
-def slicer_of(dataset: Dataset, rule: SplitRule, raw: dict[str, Any]) -> Cut | None:
-    """What cuts pages of files of a dataset; None when its files stay whole. Files that are stored are passed over."""
-    slicing = slicing_of(rule, raw) if dataset.master_id is None else None
-    if slicing is None:
-        return None
-    slicer = _stored(dataset, slicing, rule, raw)
-    stored = _names(dataset) if dataset.files or dataset.files_missing else frozenset()
+class Cutter:
+    """Cuts pages of files of a dataset; files in `stored` are passed over.
 
-    def cut(page: list[FileInfo]) -> Iterator[Record]:
-        by_name = {file.lfn: file for file in page if file.lfn not in stored}
+    `is_over`: the task has all the events that it asked for.
+    """
+
+    def __init__(self, slicing: Slicing, slicer: Slicer, stored: frozenset[str]) -> None:
+        self._slicing, self._slicer, self._stored = slicing, slicer, stored
+
+    @property
+    def is_over(self) -> bool:
+        return self._slicer.is_over
+
+    def pieces(self, file: FileInfo) -> int:
+        """About how many records come of a file."""
+        return max(1, -(-self._slicing.events_of(file) // self._slicing.per_slice))
+
+    def __call__(self, page: list[FileInfo]) -> Iterator[Record]:
+        slicing = self._slicing
+        by_name = {file.lfn: file for file in page if file.lfn not in self._stored}
         sources: Any = (SourceFile(f.lfn, slicing.events_of(f), f.lumi_block) for f in by_name.values())
         if not slicing.skip_short:
             # Nobody knows what is in them, so they stay whole.
@@ -75,12 +84,18 @@ def slicer_of(dataset: Dataset, rule: SplitRule, raw: dict[str, Any]) -> Cut | N
         else:
             real = (SourceFile(f.lfn, f.events or slicing.events_of(f), f.lumi_block) for f in by_name.values())
             sources = without_short_tails(real, slicing.per_slice, slicing.per_file)
-        for piece in slicer.cut(sources):
+        for piece in self._slicer.cut(sources):
             file = by_name[piece.lfn]
             events = slicing.events_of(file)
             yield Record(file._replace(events=events), piece.start_event, piece.end_event, piece.first_event)
 
-    return cut
+
+def slicer_of(dataset: Dataset, rule: SplitRule, raw: dict[str, Any]) -> Cutter | None:
+    """What cuts pages of files of a dataset; None when its files stay whole. Files that are stored are passed over."""
+    slicing = slicing_of(rule, raw) if dataset.master_id is None else None
+    if slicing is None:
+        return None
+    return Cutter(slicing, _stored(dataset, slicing, rule, raw), stored_names(dataset))
 
 
 _LAST = """
@@ -109,8 +124,3 @@ def _stored(dataset: Dataset, slicing: Slicing, rule: SplitRule, raw: dict[str, 
         slicer.used, slicer.lumiblock = used, lumiblock
         slicer.begun = (in_block if by_block else used) % slicing.per_slice
     return slicer
-
-
-def _names(dataset: Dataset) -> frozenset[str]:
-    stored = File.objects.filter(task_id=dataset.task_id, dataset_id=dataset.id)
-    return frozenset(stored.values_list("lfn", flat=True).distinct())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from tasks_app.contents import slicers
@@ -14,22 +15,25 @@ from tasks_app.refining.attributes import Attributes
 from tasks_app.splitting import slicing
 
 PAGE = 50_000
+"""Files that are read from a listing at a time."""
 SEQUENCE = "seq_number"
 
 
-def slicer_of(task: Feeding, dataset: Dataset) -> slicers.Cut | None:
+def slicer_of(task: Feeding, dataset: Dataset) -> slicers.Cutter | None:
     """How the files of a master are cut into ranges of events, when the task counts events inside files."""
     return slicers.slicer_of(dataset, task.rule, task.raw)
 
 
-def expected_records(task: Feeding) -> int:
+def expected_records(task: Feeding, dataset: Dataset) -> int:
     """Records that an input in name only will have at most."""
+    if dataset.name == SEQUENCE:
+        return sequence_length(task, dataset)
     events, per_job = task.raw.get("nEvents"), slicers.slice_size(task.rule)
     return max(int(task.raw.get("nFiles") or 0), -(-int(events) // per_job) if events and per_job else 0)
 
 
-def pseudo_pages(task: Feeding, dataset: Dataset) -> Iterator[list[Any]]:
-    """Records of inputs that exist in name only, by pages."""
+def pseudo_pages(task: Feeding, dataset: Dataset, portion: int) -> Iterator[list[Any]]:
+    """Records of inputs that exist in name only, by pages of a portion, from the first that is not stored yet."""
     raw, rule = task.raw, task.rule
     page: list[Any] = []
     if dataset.name == SEQUENCE:
@@ -41,10 +45,10 @@ def pseudo_pages(task: Feeding, dataset: Dataset) -> Iterator[list[Any]]:
             names=raw.get("pfnList") or (), first_event=(rule.get_int("FT") or 0) + 1, even=slicers.is_even(raw),
         )  # fmt: skip
     whole = raw.get("nEvents")
-    for piece in records:
+    for piece in islice(records, dataset.files + dataset.files_missing, None):
         file = FileInfo(piece.lfn, "pseudo", "", 0, "", whole if piece.start_event is not None else None)
         page.append(Record(file, piece.start_event, piece.end_event, piece.first_event))
-        if len(page) == PAGE:
+        if len(page) == portion:
             yield page
             page = []
     if page:

@@ -14,6 +14,7 @@ from tasks_app.params.items import PLACEHOLDER
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.preprocessed import params_of
 from tasks_app.refining.attributes import Attributes
+from tasks_app.rehearsing import most_records
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 
 DEFAULT_ATTEMPTS = 3
@@ -21,7 +22,10 @@ DEFAULT_ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Feeding:
-    """What feeding reads of a task. `parent`: status of the parent task; None without one."""
+    """What feeding reads of a task. `parent`: status of the parent task; None without one.
+
+    `most_records`: rows that each of its inputs may have in the books.
+    """
 
     id: int
     user: str
@@ -31,6 +35,7 @@ class Feeding:
     raw: dict[str, Any]
     parent_id: int | None
     parent: str | None
+    most_records: int
 
     @property
     def parent_runs(self) -> bool:
@@ -53,7 +58,7 @@ def read(task: Task, fence: int) -> Feeding:
         parent = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first() or TaskStatus.BROKEN
     return Feeding(
         task.id, task.user, fence, task.status, SplitRule.parse(task.split_rule), params_of(task.id),
-        task.parent_id if has_parent else None, parent,
+        task.parent_id if has_parent else None, parent, most_records(task.vo),
     )  # fmt: skip
 
 
@@ -85,7 +90,7 @@ def wanted(task: Feeding, dataset: Dataset, *, is_sliced: bool) -> Wanted:
     most_files, most_events = _limits(task, dataset, given)
     taken: frozenset[str] = frozenset()
     if dataset.files and (most_files is not None or most_events is not None):
-        taken = _stored_names(dataset)
+        taken = stored_names(dataset)
     aligned = task.raw.get("orderInputBy") == "eventsAlignment" and dataset.master_id is None
     return Wanted(
         produced=_produced(task.parent_id, dataset) if "cc" in given and task.parent_id else None,
@@ -148,7 +153,10 @@ def secondary_files(task: Feeding, given: Attributes) -> int | None:
     return None if per_job and task.rule.flag("UE") else int(most)
 
 
-def _stored_names(dataset: Dataset) -> frozenset[str]:
+def stored_names(dataset: Dataset) -> frozenset[str]:
+    """Names of the files that the books have of an input, also those that are lost."""
+    if not dataset.files and not dataset.files_missing:
+        return frozenset()
     stored = File.objects.filter(task_id=dataset.task_id, dataset_id=dataset.id)
     return frozenset(stored.values_list("lfn", flat=True))
 

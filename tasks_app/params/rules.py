@@ -14,7 +14,6 @@ from tasks_app.params.placeholders import NEVER_FILLED, VALUE_NAMES, BadTemplate
 from tasks_app.params.schedule import is_cron, moment
 from tasks_app.pilot.names import reserved_for
 from tasks_app.splitting.naming import BadNameTemplate, NameTemplate
-from tasks_app.splitting.slicing import MOST_RECORDS
 
 if TYPE_CHECKING:
     from tasks_app.params.schema import TaskParams
@@ -42,15 +41,20 @@ def some_work(params: TaskParams, faults: Faults) -> None:
         )
 
 
-def amount(params: TaskParams, faults: Faults) -> None:
-    """Work without input is cut into pieces that the books can hold."""
-    if not params.flag("noInput"):
-        return
-    files, events = params.whole("nFiles", 0) or 0, params.whole("nEvents", 0) or 0
-    size = _events_of_a_piece(params)
-    for name, pieces in (("nFiles", files), ("nEvents", -(-events // size) if size else 0)):
-        if pieces > MOST_RECORDS:
-            faults.add(name, "at most", f"A task may have {MOST_RECORDS} pieces of work, and these would be {pieces}.")
+def amount(params: TaskParams, most: int, faults: Faults) -> None:
+    """Work is cut into at most so many pieces, as far as the parameters alone say it."""
+    events, size = params.whole("nEvents", 0) or 0, _events_of_a_piece(params) or 0
+    if params.flag("noInput"):
+        found = {"nFiles": params.whole("nFiles", 0) or 0, "nEvents": -(-events // size) if size else 0}
+    else:
+        # At least one file is read. How many there are is found out later.
+        in_file = 0 if params.flag("useRealNumEvents") else params.events_per_input or 0
+        found = {"nEventsPerJob": -(-min(in_file, events or in_file) // size) if size and size < in_file else 0}
+    for name, pieces in found.items():
+        if pieces > most:
+            said = f"A task may have {most} pieces of work, and these would be {pieces}"
+            hint = "give a larger nEventsPerJob, or make several tasks of it" if size else "make several tasks of it"
+            faults.add(name, "at most", f"{said}: {hint}.")
 
 
 def _events_of_a_piece(params: TaskParams) -> int | None:
@@ -247,7 +251,6 @@ def architecture(params: TaskParams, faults: Faults) -> None:
 
 _RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
     (some_work, ("noInput", "nEvents", "nFiles", "totNumJobs", "pfnList", "hpoRequestData", "periodic", "jobParameters")),
-    (amount, ("noInput", "nEvents", "nFiles", "minGranularity", "nEventsPerRange", "nEventsPerJob", "tgtNumEventsPerJob")),
     (schedule, ("periodic", "noInput", "nEvents", "nFiles", "pfnList", "totNumJobs")),
     (merging, ("mergeOutput", "mergeSpec", "log")),
     (library, ("buildSpec", "jobParameters")),

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 PSEUDO_LFN = "pseudo_lfn"
-MOST_RECORDS = 5_000_000
-"""Files or ranges of one input dataset; feeding them takes a minute or two."""
 
 
 class SourceFile(NamedTuple):

@@ -459,6 +459,22 @@ def test_nobody_changes_the_code_of_others_by_submitting_under_the_name_of_their
     assert Task.objects.count() == 1
 
 
+def test_a_task_submitted_again_gets_no_priority_that_a_new_one_would_not_get() -> None:
+    add_dataset("lab.t.in", 1)
+    user = Caller("ada", frozenset({Role.USER}))
+
+    def submitted() -> int:
+        params = again_params(currentPriority=99_999, official=False, log=None)
+        params["jobParameters"][-1] = template("output", "user.ada.t.${SN}.root", "user.ada.t.out")
+        return submitting.submit(submitting.check(params, user), by="ada").task_id
+
+    made = submitted()
+    drive(Pilot(failing_on("lab.t.in.00000")))
+    assert submitted() == made
+    drive(Pilot())
+    assert task(made).current_priority == 1000
+
+
 def test_a_task_that_runs_is_changed_in_place_where_that_is_allowed() -> None:
     add_dataset("lab.t.in", 4)
     first = again()

@@ -175,7 +175,7 @@ def surroundings() -> job_generator.Surroundings:
 
 def test_a_pause_during_feeding_or_generation_stands() -> None:
     for name, state, turn in (
-        ("lab.a", "defined", lambda t, f: feeder._feed_task(t, f)),
+        ("lab.a", "defined", lambda t, f: feeder._feed_task(t, f, now=timezone.now(), portion=50_000)),
         ("lab.b", "ready", lambda t, f: job_generator._turn(Task.objects.get(pk=t), f, surroundings(), 10)),
     ):
         add_dataset(f"{name}.in", 2)

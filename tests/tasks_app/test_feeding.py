@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.utils import timezone
 
-from tasks_app import claims
+from brokerage_app.configuring import set_value
+from tasks_app import claims, moves
 from tasks_app.agents import feeder, refiner
 from tasks_app.ddm.base import FileInfo
 from tasks_app.feeding import Fed, FeedTarget, Record, feed
@@ -26,6 +28,7 @@ from tests.flow.driving import (
     status,
     submit,
     task,
+    template,
     wake,
 )
 from tests.flow.pilot import Pilot, drive
@@ -246,6 +249,137 @@ def test_only_the_files_that_the_task_wants_are_stored(wish: dict[str, object], 
     feeder.run()
     stored = File.objects.filter(task_id=made, type="input").order_by("lfn").values_list("lfn", flat=True)
     assert list(stored) == [f"lab.in.{n:05d}" for n in expected]
+
+
+def of_user(user: str, name: str, *items: dict[str, Any], **more: Any) -> int:
+    params = parameters(name, *items, **{"noInput": not items, "userName": user, **more})
+    return moves.submit(
+        params, name=name, user=user, vo="lab", label="user", task_type="anal", priority=500, parent_id=None
+    )
+
+
+def known(task_id: int) -> int:
+    """Pieces of work that are known of a task without datasets."""
+    return dataset(task_id, "pseudo_input").files
+
+
+def test_a_small_task_is_fed_in_the_next_pass_whatever_large_ones_wait() -> None:
+    large = [of_user("mal", f"lab.large{n}", nEvents=3000, nEventsPerJob=1) for n in range(4)]
+    refiner.run()
+    feeder.run(limit=2, portion=100)
+    small = of_user("ada", "lab.small", nEvents=1, nEventsPerJob=1)
+    refiner.run()
+    feeder.run(limit=2, portion=100)
+    assert status(small) == "ready"
+    assert {status(made) for made in large} == {"defined"}
+
+
+def test_large_tasks_take_turns_and_none_does_again_what_it_has_done() -> None:
+    large = [of_user("mal", f"lab.large{n}", nEvents=500, nEventsPerJob=1) for n in range(3)]
+    refiner.run()
+    for turn in range(1, 6):
+        for _ in large:
+            assert feeder.run(limit=1, portion=100).more
+        assert [known(made) for made in large] == [turn * 100] * 3
+    feeder.run(portion=100)
+    assert {status(made) for made in large} == {"ready"}
+    for made in large:
+        starts = File.objects.filter(task_id=made, type="pseudo_input").values_list("start_event", flat=True)
+        assert sorted(starts) == list(range(500))
+
+
+def test_a_user_who_has_many_tasks_gets_one_turn_in_two_beside_a_user_who_has_one() -> None:
+    many = [of_user("mal", f"lab.many{n}", nEvents=300, nEventsPerJob=1) for n in range(5)]
+    one = of_user("ada", "lab.one", nEvents=300, nEventsPerJob=1)
+    refiner.run()
+    for _ in range(3):
+        feeder.run(limit=2, portion=100)
+    assert known(one) == 300
+    assert sum(known(made) for made in many) == 300
+
+
+PORTIONED: list[dict[str, Any]] = [
+    {"nFilesPerJob": 1},
+    {"nFilesPerJob": 1, "nFiles": 17},
+    {"nEventsPerInputFile": 25, "nEventsPerJob": 10},
+    {"nEventsPerInputFile": 25, "nEventsPerJob": 10, "nEvents": 230},
+    {"nEventsPerInputFile": 25, "tgtNumEventsPerJob": 10},
+    {"nEventsPerInputFile": 25, "nEventsPerJob": 10, "skipShortInput": True},
+]
+
+
+@pytest.mark.parametrize("how", PORTIONED, ids=str)
+def test_an_input_that_is_fed_in_portions_has_the_rows_of_one_that_is_fed_at_once(how: dict[str, Any]) -> None:
+    add_dataset("lab.in", 23, events=25)
+    made = [submit(parameters(f"lab.t{n}", reads("lab.in"), **how)) for n in range(2)]
+    refiner.run()
+    feeder.run(limit=1)
+    for _ in range(40):
+        feeder.run(portion=4)
+    assert {status(task_id) for task_id in made} == {"ready"}
+    rows = [
+        list(
+            File.objects.filter(task_id=task_id, type="input").order_by("id")
+            .values_list("lfn", "start_event", "end_event", "first_event", "events")
+        )
+        for task_id in made
+    ]  # fmt: skip
+    assert rows[0] == rows[1]
+    assert counts_of(made[0]) == counts_of(made[1])
+
+
+def counts_of(task_id: int) -> tuple[int, int, int | None]:
+    row = dataset(task_id)
+    return row.files, row.files_to_be_used, row.events
+
+
+def test_a_growing_input_that_is_fed_in_portions_goes_on_at_once() -> None:
+    add_dataset("lab.in", 3, open=True)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, runUntilClosed=True))
+    drive(Pilot())
+    add_files("lab.in", range(3, 20))
+    look_again()
+    wake()
+    for _ in range(6):
+        feeder.run(portion=4)
+    assert dataset(made).files == 20
+
+
+@pytest.mark.parametrize(
+    ("items", "more", "said"),
+    [
+        ((), {"nEvents": 10_001, "nEventsPerJob": 1}, "these would be 10001: give a larger nEventsPerJob"),
+        ((), {"nFiles": 10_001}, "these would be 10001: make several tasks"),
+        ((reads("lab.in"),), {"nFilesPerJob": 1, "nEventsPerInputFile": 10_001, "nEventsPerJob": 1}, "larger nEventsPerJob"),
+        ((reads("lab.in"),), {"nEventsPerInputFile": 5001, "nEventsPerJob": 1}, "a larger nEventsPerJob makes fewer"),
+        (
+            (reads("lab.in"), template("pseudo_input", "${SEQNUMBER}", "seq_number", num_records=10_001)),
+            {"nFilesPerJob": 1},
+            "the input seq_number has more pieces of work",
+        ),
+    ],
+    ids=str,
+)
+def test_a_task_with_more_pieces_of_work_than_is_configured_breaks_with_the_way_out(
+    items: tuple[dict[str, Any], ...], more: dict[str, Any], said: str
+) -> None:
+    set_value("taskrefiner", "MAX_FILE_RECORDS", "10000", vo="lab", by="ada")
+    add_dataset("lab.in", 2)
+    made = of_user("ada", "lab.t", *items, **more)
+    refiner.run()
+    for _ in range(3):
+        feeder.run()
+    drive(Pilot())
+    assert status(made) == "broken"
+    assert said in (task(made).error_dialog or "")
+
+
+def test_a_task_with_as_many_pieces_of_work_as_is_configured_is_taken() -> None:
+    set_value("taskrefiner", "MAX_FILE_RECORDS", "10000", vo="lab", by="ada")
+    made = of_user("ada", "lab.t", nEvents=10_000, nEventsPerJob=1)
+    refiner.run()
+    feeder.run()
+    assert (status(made), known(made)) == ("ready", 10_000)
 
 
 def test_a_pattern_made_to_stall_is_answered_at_once_and_rightly() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
@@ -334,17 +335,21 @@ def test_time_that_is_over_while_a_turn_ends_leaves_nothing_of_it(tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
-def test_what_does_not_fit_into_the_time_of_a_pass_is_set_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = [registered(f"lab.{n}", 100) for n in range(3)]
+def test_what_does_not_fit_into_the_time_of_a_pass_is_given_back_in_its_place_unless_another_has_it() -> None:
+    made = [registered(f"lab.{n}", 100) for n in range(4)]
+    due = dict(Task.objects.filter(pk__in=made).values_list("id", "next_check"))
     claimed = claims.claim_tasks("p", ["registered"], 9, agent="refiner")
-    monkeypatch.setattr(claims, "FOR_EACH_S", 0.05)
 
     def slow(task_id: int, fence: int) -> None:
         time.sleep(0.06)
         claims.release_task(task_id, fence)
+        # Meanwhile the watch dog has freed the last one, and another process claimed it.
+        Task.objects.filter(pk=made[3]).update(fence=F("fence") + 1, locked_by="q")
 
-    assert claims.for_each(claimed, slow, by="refiner") == 1
-    assert Task.objects.filter(pk__in=made, locked_by=None).count() == 3
+    assert claims.for_each(claimed, slow, by="refiner", for_s=0.05) == 1
+    rows = {task.id: task for task in Task.objects.filter(pk__in=made)}
+    assert [rows[n].locked_by for n in made] == [None, None, None, "q"]
+    assert [rows[n].next_check == due[n] for n in made] == [False, True, True, True]
 
 
 def test_every_claim_names_the_agent_that_may_leave_a_task_aside() -> None:

@@ -25,9 +25,11 @@ from tasks_app.models import (
     JobParams,
     JobStatusLog,
     Task,
+    TaskParams,
     TaskStatusLog,
 )  # fmt: skip
 from tasks_app.states import COMMAND_ACCEPTED_IN, COMMANDS, Giver, TaskCommand, TaskStatus
+from tests.tasks_app.params.dictionaries import smallest
 
 TASKS = "/api/v2/tasks/"
 pytestmark = pytest.mark.django_db
@@ -210,6 +212,38 @@ def test_parameters_of_a_command_are_stored(api: Api, make_task: Make, body: Any
     task = make_task(status="finished")
     answer = api().post(f"{TASKS}{task.id}/commands/", body, "application/json")
     assert answer.status_code == 202 and Command.objects.get().parameters == stored
+
+
+@pytest.mark.parametrize(
+    ("role", "priority", "code"),
+    [("user", 1000, 202), ("user", 1001, 403), ("user", 99_999, 403), ("production", 99_999, 202), ("user", None, 202)],
+)
+def test_nobody_lifts_own_tasks_by_running_them_again_above_what_a_submission_may_have(
+    api: Api, make_task: Make, role: str, priority: int | None, code: int
+) -> None:
+    client, task = api(role), make_task(status="done", user="ada")
+    for name in ("currentPriority", "priority"):
+        body = {"command": "incexec", "changes": {name: priority}}
+        answers = [client.post(f"{TASKS}{task.id}/commands/", body, "application/json")]
+        many = {**body, "ids": [task.id], "reason": "x"}
+        refused = client.post(f"{TASKS}bulk-commands/", many, "application/json")
+        v1 = {"task_id": task.id, "new_parameters": {name: priority}}
+        called = client.post("/api/v1/task/retry", v1, "application/json")
+        assert [a.status_code for a in answers] == [code]
+        assert ("needs the right to steer" in str(refused.json())) is (code == 403), refused.content
+        assert ("needs the right to steer" in called.json()["message"]) is (code == 403)
+    stored = Command.objects.values_list("parameters", flat=True)
+    assert code == 202 or not stored
+
+
+def test_changes_bring_no_more_work_than_a_task_may_have(api: Api, make_task: Make) -> None:
+    task = make_task(status="done", user="ada")
+    TaskParams.objects.update_or_create(task_id=task.id, defaults={"params": smallest()})
+    body = {"command": "incexec", "changes": {"nEvents": 4_000_000}}
+    answer = api().post(f"{TASKS}{task.id}/commands/", body, "application/json")
+    assert answer.status_code == 422, answer.content
+    (error,) = answer.json()["errors"]
+    assert error["field"] == "changes.nEvents" and "give a larger nEventsPerJob" in error["message"]
 
 
 class TestChanges:
