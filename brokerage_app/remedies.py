@@ -19,8 +19,9 @@ from jedisite.refusals import Fixer
 from jedisite.words import plural
 
 MOST: Final = 4
-"""Remedies that are told; TRIED: sites for whose own settings a change is tried."""
-TRIED: Final = 3
+"""Remedies that are told."""
+MOST_ASKED: Final = 3000
+"""Sites that brokers are asked for until no more changes are tried: a decision asks all, a sixth of a millisecond each."""
 SHOWN: Final = 3
 _STATUS: Final = frozenset(
     {
@@ -64,41 +65,95 @@ class Remedy:
         return f"{self.what}; then {named} {verb} its jobs."
 
 
-def helping(conditions: Conditions, found: Blocked, decide: Decide, most: int = MOST) -> list[Remedy]:
-    """The changes that let at least one site take the jobs, those that need the fewest people first.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The changes that help, and at how many queues none was tried because the grid is large."""
 
-    Each is tried by deciding again, so advice that would lead to the next refusal is not given.
+    remedies: tuple[Remedy, ...] = ()
+    untried: int = 0
+
+
+def helping(conditions: Conditions, found: Blocked, decide: Decide, most: int = MOST) -> tuple[Remedy, ...]:
+    """The changes that let at least one site take the jobs, those that need the fewest people first."""
+    return search(conditions, found, decide, most).remedies
+
+
+def search(
+    conditions: Conditions, found: Blocked, decide: Decide, most: int = MOST, most_asked: int = MOST_ASKED
+) -> Found:
+    """The same, and what was left out. Each is tried by deciding again, so advice that leads to the next refusal is not given.
+
+    Queues are tried in the order of how far they came; one change is tried once, for however many queues it is proposed.
     """
     helps: list[Remedy] = []
-    for one in _candidates(conditions.needs, conditions.grid, found):
+    tried: set[tuple[str, ...]] = set()
+    left = max(MOST, most_asked // max(1, len(conditions.grid.sites)))
+    near = (*found.sites, *found.earlier)
+    untried = {_queue(skip, conditions.grid) for skip in near}
+    for queue, one in _candidates(conditions.needs, conditions.grid, near):
         if len(helps) >= most:
+            return Found(tuple(helps))
+        if left <= 0:
             break
-        if one.kind and any(other.kind == one.kind for other in helps):
+        untried.discard(queue)
+        if one is None or one.lines in tried or any(one.kind and other.kind == one.kind for other in helps):
             continue
+        tried.add(one.lines)
         try:
             other = conditions.under([whatif.parse(line) for line in one.lines])
         except ChangeError:
             continue
+        left -= 1
         verdict = decide(other.needs, other.grid, other.configuration)
         if verdict.chosen:
-            queues = dict.fromkeys(
+            took = dict.fromkeys(
                 other.grid.sites[choice.site].queue if choice.site in other.grid.sites else choice.site
                 for choice in verdict.chosen
             )
-            helps.append(replace(one, sites=tuple(queues)))
-    return helps
+            helps.append(replace(one, sites=tuple(took)))
+    return Found(tuple(helps), len(untried))
 
 
-def _candidates(needs: TaskNeeds, grid: Grid, found: Blocked) -> Iterator[Remedy]:
-    """What may help, cheapest first: changes of the task's requirements, of where it may run, of the sites."""
-    near = found.sites[:TRIED]
+def _queue(skip: Skip, grid: Grid) -> str:
+    return grid.sites[skip.site].queue if skip.site in grid.sites else skip.site
+
+
+def _candidates(needs: TaskNeeds, grid: Grid, near: Sequence[Skip]) -> Iterator[tuple[str, Remedy | None]]:
+    """What may help, cheapest first: changes of the task's requirements, of where it may run, of the sites.
+
+    With the queue that a change is of; None stands for a queue of which no setting can be changed.
+    """
     for skip in near[:1]:
-        yield from _of_needs(needs, skip, grid)
-    yield from _of_choice(needs, grid)
+        yield from (("", one) for one in _of_needs(needs, skip, grid))
+    yield from (("", one) for one in _of_choice(needs, grid))
     for skip in near:
-        site = grid.sites.get(skip.site)
+        site, nucleus = grid.sites.get(skip.site), grid.nuclei.get(skip.site)
+        queue = _queue(skip, grid)
         if site is not None:
-            yield from _of_site(site, grid, skip)
+            yield from ((queue, one) for one in _of_site(site, grid, skip))
+        elif nucleus is not None:
+            yield from ((queue, one) for one in _of_nucleus(grid, skip))
+        yield queue, None
+
+
+def _of_nucleus(grid: Grid, skip: Skip) -> Iterator[Remedy]:
+    """The storages of the outputs of a nucleus."""
+    named = _named(skip, grid)
+    if skip.code == codes.NUCLEUS_SPACE and named:
+        least, left = skip.values[:2]
+        assert isinstance(least, int | float) and isinstance(left, int | float)
+        missing = ceil(least - left)
+        lines = tuple(
+            _line(f"endpoint.{one}", "space_free_gb", (grid.endpoints[one].space_free_gb or 0) + missing) for one in named
+        )
+        yield Remedy(f"Have {missing} GB freed at {_some(named)}, or DISK_THRESHOLD lowered", "site", lines)
+    elif skip.code in (codes.NUCLEUS_READ_DOWN, codes.NUCLEUS_WRITE_DOWN) and named:
+        yield _usable_again(named)
+
+
+def _usable_again(down: Sequence[str]) -> Remedy:
+    lines = tuple(_line(f"endpoint.{one}", "states", {}) for one in down)
+    return Remedy(f"Have {_some(down)} made usable again (blacklisted)", "site", lines)
 
 
 def _of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
@@ -200,15 +255,11 @@ def _of_site(site: SiteView, grid: Grid, skip: Skip) -> Iterator[Remedy]:
         yield at_site(what, releases=["ANY"])
     elif code == codes.STORAGE_FULL:
         full = _named(skip, grid)
-        yield Remedy(
-            f"Have space freed at {_some(full or site.outputs or (name,))}", "site",
-            (_line(f"site.{name}", "space_gb", None),
-             *(_line(f"endpoint.{one}", "space_free_gb", ENOUGH_GB) for one in full or _used(site, grid))),
-        )  # fmt: skip
+        own = (_line(f"site.{name}", "space_gb", None),) if site.space_gb is not None else ()
+        lines = tuple(_line(f"endpoint.{one}", "space_free_gb", ENOUGH_GB) for one in full or _used(site, grid))
+        yield Remedy(f"Have space freed at {_some(full or site.outputs or (name,))}", "site", (*own, *lines))
     elif code in _DOWN:
-        down = _named(skip, grid) or [one for one in _used(site, grid) if grid.endpoints[one].states]
-        lines = tuple(_line(f"endpoint.{one}", "states", {}) for one in down)
-        yield Remedy(f"Have {_some(down)} made usable again (blacklisted)", "site", lines)
+        yield _usable_again(_named(skip, grid) or [one for one in _used(site, grid) if grid.endpoints[one].states])
     elif ratio is not None and code in _LIMITS:
         limit = _LIMITS[code]
         # What the queue's description holds, in its own unit.

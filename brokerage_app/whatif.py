@@ -146,12 +146,14 @@ class Difference:
     gained, lost   queues that only the second, or only the first, chose
     weights        (before, after) of those that both chose with another weight
     reasons        (before, after) of those that both skipped, by another code
+    numbers        the same of those that both skipped by one code, for another number or another place; no difference by itself
     """
 
     gained: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     weights: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     reasons: Mapping[str, tuple[Skip, Skip]] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[Skip, Skip]] = field(default_factory=dict)
     blocked_before: str = ""
     blocked_after: str = ""
 
@@ -170,14 +172,14 @@ def difference(before: Verdict, after: Verdict) -> Difference:
     """Compare two verdicts."""
     old, new = ({c.site: c.weight for c in verdict.chosen} for verdict in (before, after))
     was, now = ({s.site: s for s in verdict.skipped} for verdict in (before, after))
+    both = {name: (was[name], now[name]) for name in sorted(was.keys() & now.keys())}
     return Difference(
         gained=tuple(sorted(new.keys() - old.keys())),
         lost=tuple(sorted(old.keys() - new.keys())),
         weights={name: (old[name], new[name]) for name in sorted(old.keys() & new.keys()) if old[name] != new[name]},
-        reasons={
-            name: (was[name], now[name])
-            for name in sorted(was.keys() & now.keys())
-            if was[name].code != now[name].code
+        reasons={name: (one, other) for name, (one, other) in both.items() if one.code != other.code},
+        numbers={
+            name: (one, other) for name, (one, other) in both.items() if one.code == other.code and one.detail != other.detail
         },
         blocked_before=before.code,
         blocked_after=after.code,

@@ -53,10 +53,11 @@ def takes_outputs(case: GenericCase, site: SiteView) -> Skip | None:
         one = case.grid.endpoints[name]
         activity = "write_lan" if name in site.outputs else "write_wan"
         if not one.is_up(activity):
-            return Skip(site.name, codes.OUTPUT_NOT_WRITABLE, f"{activity} is down at {{}}", (name,))
+            says = f"{activity} is down at {{}}, where outputs of the task go"
+            return Skip(site.name, codes.OUTPUT_NOT_WRITABLE, says, (name,))
         free = one.usable_gb
         if free is not None and free < case.min_free_gb:
-            says = "{:.0f} GB must be free, {:.0f} GB are at {}"
+            says = "{:.0f} GB must be free, {:.0f} GB are at {}, where outputs of the task go"
             return Skip(site.name, codes.STORAGE_FULL, says, (case.min_free_gb, free, name))
     return None
 

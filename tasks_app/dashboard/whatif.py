@@ -17,7 +17,7 @@ from brokerage_app.models import VerdictRecord
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.stored import needs_of
 from brokerage_app.verdict import Skip, Verdict
-from brokerage_app.whatif import FORMS, ChangeError, WhatIf
+from brokerage_app.whatif import FORMS, ChangeError, Difference, WhatIf
 from jedisite.identity import Right
 from jedisite.identity import needs as needs_right
 from tasks_app.dashboard import pages
@@ -132,11 +132,11 @@ class Comparison:
         self.before, self.after = result.before, result.after
         weights = [{one.site: one.weight for one in verdict.chosen} for verdict in (result.before, result.after)]
         skips = [{one.site: one for one in verdict.skipped} for verdict in (result.before, result.after)]
-        changed = (found.gained, found.lost, tuple(found.weights), tuple(found.reasons))
+        changed = (found.gained, found.lost, tuple(found.weights), (*found.reasons, *found.numbers))
         self.rows = [
             Row(
                 site, change, _said(site, weights[0], skips[0]), _said(site, weights[1], skips[1]),
-                weights[0].get(site), weights[1].get(site), skips[1][site].detail if site in skips[1] else "",
+                weights[0].get(site), weights[1].get(site), _sentence(site, found, skips[1]),
             )
             for change, sites in zip(CHANGES, changed, strict=True) for site in sites
         ][:ROWS]  # fmt: skip
@@ -152,6 +152,14 @@ class Comparison:
 
 def _said(site: str, weights: Mapping[str, float], skips: Mapping[str, Skip]) -> str:
     return "" if site in weights else skips[site].code if site in skips else "not asked"
+
+
+def _sentence(site: str, found: Difference, after: Mapping[str, Skip]) -> str:
+    """What is said after the change, and before where the code alone does not show the difference."""
+    if site not in after:
+        return ""
+    said = after[site].detail
+    return f"{said} (before: {found.numbers[site][0].detail})" if site in found.numbers else said
 
 
 def _size(verdict: Verdict) -> int:

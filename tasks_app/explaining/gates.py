@@ -34,10 +34,10 @@ ENDING: Final = frozenset({T.PREPARED, T.FINISHING, T.PASSED, T.TOABORT, T.ABORT
 UNREAD: Final = frozenset({"registered", "defined", "toupdate", "pending"})
 
 
-NOTHING_HELPS: Final = (
-    "No single change was found that would let a site take its jobs. The list of sites says why each refuses them; What if "
-    "tries several changes at once."
-)
+NOTHING_HELPS: Final = "No single change was found that would let a site take its jobs. "
+"""Where changes were tried at all sites; else LITTLE_TRIED."""
+LITTLE_TRIED: Final = "No change that was tried lets a site take its jobs; on a grid of this size none was tried at {}. "
+LOOK: Final = "The list of sites says why each refuses them; What if tries several changes at once."
 ENDED: Final[Mapping[str, str]] = {
     T.DONE: codes.TASK_ALL_DONE, T.FAILED: codes.TASK_FAILED, T.BROKEN: codes.TASK_BROKEN, T.TOBROKEN: codes.TASK_BROKEN,
 }  # fmt: skip
@@ -52,6 +52,7 @@ class Gate:
     """One step with its answer. `code` and `sentence` say why not; of a "yes" the sentence says how it stands.
 
     remedies   changes that help, as deciding again has shown; None where nobody has tried any
+    untried    sites at which none was tried
     """
 
     name: str
@@ -61,6 +62,7 @@ class Gate:
     sentence: str = ""
     since: datetime | None = None
     remedies: tuple[Remedy, ...] | None = None
+    untried: int = 0
 
     def __post_init__(self) -> None:
         if self.code:
@@ -73,7 +75,9 @@ class Gate:
         if self.remedies is not None and self.who != "nobody":
             # What a site has to publish no what-if can change: there the advice of the code is all there is.
             said = refusals.get(self.code) if self.code else None
-            return f"{said.advice} {NOTHING_HELPS}" if said is not None and said.group == "software" else NOTHING_HELPS
+            nothing = LITTLE_TRIED.format(plural(self.untried, "site")) if self.untried else NOTHING_HELPS
+            first = f"{said.advice} " if said is not None and said.group == "software" else ""
+            return f"{first}{nothing}{LOOK}"
         return refusals.get(self.code).advice if self.code else ""
 
     @property

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from brokerage_app.codes import GENERATION_OFF
 from brokerage_app.configured import configuration
+from brokerage_app.funnel import NUCLEI, order_of
 from brokerage_app.models import ThrottleRecord, VerdictRecord
 from jedisite import refusals
 from jedisite.models import Agent, Trouble
@@ -248,11 +249,15 @@ _DECIDED: Final = {"nucleus": "task", "sites": "job"}
 def _with_remedies(gates: tuple[Gate, ...], records: Mapping[str, VerdictRecord], now: datetime) -> tuple[Gate, ...]:
     """The gates, and with the one of a broker what helps, when it is the one that the task waits at."""
     blocked = first_no(gates)
-    record = records.get(_DECIDED.get(blocked.name, "")) if blocked is not None else None
-    if record is None or record.chosen:
+    if blocked is None:
         return gates
-    remedies = whatif.helping(record, now)
-    return tuple(replace(gate, remedies=remedies) if gate is blocked else gate for gate in gates)
+    record = records.get(_DECIDED.get(blocked.name, ""))
+    found = whatif.helping(record, now) if record is not None and not record.chosen else None
+    if found is None or (not found.remedies and blocked.code in order_of("", NUCLEI)):
+        # What nuclei lack is told by the code where no change is known that would help.
+        return gates
+    told = replace(blocked, remedies=found.remedies, untried=found.untried)
+    return tuple(told if gate is blocked else gate for gate in gates)
 
 
 def why(task: Task, now: datetime | None = None) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def again(record: VerdictRecord, lines: Iterable[str]) -> WhatIf:
     return whatif.what_if(conditions, changes, decider(record))
 
 
-def helping(record: VerdictRecord, now: datetime) -> tuple[Remedy, ...] | None:
+def helping(record: VerdictRecord, now: datetime) -> remedies.Found | None:
     """The changes that let a task run whose last decision chose no site: it is made again on the grid as it is now.
 
     None when it cannot be made again, and when it is stopped before any site is asked.
@@ -147,10 +147,12 @@ def helping(record: VerdictRecord, now: datetime) -> tuple[Remedy, ...] | None:
     decide = decider(record)
     found = decide(conditions.needs, conditions.grid, conditions.configuration)
     if found.chosen:
-        return (Remedy("Wait for the next pass: the grid has changed since", "nobody", (), (found.chosen[0].site,)),)
+        site = found.chosen[0].site
+        taker = conditions.grid.sites[site].queue if site in conditions.grid.sites else site
+        return remedies.Found((Remedy("Wait for the next pass: the grid has changed since", "nobody", (), (taker,)),))
     if found.stopped is not None:
         return None
-    return tuple(remedies.helping(conditions, found.blocked, decide)) if found.blocked is not None else ()
+    return remedies.search(conditions, found.blocked, decide) if found.blocked is not None else remedies.Found()
 
 
 def for_task(task_id: int, lines: Iterable[str]) -> tuple[VerdictRecord, WhatIf]:
@@ -241,7 +243,7 @@ def told(record: VerdictRecord, result: WhatIf) -> dict[str, Any]:
         "weights": [{"site": s, "before": a, "after": b} for s, (a, b) in list(found.weights.items())[:SITES_SHOWN]],
         "reasons": [
             {"site": s, "before": a.code, "after": b.code, "sentence": b.detail}
-            for s, (a, b) in list(found.reasons.items())[:SITES_SHOWN]
+            for s, (a, b) in [*found.reasons.items(), *found.numbers.items()][:SITES_SHOWN]
         ],
     }  # fmt: skip
 

@@ -13,7 +13,7 @@ from brokerage_app.configuration import DEFAULTS, Row
 from brokerage_app.funnel import GENERIC, order_of
 from brokerage_app.hardware import GpuRow
 from brokerage_app.needs import InputData, Replica, TaskNeeds
-from brokerage_app.remedies import helping
+from brokerage_app.remedies import helping, search
 from brokerage_app.snapshot import Endpoint, Grid, SiteView
 from brokerage_app.verdict import Skip
 from brokerage_app.whatif import Conditions
@@ -334,3 +334,53 @@ def test_each_reason_has_its_place_in_the_order_of_the_rules() -> None:
     order = order_of(GENERIC)
     made = {row[3] for row in RULES} | {row[4] for row in STORAGE} | {row[3] for row in SOFTWARE}
     assert sorted(made - {""} - set(order)) == []
+
+
+def full_everywhere(queues: int) -> Grid:
+    """Queues whose storages are full, as is the one to which outputs go. The last queue has no other."""
+    names = [f"Q{number:02}" for number in range(queues)]
+    sites = {name: replace(HERE, name=name, site=name, inputs=(f"{name}_SE",), outputs=(f"{name}_SE",)) for name in names}
+    sites["Z"] = replace(HERE, name="Z", site="Z", inputs=("LOCAL_SE",), outputs=("LOCAL_SE",))
+    endpoints = [*(f"{name}_SE" for name in names), "LOCAL_SE"]
+    return Grid(sites=sites, endpoints={name: Endpoint(name, space_free_gb=5.0) for name in endpoints})
+
+
+def test_a_change_that_helps_is_found_at_whichever_queue_and_told_once() -> None:
+    needs, grid = TaskNeeds(outputs=("LOCAL_SE",)), full_everywhere(13)
+    conditions, found = Conditions(needs, grid, DEFAULTS), decide(needs, grid, DEFAULTS)
+    assert found.blocked is not None and found.code == "storage_full"
+    told = search(conditions, found.blocked, decide)
+    assert [one.sentence for one in told.remedies] == ["Have space freed at LOCAL_SE; then Z takes its jobs."]
+    assert told.untried == 0
+    few = search(conditions, found.blocked, decide, most_asked=0)
+    assert (few.remedies, few.untried) == ((), 10), "it is said at how many sites nothing was tried"
+
+
+def test_one_change_for_several_queues_is_told_once() -> None:
+    grid = full_everywhere(0)
+    sites = {name: replace(grid.sites["Z"], name=name) for name in ("A", "B", "C", "D", "E")}
+    grid = replace(grid, sites=sites)
+    found = decide(TaskNeeds(), grid, DEFAULTS)
+    assert found.blocked is not None
+    told = [one.sentence for one in helping(Conditions(TaskNeeds(), grid, DEFAULTS), found.blocked, decide)]
+    assert told == ["Have space freed at LOCAL_SE; then A, B, C and 2 more take its jobs."]
+
+
+def test_why_a_storage_of_another_site_counts_is_said() -> None:
+    grid = full_everywhere(1)
+    roomy = {**grid.endpoints, "Q00_SE": Endpoint("Q00_SE", space_free_gb=9000.0)}
+    verdict = generic.broker(TaskNeeds(outputs=("LOCAL_SE",)), replace(grid, endpoints=roomy))
+    said = {skip.site: skip.detail for skip in verdict.skipped}
+    assert said["Q00"] == "200 GB must be free, 5 GB are at LOCAL_SE, where outputs of the task go"
+
+
+def test_a_queue_that_was_stopped_earlier_is_tried_after_those_that_came_further() -> None:
+    """What stands in the way of the last two cannot be had by one change; setting the first online can."""
+    ready, small = {"outputs": (), "inputs": ()}, {"max_memory_mb": 10, "max_walltime_s": 10}
+    sites = [replace(HERE, name=name, **ready, **small) for name in ("A", "B")]
+    sites.append(replace(HERE, name="C", status="offline", **ready))
+    grid, needs = Grid(sites={one.name: one for one in sites}), TaskNeeds(memory_mb=100, walltime_s=100)
+    found = decide(needs, grid, DEFAULTS)
+    assert found.blocked is not None and found.code != "site_offline"
+    told = [one.sentence for one in helping(Conditions(needs, grid, DEFAULTS), found.blocked, decide)]
+    assert "Have C set online; then C takes its jobs." in told

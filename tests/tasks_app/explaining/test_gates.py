@@ -204,3 +204,5 @@ def test_where_no_single_change_helps_it_is_said_what_a_site_would_have_to_publi
     assert "they are entered at the queue's worker nodes. No single change was found" in gate.advice
     assert replace(gate, code="low_memory").advice.startswith("No single change was found")
     assert "more than one reason" not in gate.advice
+    some = replace(gate, code="low_memory", untried=900).advice
+    assert "No single change" not in some and "none was tried at 900 sites." in some

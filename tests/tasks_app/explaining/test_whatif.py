@@ -56,6 +56,18 @@ def test_a_site_that_comes_online_would_help(api: Api, decided: Any) -> None:
     assert found["gained"] == ["B"]
 
 
+def test_a_reason_that_changes_under_the_same_code_is_a_change(
+    client: Client, make_user: Make, api: Api, decided: Any
+) -> None:
+    (one,) = ask(api(), decided.id, "site.A.max_memory_mb=2500").json()["reasons"]
+    assert (one["site"], one["before"], one["after"]) == ("A", "low_memory", "low_memory")
+    assert one["sentence"] == "needs 3000 MB, the site gives 2500 MB"
+    client.force_login(make_user())
+    page = client.get(f"/tasks/{decided.id}/what-if/", {"changes": "site.A.max_memory_mb=2500"}).content.decode()
+    assert "the site gives 2500 MB (before: needs 3000 MB, the site gives 2000 MB)" in page
+    assert "Nothing changes for any site" not in page
+
+
 @pytest.mark.parametrize("change", ["memory=3", "needs.memory=3", "site.Z.status=online", "config.a.b=3"])
 def test_a_bad_change_names_its_place(api: Api, decided: Any, change: str) -> None:
     answer = ask(api(), decided.id, "needs.cores=1", change)
