@@ -15,6 +15,7 @@ from jedisite.agents import kick
 from tasks_app import timeouts
 from tasks_app.accounting.throttling import Cause
 from tasks_app.claims import LostClaimError
+from tasks_app.commands import attempts
 from tasks_app.messaging import outbox
 from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
 from tasks_app.models.task import STUCK
@@ -176,10 +177,13 @@ def queue_commands(
     """Queue a command for each of several tasks, whose rows the caller's transaction has locked.
 
     `act` is noted in the audit trail beside the parameters. Raises CommandRefusedError, and writes nothing, when the
-    state of one does not accept it now.
+    state of one does not accept it now, or when it is to give attempts and no file of any lacks them.
     """
     for task in tasks:
         check_command(task, command)
+    at_work = [task.id for task in tasks if _gives_attempts(task, command)]
+    if at_work and len(at_work) == len(tasks) and not attempts.used_up_in(at_work):
+        raise CommandRefusedError(attempts.none_used_up(at_work[0]))
     rows = Command.objects.bulk_create(
         Command(task=task, name=command, owner=by, comment=reason, parameters=parameters) for task in tasks
     )
@@ -187,6 +191,12 @@ def queue_commands(
     audit.record_many(by, command, "task", [task.id for task in tasks], reason=reason, details=details)
     kick("commando")
     return rows
+
+
+def _gives_attempts(task: Task, command: str) -> bool:
+    return command == TaskCommand.INCREASE_ATTEMPTS or (
+        command == TaskCommand.RETRY and task.status in MORE_ATTEMPTS_IN
+    )
 
 
 def check_command(task: Task, command: str) -> None:
@@ -198,20 +208,39 @@ def check_command(task: Task, command: str) -> None:
             f"task {task.id} is broken and cannot run again: submit it again, under the same name if it has had no job"
         )
     if status not in accepted:
-        raise CommandRefusedError(
-            f"task {task.id} is {task.status}; {command} is accepted in: {', '.join(sorted(accepted))}; {_taken_in(status)}"
-        )
+        raise CommandRefusedError(f"task {task.id} is {task.status}; {_not_taken(TaskCommand(command), status)}")
     if command == TaskCommand.RETRY and status in MORE_ATTEMPTS_IN and task.prod_source_label != "user":
         raise CommandRefusedError(
             f"task {task.id} is {task.status}; only tasks with the label user are retried in this state"
         )
 
 
+RUN_AGAIN = f"run it again with {TaskCommand.INCEXEC}"
+MOST_STATES = 8
+"""A sentence names no more states than these."""
+
+
+def _not_taken(command: TaskCommand, status: TaskStatus) -> str:
+    """Why this state does not accept the command, and what one may do instead."""
+    if command == TaskCommand.RETRY and status == TaskStatus.DONE:
+        return f"all of its files were processed; nothing to retry. If there is more input by now, {RUN_AGAIN}"
+    if command in _ENDS and status in (*TASK_FINAL, *_ENDING):
+        return f"it {'has ended' if status in TASK_FINAL else 'is ending already'}; nothing to {command}"
+    accepted, taken = COMMAND_ACCEPTED_IN[command], _taken_in(status)
+    if len(accepted) > MOST_STATES:
+        return f"{command} is not accepted in this state; {taken}"
+    return f"{command} is accepted in: {', '.join(sorted(accepted))}; {taken}"
+
+
+_ENDS = (TaskCommand.KILL, TaskCommand.FINISH, TaskCommand.PAUSE)
+_ENDING = (TaskStatus.TOABORT, TaskStatus.ABORTING, TaskStatus.TOBROKEN, TaskStatus.PASSED)
+
+
 def _taken_in(status: TaskStatus) -> str:
     """What one may do instead of a command that this state does not accept."""
     taken = [command for command, states in COMMAND_ACCEPTED_IN.items() if status in states]
     if taken == [TaskCommand.INCEXEC]:
-        return f"run it again with {TaskCommand.INCEXEC}"
+        return RUN_AGAIN
     return f"in this state it takes {', '.join(taken)}" if taken else "in this state it takes no command"
 
 

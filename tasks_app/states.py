@@ -174,10 +174,10 @@ TASK_MOVES: Mapping[TaskStatus, frozenset[TaskStatus]] = {
     T.EXHAUSTED: _task(T.TORETRY, T.TOINCEXEC, T.TOREASSIGN, T.SCOUTING, T.RUNNING, T.READY),
     T.TOREASSIGN: _task(T.REASSIGNING, T.DEFINED, T.ASSIGNING, T.READY, T.SCOUTING, T.SCOUTED, T.RUNNING, T.EXHAUSTED),
     T.REASSIGNING: _task(T.ASSIGNING, T.READY, T.RUNNING, T.SCOUTING, T.DEFINED),
-    T.TORETRY: _task(T.READY, T.EXHAUSTED, T.FINISHED, T.ABORTED),
+    T.TORETRY: _task(T.READY, T.EXHAUSTED, T.FINISHED, T.FAILED, T.ABORTED),
     T.TOINCEXEC: _task(T.REREFINE),
     T.FINISHED: frozenset({T.TORETRY, T.TOINCEXEC}),
-    T.FAILED: frozenset({T.TOINCEXEC}),
+    T.FAILED: frozenset({T.TORETRY, T.TOINCEXEC}),
     T.ABORTED: frozenset({T.TORETRY, T.TOINCEXEC}),
     T.DONE: frozenset({T.TOINCEXEC}),
     T.BROKEN: frozenset(),
@@ -331,7 +331,7 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
         "Retry",
         "try the files again that were not processed; each without an attempt left gets as many again as the task gives "
         "a file, or 5 when it gives no number",
-        frozenset({T.FINISHED, T.ABORTED, T.EXHAUSTED}) | MORE_ATTEMPTS_IN,
+        frozenset({T.FINISHED, T.FAILED, T.ABORTED, T.EXHAUSTED}) | MORE_ATTEMPTS_IN,
     ),
     TaskCommand.INCEXEC: CommandRule(
         "Run again",
@@ -366,8 +366,7 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
         "Kill", "kill its jobs and end", frozenset(TaskStatus) - _REJECTED, ends_work=True
     ),
 }  # fmt: skip
-"""In the order in which people see them. Failed and broken tasks are hopeless: they refuse a retry, and broken ones
-also to run again."""
+"""In the order in which people see them. Broken tasks are hopeless: they take neither a retry nor to run again."""
 
 COMMAND_ACCEPTED_IN: Mapping[TaskCommand, frozenset[TaskStatus]] = {
     command: rule.accepted for command, rule in COMMANDS.items()

@@ -108,7 +108,7 @@ def increase_attempts(task: Task, order: Order) -> str:
     more = int(order.parameters.get("attempts") or attempts.added_to(task.id))
     opened = files.give_attempts(task.id, more)
     if not opened:
-        raise moves.CommandRefusedError(f"no file of task {task.id} has used up its attempts")
+        raise moves.CommandRefusedError(attempts.none_used_up(task.id))
     sentence = f"{plural(opened, 'file is', 'files are')} tried again, with {plural(more, 'more attempt')} each"
     moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {sentence}")
     moves.wake_task(task.id, "job_generator")

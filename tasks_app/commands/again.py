@@ -61,11 +61,16 @@ def retry(task: Task, order: Order) -> str:
         files.release_staging(task.id)
     left = files.reopen(task.id, incremental=False)
     if not left.files and not left.growing:
-        raise moves.CommandRefusedError(f"task {task.id} has no file to try again: all were processed")
+        raise moves.CommandRefusedError(f"task {task.id} has no file to try again: {_nothing_left(task.id)}")
     _open_outputs(task)
     sentence = f"{plural(left.files, 'file is', 'files are')} tried again; {_more_for(task.id)}"
     moves.move_task(task.id, TaskStatus.READY, by=order.by, reason=sentence, **_fresh(task, keep=order.given("keep")))
     return sentence + _tell_children(task.id, order)
+
+
+def _nothing_left(task_id: int) -> str:
+    found = Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES, files__gt=0).exists()
+    return "all were processed" if found else "none was ever found"
 
 
 def _restore(task: Task, order: Order) -> str:

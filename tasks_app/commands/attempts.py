@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from jedisite.words import plural
 from tasks_app.commands.parameters import ATTEMPTS_ADDED
-from tasks_app.models import Task, TaskParams
+from tasks_app.models import Dataset, Task, TaskParams
+from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.splitrule import SplitRule
 
 
@@ -20,6 +21,16 @@ def added(task_ids: Iterable[int]) -> dict[int, int]:
         number: 1 if SplitRule.parse(rule).flag("DR") else int(given.get(number) or ATTEMPTS_ADDED)
         for number, rule in rules.items()
     }
+
+
+def used_up_in(task_ids: Iterable[int]) -> bool:
+    """Whether any of these tasks has an input file with no attempt left. One query: such a file counts as failed."""
+    spent = Dataset.objects.filter(task_id__in=list(task_ids), type__in=INPUT_TYPES, files_failed__gt=0)
+    return spent.exists()
+
+
+def none_used_up(task_id: int) -> str:
+    return f"no file of task {task_id} has used up its attempts: all that failed are tried again without a retry"
 
 
 def added_to(task_id: int) -> int:

@@ -78,13 +78,19 @@ def test_a_retry_gives_as_many_attempts_more_as_the_task_was_submitted_with_or_f
     assert limits["lab.t.in.00000"] == (given or 3, 1)
 
 
-def test_failed_and_broken_tasks_are_hopeless_but_a_failed_one_may_run_again() -> None:
+@pytest.mark.parametrize("again", ["retry", "incexec"])
+def test_a_failed_task_is_retried_or_runs_again(again: str) -> None:
     made = finished_task(*(f"lab.t.in.{n:05d}" for n in range(4)))
     assert status(made) == "failed"
-    with pytest.raises(moves.CommandRefusedError, match="is failed; retry is accepted in"):
-        moves.give_command(made, "retry", by="ada")
-    run_again(made)
+    command(made, again)
+    drive(Pilot())
     assert status(made) == "done"
+
+
+def test_a_task_that_failed_without_a_file_says_so_to_a_retry() -> None:
+    made = Task.objects.create(id=7, name="lab.t", user="ada", status="failed", task_type="anal").id
+    assert command(made, "retry").answer == f"task {made} has no file to try again: none was ever found"
+    assert status(made) == "failed"
 
 
 def test_a_retry_leaves_masters_alone_that_are_done() -> None:
@@ -185,8 +191,8 @@ def test_a_retry_of_a_running_task_gives_its_failed_files_more_attempts() -> Non
 
 def test_more_attempts_are_refused_where_no_file_lacks_them() -> None:
     made, pilot = running_task()
-    given = command(made, "increase_attempts", parameters={"attempts": 2})
-    assert given.status == "refused" and "has used up its attempts" in given.answer
+    with pytest.raises(moves.CommandRefusedError, match=f"no file of task {made} has used up its attempts"):
+        moves.give_command(made, "increase_attempts", by="ada", parameters={"attempts": 2})
     Task.objects.filter(pk=made).update(prod_source_label="managed")
     with pytest.raises(moves.CommandRefusedError, match="only tasks with the label user"):
         moves.give_command(made, "retry", by="ada")

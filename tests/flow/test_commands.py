@@ -252,7 +252,7 @@ def test_a_refused_retry_changes_nothing() -> None:
 def test_a_command_that_the_state_does_not_accept_is_refused_with_both_named() -> None:
     made, pilot = running_task(files=1, at_pilot=0)
     drive(pilot)
-    with pytest.raises(moves.CommandRefusedError, match=f"task {made} is done; kill is accepted in"):
+    with pytest.raises(moves.CommandRefusedError, match=f"task {made} is done; it has ended; nothing to kill$"):
         moves.give_command(made, "kill", by="ada")
 
 

@@ -480,7 +480,7 @@ def test_a_command_is_obeyed_in_the_state_that_the_task_has_by_then(make_task: M
     ended = "UPDATE jedi_tasks SET status = 'done' WHERE jeditaskid = %s"
     assert waits(of_task(made.id), commando._obey_one, then=ended, values=[made.id])
     command.refresh_from_db()
-    assert command.status == "refused" and "is done; pause is accepted in" in (command.answer or "")
+    assert command.status == "refused" and "is done; it has ended; nothing to pause" in (command.answer or "")
     assert task(made.id).status == "done"
 
 

@@ -1,7 +1,7 @@
 """PanDA's v1 calls with which users command their tasks: the answers are those that its clients read.
 
 Codes in `data`: 0 taken, 1 error, 2 no such task, 3 not yours (of a retry: it runs again with changes), 4 not in this
-state, 5 files of a running task get more attempts.
+state. A retry of a task at work is 0, too: PanDA's own 5 for it is a failure to the clients that print it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from tasks_app.models import Task
 from tasks_app.params.faults import ParamErrors
 from tasks_app.states import COMMANDS, MORE_ATTEMPTS_IN, TaskCommand
 
-DONE, NO_TASK, NOT_YOURS, NOT_NOW, MORE_ATTEMPTS = 0, 2, 3, 4, 5
+DONE, NO_TASK, NOT_YOURS, NOT_NOW = 0, 2, 3, 4
 AGAIN = 3
+AGAIN_BY_PRUN = "run it again with prun and the same --outDS"
 
 NAMES = {
     "kill": TaskCommand.KILL,
@@ -108,9 +109,9 @@ def _answer(name: str, caller: Caller, body: Mapping[str, Any]) -> HttpResponse:
     try:
         moves.give_command(task_id, command, by=caller.name, reason="", parameters=checked)
     except moves.CommandRefusedError as exc:
-        return _said(name, NOT_NOW, str(exc))
+        return _said(name, NOT_NOW, str(exc).replace(moves.RUN_AGAIN, AGAIN_BY_PRUN))
     if at_work:
-        return _said(name, MORE_ATTEMPTS, f"the failed jobs of task {task_id}, which is {task.status}, are tried again")
+        return _said(name, DONE, f"the failed files of task {task_id}, which is {task.status}, are tried again")
     code = AGAIN if name == "retry" and command is TaskCommand.INCEXEC else DONE
     return _said(name, code, f"{command} was registered for task {task_id}")
 

@@ -8,9 +8,11 @@ from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 
 from jedisite.identity import Right
+from jedisite.words import plural
 from tasks_app.api.panda.calls import Ask, PandaView, call
 from tasks_app.api.panda.params import Listed, Params, Text
 from tasks_app.api.panda.wire import envelope, refused
+from tasks_app.params.faults import shown
 from tasks_app.usersecrets import (
     LONGEST_VALUE,
     SecretRefusedError,
@@ -26,7 +28,7 @@ class SetParams(Params):
     value = Text(allow_null=True, max_length=LONGEST_VALUE, help_text="null deletes the secret")
 
 
-@call("creds/set_user_secrets", "POST", Right.SUBMIT, SetParams, data=OpenApiTypes.NONE)
+@call("creds/set_user_secrets", "POST", Right.SUBMIT, SetParams, data=OpenApiTypes.STR)
 def set_user_secrets(ask: Ask) -> HttpResponse:
     """Store a secret of one's own, or delete it. Jobs of tasks with useSecrets get them in a file."""
     key, value = ask.given["key"], ask.given["value"]
@@ -34,7 +36,10 @@ def set_user_secrets(ask: Ask) -> HttpResponse:
         return refused("key: the name of the secret is missing")
     if value is None:
         count = delete_secrets(ask.caller.name, key)
-        return envelope(message=f"OK: {count} deleted")
+        if not count:
+            return refused("you have no secret" if key is None else f"you have no secret {shown(key)}")
+        says = f"{plural(count, 'secret is', 'secrets are')} deleted"
+        return envelope(says, message=says)  # its clients print the data
     try:
         set_secret(ask.caller.name, key or "", value)
     except SecretRefusedError as exc:

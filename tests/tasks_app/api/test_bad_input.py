@@ -262,7 +262,7 @@ def test_a_token_that_is_too_narrow_is_told_so(make_token: Callable[..., str], t
 def test_a_key_that_a_body_does_not_take_is_answered_with_those_it_takes(
     nothing_stored: Client, make_task: Callable[..., Any]
 ) -> None:
-    task = make_task(status="failed", user="ada")
+    task = make_task(status="done", user="ada")
     try:
         body = {"command": "incexec", "paramaters": {}}
         message = nothing_stored.post(f"{TASKS}{task.id}/commands/", body, "application/json").json()["errors"][0]["message"]
@@ -275,7 +275,7 @@ def test_a_key_that_a_body_does_not_take_is_answered_with_those_it_takes(
             errors = nothing_stored.post(f"{TASKS}{task.id}/commands/", body, "application/json").json()["errors"]
             assert says in errors[0]["message"]
         answer = nothing_stored.post(f"{TASKS}{task.id}/commands/", {"command": "retry"}, "application/json")
-        assert answer.status_code == 409 and answer.json()["detail"].endswith("; run it again with incexec.")
+        assert answer.status_code == 409 and answer.json()["detail"].endswith(", run it again with incexec.")
     finally:
         task.delete()
 

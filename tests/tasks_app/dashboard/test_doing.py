@@ -104,7 +104,8 @@ def test_an_act_needs_the_token_of_its_form_and_a_name(ada: Any, make_task: Make
 
 def test_acts_that_are_not_legal_are_greyed_with_the_reason(reader: Client, make_task: Make) -> None:
     for changes, act, why in (
-        ({"status": "paused"}, "pause", "accepted in"), ({"user": "bob"}, "kill", "belongs to bob"),
+        ({"status": "paused"}, "pause", "not accepted in this state; in this state it takes resume,"),
+        ({"user": "bob"}, "kill", "belongs to bob"),
         ({}, "release", "right to steer")
     ):  # fmt: skip
         task = make_task(**changes)
@@ -149,7 +150,7 @@ def test_many_tasks_are_previewed_and_exactly_those_get_it(
         answer = reader.post("/tasks/bulk/", {"command": "pause", "ids": [*ids, 7]})
     text, plan = text_of(answer), answer.context["plan"]
     assert plan.ids == ids[:5] and (plan.hit.jobs, plan.hit.sites, plan.refused_tasks) == (5, 2, 3)
-    assert "belongs to bob" in text and "is done; pause is accepted in" in text and "is not there" in text
+    assert "belongs to bob" in text and "is done; it has ended; nothing to pause" in text and "is not there" in text
     assert not Command.objects.exists()
     # One is ended and another one made in the meantime.
     Task.objects.filter(pk=ids[0]).update(status="aborted")

@@ -48,7 +48,7 @@ def test_the_example_of_the_documentation_runs(
     assert re.fullmatch(r"task \d+ done, 4 of 4 files, 4 finished", said[1])
     assert said[2] == "done ['finished', 'finished', 'finished', 'finished']"
     assert any(line.startswith("user.demo.hello.txt ['hello.") for line in said)
-    assert "is done; pause is accepted in" in said[-3]
+    assert "is done; it has ended; nothing to pause" in said[-3]
     assert "nFilesPerJob" in said[-2] and said[-1].startswith("7 user.demo.rests ")
     assert (tmp_path / "jobs.csv").read_bytes().count(b"\r\n") == 5
 

@@ -70,7 +70,8 @@ class Scene:
         Task.objects.filter(pk=task_id).update(req_id=recorded - 9_999_900)
         task = Task.objects.get(pk=task_id)
         for kind, state in (("pseudo_input", "finished"), ("output", "defined")):
-            dataset = Dataset.objects.create(task=task, name=f"{task.name}_{kind}", type=kind, status="ready", files=1)
+            counts = {"files": 1, "files_failed": 1}
+            dataset = Dataset.objects.create(task=task, name=f"{task.name}_{kind}", type=kind, status="ready", **counts)
             File.objects.create(task_id=task_id, dataset_id=dataset.id, lfn=f"1:{kind}", type=kind, status=state)
         for number, status in ((500001, "activated"), (500002, "running"), (None, "finished"), (None, "failed")):
             job = Job.objects.create(
