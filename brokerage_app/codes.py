@@ -147,6 +147,11 @@ TAKEN_BACK: Final = _code(
     "Jobs of this work waited too long at the queue; other queues are tried first.", severity="info",
 )  # fmt: skip
 
+PILOTS_STOPPED: Final = _code(
+    "pilots_stopped", "No pilot asks for the jobs that wait there", "state", "site",
+    "See why no pilots of the queue ask for jobs now; until they do, other queues are tried first.", severity="info",
+)  # fmt: skip
+
 NUCLEUS_NOT_WRITABLE: Final = _code(
     "nucleus_not_writable", "The nucleus takes no files", "network", "site",
     "Wait until the storage of the nucleus can be written from outside again, or choose another nucleus.",

@@ -7,20 +7,33 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass
 
 from jedisite.sql import hot_cursor, numbers, texts
 
 WRITE_EVERY_S = 10.0
 _ADD = """
-INSERT INTO sitedata (site, hour, getjob, updatejob)
-SELECT c.site, date_trunc('hour', clock_timestamp()), c.got, c.updated
-  FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) c (site, got, updated) JOIN queues q ON q.name = c.site ORDER BY c.site
+INSERT INTO sitedata (site, hour, getjob, updatejob, lastgetjob)
+SELECT c.site, date_trunc('hour', clock_timestamp()), c.got, c.updated,
+       CASE WHEN c.got > 0 THEN clock_timestamp() - c.ago_ms * interval '1 millisecond' END
+  FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) c (site, got, updated, ago_ms)
+  JOIN queues q ON q.name = c.site ORDER BY c.site
     ON CONFLICT (hour, site) DO UPDATE SET getjob = sitedata.getjob + excluded.getjob,
-       updatejob = sitedata.updatejob + excluded.updatejob
+       updatejob = sitedata.updatejob + excluded.updatejob, lastgetjob = greatest(sitedata.lastgetjob, excluded.lastgetjob)
 """
 
+
+@dataclass(slots=True)
+class _Calls:
+    """Calls of one queue that are not written yet. `last_got`: when the last call for a job came, on the monotonic clock."""
+
+    got: int = 0
+    updated: int = 0
+    last_got: float = 0.0
+
+
 _guard = threading.Lock()
-_counts: dict[str, list[int]] = {}
+_counts: dict[str, _Calls] = {}
 _next_write = 0.0
 
 
@@ -29,9 +42,13 @@ def count(queue: str, *, got: int = 0, updated: int = 0) -> None:
     global _next_write
     now = time.monotonic()
     with _guard:
-        row = _counts.setdefault(queue, [0, 0])
-        row[0] += got
-        row[1] += updated
+        row = _counts.get(queue)
+        if row is None:
+            row = _counts[queue] = _Calls()
+        row.updated += updated
+        if got:
+            row.got += got
+            row.last_got = now
         if now < _next_write:
             return
         _next_write = now + WRITE_EVERY_S
@@ -46,7 +63,11 @@ def write() -> None:
     if not rows:
         return
     with hot_cursor() as cursor:
+        now = time.monotonic()
         cursor.execute(
             _ADD,
-            [texts(queue for queue, _ in rows), numbers(got for _, (got, _) in rows), numbers(n for _, (_, n) in rows)],
-        )
+            [
+                texts(queue for queue, _ in rows), numbers(row.got for _, row in rows), numbers(row.updated for _, row in rows),
+                numbers(int(1000 * (now - row.last_got)) if row.got else 0 for _, row in rows),
+            ],
+        )  # fmt: skip

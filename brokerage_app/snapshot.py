@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from brokerage_app.hardware import GpuRow
@@ -20,6 +20,9 @@ OFFLINE: Final = "offline"
 TEST: Final = "test"
 BROKEROFF: Final = "brokeroff"
 PAUSED: Final = "paused"
+
+SILENT_AFTER: Final = timedelta(minutes=5)
+"""When no pilot has asked for a job for so long, pilots do not ask now: those that are free ask several times a minute."""
 
 CUT_TO_SIZE: Final = "ucore"
 """The capability of queues that cut their slots to the size of each job."""
@@ -114,6 +117,8 @@ class SiteView:
     last_start_s    seconds since a job started there; None when that is not known
     pilots_3h       calls of pilots in the last 3 hours; None where it is not counted
     batch_jobs      workers that run or are submitted to the batch system
+    silent_s        seconds for which jobs have waited there with no pilot asking for one, none running and no batch job on its
+                    way; None where that is not so
     disk_io_kbps    mean over running jobs, per core
     transferring_to transferring jobs by nucleus
     started_per_h   jobs that got from queued to running in an hour
@@ -172,6 +177,7 @@ class SiteView:
     users: Mapping[str, Mapping[str, UserJobs]] = field(default_factory=dict)
     last_start_s: float | None = None
     pilots_3h: int | None = None
+    silent_s: float | None = None
     batch_jobs: int = 0
     disk_io_kbps: float | None = None
     started_per_h: float = 0.0

@@ -11,9 +11,9 @@ import psycopg
 from django.db import transaction
 
 from brokerage_app import repository
-from brokerage_app.snapshot import Grid
+from brokerage_app.snapshot import SILENT_AFTER, Grid
 from jedisite.sql import hot_cursor
-from tasks_app.states import JOB_OPEN
+from tasks_app.states import JOB_AT_PILOT, JOB_OPEN
 
 JOB_COUNTS, ACTIVITY = "job_counts", "queue_activity"
 MANY_JOBS = 20_000
@@ -116,19 +116,35 @@ young AS (
 batch AS (
     SELECT computingsite, sum(n_workers)::int AS n FROM harvester_worker_stats
      WHERE status IN ('running', 'submitted') AND lastupdate > %(now)s - interval '60 minutes' GROUP BY computingsite),
+waits AS (
+    SELECT c.computingsite FROM job_counts c GROUP BY 1
+    HAVING sum(njobs) FILTER (WHERE jobstatus = 'activated') > 0
+       AND coalesce(sum(njobs) FILTER (WHERE jobstatus = ANY(%(at_pilots)s)), 0) = 0),
+silent AS (
+    SELECT w.computingsite, greatest(o.at, l.at) AS since
+      FROM waits w
+      JOIN queues q ON q.name = w.computingsite AND q.status NOT IN ('offline', 'paused')
+      LEFT JOIN batch b ON b.computingsite = w.computingsite
+      LEFT JOIN (SELECT site, max(lastgetjob) AS at FROM sitedata GROUP BY 1) l ON l.site = w.computingsite
+     CROSS JOIN LATERAL (SELECT coalesce(j.statechangetime, j.creationtime) AS at FROM jobs j
+                          WHERE j.computingsite = w.computingsite AND j.jobstatus = 'activated'
+                          ORDER BY j.pandaid LIMIT 1) o
+     WHERE coalesce(b.n, 0) = 0 AND greatest(o.at, l.at) <= %(now)s - %(silent)s::interval),
 gone AS (DELETE FROM queue_activity a WHERE NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = a.computingsite))
 INSERT INTO queue_activity AS a
-       (computingsite, laststart, started_per_h, disk_io_kbps, transferring_to, pilots_3h, batch_jobs, updated)
+       (computingsite, laststart, started_per_h, disk_io_kbps, transferring_to, pilots_3h, batch_jobs, silent_since,
+        updated)
 SELECT q.name, s.last, coalesce(s.rate, 0), io.kbps, coalesce(m.by_nucleus, '{}'),
        CASE WHEN counting.long_enough AND young.queue IS NULL THEN coalesce(c.n, 0) END,
-       coalesce(b.n, 0), %(now)s
+       coalesce(b.n, 0), silent.since, %(now)s
   FROM queues q CROSS JOIN counting LEFT JOIN started s ON s.computingsite = q.name LEFT JOIN io ON io.computingsite = q.name
   LEFT JOIN moved m ON m.computingsite = q.name LEFT JOIN called c ON c.site = q.name
   LEFT JOIN batch b ON b.computingsite = q.name LEFT JOIN young ON young.queue = q.name
+  LEFT JOIN silent ON silent.computingsite = q.name
     ON CONFLICT (computingsite) DO UPDATE
    SET laststart = greatest(a.laststart, excluded.laststart), started_per_h = excluded.started_per_h,
        disk_io_kbps = excluded.disk_io_kbps, transferring_to = excluded.transferring_to, pilots_3h = excluded.pilots_3h,
-       batch_jobs = excluded.batch_jobs, updated = excluded.updated
+       batch_jobs = excluded.batch_jobs, silent_since = excluded.silent_since, updated = excluded.updated
 """
 _LATE = timedelta(minutes=10)
 """How much later than its time a row of the log may be seen: its transaction took so long."""
@@ -144,7 +160,10 @@ def refresh_activity(now: datetime) -> int:
             "SELECT nullif(at, '-infinity') FROM statistics_refreshed WHERE name = %s FOR UPDATE", [ACTIVITY]
         )
         ((last,),) = cursor.fetchall()
-        cursor.execute(_ACTIVITY, {"now": now, "seen": (last or now - _FIRST_LOOK) - _LATE})
+        cursor.execute(_ACTIVITY, {
+            "now": now, "seen": (last or now - _FIRST_LOOK) - _LATE, "at_pilots": sorted(JOB_AT_PILOT),
+            "silent": SILENT_AFTER,
+        })  # fmt: skip
         queues = cursor.rowcount
         cursor.execute(_USERS)
         cursor.execute("DELETE FROM sitedata WHERE hour < %s", [now - CALLS_KEPT])

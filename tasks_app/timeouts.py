@@ -67,6 +67,10 @@ _JOB_WORDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
             "no job of the task started or ended at the queue for 3 h, since it was made",
             "B 8.4 ANALY_TIMEOUT",
         ),
+        "silent_queue": (
+            "no pilot asks for jobs at the queue, pilots of others do, and the task may go elsewhere",
+            "ours",
+        ),
         "activated": ("", "T, B 8.5"),
         "throttled": ("", "T, B 8.5"),
         "sent": ("no sign of its pilot", "T, B 8.5"),

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from brokerage_app import codes
 from brokerage_app.case import Case
-from brokerage_app.filters import policy
+from brokerage_app.filters import policy, state
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.rules import Filter
 from brokerage_app.snapshot import ONLINE, Grid, SiteView
@@ -135,9 +135,15 @@ def _is_asked(wish: Callable[..., Skip | None], needs: TaskNeeds, *, is_bound: b
 
 
 def elsewhere_first(case: Case, sites: list[SiteView]) -> tuple[list[SiteView], list[Skip]]:
-    """Leave out the sites from which jobs of the work were taken back, if there is another one."""
-    if not case.needs.avoided_sites:
-        return sites, []
-    skips = [policy.not_taken_back(case, site) for site in sites]
+    """Leave out the sites from which jobs of the work were taken back, if there is another one; and of those that are left
+    the ones at which pilots have stopped asking.
+    """
+    kept, left = _others_first(case, sites, policy.not_taken_back) if case.needs.avoided_sites else (sites, [])
+    kept, silent = _others_first(case, kept, state.pilots_ask)
+    return kept, [*left, *silent]
+
+
+def _others_first(case: Case, sites: list[SiteView], objects: Filter) -> tuple[list[SiteView], list[Skip]]:
+    skips = [objects(case, site) for site in sites]
     others = [site for site, skip in zip(sites, skips, strict=True) if skip is None]
     return (others, [skip for skip in skips if skip is not None]) if others else (sites, [])

@@ -98,6 +98,14 @@ def has_pilots(case: GridCase, site: SiteView) -> Skip | None:
     return Skip(site.name, codes.NO_PILOTS, "needs {} call of a pilot, there were {} in 3 h", (1, 0))
 
 
+def pilots_ask(case: Case, site: SiteView) -> Skip | None:
+    """Pilots ask for jobs where some have waited for minutes. For choosing among queues that would all do."""
+    if site.silent_s is None or ALLOW_NO_PILOT in site.switches:
+        return None
+    says = "no pilot has asked for the jobs that wait there for {:.0f} min"
+    return Skip(site.name, codes.PILOTS_STOPPED, says, (site.silent_s / 60,))
+
+
 def has_pilots_for_queued(case: Case, site: SiteView) -> Skip | None:
     """Pilots have called in the last three hours; asked of queues where jobs wait, since pilots may come only for jobs."""
     if site.pilots_3h != 0 or not site.queued or ALLOW_NO_PILOT in site.switches or "test" in case.needs.label:

@@ -66,6 +66,10 @@ class QueueActivity(models.Model):
         null=True, blank=True, help_text="calls of pilots; empty: not counted for 3 hours yet"
     )
     batch_jobs = models.IntegerField(default=0, help_text="workers that run or wait in the batch system")
+    silent_since = models.DateTimeField(
+        null=True, blank=True,
+        help_text="since when jobs wait and no pilot asks for one, while none runs and no batch job is on its way",
+    )  # fmt: skip
     updated = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -84,6 +88,9 @@ class PilotCalls(models.Model):
     hour = models.DateTimeField()
     get_job = models.IntegerField(db_column="getjob", default=0)
     update_job = models.IntegerField(db_column="updatejob", default=0)
+    last_get_job = models.DateTimeField(
+        null=True, blank=True, db_column="lastgetjob", help_text="when a pilot asked for a job last in this hour"
+    )
 
     class Meta:
         db_table = "sitedata"

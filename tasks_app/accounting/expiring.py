@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 
 from brokerage_app.models import Queue
+from brokerage_app.snapshot import SILENT_AFTER
 from jedisite import troubles
 from jedisite.sql import hot_cursor
 from tasks_app import timeouts
@@ -38,6 +39,8 @@ from tasks_app.states import JOB_FINAL, JOB_OPEN, JobStatus
 
 # ruff: noqa: S608 - every piece is a constant of this module
 BUNCH = 1000
+ONCE_IN = timedelta(hours=12)
+"""For so long the jobs of a task are taken back from one silent queue once only: no other queue has taken them since."""
 
 
 @dataclass(slots=True)
@@ -55,6 +58,10 @@ class Surroundings:
     @property
     def closed(self) -> list[str]:
         return [name for name, q in self.queues.items() if q.closed]
+
+    @property
+    def silent(self) -> list[str]:
+        return [name for name, q in self.queues.items() if q.silent]
 
     def asleep(self, now: datetime) -> list[str]:
         return [
@@ -95,6 +102,11 @@ def look_around(rules: list[TimeoutRule], now: datetime, *, early: float = 0) ->
             for name, started in cursor.fetchall():
                 if name in around.queues:
                     around.queues[name] = replace(around.queues[name], last_start=started)
+        if "silent_queue" in names:
+            cursor.execute(_SILENT, {"now": now, "silent": SILENT_AFTER})
+            for (name,) in cursor.fetchall():
+                if name in around.queues:
+                    around.queues[name] = replace(around.queues[name], silent=True)
         if "analysis" in names:
             values = {"now": now, "since": now - TASK_ASLEEP}
             cursor.execute(_ACTIVE_TASKS.replace("{old}", _old("analysis", around, early)), values)
@@ -162,12 +174,18 @@ _ORPHAN = f"""({MERGE} AND NOT EXISTS (
     SELECT 1 FROM jedi_job_retry_history h JOIN jobs p ON p.pandaid = h.oldpandaid AND p.jobstatus = 'merging'
      WHERE h.newpandaid = j.pandaid AND h.relationtype = 'merge'))"""
 _REPORT = "EXISTS (SELECT 1 FROM job_output_report r WHERE r.pandaid = j.pandaid)"
+BOUND = f"""(EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND coalesce(t.site, '') <> '')
+   OR EXISTS (SELECT 1 FROM jobs b WHERE b.jeditaskid = j.jeditaskid AND b.computingsite = j.computingsite
+                 AND b.jobstatus = 'closed' AND b.jobsubstatus = 'toreassign'
+                 AND b.endtime > clock_timestamp() - interval '{int(ONCE_IN.total_seconds())} seconds'))"""
+"""Jobs of tasks that name one site, and of those that have got jobs at the queue again after some were taken back."""
 STAYS = "EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND t.splitrule ~ '(^|,)DI=')"
 # What `also` of a rule says, as SQL. It may let through too much: the decision has the last word.
 _ALSO = {
     "orphan_merge": _ORPHAN,
     "build_defined": BUILD,
     "urgent_inactive": "j.computingsite = ANY(%(asleep)s::text[])",
+    "silent_queue": f"j.computingsite = ANY(%(silent)s::text[]) AND NOT {BUILD} AND NOT {MERGE}",
     "analysis_closed": f"j.computingsite = ANY(%(closed)s::text[]) AND NOT {BUILD}",
     "analysis": f"""NOT {BUILD} AND NOT EXISTS (
         SELECT 1 FROM unnest(%(tasks)s::bigint[], %(sites)s::text[]) a (task, site)
@@ -188,6 +206,11 @@ SELECT old.site, greatest(
            (SELECT max(j.starttime) FROM jobs j
              WHERE j.computingsite = old.site AND j.starttime <= %(now)s AND j.jobstatus IN ({_words(JOB_FINAL)})))
   FROM old"""
+_SILENT = """
+SELECT computingsite FROM queue_activity WHERE silent_since IS NOT NULL
+   AND EXISTS (SELECT 1 FROM sitedata s JOIN queues q ON q.name = s.site
+                WHERE s.hour > %(now)s - interval '2 hours' AND s.lastgetjob > %(now)s - %(silent)s::interval
+                  AND q.status IN ('online', 'standby'))"""
 # The ends that the system itself makes are no sign of life of a queue.
 _ACTIVE_TASKS = """
 WITH old AS MATERIALIZED (SELECT DISTINCT j.jeditaskid FROM jobs j WHERE {old} AND j.jeditaskid IS NOT NULL)
@@ -246,6 +269,7 @@ def values_of(around: Surroundings, now: datetime) -> dict[str, Any]:
         "now": now,
         "asleep": around.asleep(now),
         "closed": around.closed,
+        "silent": around.silent,
         "exempt": around.exempt,
         "tasks": [task for task, _ in pairs],
         "sites": [site for _, site in pairs],
@@ -285,9 +309,10 @@ def _end(cursor: psycopg.Cursor[Any], ids: list[int], around: Surroundings, now:
         f"""SELECT j.pandaid, j.jeditaskid, j.jobstatus, j.creationtime, coalesce(j.statechangetime, j.creationtime),
                    j.heartbeat_at, coalesce(j.prodsourcelabel, ''), j.currentpriority, coalesce(j.computingsite, ''),
                    {BUILD}, {MERGE}, {_EVENTS}, {_ORPHAN}, {_REPORT}, j.jobsubstatus IS NOT NULL, {STAYS},
+                   j.computingsite = ANY(%(silent)s::text[]) AND {BOUND},
                    j.commandtopilot IS NOT DISTINCT FROM 'tobekilled', coalesce(j.vo, ''), coalesce(j.workinggroup, '')
               FROM jobs j WHERE j.pandaid = ANY(%(ids)s) ORDER BY j.pandaid FOR UPDATE OF j SKIP LOCKED""",
-        {"ids": ids},
+        {"ids": ids, "silent": around.silent},
     )
     settings: dict[str, TimeoutSettings] = {}
     orders, outcomes, again = [], [], []
@@ -324,12 +349,12 @@ def _failure(found: JobTimeout, task_id: int | None, by: str) -> Outcome:
 def _view(row: tuple[Any, ...], around: Surroundings) -> JobView:
     (
         job_id, task_id, status, created, since, heartbeat, label, priority, site, build, merge, events, orphan, report,
-        own_stage_out, stays, told, _vo, group,
+        own_stage_out, stays, bound, told, _vo, group,
     ) = row  # fmt: skip
     workflow, queue = around.workflows.get(site, ""), around.queues.get(site, QueueView(site))
     return JobView(
         job_id, JobStatus(status), created, since, heartbeat, label, priority, workflow, queue, build=build, merge=merge,
         event_service=events, orphan_merge=orphan, report_waits=report, own_stage_out=own_stage_out,
         task_active_at=around.active.get((task_id, site)), stays=stays, told=told,
-        working_group=group,
+        bound=bound, working_group=group,
     )  # fmt: skip

@@ -57,6 +57,7 @@ class Priority(Enum):
 class QueueView:
     """The queue of a job. `last_start` is when any job started there last, None if unknown.
 
+    silent     jobs have waited there for minutes, no pilot asks for one, and pilots of other queues do
     transfer_high_days, transfer_low_days   its own limits for urgent and other transferring jobs; None is the default
     """
 
@@ -66,6 +67,7 @@ class QueueView:
     last_start: datetime | None = None
     transfer_high_days: float | None = None
     transfer_low_days: float | None = None
+    silent: bool = False
 
     @property
     def closed(self) -> bool:
@@ -84,6 +86,7 @@ class JobView:
     own_stage_out      it moves its outputs itself (jobSubStatus is set while transferring)
     task_active_at     last start or end of a job of the same task at the same queue
     stays              its task forbids that jobs are assigned anew (DI)
+    bound              it could be made anew at the same queue only, or was once already
     told               its pilot was told to stop, so that only silence or the time of booking counts
     """
 
@@ -104,6 +107,7 @@ class JobView:
     own_stage_out: bool = False
     task_active_at: datetime | None = None
     stays: bool = False
+    bound: bool = False
     told: bool = False
     working_group: str = ""
 
@@ -243,6 +247,10 @@ TIMEOUTS: Final[tuple[TimeoutRule, ...]] = (
     _kill("analysis", _QUEUED, Labels.ANALYSIS, "created", 12 * H, Kill.REASSIGN,
           "not started within {limit}, and no job of the task started or ended at the queue ({queue}) for 3 h",
           also=lambda job, now: not job.build and _task_asleep(job, now), vary=_by_group),
+    _kill("silent_queue", J.ACTIVATED, Labels.ANY, "status", H / 6, Kill.REASSIGN,
+          "activated for more than {limit} at a queue ({queue}) whose pilots have stopped asking for jobs",
+          codes.JOB_QUEUE_INACTIVE,
+          lambda job, now: job.queue.silent and not (job.bound or job.build or job.merge)),
     _kill("activated", frozenset({J.ACTIVATED, J.STARTING}), Labels.PRODUCTION, "status", 2 * D, Kill.REASSIGN, _OUT),
     _kill("throttled", J.THROTTLED, Labels.ANY, "status", 7 * D, Kill.EXPIRED, _OUT),
     _fail("sent", J.SENT, Labels.ANY, "heartbeat", H / 2, _QUIET),

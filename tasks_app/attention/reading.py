@@ -146,7 +146,8 @@ _SITES = """
 SELECT q.name, q.status, c.activated, c.at_pilots, a.pilots_3h, coalesce(a.batch_jobs, 0), a.laststart,
        CASE WHEN a.laststart IS NULL AND NOT EXISTS (SELECT 1 FROM sitedata s WHERE s.site = q.name AND s.getjob > 0)
             THEN (SELECT j.statechangetime FROM jobs j WHERE j.computingsite = q.name AND j.jobstatus = 'activated'
-                   ORDER BY j.pandaid LIMIT 1) END
+                   ORDER BY j.pandaid LIMIT 1) END,
+       a.silent_since
   FROM queues q
   JOIN (SELECT computingsite, coalesce(sum(njobs) FILTER (WHERE jobstatus = 'activated'), 0)::int AS activated,
                coalesce(sum(njobs) FILTER (WHERE jobstatus = ANY(%(pilot)s)), 0)::int AS at_pilots

@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from brokerage_app.snapshot import SILENT_AFTER
 from jedisite import refusals
 from jedisite.words import plural
 from tasks_app.attention.rules.found import hours
 from tasks_app.states import JOB_OPEN, TASK_FINAL, TaskStatus
 
-PILOT_SILENT_S: Final = 3 * 3600
+PILOT_SILENT_S: Final = SILENT_AFTER.total_seconds()
+"""When no pilot has asked for so long, none asks now."""
+AT_WORK_S: Final = 3 * 3600
+"""Pilots that run jobs ask for the next one when these end."""
 _CLOSED: Final = frozenset({"offline", "paused"})
 
 
@@ -91,12 +95,13 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class PilotFact:
-    """Pilots of a site with activated jobs of the task. `silent_s`: seconds since one called; None when none did.
+    """Pilots of a site with activated jobs of the task. `silent_s`: seconds since one asked for a job; None when none did.
 
     waiting   activated jobs of the task; calls: of the last hours; workers: running or queued in the batch system
     status    of the queue, with the reason of whoever set it; "" when the queue does not exist any more
     until     when the status ends (UTC); None: when somebody changes it
     known_s   seconds since the queue was added; None when nobody has noted that
+    at_pilots jobs of anybody that pilots have there; called_at: when one asked last
     """
 
     site: str
@@ -108,6 +113,8 @@ class PilotFact:
     reason: str = ""
     known_s: float | None = None
     until: datetime | None = None
+    at_pilots: int = 0
+    called_at: datetime | None = None
 
     @property
     def closed(self) -> str:
@@ -121,22 +128,26 @@ class PilotFact:
 
     @property
     def is_alive(self) -> bool:
-        return self.silent_s is not None and self.silent_s <= PILOT_SILENT_S
+        return self.silent_s is not None and self.silent_s <= (AT_WORK_S if self.at_pilots else PILOT_SILENT_S)
 
     @property
     def is_new(self) -> bool:
-        """Whether the queue has not been there for as long as pilots may be silent."""
-        return self.known_s is not None and self.known_s < PILOT_SILENT_S
+        """Whether the queue was added so lately that no pilot can have asked for long."""
+        return self.known_s is not None and self.known_s < AT_WORK_S
 
 
 def no_pilot_came(at: str, pilots: Sequence[PilotFact]) -> str:
     """What is true of queues for which no pilot has asked lately: a queue that was just added has had no time for it."""
+    called = min((one for one in pilots if one.silent_s is not None), key=lambda one: one.silent_s or 0.0, default=None)
+    if called is not None and called.silent_s is not None:
+        since = f" (since {called.called_at:%Y-%m-%d %H:%M:%S} UTC)" if called.called_at else ""
+        return f"no pilot has asked for jobs at {at} for {hours(called.silent_s)}{since}"
     new = [one.known_s for one in pilots if one.is_new and one.known_s is not None]
     silent = f"no pilot has asked for jobs at {at}"
     if not new:
-        return f"{silent} for {PILOT_SILENT_S // 3600} h"
+        return f"{silent} for {AT_WORK_S // 3600} h"
     if len(new) < len(pilots):
-        return f"{silent} for {PILOT_SILENT_S // 3600} h, or since the queues were added"
+        return f"{silent} for {AT_WORK_S // 3600} h, or since the queues were added"
     ago = hours(max(new))
     return f"{silent} yet: it was added {ago} ago" if len(pilots) == 1 else f"{silent} yet: the first was added {ago} ago"
 

@@ -11,7 +11,7 @@ from brokerage_app.remedies import Remedy
 from jedisite import refusals
 from jedisite.words import plural
 from tasks_app import codes
-from tasks_app.attention.rules.found import in_a_row, waits
+from tasks_app.attention.rules.found import hours, in_a_row, waits
 from tasks_app.explaining.facts import WhyFacts, no_pilot_came
 from tasks_app.states import COMMANDS, TASK_FINAL, TASK_GENERATING, TaskCommand, TaskStatus
 
@@ -302,11 +302,13 @@ def _pilots(facts: WhyFacts) -> Gate:
             f"{plural(workers, 'worker')} {'runs or waits' if workers == 1 else 'run or wait'}"
         )
         return Gate("pilots", title, "no", codes.NO_PILOT_CAME, sentence)
-    sentence = f"pilots called at {len(alive)} of {plural(len(open_to), 'site')} with jobs"
-    most = max(alive, key=lambda one: (one.calls, one.site))
-    if most.calls:
-        part = f"{most.calls} of them at" if len(alive) > 1 else "at"
-        sentence += f": {plural(sum(one.calls for one in alive), 'call')} lately, {part} {most.site}"
+    sentence = f"pilots ask at {len(alive)} of {plural(len(open_to), 'site')} with jobs"
+    latest = min(alive, key=lambda one: (one.silent_s or 0.0, one.site))
+    sentence += f": the last call came {hours(latest.silent_s or 0.0)} ago, at {latest.site}"
+    silent = [one for one in open_to if not one.is_alive]
+    if silent:
+        names = ", ".join(sorted(one.site for one in silent)[:NAMED])
+        sentence += f"; {no_pilot_came(names if len(silent) <= NAMED else f'{len(silent)} others ({names})', silent)}"
     return Gate("pilots", title, "yes", "", sentence)
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from jedisite.words import plural
 from tasks_app import codes
+from tasks_app.attention.rules.found import hours
 from tasks_app.explaining.facts import PilotFact, no_pilot_came
 from tasks_app.explaining.gates import Answer, Gate
 from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JobStatus
@@ -157,7 +158,7 @@ def _pilots(facts: JobFacts) -> Gate:
     if pilot is None or not pilot.is_alive:
         said = f"{no_pilot_came(facts.site, [pilot] if pilot else [])}; {_workers(pilot)}"
         return Gate(name, title, "no", codes.NO_PILOT_CAME, said, facts.reached.get(J.ACTIVATED, facts.since))
-    said = f"{plural(pilot.calls, 'call')} lately; {_workers(pilot)} in the batch system"
+    said = f"the last call came {hours(pilot.silent_s or 0.0)} ago; {_workers(pilot)} in the batch system"
     return Gate(name, title, "yes", "", said)
 
 

@@ -31,7 +31,7 @@ from tasks_app.generating.wants import gone_sites
 from tasks_app.models import Dataset, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.nuclei import next_look
-from tasks_app.states import TASK_FINAL, JobStatus, TaskStatus
+from tasks_app.states import JOB_AT_PILOT, TASK_FINAL, JobStatus, TaskStatus
 
 HISTORY = timedelta(hours=48)
 HISTORY_ROWS = 200
@@ -41,14 +41,17 @@ AHEAD_SHOWN = 5
 PILOTS = """
 SELECT w.jobstatus, w.site, w.n::int, extract(epoch FROM %(now)s - greatest(c.last, a.laststart))::float8,
        coalesce(c.calls, 0)::int, coalesce(a.batch_jobs, 0), coalesce(q.status, ''), coalesce(q.status_reason, ''),
-       CASE WHEN l.at IS NOT NULL THEN greatest(extract(epoch FROM %(now)s - l.at), 0)::float8 END, h.until
+       CASE WHEN l.at IS NOT NULL THEN greatest(extract(epoch FROM %(now)s - l.at), 0)::float8 END, h.until,
+       coalesce(p.n, 0)::int, greatest(c.last, a.laststart)
   FROM ({jobs}) w
   LEFT JOIN queue_activity a ON a.computingsite = w.site
   LEFT JOIN queues q ON q.name = w.site
   LEFT JOIN LATERAL (SELECT max(at) AS at FROM queue_status_log WHERE queue = w.site AND old = '') l ON true
   LEFT JOIN queue_status_log h ON h.queue = w.site AND h.ended_at IS NULL
-  LEFT JOIN (SELECT site, max(least(hour + interval '1 hour', %(now)s)) AS last, sum(getjob) AS calls FROM sitedata
-              WHERE hour > %(since)s AND getjob > 0 GROUP BY site) c ON c.site = w.site
+  LEFT JOIN (SELECT site, max(coalesce(lastgetjob, least(hour + interval '1 hour', %(now)s))) AS last, sum(getjob) AS calls
+               FROM sitedata WHERE hour > %(since)s AND getjob > 0 GROUP BY site) c ON c.site = w.site
+  LEFT JOIN (SELECT computingsite, sum(njobs) AS n FROM job_counts WHERE jobstatus = ANY(%(at_pilots)s) GROUP BY 1) p
+         ON p.computingsite = w.site
 """
 _JOBS = """
 SELECT jobstatus, computingsite AS site, count(*) AS n FROM jobs WHERE jeditaskid = %(task)s GROUP BY 1, 2
@@ -198,7 +201,8 @@ def pilots_of(jobs: str, values: dict[str, Any], now: datetime) -> list[tuple[st
     """Jobs by state and site, with the signs of pilots there. `jobs`: SQL of this package for (jobstatus, site, n), with its
     values. One query."""
     with connection.cursor() as cursor:
-        cursor.execute(PILOTS.format(jobs=jobs), {**values, "now": now, "since": now - CALLS_OF})
+        around: dict[str, Any] = {"now": now, "since": now - CALLS_OF, "at_pilots": sorted(JOB_AT_PILOT)}
+        cursor.execute(PILOTS.format(jobs=jobs), {**values, **around})
         return [(status, PilotFact(*row)) for status, *row in cursor.fetchall()]
 
 

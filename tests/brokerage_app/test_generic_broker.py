@@ -205,6 +205,18 @@ def test_a_skip_with_an_unregistered_code_raises() -> None:
         Skip("SITE_A", "just_because", "no reason")
 
 
+def test_work_goes_where_pilots_ask_if_it_can() -> None:
+    sites = [SiteView("A", silent_s=540.0, queued=2), SiteView("B", queued=3)]
+    verdict = generic.broker(TaskNeeds(), sites)
+    assert [choice.site for choice in verdict.chosen] == ["B"]
+    (skip,) = verdict.skipped
+    assert (skip.site, skip.code, skip.detail) == (
+        "A", "pilots_stopped", "no pilot has asked for the jobs that wait there for 9 min",
+    )  # fmt: skip
+    alone = generic.broker(TaskNeeds(), [SiteView("A", silent_s=540.0, queued=2), SiteView("B", status="offline")])
+    assert [choice.site for choice in alone.chosen] == ["A"], "better late than nowhere"
+
+
 def test_work_that_was_taken_back_goes_elsewhere_if_it_can() -> None:
     sites = [SiteView("A", running=9), SiteView("B"), SiteView("C", status="offline")]
     verdict = generic.broker(TaskNeeds(avoided_sites=("A",)), sites)

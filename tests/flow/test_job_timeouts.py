@@ -9,12 +9,12 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from brokerage_app.models import Queue
+from brokerage_app.models import PilotCalls, Queue, QueueActivity
 from tasks_app import timeouts
 from tasks_app.accounting.jobtimeouts import TIMEOUTS, Do, TimeoutRule
 from tasks_app.accounting.killcodes import KILL_CODES, error_code
 from tasks_app.agents.watchdogs import job_timeouts, lost_jobs
-from tasks_app.models import Job, JobOutputReport, JobRetryHistory
+from tasks_app.models import Job, JobOutputReport, JobRetryHistory, Task
 from tests.flow.driving import add_dataset, files, jobs, parameters, reads, settle, states, status, submit
 from tests.flow.pilot import Pilot, drive
 
@@ -33,6 +33,7 @@ CASES: dict[str, dict[str, Any]] = {
     "urgent_inactive": {"jobstatus": "activated", "currentpriority": 800},
     "analysis_closed": {"jobstatus": "activated", "prodsourcelabel": "user"},
     "analysis": {"jobstatus": "activated", "prodsourcelabel": "user"},
+    "silent_queue": {"jobstatus": "activated", "prodsourcelabel": "install"},
     "activated": {"jobstatus": "activated"},
     "throttled": {"jobstatus": "throttled"},
     "sent": {"jobstatus": "sent"},
@@ -109,6 +110,8 @@ def test_nothing_happens_before_the_limit_and_the_right_thing_after(rule: Timeou
     if rule.name in ("urgent_inactive", "analysis_closed"):
         Queue.objects.update(status="offline")
     limit = timeouts.limit(f"job.{rule.name}")
+    if rule.name == "silent_queue":
+        fall_silent(job_id, since, since + limit)
     assert both_dogs(since + limit - SECOND) == 0
     assert Job.objects.get(pk=job_id).status == case["jobstatus"]
     assert both_dogs(since + limit) == 1
@@ -120,6 +123,7 @@ def test_nothing_happens_before_the_limit_and_the_right_thing_after(rule: Timeou
         pilot.end(fetched)
         drive(pilot)
         return
+    Queue.objects.filter(name="ELSEWHERE").delete()
     Queue.objects.update(status="online")
     if rule.kill is not None and job.status == "running":
         assert (job.command_to_pilot, job.task_buffer_error_code) == ("tobekilled", error_code(rule.kill))
@@ -142,6 +146,36 @@ def test_nothing_happens_before_the_limit_and_the_right_thing_after(rule: Timeou
     assert JobRetryHistory.objects.filter(old_job_id=job_id, relation_type="retry").count() == 1
     drive(Pilot())
     assert status(made) == "done"
+
+
+def fall_silent(job_id: int, since: datetime, others_called: datetime) -> None:
+    """No pilot asks at the job's queue; those of another one do."""
+    queue = Job.objects.get(pk=job_id).site
+    QueueActivity.objects.update_or_create(site=queue, defaults={"silent_since": since})
+    Queue.objects.create(name="ELSEWHERE", site_name="ELSEWHERE")
+    PilotCalls.objects.create(site="ELSEWHERE", hour=since - timedelta(hours=1), get_job=1, last_get_job=others_called)
+
+
+def test_jobs_stay_at_a_silent_queue_where_nothing_else_can_have_them() -> None:
+    _, job_id = one_job()
+    since = timezone.now()
+    later = since + timedelta(minutes=11)
+    put(job_id, since)
+    fall_silent(job_id, since, later)
+    Task.objects.update(site="SOMEWHERE")
+    assert both_dogs(later) == 0, "its task names one site"
+    Task.objects.update(site="")
+    PilotCalls.objects.filter(site="ELSEWHERE").update(last_get_job=since)
+    assert both_dogs(later) == 0, "no pilot asks anywhere"
+    PilotCalls.objects.filter(site="ELSEWHERE").update(last_get_job=later)
+    assert both_dogs(later) == 1
+    Queue.objects.filter(name="ELSEWHERE").update(status="offline")
+    settle()
+    Queue.objects.update(status="online")
+    (again,) = Job.objects.filter(status="activated")
+    assert again.site == Job.objects.get(pk=job_id).site, "no other queue took it"
+    put(again.id, since)
+    assert both_dogs(later) == 0, "it came back"
 
 
 @pytest.mark.parametrize("how", [{"status": "paused"}, {"catchall": "x=1,disableReassign"}])

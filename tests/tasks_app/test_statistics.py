@@ -182,6 +182,8 @@ def test_calls_of_pilots_are_written_together(queues: None, django_assert_num_qu
     pilotcalls.count("SITE_A", got=1)
     row = PilotCalls.objects.get()
     assert (row.site, row.get_job, row.update_job) == ("SITE_A", 1, 0)
+    asked = row.last_get_job
+    assert asked is not None and abs(asked - timezone.now()) < timedelta(seconds=20)
     threads = [
         threading.Thread(target=lambda: [pilotcalls.count("SITE_A", got=1, updated=2) for _ in range(50)])
         for _ in range(4)
@@ -195,3 +197,36 @@ def test_calls_of_pilots_are_written_together(queues: None, django_assert_num_qu
     pilotcalls.write()
     row = PilotCalls.objects.get()
     assert (row.get_job, row.update_job) == (201, 400)
+    assert row.last_get_job is not None and row.last_get_job > asked
+    pilotcalls.count("SITE_A", updated=1)
+    pilotcalls.write()
+    assert PilotCalls.objects.get().last_get_job == row.last_get_job, "an update asks for no job"
+
+
+@pytest.mark.parametrize(
+    ("asked", "waited", "at_pilot", "batch", "silent_since"),
+    [
+        (9, 30, False, False, 9), (None, 30, False, False, 30), (30, 9, False, False, 9), (4, 30, False, False, None),
+        (30, 4, False, False, None), (9, 30, True, False, None), (9, 30, False, True, None),
+    ],
+)  # fmt: skip
+def test_a_queue_is_silent_where_jobs_wait_and_no_pilot_asks(
+    queues: None, make_job: Callable[..., Job], asked: int | None, waited: int, at_pilot: bool, batch: bool,
+    silent_since: int | None,
+) -> None:  # fmt: skip
+    minute = timedelta(minutes=1)
+    make_job(status="activated", site="SITE_A", state_change_time=NOW - waited * minute)
+    if at_pilot:
+        make_job(status="running", site="SITE_A")
+    if asked is not None:
+        PilotCalls.objects.create(site="SITE_A", hour=NOW - 60 * minute, get_job=1, last_get_job=NOW - asked * minute)
+    if batch:
+        WorkerStats.objects.create(
+            harvester="h", queue="SITE_A", resource_type="SCORE", status="submitted", workers=1, at=NOW
+        )
+    statistics.refresh()
+    site_statistics.run(NOW)
+    found = QueueActivity.objects.get(site="SITE_A").silent_since
+    assert found == (None if silent_since is None else NOW - silent_since * minute)
+    grid = repository.load_grid(NOW)
+    assert grid.sites["SITE_A"].silent_s == (None if silent_since is None else silent_since * 60.0)

@@ -57,6 +57,7 @@ class SiteFact:
     """A queue with open jobs. `pilots` are calls in three hours, None when nobody has counted for so long.
 
     uncalled_since   since when its oldest job waits, at a queue at which no pilot has ever asked for one; else None
+    silent_since     since when jobs wait and no pilot asks for one although some did; None where they ask
     """
 
     name: str
@@ -67,6 +68,7 @@ class SiteFact:
     batch_jobs: int = 0
     last_start: datetime | None = None
     uncalled_since: datetime | None = None
+    silent_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

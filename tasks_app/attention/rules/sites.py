@@ -64,17 +64,22 @@ def failure_spikes(rates: Iterable[RateFact]) -> Iterator[Found]:
 
 
 def no_pilots(sites: Iterable[SiteFact], now: datetime) -> Iterator[Found]:
-    """Queues that take jobs and have some waiting, where nothing runs and no pilot has called for three hours, or ever."""
+    """Queues that take jobs and have some waiting, where nothing runs and no pilot asks, for minutes or hours, or ever."""
     found = []
     for site in sites:
         if site.status not in TAKES_JOBS or not site.activated or site.at_pilots:
             continue
-        since = site.uncalled_since
+        since = site.uncalled_since or site.silent_since
         if site.pilots != 0 and (since is None or now - since < UNCALLED_AFTER):
             continue
         on_way = plural(site.batch_jobs, "batch job is on its way", "batch jobs are on their way")
         batch = on_way if site.batch_jobs else "no batch job is on its way"
-        said = "no pilot has called for 3 hours" if since is None else "no pilot has ever asked for jobs there"
+        if site.uncalled_since is not None:
+            said = "no pilot has ever asked for jobs there"
+        elif site.pilots == 0:
+            said = "no pilot has called for 3 hours"
+        else:
+            said = f"no pilot has asked for any since {since:%Y-%m-%d %H:%M} UTC"
         text = sentence(f"{waits(site.activated, 'job')} at {site.name}, and {said}", batch)
         path = address("sites", site.name, "why")
         found.append(

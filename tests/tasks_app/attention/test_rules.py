@@ -68,6 +68,9 @@ CASES: list[tuple[str, list[Found], str]] = [
         SiteFact("busy", "online", 12, 1, 0), SiteFact("called", "online", 12, 0, 1), SiteFact("unknown", "online", 12, 0, None),
         SiteFact("offline", "offline", 12, 0, 0), SiteFact("idle", "online", 0, 0, 0),
         SiteFact("just sent", "online", 12, 0, None, 0, None, NOW - HOUR / 15)], NOW)), ""),
+    ("pilots have stopped", list(sites.no_pilots(
+        [SiteFact("S", "online", 2, 0, 347, 0, None, None, NOW - HOUR / 10)], NOW)),
+     "2 jobs wait at S, and no pilot has asked for any since 2026-11-22 11:54 UTC; no batch job is on its way."),
     ("no pilot ever", list(sites.no_pilots([SiteFact("S", "online", 2, 0, None, 0, None, NOW - HOUR / 12)], NOW)),
      "2 jobs wait at S, and no pilot has ever asked for jobs there; no batch job is on its way."),
     ("nothing runs", list(sites.nothing_runs(GridFact(70, 40, 0, NOW - HOUR / 6, 3, 1), NOW)),

@@ -140,7 +140,11 @@ def test_gates_that_are_passed_say_by_how_much() -> None:
     assert said["agent"] == (
         "the last pass of the agent job_generator ended 1 s ago (took 0.25 s, 12 items); the next is due in 2 s"
     )
-    assert said["pilots"] == "pilots called at 1 of 2 sites with jobs: 40 calls lately, at A"
+    assert said["pilots"] == (
+        "pilots ask at 1 of 2 sites with jobs: the last call came 5 s ago, at A; no pilot has asked for jobs at B for 3 h"
+    )
+    at_work = (PilotFact("A", 1, 3600.0, at_pilots=1),)
+    assert {gate.name: gate.answer for gate in walk(replace(facts, pilots=at_work))}["pilots"] == "yes", "they are at work"
 
 
 def test_all_gates_of_all_states_carry_registered_codes_and_say_something() -> None:
@@ -180,6 +184,10 @@ def test_when_all_files_are_in_jobs_the_headline_is_of_the_jobs() -> None:
     )
     assert headline(replace(facts, pilots=(PilotFact("A", 2, workers=1),))) == (
         "no pilot has asked for jobs at A for 3 h; 2 jobs wait there, 1 worker runs or waits"
+    )
+    asked = datetime(2026, 11, 22, 19, 54, 2, tzinfo=UTC)
+    assert headline(replace(facts, pilots=(PilotFact("A", 2, 540.0, 347, called_at=asked),))) == (
+        "no pilot has asked for jobs at A for 9 min (since 2026-11-22 19:54:02 UTC); 2 jobs wait there, 0 workers run or wait"
     )
     new = PilotFact("A", 2, known_s=250.0)
     assert headline(replace(facts, pilots=(new,))) == (

@@ -62,9 +62,9 @@ def test_gates_say_their_numbers() -> None:
     }
     assert said["brokered"] == "A was number 2 of 5 chosen sites, with weight 1.25 (decision 77)"
     assert said["queue"] == "the status of A is test"
-    assert said["pilots"] == "40 calls lately; 3 workers run or wait in the batch system"
+    assert said["pilots"] == "the last call came 10 s ago; 3 workers run or wait in the batch system"
     one = {gate.name: gate.sentence for gate in walk(replace(ACTIVE, pilot=replace(PILOT, calls=1, workers=1)))}
-    assert one["pilots"] == "1 call lately; 1 worker runs or waits in the batch system"
+    assert one["pilots"] == "the last call came 10 s ago; 1 worker runs or waits in the batch system"
     off = replace(ACTIVE, pilot=replace(PILOT, status="offline", reason="new switches."))
     assert walk(off)[3].sentence == "it waits at A: the queue is offline (“new switches”)"
     assert said["turn"].startswith("10000+ jobs of its share go first")
