@@ -130,7 +130,7 @@ def _candidates(needs: TaskNeeds, grid: Grid, near: Sequence[Skip]) -> Iterator[
         site, nucleus = grid.sites.get(skip.site), grid.nuclei.get(skip.site)
         queue = _queue(skip, grid)
         if site is not None:
-            yield from ((queue, one) for one in _of_site(site, grid, skip))
+            yield from ((queue, one) for one in _of_site(needs, site, grid, skip))
         elif nucleus is not None:
             yield from ((queue, one) for one in _of_nucleus(grid, skip))
         yield queue, None
@@ -144,7 +144,8 @@ def _of_nucleus(grid: Grid, skip: Skip) -> Iterator[Remedy]:
         assert isinstance(least, int | float) and isinstance(left, int | float)
         missing = ceil(least - left)
         lines = tuple(
-            _line(f"endpoint.{one}", "space_free_gb", (grid.endpoints[one].space_free_gb or 0) + missing) for one in named
+            _line(f"endpoint.{one}", "space_free_gb", (grid.endpoints[one].space_free_gb or 0) + missing)
+            for one in named
         )
         yield Remedy(f"Have {missing} GB freed at {_some(named)}, or DISK_THRESHOLD lowered", "site", lines)
     elif skip.code in (codes.NUCLEUS_READ_DOWN, codes.NUCLEUS_WRITE_DOWN) and named:
@@ -229,7 +230,7 @@ def _of_choice(needs: TaskNeeds, grid: Grid) -> Iterator[Remedy]:
         yield replace(_user(f"Reassign the task to another cloud than {needs.cloud}", cloud=""), who="shifter")
 
 
-def _of_site(site: SiteView, grid: Grid, skip: Skip) -> Iterator[Remedy]:
+def _of_site(needs: TaskNeeds, site: SiteView, grid: Grid, skip: Skip) -> Iterator[Remedy]:
     """Settings are those of the queue: what was refused may be a pseudo queue of it, whose limits nobody can set."""
     queue = grid.sites.get(site.queue, site)
     name, code, ratio = queue.name, skip.code, _ratio(skip)
@@ -260,12 +261,13 @@ def _of_site(site: SiteView, grid: Grid, skip: Skip) -> Iterator[Remedy]:
         yield Remedy(f"Have space freed at {_some(full or site.outputs or (name,))}", "site", (*own, *lines))
     elif code in _DOWN:
         yield _usable_again(_named(skip, grid) or [one for one in _used(site, grid) if grid.endpoints[one].states])
-    elif ratio is not None and code in _LIMITS:
+    elif code in _LIMITS:
         limit = _LIMITS[code]
         # What the queue's description holds, in its own unit.
         unit = max(1, queue.cores) if limit.of_slot and PER_CORE in queue.switches else 1
         now = getattr(queue, limit.field) // unit
-        for wanted in _limits(site, queue, grid, limit, ratio):
+        exact = needs.walltime_at(site) if code == codes.SHORT_WALLTIME and needs.cpu_hs06s > 0 else 0
+        for wanted in _limits(site, queue, grid, limit, ratio, exact):
             value = ceil(wanted / unit) if limit.raises else floor(wanted / unit)
             if now and value * unit <= MOST_OF[limit.field]:
                 of = "core" if unit > 1 else "slot"
@@ -274,16 +276,18 @@ def _of_site(site: SiteView, grid: Grid, skip: Skip) -> Iterator[Remedy]:
                 yield Remedy(what, "site", (line,), kind=f"{limit.field} of {name}")
 
 
-def _limits(site: SiteView, queue: SiteView, grid: Grid, limit: _Limit, ratio: float) -> list[int]:
-    """Values of a queue's limit, the least change first, of which one may be what a job needs.
+def _limits(site: SiteView, queue: SiteView, grid: Grid, limit: _Limit, ratio: float | None, exact: int) -> list[int]:
+    """Values of a queue's limit, the least change first, of which one may be what a job needs: `exact`, where that is known.
 
     A pseudo queue has the part of a slot that its cores are, so the whole slot is to have as many times more.
     """
-    own = getattr(site, limit.field) / ratio
-    parts = {one.cores for one in grid.sites.values() if one.parent == queue.name and one.cores > 0}
-    slot = max(1, queue.cores)
-    whole = {own * slot / cores for cores in parts} if limit.of_slot else set()
-    return sorted({(ceil if limit.raises else floor)(value) for value in (own, *whole)}, reverse=not limit.raises)
+    found = {float(exact)} if exact else set()
+    if ratio is not None:
+        own = getattr(site, limit.field) / ratio
+        parts = {one.cores for one in grid.sites.values() if one.parent == queue.name and one.cores > 0}
+        slot = max(1, queue.cores)
+        found |= {own, *(own * slot / cores for cores in parts if limit.of_slot)}
+    return sorted({(ceil if limit.raises else floor)(value) for value in found}, reverse=not limit.raises)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,9 @@ from brokerage_app.refused import Refused
 LONGEST_S: Final = 2**31 - 1
 WEAKEST_CORE: Final = 0.01
 DAY_S: Final = 86400
+CPU_UNIT: Final = "HS06 s"
+WORTH_SAYING: Final = 10
+"""The part of a time limit, one in so many, from which on the base of a walltime is said."""
 EVENT_SERVICE_ATTEMPTS: Final = 3
 """How many attempts share the work of an event-service job when the task does not say."""
 _PER_EVENT = ("HS06sPerEvent", "HS06sPerEventFixed")
@@ -118,7 +121,11 @@ def too_long(need: WalltimeNeed, max_s: int, *, cores: int, core_power: float, m
     asked, given, unit = _compared(need, cpu, max_s, cores, core_power)
     if asked is None or asked <= given:
         return None
-    return Refused(codes.SHORT_WALLTIME, "needs {:.0f}, the site gives {} {} in {} s", (asked, given, unit, max_s))
+    says = "needs {:.0f}, the site gives {} {} in {} s"
+    values: tuple[object, ...] = (asked, max(given, 0), unit, max_s)
+    if unit == CPU_UNIT and need.base_s * WORTH_SAYING >= max_s:
+        says, values = f"{says}, {{}} s of which are the task's baseWalltime", (*values, min(need.base_s, max_s))
+    return Refused(codes.SHORT_WALLTIME, says, values)
 
 
 def too_short(need: WalltimeNeed, min_s: int, *, cores: int, core_power: float) -> Refused | None:
@@ -154,4 +161,4 @@ def _compared(
     if efficiency <= 0:
         return base, limit_s, "s"
     given = capacity_hs06s(limit_s, cores=cores, core_power=core_power, efficiency_percent=efficiency, base_s=base)
-    return cpu, given, "HS06 s"
+    return cpu, given, CPU_UNIT

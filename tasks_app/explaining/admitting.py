@@ -8,7 +8,7 @@ from math import ceil, floor
 from typing import Any, Final
 
 from brokerage_app import codes
-from brokerage_app.remedies import MOST_OF
+from brokerage_app.remedies import ENOUGH_GB, MOST_OF
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,7 @@ class Setting:
     """A column of queues that a refusal hangs on, the field of the broker's view of it, and its unit.
 
     of_slot   it is of a whole slot, or of each core where a queue is described so
+    storage   it is the free space of the storage whose name is in the place of the column
     """
 
     column: str
@@ -24,6 +25,7 @@ class Setting:
     unit: str = ""
     raises: bool = True
     of_slot: bool = False
+    storage: bool = False
 
 
 STATUS: Final = Setting("status", "status", "status")
@@ -46,7 +48,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
 class Proposal:
     """A new value of a setting, how many tasks would not be objected to for it any more, and the most urgent of them.
 
-    ratios   by task, the most urgent first: what it needs as a part of what is offered
+    ratios   by task, the most urgent first: what it needs as a part of what is offered; of a storage the GB that must be free
     cores    of a slot, where `now` and `value` are of each of its cores; else 1
     """
 
@@ -65,6 +67,8 @@ class Proposal:
     def value(self) -> Any:
         if self.setting is STATUS:
             return "online"
+        if self.setting.storage:
+            return ceil(max(self.ratios.values()))
         if self.setting.raises:
             return ceil(self.now * max(self.ratios.values()) - 1e-6)
         return floor(self.now * min(self.ratios.values()) + 1e-6)
@@ -83,6 +87,9 @@ class Proposal:
 
     def change(self, queue: str) -> str:
         """As a line for the what-if, which has limits of whole slots."""
+        if self.setting.storage:
+            # What is free is not all that may be used.
+            return f"endpoint.{self.setting.column}.{self.setting.field}={ENOUGH_GB}"
         value = f'"{self.value}"' if isinstance(self.value, str) else self.value * self.cores
         return f"site.{queue}.{self.setting.field}={value}"
 
@@ -99,7 +106,13 @@ def proposals(
     Tasks that ask for more than a slot of any site has (`remedies.MOST_OF`) count for no setting: theirs is what is wrong.
     """
     wanted: dict[Setting, dict[int, float]] = {}
+    free: dict[str, int] = {}
     for task, code, numbers in skips:
+        if code == codes.STORAGE_FULL and _are_two(numbers) and len(numbers) > 2:
+            name = str(numbers[2])
+            wanted.setdefault(_space(name), {}).setdefault(task, numbers[0])
+            free.setdefault(name, floor(numbers[1]))
+            continue
         setting = SETTINGS.get(code)
         if setting is None:
             continue
@@ -114,9 +127,14 @@ def proposals(
                 continue  # a part of the slot, whose cores follow from the kind of job
         wanted.setdefault(setting, {}).setdefault(task, ratio)
     found = [
-        Proposal(setting, limits.get(setting.column), ratios, _of(setting, cores)) for setting, ratios in wanted.items()
+        Proposal(setting, (free if setting.storage else limits).get(setting.column), ratios, _of(setting, cores))
+        for setting, ratios in wanted.items()
     ]
     return sorted(found, key=lambda one: (-one.tasks, one.setting.column))
+
+
+def _space(name: str) -> Setting:
+    return Setting(name, "space_free_gb", f"free space at {name}", "GB", storage=True)
 
 
 def _of(setting: Setting, cores: int) -> int:

@@ -32,7 +32,7 @@ MOST_ASKED = 1600
 """Queues that brokers ask for one page, so that it takes no more than some 0.3 s: a decision asks them all, a sixth of a
 millisecond each, and a try takes two decisions."""
 GRID_READ = 5
-"""Reading a grid that was kept takes as long as so many decisions on it."""
+"""Reading the grid takes as long as so many decisions on it, where it was not read lately."""
 PARTS_NAMED = 5
 """Items of a skip that is kept with the name of its queue."""
 MOST = 2000
@@ -119,7 +119,7 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
     ]  # fmt: skip
     tasks = {row[0]: row for row in reversed(rows)}  # of each task the first line
     most, each = tries(Queue.objects.count())
-    settings = _settings(queue, rows, most, each)
+    settings = _settings(queue, rows, most, each, now)
     near = nearly([[row[0], *row[4][1:4]] for row in rows])
     return {
         "site": name, "status": queue.status, "status_reason": queue.status_reason, "jobs": _jobs(site=queue.name),
@@ -168,7 +168,7 @@ def tries(queues: int) -> tuple[int, int]:
     return settings, min(TRIED, both // settings)
 
 
-def _settings(queue: Queue, rows: Sequence[tuple[Any, ...]], most: int, each: int) -> list[Proposal]:
+def _settings(queue: Queue, rows: Sequence[tuple[Any, ...]], most: int, each: int, now: datetime) -> list[Proposal]:
     """The settings of a queue that let tasks have it, as deciding again has shown, for the most tasks first: of `most`
     settings, tried for `each` so many tasks.
 
@@ -183,7 +183,8 @@ def _settings(queue: Queue, rows: Sequence[tuple[Any, ...]], most: int, each: in
     cores = max(1, queue.core_count) if PER_CORE in switches_of(queue.catchall, queue.params) else 1
     found = proposals(of_queue, vars(queue), cores)[:most]
     tried = [one.only(list(one.ratios)[:each]) for one in found]
-    gained = whatif.gaining({one.change(queue.name): list(one.ratios) for one in tried}, queue.name) if tried else {}
+    changes = {one.change(queue.name): list(one.ratios) for one in tried}
+    gained = whatif.gaining(changes, queue.name, now) if changes else {}
     helping = [one.only(tasks) for one in tried if (tasks := gained[one.change(queue.name)])]
     return sorted(helping, key=lambda one: (-one.tasks, one.setting.column))
 

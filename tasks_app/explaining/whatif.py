@@ -68,26 +68,23 @@ def kept(verdict_id: int) -> VerdictRecord:
     return found
 
 
-def gaining(changes: Mapping[str, Sequence[int]], queue: str) -> dict[str, set[int]]:
+def gaining(changes: Mapping[str, Sequence[int]], queue: str, now: datetime) -> dict[str, set[int]]:
     """Of the tasks of each change (a line) those that would get a queue under it: their last decisions are made again.
 
-    Two statements, and two decisions for each task of each change.
+    On the grid as it is now, as the advice on a task is: one statement and those of the grid, and two decisions for each
+    task of each change.
     """
     tasks = {task for of in changes.values() for task in of}
-    found = _kept().filter(task_id__in=tasks).select_related(None).order_by("task_id", "-id").distinct("task_id")
-    records = {record.task_id: record for record in found}
-    used = {record.snapshot_id for record in records.values()}
-    bodies = GridSnapshot.objects.filter(pk__in=used).values_list("id", "body")
-    grids, current = {number: unpack(bytes(body)) for number, body in bodies}, read()
+    found = VerdictRecord.objects.filter(kind="job", needs__isnull=False, task_id__in=tasks).order_by("task_id", "-id")
+    records = {record.task_id: record for record in found.distinct("task_id")}
+    grid, current = load_grid(now), read()
     gained: dict[str, set[int]] = {line: set() for line in changes}
     for line, of in changes.items():
         for record in filter(None, map(records.get, of)):
-            grid = grids.get(record.snapshot_id)
-            if grid is None:
-                continue  # it was forgotten meanwhile
-            conditions = Conditions(needs_of(record.needs), grid, current)
             try:
-                result = whatif.what_if(conditions, [whatif.parse(line)], decider(record))
+                result = whatif.what_if(
+                    Conditions(needs_of(record.needs), grid, current), [whatif.parse(line)], decider(record)
+                )
             except ChangeError:
                 continue
             before, after = (_has(verdict, queue) for verdict in (result.before, result.after))

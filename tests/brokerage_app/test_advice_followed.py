@@ -74,6 +74,8 @@ def decided(broker: str, needs: TaskNeeds) -> tuple[Verdict, list[str]]:
         ("max_memory_mb", {"max_memory_mb": 1000, "capability": "score", "core_count": 1}, {}),
         ("work_dir_mb", {"work_dir_mb": 4000, "max_memory_mb": 128_000}, {"disk_mb": 9000, "work_disk": 9000}),
         ("max_walltime_s", {"max_walltime_s": 2000, "max_memory_mb": 128_000}, {"walltime_s": 57_600}),
+        ("max_walltime_s", {"max_walltime_s": 600, "max_memory_mb": 128_000},
+         {"cpu_hs06s": 360_000.0, "base_walltime_s": 600}),
     ],
 )  # fmt: skip
 def test_what_an_operator_sets_as_advised_brings_jobs(
@@ -91,6 +93,14 @@ def test_what_an_operator_sets_as_advised_brings_jobs(
     assert decided(broker, asked)[0].chosen
     Queue.objects.update(**{column: value - max(1, value // 10)})
     assert not decided(broker, asked)[0].chosen, "no more than is needed"
+
+
+@pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS])
+def test_a_time_limit_that_leaves_nothing_says_what_takes_it(grid: Any, broker: str) -> None:
+    grid(max_walltime_s=600, max_memory_mb=128_000)
+    found, _ = decided(broker, asking(memory_mb=1000, cpu_hs06s=36_000.0, base_walltime_s=600))
+    says = "needs 36000, the site gives 0 HS06 s in 600 s, 600 s of which are the task's baseWalltime."
+    assert says in found.sentence(), found.sentence()
 
 
 def test_the_headline_says_of_which_slot_the_part_is(grid: Any) -> None:

@@ -123,7 +123,7 @@ def test_a_site_says_only_settings_that_let_tasks_have_it_when_they_are_tried(ap
         SiteView("V/LOMEM", parent="V", max_memory_mb=500),
     ])  # fmt: skip
     for name in ("A", "V"):
-        Queue.objects.create(name=name, site_name=name, max_memory_mb=2000, capability="")
+        Queue.objects.create(name=name, site_name=name, max_memory_mb=2000, work_dir_mb=100, capability="")
     snapshots, skips = Snapshots(grid), (("A", 2000), ("V/LOMEM", 500))
 
     def decided(**more: Any) -> int:

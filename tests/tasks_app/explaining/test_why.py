@@ -100,7 +100,7 @@ def test_a_site_says_which_tasks_skipped_it_and_which_came_near(api: Api, waitin
     records.fold()
     Queue.objects.filter(pk="B").update(max_memory_mb=3000)
     found = api().get("/api/v2/sites/B/why/").json()
-    assert found["settings"] == []  # no decision is kept with its grid, so nothing could be tried
+    assert [(one["column"], one["value"], one["tasks"]) for one in found["settings"]] == [("max_memory_mb", 4000, 1)]
     assert [(one["task"], one["code"]) for one in found["blocked"]] == [(waiting.id, "low_memory")]
     assert (found["chosen_for"], found["skipped_for"]) == (1, 1)
     (reason,) = found["reasons"]
