@@ -118,6 +118,10 @@ RETRY_SYSTEM_ERROR: Final = _code(
     "retry_system_error", "Error of the system, not of the job", "policy", "nobody",
     "Nothing needs to be done: the failure does not count against the file.", severity="info",
 )  # fmt: skip
+RETRY_SITE_ENDED: Final = _code(
+    "retry_site_ended", "The site ended the job", "policy", "nobody",
+    "Nothing needs to be done: the attempt does not count against the file.", severity="info",
+)  # fmt: skip
 
 TASK_ALL_DONE: Final = _code(
     "task_all_done", "All inputs were processed", "state", "nobody",

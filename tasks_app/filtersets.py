@@ -32,6 +32,7 @@ from tasks_app.models import (
     WorkerJob,
 )
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.models.file import FileQuerySet
 from tasks_app.models.job import FINAL_VALUES, OPEN_VALUES
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, JobStatus, TaskStatus
 
@@ -282,12 +283,16 @@ class WorkerFilter(django_filters.FilterSet):
 class FileFilter(django_filters.FilterSet):
     """Files of one dataset."""
 
-    status = StatusFilter(choices=[(s.value, s.value) for s in FileStatus])
+    status = StatusFilter(choices=[(s.value, s.value) for s in FileStatus], method="seen_in")
     lfn = django_filters.CharFilter(field_name="lfn", max_length=1024)
 
     class Meta:
         model = File
         fields: list[str] = []
+
+    def seen_in(self, queryset: FileQuerySet, name: str, value: list[str]) -> FileQuerySet:
+        """Inputs that have failed for good are failed, whatever the agents have them as."""
+        return queryset.seen_in(value)
 
 
 class TaskFileFilter(FileFilter):

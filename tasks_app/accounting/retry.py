@@ -31,11 +31,14 @@ from tasks_app.accounting.retry_rules import (
     RetryRule,
     is_system_error,
     select,
+    site_end,
 )
 from tasks_app.accounting.units import event_cpu_time
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.splitting.limits import DEFAULT_MAX_FILES
 
+MOST_SPARED: Final = 10
+"""From so many attempts of a file on also those count that the site has ended: something of the file may be to blame."""
 CPU_GROWTH: Final = 1.1
 """A job that ended at its time limit needed at least this much more."""
 
@@ -147,12 +150,15 @@ def decide(
 ) -> RetryDecision:
     """What the rules do after a job has failed; see `retry_rules.select` for which of them apply.
 
-    Attempts are never raised and memory is never lowered. An error of the class `system` gives one more failure to
-    files with a limit on failures. Raises ValueError for an unknown unit of memory or CPU time.
+    Attempts are raised only for jobs that the site itself has ended, memory is never lowered. An error of the class
+    `system` gives one more failure to files with a limit on failures. Raises ValueError for an unknown unit of memory or
+    CPU time.
     """
     draft = _Draft(MappingProxyType({f.file_id: f for f in job.files}))
     if system := is_system_error(job.errors, classes):
         draft = _forgive(draft, system)
+    if (ended := site_end(job.errors)) and not task.rule.flag("DR"):
+        draft = _spare(draft, ended)
     found = select(job.errors, rules, job.where, now)
     for rule in found.rules:
         draft = _EFFECTS[rule.action](draft, job, task, rule)
@@ -184,6 +190,20 @@ def _forgive(draft: _Draft, system: ErrorClass) -> _Draft:
     }
     detail = f"{system.error_source} error {system.error_code} is the system's, so the failure does not count"
     return replace(draft, files=files, reasons=(*draft.reasons, Reason(codes.RETRY_SYSTEM_ERROR, detail)))
+
+
+def _spare(draft: _Draft, ended: ErrorClass) -> _Draft:
+    """The attempt does not count: another one takes its place, for files that have not had so many already."""
+    spared = {
+        i: replace(f, max_attempt=f.max_attempt + 1)
+        for i, f in draft.files.items()
+        if f.max_attempt is not None and f.attempt < MOST_SPARED
+    }
+    if not spared:
+        return draft
+    detail = f"the site ended the job ({ended.error_source} error {ended.error_code}), so the attempt does not count"
+    reason = Reason(codes.RETRY_SITE_ENDED, detail)
+    return replace(draft, files={**draft.files, **spared}, reasons=(*draft.reasons, reason))
 
 
 def _recorded(error: JobError, rule: RetryRule) -> Reason:

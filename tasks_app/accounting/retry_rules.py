@@ -216,11 +216,25 @@ class ErrorClass:
         object.__setattr__(self, "_start", _start(self.pattern))
 
 
+ENDED_WITH_SITE: Final = "its pilot was ended with the site"
+SITE_ENDS: Final = (ErrorClass("pilot", 1201, "site_end"), ErrorClass("jobdispatcher", 100, "site_end", ENDED_WITH_SITE))
+"""A pilot that was told to end while a job ran, and one that the site's own end took with it."""
+
+
+def site_end(errors: Iterable[JobError]) -> ErrorClass | None:
+    """The class by which the site itself has ended the job; None when it did not."""
+    return _class_of(errors, SITE_ENDS, "site_end")
+
+
 def is_system_error(errors: Iterable[JobError], classes: Sequence[ErrorClass]) -> ErrorClass | None:
     """The class by which one of a job's errors is the system's own; None when no error is."""
+    return _class_of(errors, classes, "system")
+
+
+def _class_of(errors: Iterable[JobError], classes: Sequence[ErrorClass], name: str) -> ErrorClass | None:
     for error in errors:
         for known in classes:
-            if known.name != "system" or (known.error_source, known.error_code) != (error.component, error.number):
+            if known.name != name or (known.error_source, known.error_code) != (error.component, error.number):
                 continue
             if _begins(error.detail, known._start):
                 return known

@@ -22,6 +22,7 @@ from tasks_app.accounting.job_errors import ERRORS_OF_J, JobError
 from tasks_app.accounting.memory import JobMemory, MemoryNeeds, RaisedFiles
 from tasks_app.accounting.retry import FailedJob, FileAttempts, RetryDecision, RetryTask, decide
 from tasks_app.accounting.retry_rules import (
+    SITE_ENDS,
     Action,
     Circumstances,
     ErrorClass,
@@ -75,7 +76,8 @@ class Failures:
 # ruff: noqa: S608 - the statement of our own columns
 _FIND = f"""
 WITH known AS (SELECT errorsource, errorcode FROM retry_rules
-               UNION SELECT errorsource, errorcode FROM error_classes WHERE active AND errorclass = 'system')
+               UNION SELECT errorsource, errorcode FROM error_classes WHERE active AND errorclass = 'system'
+               UNION VALUES {", ".join(f"('{one.error_source}', {one.error_code})" for one in SITE_ENDS)})
 SELECT j.pandaid, j.jeditaskid, e.errors, j.cmtconfig, j.atlasrelease, j.workqueue_id, j.minramcount,
        greatest(coalesce(j.actualcorecount, j.corecount, 1), 1), coalesce(j.maxpss, j.maxrss),
        coalesce(extract(epoch FROM j.endtime - j.starttime), 0)::float8, q.core_power, j.nevents

@@ -67,7 +67,7 @@ class TaskDatasetViewSet(Lists, OfTask):
 )
 class DatasetFileViewSet(Lists, Resource):
     rights = {"list": Right.READ}
-    queryset = File.objects.all()
+    queryset = File.objects.as_seen()
     serializer_class = FileSerializer
     filterset_class = FileFilter
     pagination_class = OldestFirst
@@ -77,7 +77,7 @@ class DatasetFileViewSet(Lists, Resource):
         if getattr(self, "swagger_fake_view", False):
             return super().get_queryset()
         dataset = one_of(Dataset, self.kwargs["dataset_id"])
-        return File.objects.all_of_dataset(dataset.id, dataset.task_id)
+        return File.objects.as_seen().all_of_dataset(dataset.id, dataset.task_id)
 
 
 @extend_schema_view(
@@ -88,7 +88,7 @@ class DatasetFileViewSet(Lists, Resource):
 )
 class FileViewSet(Lists, Resource):
     rights = {"list": Right.READ}
-    queryset = File.objects.all()
+    queryset = File.objects.as_seen()
     serializer_class = FileSerializer
     filterset_class = NamedFileFilter
 
@@ -108,7 +108,7 @@ class DatasetByDataset(KeysetPagination):
 )
 class TaskFileViewSet(Lists, OfTask):
     rights = {"list": Right.READ}
-    queryset = File.objects.all()
+    queryset = File.objects.as_seen()
     serializer_class = FileSerializer
     filterset_class = TaskFileFilter
     pagination_class = DatasetByDataset

@@ -251,6 +251,12 @@ class TaskQueueSerializer(serializers.Serializer[Any]):
 
 
 class FileSerializer(serializers.ModelSerializer[File]):
+    """A file; its queryset is `as_seen`."""
+
+    status = serializers.CharField(
+        source="seen_status", read_only=True, help_text="`failed` of an input: for good, unless a retry gives it more attempts"
+    )
+
     class Meta:
         model = File
         fields = [
@@ -267,7 +273,7 @@ class JobRowSerializer(serializers.ModelSerializer[Job]):
         model = Job
         fields = [
             "id", "task_id", "name", "status", "sub_status", "user", "site", "worker_node", "transformation",
-            "processing_type", "prod_source_label", "current_priority", "attempt", "max_attempt", "core_count", "min_ram_mb",
+            "processing_type", "prod_source_label", "current_priority", "attempt", "core_count", "min_ram_mb",
             "creation_time", "modification_time", "start_time", "end_time", "events", "max_rss_kb", "cpu_time_s",
             "pilot_error_code", "pilot_error_diag", "exe_error_code", "exe_error_diag", "trans_exit_code",
         ]  # fmt: skip

@@ -50,7 +50,7 @@ FILES = Columns(
         Column("lfn", "File", "name"),
         Column("id", "Number", "id", shown=False),
         Column("type", "Use"),
-        Column("status", "Status", "status"),
+        Column("status", "Status", "status", source="seen_status"),
         Column("proc_status", "In the merge", "text", shown=False),
         Column("attempt", "Attempts", "number", help="attempts that have ended"),
         Column("max_attempt", "Max", "number", help="attempts that there are"),

@@ -109,7 +109,6 @@ JOBS = Columns(
             needs=(*_TIMES, "cpu_time_s", "actual_cores", "core_count"),
         ),
         Column("attempt", "Attempt", "number"),
-        Column("max_attempt", "Attempts allowed", "number", shown=False),
         Column("current_priority", "Priority", "number", shown=False, help="higher comes first"),
         Batch(
             (

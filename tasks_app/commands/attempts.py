@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jedisite.words import plural
-from tasks_app.commands.parameters import ATTEMPTS_ADDED
+from tasks_app.contents.wishes import attempts_of
 from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.splitrule import SplitRule
 
 
 def added(task_ids: Iterable[int]) -> dict[int, int]:
-    """For each task as many as it gives a new file: its `maxAttempt`, ATTEMPTS_ADDED where it has none, one with
-    `disableAutoRetry`. Two queries."""
+    """For each task as many as it gives a new file, see `wishes.attempts_of`. Two queries."""
     ids = list(task_ids)
     rules = dict(Task.objects.filter(pk__in=ids).values_list("id", "split_rule"))
-    given = dict(TaskParams.objects.filter(pk__in=ids).values_list("pk", "params__maxAttempt"))
-    return {
-        number: 1 if SplitRule.parse(rule).flag("DR") else int(given.get(number) or ATTEMPTS_ADDED)
-        for number, rule in rules.items()
-    }
+    limits = TaskParams.objects.filter(pk__in=ids).values_list("pk", "params__maxAttempt", "params__maxFailure")
+    given = {number: (most, failures) for number, most, failures in limits}
+    return {number: attempts_of(SplitRule.parse(rule), *given.get(number, (None, None))) for number, rule in rules.items()}
 
 
 def used_up_in(task_ids: Iterable[int]) -> bool:

@@ -11,8 +11,6 @@ from tasks_app.params.kinds import Key, check_value
 from tasks_app.params.resubmission import check_changes
 from tasks_app.states import TaskCommand
 
-ATTEMPTS_ADDED: Final = 5
-"""Attempts that a retry gives to each file that has none left, when its task was submitted without `maxAttempt`."""
 MOST_ATTEMPTS_ADDED: Final = 100
 
 HARD, SOFT, NO_KILL = "hard", "soft", "nokill"

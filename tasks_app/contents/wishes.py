@@ -20,6 +20,14 @@ from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 DEFAULT_ATTEMPTS = 3
 
 
+def attempts_of(rule: SplitRule, attempts: Any, failures: Any) -> int:
+    """How often a new file of a task is tried: `maxAttempt`, and no more often than it may fail (`maxFailure`)."""
+    if rule.flag("DR"):
+        return 1
+    most = int(attempts or DEFAULT_ATTEMPTS)
+    return min(most, int(failures)) if failures else most
+
+
 @dataclass(frozen=True, slots=True)
 class Feeding:
     """What feeding reads of a task. `parent`: status of the parent task; None without one.

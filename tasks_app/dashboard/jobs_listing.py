@@ -27,12 +27,6 @@ def _status(row: Row, now: datetime) -> SafeString:
     return format_html('{} <span class="small muted">{}</span>', chip, row["sub_status"]) if row["sub_status"] else chip
 
 
-def _attempt(row: Row, now: datetime) -> str:
-    if row["attempt"] is None:
-        return cells.DASH
-    return f"{row['attempt']}/{row['max_attempt']}" if row["max_attempt"] else str(row["attempt"])
-
-
 def _error(row: Row, now: datetime) -> str | SafeString:
     if not row["error"]:
         return cells.DASH
@@ -71,7 +65,6 @@ LISTING = Listing(
         "id": cells.to("dashboard:job", COLUMN["id"]),
         "task_id": cells.to("dashboard:task", COLUMN["task_id"]),
         "status": Cell(_status, ("sub_status",)),
-        "attempt": Cell(_attempt, ("max_attempt",)),
         "error": Cell(_error, ("error_says", "error_detail")),
         "follows": cells.to("dashboard:job", COLUMN["follows"]),
         "followed_by": cells.to("dashboard:job", COLUMN["followed_by"]),

@@ -42,7 +42,7 @@ LISTING = Listing(
     many="files",
     view=TaskFileViewSet,
     facets=(
-        FacetOf("status", "Status", "status"),
+        FacetOf("status", "Status", "seen_status"),
         FacetOf("type", "Use", "type"),
         FacetOf("dataset", "Dataset", "dataset_id", names=_names_of_datasets),
     ),
@@ -75,7 +75,7 @@ def task_inputs(request: HttpRequest, task_id: int) -> HttpResponse:
     return listing.show(
         request,
         FETCHING if caller_of(request).may_fetch(task.user, task.working_group) else LISTING,
-        File.objects.filter(task_id=task_id),
+        File.objects.filter(task_id=task_id).as_seen(),
         api_args=(task_id,),
         task=task,
         tab="task-inputs",

@@ -17,6 +17,7 @@ from brokerage_app.shares import ShareTree
 from brokerage_app.userthrottle import SHARE_WITH_CLASSES, Quota, ShareState, Usage
 from jedisite.sql import hot_cursor
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
+from tasks_app.accounting.retry_rules import SITE_ENDS
 from tasks_app.models import Task
 from tasks_app.states import JOB_OPEN, JobStatus, TaskCommand
 
@@ -40,11 +41,11 @@ QUEUED: Final = sorted(
         JobStatus.STARTING, JobStatus.THROTTLED,
     )
 )  # fmt: skip
-# Failures count that the pilot reports, closed jobs that were taken back from the queue. Those of before somebody had the
-# task tried or run again say nothing of how it fares now.
+# Failures count that the pilot reports but for those that the site has ended, and closed jobs that were taken back from the
+# queue. Those of before somebody had the task tried or run again say nothing of how it fares now.
 _ENDED = """
 SELECT computingsite, count(*) FILTER (WHERE jobstatus = 'finished'),
-       count(*) FILTER (WHERE jobstatus = 'failed' AND coalesce(piloterrorcode, 0) > 0),
+       count(*) FILTER (WHERE jobstatus = 'failed' AND coalesce(piloterrorcode, 0) > 0 AND piloterrorcode <> ALL(%s)),
        count(*) FILTER (WHERE jobstatus = 'closed' AND jobsubstatus = 'toreassign')
   FROM jobs WHERE jeditaskid = %s AND jobstatus IN ('finished', 'failed', 'closed') AND statechangetime > %s
    AND computingsite IS NOT NULL
@@ -52,6 +53,7 @@ SELECT computingsite, count(*) FILTER (WHERE jobstatus = 'finished'),
                                  WHERE comm_task = %s AND comm_cmd = ANY(%s) AND comm_status = 'done'), '-infinity')
  GROUP BY 1
 """
+SITE_ENDED: Final = [one.error_code for one in SITE_ENDS if one.error_source == "pilot"]
 ANEW: Final = [TaskCommand.RETRY.value, TaskCommand.INCEXEC.value]
 # Power that executes and that is queued, in HS, by share.
 _POWER = """
@@ -165,7 +167,7 @@ class AnalysisCrowd:
     def _ended(self, task: Task) -> dict[str, Ended]:
         hours = float(self._configuration.get("anal_jobbroker", "TW_DONE_JOB_STAT", vo=task.vo or ""))
         with hot_cursor() as cursor:
-            cursor.execute(_ENDED, [task.id, self._now - timedelta(hours=hours), task.id, ANEW])
+            cursor.execute(_ENDED, [SITE_ENDED, task.id, self._now - timedelta(hours=hours), task.id, ANEW])
             return {queue: Ended(*counts) for queue, *counts in cursor}
 
 

@@ -9,14 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.db import models
-from django.db.models import F
+from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Now
 
 from tasks_app.models.fields import big, moment, number, small, text
 from tasks_app.states import FileStatus
 
+GIVEN_UP = Q(type__in=("input", "pseudo_input", "pp_input", "random_seed"), status=FileStatus.READY) & (
+    Q(attempt__gte=F("max_attempt")) | Q(failed_attempt__gte=F("max_failure"))
+)
+"""Inputs that have failed for good. To the agents they are `ready`, as a retry only has to give them more attempts."""
+
 
 class FileQuerySet(models.QuerySet["File"]):
+    def as_seen(self) -> FileQuerySet:
+        """With `seen_status`, the state that people are shown: `failed` for inputs that have failed for good."""
+        seen = Case(When(GIVEN_UP, then=Value(FileStatus.FAILED.value)), default=F("status"))
+        return self.annotate(seen_status=seen)
+
+    def seen_in(self, statuses: Iterable[str]) -> FileQuerySet:
+        """Files that people see in one of these states."""
+        wanted = set(statuses)
+        found = Q(status__in=wanted)
+        if FileStatus.FAILED in wanted:
+            found |= GIVEN_UP
+        elif FileStatus.READY in wanted:
+            found &= ~GIVEN_UP
+        return self.filter(found)
+
     def producers(self, lfn: str, *, scope: str | None, type: str = "output") -> models.QuerySet[File, tuple[int, int]]:
         """(task id, dataset id) of what made a file of this name."""
         return self.filter(lfn=lfn, scope=scope, type=type).values_list("task_id", "dataset_id")

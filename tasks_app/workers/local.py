@@ -22,6 +22,7 @@ from pathlib import Path
 import psutil
 
 from jedisite.children import die_with_parent, open_private
+from tasks_app.accounting.retry_rules import ENDED_WITH_SITE
 from tasks_app.pilot.latch import Latch, wait_any
 from tasks_app.pilot.main import LOCK_NAME
 from tasks_app.pilot.payload import tail
@@ -55,7 +56,6 @@ SWEEP_EVERY_S = 15.0
 TOKEN = "token"
 """File in the folder of a pilot."""
 LONGEST_TOKEN = 1000
-ENDED_WITH_SITE = "its pilot was ended with the site"
 LEFT = "its pilot has ended without a last report"
 NO_TOKEN_DELAY_S = 5.0
 PRIVATE_PREFIXES = ("JEDI_", "DJANGO_", "DATABASE_URL", "PGPASS")

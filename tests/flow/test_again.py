@@ -66,8 +66,8 @@ def last_job(task_id: int) -> int:
 # --- retry ---
 
 
-@pytest.mark.parametrize(("given", "then"), [(0, (8, 6)), (2, (4, 3))])
-def test_a_retry_gives_as_many_attempts_more_as_the_task_was_submitted_with_or_five(
+@pytest.mark.parametrize(("given", "then"), [(0, (4, 2)), (2, (3, 2))])
+def test_a_retry_gives_as_many_attempts_more_as_a_new_file_has(
     given: int, then: tuple[int, int]
 ) -> None:
     made = finished_task("lab.t.in.00001", maxAttempt=given, maxFailure=1)

@@ -82,6 +82,19 @@ def test_an_error_that_is_not_worth_another_attempt_gets_none() -> None:
     assert status(made) == "finished"
 
 
+def test_a_job_that_the_site_has_ended_is_tried_again_although_its_file_has_one_attempt_only() -> None:
+    made = running(2, maxAttempt=1)
+    first, second = Pilot().fetch(2)
+    fail(first, {"pilot_error_code": 1201, "pilot_error_diag": "The pilot was told to end (SIGTERM)"})
+    fail(second, {"pilot_error_code": 1305})
+    adder.run()
+    assert notes(first) == [("retry_site_ended", True)] and notes(second) == []
+    assert sorted((f.attempt, f.max_attempt) for f in files(made)) == [(1, 1), (1, 2)]
+    assert (dataset(made).files_used, dataset(made).files_failed) == (1, 1)
+    drive(Pilot())
+    assert (status(made), dataset(made).files_finished) == ("finished", 1)
+
+
 def test_a_code_that_the_pilot_calls_recoverable_is_the_same_error() -> None:
     rule(1149, "no_retry")
     made = running(1)

@@ -250,6 +250,7 @@ def test_ended_jobs_of_the_task_in_the_window(make_job: Make, make_task: Make, n
     make_job(**new, status="finished")
     make_job(**new, status="failed", pilot_error_code=1305)
     make_job(**new, status="failed")
+    make_job(**new, status="failed", pilot_error_code=1201)  # the site ended it
     make_job(**new, status="closed", sub_status="toreassign", site="B")
     make_job(**new, status="closed", site="B")
     make_job(task_id=task.id, status="finished", state_change_time=now - 7 * HOUR)

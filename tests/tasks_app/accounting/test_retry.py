@@ -207,6 +207,30 @@ def test_errors_of_the_system_do_not_count_against_the_files() -> None:
 
 
 @pytest.mark.parametrize(
+    ("error", "attempt", "limit", "split_rule", "raised"),
+    [
+        (JobError("pilot", "1201", "told to end (SIGTERM)"), 3, 3, "", 4),
+        (JobError("jobdispatcher", "100", "its pilot was ended with the site"), 1, 3, "", 4),
+        (JobError("jobdispatcher", "100", "its pilot has ended without a last report"), 1, 3, "", None),
+        (JobError("jobdispatcher", "100", "no heartbeat for 2 h"), 3, 3, "", None),
+        (JobError("pilot", "1212", "Payload ran out of memory"), 3, 3, "", None),
+        (JobError("pilot", "1201", ""), 9, 9, "", 10),
+        (JobError("pilot", "1201", ""), 10, 10, "", None),
+        (JobError("pilot", "1201", ""), 1, None, "", None),
+        (JobError("pilot", "1201", ""), 1, 1, "DR=1", None),
+    ],
+)  # fmt: skip
+def test_jobs_that_the_site_has_ended_use_up_no_attempt_of_their_files(
+    error: JobError, attempt: int, limit: int | None, split_rule: str, raised: int | None
+) -> None:
+    job = failed(FileAttempts(1, attempt, limit), errors=(error,))
+    decision = outcome(job, task=RetryTask(SplitRule.parse(split_rule)))
+    assert decision.files == (() if raised is None else (FileChange(1, max_attempt=raised),))
+    assert decision.takes_up == ((1,) if raised is not None and attempt == limit else ())
+    assert [reason.code for reason in decision.reasons] == ([] if raised is None else ["retry_site_ended"])
+
+
+@pytest.mark.parametrize(
     "text", ["maxAttempt=0", "maxAttempt=x", "maxAttempt=1&maxAttempt=2", "size=3", "steps=4/2/7", "steps=1/2", "2"]
 )
 def test_parameters_that_cannot_be_read_are_refused(text: str) -> None:

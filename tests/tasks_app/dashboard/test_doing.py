@@ -49,17 +49,17 @@ def test_an_act_on_a_task_is_explained_asked_for_its_reason_and_noted(
 def test_a_retry_says_how_many_attempts_failed_files_get(
     reader: Client, make_task: Make, make_dataset: Make, command: str
 ) -> None:
-    submitted = ({"maxAttempt": 2}, {}, {"maxAttempt": 7})
-    tasks = [make_task(status="finished", split_rule=rule) for rule in (None, None, "DR=1")]
+    submitted = ({"maxAttempt": 2}, {}, {"maxAttempt": 7}, {"maxAttempt": 10, "maxFailure": 2})
+    tasks = [make_task(status="finished", split_rule=rule) for rule in (None, None, "DR=1", None)]
     for task, params in zip(tasks, submitted, strict=True):
         TaskParams.objects.create(task=task, params=params)
         make_dataset(task, files=4, files_failed=3)
     texts = [text_of(reader.get(f"/tasks/{task.id}/do/{command}/")) for task in tasks]
-    for text, more in zip(texts, ("2 more attempts", "5 more attempts", "1 more attempt"), strict=True):
+    for text, more in zip(texts, ("2 more attempts", "3 more attempts", "1 more attempt", "2 more attempts"), strict=True):
         assert f"3 failed input files</strong>: tried again, with {more} each." in text
     query = "&".join(f"ids={task.id}" for task in tasks)
     bulk = text_of(reader.get(f"/tasks/bulk/?command={command}&{query}"))
-    assert command == "incexec" or "9 failed input files</strong>: tried again, with 1 to 5 more attempts each." in bulk
+    assert command == "incexec" or "12 failed input files</strong>: tried again, with 1 to 3 more attempts each." in bulk
 
 
 @pytest.mark.parametrize(
