@@ -7,9 +7,10 @@ here knows stay in the whole record, which is kept. Names and units of keys: the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final
 
 STATUSES: Final = ("online", "standby", "brokeroff", "test", "offline", "paused")
@@ -222,10 +223,14 @@ SITE: Final = (
 )
 
 
-def describe(plain: Any, known_storages: frozenset[str] = frozenset()) -> Described:
+_KEYS: Final[Mapping[str, tuple[Key, ...]]] = MappingProxyType({"sites": SITE, "storages": STORAGE, "queues": QUEUE})
+
+
+def describe(plain: Any, known: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType({})) -> Described:
     """What a file says. Raises BadDescriptionError, which names every record and field that is wrong.
 
-    `known_storages` may be named by queues though the file does not describe them.
+    `known` are the records that there are, by part and name, in the same form: what the file does not name of them stays.
+    Queues may name storages of these though the file does not describe them.
     """
     faults: list[Fault] = []
     found = Described()
@@ -233,29 +238,31 @@ def describe(plain: Any, known_storages: frozenset[str] = frozenset()) -> Descri
         raise BadDescriptionError([Fault("the file", "", f"must be a JSON object, not {_shown(plain)}")])
     for name in plain.keys() - set(PARTS):
         faults.append(Fault("the file", name, f"is not one of {', '.join(PARTS)}"))
-    for name, record in _records(plain, "sites", faults):
+    for name, record in _records(plain, "sites", known, faults):
         row = _row(f"site {name}", record, SITE, faults)
         policies = record.get("datapolicies") or record.get("data_policies") or ()
         nucleus = any("nucleus" in str(policy).lower() for policy in policies if isinstance(policies, list))
         row["role"] = row["role"] or ("nucleus" if nucleus else "satellite")
         found.sites.append({"name": name, **row, "data": record})
-    for name, record in _records(plain, "storages", faults):
+    for name, record in _records(plain, "storages", known, faults):
         found.storages.append({"name": name, **_row(f"storage {name}", record, STORAGE, faults), "data": record})
-    storages = known_storages | {row["name"] for row in found.storages}
-    for name, record in _records(plain, "queues", faults):
+    storages = known.get("storages", {}).keys() | {row["name"] for row in found.storages}
+    for name, record in _records(plain, "queues", known, faults):
         row = _row(f"queue {name}", record, QUEUE, faults)
         row["work_dir_mb"] = _work_dir(record.get(WORK_DIR), row["max_input_mb"])
         found.queues.append({"name": name, **row, "data": record})
         _relations(name, record, storages, found, faults)
     _links(plain.get("links"), found, faults)
-    for name, record in _records(plain, "software", faults):
+    for name, record in _records(plain, "software", {}, faults):
         found.software[name] = record
     if faults:
         raise BadDescriptionError(faults)
     return found
 
 
-def _records(plain: Mapping[str, Any], part: str, faults: list[Fault]) -> Iterable[tuple[str, dict[str, Any]]]:
+def _records(
+    plain: Mapping[str, Any], part: str, known: Mapping[str, Mapping[str, Mapping[str, Any]]], faults: list[Fault]
+) -> Iterable[tuple[str, dict[str, Any]]]:
     records = plain[part] if plain.get(part) is not None else {}
     if not isinstance(records, dict):
         faults.append(Fault("the file", part, f"must be a map of records by name, not {_shown(records)}"))
@@ -267,7 +274,18 @@ def _records(plain: Mapping[str, Any], part: str, faults: list[Fault]) -> Iterab
         elif not isinstance(record, dict):
             faults.append(Fault(f"{part} {name}", "record", f"must be a map, not {_shown(record)}"))
         else:
-            yield name, record
+            yield name, _over(known.get(part, {}).get(name, {}), record, _KEYS.get(part, ()))
+
+
+def _over(known: Mapping[str, Any], record: dict[str, Any], keys: Iterable[Key]) -> dict[str, Any]:
+    """A record over the one that there is: what it names, by whatever name of a key, takes the place of that."""
+    replaced = {key.name for key in keys if record.keys() & {key.name, *key.also}}
+    if record.keys() & {"datapolicies", "data_policies"}:
+        replaced.add("role")
+    if "status" in record and record["status"] != known.get("status"):
+        replaced.add("comment")  # it is the reason of the former status
+    aliases = {name for key in keys if key.name in replaced for name in key.also}
+    return {name: value for name, value in known.items() if name not in replaced | aliases} | record
 
 
 def _row(record_name: str, record: Mapping[str, Any], keys: Iterable[Key], faults: list[Fault]) -> dict[str, Any]:
@@ -297,7 +315,7 @@ def _work_dir(value: Any, max_input_mb: int) -> int:
 
 
 def _relations(
-    queue: str, record: Mapping[str, Any], storages: frozenset[str], found: Described, faults: list[Fault]
+    queue: str, record: Mapping[str, Any], storages: Set[str], found: Described, faults: list[Fault]
 ) -> None:
     given = record["astorages"] if record.get("astorages") is not None else {}
     if not isinstance(given, dict):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -10,16 +12,17 @@ from django.db import models, transaction
 
 from brokerage_app import queue_status
 from brokerage_app.information.cric import QUEUE, SITE, STORAGE, WORK_DIR, Described, record_of
-from brokerage_app.models import LinkValue, Queue, QueueEndpoint, Site, SoftwareTags, StorageEndpoint
+from brokerage_app.models import LinkValue, Queue, QueueEndpoint, QueueStatusLog, Site, SoftwareTags, StorageEndpoint
 
 BATCH = 2000
+LONGEST_VALUE = 60
 
 
 @transaction.atomic
 def store(described: Described, now: datetime) -> dict[str, int]:
     """Make or change what is described, and leave the rest as it is. Returns the number of rows by kind.
 
-    A status that somebody set for a time stays. Storage of the described queues is replaced.
+    A status that somebody set for a time stays.
     Sites that queues belong to are made, as satellites, if they are new.
     """
     _upsert(Site, [{**row, "last_update": now} for row in described.sites], ["name"])
@@ -59,6 +62,24 @@ def store(described: Described, now: datetime) -> dict[str, int]:
     }  # fmt: skip
 
 
+def changes(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """What became of the records of two exports, a line for each that is new or has changed."""
+    for part, one in (("sites", "site"), ("storages", "storage"), ("queues", "queue")):
+        for name, record in after[part].items():
+            former = before[part].get(name)
+            if former is None:
+                yield f"{one} {name}: new"
+                continue
+            keys = sorted(key for key in {*former, *record} if former.get(key) != record.get(key))
+            if keys:
+                yield f"{one} {name}: " + ", ".join(f"{key} {_said(former.get(key))} → {_said(record.get(key))}" for key in keys)
+
+
+def _said(value: Any) -> str:
+    text = "none" if value in (None, "", [], {}) else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
+
+
 def _upsert(model: type[models.Model], rows: list[dict[str, Any]], unique: list[str]) -> None:
     if rows:
         model._default_manager.bulk_create(
@@ -67,8 +88,18 @@ def _upsert(model: type[models.Model], rows: list[dict[str, Any]], unique: list[
         )  # fmt: skip
 
 
-def export() -> dict[str, Any]:
-    """All descriptions in the form that `cric.describe` reads."""
+def known() -> dict[str, dict[str, Any]]:
+    """The sites, storages and queues that there are, as what a file does not name of them is to stay: a queue has the status
+    that follows one set for a time.
+    """
+    found = export(lasting=True)
+    return {part: found[part] for part in ("sites", "storages", "queues")}
+
+
+def export(*, lasting: bool = False) -> dict[str, Any]:
+    """All descriptions in the form that `cric.describe` reads; `lasting`: as `known` says."""
+    held = QueueStatusLog.objects.filter(ended_at=None, until__isnull=False)
+    after = dict(held.values_list("queue", "after")) if lasting else {}
     storages: dict[str, dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
     for row in QueueEndpoint.objects.order_by("queue", "endpoint"):
         suffix = "_analysis" if row.scope == "analysis" else ""
@@ -79,7 +110,9 @@ def export() -> dict[str, Any]:
     for queue in Queue.objects.order_by("name"):
         record = record_of(vars(queue), QUEUE, queue.data)
         used = {activity: [name for _, name in sorted(rows)] for activity, rows in storages[queue.name].items()}
-        if not used and queue.storage_id:
+        if queue.name in after:
+            record["status"] = after[queue.name]
+        if not used and queue.storage_id and not lasting:
             used = {"read_lan": [queue.storage_id], "write_lan": [queue.storage_id]}
         queues[queue.name] = record | {WORK_DIR: queue.work_dir_mb or 0, "astorages": used}
     return {

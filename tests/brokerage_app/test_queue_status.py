@@ -28,7 +28,7 @@ def status(queue: str = "A") -> str:
 
 
 def imported(status: str, now: datetime) -> None:
-    store(describe({"queues": {"A": {"pandasite": "S", "status": status}}}, frozenset()), now)
+    store(describe({"queues": {"A": {"pandasite": "S", "status": status}}}), now)
 
 
 def test_every_way_to_change_a_status_is_in_the_history() -> None:

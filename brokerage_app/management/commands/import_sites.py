@@ -11,8 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from brokerage_app.information.cric import BadDescriptionError, describe
-from brokerage_app.information.storing import store
-from brokerage_app.models import StorageEndpoint
+from brokerage_app.information.storing import changes, export, known, store
 from jedisite import audit
 from jedisite.words import plural
 
@@ -40,13 +39,20 @@ class Command(BaseCommand):
         except ValueError as exc:
             raise CommandError(f"{options['file']} is not JSON: {exc}") from exc
         try:
-            described = describe(plain, frozenset(StorageEndpoint.objects.values_list("name", flat=True)))
+            described = describe(plain, known())
         except BadDescriptionError as exc:
             for fault in exc.faults[:SHOWN]:
                 self.stderr.write(str(fault))
             raise CommandError(f"nothing was stored: {plural(len(exc.faults), 'fault')}") from exc
         with transaction.atomic():
+            before = export()
             stored = store(described, timezone.now())
+            lines = list(changes(before, export()))
             changed = {kind: count for kind, count in stored.items() if count}
             audit.record("manage.py", "grid.import", "grid", options["file"].name, details={"changed": changed})
-        self.stdout.write(", ".join(plural(count, *NAMES[kind]) for kind, count in stored.items()))
+        for line in lines[:SHOWN]:
+            self.stdout.write(line)
+        if len(lines) > SHOWN:
+            self.stdout.write(f"and {len(lines) - SHOWN} more")
+        read = ", ".join(plural(count, *NAMES[kind]) for kind, count in stored.items())
+        self.stdout.write(f"read {read}; {plural(len(lines), 'record')} of sites, storages and queues new or changed")

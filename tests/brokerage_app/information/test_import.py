@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from brokerage_app import queue_status
 from brokerage_app.information.cric import BadDescriptionError, describe
 from brokerage_app.information.storing import export
 from brokerage_app.models import LinkValue, Queue, QueueEndpoint, Site, SoftwareTags, StorageEndpoint
@@ -51,7 +53,11 @@ def load(tmp_path: Path, plain: Any) -> str:
 @pytest.mark.django_db
 def test_one_of_a_kind_is_counted_as_one(tmp_path: Path) -> None:
     one = {"sites": {"A": {}}, "queues": {"A_Q": {"pandasite": "A", "status": "online"}}, "software": {"A_Q": {"tags": []}}}
-    assert load(tmp_path, one) == "1 site, 0 storages, 1 queue, 0 links, 1 software entry\n"
+    assert load(tmp_path, one).splitlines() == [
+        "site A: new",
+        "queue A_Q: new",
+        "read 1 site, 0 storages, 1 queue, 0 links, 1 software entry; 2 records of sites, storages and queues new or changed",
+    ]
     with pytest.raises(CommandError, match=r"nothing was stored: 1 fault$"):
         load(tmp_path, {"sites": {"A": {"role": "king"}}})
     (entry,) = AuditEntry.objects.all()
@@ -61,7 +67,7 @@ def test_one_of_a_kind_is_counted_as_one(tmp_path: Path) -> None:
 
 @pytest.mark.django_db
 def test_a_file_becomes_queues_storage_sites_and_links(tmp_path: Path) -> None:
-    assert load(tmp_path, FILE) == "2 sites, 3 storages, 2 queues, 2 links, 2 software entries\n"
+    assert "\nread 2 sites, 3 storages, 2 queues, 2 links, 2 software entries; 7 records of" in load(tmp_path, FILE)
     queue = Queue.objects.get(name="CERN_Q1")
     assert (queue.core_count, queue.core_power, queue.max_memory_mb, queue.work_dir_mb) == (8, 11.5, 32000, 120000)
     assert (queue.releases, queue.direct_access_lan, queue.type, queue.pledged_cores) == (
@@ -110,6 +116,45 @@ def test_what_the_file_does_not_name_stays(tmp_path: Path) -> None:
     assert dict(Queue.objects.values_list("name", "status")) == {"CERN_Q1": "offline", "BARE": "test"}
     assert list(QueueEndpoint.objects.values_list("endpoint", "order_read", "order_write")) == [("CERN_TAPE", 1, None)]
     assert Site.objects.get(name="CERN").role == "nucleus"
+
+
+@pytest.mark.django_db
+def test_fields_that_a_record_does_not_name_stay(tmp_path: Path) -> None:
+    load(tmp_path, FILE)
+    before = export()
+    said = load(tmp_path, {
+        "sites": {"CERN": {"tier_level": 1}},
+        "storages": {"CERN_SCR": {"blacklisted_write": False}},
+        "queues": {"CERN_Q1": {"releases": ["ANY"]}, "BARE": {"status": "offline", "comment": "night"}},
+    })  # fmt: skip
+    assert said.splitlines() == [
+        "site CERN: tier_level 0 → 1",
+        "storage CERN_SCR: blacklisted_write true → false",
+        "queue BARE: comment none → night, status test → offline",
+        'queue CERN_Q1: releases ["AUTO", "x"] → ["ANY"]',
+        "read 1 site, 1 storage, 2 queues, 0 links, 0 software entries; 4 records of sites, storages and queues new or changed",
+    ]
+    expected = json.loads(json.dumps(before))
+    expected["sites"]["CERN"]["tier_level"] = "1"
+    expected["storages"]["CERN_SCR"]["blacklisted_write"] = False
+    expected["queues"]["CERN_Q1"]["releases"] = ["ANY"]
+    expected["queues"]["BARE"] |= {"status": "offline", "comment": "night"}
+    assert export() == expected
+    load(tmp_path, {"queues": {"BARE": {"status": "online"}, "CERN_Q1": {"site": "FAR", "maxrss": None}}})
+    bare, queue = Queue.objects.get(name="BARE"), Queue.objects.get(name="CERN_Q1")
+    assert (bare.status_reason, queue.site_name, queue.max_memory_mb) == ("", "FAR", None), "null takes a value away"
+
+
+@pytest.mark.django_db
+def test_a_record_without_a_status_leaves_one_for_a_time_as_it_is(tmp_path: Path) -> None:
+    load(tmp_path, FILE)
+    now = timezone.now()
+    queue_status.set_status("CERN_Q1", "offline", by="ada", reason="switches", until=now + timedelta(hours=1), now=now)
+    load(tmp_path, {"queues": {"CERN_Q1": {"corecount": 4}}})
+    assert Queue.objects.get(name="CERN_Q1").status == "offline"
+    queue_status.end_due(now + timedelta(hours=2))
+    queue = Queue.objects.get(name="CERN_Q1")
+    assert (queue.status, queue.core_count) == ("online", 4)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +219,7 @@ def test_scratch_space_that_is_no_number_is_what_the_input_leaves(work_dir: Any,
 def test_the_example_of_the_documentation_can_be_imported(tmp_path: Path) -> None:
     told = (Path(settings.BASE_DIR) / "docs" / "sites.md").read_text()
     example = told.partition("```json\n")[2].partition("```")[0]
-    assert load(tmp_path, example) == "1 site, 1 storage, 1 queue, 1 link, 1 software entry\n"
+    assert "\nread 1 site, 1 storage, 1 queue, 1 link, 1 software entry; 3 records" in load(tmp_path, example)
     queue = Queue.objects.get(name="NORTH_Q")
     assert (queue.max_memory_mb, queue.max_walltime_s, queue.work_dir_mb, queue.core_power) == (16000, 172800, 40000, 11.5)
     used = QueueEndpoint.objects.values_list("endpoint_id", "scope", "order_read", "order_write", "is_local")
