@@ -160,5 +160,5 @@ def refuses(policy: Policy, work: Work) -> Refused | None:
     if decision.accepted:
         return None
     says = "the site's policy has {} for work of type {}, group {}, share {}, priority {}"
-    group, share = work.working_group or "-", work.share or "-"
+    group, share = work.working_group or "none", work.share or "none"
     return Refused(codes.ZERO_SHARE, says, (decision.because, work.process_group, group, share, work.priority))

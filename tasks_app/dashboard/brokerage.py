@@ -48,11 +48,14 @@ def brokerage_page(request: HttpRequest) -> HttpResponse:
         for code, n in span.counts.items():
             outcomes[code] = outcomes.get(code, 0) + n
     decided = sum(outcomes.values())
+    rate, rate_of = decided / max(window.length / timedelta(minutes=1), 1), "a minute"
+    if rate < 1:
+        rate, rate_of = rate * 60, "an hour"
     areas = stack(spans, window.since, window.until, (CHOSEN,), called=verdicts.title_of)
     context = {
         "section": "brokerage", "window": window, "scope": scope, "kinds": KINDS, "given": given, "now": now,
         "seconds": REFRESH_S, "step": queries.step_of(window), "spans": spans, "decided": decided,
-        "chosen": outcomes.get(CHOSEN, 0), "per_minute": decided / max(window.length / timedelta(minutes=1), 1),
+        "chosen": outcomes.get(CHOSEN, 0), "rate": rate, "rate_of": rate_of,
         "none": decided - outcomes.get(CHOSEN, 0), "areas": areas, "time_rows": areas_rows(areas, spans),
         "outcomes": [
             {**verdicts.explained(code), "decisions": n}

@@ -190,8 +190,8 @@ def _tiles(now: datetime) -> Sequence[Tile]:
         tile(not_ready, "not all ready", words.plural(files, "file"), tone="run", not_ready="true"),
         tile(stuck, "stuck for a day", not_ready="true", changed_before=f"{stuck_before:%Y-%m-%dT%H:%MZ}"),
         tile(missing, "with missing files", words.plural(missing_files, "file"), "bad", missing="true"),
-        tile(nowhere, "lie nowhere that is known", tone="bad", replicas="none"),
-        tile(in_part, "lie nowhere whole", replicas="part"),
+        tile(nowhere, "at no known location", tone="bad", replicas="none"),
+        tile(in_part, "complete nowhere", replicas="part"),
     ]
 
 

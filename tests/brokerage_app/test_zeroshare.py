@@ -77,7 +77,7 @@ def test_the_sub_policy_that_decides_is_named() -> None:
     refused = refuses(policy, work("reco", priority=7, share="Express"))
     assert refused is not None and refused.code == "zero_share"
     assert refused.sentence == (
-        "the site's policy has type=any:0% for work of type others, group -, share Express, priority 7"
+        "the site's policy has type=any:0% for work of type others, group none, share Express, priority 7"
     )
     assert refuses(policy, work("evgen")) is None
 
