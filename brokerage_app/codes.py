@@ -457,6 +457,11 @@ THROTTLED_QUEUE_CAP: Final = _code(
     "Wait until pilots have started queued jobs, or have the cap raised: administrators set NQUEUECAP of the work queue or "
     "share in the configuration, component prod_job_throttler or anal_job_throttler.", severity="info",
 )  # fmt: skip
+THROTTLED_CAP_ZERO: Final = _code(
+    "throttled_cap_zero", "Throttled: the cap is 0", "throttle", "expert",
+    "Have the cap raised: administrators set NQUEUECAP and NRUNNINGCAP of the work queue or share in the configuration, "
+    "component prod_job_throttler or anal_job_throttler.",
+)  # fmt: skip
 THROTTLED_PRIORITY: Final = _code(
     "throttled_priority", "Throttled: more urgent tasks go first", "throttle", "nobody",
     "Wait: jobs of other tasks are made as queued ones start to run.", severity="info",

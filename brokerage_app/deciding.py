@@ -183,10 +183,13 @@ def _none_allowed(needs: TaskNeeds, grid: Grid, may: Allowed, queues: list[Skip]
 
 
 def _unknown(unknown: tuple[str, ...], grid: Grid) -> str:
-    known = {site.queue for site in grid.sites.values()}
-    said = f"{', '.join(unknown[:NAMED])} {'does' if len(unknown) == 1 else 'do'} not exist"
-    near = nearest(unknown[0], known)
-    return f"{said} (did you mean {near}?)" if near else said
+    gone = [f"{name} {grid.gone[name]}" for name in unknown[:NAMED] if name in grid.gone]
+    never = tuple(name for name in unknown[:NAMED] if name not in grid.gone)
+    if not never:
+        return "; ".join(gone)
+    said = f"{', '.join(never)} {'does' if len(never) == 1 else 'do'} not exist"
+    near = nearest(never[0], {site.queue for site in grid.sites.values()})
+    return "; ".join([*gone, f"{said} (did you mean {near}?)" if near else said])
 
 
 _OF_SLOT: Final[Mapping[str, str]] = {codes.LOW_MEMORY: "max_memory_mb", codes.SCRATCH_DISK: "work_dir_mb"}

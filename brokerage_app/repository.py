@@ -11,7 +11,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -33,8 +33,10 @@ from brokerage_app.models import (
 )
 from brokerage_app.resource_types import ResourceType as Kind
 from brokerage_app.snapshot import Counts, Endpoint, Grid, Nucleus, SiteView, Slots, UserJobs
+from jedisite.models import AuditEntry
 from jedisite.sql import hot_cursor
 
+DELETED_LATELY, MOST_DELETED = timedelta(days=30), 1000
 _COUNTS = """
 SELECT '{of}', computingsite, {of}, resource_type, ARRAY[
        sum(njobs) FILTER (WHERE jobstatus = 'running'),
@@ -74,6 +76,7 @@ class _Static:
     endpoints: dict[str, Endpoint]
     nuclei: dict[str, Nucleus]
     all_tags: tuple[Any, ...]
+    gone: dict[str, str]
     first: Grid
 
 
@@ -100,7 +103,7 @@ def load_grid(now: datetime) -> Grid:
         cursor.execute(_MOMENT, [now])
         moment = cursor.fetchall()
         tokens: dict[str, str] = {part: token for kind, part, token, *_ in moment if kind == "token"}
-        static: _Static = _part(GridVersion.STATIC, tokens, _load_static)
+        static: _Static = _part(GridVersion.STATIC, tokens, lambda: _load_static(now))
         network: describing.Network = _part(GridVersion.LINKS, tokens, lambda: _load_network(cursor, now))
         if network.good_until is not None and network.good_until <= now:
             network = _load_network(cursor, now)
@@ -116,6 +119,7 @@ def load_grid(now: datetime) -> Grid:
         all_tags=static.all_tags,
         taken_at=now,
         types=static.first.types,
+        gone=static.gone,
     )
     # What was worked out of descriptions goes with them.
     return grid.deriving_from(static.first)
@@ -153,7 +157,7 @@ def resource_types() -> list[Kind]:
     ]
 
 
-def _load_static() -> _Static:
+def _load_static(now: datetime) -> _Static:
     stores = list(StorageEndpoint.objects.defer("data", "path"))
     endpoints = {row.name: describing.endpoint_of(row) for row in stores}
     unreadable = frozenset(row.name for row in stores if row.blacklisted_read)
@@ -185,7 +189,15 @@ def _load_static() -> _Static:
     everywhere = software.get(SoftwareTags.ALL) or {}
     tags = everywhere.get("tags", ()) if isinstance(everywhere, dict) else everywhere
     nuclei = describing.nuclei_of(Site.objects.order_by("name"), sites, endpoints)
-    return _Static(sites, endpoints, nuclei, tuple(tags), Grid(sites, endpoints, nuclei, all_tags=tuple(tags), types=types))
+    gone = {name: said for name, said in _deleted(now).items() if name not in sites}
+    return _Static(sites, endpoints, nuclei, tuple(tags), gone, Grid(sites, endpoints, nuclei, all_tags=tuple(tags), types=types))
+
+
+def _deleted(now: datetime) -> dict[str, str]:
+    """The queues that people deleted lately, each with who did it when, from the audit trail."""
+    entries = AuditEntry.objects.filter(object_type="queue", action="admin.delete", at__gt=now - DELETED_LATELY)
+    rows = entries.order_by("-id").values_list("object_id", "at", "actor")[:MOST_DELETED]
+    return {name: f"was deleted {at:%Y-%m-%d %H:%M} UTC by {actor}" for name, at, actor in reversed(rows)}
 
 
 def _load_network(cursor: psycopg.Cursor[Any], now: datetime) -> describing.Network:

@@ -364,6 +364,7 @@ class Grid:
     to_nucleus files that wait for transfer to a site, from everywhere, by activity
     all_tags   the global list of software tags, by which logical names of containers are resolved
     types      the resource types by which queues that cut their slots to size have pseudo queues
+    gone       queues that were deleted lately, with what is said of that
     derived    what was worked out of descriptions of queues and endpoints, kept for the next decision; copies that differ
                in counts of jobs go on using it
     """
@@ -376,6 +377,7 @@ class Grid:
     all_tags: tuple[Any, ...] = ()
     taken_at: datetime = datetime(2000, 1, 1, tzinfo=UTC)
     types: tuple[ResourceType, ...] = DEFAULT_TABLE
+    gone: Mapping[str, str] = field(default_factory=dict)
     derived: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def queues(self) -> dict[str, SiteView]:

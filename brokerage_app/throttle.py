@@ -268,16 +268,21 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
     if limits.running_cap is not None:
         running = seen.jobs.at(limits.running_cap.level).running
         detail = f"{plural(running, 'job runs', 'jobs run')}{_of(limits.running_cap)}, {limits.running_cap.value} may run"
-        rules.append(RuleCheck(codes.THROTTLED_RUNNING_CAP, beyond(running, limits.running_cap), detail, yields=False))
+        rules.append(_cap(seen, limits.running_cap, running, codes.THROTTLED_RUNNING_CAP, detail, "running", yields=False))
     if limits.queue_cap is not None:
         waits = seen.jobs.at(limits.queue_cap.level).queued
         detail = f"{plural(waits, 'job is', 'jobs are')} queued{_of(limits.queue_cap)}, the cap is {limits.queue_cap.value}"
-        rules.append(
-            RuleCheck(
-                codes.THROTTLED_QUEUE_CAP, beyond(waits, limits.queue_cap), detail, yields=limits.queue_cap.value > 0
-            )
-        )
+        rules.append(_cap(seen, limits.queue_cap, waits, codes.THROTTLED_QUEUE_CAP, detail, "queued", yields=True))
     return tuple(rules)
+
+
+def _cap(seen: Situation, cap: Limit, jobs: int, code: str, detail: str, which: str, *, yields: bool) -> RuleCheck:
+    """A cap of 0 is no matter of waiting, whatever the jobs: it is said whose it is."""
+    if cap.value > 0:
+        return RuleCheck(code, beyond(jobs, cap), detail, yields=yields)
+    return RuleCheck(
+        codes.THROTTLED_CAP_ZERO, True, f"the cap on {which} jobs of {seen.queue}{_of(cap)} is {cap.value}", yields=False
+    )
 
 
 def beyond(jobs: int, cap: Limit) -> bool:

@@ -302,6 +302,11 @@ SCOUTS_GO_FIRST: Final = _code(
     "scouts_go_first", "Scouts must end first", "state", "nobody",
     "Wait: the first jobs show what the others need, which are made then.", severity="info",
 )  # fmt: skip
+SHARE_IS_ZERO: Final = _code(
+    "share_is_zero", "The share has a target of 0", "capacity", "expert",
+    "Have the value of the share raised, or reassign the task to another share: until then its jobs get only slots for which "
+    "no other share has a job.",
+)  # fmt: skip
 NO_JOB_RUNS: Final = _code(
     "no_job_runs", "Jobs wait for a free slot", "capacity", "nobody",
     "Wait: pilots come, and take jobs of more urgent shares and priorities first.", severity="info",

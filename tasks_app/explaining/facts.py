@@ -173,6 +173,7 @@ class WhyFacts:
     """All that the gates look at. `jobs` by status; `pilots`: of the sites with activated jobs.
 
     stuck_since   since when it waits, however often it was tried meanwhile; None when it does not wait
+    share_zero  the task's share, when its target is 0
     allowed   what the throttle says of a group of tasks that it lets pass
     had_errors, sites_gone
               of a task that has ended: whether jobs of it failed, and the sites that it names when none of them exists
@@ -198,6 +199,7 @@ class WhyFacts:
     stuck_since: datetime | None = None
     had_errors: bool = False
     sites_gone: tuple[str, ...] = ()
+    share_zero: str = ""
 
     def since(self, verdict: VerdictFact) -> datetime:
         """Since when the task waits for what a verdict says."""

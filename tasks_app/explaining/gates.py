@@ -323,6 +323,9 @@ def _running(facts: WhyFacts) -> Gate:
     sentence = f"{plural(waiting, 'job')} {_is(waiting)} activated, none runs" if waiting else "no job of the task runs"
     if started:
         sentence = f"{plural(started, 'job')} {_is(started)} at a pilot and {'starts' if started == 1 else 'start'}, none runs"
+    if waiting and facts.share_zero:
+        sentence += f"; the share {facts.share_zero} has a target of 0, so that jobs of all other shares go first"
+        return Gate("running", title, "no", codes.SHARE_IS_ZERO, sentence)
     return Gate("running", title, "no", codes.NO_JOB_RUNS, sentence)
 
 

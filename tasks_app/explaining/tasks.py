@@ -17,6 +17,7 @@ from brokerage_app.codes import GENERATION_OFF
 from brokerage_app.configured import configuration
 from brokerage_app.funnel import NUCLEI, order_of
 from brokerage_app.models import ThrottleRecord, VerdictRecord
+from brokerage_app.policy import share_tree
 from jedisite import refusals
 from jedisite.models import Agent, Trouble
 from tasks_app import codes, timeouts
@@ -112,6 +113,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         allowed=f"{throttled.lines[0]}" if throttled is not None and throttled.lines else "",
         trouble=trouble,
         now=now,
+        share_zero=_zero_share(task) if jobs.get(JobStatus.ACTIVATED) else "",
         had_errors=task.status in WITH_ERRORS and _had_errors(task.id),
         sites_gone=gone_sites(task, now) if task.status in RUNS_AGAIN else (),
     )
@@ -122,6 +124,12 @@ def _next_look(dataset: Dataset) -> datetime | None:
     if dataset.type != "input" or dataset.state != "mutable" or dataset.state_check_time is None:
         return None
     return dataset.state_check_time + timeouts.limit("dataset.growing")
+
+
+def _zero_share(task: Task) -> str:
+    """The share of a task when nothing is meant for it; "" else. One statement."""
+    share, percents = task.gshare or "", share_tree().percents
+    return share if percents.get(share) == 0.0 and any(percents.values()) else ""
 
 
 def _had_errors(task_id: int) -> bool:

@@ -65,6 +65,17 @@ def test_work_that_is_bound_to_a_queue_that_was_deleted_goes_nowhere_else(broker
     assert "not exist" in found.sentence()
 
 
+@pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS, GENERIC])
+def test_a_queue_that_was_deleted_lately_has_no_far_fetched_namesake(broker: str) -> None:
+    world = replace(grid(queue("NOREL_Q", cores=1)), gone={"GONE_Q": "was deleted 2026-11-22 19:42 UTC by demo"})
+    found = decide(replace(NEEDS, preassigned_site="GONE_Q"), world, configured(broker))
+    assert (found.code, found.sentence()) == ("site_unknown", "GONE_Q was deleted 2026-11-22 19:42 UTC by demo.")
+    both = decide(replace(NEEDS, included_sites=("GONE_Q", "NOREL_QQ")), world, configured(broker))
+    assert both.sentence() == (
+        "GONE_Q was deleted 2026-11-22 19:42 UTC by demo; NOREL_QQ does not exist (did you mean NOREL_Q?)."
+    )
+
+
 def test_each_status_is_counted_by_its_own_name_and_its_end_is_said() -> None:
     until = datetime(2026, 11, 23, 8, tzinfo=UTC)
     out = {"OFF": "offline", "HELD": "paused", "SPARE": "standby", "SHY": "test"}

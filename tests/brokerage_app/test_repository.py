@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -32,6 +32,8 @@ from brokerage_app.resource_types import DEFAULT_TABLE
 from brokerage_app.snapshot import Counts, SiteView, UserJobs
 from brokerage_app.stored import pack, unpack
 from brokerage_app.unified import parts_of
+from jedisite import audit
+from jedisite.models import AuditEntry
 
 NOW = timezone.now()
 pytestmark = pytest.mark.django_db
@@ -297,3 +299,16 @@ def test_what_has_not_changed_is_not_read_again(django_assert_num_queries: Any) 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> None:
     repository.forget()
+
+
+def test_queues_that_were_deleted_lately_are_known_with_who_did_it_when() -> None:
+    Queue.objects.create(name="BACK_AGAIN", site_name="X")
+    for name in ("GONE_Q", "BACK_AGAIN"):
+        audit.record("olga", "admin.delete", "queue", name)
+    AuditEntry.objects.filter(object_id="GONE_Q").update(at=datetime(2026, 11, 22, 19, 42, tzinfo=UTC))
+    repository.forget()
+    assert dict(load_grid(datetime(2026, 11, 23, tzinfo=UTC)).gone) == {
+        "GONE_Q": "was deleted 2026-11-22 19:42 UTC by olga"
+    }
+    repository.forget()
+    assert "GONE_Q" not in load_grid(datetime(2027, 1, 23, tzinfo=UTC)).gone

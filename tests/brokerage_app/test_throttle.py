@@ -75,12 +75,12 @@ URGENT = {"waiting_priority": 900, "highest_priority": 800}
         pytest.param(
             seen(600, 400, 500), ThrottleLimits(queue_cap=Limit(900)), 2400, True, 180, "", id="as many queued as the cap"
         ),
-        pytest.param(seen(1), ThrottleLimits(running_cap=Limit(0)), 2000, False, 0, "throttled_running_cap", id="cap 0"),
+        pytest.param(seen(1), ThrottleLimits(running_cap=Limit(0)), 2000, False, 0, "throttled_cap_zero", id="cap 0"),
         pytest.param(
-            seen(0), ThrottleLimits(running_cap=Limit(0)), 2000, False, 0, "throttled_running_cap", id="cap 0, none runs"
+            seen(0), ThrottleLimits(running_cap=Limit(0)), 2000, False, 0, "throttled_cap_zero", id="cap 0, none runs"
         ),
         pytest.param(
-            seen(0), ThrottleLimits(queue_cap=Limit(0)), 2000, False, 0, "throttled_queue_cap", id="cap 0, none queued"
+            seen(0), ThrottleLimits(queue_cap=Limit(0)), 2000, False, 0, "throttled_cap_zero", id="cap 0, none queued"
         ),
     ],
 )  # fmt: skip
@@ -289,3 +289,11 @@ def test_more_defined_jobs_never_open_a_throttle(situation: Situation, limits: T
 def test_an_allowance_with_an_unregistered_code_raises() -> None:
     with pytest.raises(refusals.UnknownRefusalError):
         Allowance(False, 0, code="just_because", detail="no reason")
+
+
+@pytest.mark.parametrize("kind", ["queue", "running"])
+def test_a_cap_of_0_names_the_share_and_does_not_say_to_wait(kind: str) -> None:
+    found = throttle(replace(seen(0), queue="Express"), ThrottleLimits(**{f"{kind}_cap": Limit(0, Level.QUEUE)}))
+    assert found.detail == f"the cap on {'queued' if kind == 'queue' else 'running'} jobs of Express (whole queue) is 0"
+    advice = refusals.get(found.code).advice
+    assert "Wait" not in advice and "NQUEUECAP" in advice and "NRUNNINGCAP" in advice

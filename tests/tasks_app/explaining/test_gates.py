@@ -88,6 +88,7 @@ CASES = [
     ("jobs wait for a library", replace(GOOD, jobs={"defined": 2}, pilots=()), "activated", "jobs_not_activated"),
     ("no pilot ever", replace(GOOD, jobs={"activated": 1}, pilots=(PilotFact("A", 1),)), "pilots", "no_pilot_came"),
     ("pilots silent", replace(GOOD, jobs={"activated": 1}, pilots=(PilotFact("A", 1, 3 * 3600.1),)), "pilots", "no_pilot_came"),
+    ("none runs, its share is for nobody", replace(GOOD, jobs={"activated": 3}, share_zero="ZERO"), "running", "share_is_zero"),
     ("none runs yet", replace(GOOD, jobs={"activated": 1}), "running", "no_job_runs"),
 ]  # fmt: skip
 
@@ -200,6 +201,13 @@ def test_when_all_files_are_in_jobs_the_headline_is_of_the_jobs() -> None:
         gate.name: gate.sentence for gate in walk(replace(GOOD, inputs=(NONE_LEFT,), jobs={"running": 1}, pilots=()))
     }
     assert said["running"] == "1 job runs" and said["inputs"] == "all 10 files that may be used are in jobs or done"
+
+
+def test_a_share_whose_target_is_0_is_named() -> None:
+    facts = replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 3}, share_zero="ZERO")
+    assert headline(facts) == (
+        "3 jobs are activated, none runs; the share ZERO has a target of 0, so that jobs of all other shares go first"
+    )
 
 
 def test_while_scouts_run_the_others_files_wait_for_them() -> None:
