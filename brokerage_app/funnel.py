@@ -27,7 +27,7 @@ _GENERIC: Final = (
     codes.TOO_FEW_CORES, codes.MULTI_CORE_ONLY, codes.LOW_MEMORY, codes.HIGH_MEMORY, codes.PROCESSING_TYPE,
     codes.BAD_ARCHITECTURE, codes.NO_RELEASE, codes.NO_CPU, codes.NO_GPU, codes.NO_CONTAINER, codes.NO_PLATFORM,
     codes.SOURCE_NOT_SENDING, codes.INPUT_NOT_READABLE, codes.OUTPUT_NOT_WRITABLE, codes.NO_PILOTS, codes.QUEUE_FULL,
-    codes.TAKEN_BACK, codes.LOW_WEIGHT,
+    codes.USER_QUEUE_LONG, codes.TAKEN_BACK, codes.LOW_WEIGHT,
 )  # fmt: skip
 _ANALYSIS: Final = (
     codes.NO_DATA_THERE, codes.SITE_OFFLINE, codes.SITE_PAUSED, codes.SITE_STANDBY, codes.SITE_BROKEROFF,

@@ -11,7 +11,7 @@ from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts, Ana
 from brokerage_app.brokers.production_case import COMPONENT
 from brokerage_app.brokers.production_job import ProductionSettings
 from brokerage_app.configuration import Configuration
-from brokerage_app.filters.capacity import MIN_QUEUE
+from brokerage_app.filters.capacity import ALONE, MIN_QUEUE, Crowd
 from brokerage_app.funnel import ANALYSIS, GENERIC, PRODUCTION, order_of
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.rules import Filter, Rule
@@ -58,15 +58,17 @@ def decide(
     floor: int = MIN_QUEUE,
     facts: AnalysisFacts = NO_FACTS,
     draw: Callable[[], float] | None = None,
+    crowd: Crowd = ALONE,
 ) -> Verdict:
     """What the broker of a task says of all queues, and, when it chooses none, what of those that the task may use.
 
     first    rules of the caller that are asked before those of the broker
     floor    queued jobs that a queue may always have, for the generic broker; the others have it from the configuration
     facts    of the user and the task, for analysis; `draw` gives random numbers for queues of equal weight there
+    crowd    users who want places in queues, for the generic broker; the one of analysis counts them itself
     """
     name = broker_of(needs.vo, needs.label, configuration)
-    verdict = _asked(name, needs, grid, configuration, first, floor, facts, draw)
+    verdict = _asked(name, needs, grid, configuration, first, floor, facts, draw, crowd)
     return deciding.told(verdict, needs, grid, order_of(name))
 
 
@@ -79,6 +81,7 @@ def _asked(
     floor: int,
     facts: AnalysisFacts,
     draw: Callable[[], float] | None,
+    crowd: Crowd,
 ) -> Verdict:
     vo, label, share = needs.vo, needs.label, needs.share
     if name == PRODUCTION:
@@ -88,4 +91,4 @@ def _asked(
         analysis = AnalysisSettings.from_configuration(configuration, vo=vo, label=label, share=share)
         return analysis_job.broker(needs, grid, analysis, facts, first=[Rule(one) for one in first], draw=draw)
     least = configuration.get(COMPONENT, "STORAGE_MIN_FREE_SIZE", vo=vo)
-    return generic.broker(needs, grid, (*map(Rule, first), *generic.rules(floor)), min_free_gb=least)
+    return generic.broker(needs, grid, (*map(Rule, first), *generic.rules(floor)), min_free_gb=least, crowd=crowd)

@@ -25,11 +25,14 @@ class GenericCase(PlaceCase):
 
     unread      datasets that not every queue can read now
     shut        endpoints to which something cannot be written now, or that have too little space; the case asks of no other
+    crowd       users who want places in queues
     """
 
-    __slots__ = ("shut", "unread")
+    __slots__ = ("crowd", "shut", "unread")
 
-    def __init__(self, needs: TaskNeeds, grid: Grid, min_free_gb: float = data.LEAST_SPACE_GB) -> None:
+    def __init__(
+        self, needs: TaskNeeds, grid: Grid, min_free_gb: float = data.LEAST_SPACE_GB, crowd: capacity.Crowd = capacity.ALONE
+    ) -> None:
         super().__init__(
             needs, grid, min_free_gb=min_free_gb, analysis=needs.label in ANALYSIS,
             platform=software.needs_of_any(
@@ -37,6 +40,7 @@ class GenericCase(PlaceCase):
                 only_tags=needs.container_tags_only,
             ),
         )  # fmt: skip
+        self.crowd = crowd
         self.shut = data.shut(grid, min_free_gb)
         self.unread = data.hard_to_read(needs.inputs, grid)
 
@@ -99,7 +103,11 @@ MOST: Final = 5
 
 def rules(min_queue: int = capacity.MIN_QUEUE) -> tuple[Rule, ...]:
     """All rules, with a floor for the number of queued jobs that a site may have."""
-    return (*RULES, Rule(capacity.queue_not_full(min_queue), title="queued jobs"))
+    return (
+        *RULES,
+        Rule(capacity.queue_not_full(min_queue), title="queued jobs"),
+        Rule(capacity.user_has_part(min_queue), title="queued jobs of the user"),
+    )
 
 
 ALL_RULES: Final = rules()
@@ -128,15 +136,16 @@ def broker(
     weigh: Weigh = weigh,
     *,
     min_free_gb: float = data.LEAST_SPACE_GB,
+    crowd: capacity.Crowd = capacity.ALONE,
 ) -> Verdict:
     """Choose sites for the jobs of a task, best first, and say of every other site why not.
 
     Each site is skipped by the first rule that objects, so a verdict has one reason a site. Of those that are left the
     best five are taken, those first that have had jobs of the task. Ties go by name and sites are asked by name: the same
     input gives the same answer whatever its order. Pseudo queues are not asked: their parent is. `min_free_gb` is the
-    space that a storage for outputs must have left.
+    space that a storage for outputs must have left, `crowd` are the users who want places in queues.
     """
-    case = GenericCase(needs, sites if isinstance(sites, Grid) else grid_of(sites), min_free_gb)
+    case = GenericCase(needs, sites if isinstance(sites, Grid) else grid_of(sites), min_free_gb, crowd)
     cloud = cloud_of(needs, case.grid)
     in_order = [case.grid.sites[name] for name in names_in_order(case.grid)]
     asked, elsewhere = [], []

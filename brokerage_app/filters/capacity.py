@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from brokerage_app import codes
@@ -11,10 +13,13 @@ from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Skip
 
 if TYPE_CHECKING:
+    from brokerage_app.brokers.generic import GenericCase
     from brokerage_app.brokers.production_case import ProductionCase
 
 MIN_QUEUE: Final = 20
 QUEUED_TO_RUNNING: Final = 2
+ALWAYS: Final = 5
+"""Jobs that a user may always have queued at a site that has places, however many users there are."""
 
 
 def queue_cap(running: int, min_queue: int = MIN_QUEUE) -> int:
@@ -25,6 +30,46 @@ def queue_cap(running: int, min_queue: int = MIN_QUEUE) -> int:
 def room_at(site: SiteView, min_queue: int = MIN_QUEUE) -> int:
     """How many more jobs may be queued at a site."""
     return max(0, queue_cap(site.running, min_queue) - site.queued - site.defined)
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Users who want places in queues, and the queued jobs of the one for whom the broker decides, by queue."""
+
+    users: int = 1
+    queued: Mapping[str, int] = field(default_factory=dict)
+
+    def room_at(self, site: SiteView, min_queue: int = MIN_QUEUE) -> int:
+        """How many more jobs of the user may be queued at a site, as far as there are places."""
+        part = part_of(queue_cap(site.running, min_queue), self.users)
+        return max(0, part - self.queued.get(site.queue, 0))
+
+
+ALONE: Final = Crowd()
+
+
+def part_of(places: int, users: int) -> int:
+    """How many of the places in a queue one of so many users may have: an even part, and always a few.
+
+    A user who is alone may have all of them.
+    """
+    return places if users < 2 else max(-(-places // users), min(places, ALWAYS))
+
+
+def user_has_part(min_queue: int = MIN_QUEUE) -> Filter:
+    """The rule that users who have their part of the places in a queue leave the others to those who have less."""
+
+    def user_queue_long(case: GenericCase, site: SiteView) -> Skip | None:
+        if case.crowd.users < 2 or case.crowd.room_at(site, min_queue):
+            return None
+        part = part_of(queue_cap(site.running, min_queue), case.crowd.users)
+        return Skip(
+            site.name, codes.USER_QUEUE_LONG,
+            "{:job of the user is|jobs of the user are} queued, {} may be while {} users want places",
+            (case.crowd.queued.get(site.queue, 0), part, case.crowd.users),
+        )  # fmt: skip
+
+    return user_queue_long
 
 
 def queue_not_full(min_queue: int = MIN_QUEUE) -> Filter:

@@ -21,6 +21,7 @@ from tasks_app.generating import prepro
 from tasks_app.generating.buildstep import BadBuildError
 from tasks_app.generating.crowd import UserJobs
 from tasks_app.generating.groups import Throttle
+from tasks_app.generating.places import Places
 from tasks_app.generating.throttle import look
 from tasks_app.generating.work import Turn, generate
 from tasks_app.generating.world import World
@@ -46,18 +47,19 @@ EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.ma
 
 
 def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
-    """One pass over the most urgent tasks that have input left."""
+    """One pass over tasks that have input left: users take turns, each with the most urgent first."""
     throttle = look(timezone.now(), HAS_WORK)
     allowed, values = throttle.condition()
+    condition = f"{HAS_WORK} AND {allowed}"
     claimed = claims.claim_tasks(
-        owner(), sorted(TASK_GENERATING), tasks, condition=f"{HAS_WORK} AND {allowed}", values=values,
-        agent=ME,
-    )  # fmt: skip
+        owner(), sorted(TASK_GENERATING), tasks, condition=condition, values=values, agent=ME, begun="FALSE"
+    )
     first = prepro.claim(tasks, throttle.off)
     if not claimed and not first:
         return Pass()
     grid = statistics.current_grid(timezone.now(), JUST_COUNTED_S if throttle.queues.names else 0.0)
-    around = Surroundings(World(grid, configuration()), records.Snapshots(grid), throttle)
+    places = Places(condition, values, FULL_WAIT)
+    around = Surroundings(World(grid, configuration(), places), records.Snapshots(grid), throttle)
     made = prepro.generate(first, grid, timezone.now())
     eager, more = False, False
 

@@ -147,7 +147,9 @@ class Making:
         """How many more jobs a queue takes: as the broker says, or by what waits there now."""
         if choice.cap is not None:
             return max(0, choice.cap - choice.queued)
-        return room_at(self.world.site(choice.site), self.floor)
+        site = self.world.site(choice.site)
+        crowd = self.world.crowd(self.work.needs, self.work.task)
+        return min(room_at(site, self.floor), crowd.room_at(site, self.floor))
 
     def step(self, master: Dataset) -> bool:
         """One transaction: pick, divide over the sites, build, store. Returns whether another step makes sense."""

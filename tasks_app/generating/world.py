@@ -8,23 +8,29 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from brokerage_app.brokers.analysis_settings import AnalysisFacts
-from brokerage_app.brokers.choosing import ANALYSIS, broker_of, decide
+from brokerage_app.brokers.choosing import ANALYSIS, GENERIC, broker_of, decide
 from brokerage_app.case import grid_of
 from brokerage_app.configuration import DEFAULTS, Configuration
+from brokerage_app.filters.capacity import ALONE, Crowd
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.rules import Filter
 from brokerage_app.snapshot import Grid, SiteView
 from brokerage_app.verdict import Verdict
 from tasks_app.generating.analysis_facts import AnalysisCrowd
+from tasks_app.generating.places import Places
 from tasks_app.models import Task
 
 
 @dataclass(slots=True)
 class World:
-    """The grid as the pass has filled it so far, and the configuration that holds during it."""
+    """The grid as the pass has filled it so far, and the configuration that holds during it.
+
+    `places`: who wants places in queues; None leaves all of them to everybody.
+    """
 
     grid: Grid
     configuration: Configuration = field(default=DEFAULTS)
+    places: Places | None = None
     _users: AnalysisCrowd | None = None
 
     @classmethod
@@ -41,11 +47,16 @@ class World:
     def decide(self, needs: TaskNeeds, task: Task, now: datetime, *, first: Sequence[Filter] = (), floor: int) -> Verdict:
         """What the broker of the task says, who is told of users and classes if it is that of analysis."""
         if self.broker_of(needs) != ANALYSIS:
-            return decide(needs, self.grid, self.configuration, first=first, floor=floor)
+            crowd = self.crowd(needs, task)
+            return decide(needs, self.grid, self.configuration, first=first, floor=floor, crowd=crowd)
         if self._users is None:
             self._users = AnalysisCrowd(self.configuration, now)
         facts = self._users.facts(task)
         return decide(needs, self.grid, self.configuration, first=first, floor=floor, facts=facts, draw=random.random)
+
+    def crowd(self, needs: TaskNeeds, task: Task) -> Crowd:
+        """The users who want places, where the broker of the task divides them."""
+        return self.places.crowd(task) if self.places is not None and self.broker_of(needs) == GENERIC else ALONE
 
     def known_of(self, task: Task, needs: TaskNeeds) -> AnalysisFacts | None:
         """What the broker of analysis was told of the task and its user; None where it was not asked."""
@@ -58,5 +69,7 @@ class World:
         self.grid = self.grid.with_jobs(
             name, jobs, share=task.gshare or "", resource_type=task.resource_type or "", user=task.user or ""
         )
+        if self.places is not None:
+            self.places.made(task, self.site(name).queue, jobs)
         if self._users is not None:
             self._users.made(task, jobs, jobs * cores)

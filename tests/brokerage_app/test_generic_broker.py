@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from brokerage_app.brokers import generic
 from brokerage_app.brokers.choosing import decide
 from brokerage_app.configuration import DEFAULTS, Row
+from brokerage_app.filters.capacity import Crowd, part_of
 from brokerage_app.funnel import GENERIC, order_of
 from brokerage_app.hardware import GpuRow
 from brokerage_app.needs import InputData, Replica, TaskNeeds
@@ -185,6 +186,23 @@ def test_the_floor_of_the_queue_can_be_changed() -> None:
     site = replace(SITE, queued=20)
     assert generic.broker(TaskNeeds(), [site], generic.rules(min_queue=21)).chosen
     assert not generic.broker(TaskNeeds(), [site], generic.rules(min_queue=20)).chosen
+
+
+@pytest.mark.parametrize(
+    ("running", "users", "has", "room"),
+    [
+        (0, 1, 0, 20), (0, 2, 0, 10), (0, 2, 9, 1), (0, 2, 10, 0), (0, 2, 19, 0), (0, 3, 0, 7), (0, 1000, 4, 1), (0, 1000, 5, 0),
+        (50, 2, 40, 10), (50, 4, 25, 0),
+    ],
+)  # fmt: skip
+def test_places_in_a_queue_are_divided_among_the_users_who_want_them(running: int, users: int, has: int, room: int) -> None:
+    site, crowd = replace(SITE, running=running, queued=has), Crowd(users, {SITE.name: has})
+    verdict = generic.broker(TaskNeeds(user="ada"), [site], crowd=crowd)
+    assert (crowd.room_at(site), [skip.code for skip in verdict.skipped]) == (room, [] if room else ["user_queue_long"])
+
+
+def test_few_places_are_not_divided_further() -> None:
+    assert [part_of(3, 2), part_of(4, 100), part_of(100, 100)] == [3, 4, 5]
 
 
 @pytest.mark.parametrize(
