@@ -7,7 +7,7 @@ import os
 import resource
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,6 +112,18 @@ def held(pids: Sequence[int]) -> Held:
 def folder_kb(folder: Path) -> int:
     """Space that the folder takes on disk, in kB. Links are not followed, what vanishes meanwhile is not counted."""
     return sum(entry.st_blocks for entry in _entries(str(folder))) // 2
+
+
+def holes_kb(paths: Iterable[Path]) -> int:
+    """What files are longer than the space that they take on disk, in kB. Links are not followed, and files that have gone
+    are left out."""
+    total = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            found = path.lstat()
+            if stat.S_ISREG(found.st_mode):
+                total += max(0, found.st_size - found.st_blocks * 512)
+    return total // 1024
 
 
 def _entries(root: str) -> Iterator[os.stat_result]:

@@ -35,7 +35,7 @@ from tasks_app.pilot.payload import SECRETS, TEMPORARY, command_line, fetch_sand
 from tasks_app.pilot.processes import Family, adopt_orphans, tie_to_pilot
 from tasks_app.pilot.removing import remove_folder
 from tasks_app.pilot.stagein import compare
-from tasks_app.pilot.walls import JOB, Walls
+from tasks_app.pilot.walls import JOB, Walls, refused_calls
 
 SETTINGS = "JEDI_INNER_WALLS"
 """Variable with a JSON object: `server`, `programs` (folder of the site's), `payloads` (folder for theirs, on the file system of
@@ -163,10 +163,11 @@ def _start(
     path = {"PATH": environ.get("PATH", os.defpath), "PanDA_Server": settings["server"]}
     env = walls.environment(environ) | {key: value for key, value in environ.items() if key in KEPT} | path
     family = Family()
-    process = subprocess.Popen(
-        walls.around(argv, folder), cwd=folder, env=env, stdin=subprocess.DEVNULL, start_new_session=True,
-        preexec_fn=tie_to_pilot(),
-    )  # fmt: skip
+    with refused_calls() as refused:
+        process = subprocess.Popen(
+            walls.around(argv, folder, refused), cwd=folder, env=env, stdin=subprocess.DEVNULL, start_new_session=True,
+            preexec_fn=tie_to_pilot(), pass_fds=refused,
+        )  # fmt: skip
     return family, process
 
 

@@ -23,7 +23,7 @@ from tasks_app.pilot.latch import Latch, wait_any
 from tasks_app.pilot.masking import mask_file, needles_of
 from tasks_app.pilot.names import sandbox_of
 from tasks_app.pilot.processes import Family, tie_to_pilot
-from tasks_app.pilot.walls import Walls, obey
+from tasks_app.pilot.walls import Walls, obey, refused_calls
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,8 @@ FROM_FILES = frozenset({"file:///"})
 TEMPORARY = "tmp"
 SECRETS = "panda_secrets.json"
 """Where a payload finds its user's secrets, as with PanDA's pilot. It is gone when the payload is."""
-SAID_BY_PAYLOAD = ("payload.stdout", "payload.stderr", "jobReport.json")
+LOGS = ("payload.stdout", "payload.stderr")
+SAID_BY_PAYLOAD = (*LOGS, "jobReport.json")
 # The pilot's own secrets and settings are not the payload's business.
 PRIVATE_PREFIXES = ("JEDI_", "DJANGO_", "DATABASE_URL", "PGPASS")
 
@@ -148,6 +149,11 @@ def mask_secrets(folder: Path, secrets: str) -> None:
                 path.unlink()
 
 
+def _appending(path: str, flags: int) -> int:
+    """What is written goes to the end also when the payload has shortened the file: `> /dev/stderr` does."""
+    return os.open(path, flags | os.O_APPEND, 0o644)
+
+
 class Payload:
     """A running payload. Make it in the main thread."""
 
@@ -160,13 +166,18 @@ class Payload:
         self.started = time.time()
         (folder / TEMPORARY).mkdir()
         self._walls = walls
-        if walls:
-            walls.hand_over(folder)
-            argv = walls.around(argv, folder)
-        with open(folder / "payload.stdout", "xb") as out, open(folder / "payload.stderr", "xb") as err:
+        with contextlib.ExitStack() as files:
+            out, err = (files.enter_context(open(folder / name, "xb", opener=_appending)) for name in LOGS)
+            refused: tuple[int, ...] = ()
+            if walls:
+                walls.hand_over(folder)
+                for file in (out, err):
+                    walls.hand_over_open(file.fileno())
+                refused = files.enter_context(refused_calls())
+                argv = walls.around(argv, folder, refused)
             try:
                 self._popen = subprocess.Popen(
-                    argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                    argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, pass_fds=refused,
                     start_new_session=True, preexec_fn=tie_to_pilot(partial(obey, limits or {})),
                 )  # fmt: skip
             except (OSError, ValueError, subprocess.SubprocessError) as exc:

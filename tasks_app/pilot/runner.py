@@ -8,6 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tasks_app.pilot import names
 from tasks_app.pilot import payload as payloads
 from tasks_app.pilot.client import Client, InterruptedCallError, RefusedError, UnreachableError
 from tasks_app.pilot.errors import Code, Failure, JobFailedError
-from tasks_app.pilot.gauge import Gauge
+from tasks_app.pilot.gauge import Gauge, holes_kb
 from tasks_app.pilot.job import Job, Output
 from tasks_app.pilot.latch import Latch
 from tasks_app.pilot.limits import Limits, memory_limit_mb, verdict
@@ -166,7 +167,9 @@ class _Run:
             raise JobFailedError(stopped.code, stopped.diag)
         if ended.exit_code:
             raise payloads.exit_failure(ended.exit_code, self.folder, read_report(self.folder).failure)
-        # What a quick payload left on the disk counts, even if nobody saw it being written.
+        # What a quick payload left on the disk counts, even if nobody saw it being written; and of outputs also what they
+        # take nowhere yet: a file with holes fills the storage with all of its length.
+        last = replace(last, disk_kb=last.disk_kb + holes_kb(self.folder / file.lfn for file in self.job.outputs))
         if over := verdict(last, Limits(disk_mb=self.job.disk_mb)):
             raise JobFailedError(over.code, over.diag)
 

@@ -11,11 +11,14 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
+
+from tasks_app.pilot import syscalls
 
 JOB = "/job"
 """Where a payload finds its folder."""
@@ -58,8 +61,8 @@ class Walls:
     links: tuple[tuple[str, str], ...] = ()
     nests: bool = False
 
-    def around(self, argv: Sequence[str], folder: Path | None) -> list[str]:
-        """The command that runs `argv` in its folder, or in none."""
+    def around(self, argv: Sequence[str], folder: Path | None, refused: Sequence[int] = ()) -> list[str]:
+        """The command that runs `argv` in its folder, or in none. It inherits what `refused_calls` gives, if that is given."""
         command = ["bwrap", "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         if self.uid is None:
             command += ["--unshare-user"]
@@ -67,6 +70,8 @@ class Walls:
             command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"]
             command += ["--cap-add", "CAP_SYS_ADMIN"] if self.nests else []
         command += [] if self.network else ["--unshare-net"]
+        for fd in refused:
+            command += ["--seccomp", str(fd)]
         command += ["--proc", "/proc", "--dev", "/dev"]
         command += ["--perms", "1777", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"]
         if folder:
@@ -119,6 +124,27 @@ class Walls:
         for path in (folder, *folder.iterdir()):
             os.chown(path, self.uid, self.uid, follow_symlinks=False)
 
+    def hand_over_open(self, fd: int) -> None:
+        """The same with an open file, so that the payload may open it once more: /dev/stderr is what stderr is."""
+        if self.uid is not None:
+            os.fchown(fd, self.uid, self.uid)
+
+
+@contextmanager
+def refused_calls() -> Iterator[tuple[int, ...]]:
+    """An open file with the filter of calls for one start of bwrap; none on a machine for which there is no filter."""
+    program = syscalls.program(os.uname().machine)
+    if not program:
+        yield ()
+        return
+    fd = os.memfd_create("refused calls")
+    try:
+        os.write(fd, program)
+        os.lseek(fd, 0, os.SEEK_SET)
+        yield (fd,)
+    finally:
+        os.close(fd)
+
 
 def find(*, readable: Sequence[str] = (), hidden: Sequence[str] = (), network: bool = False) -> Walls | str:
     """The walls that this machine can build, tried out; or a sentence on why it can build none."""
@@ -127,14 +153,17 @@ def find(*, readable: Sequence[str] = (), hidden: Sequence[str] = (), network: b
         return "bubblewrap (bwrap) is not installed"
     if walls.uid is not None and not shutil.which("setpriv"):
         return "setpriv, of util-linux, is not installed"
-    said = tried(walls.around(["true"], None))
+    with refused_calls() as refused:
+        said = tried(walls.around(["true"], None, refused), refused)
     return f"bwrap cannot make namespaces here: {said}" if said else walls
 
 
-def tried(command: Sequence[str]) -> str:
+def tried(command: Sequence[str], inherits: Sequence[int] = ()) -> str:
     """What a command said that failed; "" for one that did not."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_LIMIT_S, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PROBE_LIMIT_S, check=False, pass_fds=inherits
+        )
     except subprocess.TimeoutExpired:
         return f"it did not end within {PROBE_LIMIT_S:.0f} s"
     if done.returncode == 0:

@@ -166,6 +166,48 @@ def test_what_a_payload_took_is_measured_behind_walls_too(site: Site, walled: Pi
     assert report["max_rss"] > 140_000
 
 
+CALLS = """#!/usr/bin/env python3
+import ctypes, json, os, socket, subprocess
+got = {}
+try:
+    got["vsock"] = bool(socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM))
+except OSError as exc:
+    got["vsock"] = exc.strerror
+got["pair"] = bool(socket.socketpair())
+libc = ctypes.CDLL(None, use_errno=True)
+got["io_uring"] = libc.syscall(425, 1, None), os.strerror(ctypes.get_errno())
+json.dump(got, open("out.json", "w"))
+words = "echo one > /dev/stdout && echo said > /dev/stderr && echo again | tee -a /dev/stderr"
+subprocess.run(["sh", "-c", words], check=True)
+"""
+
+
+def test_a_payload_gets_no_socket_to_the_host_and_opens_its_own_outputs_once_more(site: Site, walled: Pilots) -> None:
+    job = site.offer(CALLS, outputs=("out.json",))
+    assert walled.run() == 0
+    report = site.wait_final(job)
+    assert report["job_status"] == "finished", report
+    assert json.loads(stored(report, "out.json").read_text()) == {
+        "vsock": "Address family not supported by protocol", "pair": True, "io_uring": [-1, "Function not implemented"],
+    }  # fmt: skip
+    said = {}
+    with tarfile.open(stored(report, f"log.{job}.tgz")) as packed:
+        for one in packed:
+            file = packed.extractfile(one)
+            said[one.name.rpartition("/")[2]] = file.read().decode() if file else ""
+    assert (said["payload.stdout"], said["payload.stderr"]) == ("one\nagain\n", "said\nagain\n")
+
+
+def test_outputs_with_holes_count_with_all_of_their_length(site: Site, walled: Pilots) -> None:
+    program = "#!/bin/sh\ntruncate -s 60M out.1; truncate -s 60M out.2\n"
+    job = site.offer(program, outputs=("out.1", "out.2"), maxDiskCount=100)
+    fits = site.offer(program, outputs=("out.1", "out.2"), maxDiskCount=200)
+    assert walled.run("--max-jobs", "2") == 0
+    report = site.wait_final(job)
+    assert (report["job_status"], report["pilot_error_code"]) == ("failed", Code.WORK_FOLDER_TOO_LARGE)
+    assert site.wait_final(fits)["job_status"] == "finished"
+
+
 @pytest.mark.parametrize("missing", ["bwrap", "namespaces"])
 def test_without_walls_only_jobs_of_administrators_are_asked_for(
     site: Site, walled: Pilots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
