@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from brokerage_app.models import Queue, QueueStatusLog
 from jedisite import agents, audit
 from jedisite.agents import Pass
-from jedisite.words import rather
+from jedisite.words import on_one_line, rather
 
 LONGEST_REASON = 500
 LONGEST_TIME = timedelta(days=366)
@@ -70,7 +70,7 @@ def set_status(
     A status with an end is followed by the lasting one that it was put upon. It also outlives descriptions that are imported
     meanwhile; a lasting one does not. Raises QueueStatusError, and then writes nothing.
     """
-    reason = reason.strip()
+    reason = on_one_line(reason)
     check(status, reason, until, now)
     row = None if "\x00" in queue else Queue.objects.select_for_update().filter(name=queue).first()
     if row is None:

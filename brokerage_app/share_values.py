@@ -8,6 +8,7 @@ from django.db import transaction
 
 from brokerage_app.models import GlobalShare
 from jedisite import audit
+from jedisite.words import on_one_line
 
 LARGEST = 1_000_000
 LONGEST_REASON = 500
@@ -38,7 +39,7 @@ def set_values(
     `seen`: the values that the person saw. Raises ShareValueError, and then stores nothing, when one of these is not the
     stored one any more, when a share is not there, when nothing changes, or without a reason.
     """
-    reason = reason.strip()
+    reason = on_one_line(reason)
     if not reason:
         raise ShareValueError("reason", "Say why: others will wonder.")
     if len(reason) > LONGEST_REASON or "\x00" in reason:

@@ -19,6 +19,7 @@ from jedisite import audit
 from jedisite.admin_filters import exact_value, parameters_of
 from jedisite.admin_paging import EstimatingPaginator, FixedOrderChangeList
 from jedisite.identity import Caller, caller_of_user
+from jedisite.words import on_one_line
 
 SECRET = frozenset({"password", "digest", "refresh_digest", "secret_hash"})
 """Columns whose values never go into the audit trail."""
@@ -137,7 +138,7 @@ class AuditedAdmin(ModelAdmin):
         self, request: HttpRequest, action: str, obj: Any, details: dict[str, Any] | None = None, reason: str = ""
     ) -> None:
         """Write one line of the audit trail in the name of the person who made this request, with the reason given there."""
-        reason = reason or request.POST.get(WHY, "").replace("\x00", "").strip()[:LONGEST_WHY]
+        reason = reason or on_one_line(request.POST.get(WHY, "").replace("\x00", ""))[:LONGEST_WHY]
         kind, key = str(self.opts.model_name)[:32], str(obj.pk)[:64]
         audit.record(actor_of(request), action, kind, key, reason=reason, details=details)
 

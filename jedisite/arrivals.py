@@ -110,9 +110,9 @@ class Arrival:
 
 
 def _length(head: bytes) -> int:
-    """The length of the body by a head in lower case; 0 when it says none that makes sense."""
+    """The length of the body by a head in lower case; 0 when it says none that makes sense, or more than one."""
     at = head.find(_LENGTH)
-    if at < 0:
+    if at < 0 or head.find(_LENGTH, at + 1) >= 0:
         return 0
     at += len(_LENGTH)
     text = head[at : head.index(b"\r\n", at)].strip()

@@ -97,6 +97,15 @@ def shortened(text: str, longest: int) -> str:
     return (f"{at_word.rstrip()} " if len(at_word) > longest // 2 else cut) + "…"
 
 
+def on_one_line(text: str) -> str:
+    """A text that somebody gives as a reason, without line feeds and other control characters; U+0000 is left to be refused.
+
+    >>> on_one_line(" for the talk\\r\\nBcc: y ")
+    'for the talk Bcc: y'
+    """
+    return re.sub(" +", " ", _CONTROL.sub(lambda found: found[0] if found[0] == "\0" else " ", text)).strip()
+
+
 def is_one_line(text: str) -> bool:
     """Whether a name can stand in a heading, in the head of a mail or in a log: it has no control character in it."""
     return _CONTROL.search(text) is None

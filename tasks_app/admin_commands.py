@@ -15,6 +15,7 @@ from django.shortcuts import render
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from jedisite.admin_base import caller_behind
+from jedisite.reasons import ReasonFormField
 from jedisite.words import plural, sentence
 from tasks_app.commands import rights
 from tasks_app.dashboard.commands import LONGEST_REASON
@@ -27,7 +28,7 @@ Action = Callable[[Any, HttpRequest, QuerySet[Task]], HttpResponse | None]
 
 
 class ReasonForm(forms.Form):
-    reason = forms.CharField(
+    reason = ReasonFormField(
         max_length=LONGEST_REASON,
         widget=UnfoldAdminTextInputWidget,
         help_text="a sentence for the owners of the tasks and for the log",

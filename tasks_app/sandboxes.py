@@ -150,9 +150,11 @@ class Incoming:
 
 
 def _check_free(owner: str, name: str) -> None:
-    found = Sandbox.objects.filter(name=name).values_list("owner", flat=True).first()
-    if found is not None and not (found == owner and name.endswith(OVERWRITABLE)):
-        raise SandboxRefusedError(f"there is a sandbox of the name {name} already")
+    """A name, and the one beside it that may be overwritten, belong to one owner: nobody takes the other half first."""
+    plain = name.removesuffix(OVERWRITABLE)
+    for taken, by in Sandbox.objects.filter(name__in=[plain, plain + OVERWRITABLE]).values_list("name", "owner"):
+        if by != owner or (taken == name and not name.endswith(OVERWRITABLE)):
+            raise SandboxRefusedError(f"there is a sandbox of the name {taken} already")
 
 
 def quota_left(owner: str, replaced: str = "") -> int:

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from jedisite.choices import Choice
 from jedisite.identity import Right
 from jedisite.problems import Conflict, InvalidFields
+from jedisite.reasons import ReasonField
 from tasks_app.api.base import Lists, Resource, StrictSerializer
 from tasks_app.attention import keeping
 from tasks_app.attention.lists import AttentionFilter
@@ -27,7 +28,7 @@ class AttentionSerializer(serializers.ModelSerializer[AttentionItem]):
 
 class AttentionActionSerializer(StrictSerializer):
     action = Choice(choices=ACTIONS)
-    reason = serializers.CharField(max_length=keeping.LONGEST_NOTE)
+    reason = ReasonField(max_length=keeping.LONGEST_NOTE)
     until = serializers.DateTimeField(required=False, help_text="end of a snooze")
     ticket = serializers.CharField(
         max_length=keeping.LONGEST_TICKET, required=False, allow_blank=True, help_text="its number or address"

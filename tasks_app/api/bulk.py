@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from jedisite.identity import Right
 from jedisite.problems import InvalidFields
+from jedisite.reasons import ReasonField
 from tasks_app import bulk, known
 from tasks_app.api.base import Resource
 from tasks_app.api.counted import ActedOn
@@ -22,7 +23,7 @@ from tasks_app.params.faults import ParamErrors
 class BulkCommandSerializer(NewCommandSerializer):
     """A command, with its parameters, for tasks that are named (`ids`) or found (`filter`); one of the two."""
 
-    reason = serializers.CharField(max_length=LONGEST_REASON)
+    reason = ReasonField(max_length=LONGEST_REASON)
     ids = ActedOn(
         child=serializers.IntegerField(min_value=1, max_value=2**63 - 1), required=False, help_text="numbers of tasks"
     )

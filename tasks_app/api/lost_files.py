@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from jedisite.identity import Right
 from jedisite.problems import Conflict
+from jedisite.reasons import ReasonField
 from jedisite.words import sentence
 from tasks_app.accounting.recovery import CannotRecoverError, recover
 from tasks_app.api.base import OfTask, check_command_right
@@ -25,7 +26,7 @@ class LostFilesSerializer(StrictSerializer):
 
     files = CountedList(child=serializers.CharField(max_length=300), allow_empty=False, max_length=MOST_FILES)
     dataset = serializers.CharField(max_length=255, required=False)
-    reason = serializers.CharField(max_length=LONGEST_REASON, allow_blank=True, default="")
+    reason = ReasonField(max_length=LONGEST_REASON, allow_blank=True, default="")
     dry_run = serializers.BooleanField(default=False)
 
 

@@ -15,6 +15,7 @@ from brokerage_app.queue_status import LONGEST_REASON, QueueStatusError, set_sta
 from jedisite.choices import Choice
 from jedisite.identity import Right
 from jedisite.problems import InvalidFields
+from jedisite.reasons import ReasonField
 from tasks_app.api.base import Lists, Resource, StrictSerializer, none_of, one_of
 
 
@@ -27,7 +28,7 @@ class QueueStatusRowSerializer(serializers.ModelSerializer[QueueStatusLog]):
 
 class NewQueueStatusSerializer(StrictSerializer):
     status = Choice(choices=[(s, s) for s in Queue.STATUSES])
-    reason = serializers.CharField(max_length=LONGEST_REASON, help_text="why; all who look at the queue see it")
+    reason = ReasonField(max_length=LONGEST_REASON, help_text="why; all who look at the queue see it")
     until = serializers.DateTimeField(
         required=False, allow_null=True, help_text="when the lasting status before it comes back; null: it lasts"
     )

@@ -12,6 +12,7 @@ from brokerage_app.models import Queue, VerdictRecord
 from jedisite import tokens
 from jedisite.choices import Choice
 from jedisite.models import Agent, ApiToken
+from jedisite.reasons import ReasonField
 from tasks_app import known
 from tasks_app.api.base import StrictSerializer
 from tasks_app.commands import parameters
@@ -162,7 +163,7 @@ class NewCommandSerializer(StrictSerializer):
     """A command for a task, with parameters that not every command takes."""
 
     command = Choice(choices=[c.value for c in TaskCommand])
-    reason = serializers.CharField(max_length=LONGEST_REASON, allow_blank=True, default="")
+    reason = ReasonField(max_length=LONGEST_REASON, allow_blank=True, default="")
     soft = _flag("finish: running jobs may end first")
     sole = _flag("retry, incexec: child tasks are left alone")
     discard = _flag("retry, incexec: ranges of events that finished are processed again")
@@ -216,7 +217,7 @@ class TaskChangeSerializer(StrictSerializer):
     gshare = serializers.CharField(required=False, max_length=32)
     attributes = serializers.DictField(required=False, help_text="such as ramCount, walltime, cpuTime, coreCount")
     split_rule = serializers.DictField(required=False, help_text="such as nFilesPerJob, nGBPerJob, noAutoPause")
-    reason = serializers.CharField(max_length=LONGEST_REASON)
+    reason = ReasonField(max_length=LONGEST_REASON)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not any(attrs.get(name) not in (None, {}) for name in ("priority", "gshare", "attributes", "split_rule")):

@@ -18,6 +18,7 @@ from jedisite.agent_state import AgentRow, judge, rows
 from jedisite.agents import REGISTRY
 from jedisite.identity import Right, caller_of, needs
 from jedisite.models import Agent, AgentPass, AuditEntry
+from jedisite.reasons import ReasonFormField
 from tasks_app.dashboard import backlogs, pages, passes, words
 from tasks_app.dashboard.backlogs import Backlog, Machinery
 from tasks_app.dashboard.passes import Series
@@ -164,7 +165,7 @@ class OrderForm(forms.Form):
 
     action = forms.ChoiceField(choices=[(name, name) for name in ("run", "pause", "resume", "period")])
     period_s = forms.FloatField(required=False, label="Period in seconds")
-    reason = forms.CharField(required=False, max_length=LONGEST_REASON, label="Why")
+    reason = ReasonFormField(required=False, max_length=LONGEST_REASON, label="Why")
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}

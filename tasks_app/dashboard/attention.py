@@ -15,6 +15,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from jedisite.identity import Right, caller_of, needs
+from jedisite.words import on_one_line
 from tasks_app.attention import keeping
 from tasks_app.attention.lists import STATES, AttentionFilter, in_state
 from tasks_app.attention.rules.found import KINDS
@@ -65,7 +66,7 @@ def attention_action(request: HttpRequest, item_id: int) -> HttpResponse:
     """Acknowledge an item, put it off, link a ticket to it, or take that back."""
     get_object_or_404(AttentionItem, pk=item_id)
     form, who = request.POST, caller_of(request).name
-    action, reason = form.get("action", ""), form.get("reason", "")
+    action, reason = form.get("action", ""), on_one_line(form.get("reason", ""))
     try:
         if action == "acknowledge":
             keeping.acknowledge(item_id, by=who, reason=reason)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jedisite.identity import Caller
+from jedisite.words import on_one_line
 from tasks_app import bulk, known
 from tasks_app.commands import acts, rights
 from tasks_app.commands.acts import ACTS, Act
@@ -67,7 +68,7 @@ def _called(act: Act, field: str) -> str:
 
 def reason_in(form: Mapping[str, str]) -> str:
     """The reason that somebody gives for an act. Raises ParamErrors when it is empty, too long or cannot be stored."""
-    reason, faults = form.get("reason", "").strip(), Faults()
+    reason, faults = on_one_line(form.get("reason", "")), Faults()
     if not reason:
         faults.add("reason", "required", "Say why: this needs a reason.")
     elif len(reason) > LONGEST_REASON or "\x00" in reason:

@@ -18,6 +18,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from jedisite.identity import Right, caller_of, needs
+from jedisite.reasons import ReasonFormField
 from tasks_app import classifying
 from tasks_app.accounting.job_errors import main_error
 from tasks_app.dashboard import failure_queries as asked
@@ -301,7 +302,7 @@ class ClassifyForm(forms.Form):
     advice = forms.CharField(
         max_length=1000, required=False, label="What to do", widget=forms.Textarea(attrs={"rows": 3})
     )
-    reason = forms.CharField(max_length=300, label="Reason for this change")
+    reason = ReasonFormField(max_length=300, label="Reason for this change")
 
     def clean_known_until(self) -> datetime | None:
         until: datetime | None = self.cleaned_data["known_until"]

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from jedisite.patterns import fault_of
 from jedisite.words import is_one_line, sentence
 from tasks_app.params.faults import Faults, join_path, shown
+from tasks_app.params.filelists import why_not_carried
 from tasks_app.params.keys import DATASETS, NAME
 from tasks_app.params.kinds import Form, Key, check_value, split_names
 
@@ -243,6 +244,8 @@ def _check_files(item: Item, faults: Faults) -> None:
             )
         elif not is_one_line(lfn):
             faults.add(f"{where}[{index}]", "characters", f"{shown(lfn)} has a control character in it.")
+        elif bad := why_not_carried(lfn.rpartition(":")[2]):
+            faults.add(f"{where}[{index}]", "file name", f"{shown(lfn)} names no file that a job could read: {bad}.")
 
 
 def parse_items(raw: object, where: str, faults: Faults, most: int) -> tuple[Item, ...]:

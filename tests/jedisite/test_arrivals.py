@@ -21,6 +21,8 @@ LIMITS = merged({"head": "10", "body": "20", "rate": "100"})
         (HEAD + b"Content-Length: 3\r\n\r\nabcGET", True, False),
         (HEAD + b"X-Content-Length: 3\r\n\r\n", True, False),
         (HEAD + b"\r\nContent-Length: 3\r\n\r\n", True, False),
+        # The parser refuses it at once; nobody waits for a body of either length.
+        (HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n", True, False),
         (HEAD + b"Content-Length: %d\r\n\r\n" % SMALL_BODY, False, False),
         (HEAD + b"Content-Length: %d\r\n\r\n" % (SMALL_BODY + 1), False, True),
         (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", False, True),

@@ -91,6 +91,9 @@ def test_a_name_is_taken_once_unless_it_may_be_overwritten_by_its_owner(
         assert send(ada, name=name) == (True, "")
     for client, name in ((ada, NAME), (eve, NAME), (eve, "again.tar.gz.__ow__")):
         assert send(client, name=name) == (False, f"there is a sandbox of the name {name} already")
+    # Nor does anybody take the name beside that of another's.
+    for name, taken in ((f"{NAME}.__ow__", NAME), ("again.tar.gz", "again.tar.gz.__ow__")):
+        assert send(eve, name=name) == (False, f"there is a sandbox of the name {taken} already")
     with django_capture_on_commit_callbacks(execute=True):
         assert send(ada, gzip.compress(b"newer", mtime=0), "again.tar.gz.__ow__") == (True, "")
     assert gzip.decompress(fetch("again.tar.gz.__ow__").body) == b"newer"

@@ -238,6 +238,20 @@ def test_nobody_lifts_own_tasks_by_running_them_again_above_what_a_submission_ma
     assert code == 202 or not stored
 
 
+def test_a_reason_is_one_line_wherever_it_is_kept(api: Api, make_task: Make) -> None:
+    client, task = api("production"), make_task(status="running", user="ada")
+    lines = "for the talk\r\nBcc: eve\u2028x"
+    for where, body in (
+        (f"{task.id}/commands/", {"command": "pause", "reason": lines}),
+        (f"{task.id}/changes/", {"priority": 7, "reason": lines}),
+    ):
+        assert client.post(f"{TASKS}{where}", body, "application/json").status_code in (200, 202)
+    assert Command.objects.get().comment == "for the talk Bcc: eve x"
+    assert set(AuditEntry.objects.values_list("reason", flat=True)) == {"for the talk Bcc: eve x"}
+    body = {"priority": 8, "reason": " \r\n "}
+    assert client.post(f"{TASKS}{task.id}/changes/", body, "application/json").status_code == 422
+
+
 def test_changes_bring_no_more_work_than_a_task_may_have(api: Api, make_task: Make) -> None:
     task = make_task(status="done", user="ada")
     TaskParams.objects.update_or_create(task_id=task.id, defaults={"params": smallest()})

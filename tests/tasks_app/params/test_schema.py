@@ -52,6 +52,13 @@ def test_work_is_cut_into_no_more_pieces_than_a_task_may_have(changes: Params, f
     assert [fault.field for fault in faults] == ([field] if field else [])
 
 
+@pytest.mark.parametrize(("name", "is_taken"), [("a.1", True), ("mc:a.1", True), ("../../etc/passwd", False), ("mc:.a", False)])
+@pytest.mark.parametrize("form", [str, lambda name: {"lfn": name}], ids=["name", "object"])
+def test_files_are_named_as_files_can_be_called(name: str, is_taken: bool, form: Callable[[str], object]) -> None:
+    item = d.template("input", "${IN}", "a.b", files=[form(name)])
+    assert (faults_of(d.smallest(noInput=False, jobParameters=[item])) == {}) is is_taken
+
+
 def test_items_are_read_in_order_with_their_streams() -> None:
     params = parse(d.reconstruction())
     assert [item.stream for item in params.items] == ["IN", "MB", "SN"]
