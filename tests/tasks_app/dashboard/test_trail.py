@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +13,13 @@ from django.test import Client
 
 from jedisite import audit
 from jedisite.models import AuditEntry
+from tasks_app.dashboard.act_words import title_of
 from tests.plans import assert_uses_an_index, fill_table
 from tests.tasks_app.dashboard.test_listing import Table
 from tests.tasks_app.dashboard.test_pages import MOST_QUERIES
 
 pytestmark = pytest.mark.django_db
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_trail_says_who_did_what_and_leads_there(reader: Client, django_assert_max_num_queries: Any) -> None:
@@ -55,6 +59,22 @@ def test_acts_and_kinds_of_things_are_called_by_plain_words(reader: Client) -> N
     for words in ("Change a share", "Kill, many at once", "of old", "share <a", "work queue <a"):
         assert words in text, words
     assert "globalshare <a" not in text
+
+
+def test_every_act_that_is_written_down_has_a_title() -> None:
+    packages = ("jedisite", "brokerage_app", "tasks_app", "events_app")
+    found = {
+        act.value
+        for package in packages
+        for file in (ROOT / package).rglob("*.py")
+        for call in ast.walk(ast.parse(file.read_text()))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("record", "record_many") and len(call.args) > 2
+        for act in call.args[1:2]
+        if isinstance(act, ast.Constant)
+    }  # fmt: skip
+    assert {"config.set", "admin.change", "submit"} <= found
+    assert not [act for act in sorted(found) if title_of(act) == act]
 
 
 def test_those_who_run_the_grid_see_accounts_too(operator: Client) -> None:
