@@ -358,7 +358,9 @@ class HasRight(BasePermission):
         if method == "options":
             return True  # which methods there are stands in the schema, which everybody may read
         if method not in answered if answered is not None else not hasattr(view, method):
-            raise exceptions.MethodNotAllowed(request.method)
+            refusal = exceptions.MethodNotAllowed(request.method)
+            hint = getattr(view, "instead", {}).get(method)
+            raise exceptions.MethodNotAllowed(request.method, f"{refusal.detail} {hint}") if hint else refusal
         right = rights.get(getattr(view, "action", None) or ("get" if method == "head" else method))
         if right is None:
             return False

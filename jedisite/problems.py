@@ -137,6 +137,8 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
         return None
     code = response.status_code
     detail = "There is no such object." if isinstance(exc, Http404) else str(getattr(exc, "detail", exc))
+    if isinstance(exc, exceptions.UnsupportedMediaType):
+        detail += " Send JSON, with the header Content-Type: application/json."
     response.data = problem(code, status_title(code), detail, _errors_of(exc))
     response.content_type = CONTENT_TYPE
     request = context.get("request")

@@ -54,8 +54,14 @@ class MomentField(IsoDateTimeField):
             raise ValidationError(self.error_messages["invalid"], code="invalid") from exc
 
 
+MOMENT = "A time is written as 2026-01-31T12:00:00Z, or as a day, 2026-01-31."
+
+
 class MomentFilter(django_filters.IsoDateTimeFilter):
     field_class = MomentField
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more, error_messages={"invalid": MOMENT})
 
 
 class IdFilter(django_filters.NumberFilter):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db.models import Q
 
 from brokerage_app import policy
@@ -40,6 +41,8 @@ DEFAULTS = Defaults()
 BARE = "bareNucleus"
 WAITS_OR_DOES_WITHOUT = ("waitInput", "ignoreMissingInDS", "allowEmptyInput")
 _WAITS = " A task that is to wait for its input says so (waitInput)."
+MOST_USERS = 2000
+"""So many users are compared with a name that is none's."""
 MOST_MATCHED, MOST_MATCHING = 3, 5
 """Patterns for which datasets are looked up, and datasets that are told of each."""
 LABELS = ANALYSIS_LABELS | TESTED_LABELS | {"ptest", "rc_test", "rc_test2", "rc_alrb"}
@@ -109,6 +112,17 @@ def check_params(params: TaskParams) -> list[str]:
     names.check_params(params, tables, faults)
     faults.raise_if_any()
     return names.foreign_transforms(params, tables)
+
+
+def check_owner(user: str) -> None:
+    """Raises ParamErrors when this site has no such user."""
+    if User.objects.filter(username=user).exists():
+        return
+    faults = Faults()
+    others = User.objects.filter(is_active=True).order_by("-last_login").values_list("username", flat=True)[:MOST_USERS]
+    near = nearest(user, others)
+    faults.add("userName", "known", f"There is no user {shown(user)}." + (f" Did you mean {near}?" if near else ""))
+    faults.raise_if_any()
 
 
 def check_inputs(params: TaskParams, user: str, parent_id: int | None) -> None:
@@ -226,6 +240,17 @@ def with_matching(exc: ParamErrors, raw: object) -> ParamErrors:
         hint = next((hint for start, hint in hints.items() if error.message.startswith(f"{start} ")), "")
         errors.append(replace(error, message=error.message + hint) if error.rule == WILDCARD else error)
     return ParamErrors(tuple(errors))
+
+
+def with_places(exc: ParamErrors, raw: object) -> ParamErrors:
+    """The same faults, and those of places that the dictionary names: people mend them all at once."""
+    if not isinstance(raw, Mapping):
+        return exc
+    wrong = {error.field for error in exc.errors}
+    given = {key: value for key, value in raw.items() if isinstance(value, str) and isinstance(key, str) and key not in wrong}
+    faults = Faults()
+    names.check_places(given, Tables(), faults)
+    return ParamErrors((*exc.errors, *faults)) if faults else exc
 
 
 def check_parameters(given: Mapping[str, Any] | None, asked: Iterable[Task] = ()) -> None:

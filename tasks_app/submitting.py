@@ -90,7 +90,7 @@ def check(raw: object, caller: Caller) -> Submission:
     try:
         params = parse(raw)
     except ParamErrors as exc:
-        raise known.with_matching(exc, raw) from None
+        raise known.with_places(known.with_matching(exc, raw), raw) from None
     faults = Faults()
     trusted = caller.may(PRODUCTION)
     user = params.user_name or caller.name
@@ -140,6 +140,8 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
     SubmissionRefusedError when its name is to be unique and is not, or the user has too many tasks. Both write nothing.
     """
     params, user = submission.params, submission.user
+    if user != submission.caller.name:
+        known.check_owner(user)
     parent_id, warnings = _parent_of(params, user), known.check_params(params)
     existing = _existing(submission, allow_active)
     decision = decide(params, existing, allow_active=allow_active)

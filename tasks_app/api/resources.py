@@ -66,6 +66,7 @@ class TaskViewSet(Lists, mixins.RetrieveModelMixin, Resource):
         "resource_type", "attempt", "start_time", "end_time", "modification_time", "ttc_requested", "cpu_efficiency", "req_id",
     )  # fmt: skip
     columns = TASKS
+    instead = {"delete": 'A task is ended by POST /api/v2/tasks/<id>/commands/ with {"command": "kill"}.'}
 
     def known_parameters(self) -> set[str]:
         return {ALLOW_ACTIVE} if self.action == "create" else super().known_parameters()

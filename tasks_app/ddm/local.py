@@ -44,6 +44,7 @@ from tasks_app.scopes import scope_of
 log = structlog.get_logger(__name__)
 ENDPOINT = "LOCAL_SE"
 CHUNK = 1024 * 1024
+_LOGS = re.compile(r"\.log(\.[0-9]+)?/?$")
 MOST_OWN = 200
 MOST_BESIDE = 25
 MOST_TOLD = 10
@@ -158,7 +159,7 @@ class LocalCatalogue:
             cursor.execute(_BESIDE, {"names": texts(missing[:MOST_TOLD]), "most": MOST_BESIDE})
             for name, other in cursor:
                 near[name].append(other)
-        return {name: nearest(name, near.get(name, ())) for name in missing}
+        return {name: _meant(name, near.get(name, ())) for name in missing}
 
     def lacking(self, datasets: Iterable[str], lfns: Iterable[str], *, complete: bool = False) -> dict[str, str]:
         names, wanted = list(datasets), list(dict.fromkeys(lfns))
@@ -292,6 +293,22 @@ def _made_by(names: Iterable[str], by: Maker) -> QuerySet[CatalogueDataset]:
     """Those of these datasets that this one may end: those that the task has made."""
     found = _written_by(names, by)
     return found if by.is_site else found.filter(made_by_task=by.task_id)
+
+
+def _meant(name: str, candidates: Iterable[str]) -> str:
+    """The name that was probably meant: a dataset of logs only when no other is near, or logs are asked for."""
+    known = [one for one in candidates if _differ_little(name, one)]
+    data = [one for one in known if not _LOGS.search(one)]
+    return nearest(name, known if _LOGS.search(name) else data) or nearest(name, known)
+
+
+def _differ_little(name: str, other: str) -> bool:
+    """Whether two names are near without the fields that both begin with: most of a user's names have two of them."""
+    fields, others = name.rstrip(CONTAINER_MARK).split("."), other.rstrip(CONTAINER_MARK).split(".")
+    pairs = list(zip(fields, others, strict=False))
+    same = next((at for at, (one, two) in enumerate(pairs) if one != two), len(pairs))
+    one, two = ".".join(fields[same:]), ".".join(others[same:])
+    return one.startswith(two) or two.startswith(one) or bool(nearest(one, [two]))
 
 
 def container_name(name: str) -> str:

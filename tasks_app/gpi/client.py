@@ -200,6 +200,8 @@ class Client:
     ) -> None:
         self.server = (server or os.environ.get("JEDI_SERVER_URL") or "").rstrip("/")
         if urlsplit(self.server).scheme not in ("http", "https"):
+            if self.server and "://" not in self.server:
+                raise ValueError(f"the address {self.server} lacks http:// or https:// at its start")
             raise ValueError(
                 "the address of the site is needed: an argument, or JEDI_SERVER_URL, such as https://jedi.example.org"
             )
@@ -219,8 +221,14 @@ class Client:
         made = self._json("POST", path, params, headers={"Idempotency-Key": key or str(uuid.uuid4())}, again=True)
         return self._task(made) if "status" in made else self.task(made["id"])
 
-    def task(self, task_id: int) -> Task:
-        return self._task(self._json("GET", f"/api/v2/tasks/{task_id}/"))
+    def task(self, task: int | str) -> Task:
+        """The task of a number or of a name; of several tasks of the name the newest. Raises NotFound."""
+        if isinstance(task, str) and not task.isdecimal():
+            for found in self.tasks(name=task, ordering="-id"):
+                if found.name == task:
+                    return found
+            raise NotFound(404, "Not Found", f"there is no task of the name {task}")
+        return self._task(self._json("GET", f"/api/v2/tasks/{task}/"))
 
     def tasks(self, **filters: Value) -> Iterator[Task]:
         """Tasks, newest first: tasks(user="ada", status=["failed", "broken"], ordering="-current_priority")."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,9 +16,13 @@ STEPS: Final = ("buildSpec", "mergeSpec", "preproSpec", "multiStepExec")
 _SOFTWARE: Final = ("architecture", "transUses", "transHome")
 _FILLED_IN: Final = ("transPath", "container_name")
 """Software that the refiner fills in where a submission says nothing."""
-_NAMES: Final = frozenset({"taskName", "uniqueTaskName", "userName", "vo", "prodSourceLabel", "taskType", "osInfo", "sourceURL"})
+_NAMES: Final = frozenset(
+    {"taskName", "uniqueTaskName", "userName", "vo", "prodSourceLabel", "taskType", "osInfo", "sourceURL"}
+)
 """Of no weight for what the task does: who submits it, under which name and from where."""
 ARCHIVE: Final = "SANDBOX"
+_OUTPUT_MAP: Final = re.compile(r"""\s*-o "\{.*\}"\s*""", re.DOTALL)
+"""prun's list of local names and the outputs that they become: it says nothing of the command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,8 @@ def _compared(new: TaskParams, old: TaskParams) -> Iterator[tuple[str, object, o
 
 def _command(params: TaskParams, other: TaskParams) -> object:
     """The command line without names of sandboxes, and what the steps run; of those, what both may have said."""
-    line = [(item.raw.get("padding", True), _without_archive(item.value)) for item in params.items if _is_text(item)]
+    texts = (item for item in params.items if _is_text(item) and not _OUTPUT_MAP.fullmatch(item.value))
+    line = [(item.raw.get("padding", True), _without_archive(item.value)) for item in texts]
     return line, [_step(params.raw.get(name), other.raw.get(name)) for name in STEPS]
 
 
@@ -90,9 +96,10 @@ def _inputs(params: TaskParams, added: Collection[str]) -> list[dict[str, Any]]:
     return [{k: v for k, v in item.raw.items() if k != "dataset" or item.stream not in added} for item in items]
 
 
-def _outputs(params: TaskParams) -> list[Mapping[str, Any]]:
+def _outputs(params: TaskParams) -> list[object]:
     items = [item for item in params.items if item.param_type in ("output", "log")]
-    return [item.raw for item in (*items, *params.logs, *params.merge_logs)]
+    maps = [item.value for item in params.items if _is_text(item) and _OUTPUT_MAP.fullmatch(item.value)]
+    return [*maps, *(item.raw for item in (*items, *params.logs, *params.merge_logs))]
 
 
 def _given(raw: Mapping[str, Any], names: Collection[str]) -> list[Any]:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jedisite.words import plural
+from tasks_app.params.clientwords import is_from_client
 from tasks_app.params.codes import CHANGEABLE, CODES, number_of
 from tasks_app.params.differences import Differences, differences
 from tasks_app.params.faults import Faults, shown
@@ -133,33 +134,39 @@ def decide(params: TaskParams, existing: Existing | None, *, allow_active: bool 
     if again or (allow_active and existing.status in PATCHED_IN and existing.label == "user"):
         differs = differences(params, existing.params, CHANGEABLE_KEYS | RENAMED.keys()) if existing.params else Differences()
         if differs.work:
-            return Decision(Code.IS_ACTIVE, _is_another(old, name, existing.status, differs), old)
+            return Decision(Code.IS_ACTIVE, _is_another(params, old, existing.status, differs), old)
         if again:
             sentence = f"The task {old} of the name {name}, which is {existing.status}, runs again."
         else:
             sentence = f"The parameters of the task {old}, which is {existing.status}, are changed."
-        sentence = " ".join((sentence, *_kept(differs), f"jediTaskID={old}"))
+        sentence = " ".join((sentence, *_kept(params, differs), f"jediTaskID={old}"))
         return Decision(Code.AGAIN if again else Code.PATCHED, sentence, old, changes_of(params.raw))
     wait = "" if existing.status == "broken" else ", or wait until it has ended"
-    sentence = f"The task {old} of the name {name} is {existing.status}: give another name (--outDS){wait}. jediTaskID={old}"
+    sentence = f"The task {old} of the name {name} is {existing.status}: give {_another_name(params)}{wait}. jediTaskID={old}"
     return Decision(Code.IS_ACTIVE, sentence, old)
 
 
-def _is_another(old: int, name: str, status: str | None, differs: Differences) -> str:
+def _another_name(params: TaskParams) -> str:
+    return "another name (--outDS)" if is_from_client(params.raw) else "another taskName"
+
+
+def _is_another(params: TaskParams, old: int, status: str | None, differs: Differences) -> str:
+    name = shown(params.task_name)
     has = " and ".join((", ".join(differs.work[:-1]), differs.work[-1])) if len(differs.work) > 1 else differs.work[0]
     return (
         f"The task {old} of the name {name}, which is {status}, was submitted with {has}, and would keep that: "
-        f"give this one another name (--outDS), or submit the task unchanged. jediTaskID={old}"
+        f"give this one {_another_name(params)}, or submit the task unchanged. jediTaskID={old}"
     )
 
 
-def _kept(differs: Differences) -> list[str]:
+def _kept(params: TaskParams, differs: Differences) -> list[str]:
     """Sentences on what was submitted and is not taken over."""
     said = []
     if differs.keys:
         said.append(f"It keeps its own {', '.join(differs.keys)}.")
     if differs.code:
-        said.append("It keeps its own sandbox; fixedSandbox (prun --useNewCode) brings the new one.")
+        key = "--useNewCode" if is_from_client(params.raw) else "fixedSandbox"
+        said.append(f"It keeps its own sandbox; {key} brings the new one.")
     return said
 
 

@@ -87,12 +87,6 @@ def test_a_failed_task_is_retried_or_runs_again(again: str) -> None:
     assert status(made) == "done"
 
 
-def test_a_task_that_failed_without_a_file_says_so_to_a_retry() -> None:
-    made = Task.objects.create(id=7, name="lab.t", user="ada", status="failed", task_type="anal").id
-    assert command(made, "retry").answer == f"task {made} has no file to try again: none was ever found"
-    assert status(made) == "failed"
-
-
 def test_a_retry_leaves_masters_alone_that_are_done() -> None:
     add_dataset("lab.a", 2)
     add_dataset("lab.b", 2)
@@ -397,14 +391,15 @@ def test_another_command_under_the_name_of_a_task_that_has_ended_is_refused() ->
         with_command(*COMMAND[:-1], other, cliParams="prun --exec 'echo NEWCODE'")
     said = no.value.decision
     assert (said.code, said.task_id) == (2, made) and f"jediTaskID={made}" in said.sentence
-    assert "which is done, was submitted with another command" in said.sentence and "--outDS" in said.sentence
+    assert "which is done, was submitted with another command" in said.sentence
+    assert "give this one another taskName" in said.sentence
     assert "cliParams" not in TaskParams.objects.get(pk=made).params
     assert not Command.objects.exists()
     # The folder of the command is another one: the task keeps the old, unless fixedSandbox says otherwise.
     archive = {"type": "constant", "value": "-a jobO.new.tar.gz"}
     kept = with_command(archive, *COMMAND[1:], dsForIN="lab.t.in,lab.t.more", coreCount=2)
     assert (kept.task_id, kept.decision.code) == (made, 3)
-    assert "keeps its own coreCount." in kept.decision.sentence and "--useNewCode" in kept.decision.sentence
+    assert "keeps its own coreCount." in kept.decision.sentence and "; fixedSandbox brings the new one." in kept.decision.sentence
     drive(Pilot())
     assert dataset(made, name="lab.t.more").files_finished == 1, "a dataset more is taken over"
     new = with_command(archive, *COMMAND[1:], fixedSandbox="jobO.new.tar.gz")
@@ -437,7 +432,7 @@ def test_the_name_of_a_broken_task_that_had_jobs_is_taken(archived: bool) -> Non
     if archived:
         JobArchive.objects.bulk_create(JobArchive(id=job.id, task_id=made, status=job.status) for job in jobs(made))
         Job.objects.all().delete()
-    with pytest.raises(submitting.SubmissionRefusedError, match=r"is broken: give another name \(--outDS\)\. jedi"):
+    with pytest.raises(submitting.SubmissionRefusedError, match=r"is broken: give another taskName\. jedi"):
         again()
 
 
@@ -485,7 +480,7 @@ def test_a_task_that_runs_is_changed_in_place_where_that_is_allowed() -> None:
     add_dataset("lab.t.in", 4)
     first = again()
     settle()
-    with pytest.raises(submitting.SubmissionRefusedError, match="is running: give another name"):
+    with pytest.raises(submitting.SubmissionRefusedError, match="is running: give another taskName"):
         again(nFilesPerJob=2)
     params = parameters("user.ada.t", reads("lab.t.in"), nFilesPerJob=2, nGBPerJob=7, ramCount=700, uniqueTaskName=True)
     done = submitting.submit(submitting.check(params, ADA), by="ada", allow_active=True)

@@ -15,6 +15,7 @@ from tasks_app.api.panda.params import JsonObject, Moment, Number, Params
 from tasks_app.api.panda.tasklist import MOST_TASKS, filtered, told_tasks
 from tasks_app.api.panda.wire import envelope, refused
 from tasks_app.models import Task
+from tasks_app.params.clientwords import in_options
 from tasks_app.params.faults import ParamErrors
 from tasks_app.params.resubmission import Code
 from tasks_app.submitting import SubmissionRefusedError
@@ -42,7 +43,7 @@ def submit(ask: Ask) -> HttpResponse:
         done = submitting.submit(submission, by=ask.caller.name, most_active=settings.JEDI_MOST_ACTIVE_TASKS)
     except ParamErrors as exc:
         orphan = all(error.field == "parent_tid" and error.rule == "known task" for error in exc.errors)
-        return refused(str(exc), Code.NO_PARENT if orphan else Code.FAILED)
+        return refused(str(in_options(exc, raw)), Code.NO_PARENT if orphan else Code.FAILED)
     except SubmissionRefusedError as exc:
         return refused(str(exc), exc.decision.code)
     except moves.CommandRefusedError as exc:

@@ -10,12 +10,15 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Sum
 
-from jedisite.words import plural
+from jedisite.words import nearest, plural
 from tasks_app import fetching
 from tasks_app.gpi.client import ApiError, save
 from tasks_app.models import Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.states import FileStatus, TaskStatus
+
+MOST_NAMES = 2000
+"""Tasks with whose names one that is none's is compared: the newest."""
 
 
 class Command(BaseCommand):
@@ -69,7 +72,9 @@ def _task(given: str) -> Task:
     else:
         found = Task.objects.filter(name=given.replace("\0", "")).order_by("-id").first()
     if found is None:
-        raise CommandError(f"there is no task {given}")
+        names = () if given.isdecimal() else Task.objects.order_by("-id").values_list("name", flat=True)[:MOST_NAMES]
+        near = nearest(given, dict.fromkeys(names))
+        raise CommandError(f"there is no task {given}." + (f" Did you mean {near}?" if near else ""))
     return found
 
 

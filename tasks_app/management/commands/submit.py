@@ -46,7 +46,9 @@ class Command(BaseCommand):
         parser.add_argument("--wait", action="store_true", help="until the task has ended")
         words = parser.add_argument_group("in a few words", "instead of a file")
         words.add_argument(
-            "--exec", metavar="COMMAND", help="a shell command; %%IN is the inputs, ${SN} the job's number"
+            "--exec",
+            metavar="COMMAND",
+            help="a shell command; %%IN is the job's inputs with commas between, ${SN} the job's number",
         )
         words.add_argument("--name", help="of the task (default: that of --out-ds)")
         words.add_argument("--in-ds", metavar="DATASET", help="the input")
@@ -56,8 +58,8 @@ class Command(BaseCommand):
         )
         words.add_argument("--n-jobs", type=int, help="without an input: how many jobs")
         words.add_argument("--files-per-job", type=int, help="with an input")
-        words.add_argument("--memory-mb", type=int)
-        words.add_argument("--cores", type=int)
+        words.add_argument("--memory-mb", type=int, help="memory that each job needs, in MB")
+        words.add_argument("--cores", type=int, help="cores that each job takes (default: 1)")
         words.add_argument(
             "--set", action="append", metavar="KEY=JSON", help="any other task parameter, such as nEvents=10"
         )

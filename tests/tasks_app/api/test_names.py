@@ -75,6 +75,17 @@ def test_an_input_that_is_not_there_is_refused_with_what_may_be_meant(
     assert faults(more) == {"dsForIN": said}
 
 
+def test_logs_are_meant_last_and_names_that_only_begin_alike_are_not_meant(api: Api, task_params: Params) -> None:
+    for name in ("user.ada.ch1.log/", "user.ada.ch1_out.txt/", "user.ada.meas"):
+        CatalogueDataset.objects.create(name=name, scope="user.ada", owner="ada")
+    for given, meant in (
+        ("user.ada.ch1", " Did you mean user.ada.ch1_out.txt/?"), ("user.ada.ch2.log", " Did you mean user.ada.ch1.log/?"),
+        ("user.ada.nix", ""),
+    ):  # fmt: skip
+        said = faults(post(api(), task_params(**reading(given, "user.ada.meas"))))
+        assert said["jobParameters[0].dataset"].startswith(f"There is no dataset '{given}'.{meant} A task")
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -380,11 +391,32 @@ def test_forms_of_acts_name_what_is_there(
     assert not Command.objects.exists()
 
 
-def test_a_task_in_another_name_needs_the_right(api: Api, task_params: Params) -> None:
+def test_a_task_in_another_name_needs_the_right_and_a_user_of_that_name(
+    api: Api, task_params: Params, make_user: Callable[..., Any]
+) -> None:
+    make_user("eve")
     answer = post(api(), task_params(userName="eve"))
     assert faults(answer) == {"userName": "You are ada; to submit for 'eve' needs the production right."}
     assert post(api(), task_params(userName="ada")).json()["user"] == "ada"
     assert post(api("production"), task_params(userName="eve")).json()["user"] == "eve"
+    for name, says in (("evee", "There is no user 'evee'. Did you mean eve?"), ("zzzzzz", "There is no user 'zzzzzz'.")):
+        assert faults(post(api("production"), task_params(userName=name))) == {"userName": says}
+
+
+def test_faults_of_values_and_of_names_are_told_together(api: Api, task_params: Params, grid: None) -> None:
+    found = faults(post(api(), task_params(nEventsPerJob=0, site="CERN_PROT")))
+    assert set(found) == {"nEventsPerJob", "site"} and "Did you mean CERN_PROD?" in found["site"]
+
+
+def test_a_task_that_is_to_be_deleted_is_killed_and_bodies_are_json(api: Api, make_task: Callable[..., Any]) -> None:
+    client, task = api(), make_task()
+    assert client.delete(f"/api/v2/tasks/{task.id}/").json()["detail"] == (
+        'Method "DELETE" not allowed. A task is ended by POST /api/v2/tasks/<id>/commands/ with {"command": "kill"}.'
+    )
+    said = client.post("/api/v2/tasks/", "a=b", "application/x-www-form-urlencoded").json()
+    assert said["detail"].endswith("Send JSON, with the header Content-Type: application/json.")
+    said = client.get("/api/v2/tasks/", {"created_after": "yesterday"}).json()
+    assert said["errors"][0]["message"] == "A time is written as 2026-01-31T12:00:00Z, or as a day, 2026-01-31."
 
 
 def test_a_source_label_is_one_that_the_site_tells_apart(api: Api, task_params: Params, grid: None) -> None:

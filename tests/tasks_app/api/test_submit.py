@@ -97,8 +97,9 @@ def test_production_needs_the_production_right(
     [("user", 1000, "ada"), ("shifter", 1000, "shifter"), ("production", 5000, "eve"), ("administrator", 5000, "eve")],
 )
 def test_only_production_sets_owners_and_high_priorities(
-    api: Api, task_params: Params, role: str, priority: int, owner: str
+    api: Api, task_params: Params, make_user: Callable[..., Any], role: str, priority: int, owner: str
 ) -> None:
+    make_user(owner, role if owner == role else "user")
     answer = post(api(role), task_params(taskPriority=5000, currentPriority=6000, userName=owner))
     task = Task.objects.get(pk=answer.json()["id"])
     stored = TaskParams.objects.get(pk=task.id).params
@@ -108,7 +109,8 @@ def test_only_production_sets_owners_and_high_priorities(
     assert stored["currentPriority"] == (1000 if priority == 1000 else 6000)
 
 
-def test_who_submits_for_another_is_on_record(api: Api, task_params: Params) -> None:
+def test_who_submits_for_another_is_on_record(api: Api, task_params: Params, make_user: Callable[..., Any]) -> None:
+    make_user("eve")
     post(api("production"), task_params(userName="eve"))
     assert AuditEntry.objects.filter(actor="production", action="submit for", details={"user": "eve"}).exists()
 

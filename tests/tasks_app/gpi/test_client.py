@@ -221,7 +221,9 @@ def test_tokens_come_from_the_environment_or_a_file_of_ones_own(
     monkeypatch.setenv("JEDI_TOKEN", "of-environment")
     assert Client(url)._token == "of-environment" and Client(url, "given")._token == "given"
     monkeypatch.delenv("JEDI_SERVER_URL", raising=False)
-    for address in (None, "ftp://x", "x"):
+    with pytest.raises(ValueError, match=r"^the address 127\.0\.0\.1:8811 lacks http:// or https:// at its start$"):
+        Client("127.0.0.1:8811")
+    for address in (None, "ftp://x"):
         with pytest.raises(ValueError, match="JEDI_SERVER_URL"):
             Client(address)
 

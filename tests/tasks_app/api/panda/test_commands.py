@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from tasks_app.agents import commando
 from tasks_app.models import Command, Dataset, Task
 
 pytestmark = pytest.mark.django_db
@@ -49,6 +50,11 @@ def test_a_failed_task_takes_a_retry(api: Api, make_task: Make) -> None:
     task = make_task(status="failed")
     said = give(api(), "retry", task)
     assert (said["data"], said["message"]) == (0, f"retry was registered for task {task.id}")
+    commando.run()
+    answer = Command.objects.get().answer
+    assert answer == f"task {task.id} has no file to try again: none was ever found"
+    task.refresh_from_db()
+    assert task.status == "failed"
 
 
 @pytest.mark.parametrize(

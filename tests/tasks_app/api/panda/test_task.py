@@ -63,6 +63,14 @@ def test_a_submission_is_a_task_of_its_caller_and_each_refusal_has_its_code(
     assert rows_stored() == before
 
 
+def test_faults_name_the_option_of_prun_to_its_users_only(api: Api, task_params: Make) -> None:
+    reads = {"type": "template", "param_type": "input", "value": '-i "${IN/T}"', "dataset": "user.ada.nix"}
+    wanted = task_params(noInput=None, nEvents=None, jobParameters=[reads], dsForIN="user.ada.nix")
+    assert submit(api(), wanted)[1].startswith("jobParameters[0].dataset: There is no dataset 'user.ada.nix'.")
+    said = submit(api(), {**wanted, "processingType": "panda-client-1.6.4-jedi-run"})[1]
+    assert said.startswith("--inDS: There is no dataset 'user.ada.nix'.") and said.count("--inDS") == 1
+
+
 def test_a_name_whose_task_has_ended_runs_again(api: Api, task_params: Make, make_task: Make) -> None:
     old = make_task(name="user.ada.t1/", status="finished", vo="atlas", prod_source_label="user")
     taken, says, task_id = submit(api(), task_params(taskName="user.ada.t1/", uniqueTaskName=True, vo="atlas"))
