@@ -32,11 +32,24 @@ def is_light(arguments: list[str]) -> bool:
     return arguments[0] in ONLY_HELP or any(here.glob(f"*/management/commands/{arguments[0]}.py"))
 
 
+def _one_site(arguments: list[str], home: Path) -> None:
+    """Take the home for a command that runs a whole site; before the database, which may be ending with the former one."""
+    from jedisite import one_site
+
+    if arguments[:1] and arguments[0] in one_site.COMMANDS and not ONLY_HELP.intersection(arguments):
+        try:
+            one_site.hold(home)
+        except one_site.RunsAlreadyError as exc:
+            sys.exit(str(exc))
+
+
 def main() -> None:
     light = is_light(sys.argv[1:])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.light_settings" if light else "jedisite.settings")
     home = Path(os.environ.get("JEDI_HOME") or Path(__file__).resolve().parent / ".jedisite").resolve()
     os.environ["JEDI_HOME"] = str(home)
+    _one_site(sys.argv[1:], home)
+    server = None
     if needs_database(sys.argv[1:]) and not (os.environ.get("DATABASE_URL") or os.environ.get("DATABASE_URL_FILE")):
         from jedisite import postgres
 
@@ -56,7 +69,7 @@ def main() -> None:
     except Exception as exc:
         from jedisite.database_faults import said_to_operator
 
-        if "--traceback" in sys.argv or (said := said_to_operator(exc)) is None:
+        if "--traceback" in sys.argv or (said := said_to_operator(exc, own=server is not None)) is None:
             raise
         sys.exit(said)
 

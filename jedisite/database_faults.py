@@ -54,14 +54,19 @@ _OTHER_TABLES: Final = ("42P01", "42703", "3F000")
 """A table, a column or a schema is not there."""
 
 
-def said_to_operator(exc: BaseException) -> str | None:
-    """What somebody at the terminal is told when the database fails a command, or None for other errors."""
+def said_to_operator(exc: BaseException, *, own: bool = False) -> str | None:
+    """What somebody at the terminal is told when the database fails a command, or None for other errors.
+
+    `own`: the database is the embedded one of this home.
+    """
     if isinstance(exc, Error) and _state(exc) in _OTHER_TABLES:
         return "The tables of the database are missing or of another version: run `manage.py migrate` (`manage.py up` does)."
     fault = fault_of(exc)
     if fault is None:
         return None
     first = str(exc).strip().partition("\n")[0]
+    if fault is AWAY and own:
+        return f"The database of this home has ended, with the site or the command that had started it: try again ({first})."
     if fault is AWAY:
         return f"The database does not answer: {first}. Start it; without DATABASE_URL the embedded one is started."
     return f"{fault.sentence} ({first})"

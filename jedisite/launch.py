@@ -16,7 +16,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from jedisite import postgres
+from jedisite import one_site, postgres
 from jedisite.supervisor import GRACE_S, Event, Process, Supervisor, next_delay
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -145,8 +145,10 @@ def run(
         if not supervisor.stop_requested:
             for process in others:
                 supervisor.start(process)
+            one_site.note(url=options.url)
             ready()
             supervisor.run(look)
+        one_site.note(ends=True)
         say(Event("ending", "site", f"this takes up to {GRACE_S:.0f} s; Ctrl-C again ends it at once"))
 
 

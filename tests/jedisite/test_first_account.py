@@ -10,6 +10,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from jedisite import first_account, identity
+from tasks_app.management.commands import demo
 
 pytestmark = pytest.mark.django_db
 URL = "http://127.0.0.1:8000"
@@ -40,3 +41,13 @@ def test_nobody_is_given_rights_by_the_name_alone() -> None:
     User.objects.create_user(first_account.FIRST, password="engine-of-1843")
     assert "createsuperuser" in first_account.lines(URL)[1]
     assert not User.objects.filter(is_superuser=True).exists()
+
+
+def test_the_demonstration_keeps_a_password_that_there_is() -> None:
+    assert (password := demo._make_login()) and demo._make_login() == ""
+    user = User.objects.get(username=first_account.FIRST)
+    assert user.check_password(password) and user.is_superuser
+    user.set_unusable_password()
+    user.save()
+    password = demo._make_login()
+    assert User.objects.get(username=first_account.FIRST).check_password(password)

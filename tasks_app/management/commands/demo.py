@@ -62,7 +62,6 @@ class Command(BaseCommand):
             os.environ.setdefault(name, value)
         try:
             self.options = prepare(options)
-            self.password = _make_login()
             with self._display():
                 launch.run(self.options, say=self._say, ready=self._submit, each_second=self._look)
         except (launch.LaunchError, PostgresError) as exc:
@@ -84,9 +83,10 @@ class Command(BaseCommand):
 
     def _submit(self) -> None:
         """Register the inputs and submit all tasks, over HTTP as anybody would."""
+        self.password = _make_login()
         token = issue_token("demo", "user", user=User.objects.get(username=USER), lifetime=timedelta(days=1))
         self.console.print(f"\nThe site is at [bold]{self.options.url}/[/bold]", highlight=False)
-        self.console.print(f"user [bold]{USER}[/bold]   password [bold]{self.password}[/bold]", highlight=False)
+        self.console.print(f"user [bold]{USER}[/bold]   {self._login()}", highlight=False)
         self.console.print(f"token for scripts: {token}\n", highlight=False, soft_wrap=True)
         run = f"r{int(time.time())}"
         base = f"user.{USER}.{run}"
@@ -119,8 +119,13 @@ class Command(BaseCommand):
             raise _AllFinal
         connections.close_all()
 
+    def _login(self) -> str:
+        if self.password:
+            return f"password [bold]{self.password}[/bold]   (shown this once)"
+        return f"password as before (another one: manage.py changepassword {USER})"
+
     def _table(self, rows: list[dict[str, Any]]) -> Table:
-        table = Table(title=f"{self.options.url}/   {USER} / {self.password}   Ctrl-C ends all")
+        table = Table(title=f"{self.options.url}/   user {USER}   Ctrl-C ends all")
         for heading in ("task", "what", "status", "files done", "jobs", "says"):
             table.add_column(heading, overflow="fold")
         for row in rows:
@@ -158,12 +163,15 @@ class _Nothing:
 
 
 def _make_login() -> str:
-    """A password for this run. The demonstration's user may do everything on this machine's own site."""
-    password = first_account.new_password()
+    """The password of the demonstration's user when it is a new one, "" when the user has one already.
+
+    The user may do everything on this machine's own site.
+    """
     user, _ = User.objects.get_or_create(username=USER, defaults={"is_staff": True, "is_superuser": True})
-    user.set_password(password)
-    user.save(update_fields=["password"])
-    connections.close_all()
+    password = "" if user.password and user.has_usable_password() else first_account.new_password()
+    if password:
+        user.set_password(password)
+        user.save(update_fields=["password"])
     return password
 
 
