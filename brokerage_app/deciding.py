@@ -94,14 +94,18 @@ def blocked(verdict: Verdict, needs: TaskNeeds, grid: Grid, order: Mapping[str, 
 def of_queues(skipped: Iterable[Skip], grid: Grid, order: Mapping[str, int]) -> Blocked | None:
     """Why none of some queues takes the jobs, whatever the task says of where it runs; None when none was refused.
 
-    The sentence names few queues, "A_Q: the site's status is offline; B_Q: needs 2 MB, the site gives 1 MB", and counts many.
+    The sentence names few queues, "A_Q, B_Q: the site's status is offline. C_Q: needs 2 MB, the site gives 1 MB", and
+    counts many.
     """
     queues = _by_queue((_with_slot(skip, grid) for skip in skipped), grid, order, grid.sites)
     found = blocked(Verdict(skipped=tuple(queues.values())), TaskNeeds(), grid, order)
     if found is None:
         return None
     if len(queues) <= FEW:
-        said = "; ".join(f"{queue}: {skip.detail}" for queue, skip in sorted(queues.items()))
+        alike: dict[str, list[str]] = {}
+        for queue, skip in sorted(queues.items()):
+            alike.setdefault(skip.detail, []).append(queue)
+        said = ". ".join(f"{', '.join(names)}: {detail}" for detail, names in alike.items())
     else:
         last = found.sites[0]
         said = f"{counted(_counted(queues.values()))}, last was {_queue(last.site, grid)}: {last.detail}"

@@ -310,7 +310,7 @@ def test_when_no_site_can_run_the_jobs_nothing_is_drawn() -> None:
     decision = decide(grid=grid_of("A", "B"), job_check=nowhere)
     assert decision.drawn is None
     assert decision.sentence() == (
-        "All 2 nuclei were skipped: none of their queues takes the jobs. A_Q: too little; B_Q: too little."
+        "All 2 nuclei were skipped: none of their queues takes the jobs. A_Q, B_Q: too little."
     )
     assert code(decision) == "low_memory"
 
