@@ -15,7 +15,7 @@ from jedisite.agents import kick
 from tasks_app import timeouts
 from tasks_app.accounting.throttling import Cause
 from tasks_app.claims import LostClaimError
-from tasks_app.commands import attempts
+from tasks_app.commands import attempts, nothing_new
 from tasks_app.messaging import outbox
 from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
 from tasks_app.models.task import STUCK
@@ -159,8 +159,12 @@ def next_task_id() -> int:
 def give_command(
     task_id: int, command: str, *, by: str, reason: str = "", parameters: dict[str, Any] | None = None
 ) -> Command:
-    """Queue a command for a task. Raises CommandRefusedError when its state does not accept it now."""
+    """Queue a command for a task. Raises CommandRefusedError when its state does not accept it now, or it would do nothing."""
     task = Task.objects.select_for_update().get(pk=task_id)
+    check_command(task, command)
+    changes = (parameters or {}).get("changes") or {}
+    if command == TaskCommand.INCEXEC and (nothing := nothing_new.says(task, changes)):
+        raise CommandRefusedError(f"task {task_id} is done, {nothing}")
     (row,) = queue_commands([task], command, by=by, reason=reason, parameters=parameters)
     return row
 

@@ -13,7 +13,7 @@ from jedisite import audit
 from jedisite.identity import Caller, Right
 from jedisite.words import sentence
 from tasks_app import amending, data_rights, known, moves, sandboxes
-from tasks_app.commands import rights, serials
+from tasks_app.commands import nothing_new, rights, serials
 from tasks_app.commands.rights import HIGHEST_PRIORITY
 from tasks_app.models import Command, Task
 from tasks_app.models import TaskParams as StoredParams
@@ -158,6 +158,10 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
         if existing is not None and existing.params and decision.changes:
             rehearse(parse(apply_changes(existing.params, decision.changes)), task)
         known.check_added(decision.changes, Task.objects.filter(pk=decision.task_id))
+        older = Task.objects.get(pk=decision.task_id)
+        if decision.code is Code.AGAIN and (nothing := nothing_new.says(older, decision.changes)):
+            said = f"The task {older.id} of the name {shown(params.task_name)} is done, {nothing}. jediTaskID={older.id}"
+            return Submitted(older.id, replace(decision, sentence=said))
         if decision.code is Code.AGAIN:
             amending.run_again(decision.task_id, decision.changes, by=by)
         else:

@@ -12,7 +12,7 @@ from jedisite.agents import kick
 from jedisite.words import plural
 from tasks_app import moves
 from tasks_app.accounting.units import TELLS_EFFICIENCY
-from tasks_app.commands import attempts, files, serials
+from tasks_app.commands import attempts, files, nothing_new, serials
 from tasks_app.commands.actions import Order, increase_attempts
 from tasks_app.commands.limits import RetryFacts, refusal
 from tasks_app.ddm import data_management, maker_of
@@ -87,6 +87,8 @@ def incexec(task: Task, order: Order) -> str:
     parent = order.parameters.get(FOLLOWS)
     if parent and not _starts_again(task, parent):
         return _grow(task, parent)
+    if not parent and (nothing := nothing_new.says(task, order.parameters.get("changes") or {})):
+        raise moves.CommandRefusedError(f"task {task.id} is done, {nothing}")
     _change(task, order)
     if task.status != TaskStatus.TOINCEXEC:
         moves.move_task(task.id, TaskStatus.TOINCEXEC, by=order.by, reason=order.why)

@@ -321,9 +321,10 @@ def test_changes_that_do_not_go_together_change_nothing() -> None:
 
 
 def test_changes_that_ask_for_what_the_site_does_not_offer_leave_the_task_as_it_was() -> None:
-    made = finished_task()
+    made = finished_task("lab.t.in.00001")
     given = command(made, "incexec", parameters={"changes": {"nJumboJobs": 2}})
-    assert (given.status, status(made)) == ("refused", "done") and "jumbo jobs, which this site does not offer" in given.answer
+    assert (given.status, status(made)) == ("refused", "finished")
+    assert "jumbo jobs, which this site does not offer" in given.answer
     assert "nJumboJobs" not in TaskParams.objects.get(pk=made).params
     with pytest.raises(ParamErrors, match="nEsConsumers: This asks for"):
         submitting.submit(submitting.check(again_params(nEsConsumers=2), ADA), by="ada")
@@ -339,6 +340,42 @@ def test_a_task_that_was_killed_before_it_was_refined_runs_whole() -> None:
     assert (status(made), dataset(made).files_finished) == ("done", 2)
 
 
+def test_a_task_that_is_done_stays_so_with_its_times_when_no_file_is_new() -> None:
+    made = finished_task()
+    before, rows = task(made), len(jobs(made))
+    sentence = f"task {made} is done, and no input has a file that it has not processed: nothing runs"
+    with pytest.raises(moves.CommandRefusedError, match=sentence):
+        command(made, "incexec", parameters={"changes": {"nFilesPerJob": 2}})
+    (late,) = moves.queue_commands([before], "incexec", by="ada", reason="given to many at once")
+    commando.run()
+    late.refresh_from_db()
+    assert (late.status, late.answer) == ("refused", sentence)
+    settle()
+    after = task(made)
+    assert (after.status, after.start_time, after.end_time, after.attempt) == ("done", before.start_time, before.end_time, 0)
+    assert len(jobs(made)) == rows
+    add_files("lab.t.in", [7])
+    run_again(made)
+    assert (status(made), dataset(made).files_finished) == ("done", 5)
+
+
+def test_a_task_that_is_done_runs_again_on_inputs_that_are_added() -> None:
+    made = finished_task()
+    add_dataset("lab.more", 1)
+    run_again(made, dsForIN="lab.t.in,lab.more")
+    assert (status(made), len(jobs(made))) == ("done", 5)
+
+
+def test_a_task_that_makes_its_input_itself_runs_again_only_when_it_is_to_make_more() -> None:
+    made = submit(parameters("lab.t", noInput=True, nEvents=4, nEventsPerJob=2))
+    drive(Pilot())
+    assert status(made) == "done"
+    with pytest.raises(moves.CommandRefusedError, match="is done, and makes all of its input itself: nothing runs"):
+        command(made, "incexec", parameters={"changes": {"nEvents": 4}})
+    run_again(made, nEvents=6)
+    assert (status(made), len(jobs(made))) == ("done", 3)
+
+
 # --- by submitting again ---
 
 
@@ -349,6 +386,24 @@ def again_params(**changes: Any) -> dict[str, Any]:
 
 def again(**changes: Any) -> submitting.Submitted:
     return submitting.submit(submitting.check(again_params(**changes), ADA), by="ada")
+
+
+def test_a_task_that_is_done_and_is_submitted_again_says_that_nothing_runs() -> None:
+    add_dataset("lab.t.in", 2)
+    first = again()
+    drive(Pilot())
+    before = task(first.task_id)
+    second = again(nFilesPerJob=2)
+    assert (second.task_id, second.decision.code) == (first.task_id, 3)
+    assert second.decision.sentence == (
+        f"The task {first.task_id} of the name 'user.ada.t' is done, and no input has a file that it has not processed: "
+        f"nothing runs. jediTaskID={first.task_id}"
+    )
+    settle()
+    after = task(first.task_id)
+    assert (after.status, after.end_time, Command.objects.count()) == ("done", before.end_time, 0)
+    add_files("lab.t.in", [5])
+    assert "runs again" in again().decision.sentence
 
 
 def test_a_task_submitted_again_runs_again_with_what_may_be_changed() -> None:
