@@ -133,7 +133,7 @@ TASK_SOME_DONE: Final = _code(
 )  # fmt: skip
 TASK_NONE_DONE: Final = _code(
     "task_none_done", "No input was processed", "state", "user",
-    "Look at the errors, mend their cause, and run the task again (incexec).", severity="error",
+    "Look at the errors, mend their cause, and retry the task or run it again (incexec).", severity="error",
 )  # fmt: skip
 TASK_PARENT_INCOMPLETE: Final = _code(
     "task_parent_incomplete", "Input may be incomplete, since its maker is", "input", "user",
@@ -141,7 +141,7 @@ TASK_PARENT_INCOMPLETE: Final = _code(
 )  # fmt: skip
 TASK_GOAL_MISSED: Final = _code(
     "task_goal_missed", "Goal was not reached", "state", "user",
-    "Mend the cause of the errors and run the task again (incexec), or lower its goal.", severity="error",
+    "Mend the cause of the errors and retry the task or run it again (incexec), or lower its goal.", severity="error",
 )  # fmt: skip
 TASK_GOAL_REACHED: Final = _code(
     "task_goal_reached", "Goal is reached", "state", "nobody",
@@ -241,12 +241,12 @@ TASK_ENDING: Final = _code(
 )  # fmt: skip
 TASK_FAILED: Final = _code(
     "task_failed", "Task has failed", "state", "user",
-    "Run it again (incexec), with changed parameters if need be; none of its jobs had an error. A failed task takes no retry.",
+    "Retry the task, or run it again (incexec) with changed parameters; none of its jobs had an error.",
     severity="error",
 )  # fmt: skip
 TASK_FAILED_WITH_ERRORS: Final = _code(
     "task_failed_with_errors", "Task has failed, and jobs of it as well", "state", "user",
-    "Look at the errors of its jobs, mend their cause, and run it again (incexec). A failed task takes no retry.",
+    "Look at the errors of its jobs, mend their cause, and retry the task or run it again (incexec).",
     severity="error",
 )  # fmt: skip
 TASK_BROKEN: Final = _code(
