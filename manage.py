@@ -41,6 +41,8 @@ def _one_site(arguments: list[str], home: Path) -> None:
             one_site.hold(home)
         except one_site.RunsAlreadyError as exc:
             sys.exit(str(exc))
+    elif arguments[:1] and arguments[0] in one_site.CALLERS and (address := one_site.address(home)):
+        os.environ.setdefault("JEDI_SERVER_URL", address)
 
 
 def main() -> None:

@@ -17,6 +17,8 @@ from typing import Any, BinaryIO, Final
 
 from jedisite.children import open_private
 
+CALLERS: Final = frozenset({"pilot", "local_workers"})
+"""Commands that call the site of this home unless another one is named."""
 COMMANDS: Final = frozenset({"up", "demo"})
 ENDS_WITHIN_S: Final = 30.0
 """A site that ends is waited for so long; see GRACE_S of the supervisor."""
@@ -65,6 +67,20 @@ def note(**more: Any) -> None:
     """Write what runs here, `url`, or that it ends, `ends`. Does nothing in a process that holds no home."""
     if _held is not None:
         _write({"pid": os.getpid(), **more})
+
+
+def address(home: Path) -> str:
+    """Where the site of a home answers; "" when none runs."""
+    other = _read(home / "run" / "site.lock")
+    url = other.get("url", "")
+    try:
+        with (home / "run" / "site.lock").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return url if isinstance(url, str) else ""
+    except OSError:
+        pass
+    return ""
 
 
 def _write(what: dict[str, Any]) -> None:

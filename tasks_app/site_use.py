@@ -71,13 +71,14 @@ def held(queues: Sequence[str]) -> dict[str, Held]:
 @dataclass(frozen=True, slots=True)
 class PilotFlow:
     """Workers of a queue: open ones by state, as they are known one by one and as instances reported numbers; and of the
-    newest that ended, how many there are, failed, and never had a job."""
+    newest that ended, how many there are, failed, and never had a job. `local`: pilots of local services, at work or idle."""
 
     open: Mapping[str, int]
     reported: Mapping[str, int]
     ended: int
     failed: int
     empty: int
+    local: int = 0
 
     @property
     def requested(self) -> int:
@@ -86,7 +87,7 @@ class PilotFlow:
 
     @property
     def running(self) -> int:
-        return sum(n for state, n in self._best.items() if state in ("running", "idle"))
+        return self.local + sum(n for state, n in self._best.items() if state in ("running", "idle"))
 
     @property
     def _best(self) -> Mapping[str, int]:
@@ -98,6 +99,9 @@ class PilotFlow:
 
 
 _PILOTS = """
+SELECT 'local', '', count(*)::int, 0, 0 FROM api_tokens
+ WHERE site = %(queue)s AND worker <> '' AND kind = 'pilot' AND NOT revoked AND expires > %(now)s
+UNION ALL
 SELECT 'open', status, count(*)::int, 0, 0 FROM harvester_workers
  WHERE computingsite = %(queue)s AND status = ANY(%(open)s) GROUP BY status
 UNION ALL
@@ -116,22 +120,28 @@ def pilot_flow(queue: str, now: datetime) -> PilotFlow:
     """One query."""
     values = {
         "queue": queue,
+        "now": now,
         "open": list(WORKER_OPEN),
         "ended": list(WORKER_ENDED),
         "fresh": now - STATS_FRESH,
         "newest": NEWEST_WORKERS,
     }
     kinds: dict[str, dict[str, int]] = {"open": {}, "reported": {}}
-    ended = failed = empty = 0
+    ended = failed = empty = local = 0
     for kind, status, n, bad, without in _rows(_PILOTS, values):
         if kind == "ended":
             ended, failed, empty = n, bad, without
+        elif kind == "local":
+            local = n
         elif n:
             kinds[kind][status] = n
-    return PilotFlow(kinds["open"], kinds["reported"], ended, failed, empty)
+    return PilotFlow(kinds["open"], kinds["reported"], ended, failed, empty, local)
 
 
 _PILOTS_OF = """
+SELECT site, 'local', count(*)::int, 0 FROM api_tokens
+ WHERE site = ANY(%(queues)s) AND worker <> '' AND kind = 'pilot' AND NOT revoked AND expires > %(now)s GROUP BY 1
+UNION ALL
 SELECT computingsite, status, count(*)::int, 0 FROM harvester_workers
  WHERE computingsite = ANY(%(queues)s) AND status = ANY(%(open)s) GROUP BY 1, 2
 UNION ALL
@@ -142,14 +152,15 @@ SELECT computingsite, status, 0, sum(n_workers)::int FROM harvester_worker_stats
 
 def pilots_of(queues: Sequence[str], now: datetime) -> dict[str, tuple[int, int]]:
     """(requested, running) workers of each of the queues. One query."""
-    values = {"queues": list(queues), "open": list(WORKER_OPEN), "fresh": now - STATS_FRESH}
+    values = {"queues": list(queues), "open": list(WORKER_OPEN), "fresh": now - STATS_FRESH, "now": now}
     known: dict[str, dict[str, int]] = {queue: {} for queue in queues}
     reported: dict[str, dict[str, int]] = {queue: {} for queue in queues}
     for queue, status, seen, told in _rows(_PILOTS_OF, values):
         for numbers, n in ((known, seen), (reported, told)):
             if n:
                 numbers[queue][status] = n
-    flows = {queue: PilotFlow(known[queue], reported[queue], 0, 0, 0) for queue in queues}
+    local = {queue: known[queue].pop("local", 0) for queue in queues}
+    flows = {queue: PilotFlow(known[queue], reported[queue], 0, 0, 0, local[queue]) for queue in queues}
     return {queue: (flow.requested, flow.running) for queue, flow in flows.items()}
 
 

@@ -76,6 +76,10 @@ _ADDRESS: Final = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?")
 _HOST: Final = re.compile(
     r"(?:[\w-]+@)?(?:[\w-]+\.){2,}(?:[a-z]{2,3}|info|local|example|internal|localdomain)(?::\d+)?", re.IGNORECASE
 )
+_FILE: Final = re.compile(
+    r"(?:[\w-]+\.){2,}(?:txt|log|out|err|py|sh|gz|tgz|bz|xz|db|h5|md|so|tar|zip|csv|dat|xml|yml|root|json|yaml|pool|hdf5)",
+    re.IGNORECASE,
+)
 _WORDS_WITH_SLASH: Final = re.compile(r"[^\W\d_]{1,12}/[^\W\d_]{1,12}")
 _WORDS_WITH_DIGITS: Final = frozenset(
     {"md5", "adler32", "crc32", "sha1", "sha256", "utf8", "utf-8", "x86_64", "ipv4", "ipv6"}
@@ -118,6 +122,8 @@ def _masked(core: str) -> str:
         return core if _WORDS_WITH_SLASH.fullmatch(core) else "<path>"
     if _UUID.fullmatch(core):
         return "<uuid>"
+    if _FILE.fullmatch(core):
+        return "<file>"
     if _ADDRESS.fullmatch(core) or _HOST.fullmatch(core):
         return "<host>"
     numbers = _DIGITS.findall(core)
@@ -127,9 +133,13 @@ def _masked(core: str) -> str:
         return "<time>"
     if _HEX.fullmatch(core) and not core.isdecimal():
         return "<hex>"
-    if len(core) >= LONG_NAME and sum(map(len, numbers)) >= DIGITS_OF_A_NAME:
+    if _is_long_name(core):
         return "<name>"
     return "<n>".join(_PIECE.sub(_mask, rest) for rest in _DIGITS.split(core))
+
+
+def _is_long_name(core: str) -> bool:
+    return len(core) >= LONG_NAME and sum(map(len, _DIGITS.findall(core))) >= DIGITS_OF_A_NAME
 
 
 _VERSION: Final = re.compile(r"\d+(?:\.\d+){1,4}[\w-]{0,12}")

@@ -17,7 +17,15 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from brokerage_app import queue_status, samples
-from brokerage_app.models import Queue, QueueActivity, QueueEndpoint, QueueStatusLog, VerdictCount, WorkerNode
+from brokerage_app.models import (
+    PilotCalls,
+    Queue,
+    QueueActivity,
+    QueueEndpoint,
+    QueueStatusLog,
+    VerdictCount,
+    WorkerNode,
+)
 from jedisite import audit
 from jedisite.identity import Right, caller_of, needs
 from jedisite.models import AuditEntry
@@ -58,7 +66,10 @@ def _queue(name: str) -> Queue:
     )  # fmt: skip
     if "\x00" in name:
         raise Http404
-    queues = Queue.objects.select_related("storage").annotate(activity=Subquery(activity), uses=ArraySubquery(uses))
+    calls = PilotCalls.objects.filter(site=OuterRef("name"), last_get_job__isnull=False).order_by("-last_get_job")
+    called = Subquery(calls.values("last_get_job")[:1])
+    more: dict[str, Any] = {"called": called, "activity": Subquery(activity), "uses": ArraySubquery(uses)}
+    queues = Queue.objects.select_related("storage").annotate(**more)
     return get_object_or_404(queues, pk=name)
 
 
@@ -99,6 +110,7 @@ def site_page(request: HttpRequest, name: str) -> HttpResponse:
     context |= {
         "jobs": jobs,
         "ends": site_use.ends(now, name).get(name, site_use.Ends()),
+        "called": queue.called,  # type: ignore[attr-defined]
         "pilots": site_use.pilot_flow(name, now),
         "activity": queue.activity or {"pilots_3h": None, "started_per_h": None},  # type: ignore[attr-defined]
         "last_start": _moment((queue.activity or {}).get("last_start")),  # type: ignore[attr-defined]

@@ -69,7 +69,7 @@ class AgentFact:
         """How the last pass went, in words."""
         said = f"the agent {self.name} has never run"
         if self.silent_s is not None:
-            said = f"the last pass of the agent {self.name} ended {self.silent_s:.0f} s ago"
+            said = f"the last pass of the agent {self.name} ended {max(self.silent_s, 0.0):.0f} s ago"
         if self.took_s is not None:
             said += f" (took {self.took_s:.2g} s, {plural(self.items or 0, 'item')})"
         return said

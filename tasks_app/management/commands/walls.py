@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
+from django.db import ProgrammingError
 
 from brokerage_app.information.local import QUEUE
 from tasks_app.pilot.walls import Walls, find
@@ -21,7 +23,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         found = local_walls()
         why = found if isinstance(found, str) else ""
-        note(QUEUE, why)
+        with contextlib.suppress(ProgrammingError):  # before the first start there is no queue at which to note it
+            note(QUEUE, why)
         if isinstance(found, str):
             self.stderr.write(
                 f"Payloads cannot be kept apart from this machine: {why}. "

@@ -22,6 +22,8 @@ MESSAGES = [
     ("can't read file DAOD_PHYS.12345678._000012.pool.root.1", "can't read file <name>"),
     ("copy to root://eos.cern.ch:1094//eos/x/y?z=1 failed", "copy to <url> failed"),
     ("host wn123.grid.example.org is gone", "host <host> is gone"),
+    ("wrote no o.txt, which was to become user.demo.noout.000001.o.txt.", "wrote no o.txt, which was to become <file>."),
+    ("mailbox wn1.grid.example.org:2222 and me@lxplus.cern.ch", "mailbox <host> and <host>"),
     ("connect to 10.0.3.17:8443 timed out", "connect to <host> timed out"),
     ("no heartbeat since 2026-11-22T08:00:01.5Z.", "no heartbeat since <time>."),
     ("at 2026-11-22 08:00:01 the pilot was killed", "at <time> <time> the pilot was killed"),

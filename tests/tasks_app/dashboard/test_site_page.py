@@ -16,6 +16,7 @@ from django.utils import timezone
 from brokerage_app import queue_status
 from brokerage_app.models import (
     LinkValue,
+    PilotCalls,
     Queue,
     QueueActivity,
     QueueEndpoint,
@@ -26,6 +27,7 @@ from brokerage_app.models import (
     WorkerStats,
 )
 from brokerage_app.samples import INTERVAL, ORIGIN
+from jedisite.identity import issue_token
 from jedisite.models import AuditEntry
 from tasks_app import site_use, statistics
 from tasks_app.dashboard import strips
@@ -85,6 +87,20 @@ def queue(make_job: Callable[..., Job]) -> Queue:
 def plain(answer: Any) -> str:
     text: str = answer.content.decode().replace("\u202f", " ")
     return text
+
+
+def test_pilots_of_local_services_and_their_last_call_are_on_the_page(reader: Client) -> None:
+    Queue.objects.create(name="LOCAL", site_name="LOCAL")
+    assert "none is known" in plain(reader.get("/sites/LOCAL/"))
+    hour, now = timedelta(hours=1), timezone.now()
+    for number in "12":
+        issue_token("local workers", "pilot", site="LOCAL", lifetime=hour, worker=number)
+    for ago, got in ((2 * hour, now - 2 * hour), (hour, now - timedelta(minutes=9))):
+        PilotCalls.objects.create(site="LOCAL", hour=now - ago, get_job=1, last_get_job=got)
+    answer = reader.get("/sites/LOCAL/")
+    text = plain(answer)
+    assert answer.context["pilots"].running == 2 and "2 of local services" in text
+    assert "9 min ago" in text and "not counted for three hours yet" in text
 
 
 def test_a_queue_has_pages_for_what_it_does_its_nodes_and_its_data(

@@ -141,6 +141,7 @@ def test_gates_that_are_passed_say_by_how_much() -> None:
     assert said["agent"] == (
         "the last pass of the agent job_generator ended 1 s ago (took 0.25 s, 12 items); the next is due in 2 s"
     )
+    assert "ended 0 s ago" in replace(AGENT, silent_s=-0.4).last_pass, "it has ended since the page was asked for"
     assert said["pilots"] == (
         "pilots ask at 1 of 2 sites with jobs: the last call came 5 s ago, at A; no pilot has asked for jobs at B for 3 h"
     )
