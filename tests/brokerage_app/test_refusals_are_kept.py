@@ -108,7 +108,8 @@ def analysis_tables() -> Iterator[Verdict]:
     for _, task, view, more, _ in analysis.RULES:
         yield analysis_job.broker(task, world(view, **more))
     for ended in (Ended(3, 4, 2), Ended(3, 6)):
-        yield analysis_job.broker(needs(), world(site()), facts=AnalysisFacts(ended={"A": ended}))
+        # Where all queues fail the task gets its jobs all the same: there is another.
+        yield analysis_job.broker(needs(), world(site("A"), site("B")), facts=AnalysisFacts(ended={"A": ended}))
     crowd = {f"user{number}": UserJobs(50, 10) for number in range(4)} | {"ada": UserJobs(61, 30)}
     jobs = {analysis.SHARE: {"MCORE": Counts(running=100, activated=260)}}
     yield analysis_job.broker(needs(), world(site(jobs=jobs, users={analysis.SHARE: crowd}, started_per_h=12.0)))
@@ -177,6 +178,8 @@ def all_made() -> dict[str, Skip]:
     for _, needs, site, _ in generics.RULES:
         verdicts.append(generic.broker(needs, [site]))
     verdicts.append(generic.broker(TaskNeeds(), [SiteView("Q", switches={"allowed_processing": "reco|simul"})]))
+    verdicts.append(generic.broker(TaskNeeds(), [SiteView("Q", status="standby")]))
+    verdicts.append(generic.broker(TaskNeeds(), [SiteView("A", silent_s=540.0, queued=2), SiteView("B")]))
     made = [*users_tables(), *filter(None, [refusal_of_site(SiteView("Q"), less_than_a_day(3600))])]
     for verdict in verdicts:
         made += [*verdict.skipped, *([verdict.stopped] if verdict.stopped else [])]

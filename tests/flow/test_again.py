@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.db import connection
 
 from brokerage_app.configuring import set_value
@@ -492,6 +493,7 @@ def test_the_name_of_a_broken_task_that_had_jobs_is_taken(archived: bool) -> Non
 
 
 def test_nobody_changes_the_code_of_others_by_submitting_under_the_name_of_their_task() -> None:
+    get_user_model().objects.create_user("ada")
     add_dataset("lab.t.in", 1)
     ours = again(useSecrets=True)
     settle()

@@ -11,6 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tasks_app.ddm import data_management
+from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE, UnknownDatasetError
 from tasks_app.ddm.registering import register_container, register_dataset
 from tasks_app.models import CatalogueDataset, CatalogueFile
@@ -165,28 +166,36 @@ def test_of_files_that_were_made_again_only_the_last_attempt_is_listed() -> None
     assert sorted(everything) == sorted(names)
 
 
-def test_deleting_removes_only_files_of_the_sites_own_storage(tmp_path: Path, settings: object) -> None:
+def stored(storage: Path, lfn: str) -> Path:
+    """A file in its place in the storage."""
+    path = storage_path(storage, "lab", lfn)
+    path.parent.mkdir(parents=True)
+    path.write_text("x")
+    return path
+
+
+def test_deleting_removes_only_files_in_their_places_in_the_sites_own_storage(tmp_path: Path, settings: object) -> None:
     own, foreign = tmp_path / "storage", tmp_path / "home"
     settings.JEDI_STORAGE = own  # type: ignore[attr-defined]
+    file = stored(own, "storage.root")
     for folder in (own, foreign):
-        folder.mkdir()
-        (folder / f"{folder.name}.root").write_text("x")
-    register_dataset("lab.a", "lab", [own / "storage.root", foreign / "home.root"])
-    register_dataset("lab.b", "lab", [own / "storage.root"])
+        folder.mkdir(exist_ok=True)
+        (folder / f"{folder.name}.elsewhere").write_text("x")
+    elsewhere = [folder / f"{folder.name}.elsewhere" for folder in (own, foreign)]
+    register_dataset("lab.a", "lab", [file, *elsewhere])
+    register_dataset("lab.b", "lab", [file])
     assert data_management().delete(["lab.a", "lab.unknown"], by=SITE) == 1
-    assert (own / "storage.root").exists(), "another dataset names it"
+    assert file.exists(), "another dataset names it"
     assert data_management().remove("lab.b", ["storage.root"], by=SITE) == 1
-    assert not (own / "storage.root").exists()
-    assert (foreign / "home.root").exists()
+    assert not file.exists()
+    assert all(one.exists() for one in elsewhere)
     with pytest.raises(UnknownDatasetError, match=r"lab\.a"):
         data_management().describe("lab.a")
 
 
 def test_a_file_that_cannot_be_deleted_keeps_none_of_the_others(tmp_path: Path, settings: object) -> None:
     settings.JEDI_STORAGE = tmp_path  # type: ignore[attr-defined]
-    bad, good = tmp_path / "a.root", tmp_path / "b.root"
-    for file in (bad, good):
-        file.write_text("x")
+    bad, good = stored(tmp_path, "a.root"), stored(tmp_path, "b.root")
     register_dataset("lab.a", "lab", [bad, good])
     bad.unlink()
     bad.mkdir()
@@ -212,9 +221,7 @@ def names_of(path: Path) -> dict[str, str]:
 @pytest.mark.parametrize("kind", ["no host", "two slashes", "up and down", "codes", "a link to the folder"])
 def test_a_file_that_another_dataset_names_in_other_words_stays(kind: str, tmp_path: Path, settings: object) -> None:
     settings.JEDI_STORAGE = tmp_path / "storage"  # type: ignore[attr-defined]
-    file = tmp_path / "storage" / "user" / "hits.root"
-    file.parent.mkdir(parents=True)
-    file.write_text("x")
+    file = stored(tmp_path / "storage", "hits.root")
     register_dataset("lab.a", "lab", [file])
     other = register_dataset("lab.b", "lab", [file])
     other.files.update(url=names_of(file)[kind])

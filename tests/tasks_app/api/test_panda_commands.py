@@ -10,7 +10,7 @@ from django.test import Client
 
 from brokerage_app.models import Queue
 from tasks_app.api.panda.commands import NAMES
-from tasks_app.models import Command, Task
+from tasks_app.models import Command, Dataset, Task
 from tasks_app.states import COMMANDS, MORE_ATTEMPTS_IN, Giver
 
 pytestmark = pytest.mark.django_db
@@ -27,6 +27,7 @@ def test_a_command_is_taken_or_refused_with_its_code(api: Api, make_task: Make, 
     rule = COMMANDS[NAMES[name]]
     states = sorted(rule.accepted - MORE_ATTEMPTS_IN or rule.accepted)
     fits = make_task(status=states[0])
+    Dataset.objects.create(task=fits, name="user.ada.in", type="input", files=3, files_failed=1)
     broken = make_task(status="broken")
     client = api("production") if rule.giver is Giver.OPERATOR else api()
     taken = call(client, name, task_id=fits.id)
@@ -49,12 +50,6 @@ def test_a_retry_with_options_runs_the_task_again_with_changes(api: Api, make_ta
     assert (command.name, command.parameters) == ("incexec", {"changes": {"nFilesPerJob": 3, "excludedSite": "A,B"}})
 
 
-def test_a_retry_of_a_running_task_of_a_user_gives_attempts(api: Api, make_task: Make) -> None:
-    task = make_task(status="running", prod_source_label="user")
-    answer = call(api(), "retry", task_id=task.id).json()
-    assert (answer["success"], answer["data"], Command.objects.get().name) == (True, 5, "retry")
-
-
 @pytest.mark.parametrize(
     ("name", "body"),
     [
@@ -70,6 +65,7 @@ def test_a_bad_call_is_refused_with_a_sentence(api: Api, make_task: Make, name: 
 
 def test_parameters_reach_the_command(api: Api, make_task: Make) -> None:
     task = make_task()
+    Dataset.objects.create(task=task, name="user.ada.in", type="input", files=3, files_failed=1)
     call(api(), "finish", task_id=task.id, soft=True)
     call(api(), "increase_attempts", task_id=task.id, increase=7)
     assert list(Command.objects.order_by("id").values_list("parameters", flat=True)) == [
@@ -80,7 +76,7 @@ def test_parameters_reach_the_command(api: Api, make_task: Make) -> None:
 
 def test_those_who_steer_reactivate_a_task_whatever_the_limits_say(api: Api, make_task: Make) -> None:
     manager = api("production")
-    for status, command in (("finished", "retry"), ("failed", "incexec"), ("done", "incexec")):
+    for status, command in (("finished", "retry"), ("failed", "retry"), ("done", "incexec")):
         task = make_task(status=status)
         said = call(manager, "reactivate", task_id=task.id, keep_attempt_nr=False, trigger_job_generation=None).json()
         assert (said["success"], said["data"]) == (True, 0)

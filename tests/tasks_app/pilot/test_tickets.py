@@ -87,7 +87,7 @@ def test_jobs_of_a_walled_worker_begin_with_the_program_that_puts_up_walls(
         given = json.load(answer)
     assert given["transformation"].rpartition("/")[2] == ticket.begins_with and given["container_name"] == ""
     words = given["jobPars"].split(" ")
-    assert [unquote(word[1:]) for word in words] == ["run_command", hostile, "", "0"]
+    assert [unquote(word[1:]) for word in words] == ["run_command", hostile, "", "0", "", ""]
     assert all(re.fullmatch(r"\.[A-Za-z0-9_.~%-]*", word) for word in words), "nothing for a shell"
     plain = OneEach(QUEUE).make(12).token
     status, text = call(live_server, "acquire_jobs", plain, site_name=QUEUE)
