@@ -207,7 +207,7 @@ def dataset_page(request: HttpRequest, dataset_id: int) -> HttpResponse:
     return listing.show(
         request,
         FETCHING if caller_of(request).may_fetch(dataset.task.user, dataset.task.working_group) else FILES_LISTING,
-        File.objects.all_of_dataset(dataset.id, dataset.task_id),
+        File.objects.as_seen().all_of_dataset(dataset.id, dataset.task_id),
         api_args=(dataset.id,),
         dataset=dataset,
         done=progress.of_datasets([dataset]),
