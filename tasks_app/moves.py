@@ -56,6 +56,10 @@ class CommandRefusedError(ValueError):
     """The task's state does not accept the command; the sentence names both."""
 
 
+class NothingNewError(CommandRefusedError):
+    """A task that is done would find no file that it has not had."""
+
+
 @transaction.atomic
 def move_task(
     task_id: int,
@@ -164,7 +168,7 @@ def give_command(
     check_command(task, command)
     changes = (parameters or {}).get("changes") or {}
     if command == TaskCommand.INCEXEC and (nothing := nothing_new.says(task, changes)):
-        raise CommandRefusedError(f"task {task_id} is done, {nothing}")
+        raise NothingNewError(f"task {task_id} is done, {nothing}")
     (row,) = queue_commands([task], command, by=by, reason=reason, parameters=parameters)
     return row
 

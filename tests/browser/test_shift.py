@@ -84,7 +84,7 @@ def test_a_shift_with_the_mouse(open_page: Any, stuck_task: Task, tmp_path: Path
     )
     page.get_by_role("navigation", name="About this task").get_by_role("link", name="Task", exact=True).click()
     page.get_by_role("link", name="Change needs").click()
-    page.get_by_label("ramCount").fill("1200")
+    page.get_by_label("Memory").fill("1200")
     page.get_by_label("Why").fill("measured: 1.2 GB are enough")
     page.screenshot(path=tmp_path / "3-preview.png", full_page=True)
     page.get_by_role("button", name="Change needs").click()

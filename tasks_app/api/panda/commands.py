@@ -109,6 +109,8 @@ def _answer(name: str, caller: Caller, body: Mapping[str, Any]) -> HttpResponse:
     try:
         moves.give_command(task_id, command, by=caller.name, reason="", parameters=checked)
     except moves.CommandRefusedError as exc:
+        if name == "reload_input" and isinstance(exc, moves.NothingNewError):
+            return _said(name, DONE, str(exc))  # that is what was to be found out
         return _said(name, NOT_NOW, str(exc).replace(moves.RUN_AGAIN, AGAIN_BY_PRUN))
     if at_work:
         return _said(name, DONE, f"the failed files of task {task_id}, which is {task.status}, are tried again")

@@ -56,7 +56,7 @@ def test_an_instance_reports_itself_and_its_workers(harvester: Call, make_job: C
     harvester("heartbeat", harvester_id="hv")
     instance = Harvester.objects.get()
     assert (instance.id, instance.owner, instance.version, instance.commit) == ("hv", "worker:worker", "0.7", "abc")
-    assert instance.started == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert instance.started == datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
     workers = [
         {**WORKER, "pandaid_list": jobs},
         {**WORKER, "workerID": "x"},
@@ -73,7 +73,7 @@ def test_an_instance_reports_itself_and_its_workers(harvester: Call, make_job: C
             assert word in answer["message"]
     first, second = Worker.objects.order_by("worker_id")
     assert (first.batch_id, first.cores, first.site, first.message) == ("123", 8, "SITE_A", "<b>")
-    assert first.submitted == datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC) and second.submitted is None
+    assert first.submitted == datetime(2026, 3, 4, 5, 6, 7, 123456, tzinfo=UTC) and second.submitted is None
     assert sorted(WorkerJob.objects.values_list("worker_id", "job_id")) == [(5, job) for job in jobs]
     assert harvester("get_current_worker_id", method="GET", harvester_id="hv")["data"] == 2**40
     assert harvester("get_current_worker_id", method="GET", harvester_id="new")["data"] == 0
