@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.test import Client
 
 from brokerage_app.models import GlobalShare, Queue, WorkQueue
@@ -156,6 +157,7 @@ def test_a_share_that_tasks_cannot_have_is_refused_by_name(grid: None, api: Api)
 def test_a_task_that_names_a_share_which_is_none_is_not_accepted(grid: None, api: Api) -> None:
     add_shares()
     body = parameters("lab.new", reads("lab.in"), gshare="Analysis")
+    get_user_model().objects.create_user("ada")
     answer = api("production").post("/api/v2/tasks/", body, "application/json")
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "gshare")
     assert not Task.objects.exists()
