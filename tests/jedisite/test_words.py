@@ -52,11 +52,11 @@ def test_items_of_a_pass(items: int, said: str) -> None:
     assert said in AgentFact("feeder", took_s=1.0, items=items).last_pass
 
 
-@pytest.mark.parametrize(("jobs", "said"), [(1, "1 job runs, 0 may run"), (2, "2 jobs run, 0 may run")])
+@pytest.mark.parametrize(("jobs", "said"), [(2, "2 jobs run, 1 may run"), (3, "3 jobs run, 1 may run")])
 def test_jobs_that_the_throttle_counts(jobs: int, said: str) -> None:
     counts = JobCounts(jobs, 0, 0, 0)
     seen = Situation("MC simul", jobs=Levels(counts, counts, counts))
-    assert throttle(seen, ThrottleLimits(running_cap=Limit(0))).detail == said
+    assert throttle(seen, ThrottleLimits(running_cap=Limit(1))).detail == said
 
 
 @pytest.mark.django_db

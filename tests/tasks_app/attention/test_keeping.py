@@ -64,7 +64,7 @@ def test_a_grid_that_is_closed_in_two_steps_is_not_forgotten(make_task: Callable
     )
     make_task(status="pending", creation_date=NOW - HOUR)
     make_task(status="paused", creation_date=NOW - HOUR)
-    make_task(status="ready", creation_date=NOW)
+    make_task(status="ready", creation_date=timezone.now())
     for status in ("paused", "offline"):
         for queue in Queue.objects.all():
             queue.status, queue.status_reason = status, "night"
