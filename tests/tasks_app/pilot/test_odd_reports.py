@@ -57,7 +57,7 @@ def test_a_report_that_is_refused_again_fails_the_job_with_that_reason(site: Sit
     assert pilots.run() == 0
     final = site.wait_final(job)
     assert (final["job_status"], final["pilot_error_code"]) == ("failed", 1319)
-    assert "(2 files) was refused: job_output_report makes no sense" in final["pilot_error_diag"]
+    assert "(files: 2) was refused: job_output_report makes no sense" in final["pilot_error_diag"]
     assert not [path for path in site.storage.rglob("*") if path.is_file()], "nobody hears of these files"
 
 

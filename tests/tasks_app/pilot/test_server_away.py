@@ -81,7 +81,7 @@ def test_a_report_that_is_too_large_for_the_server_fails_the_job_with_that_reaso
     assert pilots.run() == 0
     final = site.wait_final(job)
     assert (final["job_status"], final["pilot_error_code"]) == ("failed", 1319)
-    assert "(101 files) is too large: the server answered 413" in final["pilot_error_diag"]
+    assert "(files: 101) is too large: the server answered 413" in final["pilot_error_diag"]
 
 
 def test_a_body_that_no_server_takes_is_not_even_sent(site: Site) -> None:
