@@ -33,13 +33,20 @@ def is_light(arguments: list[str]) -> bool:
 
 
 def _one_site(arguments: list[str], home: Path) -> None:
-    """Take the home for a command that runs a whole site; before the database, which may be ending with the former one."""
+    """Take the home for a command that runs a whole site; before the database, which may be ending with the former one.
+
+    A new home is not made for a command that would be refused.
+    """
     from jedisite import one_site
 
     if arguments[:1] and arguments[0] in one_site.COMMANDS and not ONLY_HELP.intersection(arguments):
+        from jedisite import launch
+
         try:
+            if one_site.is_new(home):
+                launch.check_arguments(arguments[1:])
             one_site.hold(home)
-        except one_site.RunsAlreadyError as exc:
+        except (one_site.RunsAlreadyError, launch.LaunchError) as exc:
             sys.exit(str(exc))
     elif arguments[:1] and arguments[0] in one_site.CALLERS and (address := one_site.address(home)):
         os.environ.setdefault("JEDI_SERVER_URL", address)

@@ -146,6 +146,10 @@ TAKEN_BACK: Final = _code(
     "taken_back", "Work was taken back from there", "policy", "nobody",
     "Jobs of this work waited too long at the queue; other queues are tried first.", severity="info",
 )  # fmt: skip
+BUILD_FAILS_THERE: Final = _code(
+    "build_fails_there", "Sources cannot be built at the site", "policy", "site",
+    "Look at the logs of the build jobs there; a retry of the task tries the site again.",
+)  # fmt: skip
 
 PILOTS_STOPPED: Final = _code(
     "pilots_stopped", "No pilot asks for the jobs that wait there", "state", "site",
@@ -170,7 +174,8 @@ LINK_FULL: Final = _code(
 )  # fmt: skip
 SLOW_NETWORK: Final = _code(
     "slow_network", "Network too slow for express work", "network", "nobody",
-    "Express tasks use only queues with a good link; wait, or lower NW_THRESHOLD.", severity="info",
+    "Tasks of priority 1000 or more use only queues with a good link; lower the priority or NW_THRESHOLD, or wait.",
+    severity="info",
 )  # fmt: skip
 NO_CONNECTIVITY: Final = _code(
     "no_connectivity", "Worker nodes lack the connectivity", "network", "user",
@@ -236,7 +241,7 @@ NO_DIRECT_ACCESS: Final = _code(
 )  # fmt: skip
 STORAGE_FULL: Final = _code(
     "storage_full", "The site's storage is full", "data", "site",
-    "Wait until space is freed; STORAGE_MIN_FREE_SIZE says how much must be left.",
+    "Wait until space is freed; STORAGE_MIN_FREE_SIZE says how much must be usable: free, beyond what must stay free.",
 )  # fmt: skip
 INPUT_NOT_READABLE: Final = _code(
     "input_not_readable", "Storage cannot be read locally", "data", "site",
@@ -335,7 +340,7 @@ LOCAL_QUOTA: Final = _code(
 )  # fmt: skip
 CLOSED_THERE: Final = _code(
     "closed_there", "Jobs of the task were closed there", "state", "nobody",
-    "Jobs waited there too long and were taken back; the queue is looked at again when some hours have passed.",
+    "Jobs waited there too long and were taken back; other queues are tried first for some hours.",
     severity="info",
 )  # fmt: skip
 FAILING_THERE: Final = _code(

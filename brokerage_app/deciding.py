@@ -7,7 +7,7 @@ there. What decides is said of the sites that the task itself allows, and by the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,6 +20,11 @@ from jedisite.words import nearest, plural
 
 OWN_CHOICE: Final = frozenset({codes.NOT_PREASSIGNED, codes.NOT_INCLUDED, codes.EXCLUDED, codes.OTHER_CLOUD})
 """Refusals that only repeat what the task itself says of where it may run."""
+STATUS: Final = frozenset(
+    {codes.SITE_OFFLINE, codes.SITE_PAUSED, codes.SITE_STANDBY, codes.SITE_BROKEROFF, codes.SITE_TEST_ONLY}
+)
+"""Refusals for what a site's status is."""
+_ONE_GATE: Final = (STATUS, frozenset({codes.LOW_MEMORY, codes.HIGH_MEMORY}))
 AUTO: Final = "AUTO"
 _SIGNS: Final = frozenset("*?[")
 NAMED: Final = 5
@@ -30,10 +35,10 @@ FEW: Final = 3
 class Allowed:
     """Where a task may run as far as itself says: names of its queues.
 
-    unknown    names that it wants although no queue has them; `excluded`: names of queues that it wants and excludes
+    unknown    names and patterns that it wants although no queue has them; `excluded`: names of queues that it wants and excludes
     """
 
-    names: frozenset[str]
+    names: Set[str]
     unknown: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
 
@@ -60,8 +65,14 @@ def allowed(needs: TaskNeeds, grid: Grid) -> Allowed:
             excluded.append(site.queue)
             continue
         found.append(site.name)
-    unknown = [name for name in wanted if name not in met and _SIGNS.isdisjoint(name)]
+    unknown = [name for name in wanted if name not in met]
     return Allowed(frozenset(found), tuple(unknown), tuple(dict.fromkeys(excluded)))
+
+
+def names_queues(needs: TaskNeeds) -> bool:
+    """Whether the task names the queues that it may use, by site or includedSite."""
+    included = needs.included_sites and AUTO not in needs.included_sites
+    return bool(needs.preassigned_site or needs.listed_sites or included)
 
 
 def _stands_for(name: str, site: SiteView, own: Iterable[str], *, bound: bool) -> bool:
@@ -80,15 +91,44 @@ def blocked(verdict: Verdict, needs: TaskNeeds, grid: Grid, order: Mapping[str, 
     if verdict.chosen or verdict.stopped is not None or not grid.sites:
         return None
     may = allowed(needs, grid)
-    queues = _by_queue(verdict.skipped, grid, order, may.names)
+    return _last_gate(_by_queue(verdict.skipped, grid, order, may.names), may, needs, grid, order)
+
+
+def _last_gate(
+    queues: Mapping[str, Skip], may: Allowed, needs: TaskNeeds, grid: Grid, order: Mapping[str, int]
+) -> Blocked:
     open_to = [skip for skip in queues.values() if skip.site in may.names and skip.code not in OWN_CHOICE]
     if not open_to:
         return _none_allowed(needs, grid, may, list(queues.values()))
-    last = max(open_to, key=lambda skip: (order.get(skip.code, 0), -far(skip))).code
-    near = sorted(open_to, key=lambda skip: (-order.get(skip.code, 0), far(skip), skip.site))
+    last = _last_code(open_to, order)
+    near = sorted(
+        open_to,
+        key=lambda skip: (-_gate(skip.code, order), not _has_pilots(skip.site, grid), far(skip), skip.site),
+    )
     sites = tuple(skip for skip in near if skip.code == last)
     earlier = tuple(skip for skip in near if skip.code != last)
     return Blocked(last, _sentence(open_to, sites[0], len(queues), may.unknown, grid), sites, earlier)
+
+
+def _last_code(open_to: Collection[Skip], order: Mapping[str, int]) -> str:
+    """The code of the gate that came furthest: where it has several, that of most sites."""
+    counts = Counter(skip.code for skip in open_to)
+    return max(
+        open_to, key=lambda skip: (_gate(skip.code, order), counts[skip.code], order.get(skip.code, 0), -far(skip))
+    ).code
+
+
+def _gate(code: str, order: Mapping[str, int]) -> int:
+    """The place of a code's gate: the codes of one question, such as a site's status, are of one gate."""
+    return max((order.get(other, 0) for other in next((one for one in _ONE_GATE if code in one), (code,))), default=0)
+
+
+def _has_pilots(name: str, grid: Grid) -> bool:
+    """Whether pilots have called at a queue lately; while that is not counted yet, whether a job has started there."""
+    site = grid.sites.get(name)
+    if site is None:
+        return False
+    return site.pilots_3h > 0 if site.pilots_3h is not None else site.running > 0 or site.last_start_s is not None
 
 
 def of_queues(skipped: Iterable[Skip], grid: Grid, order: Mapping[str, int]) -> Blocked | None:
@@ -97,10 +137,11 @@ def of_queues(skipped: Iterable[Skip], grid: Grid, order: Mapping[str, int]) -> 
     The sentence names few queues, "A_Q, B_Q: the site's status is offline. C_Q: needs 2 MB, the site gives 1 MB", and
     counts many.
     """
-    queues = _by_queue((_with_slot(skip, grid) for skip in skipped), grid, order, grid.sites)
-    found = blocked(Verdict(skipped=tuple(queues.values())), TaskNeeds(), grid, order)
-    if found is None:
+    every = grid.sites.keys()
+    queues = _by_queue((_with_slot(skip, grid) for skip in skipped), grid, order, every)
+    if not queues:
         return None
+    found = _last_gate(queues, Allowed(every), TaskNeeds(), grid, order)
     if len(queues) <= FEW:
         alike: dict[str, list[str]] = {}
         for queue, skip in sorted(queues.items()):
@@ -187,13 +228,23 @@ def _none_allowed(needs: TaskNeeds, grid: Grid, may: Allowed, queues: list[Skip]
 
 
 def _unknown(unknown: tuple[str, ...], grid: Grid) -> str:
-    gone = [f"{name} {grid.gone[name]}" for name in unknown[:NAMED] if name in grid.gone]
-    never = tuple(name for name in unknown[:NAMED] if name not in grid.gone)
-    if not never:
-        return "; ".join(gone)
-    said = f"{', '.join(never)} {'does' if len(never) == 1 else 'do'} not exist"
-    near = nearest(never[0], {site.queue for site in grid.sites.values()})
-    return "; ".join([*gone, f"{said} (did you mean {near}?)" if near else said])
+    shown = unknown[:NAMED]
+    patterns = [name for name in shown if name not in grid.gone and not _SIGNS.isdisjoint(name)]
+    said = [f"{name} {grid.gone[name]}" for name in shown if name in grid.gone]
+    said += [_unmatched(pattern, grid) for pattern in patterns]
+    never = [name for name in shown if name not in grid.gone and name not in patterns]
+    if never:
+        near = nearest(never[0], {site.queue for site in grid.sites.values()})
+        also = f" (did you mean {near}?)" if near else ""
+        said.append(f"{', '.join(never)} {'does' if len(never) == 1 else 'do'} not exist{also}")
+    return "; ".join(said)
+
+
+def _unmatched(pattern: str, grid: Grid) -> str:
+    """That a pattern fits no queue, with those that it fitted until they were deleted, the latest last."""
+    gone = [f"{name} {how}" for name, how in grid.gone.items() if names((pattern,), name)]
+    more = f" and {len(gone) - FEW} more" if len(gone) > FEW else ""
+    return f"{pattern} fits no queue any more: {', '.join(gone[-FEW:])}{more}" if gone else f"{pattern} fits no queue"
 
 
 _OF_SLOT: Final[Mapping[str, str]] = {codes.LOW_MEMORY: "max_memory_mb", codes.SCRATCH_DISK: "work_dir_mb"}

@@ -48,12 +48,15 @@ class TaskNeeds:
     cores            per job; 0 is any number, None is not stated
     max_cores        most cores that a slot may have; 0 is any
     memory_mb        of the job, or of each core when `memory_per_core`; then `base_memory_mb` is added once a job
+    memory_raised    whether that is the memory of files whose jobs had too little, and not what the task states
     walltime_s       expected walltime wherever the job runs; used when `cpu_hs06s` is not known
     walltime_s_per_mb  the same for each MB of input, for tasks that state no CPU time
     walltime_known   False for tasks that say nothing of their walltime
     cpu_hs06s        CPU time of the atom in HS06 seconds, scaled to each site by its cores and core power
     least_cpu_hs06s  CPU time of the smallest part of it that a job may take; 0 where it cannot be divided
     disk_mb          scratch space of one job: work, output, and input unless it is read directly; used by the generic broker
+    files_a_job, events_a_job
+                     as the task fixes them (nFilesPerJob; nEventsPerJob where the atom is that); 0 where it does not
     atom_mb, atom_events
                      size of the atom as it is read; `effective_mb` is the part of it that is processed (1 at least)
     out_disk, out_disk_unit, work_disk, work_disk_unit
@@ -83,12 +86,14 @@ class TaskNeeds:
     jobs_wanted      how many jobs the work would make now, roughly
     used_sites       sites that have had jobs of the task
     avoided_sites    sites from which this work was taken back
+    failing_builds   queues at which the task's sources cannot be built, and how many builds have failed there
     """
 
     cores: int | None = 1
     memory_mb: int = 0
     memory_per_core: bool = False
     base_memory_mb: int = 0
+    memory_raised: bool = False
     walltime_s: int = 0
     cpu_hs06s: float = 0.0
     cpu_efficiency_percent: int = 90
@@ -121,6 +126,8 @@ class TaskNeeds:
     atom_mb: float = 0.0
     effective_mb: float = 1.0
     atom_events: int = 0
+    files_a_job: int = 0
+    events_a_job: int = 0
     out_disk: int = 0
     out_disk_unit: str = "kB"
     work_disk: int = 0
@@ -151,6 +158,7 @@ class TaskNeeds:
     jobs_wanted: int = 0
     used_sites: tuple[str, ...] = ()
     avoided_sites: tuple[str, ...] = ()
+    failing_builds: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_express(self) -> bool:

@@ -14,10 +14,11 @@ from jedisite.words import plural
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a queue has: jobs that have not ended, and open tasks that are to run at it alone."""
+    """What a queue has: jobs that have not ended, open tasks that may run at it alone, and those that name others, too."""
 
     jobs: int = 0
     tasks: int = 0
+    shared: int = 0
 
 
 Count = Callable[[Sequence[str]], Mapping[str, Held]]
@@ -35,13 +36,23 @@ def refusals_and_remarks(queues: Sequence[str]) -> tuple[list[str], list[str]]:
     found = [count(queues) for count in _COUNTS]
     for name in queues:
         held = [counts[name] for counts in found if name in counts]
-        jobs, tasks = sum(one.jobs for one in held), sum(one.tasks for one in held)
-        bound = f"{plural(tasks, 'open task')} {'is' if tasks == 1 else 'are'} bound to it"
+        jobs, bound = sum(one.jobs for one in held), _bound(held)
         if jobs:
             refusals.append(
-                f"{name} has {plural(jobs, 'open job')}{f', and {bound}' if tasks else ''}. Set it offline "
+                f"{name} has {plural(jobs, 'open job')}{f', and {bound}' if bound else ''}. Set it offline "
                 "first, and delete it when its jobs have ended; time-outs close those that wait."
             )
-        elif tasks:
+        elif bound:
             remarks.append(f"{name} has no open job, but {bound}.")
     return refusals, remarks
+
+
+def _bound(held: Sequence[Held]) -> str:
+    """Which open tasks name a queue, in words; "" when none does."""
+    alone, shared = sum(one.tasks for one in held), sum(one.shared for one in held)
+    found = []
+    if alone:
+        found.append(f"{plural(alone, 'open task')} {'is' if alone == 1 else 'are'} bound to it")
+    if shared:
+        found.append(f"{plural(shared, 'open task')} {'names' if shared == 1 else 'name'} it together with other queues")
+    return " and ".join(found)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from brokerage_app.models import GridSnapshot, VerdictCount, VerdictHour, VerdictMinute, VerdictRecord
 from brokerage_app.needs import TaskNeeds
@@ -46,7 +47,7 @@ class Snapshots:
         return self._id
 
     def _store(self) -> int:
-        return GridSnapshot.objects.create(sites=len(self.grid.sites), body=pack(self.grid)).id
+        return GridSnapshot.objects.create(sites=len(self.grid.queues()), body=pack(self.grid)).id
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Decided:
     broker   name of the broker
     facts    what the broker knew besides needs and grid, as JSON
     sentence what people read, when it is not the verdict's own
+    at       when it was made, which is not later than the jobs that came of it; None is now
     """
 
     task_id: int
@@ -67,6 +69,7 @@ class Decided:
     facts: Any = None
     snapshots: Snapshots | None = field(default=None, compare=False)
     sentence: str = ""
+    at: datetime | None = None
 
 
 def keep(decided: Decided) -> int:
@@ -75,24 +78,24 @@ def keep(decided: Decided) -> int:
     Returns the row's id. The latest three rows have every site with its numbers; of the one before only the sites by
     reason are left.
     """
-    verdict, values = decided.verdict, _values(decided)
+    verdict, values, at = decided.verdict, _values(decided), decided.at or timezone.now()
     with transaction.atomic():
         of_kind = VerdictRecord.objects.filter(task_id=decided.task_id, kind=decided.kind).order_by("-id")
         latest = of_kind.values_list("id", "code", "reasons", "chosen").first()
         if latest is not None and _shape(*latest[1:]) == _shape(verdict.code, values["reasons"], values["chosen"]):
             with hot_cursor() as cursor:
                 cursor.execute(_AGAIN, {**{k: _jsonb(v) for k, v in values.items() if k in _JSON}, "sentence": values["sentence"],
-                                        "snapshot": values["snapshot_id"], "id": latest[0]})  # fmt: skip
+                                        "snapshot": values["snapshot_id"], "at": at, "id": latest[0]})  # fmt: skip
             return int(latest[0])
         if latest is not None:
             older = of_kind.values("id")[KEPT_IN_FULL - 1 : KEPT_IN_FULL]
             VerdictRecord.objects.filter(pk__in=older).update(skipped=[], facts=None)
-        return VerdictRecord.objects.create(**values).id
+        return VerdictRecord.objects.create(**values, first_at=at, at=at).id
 
 
 _JSON = ("chosen", "skipped", "reasons", "stopped", "needs", "facts")
 _AGAIN = """
-UPDATE verdicts SET at = now(), repeats = repeats + 1, chosen = %(chosen)s, skipped = %(skipped)s, stopped = %(stopped)s,
+UPDATE verdicts SET at = %(at)s, repeats = repeats + 1, chosen = %(chosen)s, skipped = %(skipped)s, stopped = %(stopped)s,
        needs = %(needs)s, facts = %(facts)s, sentence = %(sentence)s, snapshot_id = %(snapshot)s
  WHERE id = %(id)s
 """

@@ -10,8 +10,9 @@ from math import ceil, floor
 from typing import Any, Final
 
 from brokerage_app import codes, whatif
-from brokerage_app.deciding import allowed
-from brokerage_app.needs import TaskNeeds
+from brokerage_app.deciding import STATUS, allowed
+from brokerage_app.largest import most_of
+from brokerage_app.needs import EXPRESS_PRIORITY, TaskNeeds
 from brokerage_app.snapshot import Grid, SiteView
 from brokerage_app.verdict import Blocked, Skip
 from brokerage_app.whatif import ChangeError, Conditions, Decide
@@ -23,15 +24,6 @@ MOST: Final = 4
 MOST_ASKED: Final = 3000
 """Sites that brokers are asked for until no more changes are tried: a decision asks all, a sixth of a millisecond each."""
 SHOWN: Final = 3
-_STATUS: Final = frozenset(
-    {
-        codes.SITE_OFFLINE,
-        codes.SITE_PAUSED,
-        codes.SITE_STANDBY,
-        codes.SITE_BROKEROFF,
-        codes.SITE_TEST_ONLY,
-    }
-)
 _TIME: Final = frozenset({codes.SHORT_WALLTIME, codes.LONG_WALLTIME})
 _UNKNOWN_TIME: Final = frozenset({codes.SHORT_FOR_UNKNOWN, codes.SHORT_FOR_SCOUTS})
 _FULL: Final = frozenset({codes.QUEUE_FULL, codes.QUEUE_FULL_OF_TYPE, codes.USER_QUEUE_LONG})
@@ -67,7 +59,7 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The changes that help, and at how many queues none was tried because the grid is large."""
+    """The changes that help, and at how many queues there is one and none was tried because the grid is large."""
 
     remedies: tuple[Remedy, ...] = ()
     untried: int = 0
@@ -89,15 +81,18 @@ def search(
     tried: set[tuple[str, ...]] = set()
     left = max(MOST, most_asked // max(1, len(conditions.grid.sites)))
     near = (*found.sites, *found.earlier)
-    untried = {_queue(skip, conditions.grid) for skip in near}
-    for queue, one in _candidates(conditions.needs, conditions.grid, near):
+    asked: set[str] = set()
+    untried: set[str] = set()
+    for queue, one in _candidates(conditions.needs, conditions.grid, near, found.also):
         if len(helps) >= most:
             return Found(tuple(helps))
-        if left <= 0:
-            break
-        untried.discard(queue)
-        if one is None or one.lines in tried or any(one.kind and other.kind == one.kind for other in helps):
+        enough = (other for other in helps if (other.kind and other.kind == one.kind) or {*other.lines} <= {*one.lines})
+        if one.lines in tried or any(enough):
             continue
+        if left <= 0:
+            untried.add(queue)
+            continue
+        asked.add(queue)
         tried.add(one.lines)
         try:
             other = conditions.under([whatif.parse(line) for line in one.lines])
@@ -111,29 +106,43 @@ def search(
                 for choice in verdict.chosen
             )
             helps.append(replace(one, sites=tuple(took)))
-    return Found(tuple(helps), len(untried))
+    return Found(tuple(helps), len(untried - asked - {""}))
 
 
 def _queue(skip: Skip, grid: Grid) -> str:
     return grid.sites[skip.site].queue if skip.site in grid.sites else skip.site
 
 
-def _candidates(needs: TaskNeeds, grid: Grid, near: Sequence[Skip]) -> Iterator[tuple[str, Remedy | None]]:
+def _candidates(
+    needs: TaskNeeds, grid: Grid, near: Sequence[Skip], also: Sequence[Skip] = ()
+) -> Iterator[tuple[str, Remedy]]:
     """What may help, cheapest first: changes of the task's requirements, of where it may run, of the sites.
 
-    With the queue that a change is of; None stands for a queue of which no setting can be changed.
+    With the queue that a change is of; "" is none.
     """
-    for skip in near[:1]:
+    for skip in (*near[:1], *also[:1]):
         yield from (("", one) for one in _of_needs(needs, skip, grid))
     yield from (("", one) for one in _of_choice(needs, grid))
-    for skip in near:
-        site, nucleus = grid.sites.get(skip.site), grid.nuclei.get(skip.site)
-        queue = _queue(skip, grid)
-        if site is not None:
-            yield from ((queue, one) for one in _of_site(needs, site, grid, skip))
-        elif nucleus is not None:
-            yield from ((queue, one) for one in _of_nucleus(grid, skip))
-        yield queue, None
+    yield from ((_queue(skip, grid), one) for skip in near for one in _at(needs, skip, grid))
+    if needs.priority >= EXPRESS_PRIORITY:
+        # What comes behind the objection may be that the link is too slow for express work.
+        lower = _not_express(needs)
+        for queue, one in ((_queue(skip, grid), one) for skip in near[:MOST] for one in _at(needs, skip, grid)):
+            both = f"{one.what}, and have an operator {lower.what}"
+            yield queue, replace(one, what=both, lines=(*one.lines, *lower.lines))
+
+
+def _at(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
+    if skip.site in grid.sites:
+        yield from _of_site(needs, grid.sites[skip.site], grid, skip)
+    elif skip.site in grid.nuclei:
+        yield from _of_nucleus(grid, skip)
+
+
+def _not_express(needs: TaskNeeds) -> Remedy:
+    now = f"below {EXPRESS_PRIORITY} (currentPriority; now {needs.priority})"
+    what = f"lower the priority of the task {now}, so that it is no express work"
+    return replace(_user(what, priority=EXPRESS_PRIORITY - 1), who="shifter")
 
 
 def _of_nucleus(grid: Grid, skip: Skip) -> Iterator[Remedy]:
@@ -161,7 +170,7 @@ def _of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
     ratio, site = _ratio(skip), grid.sites.get(skip.site)
     # What a job needs besides the memory of each core is not scaled.
     cores = needs.cores_at(site) if site is not None and needs.memory_per_core else 1
-    if ratio is not None and skip.code == codes.LOW_MEMORY:
+    if ratio is not None and skip.code == codes.LOW_MEMORY and not needs.memory_raised:
         each = " a core" if needs.memory_per_core else ""
         for base in dict.fromkeys((0, needs.base_memory_mb)):
             memory = floor(needs.memory_mb * ratio - base * (1 - ratio) / cores)
@@ -175,7 +184,9 @@ def _of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
         given = int(skip.plain_values[1])  # type: ignore[arg-type]
         yield _user(f"Ask for {plural(given, 'core')} a job (coreCount; now {needs.cores})", cores=given)
     elif ratio is not None and skip.code in _TIME:
-        yield from _of_time(needs, skip, ratio)
+        yield from _of_time(needs, ratio)
+    elif skip.code == codes.SLOW_NETWORK and needs.priority >= EXPRESS_PRIORITY:
+        yield replace(lower := _not_express(needs), what=f"Have an operator {lower.what}")
     elif ratio is not None and skip.code == codes.SCRATCH_DISK:
         part = _percent(ratio)
         yield _user(
@@ -197,22 +208,46 @@ def _of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
             yield _user(f"Kill the task and submit it again without asking for a {what} ({said})", architecture=without)
 
 
-def _of_time(needs: TaskNeeds, skip: Skip, ratio: float) -> Iterator[Remedy]:
-    """Jobs of another length. Where the smallest job is one that can be divided, that is how long jobs are made."""
-    part = _percent(ratio) if ratio <= 1 else ceil(ratio * 100)
-    scaled = {
-        "cpu_hs06s": needs.cpu_hs06s * part / 100, "least_cpu_hs06s": needs.least_cpu_hs06s * part / 100,
-        "walltime_s": needs.walltime_s * part // 100, "walltime_s_per_mb": needs.walltime_s_per_mb * part / 100,
+def _of_time(needs: TaskNeeds, ratio: float) -> Iterator[Remedy]:
+    """Jobs of another length: of as many files or events as fit, where the task fixes them, or of less time than is stated.
+
+    How many events a job has stays as it was submitted, and only operators change the time that an open task states.
+    """
+    fits = floor if ratio <= 1 else ceil
+    of_size = needs.cpu_hs06s > 0 or needs.walltime_s_per_mb > 0
+    files, events = (fits(fixed * ratio) if of_size else 0 for fixed in (needs.files_a_job, needs.events_a_job))
+    if 0 < files != needs.files_a_job:
+        what = f"Make jobs of {plural(files, 'file')} (nFilesPerJob; now {needs.files_a_job})"
+        yield _user(what, **_scaled(needs, files / needs.files_a_job))
+    elif 0 < events != needs.events_a_job:
+        what = f"Kill the task and submit it again with {plural(events, 'event')} a job (nEventsPerJob; now {needs.events_a_job})"
+        yield _user(what, **_scaled(needs, events / needs.events_a_job))
+    if ratio <= 1 and (of_size or needs.walltime_s * ratio >= 1):
+        yield replace(_less_time(needs, ratio), who="shifter")
+    elif of_size and not (needs.files_a_job or needs.events_a_job):
+        part = ceil(ratio * 100)
+        yield _user(f"Make jobs {part} % as long as they are (more files a job)", **_scaled(needs, part / 100))
+
+
+def _less_time(needs: TaskNeeds, ratio: float) -> Remedy:
+    part, unless = _percent(ratio), "if its jobs need no more"
+    if needs.cpu_hs06s > 0:
+        what = f"Have an operator lower the cpuTime of the task to {part} % of what it is, {unless}"
+        return _user(what, cpu_hs06s=needs.cpu_hs06s * part / 100, least_cpu_hs06s=needs.least_cpu_hs06s * part / 100)
+    if needs.walltime_s_per_mb > 0:
+        what = f"Have an operator lower the walltime of the task to {part} % of what it is, {unless}"
+        return _user(what, walltime_s_per_mb=needs.walltime_s_per_mb * part / 100)
+    least = floor(needs.walltime_s * ratio)
+    what = f"Have an operator lower the walltime of the task from {needs.walltime_s} to {least} s, {unless}"
+    return _user(what, walltime_s=least)
+
+
+def _scaled(needs: TaskNeeds, part: float) -> dict[str, Any]:
+    """What jobs of that part of the present files or events need."""
+    return {
+        "cpu_hs06s": needs.cpu_hs06s * part, "least_cpu_hs06s": needs.least_cpu_hs06s * part, "atom_mb": needs.atom_mb * part,
+        "effective_mb": max(needs.effective_mb * part, 1.0), "atom_events": ceil(needs.atom_events * part),
     }  # fmt: skip
-    if ratio <= 1:
-        stated = "cpuTime" if needs.cpu_hs06s > 0 else "walltime"
-        what = (
-            f"Make jobs of {part} % of their present length (fewer files or events a job, or less {stated} if they need no "
-            "more)"
-        )
-    else:
-        what = f"Make jobs {part} % as long as they are (more files or events a job)"
-    yield _user(what, **scaled)
 
 
 def _of_choice(needs: TaskNeeds, grid: Grid) -> Iterator[Remedy]:
@@ -238,7 +273,7 @@ def _of_site(needs: TaskNeeds, site: SiteView, grid: Grid, skip: Skip) -> Iterat
     def at_site(what: str, who: Fixer = "site", **values: Any) -> Remedy:
         return Remedy(what, who, tuple(_line(f"site.{name}", k, v) for k, v in values.items()))
 
-    if code in _STATUS:
+    if code in STATUS:
         yield at_site(f"Have {name} set online", "shifter", status="online")
     elif code in _FULL:
         yield at_site(
@@ -269,7 +304,7 @@ def _of_site(needs: TaskNeeds, site: SiteView, grid: Grid, skip: Skip) -> Iterat
         exact = needs.walltime_at(site) if code == codes.SHORT_WALLTIME and needs.cpu_hs06s > 0 else 0
         for wanted in _limits(site, queue, grid, limit, ratio, exact):
             value = ceil(wanted / unit) if limit.raises else floor(wanted / unit)
-            if now and value * unit <= MOST_OF[limit.field]:
+            if now and value * unit <= most_of(limit.field, queue.cores):
                 of = "core" if unit > 1 else "slot"
                 what = f"Have the {limit.title.format(of)} of {name} changed from {now} to {value}"
                 line = _line(f"site.{name}", limit.field, value * unit)
@@ -309,11 +344,6 @@ _LIMITS: Final[Mapping[str, _Limit]] = {
     codes.LONG_WALLTIME: _Limit("min_walltime_s", "least time of a job (s)", raises=False, of_slot=False),
     codes.SCRATCH_DISK: _Limit("work_dir_mb", "scratch disk of a {} (MB)"),
 }
-MOST_OF: Final[Mapping[str, int]] = {
-    "max_memory_mb": 8 * 1024 * 1024, "min_memory_mb": 8 * 1024 * 1024, "max_walltime_s": 14 * 86_400,
-    "min_walltime_s": 14 * 86_400, "work_dir_mb": 100 * 1024 * 1024, "core_count": 1024,
-}  # fmt: skip
-"""What a slot of any real site has at most. A limit beyond is no advice: the task is described wrongly."""
 
 
 def _bound_to(needs: TaskNeeds) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
 
@@ -12,6 +12,8 @@ from brokerage_app.needs import Replica
 from jedisite.sql import hot_cursor, numbers, texts
 
 MB = 1_000_000
+STALE_AFTER = timedelta(hours=1)
+"""Data management is asked again when its answer is so old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,11 @@ DELETE FROM dataset_replicas r WHERE r.datasetname = ANY(%s::text[])
    AND NOT EXISTS (SELECT 1 FROM unnest(%s::text[], %s::text[]) AS n (name, endpoint)
                     WHERE n.name = r.datasetname AND n.endpoint = r.endpoint)
 """
+_MORE = """
+SELECT DISTINCT n.name FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::boolean[]) AS n (name, endpoint, files, complete)
+  LEFT JOIN dataset_replicas r ON r.datasetname = n.name AND r.endpoint = n.endpoint
+ WHERE r.endpoint IS NULL OR n.files > r.nfiles OR n.complete AND NOT r.complete
+"""
 _HELD = """
 INSERT INTO dataset_replicas AS r (datasetname, endpoint, nfiles, bytes, complete, ts)
 SELECT n.*, %s FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::boolean[])
@@ -59,11 +66,14 @@ SELECT l.datasetname, l.nfiles, l.bytes, l.ts, r.endpoint, r.nfiles, r.bytes, r.
 """
 
 
-def keep(found: Iterable[Found], now: datetime) -> None:
-    """Store what data management said; replicas that it no longer names are forgotten."""
+def keep(found: Iterable[Found], now: datetime) -> list[str]:
+    """Store what data management said; replicas that it no longer names are forgotten.
+
+    Returns the names of datasets of which there is more somewhere than was known.
+    """
     datasets = sorted({one.dataset: one for one in found}.values(), key=lambda one: one.dataset)
     if not datasets:
-        return
+        return []
     names = texts(one.dataset for one in datasets)
     rows = [(one.dataset, *row) for one in datasets for row in one.replicas]
     owners, endpoints = texts(row[0] for row in rows), texts(row[1] for row in rows)
@@ -71,11 +81,11 @@ def keep(found: Iterable[Found], now: datetime) -> None:
         sizes = [numbers(one.files for one in datasets), numbers(one.bytes for one in datasets)]
         cursor.execute(_ASKED, [names, *sizes, [now] * len(datasets)])
         cursor.execute(_GONE, [names, owners, endpoints])
-        cursor.execute(
-            _HELD,
-            [now, owners, endpoints, numbers(row[2] for row in rows), numbers(row[3] for row in rows),
-             numbers(row[4] for row in rows)],
-        )  # fmt: skip
+        files, complete = numbers(row[2] for row in rows), numbers(row[4] for row in rows)
+        cursor.execute(_MORE, [owners, endpoints, files, complete])
+        more = [name for (name,) in cursor.fetchall()]
+        cursor.execute(_HELD, [now, owners, endpoints, files, numbers(row[3] for row in rows), complete])
+    return more
 
 
 def whereabouts(names: Iterable[str]) -> dict[str, Whereabouts]:

@@ -131,6 +131,7 @@ def needs_of_analysis(
 ) -> SoftwareNeeds:
     """Needs of an analysis task, whose home is `AnalysisTransforms-project_version` and whose uses are `Atlas-version`.
 
+    Of a home such as `Athena-24.0.1` project and version are read as in production; the rules of analysis have no words for it.
     A home of three numbers together with uses that name no release of two numbers is a plain release with a cache on it.
     """
     rest = re.sub("^[^-]+-*", "", trans_home or "").replace("_", "-")
@@ -139,6 +140,8 @@ def needs_of_analysis(
     own: tuple[Release, ...] = ((cut[0], cut[1]),) if len(cut) == 2 else ()
     if rest and not nightly and not of_base and len(cut) >= 2:
         return _needs("release", ((cut[0], cut[1]),), text, container, only_tags)
+    if rest and not nightly and len(cut) == 1 and not (trans_home or "").startswith(ANALYSIS_HOME):
+        return needs_of_production(trans_home, text, container=container, only_tags=only_tags)
     uses_two = trans_uses is not None and _TWO_NUMBERS.search(trans_uses) is not None
     if (not rest and trans_uses) or (of_base and not uses_two):
         base: tuple[Release, ...] = (("AtlasOffline", trans_uses.split("-")[-1]),) if trans_uses else ()

@@ -72,6 +72,7 @@ class Choice:
     queued, cap jobs that wait there now, and how many may; None where the broker does not say
     platform    what a regular expression for the platform stands for at this site
     work_dir_mb scratch space for one job, when it differs from the site's
+    full        what a broker says of a site that takes no job now although the work is bound to it
     """
 
     site: str
@@ -82,19 +83,22 @@ class Choice:
     cap: int | None = None
     platform: str = ""
     work_dir_mb: int | None = None
+    full: Skip | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
     """Why a decision chose no site: the code of what removed the last one that the task may use, and a sentence.
 
-    `sites` are those that it removed, the nearest first; `earlier` those that were removed before, the latest first.
+    `sites` are those that it removed, the nearest first; `earlier` those that were removed before, the latest first. `also`:
+    refusals of a part of these that has to be overcome as well, where one site is not enough.
     """
 
     code: str
     sentence: str
     sites: tuple[Skip, ...] = ()
     earlier: tuple[Skip, ...] = ()
+    also: tuple[Skip, ...] = ()
 
     def __post_init__(self) -> None:
         refusals.checked(self.code)
@@ -150,6 +154,24 @@ class Verdict:
 
     def _queue(self, site: str) -> list[str]:
         return [self.parts[site]] if site in self.parts else []
+
+    def chosen_queues(self) -> dict[str, Choice]:
+        """The best variant of each queue that was chosen, by the queue's name, best first."""
+        best: dict[str, Choice] = {}
+        for one in self.chosen:
+            best.setdefault(self.parts.get(one.site, one.site), one)
+        return best
+
+    def skipped_queues(self) -> dict[str, Skip]:
+        """One refusal for each queue of which no variant was chosen, by the queue's name."""
+        if self.queues is not None:
+            return dict(self.queues)
+        chosen, found = self.chosen_queues(), dict[str, Skip]()
+        for skip in self.skipped:
+            queue = self.parts.get(skip.site, skip.site)
+            if queue not in chosen:
+                found.setdefault(queue, skip)
+        return found
 
     def counts(self) -> dict[str, int]:
         """Number of skipped sites for each code, the most frequent first, ties by code."""

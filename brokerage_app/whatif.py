@@ -141,7 +141,7 @@ def _configured(configuration: Configuration, change: Change) -> Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What is different between two verdicts on the same queues.
+    """What is different between two verdicts on the same queues. Variants of one queue for jobs of a size are that queue.
 
     gained, lost   queues that only the second, or only the first, chose
     weights        (before, after) of those that both chose with another weight
@@ -170,8 +170,8 @@ class Difference:
 
 def difference(before: Verdict, after: Verdict) -> Difference:
     """Compare two verdicts."""
-    old, new = ({c.site: c.weight for c in verdict.chosen} for verdict in (before, after))
-    was, now = ({s.site: s for s in verdict.skipped} for verdict in (before, after))
+    old, new = ({name: c.weight for name, c in v.chosen_queues().items()} for v in (before, after))
+    was, now = before.skipped_queues(), after.skipped_queues()
     both = {name: (was[name], now[name]) for name in sorted(was.keys() & now.keys())}
     return Difference(
         gained=tuple(sorted(new.keys() - old.keys())),

@@ -10,6 +10,7 @@ import socket
 import termios
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
 from jedisite.arrivals import Limits, Patience
@@ -33,9 +34,11 @@ class FilePart:
 class AnswerSocket(socket.socket):
     """Sends at once what the client takes, and keeps the rest for `flush`, in memory or as a part of an open file."""
 
-    def __init__(self, accepted: socket.socket, limits: Limits) -> None:
+    def __init__(self, accepted: socket.socket, limits: Limits, on_close: Callable[[], None]) -> None:
+        """`on_close` is called once, when the connection is closed."""
         super().__init__(accepted.family, accepted.type, accepted.proto, fileno=accepted.detach())
         self._limits = limits
+        self._on_close: Callable[[], None] | None = on_close
         self._kept: deque[memoryview | FilePart] = deque()
         self._sent = self._taken = 0
         self._looked = 0.0
@@ -44,8 +47,13 @@ class AnswerSocket(socket.socket):
         self.begin()
 
     def begin(self) -> None:
-        """The next answer."""
+        """The next request and its answer."""
+        self.account = ""
+        """Who has sent the request, where a view has said so."""
         self._patience = Patience(self._limits.answer)
+
+    def note_account(self, account: str) -> None:
+        self.account = account
 
     def begin_waiting(self) -> None:
         """From now on it is the client for whom the answer waits."""
@@ -128,6 +136,9 @@ class AnswerSocket(socket.socket):
     def close(self) -> None:
         self.discard()
         super().close()
+        left, self._on_close = self._on_close, None
+        if left is not None:
+            left()
 
     def _wait(self) -> None:
         if self.look() <= 0:

@@ -16,14 +16,27 @@ SMALL_BODY: Final = 11 * 1024 * 1024
 """Bytes: more than any call but the upload of a file may have. A longer body is read by a thread as it comes."""
 LONGEST_HEAD: Final = 64 * 1024
 """Bytes. A longer one is refused: whoever waits for its end waits long."""
-DEFAULTS: Final[Mapping[str, float]] = {"head": 15, "body": 30, "rate": 50_000, "busy": 5, "answer": 30, "least": 10_000}
+DEFAULTS: Final[Mapping[str, float]] = {
+    "head": 15,
+    "body": 30,
+    "rate": 50_000,
+    "busy": 5,
+    "answer": 30,
+    "least": 10_000,
+    "address": 250,
+    "turn": 300,
+}
 """`head`, `body`, `answer`: seconds that a client has for them, or may pause; `rate`, `least`: bytes a second that give time
-back, of bodies and of answers; `busy`: seconds in place of `body` while others wait to send."""
+back, of bodies and of answers; `busy`: seconds in place of `body` while others wait to send; `address`: connections that one
+address may hold in a worker, but this machine and proxies; `turn`: seconds after which an account's second long body gives
+way to others that wait."""
 READS_REST: Final = "jedisite.reads_rest"
 """In the environ of a request: what is not read of its body is read later by the server, and no thread waits for it."""
+WHOSE_BODY: Final = "jedisite.whose_body"
+"""In the environ of a request: to be called with the account that sends, before a long body is read."""
 _LENGTH: Final = b"\r\ncontent-length:"
 _CHUNKED: Final = b"\r\ntransfer-encoding:"
-_ASKS: Final = re.compile(rb"[^\r\n]* http/1\.1\r\n.*\r\nexpect:[ \t]*100-continue[ \t]*\r\n", re.DOTALL)
+_ASKS: Final = re.compile(rb"(?:\r\n)?[^\r\n]* http/1\.1(?=\r\n).*\r\nexpect:[ \t]*100-continue[ \t]*\r\n", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +49,8 @@ class Limits:
     busy: float
     answer: float
     least: float
+    address: float
+    turn: float
 
     def body_ends(self, since: float, received: int) -> float:
         """When a body is too slow of which so many bytes have come since then."""

@@ -86,10 +86,14 @@ class Columns:
     def is_computed(self, column: Column) -> bool:
         return column.name in self._batch_of
 
+    def named(self, text: str) -> tuple[list[str], list[str]]:
+        """Of the names in `a,b,c`, each once, those that are columns, and those that are not."""
+        names = dict.fromkeys(name.strip() for name in text.split(",") if name.strip())
+        return [name for name in names if name in self.by_name], [name for name in names if name not in self.by_name]
+
     def choose(self, text: str) -> list[Column]:
         """The columns that `a,b,c` names, each once. Raises InvalidFields."""
-        names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-        unknown = [name for name in names if name not in self.by_name]
+        names, unknown = self.named(text)
         if unknown or not names or len(names) > MOST:
             few = ", ".join(self.by_name)
             said = f"There is no column {unknown[0][:64]!r}; there are: {few}." if unknown else f"Name some of: {few}."

@@ -13,18 +13,24 @@ import json
 import re
 import threading
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.http import StreamingHttpResponse
+from rest_framework import status
 from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
 from rest_framework.utils.encoders import JSONEncoder
 
+from jedisite.identity import api_caller
 from jedisite.problems import Unavailable
 
 CHUNK = 1000
 AT_ONCE = 2
 """Exports that one process of the web server sends at once; each keeps one of its four threads busy."""
+MOST_OF_ONE = 1
+"""Of these, to one account: who reads slowly leaves a place to others."""
 Row = Mapping[str, Any]
 
 # A spreadsheet takes a cell that begins so as a formula.
@@ -90,15 +96,42 @@ class TooManyExports(Unavailable):
     default_detail = "Other lists are being sent as a whole; try again in a moment."
 
 
-_places = threading.BoundedSemaphore(AT_ONCE)
+class OwnExportUnderWay(Unavailable):
+    status_code = status.HTTP_429_TOO_MANY_REQUESTS
+    default_detail = "Another list is being sent to you as a whole; try again when it has arrived."
+
+
+class _Places:
+    """Who is being sent an export by this process, and how many."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: Counter[str] = Counter()
+
+    def take(self, account: str) -> None:
+        """Raises TooManyExports and OwnExportUnderWay."""
+        with self._lock:
+            if self._held[account] >= MOST_OF_ONE:
+                raise OwnExportUnderWay
+            if self._held.total() >= AT_ONCE:
+                raise TooManyExports
+            self._held[account] += 1
+
+    def give_back(self, account: str) -> None:
+        with self._lock:
+            self._held[account] -= 1
+            self._held += Counter()  # forgets who holds none
+
+
+_places = _Places()
 
 
 class _Held:
     """Pieces of an answer. The place among the exports is given back when the server closes the answer, sent or not."""
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        if not _places.acquire(blocking=False):
-            raise TooManyExports
+    def __init__(self, account: str, pieces: Iterator[bytes]) -> None:
+        _places.take(account)
+        self._account = account
         self._pieces: Iterator[bytes] | None = pieces
 
     def __iter__(self) -> Iterator[bytes]:
@@ -112,12 +145,17 @@ class _Held:
     def close(self) -> None:
         if self._pieces is not None:
             self._pieces = None
-            _places.release()
+            _places.give_back(self._account)
 
 
-def stream(export: Export, columns: Sequence[str], pieces: Iterable[list[Row]], *, path: str) -> StreamingHttpResponse:
-    """The answer with a whole list; `path` is the address, from which its file is named. Raises TooManyExports."""
-    name = "-".join(re.sub(r"[^A-Za-z0-9_.-]", "_", part) for part in path.strip("/").split("/")[2:])
+def stream(request: Request, columns: Sequence[str], pieces: Iterable[list[Row]]) -> StreamingHttpResponse:
+    """The answer with a whole list, in the form of the request's renderer; its file is named from the request's address.
+
+    Raises TooManyExports and OwnExportUnderWay.
+    """
+    export = request.accepted_renderer
+    assert isinstance(export, Export)
+    name = "-".join(re.sub(r"[^A-Za-z0-9_.-]", "_", part) for part in request.path.strip("/").split("/")[2:])
     headers = {"Content-Disposition": f'attachment; filename="{name}.{export.format}"', "Cache-Control": "no-store"}
-    content_type = f"{export.media_type}; charset=utf-8"
-    return StreamingHttpResponse(_Held(export.lines(columns, pieces)), content_type=content_type, headers=headers)
+    content_type, account = f"{export.media_type}; charset=utf-8", api_caller(request).name
+    return StreamingHttpResponse(_Held(account, export.lines(columns, pieces)), content_type=content_type, headers=headers)

@@ -5,6 +5,7 @@ Imports no Django.
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import errno
 import os
@@ -65,6 +66,35 @@ def choose_port(bind: str, port: int | None) -> int:
             raise LaunchError(f"{candidate} is not a port: those go from 1 to 65535.") from exc
     wanted = f"Port {port} is" if port else f"All ports from {FIRST_PORT} to {LAST_PORT} are"
     raise LaunchError(f"{wanted} in use on {bind}; choose another with --port.")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of every command that brings up the site."""
+    parser.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (%(default)s)")
+    parser.add_argument("--port", type=int, help="port of the web server (the first free one from 8000)")
+    parser.add_argument("--slots", type=int, help="pilots that run at the same time on this machine")
+    parser.add_argument("--no-workers", action="store_true", help="run no pilots on this machine")
+
+
+def checked_port(bind: str, port: int | None, slots: int | None) -> int:
+    """The port that is asked for, or a free one. Raises LaunchError when the port or the slots are no good."""
+    if slots is not None and slots < 1:
+        raise LaunchError(f"At least one slot is needed, not {slots}; --no-workers runs no pilots.")
+    return choose_port(bind, port)
+
+
+def check_arguments(words: list[str]) -> None:
+    """Raises LaunchError when the options of a command that brings up the site cannot be fulfilled.
+
+    What cannot be read is left to the command itself to refuse.
+    """
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    add_arguments(parser)
+    try:
+        given, _ = parser.parse_known_args(words)
+    except argparse.ArgumentError:
+        return
+    checked_port(given.bind, given.port, given.slots)
 
 
 def processes(options: Options) -> list[Process]:

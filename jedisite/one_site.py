@@ -36,13 +36,18 @@ def _say(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
+def is_new(home: Path) -> bool:
+    """Whether no site has run in this home yet."""
+    return not _lock(home).exists()
+
+
 def hold(home: Path, say: Callable[[str], None] = _say) -> None:
     """Take the home for this process, until it ends. One that is just ending is waited for.
 
     Raises RunsAlreadyError.
     """
     global _held
-    path = home / "run" / "site.lock"
+    path = _lock(home)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = open_private(path)
     began, told = time.monotonic(), False
@@ -71,16 +76,20 @@ def note(**more: Any) -> None:
 
 def address(home: Path) -> str:
     """Where the site of a home answers; "" when none runs."""
-    other = _read(home / "run" / "site.lock")
+    other = _read(_lock(home))
     url = other.get("url", "")
     try:
-        with (home / "run" / "site.lock").open("rb") as file:
+        with _lock(home).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return url if isinstance(url, str) else ""
     except OSError:
         pass
     return ""
+
+
+def _lock(home: Path) -> Path:
+    return home / "run" / "site.lock"
 
 
 def _write(what: dict[str, Any]) -> None:

@@ -76,7 +76,7 @@ class BodyNotRead(exceptions.APIException):
 
 
 class Unavailable(exceptions.APIException):
-    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+    status_code: int = status.HTTP_503_SERVICE_UNAVAILABLE
     wait = 5
     """Seconds after which a client may try again: the header Retry-After."""
 
@@ -291,7 +291,22 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
         return json_problem(404, f"There is nothing at {request.path[:200]}.{hint}")
     from django.views.defaults import page_not_found as page
 
-    return page(request, exception or Http404())
+    return page(request, Http404(_missing(request, exception)))
+
+
+CALLED = {"catalogued": "dataset", "queue": "work queue"}
+"""What addresses are of, where the first word of their name does not say it."""
+
+
+def _missing(request: HttpRequest, exception: Exception | None) -> str:
+    """The sentence on what is not there: that of the view, or what the address is of; "" for an address of nothing."""
+    if isinstance(exception, Http404) and str(exception).startswith("There is no "):
+        return str(exception)
+    match = request.resolver_match
+    if match is None or match.url_name is None or len(match.kwargs) != 1:
+        return ""
+    kind = match.url_name.partition("-")[0]
+    return f"There is no {CALLED.get(kind, kind)} {str(*match.kwargs.values())[:100]}."
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -2,10 +2,15 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
+from django.templatetags.static import static
 from django.urls import include, path
+from django.views.decorators.http import require_safe
+from django.views.generic import RedirectView
 
 from jedisite import dev_issuer, dev_keys, health, token_pages
+from jedisite.identity import Right, needs
 
+_icon = RedirectView.as_view(url=static("icon.svg"), permanent=True)
 # Rooms are named by text only: the frame imports none of them.
 urlpatterns = [
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
@@ -14,6 +19,7 @@ urlpatterns = [
     path("tokens/<int:token_id>/revoke/", token_pages.revoke_own, name="token-revoke"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("favicon.ico", needs(Right.NOTHING)(require_safe(_icon))),
     path("admin/", admin.site.urls),
     path("auth/<str:vo>_auth_config.json", dev_issuer.auth_config, name="auth-config"),
     path(f"{dev_keys.PATH}/.well-known/openid-configuration", dev_issuer.discovery),

@@ -21,12 +21,13 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
-from gunicorn.http.errors import NoMoreData
-from gunicorn.http.unreader import SocketUnreader
+from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
+from jedisite import connection_counts
 from jedisite.answer_sockets import AnswerSocket
-from jedisite.arrivals import READS_REST, Arrival, Limits, Patience
+from jedisite.arrivals import READS_REST, WHOSE_BODY, Arrival, Limits
+from jedisite.bodies import LOOK_S, Unreader
 
 PIECE: Final = 64 * 1024
 LINGER_S: Final = 2.0
@@ -43,19 +44,12 @@ ENOUGH: Final = 64 * 1024
 """Bytes: a sender of so many that wait for a thread has its turn before senders of fewer."""
 MOST_AT_ONCE: Final = 1024 * 1024
 """Bytes of one answer that the main loop sends before it looks after others."""
-LOOK_S: Final = 1.0
 OTHER_FILES: Final = 256
 """Open files that are not connections of clients: the database, logs, files that are sent."""
 TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 TOO_LONG: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+TOO_MANY: Final = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 SEND_IT: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-
-
-class TooSlowError(NoMoreData):
-    """The rest of a request has not come in time, or will not come."""
-
-    def __str__(self) -> str:
-        return "The body of the request came too slowly, or broke off."
 
 
 class Connection(TConn):
@@ -67,6 +61,8 @@ class Connection(TConn):
         self.arrival: Arrival | None = None
         self.may_send = False
         """Whether the sender of the next request has been told to send its body."""
+        self.turn = 0.0
+        """When a thread began to read its long body."""
 
     @property
     def waiting(self) -> int:
@@ -81,53 +77,6 @@ class Connection(TConn):
             self._worker.linger(self.sock, unread=bool(self.parser and self.parser.unreader.unread_body))
         else:
             super().close(graceful)
-
-
-class Unreader(SocketUnreader):
-    """What the parser reads from: the bytes of an arrival, and for a long body the socket, for as long as it is fast enough."""
-
-    def __init__(self, sock: socket.socket, limits: Limits, others_wait: Callable[[], bool]) -> None:
-        super().__init__(sock)
-        self._limits = limits
-        self._others_wait = others_wait
-        self._patience: Patience | None = None
-        self.unread_body = False
-        """Whether some of a long body may still come that nobody reads."""
-
-    def begin(self, arrival: Arrival) -> None:
-        """The next request. To be called before a thread has it."""
-        self.unread(bytes(arrival.data))
-        self._patience = Patience(self._limits.body) if arrival.long else None
-        self.unread_body = arrival.long
-
-    def stop(self) -> None:
-        """The answer is made: nothing more is read from the socket."""
-        self._patience = None
-
-    def chunk(self, size_hint: int | None = None) -> bytes:
-        patience = self._patience
-        if patience is None:  # all of it was here, and the parser is of another opinion; or it is answered
-            raise TooSlowError
-        piece = None
-        while piece is None:
-            most = self._limits.busy if self._others_wait() else self._limits.body
-            patience.after(0, 0, most)
-            if patience.left <= 0:
-                raise TooSlowError
-            began = time.monotonic()
-            self.sock.settimeout(min(patience.left, LOOK_S))
-            try:
-                piece = super().chunk(size_hint)
-            except TimeoutError:
-                pass
-            finally:
-                self.sock.settimeout(None)
-            # Only what is spent here counts: a request may wait for the disk or the database between two pieces.
-            patience.after(time.monotonic() - began, len(piece or b"") / self._limits.rate, most)
-        if not piece:
-            self.unread_body = False
-            raise TooSlowError  # half a body is no body
-        return piece
 
 
 class Worker(ThreadWorker):
@@ -157,11 +106,14 @@ class Worker(ThreadWorker):
         from django.conf import settings  # the application has said which
 
         self._limits: Limits = settings.JEDI_SLOW_CLIENTS
+        uncounted = [*connection_counts.NEAR, *settings.JEDI_PROXIES]
+        self._connections = connection_counts.ByAddress(int(self._limits.address), uncounted)
         if self.gathers:
             application: Callable[..., Iterable[bytes]] = self.app.wsgi()
 
             def answer(environ: dict[str, Any], start: Any) -> Iterable[bytes]:
                 environ[READS_REST] = True
+                environ[WHOSE_BODY] = environ["gunicorn.socket"].note_account
                 return application(environ, start)
 
             self.wsgi = answer
@@ -173,11 +125,21 @@ class Worker(ThreadWorker):
             if exc.errno in (errno.EAGAIN, errno.EWOULDBLOCK, errno.ECONNABORTED):
                 return
             raise
-        self.nr_conns += 1
         if self.gathers:
-            client = AnswerSocket(client, self._limits)
+            leave = self._connections.let_in(address[0] if isinstance(address, tuple) else "")
+            if leave is None:
+                self.log.debug("Refusing a connection: %s holds as many as one address may.", address[0])
+                self._refuse(client)
+                return
+            client = AnswerSocket(client, self._limits, leave)
+        self.nr_conns += 1
         conn = Connection(self, self.cfg, client, address, listener.getsockname())
         self.enqueue_req(conn)
+
+    def _refuse(self, client: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            client.send(TOO_MANY, socket.MSG_DONTWAIT)
+        self.linger(client)
 
     def enqueue_req(self, conn: Connection) -> None:
         """A connection has, or may have, the beginning of a request."""
@@ -201,7 +163,12 @@ class Worker(ThreadWorker):
             return bool(super()._keepalive_after(conn, keepalive))
         unreader: Unreader = conn.parser.unreader
         unreader.stop()
-        conn.parser.finish_body()  # of what is here; raises when there is more
+        try:
+            taken = conn.parser.finish_body()  # of what is here
+        except (NoMoreData, ParseException):
+            taken = False
+        if not taken:  # more of it may come: nobody can say where the next request begins
+            return False
         unreader.unread_body = False
         return bool(keepalive)
 
@@ -225,6 +192,13 @@ class Worker(ThreadWorker):
             conn = max(self._queued, key=lambda one: min(one.waiting, ENOUGH))
             self._queued.remove(conn)
             self._hand_over(conn)
+
+    def _gives_way(self, conn: Connection) -> bool:
+        """Whether a long body leaves its place: others wait, and its account has had another place for longer."""
+        account = conn.sock.account
+        if not self._queued or not account or time.monotonic() < conn.turn + self._limits.turn:
+            return False
+        return any(one.turn < conn.turn and one.sock.account == account for one in list(self._long))
 
     def _send_rest(self, conn: Connection, _: object) -> None:
         if conn not in self._sending:
@@ -349,10 +323,13 @@ class Worker(ThreadWorker):
         self._let_go(conn)
         if not conn.initialized:
             conn.init()
-            conn.parser.unreader = Unreader(conn.sock, self._limits, lambda: bool(self._queued))
+            conn.parser.unreader = Unreader(
+                conn.sock, self._limits, lambda: bool(self._queued), partial(self._gives_way, conn)
+            )
         conn.parser.unreader.begin(arrival)
         conn.sock.begin()
         if arrival.long:
+            conn.turn = time.monotonic()
             self._long.add(conn)
         super().enqueue_req(conn)
 

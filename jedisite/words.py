@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Control characters, all that begin a new line, and those that turn the direction of what follows."""
+_NUMBER = re.compile("[0-9]+")
 LONGEST_MEANT = 128
 """Characters of a name for which a near one is looked for: that takes as long as both are."""
 MOST_LISTED = 60
@@ -65,6 +66,17 @@ def nearest(name: str, known: Iterable[str]) -> str:
     by_lower = {one.lower(): one for one in sorted(known)}
     near = get_close_matches(name.lower(), by_lower, n=1)
     return by_lower[near[0]] if near else ""
+
+
+def are_numbered_alike(one: str, other: str) -> bool:
+    """Whether two names differ in the values of their numbers only: then neither is a misspelling of the other.
+
+    >>> are_numbered_alike("m99.txt", "m9.txt"), are_numbered_alike("m09.txt", "m9.txt")
+    (True, False)
+    """
+    if _NUMBER.sub("0", one) != _NUMBER.sub("0", other):
+        return False
+    return [number.lstrip("0") for number in _NUMBER.findall(one)] != [n.lstrip("0") for n in _NUMBER.findall(other)]
 
 
 def rather(said: str, name: str, known: Iterable[str], most: int = MOST_LISTED) -> str:

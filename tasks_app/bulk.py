@@ -24,7 +24,7 @@ from tasks_app import amending, moves
 from tasks_app.commands import attempts, rights
 from tasks_app.commands.acts import Act, Change
 from tasks_app.filtersets import TaskFilter
-from tasks_app.models import Dataset, Task
+from tasks_app.models import Command, Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, TASK_FINAL
 
@@ -32,7 +32,7 @@ Row = TypeVar("Row", bound=Model)
 AT_ONCE: Final = 100
 """Tasks that one transaction locks."""
 JOBS_COUNTED: Final = 10_000
-_FIELDS = ("id", "name", "status", "user", "working_group", "prod_source_label", "split_rule", "parent_id")
+_FIELDS = ("id", "name", "status", "old_status", "user", "working_group", "prod_source_label", "split_rule", "parent_id", "vo")
 
 
 class SelectionError(ValueError):
@@ -109,21 +109,23 @@ class WhyNot(NamedTuple):
     sentence: str
 
 
-def why_not(act: Act, task: Task, caller: Caller, parameters: Mapping[str, Any] | None = None) -> WhyNot | None:
-    """Why this caller cannot do this to this task now; None when it can be done."""
+def why_not(
+    act: Act, task: Task, caller: Caller, parameters: Mapping[str, Any] | None = None, *, waiting: Sequence[str]
+) -> WhyNot | None:
+    """Why this caller cannot do this to this task now; None when it can be done. `waiting`: commands it is yet to obey."""
     kind, refused = "right", rights.refusal(caller, act.name, task, parameters)
     if refused is None:
-        kind, refused = "state", _state_refuses(act, task)
+        kind, refused = "state", _state_refuses(act, task, waiting)
     if refused is None:
         return None
     words = refused[:1].lower() + refused[1:].rstrip(".")
     return WhyNot(kind, words.removeprefix(f"task {task.id} "), f"{refused[:1].upper()}{refused[1:].rstrip('.')}.")
 
 
-def _state_refuses(act: Act, task: Task) -> str | None:
+def _state_refuses(act: Act, task: Task, waiting: Sequence[str]) -> str | None:
     if act.is_command:
         try:
-            moves.check_command(task, act.name)
+            moves.check_command(task, act.name, waiting)
         except moves.CommandRefusedError as exc:
             return str(exc)
         return None
@@ -186,7 +188,7 @@ class Preview:
 
 
 def preview(act: Act, chosen: Selection, caller: Caller, parameters: Mapping[str, Any] | None = None) -> Preview:
-    """At most four queries, whatever the number of tasks."""
+    """At most five queries, whatever the number of tasks."""
     good, refused = _sorted_out(act, chosen.tasks, caller, parameters)
     ids = [task.id for task in good]
     failed = _failed_files(act, ids)
@@ -195,11 +197,12 @@ def preview(act: Act, chosen: Selection, caller: Caller, parameters: Mapping[str
 
 
 def _sorted_out(
-    act: Act, tasks: Iterable[Task], caller: Caller, parameters: Mapping[str, Any] | None
+    act: Act, tasks: Sequence[Task], caller: Caller, parameters: Mapping[str, Any] | None
 ) -> tuple[list[Task], dict[int, WhyNot]]:
     good, refused = [], {}
+    waiting = Command.objects.waiting_of(task.id for task in tasks)
     for task in tasks:
-        why = why_not(act, task, caller, parameters)
+        why = why_not(act, task, caller, parameters, waiting=waiting.get(task.id, ()))
         if why is None:
             good.append(task)
         else:

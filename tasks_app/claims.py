@@ -43,9 +43,10 @@ def claim_tasks(
     time unless `even_waiting`. `condition` is SQL of ours on the row `t`, with `values`. The lock is freed by a move or by
     `release_task`; the watch dog frees what its holder left.
 
-    With `begun`, SQL that says of a task whether it has had a turn and needs more of them, users take turns: the first
-    task of each, then the second of each, and so on. Of tasks in the same place those that have had no turn come first,
-    and of the others the one whose last turn is longest ago.
+    With `begun`, SQL that says of a task whether it has had a turn and needs more of them, work queues take turns
+    (production and analysis where there are none), and in each of them users: the first task of each, then the second of
+    each, and so on. So the tasks of one production account need not wait for each of a hundred users. Of tasks in the same
+    place those that have had no turn come first, and of the others the one whose last turn is longest ago.
     """
     due = "TRUE" if even_waiting else "t.next_check_at <= clock_timestamp()"
     free = f"""t.status = ANY(%(statuses)s) AND t.lockedby IS NULL AND {due} AND {condition}
@@ -73,17 +74,20 @@ def claim_tasks(
 _ORDER = "begun, CASE WHEN begun THEN next_check_at END, currentpriority DESC NULLS LAST, jeditaskid"
 _TURNS = f"""
 waiting AS MATERIALIZED (
-    SELECT jeditaskid, row_number() OVER (ORDER BY turn, {_ORDER}) AS place
-      FROM (SELECT *, row_number() OVER (PARTITION BY username ORDER BY {_ORDER}) AS turn
-              FROM (SELECT t.jeditaskid, t.username, t.currentpriority, t.next_check_at, {{begun}} AS begun
-                      FROM jedi_tasks t WHERE {{free}}) tasks) turns),
+    SELECT jeditaskid, row_number() OVER (ORDER BY round, {_ORDER}) AS place
+      FROM (SELECT *, row_number() OVER (PARTITION BY workqueue_id, prodsourcelabel ORDER BY turn, {_ORDER}) AS round
+              FROM (SELECT *, row_number() OVER (PARTITION BY workqueue_id, prodsourcelabel, username ORDER BY {_ORDER}) AS turn
+                      FROM (SELECT t.jeditaskid, t.workqueue_id, t.prodsourcelabel, t.username, t.currentpriority,
+                                   t.next_check_at, {{begun}} AS begun
+                              FROM jedi_tasks t WHERE {{free}}) tasks) turns) rounds),
 """  # noqa: S608 - constants of ours
 
 
 def release_task(
-    task_id: int, fence: int, *, wait: timedelta = timedelta(), note: str | None = None, thawed: bool = False
+    task_id: int, fence: int, *, wait: timedelta | None = timedelta(), note: str | None = None, thawed: bool = False
 ) -> None:
-    """Free a claim without changing the state; agents look again after `wait`. A claim that is gone is left alone.
+    """Free a claim without changing the state; agents look again after `wait`, or, with None, when they were to anyway. A claim
+    that is gone is left alone.
 
     `note` becomes the sentence that the task's page shows. `thawed` says that something could be done for the task: the
     clock of how long it has been stuck ends.
@@ -91,10 +95,11 @@ def release_task(
     with connection.cursor() as cursor:
         cursor.execute(
             """UPDATE jedi_tasks SET lockedby = NULL, lockedtime = NULL,
-                      next_check_at = clock_timestamp() + %s * interval '1 second', errordialog = coalesce(%s, errordialog),
+                      next_check_at = coalesce(clock_timestamp() + %s::float8 * interval '1 second', next_check_at),
+                      errordialog = coalesce(%s, errordialog),
                       frozentime = CASE WHEN %s THEN NULL ELSE frozentime END
                 WHERE jeditaskid = %s AND fence = %s""",
-            [wait.total_seconds(), note, thawed, task_id, fence],
+            [None if wait is None else wait.total_seconds(), note, thawed, task_id, fence],
         )
 
 

@@ -139,6 +139,12 @@ TASK_PARENT_INCOMPLETE: Final = _code(
     "task_parent_incomplete", "Input may be incomplete, since its maker is", "input", "user",
     "Retry the parent task; this one then runs on what is added.",
 )  # fmt: skip
+TASK_PARENT_NOT_DONE: Final = _code(
+    "task_parent_not_done", "Parent task, which makes none of the input, is not done", "state", "user",
+    "Nothing is missing. Once the parent task is done, run this one again (Run again on its page, prun with the same --outDS, "
+    "or incexec): it is done then, without a job.",
+    severity="info",
+)  # fmt: skip
 TASK_GOAL_MISSED: Final = _code(
     "task_goal_missed", "Goal was not reached", "state", "user",
     "Mend the cause of the errors and retry the task or run it again (incexec), or lower its goal.", severity="error",
@@ -215,10 +221,6 @@ JOB_RAN_TOO_LONG: Final = _code(
     "job_ran_too_long", "Job ran for too long", "time", "user",
     "Make shorter jobs: fewer files or events in each.", severity="error",
 )  # fmt: skip
-BUILD_FAILS_THERE: Final = _code(
-    "build_fails_there", "Sources cannot be built at the site", "policy", "site",
-    "Look at the logs of the build jobs there; a retry of the task tries the site again.",
-)  # fmt: skip
 JOB_NO_PARENT: Final = _code(
     "job_no_parent", "Merge job has nothing to merge", "state", "nobody",
     "Nothing needs to be done: the merge job is ended.", severity="info",
@@ -267,7 +269,7 @@ TASK_NOT_REFINED: Final = _code(
 )  # fmt: skip
 INPUT_NOT_READ: Final = _code(
     "input_not_read", "Files of the input are not known yet", "input", "nobody",
-    "Wait for the feeder; if it stays so, look at the dataset in data management.", severity="info",
+    "Wait: it is looked for again and again. If it stays so, look at the dataset in data management.", severity="info",
 )  # fmt: skip
 AGENT_LATE: Final = _code(
     "agent_late", "Agent is late", "state", "expert",
@@ -291,8 +293,9 @@ JOBS_NOT_ACTIVATED: Final = _code(
 )  # fmt: skip
 NO_PILOT_CAME: Final = _code(
     "no_pilot_came", "No pilot asks for the jobs", "capacity", "site",
-    "Have pilots started for the queue: its batch system or harvester, a service of local workers, or one by hand with "
-    "`manage.py pilot --queue NAME` (docs/pilots.md).",
+    "Have pilots started for the queue: its batch system or harvester, `manage.py local_workers --queue NAME` on a machine of "
+    "the site, which gives each pilot its token, or one by hand with `JEDI_PILOT_TOKEN=$(manage.py token pilot --site NAME) "
+    "manage.py pilot --queue NAME` (docs/sites.md).",
 )  # fmt: skip
 JOBS_AT_CLOSED_QUEUE: Final = _code(
     "jobs_at_closed_queue", "Jobs wait at a queue that runs none", "capacity", "shifter",

@@ -7,7 +7,6 @@ pilots report as its address is not believed, and no link is followed.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from django.conf import settings
 from tasks_app import logarchives
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local import file_url
+from tasks_app.ddm.opening import open_exactly
 from tasks_app.models import File
 from tasks_app.models.dataset import LOG_TYPES, MADE_TYPES
 
@@ -93,30 +93,18 @@ def open_made(file: File) -> Opened:
     place = storage_path(root, file.scope or "", file.lfn)
     if ".." in place.parts or place.name != file.lfn:
         raise NotSentError(f"{file.lfn} is not a name that a file in a storage can have.")
-    stream = _opened(place)
-    if stream is None:
+    try:
+        stream = open_exactly(place)
+    except (OSError, ValueError):
         if file.surl != file_url(place):
-            raise NotSentError(f"{file.lfn} is at {file.surl[:500]}, which is not in a storage that this site serves.")
-        raise NoFileError(f"{file.lfn} is not in this site's storage any more.")
+            says = f"{file.lfn} is at {file.surl[:500]}, which is not in a storage that this site serves."
+            raise NotSentError(says) from None
+        raise NoFileError(f"{file.lfn} is not in this site's storage any more.") from None
     try:
         return _checked(file, stream)
     except BaseException:
         stream.close()
         raise
-
-
-def _opened(place: Path) -> IO[bytes] | None:
-    """The plain file at exactly this path; None when there is none, or a link leads elsewhere."""
-    try:
-        # Without waiting: a pipe would wait for its writer.
-        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError):
-        return None
-    # The path of what was opened, whatever becomes of the folders meanwhile.
-    if stat.S_ISREG(os.fstat(descriptor).st_mode) and os.readlink(f"/proc/self/fd/{descriptor}") == str(place):
-        return open(descriptor, "rb")
-    os.close(descriptor)
-    return None
 
 
 def _checked(file: File, stream: IO[bytes]) -> Opened:

@@ -12,8 +12,9 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 from django_filters.fields import IsoDateTimeField
 
-from brokerage_app.models import DatasetReplica, VerdictRecord, WorkQueue
+from brokerage_app.models import DatasetReplica, VerdictRecord
 from jedisite.choices import ChoiceFilter, NameFilter
+from jedisite.filters_by_name import NamedFilters
 from jedisite.models import AuditEntry
 from tasks_app.accounting.errors import with_main_error
 from tasks_app.accounting.fingerprints import CATEGORIES
@@ -33,7 +34,7 @@ from tasks_app.models import (
 )
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.models.file import FileQuerySet
-from tasks_app.models.job import FINAL_VALUES, OPEN_VALUES
+from tasks_app.named_filters import WorkQueueFilter, at_place, queue_filter, user_filter
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, JobStatus, TaskStatus
 
 TaskRows = QuerySet[Task]
@@ -76,20 +77,6 @@ def text(column: str, longest: int, label: str) -> django_filters.CharFilter:
     return django_filters.CharFilter(field_name=column, max_length=longest, label=label)
 
 
-class WorkQueueFilter(django_filters.CharFilter):
-    """Rows of a work queue, by its name or its number."""
-
-    def __init__(self) -> None:
-        super().__init__(field_name="work_queue_id", max_length=32, label="Work queue")
-
-    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
-        if not value:
-            return qs
-        if value.isascii() and value.isdecimal():
-            return qs.filter(work_queue_id=int(value)) if int(value) < 2**31 else qs.none()
-        return qs.filter(work_queue_id__in=WorkQueue.objects.filter(name=value).values("id"))
-
-
 class WindowFilter(ChoiceFilter):
     """Rows whose column is within the last hours or days: `window=12h`."""
 
@@ -102,10 +89,10 @@ class WindowFilter(ChoiceFilter):
         return qs.filter(**{f"{self.field_name}__gte": timezone.now() - window.CHOICES[value]})
 
 
-class TaskFilter(django_filters.FilterSet):
+class TaskFilter(NamedFilters):
     status = StatusFilter(choices=[(s.value, s.value) for s in TaskStatus], label="Status")
     name = NameFilter(field_name="name", max_length=256, label="Name contains")
-    user = text("user", 128, "User")
+    user = user_filter()
     type = text("task_type", 64, "Type")
     label = text("prod_source_label", 20, "Label")
     share = text("gshare", 32, "Share")
@@ -115,7 +102,7 @@ class TaskFilter(django_filters.FilterSet):
     processing = text("processing_type", 64, "Processing type")
     resource_type = text("resource_type", 56, "Resource type")
     nucleus = text("nucleus", 52, "Nucleus")
-    site = django_filters.CharFilter(method="with_jobs_at", max_length=128, label="Open jobs at site")
+    site = queue_filter(method="with_jobs_at", label="Open jobs at site")
     campaign = text("campaign", 32, "Campaign")
     reason = django_filters.CharFilter(method="refused_for", max_length=60, label="Reason of the broker")
     dataset = django_filters.CharFilter(method="with_dataset", max_length=255, label="Dataset")
@@ -159,14 +146,14 @@ class TaskFilter(django_filters.FilterSet):
         return queryset.filter(Exists(reports)) if value else queryset.exclude(Exists(reports))
 
 
-class JobFilter(django_filters.FilterSet):
+class JobFilter(NamedFilters):
     status = StatusFilter(choices=[(s.value, s.value) for s in JobStatus], label="Status")
     task = IdFilter("task_id", label="Task")
-    site = django_filters.CharFilter("site", method="at_place", max_length=128, label="Queue")
+    site = queue_filter("site", method="at_place", label="Queue")
     node = django_filters.CharFilter("worker_node", method="at_place", max_length=128, label="Worker node")
     error = django_filters.CharFilter(method="with_error", max_length=40, label="Error (component:code)")
     fingerprint = IdFilter("fingerprint", method="of_fingerprint", label="Fingerprint of its error")
-    user = text("user", 128, "User")
+    user = user_filter()
     share = text("gshare", 32, "Share")
     queue = WorkQueueFilter()
     processing = text("processing_type", 64, "Processing type")
@@ -192,8 +179,7 @@ class JobFilter(django_filters.FilterSet):
         return queryset.filter(Exists(links)) if value else queryset.filter(~Exists(links))
 
     def at_place(self, queryset: QuerySet[Job], name: str, value: str) -> QuerySet[Job]:
-        """Jobs of a queue or node. Of all states, named as two sets: ended jobs have indexes of their own, open ones are few."""
-        return queryset.filter(Q(status__in=FINAL_VALUES) | Q(status__in=OPEN_VALUES), **{name: value})
+        return queryset.filter(at_place(**{name: value}))
 
     def of_fingerprint(self, queryset: QuerySet[Job], name: str, value: int) -> QuerySet[Job]:
         """Jobs that failed in the same way."""
@@ -211,7 +197,7 @@ def _known(queryset: QuerySet[Any], value: bool, prefix: str = "") -> QuerySet[A
     return queryset.filter(known if value else ~known)
 
 
-class FailureFilter(django_filters.FilterSet):
+class FailureFilter(NamedFilters):
     """Failed jobs, as they are booked for counting."""
 
     category = ChoiceFilter(
@@ -219,10 +205,10 @@ class FailureFilter(django_filters.FilterSet):
     )
     error = django_filters.CharFilter(method="with_error", max_length=60, label="Error (component:code)")
     fingerprint = IdFilter("fingerprint_id", label="Fingerprint")
-    site = django_filters.CharFilter(field_name="site", max_length=128, label="Site")
+    site = queue_filter("site", label="Site")
     node = django_filters.CharFilter(field_name="node", max_length=128, label="Worker node")
     task = IdFilter("task_id", label="Task")
-    user = django_filters.CharFilter(field_name="user", max_length=128, label="User")
+    user = user_filter()
     share = django_filters.CharFilter(field_name="activity", max_length=32, label="Activity (share)")
     version = django_filters.CharFilter(field_name="pilot_version", max_length=32, label="Version of the pilot")
     known = django_filters.BooleanFilter(method="is_known", label="Known and expected")
@@ -260,9 +246,9 @@ class FingerprintFilter(django_filters.FilterSet):
         return _known(queryset, value)
 
 
-class WorkerFilter(django_filters.FilterSet):
+class WorkerFilter(NamedFilters):
     status = text("status", 80, "Status")
-    site = text("site", 128, "Queue")
+    site = queue_filter("site", label="Queue")
     harvester = text("harvester", 50, "Instance")
     node = text("node", 200, "Worker node")
     worker = IdFilter("worker_id", label="Number of the worker")
@@ -345,7 +331,7 @@ class AuditFilter(django_filters.FilterSet):
         return form
 
 
-class DatasetFilter(django_filters.FilterSet):
+class DatasetFilter(NamedFilters):
     """Uses of datasets by tasks."""
 
     task = IdFilter("task_id")
@@ -359,7 +345,7 @@ class DatasetFilter(django_filters.FilterSet):
     task_status = StatusFilter(
         field_name="task__status", choices=[(s.value, s.value) for s in TaskStatus], label="Status of the task"
     )
-    user = text("task__user", 128, "User")
+    user = user_filter("task__user")
     in_use = django_filters.BooleanFilter(method="of_open_tasks", label="Input of an open task")
     not_ready = django_filters.BooleanFilter(method="with_files_not_ready", label="Files not ready")
     missing = django_filters.BooleanFilter(method="with_missing_files", label="Files missing")

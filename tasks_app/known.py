@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,17 @@ from django.db.models import Q
 from brokerage_app import policy
 from brokerage_app.models import Queue, Site, StorageEndpoint, WorkQueue
 from brokerage_app.placement import NoPlaceError, check_leaf
+from jedisite import user_names
 from jedisite.words import nearest, sentence
-from tasks_app import data_rights
+from tasks_app import data_rights, makers
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS, TESTED_LABELS
+from tasks_app.contents.selection import why_none
 from tasks_app.ddm import data_management
 from tasks_app.locality import NOT_IN_DATA_MANAGEMENT
 from tasks_app.models import Dataset, PlannedOutput, Task
 from tasks_app.models import TaskParams as StoredParams
 from tasks_app.models.dataset import MADE_TYPES
-from tasks_app.params import names
+from tasks_app.params import clientwords, names
 from tasks_app.params.faults import Faults, ParamErrors, join_path, shown
 from tasks_app.params.items import PREPROCESSED
 from tasks_app.params.keys import stream_of_ds_for
@@ -33,6 +36,7 @@ from tasks_app.params.made import read_by
 from tasks_app.params.resubmission import apply_changes
 from tasks_app.params.rules import amount
 from tasks_app.params.schema import TaskParams, parse
+from tasks_app.refining.layout import datasets_of
 from tasks_app.refining.values import Defaults
 from tasks_app.rehearsing import most_records
 
@@ -41,10 +45,10 @@ DEFAULTS = Defaults()
 BARE = "bareNucleus"
 WAITS_OR_DOES_WITHOUT = ("waitInput", "ignoreMissingInDS", "allowEmptyInput")
 _WAITS = " A task that is to wait for its input says so (waitInput)."
-MOST_USERS = 2000
-"""So many users are compared with a name that is none's."""
 MOST_MATCHED, MOST_MATCHING = 3, 5
 """Patterns for which datasets are looked up, and datasets that are told of each."""
+MOST_NAMES = 10_000
+"""In so many files of an item it is looked up whether its patterns take one."""
 LABELS = ANALYSIS_LABELS | TESTED_LABELS | {"ptest", "rc_test", "rc_test2", "rc_alrb"}
 
 
@@ -119,21 +123,24 @@ def check_owner(user: str) -> None:
     if User.objects.filter(username=user).exists():
         return
     faults = Faults()
-    others = User.objects.filter(is_active=True).order_by("-last_login").values_list("username", flat=True)[:MOST_USERS]
-    near = nearest(user, others)
-    faults.add("userName", "known", f"There is no user {shown(user)}." + (f" Did you mean {near}?" if near else ""))
+    faults.add("userName", "known", f"There is no user {shown(user)}.{user_names.meant(user)}")
     faults.raise_if_any()
 
 
-def check_inputs(params: TaskParams, user: str, parent_id: int | None) -> None:
+def check_inputs(params: TaskParams, user: str, parent_id: int | None, *, parent_is_known: bool = True) -> None:
     """Raises ParamErrors for each input that data management does not have and nobody is about to make, and for each file
-    that the task names and that its datasets, which get no more files, do not have.
+    that the task names, and each pattern that takes no file, where the datasets get no more files.
 
-    A task that is to wait for its input, or can go on without it, may name datasets before.
+    A task that is to wait for its input, or can go on without it, may name datasets before. When the parent that was meant is
+    not known, it cannot be said which datasets it will make.
     """
+    found = Faults()
     if not _does_without(params):
-        _check_there(_fields_of(params), user, {parent_id} if parent_id else ())
-    _check_files(params)
+        if parent_is_known:
+            found.take(lambda: _check_there(_fields_of(params), user, {parent_id} if parent_id else ()))
+        found.take(lambda: _check_patterns(params))
+    found.take(lambda: _check_files(params))
+    found.raise_if_any()
 
 
 def check_added(changes: Mapping[str, Any], tasks: Iterable[Task], where: str = "") -> None:
@@ -179,22 +186,35 @@ def _does_without(params: TaskParams) -> bool:
 
 
 def _check_there(fields: Mapping[str, str], user: str, parents: Collection[int]) -> None:
-    unknown = data_management().unknown(list(fields), user=user) if fields else {}
-    if not unknown:
+    if not fields:
         return
+    faults, unknown = Faults(), data_management().unknown(list(fields), user=user)
+    hollow = data_management().hollow(fields.keys() - unknown.keys())
+    ended = makers.how_they_ended(hollow) if hollow else {}
+    for name in (name for name in fields if name in ended):
+        faults.add(fields[name], "some file", f"{shown(name)} has no files, and {ended[name]}.{_WAITS}")
+    if unknown:
+        _add_unknown(unknown, fields, parents, faults)
+    faults.raise_if_any()
+
+
+def _add_unknown(
+    unknown: Mapping[str, str], fields: Mapping[str, str], parents: Collection[int], faults: Faults
+) -> None:
+    """Add a fault for each name that nobody is about to make."""
     bare = {name.rstrip("/"): name for name in unknown}
     planned = PlannedOutput.objects.filter(dataset__in=list(bare), task__in=Task.objects.open())
     coming = {bare[dataset] for dataset in planned.values_list("dataset", flat=True)}
     made = _made_by(parents) if coming != set(unknown) else set()
-    faults = Faults()
+    ended = makers.how_they_ended(unknown.keys() - coming) if coming != set(unknown) and not parents else {}
     for name, near in unknown.items():
         if name in coming or name.rstrip("/") in made:
             continue
-        meant = nearest(name.rstrip("/"), made) or near
+        meant = (nearest(name.rstrip("/"), made) if faults.hints else "") or near
         whose = f", and task {min(parents)}, the parent, makes none of this name" if len(parents) == 1 else ""
+        whose = f", and {ended[name]}" if name in ended else whose
         hint = f" Did you mean {meant}?" if meant else ""
         faults.add(fields[name], "known", f"There is no dataset {shown(name)}{whose}.{hint}{_WAITS}")
-    faults.raise_if_any()
 
 
 def _made_by(tasks: Collection[int]) -> set[str]:
@@ -210,11 +230,30 @@ def _check_files(params: TaskParams) -> None:
     """Raises ParamErrors for files that an item names and that none of its datasets has, where no more files can come."""
     faults = Faults()
     for item in params.items:
-        if item.param_type != "input" or not item.datasets or not item.named_files:
+        fields = item.named_files
+        if item.param_type != "input" or not item.datasets or not fields:
             continue
-        for lfn, near in data_management().lacking(item.datasets, item.named_files, complete=True).items():
+        lacking = data_management().lacking(item.datasets, fields, complete=True, hints=faults.hints)
+        for lfn, near in lacking.items():
             meant = f" Did you mean {near}?" if near else ""
-            faults.add(item.named_files[lfn], "known", f"{shown(lfn)} is not in {_one_of(item.datasets)}.{meant}")
+            faults.add(fields[lfn], "known", f"{shown(lfn)} is not in {_one_of(item.datasets)}.{meant}")
+    faults.raise_if_any()
+
+
+def _check_patterns(params: TaskParams) -> None:
+    """Raises ParamErrors for patterns and offsets that leave no file of their item, where its datasets get no more."""
+    faults = Faults()
+    for item in params.items:
+        include, exclude, offset = item.text("include"), item.text("exclude"), item.whole("offset") or 0
+        if item.param_type != "input" or not item.datasets or item.raw.get("files") or not (include or exclude or offset):
+            continue
+        datasets = datasets_of(item, params)
+        parts = data_management().names_in(datasets, MOST_NAMES) or []
+        if len(parts) > len(datasets) and not item.flag("expand"):
+            parts = [list(chain.from_iterable(parts))]  # a container may be read as one dataset
+        where = datasets[0] if len(datasets) == 1 else f"the {len(datasets)} datasets of the item"
+        for key, why in why_none(parts, include, exclude, where, offset, clientwords.quoting(params.raw)):
+            faults.add(join_path(item.where, key), "some file", sentence(f"{why}.{_WAITS}"))
     faults.raise_if_any()
 
 
@@ -242,23 +281,20 @@ def with_matching(exc: ParamErrors, raw: object) -> ParamErrors:
     return ParamErrors(tuple(errors))
 
 
-def with_places(exc: ParamErrors, raw: object) -> ParamErrors:
-    """The same faults, and those of places that the dictionary names: people mend them all at once."""
-    if not isinstance(raw, Mapping):
-        return exc
-    wrong = {error.field for error in exc.errors}
-    given = {key: value for key, value in raw.items() if isinstance(value, str) and isinstance(key, str) and key not in wrong}
-    faults = Faults()
-    names.check_places(given, Tables(), faults)
-    return ParamErrors((*exc.errors, *faults)) if faults else exc
-
-
 def check_parameters(given: Mapping[str, Any] | None, asked: Iterable[Task] = ()) -> None:
     """Check the names in the parameters of a command for these tasks, with the changes that it may bring. Raises ParamErrors."""
     faults, tables = Faults(), Tables()
     names.check_places(given or {}, tables, faults, auto=False)
     names.check_places((given or {}).get("changes") or {}, tables, faults, "changes")
     faults.raise_if_any()
+    check_changes(given, asked)
+
+
+def check_changes(given: Mapping[str, Any] | None, asked: Iterable[Task]) -> None:
+    """Check what the changes of a command add to these tasks: their inputs, and how much work. Raises ParamErrors.
+
+    `asked`: with owner, VO and parent at hand. Two statements, and up to five for each owner whose tasks get inputs.
+    """
     changes, tasks = (given or {}).get("changes") or {}, list(asked)
     check_added(changes, tasks, "changes")
     _check_amount(changes, tasks)

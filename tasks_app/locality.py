@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from django.db import transaction
+
 from brokerage_app import replicas
 from brokerage_app.needs import InputData
+from brokerage_app.replicas import STALE_AFTER
 from jedisite.sql import hot_cursor
+from tasks_app import nucleus_waits
 from tasks_app.ddm import data_management
 from tasks_app.models import Dataset, Task
 from tasks_app.refining.attributes import Attributes
 from tasks_app.states import TASK_FINAL, DatasetStatus
 
-STALE_AFTER = timedelta(hours=1)
 KEPT_FOR = timedelta(days=7)
 """Answers that nobody renews for so long are forgotten: no task reads the dataset any more."""
 NOT_IN_DATA_MANAGEMENT = frozenset({"seq_number", "pseudo_dataset"})
@@ -29,23 +32,21 @@ SELECT DISTINCT d.datasetname FROM jedi_tasks t JOIN jedi_datasets d USING (jedi
 
 
 def ask(names: Iterable[str], now: datetime) -> int:
-    """Ask data management where these datasets are, and keep the answer. Not inside a transaction."""
+    """Ask data management where these datasets are, and keep the answer. Tasks that wait for a nucleus look again where there is
+    more of an input. Not inside a transaction.
+    """
     wanted = sorted(set(names) - NOT_IN_DATA_MANAGEMENT)
     if not wanted:
         return 0
     answer = data_management().replicas(wanted)
-    replicas.keep(
-        [
-            replicas.Found(
-                name,
-                places.files,
-                places.size,
-                [(one.endpoint, one.files, one.size, one.complete) for one in places.held],
-            )
-            for name, places in answer.items()
-        ],
-        now,
-    )
+    found = [
+        replicas.Found(
+            name, places.files, places.size, [(one.endpoint, one.files, one.size, one.complete) for one in places.held]
+        )
+        for name, places in answer.items()
+    ]
+    with transaction.atomic():
+        nucleus_waits.wake_readers(replicas.keep(found, now))
     return len(wanted)
 
 

@@ -15,12 +15,11 @@ from jedisite.agents import kick
 from tasks_app import timeouts
 from tasks_app.accounting.throttling import Cause
 from tasks_app.claims import LostClaimError
-from tasks_app.commands import attempts, nothing_new
+from tasks_app.commands import accepting, attempts, nothing_new
 from tasks_app.messaging import outbox
 from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
 from tasks_app.models.task import STUCK
 from tasks_app.states import (
-    COMMAND_ACCEPTED_IN,
     MORE_ATTEMPTS_IN,
     TASK_FINAL,
     IllegalMoveError,
@@ -163,13 +162,13 @@ def next_task_id() -> int:
 def give_command(
     task_id: int, command: str, *, by: str, reason: str = "", parameters: dict[str, Any] | None = None
 ) -> Command:
-    """Queue a command for a task. Raises CommandRefusedError when its state does not accept it now, or it would do nothing."""
+    """Queue a command for a task. Raises CommandRefusedError when it does not accept it, or it would do nothing."""
     task = Task.objects.select_for_update().get(pk=task_id)
-    check_command(task, command)
+    _check_all([task], command)
     changes = (parameters or {}).get("changes") or {}
     if command == TaskCommand.INCEXEC and (nothing := nothing_new.says(task, changes)):
         raise NothingNewError(f"task {task_id} is done, {nothing}")
-    (row,) = queue_commands([task], command, by=by, reason=reason, parameters=parameters)
+    (row,) = _queue([task], command, by, reason, parameters)
     return row
 
 
@@ -184,14 +183,32 @@ def queue_commands(
 ) -> list[Command]:
     """Queue a command for each of several tasks, whose rows the caller's transaction has locked.
 
-    `act` is noted in the audit trail beside the parameters. Raises CommandRefusedError, and writes nothing, when the
-    state of one does not accept it now, or when it is to give attempts and no file of any lacks them.
+    `act` is noted in the audit trail beside the parameters. Raises CommandRefusedError, and writes nothing, when one
+    does not accept it or has nothing to retry, or when it is to give attempts and no file of any lacks them.
     """
+    _check_all(tasks, command)
+    return _queue(tasks, command, by, reason, parameters, act)
+
+
+def _check_all(tasks: Sequence[Task], command: str) -> None:
+    """Commands of a task are obeyed in their order: what counts is its state after those that wait."""
+    waiting = Command.objects.waiting_of([task.id for task in tasks])
+    at_work = []
     for task in tasks:
-        check_command(task, command)
-    at_work = [task.id for task in tasks if _gives_attempts(task, command)]
+        check_command(task, command, waiting.get(task.id, ()))
+        if _gives_attempts(_standing(task, waiting.get(task.id, ())), command):
+            at_work.append(task.id)
+    at_once = [task for task in tasks if task.id not in waiting]
+    if command == TaskCommand.RETRY and (nothing := nothing_new.left_of(at_once)):
+        raise CommandRefusedError(nothing)
     if at_work and len(at_work) == len(tasks) and not attempts.used_up_in(at_work):
         raise CommandRefusedError(attempts.none_used_up(at_work[0]))
+
+
+def _queue(
+    tasks: Sequence[Task], command: str, by: str, reason: str, parameters: dict[str, Any] | None,
+    act: Mapping[str, Any] | None = None,
+) -> list[Command]:
     rows = Command.objects.bulk_create(
         Command(task=task, name=command, owner=by, comment=reason, parameters=parameters) for task in tasks
     )
@@ -201,55 +218,20 @@ def queue_commands(
     return rows
 
 
-def _gives_attempts(task: Task, command: str) -> bool:
+def _gives_attempts(task: accepting.Standing, command: str) -> bool:
     return command == TaskCommand.INCREASE_ATTEMPTS or (
-        command == TaskCommand.RETRY and task.status in MORE_ATTEMPTS_IN
+        command == TaskCommand.RETRY and task.foreseen in MORE_ATTEMPTS_IN
     )
 
 
-def check_command(task: Task, command: str) -> None:
-    """Raise CommandRefusedError unless a task in this state accepts the command."""
-    accepted = COMMAND_ACCEPTED_IN[TaskCommand(command)]
-    status = TaskStatus(task.status)
-    if status == TaskStatus.BROKEN and command in (TaskCommand.RETRY, TaskCommand.INCEXEC):
-        raise CommandRefusedError(
-            f"task {task.id} is broken and cannot run again: submit it again, under the same name if it has had no job"
-        )
-    if status not in accepted:
-        raise CommandRefusedError(f"task {task.id} is {task.status}; {_not_taken(TaskCommand(command), status)}")
-    if command == TaskCommand.RETRY and status in MORE_ATTEMPTS_IN and task.prod_source_label != "user":
-        raise CommandRefusedError(
-            f"task {task.id} is {task.status}; only tasks with the label user are retried in this state"
-        )
+def check_command(task: Task, command: str, waiting: Sequence[str] = ()) -> None:
+    """Raise CommandRefusedError unless the task accepts the command once it has obeyed those that wait."""
+    if refused := accepting.refusal(_standing(task, waiting), command):
+        raise CommandRefusedError(refused)
 
 
-RUN_AGAIN = f"run it again with {TaskCommand.INCEXEC}"
-MOST_STATES = 8
-"""A sentence names no more states than these."""
-
-
-def _not_taken(command: TaskCommand, status: TaskStatus) -> str:
-    """Why this state does not accept the command, and what one may do instead."""
-    if command == TaskCommand.RETRY and status == TaskStatus.DONE:
-        return f"all of its files were processed; nothing to retry. If there is more input by now, {RUN_AGAIN}"
-    if command in _ENDS and status in (*TASK_FINAL, *_ENDING):
-        return f"it {'has ended' if status in TASK_FINAL else 'is ending already'}; nothing to {command}"
-    accepted, taken = COMMAND_ACCEPTED_IN[command], _taken_in(status)
-    if len(accepted) > MOST_STATES:
-        return f"{command} is not accepted in this state; {taken}"
-    return f"{command} is accepted in: {', '.join(sorted(accepted))}; {taken}"
-
-
-_ENDS = (TaskCommand.KILL, TaskCommand.FINISH, TaskCommand.PAUSE)
-_ENDING = (TaskStatus.TOABORT, TaskStatus.ABORTING, TaskStatus.TOBROKEN, TaskStatus.PASSED)
-
-
-def _taken_in(status: TaskStatus) -> str:
-    """What one may do instead of a command that this state does not accept."""
-    taken = [command for command, states in COMMAND_ACCEPTED_IN.items() if status in states]
-    if taken == [TaskCommand.INCEXEC]:
-        return RUN_AGAIN
-    return f"in this state it takes {', '.join(taken)}" if taken else "in this state it takes no command"
+def _standing(task: Task, waiting: Sequence[str]) -> accepting.Standing:
+    return accepting.Standing(task.id, task.status, task.old_status, task.prod_source_label or "", tuple(waiting))
 
 
 def note_on_task(task_id: int, *, by: str, reason: str) -> None:

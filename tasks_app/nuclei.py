@@ -22,12 +22,12 @@ from brokerage_app.gathering import (
     is_gathered,
     remaining_hs06s,
 )
-from brokerage_app.models import GridVersion, Site
+from brokerage_app.models import Site
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.stored import as_json, from_json
 from brokerage_app.workqueues import RESOURCE
 from jedisite.sql import hot_cursor, numbers, texts
-from tasks_app import moves, timeouts
+from tasks_app import moves
 from tasks_app.generating.facts import needs_of
 from tasks_app.locality import inputs_of
 from tasks_app.models import Dataset, Task
@@ -200,39 +200,18 @@ def forget_places(task_id: int) -> None:
 
 
 def facts_of(asked: Asked, decision: Decision, work: RemainingWork, draw: float) -> Mapping[str, Any]:
-    """What is kept beside needs and grid, so that the decision can be made again."""
+    """What is kept beside needs and grid, so that the decision can be made again. `queues`: what was said of them, for the
+    pages of sites.
+    """
     return {
         "draw": draw,
         "drawn": decision.drawn.nucleus if decision.drawn else None,
         "chance": decision.drawn.chance if decision.drawn else None,
         "note": decision.note,
         "gathering": as_json(asked.gathering),
+        "queues": {"skipped": decision.queues.kept_skips(), "reasons": decision.queues.compact()},
         "work": [[nucleus, *portion] for nucleus, some in sorted(work.portions.items()) for portion in some],
     }
-
-
-# A task that waits is looked at again when its time has come, and sooner when the grid has changed since it was looked at.
-_CHANGED = """
-(t.next_check_at - %(assigning)s < (SELECT max(at) FROM grid_versions WHERE part = ANY(%(parts)s))
- AND t.next_check_at - %(assigning)s + %(changed)s <= clock_timestamp())
-"""
-DUE: Final = f"(t.next_check_at <= clock_timestamp() OR {_CHANGED})"
-"""SQL of tasks `t` for which a nucleus is to be looked for, with `due_values`."""
-
-
-def due_values() -> dict[str, Any]:
-    return {
-        "assigning": timeouts.limit("task.assigning"), "changed": timeouts.limit("task.assigning_changed"),
-        "parts": list(GridVersion.DESCRIPTION),
-    }  # fmt: skip
-
-
-def next_look(task: Task) -> datetime:
-    """When a nucleus is looked for again for a task that has none. One statement."""
-    looked = task.next_check - timeouts.limit("task.assigning")
-    if GridVersion.objects.filter(part__in=GridVersion.DESCRIPTION, at__gt=looked).exists():
-        return min(task.next_check, looked + timeouts.limit("task.assigning_changed"))
-    return task.next_check
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,9 +49,9 @@ class Writer:
     @property
     def names(self) -> str:
         """The names of datasets that the writer may make, for people."""
-        groups = ["group.*"] if self.production else [f"group.{name}.*" for name in sorted(self.groups)]
-        more = ["those of productions"] if self.production else []
-        return ", ".join([f"user.{self.user}.*", *groups, *more])
+        if self.production:
+            return f"user.{self.user}.* and every name outside user.*"
+        return ", ".join([f"user.{self.user}.*", *(f"group.{name}.*" for name in sorted(self.groups))])
 
 
 def scope_of(dataset: str, owner: str = "") -> str:

@@ -17,6 +17,7 @@ from brokerage_app.shares import ShareTree, Usage
 from tasks_app.models.task import SINCE
 from tasks_app.pilots.share_order import EXECUTING, QUEUED
 from tasks_app.states import TaskStatus
+from tasks_app.statistics import ACTIVITY, COUNTED, JOB_COUNTS
 
 WAITING: Final = (TaskStatus.READY, TaskStatus.PENDING, TaskStatus.THROTTLED, TaskStatus.ASSIGNING)
 """Tasks that want jobs and have not got all of them."""
@@ -112,6 +113,29 @@ def loads(resource_type: str = "", region: str = "") -> dict[str, Load]:
         "region": region,
     }
     return {name: Load(int(r), hs, int(q), queued) for name, r, hs, q, queued in _rows(_LOADS, values)}
+
+
+@dataclass(frozen=True, slots=True)
+class UserLoad:
+    """Open jobs of a user in a share."""
+
+    user: str
+    running: int
+    queued: int
+
+
+_USERS = f"""
+SELECT counted.at, u.* FROM {COUNTED}
+  LEFT JOIN (SELECT produsername, sum(nrunning)::int AS running, sum(nqueue)::int AS queued FROM user_counts
+              WHERE gshare = %(share)s GROUP BY 1 ORDER BY 2 DESC, 3 DESC, 1 LIMIT %(most)s) u ON true
+ ORDER BY u.running DESC, u.queued DESC, u.produsername
+"""  # noqa: S608 - a constant
+
+
+def users_of(share: str, most: int) -> tuple[datetime | None, list[UserLoad]]:
+    """The users with most jobs of a share, and when jobs were counted, by share and by user. One query."""
+    rows = _rows(_USERS, {"share": share, "most": most, "counts": [JOB_COUNTS, ACTIVITY]})
+    return rows[0][0], [UserLoad(*row[1:]) for row in rows if row[1] is not None]
 
 
 def share_rows(now: datetime, *, resource_type: str = "", region: str = "") -> tuple[ShareRow, ...]:

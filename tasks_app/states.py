@@ -189,6 +189,9 @@ TASK_FINAL = frozenset({T.DONE, T.FINISHED, T.FAILED, T.ABORTED, T.BROKEN})
 TASK_GENERATING = frozenset({T.READY, T.SCOUTING, T.RUNNING})
 """The job generator looks at tasks in these states."""
 
+TASK_SEEKS_INPUT = frozenset({T.REGISTERED, T.STAGED, T.REREFINE, T.DEFINED})
+"""Refiner and feeder look at tasks in these states. One that they set aside returns there: it waits for input, or its parent."""
+
 _ENDS = frozenset({J.FINISHED, J.FAILED, J.CANCELLED, J.CLOSED})
 
 JOB_MOVES: Mapping[JobStatus, frozenset[JobStatus]] = {
@@ -329,8 +332,8 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
     ),
     TaskCommand.RETRY: CommandRule(
         "Retry",
-        "try the files again that were not processed; each without an attempt left gets as many again as the task gives "
-        "a file, or 5 when it gives no number",
+        "try the files again that were not processed; each without an attempt left gets as many more as a new file of the "
+        "task has",
         frozenset({T.FINISHED, T.FAILED, T.ABORTED, T.EXHAUSTED}) | MORE_ATTEMPTS_IN,
     ),
     TaskCommand.INCEXEC: CommandRule(

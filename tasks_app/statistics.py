@@ -8,14 +8,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
-from django.db import transaction
+from django.db import connection, transaction
 
 from brokerage_app import repository
+from brokerage_app.models import GridVersion
 from brokerage_app.snapshot import SILENT_AFTER, Grid
 from jedisite.sql import hot_cursor
 from tasks_app.states import JOB_AT_PILOT, JOB_OPEN
 
 JOB_COUNTS, ACTIVITY = "job_counts", "queue_activity"
+COUNTED = """(SELECT min(nullif(at, '-infinity')) AS at FROM statistics_refreshed WHERE name = ANY(%(counts)s)) counted"""
+"""One row: when the oldest of these counts saw what it counts; NULL before the first. Beside it stand the counts themselves."""
 MANY_JOBS = 20_000
 """Open jobs beyond which they are not counted anew at each call."""
 CALLS_KEPT = timedelta(days=7)
@@ -130,6 +133,11 @@ silent AS (
                           WHERE j.computingsite = w.computingsite AND j.jobstatus = 'activated'
                           ORDER BY j.pandaid LIMIT 1) o
      WHERE coalesce(b.n, 0) = 0 AND greatest(o.at, l.at) <= %(now)s - %(silent)s::interval),
+back AS (
+    INSERT INTO grid_versions AS v (part, token, at)
+    SELECT %(pilots)s, gen_random_uuid(), clock_timestamp()
+     WHERE EXISTS (SELECT 1 FROM queue_activity a JOIN called c ON c.site = a.computingsite WHERE a.pilots_3h = 0 AND c.n > 0)
+        ON CONFLICT (part) DO UPDATE SET token = excluded.token, at = excluded.at),
 gone AS (DELETE FROM queue_activity a WHERE NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = a.computingsite))
 INSERT INTO queue_activity AS a
        (computingsite, laststart, started_per_h, disk_io_kbps, transferring_to, pilots_3h, batch_jobs, silent_since,
@@ -162,7 +170,7 @@ def refresh_activity(now: datetime) -> int:
         ((last,),) = cursor.fetchall()
         cursor.execute(_ACTIVITY, {
             "now": now, "seen": (last or now - _FIRST_LOOK) - _LATE, "at_pilots": sorted(JOB_AT_PILOT),
-            "silent": SILENT_AFTER,
+            "silent": SILENT_AFTER, "pilots": GridVersion.PILOTS,
         })  # fmt: skip
         queues = cursor.rowcount
         cursor.execute(_USERS)
@@ -176,6 +184,17 @@ def _marked(cursor: psycopg.Cursor[Any], name: str) -> None:
         "INSERT INTO statistics_refreshed (name, at, took_ms, rows) VALUES (%s, '-infinity', 0, 0) ON CONFLICT DO NOTHING",
         [name],
     )
+
+
+def counted_at(*names: str) -> datetime | None:
+    """When the oldest of these counts saw what it counts, by default those of open jobs; None before the first. One query.
+
+    Whoever shows both reads this first: what is read after it is not older.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT at FROM {COUNTED}", {"counts": list(names) or [JOB_COUNTS]})  # noqa: S608 - a constant
+        found: datetime | None = cursor.fetchone()[0]
+    return found
 
 
 def current_grid(now: datetime, max_age_s: float = 0.0) -> Grid:

@@ -17,6 +17,7 @@ from tasks_app.commands import nothing_new, rights, serials
 from tasks_app.commands.rights import HIGHEST_PRIORITY
 from tasks_app.models import Command, Task
 from tasks_app.models import TaskParams as StoredParams
+from tasks_app.params.clientwords import is_from_client, option_of
 from tasks_app.params.faults import Faults, ParamErrors, shown
 from tasks_app.params.resubmission import (
     ACTIVE,
@@ -33,9 +34,9 @@ from tasks_app.params.resubmission import (
     too_many,
 )
 from tasks_app.params.rules import output_items
-from tasks_app.params.schema import TaskParams, parse
-from tasks_app.refining.values import Defaults
-from tasks_app.rehearsing import rehearse
+from tasks_app.params.schema import TaskParams, parse, sound
+from tasks_app.refining.values import Defaults, ParentView
+from tasks_app.rehearsing import check_offered, rehearse
 from tasks_app.states import TaskCommand
 
 LABELS_FOR_ALL = ("user", "test")
@@ -74,6 +75,8 @@ class Submission:
     user: str
     stored: Mapping[str, Any]
     caller: Caller
+    warnings: tuple[str, ...] = ()
+    """Sentences on what the site decides in place of what was given."""
 
     @property
     def priority(self) -> int:
@@ -85,13 +88,13 @@ class Submission:
 def check(raw: object, caller: Caller) -> Submission:
     """Check a dictionary that a caller submits. Raises ParamErrors with every fault.
 
-    Asks the database only for what a refusal may offer.
+    Asks the database only for what a refusal says: then also for the faults that `submit` would find next.
     """
-    try:
-        params = parse(raw)
-    except ParamErrors as exc:
-        raise known.with_places(known.with_matching(exc, raw), raw) from None
     faults = Faults()
+    params = faults.take(lambda: _parsed(raw)) or sound(raw, faults)
+    if params is None:
+        faults.raise_if_any()
+    assert params is not None
     trusted = caller.may(PRODUCTION)
     user = params.user_name or caller.name
     if user != caller.name and not trusted:
@@ -103,18 +106,54 @@ def check(raw: object, caller: Caller) -> Submission:
     if not trusted:
         _check_rights(params, faults)
     data_rights.check_group(params, caller, faults)
-    data_rights.check_names(params, user, caller, faults)
+    made = Faults()
+    data_rights.check_names(params, user, caller, made)
+    owner = user if trusted else caller.name
+    if made and owner != caller.name:
+        faults.take(lambda: known.check_owner(owner))
+    if not faults.touches("userName"):  # else it cannot be said whose names they are to be
+        faults.take(made.raise_if_any)
+    if faults:
+        faults.take(lambda: check_offered(params, params.vo or DEFAULTS.vo))
+        parent_id, _ = _look_up(params, owner, caller, faults)
+        _check_data(params, owner, caller, parent_id, faults)
     faults.raise_if_any()
     stored = dict(params.raw)
     if stored.get("userName") is not None:
         stored["userName"] = user
-    if not trusted:
-        for name in ("taskPriority", "currentPriority"):
-            given = params.whole(name)
-            if given is not None:
-                stored[name] = min(given, HIGHEST_PRIORITY)
+    warnings = []
+    for name in () if trusted else ("taskPriority", "currentPriority"):
+        given = params.whole(name)
+        if given is not None and given > HIGHEST_PRIORITY:  # PanDA's clients may send some more, so that is no fault
+            stored[name] = HIGHEST_PRIORITY
+            option = option_of(name, params.raw) if is_from_client(params.raw) else name
+            most = f"{HIGHEST_PRIORITY} is the highest without the production right, and what the task gets"
+            warnings.append(f"{option} {given} is too high: {most}.")
     # What a task of the same name that exists is changed to follows from `params`.
-    return Submission(replace(params, raw=stored), user, stored, caller)
+    return Submission(replace(params, raw=stored), user, stored, caller, tuple(warnings))
+
+
+def _parsed(raw: object) -> TaskParams:
+    try:
+        return parse(raw)
+    except ParamErrors as exc:
+        raise known.with_matching(exc, raw) from None
+
+
+def _look_up(params: TaskParams, user: str, caller: Caller, faults: Faults) -> tuple[int | None, list[str]]:
+    """The id of the parent task, and sentences on what is worth saying. Adds a fault for each name that is not known here."""
+    if user != caller.name:
+        faults.take(lambda: known.check_owner(user))
+    parent_id = faults.take(lambda: _parent_of(params, user))
+    return parent_id, faults.take(lambda: known.check_params(params)) or []
+
+
+def _check_data(params: TaskParams, user: str, caller: Caller, parent_id: int | None, faults: Faults) -> None:
+    """Add a fault for each dataset and file that the task cannot make or read."""
+    faults.take(lambda: data_rights.check_free(params, user))
+    is_known = not faults.touches("parent_tid", "parentTaskName")
+    faults.take(lambda: known.check_inputs(params, user, parent_id, parent_is_known=is_known))
+    faults.take(lambda: data_rights.check_read(params, user, caller))
 
 
 def _check_rights(params: TaskParams, faults: Faults) -> None:
@@ -139,10 +178,14 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
     else's, another task makes its files, or the caller may not command the older task;
     SubmissionRefusedError when its name is to be unique and is not, or the user has too many tasks. Both write nothing.
     """
-    params, user = submission.params, submission.user
-    if user != submission.caller.name:
-        known.check_owner(user)
-    parent_id, warnings = _parent_of(params, user), known.check_params(params)
+    params, user, caller, faults = submission.params, submission.user, submission.caller, Faults()
+    parent_id, remarks = _look_up(params, user, caller, faults)
+    warnings = [*submission.warnings, *remarks]
+    task = Task(user=user, vo=params.vo or DEFAULTS.vo, prod_source_label=params.prod_source_label, task_type=params.task_type)
+    if faults:
+        faults.take(lambda: rehearse(params, task))
+        _check_data(params, user, caller, parent_id, faults)
+    faults.raise_if_any()
     existing = _existing(submission, allow_active)
     decision = decide(params, existing, allow_active=allow_active)
     label = params.prod_source_label
@@ -153,7 +196,6 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
         decision = too_many(active, most_active) or decision
     if not decision.code.is_accepted:
         raise SubmissionRefusedError(decision)
-    task = Task(user=user, vo=params.vo or DEFAULTS.vo, prod_source_label=label, task_type=params.task_type)
     if decision.task_id is not None:
         if existing is not None and existing.params and decision.changes:
             rehearse(parse(apply_changes(existing.params, decision.changes)), task)
@@ -167,11 +209,10 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
         else:
             amending.change_in_place(decision.task_id, decision.changes, by=by)
         return Submitted(decision.task_id, decision)
-    rehearse(params, task)
-    data_rights.check_free(params, user)
-    known.check_inputs(params, user, parent_id)
-    data_rights.check_read(params, user, submission.caller)
-    _check_file_names(params, user)
+    faults.take(lambda: rehearse(params, task))
+    _check_data(params, user, caller, parent_id, faults)
+    faults.take(lambda: _check_file_names(params, user))
+    faults.raise_if_any()
     task_id = moves.submit(
         dict(submission.stored),
         name=params.task_name,
@@ -203,7 +244,7 @@ def _check_file_names(params: TaskParams, user: str) -> None:
 
 
 def _parent_of(params: TaskParams, user: str) -> int | None:
-    """The id of the task whose outputs this one reads. Raises ParamErrors when there is no such task."""
+    """The id of the task whose outputs this one reads. Raises ParamErrors when there is no such task, or no more outputs."""
     faults = Faults()
     by_id, name = params.whole("parent_tid") or None, params.text("parentTaskName")
     by_name: int | None = None
@@ -214,7 +255,13 @@ def _parent_of(params: TaskParams, user: str) -> int | None:
         if by_name is None:
             faults.add("parentTaskName", "known task", f"{user} has no task of the name {shown(name)}.")
     faults.raise_if_any()
-    return by_id or by_name
+    parent = by_id or by_name
+    status = Task.objects.filter(pk=parent).values_list("status", flat=True).first() if parent else None
+    if parent and status and ParentView(parent, status).progress == "corrupted":
+        said = f"Task {parent} is {status}, and a task starts only when its parent is done or finished. Retry the parent first."
+        faults.add("parent_tid" if by_id else "parentTaskName", "parent that ended", said)
+        faults.raise_if_any()
+    return parent
 
 
 def _check_older(submission: Submission, older: Task) -> None:

@@ -133,7 +133,7 @@ _TASK_ROWS: Final = (
     ),
     Timeout(
         "task.assigning_changed", "task", ("assigning",),
-        "no nucleus could have it, and queues, storages or parameters have changed since it was looked at", MINUTE,
+        "no nucleus could have it, and the grid, parameters or copies of its input have changed since the look", MINUTE,
         "a nucleus is looked for again", "ours", "task_broker",
     ),
     Timeout(

@@ -13,6 +13,7 @@ from django.conf import settings as django_settings
 from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
+from hypothesis import HealthCheck, settings
 from psycopg import sql
 
 from brokerage_app import configured
@@ -22,6 +23,10 @@ from tasks_app.attention import bell
 from tasks_app.dashboard import frame
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.pilots import closed_queues, share_order
+
+# How quickly examples come says how busy the machine is, and nothing of what is tested.
+settings.register_profile("any machine", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 FIRST_TASK = 20_000_000
 FIRST_JOB = 6_000_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import NoReturn
 
 import pytest
@@ -13,3 +14,8 @@ def lacking(what: str) -> NoReturn:
     if os.environ.get("JEDI_TEST_ALL"):
         pytest.fail(what)
     pytest.skip(what)
+
+
+def needs_program(name: str) -> None:
+    if shutil.which(name) is None:
+        lacking(f"{name} is not installed")

@@ -32,7 +32,7 @@ from brokerage_app.software import accepts, needs_of_production, parse_published
 from jedisite import identity
 from jedisite.models import Agent, ApiToken, AuditEntry
 from jedisite.roles import RIGHT_WORDS, Right
-from tasks_app.models import Command, Job, RetryRule, Task
+from tasks_app.models import Command, Job, RetryRule, Task, TaskParams
 
 pytestmark = pytest.mark.django_db
 
@@ -127,16 +127,19 @@ def test_a_queue_with_open_jobs_is_not_deleted(
     make_job(site="A", status="finished")
     make_task(site="A", status="running")
     make_task(site="A", status="done")
+    for status, included in (("pending", "A"), ("running", ["A", "B"]), ("running", "?"), ("running", "B"), ("done", "A")):
+        TaskParams.objects.create(task=make_task(status=status), params={"includedSite": included})
     page, sent = reverse("admin:brokerage_app_queue_delete", args=["A"]), {"post": "yes"}
     if chosen_in_the_list:
         page = reverse("admin:brokerage_app_queue_changelist")
         sent |= {"action": "delete_selected", "_selected_action": ["A", "B"]}
     said = grace.post(page, sent).content.decode()
-    assert "A has 2 open jobs, and 1 open task is bound to it. Set it offline first" in said
+    named = "2 open tasks are bound to it and 1 open task names it together with other queues."
+    assert f"A has 2 open jobs, and {named} Set it offline first" in said
     assert "Nothing was deleted" in said and Queue.objects.count() == 2 and not trail("admin.delete")
     Job.objects.filter(id__in=[job.id for job in waits]).update(status="closed")
     asked = (grace.post(page, {**sent, "post": ""}) if chosen_in_the_list else grace.get(page)).content.decode()
-    assert "A has no open job, but 1 open task is bound to it." in asked
+    assert f"A has no open job, but {named}" in asked
     grace.post(page, sent)
     assert not Queue.objects.filter(name="A").exists()
 

@@ -90,6 +90,9 @@ TESTED: dict[str, str] = {
     "tasks_app/moves.py:move_task 2": f"{_GONE}[move_task]",
     "tasks_app/moves.py:note_task": _MOVES,
     "tasks_app/moves.py:note_task 2": f"{_GONE}[note_task]",
+    "tasks_app/nucleus_waits.py:begin_look": (
+        f"{_LOCKS}:test_a_look_for_a_nucleus_sets_the_next_one_of_the_claim_that_it_is_of"
+    ),
     "tasks_app/pilots/report.py:_BY_SECRET": (
         "tasks_app.test_report:test_a_report_with_a_wrong_proof_is_refused_and_changes_nothing"
     ),

@@ -17,12 +17,12 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app import configuring, queue_status, share_values
-from brokerage_app.models import GdpConfig, GlobalShare, Queue
+from brokerage_app.models import GdpConfig, GlobalShare, Queue, ReplicaLookup
 from jedisite import agent_orders, agents, device_logins, identity, partitions, throttle, tokens
 from jedisite.models import Agent, ApiToken, DeviceLogin, LoginAttempts
 from jedisite.roles import Caller, Role
 from jedisite.sql import hot_cursor
-from tasks_app import amending, bulk, classifying, readers, sandboxes, statistics, submitting
+from tasks_app import amending, bulk, classifying, nucleus_waits, readers, sandboxes, statistics, submitting
 from tasks_app.accounting import (
     children,
     endings,
@@ -282,13 +282,6 @@ def children_that_wait(made: SimpleNamespace) -> Held:
     return Held(low, in_one(lambda: children.wake_children(parent.id)), free=high)
 
 
-@at("tasks_app/accounting/children.py:wake_children 2")
-def inputs_of_children(made: SimpleNamespace) -> Held:
-    parent = made.task(status="done")
-    low, high = two_datasets(made, made.task(parent_id=parent.id), state="mutable")
-    return Held(low, in_one(lambda: children.wake_children(parent.id)), free=high)
-
-
 @at("tasks_app/accounting/libraries.py:_settle_step")
 def a_task_with_a_library(made: SimpleNamespace) -> Held:
     task = made.task()
@@ -508,6 +501,24 @@ def datasets_that_are_counted_on(made: SimpleNamespace) -> Held:
 def datasets_that_read_what_was_made(made: SimpleNamespace) -> Held:
     low, high = two_datasets(made, made.task(), state="mutable", state_check_time=timezone.now())
     return Held(low, in_one(lambda: readers.wake_readers({"lab.a", "lab.b"})), free=high)
+
+
+@at("tasks_app/readers.py:_ASK")
+def places_of_datasets_that_have_changed(made: SimpleNamespace) -> Held:
+    task, now = made.task(status="assigning"), timezone.now()
+    for name in ("lab.a", "lab.b"):
+        made.dataset(task, name=name)
+        ReplicaLookup.objects.create(dataset=name, files=1, bytes=1, at=now)
+    low, high = ("dataset_replica_lookups", "datasetname", "lab.a"), ("dataset_replica_lookups", "datasetname", "lab.b")
+    return Held(low, in_one(lambda: readers.ask_again({"lab.a", "lab.b"})), free=high)
+
+
+@at("tasks_app/nucleus_waits.py:_WAKE")
+def tasks_that_wait_for_a_nucleus(made: SimpleNamespace) -> Held:
+    low, high = two_tasks(made, status="assigning", next_check=timezone.now() + timedelta(minutes=20))
+    for row in (low, high):
+        made.dataset(Task.objects.get(pk=row[2]), name="lab.a")
+    return Held(low, in_one(lambda: nucleus_waits.wake_readers(["lab.a"])), free=high)
 
 
 @at("tasks_app/accounting/recovery.py:_count")

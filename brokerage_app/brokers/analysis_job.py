@@ -16,7 +16,7 @@ from brokerage_app import codes, userthrottle
 from brokerage_app.analysis_weights import Factors
 from brokerage_app.brokers import production_job
 from brokerage_app.brokers.analysis_case import AUTO, AnalysisCase
-from brokerage_app.brokers.analysis_rules import RULES, asks_software
+from brokerage_app.brokers.analysis_rules import RULES, asks_software, names_software
 from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
 from brokerage_app.brokers.candidates import elsewhere_first
 from brokerage_app.disk import work_dir_for_job_mb
@@ -44,6 +44,8 @@ LABELS: Final[Mapping[str, str]] = MappingProxyType({
                      codes.STORAGE_NOT_SENDING, codes.SOURCE_NOT_SENDING), "-blacklist"),
 })  # fmt: skip
 """What PanDA's logs of the broker of analysis call each reason."""
+_LEFT: Final = frozenset({codes.CLOSED_THERE, codes.TAKEN_BACK})
+_OWN: Final = _LEFT | {codes.FAILING_THERE}
 DEFAULT_SETTINGS: Final = AnalysisSettings()
 
 
@@ -75,8 +77,8 @@ class _Left:
 
     @property
     def survivors(self) -> list[SiteView]:
-        """Queues that no rule objected to for good."""
-        return [*self.kept, *(site for site, _ in self.marked)]
+        """Queues that no rule objected to for good, without those that the task has left: they come after all others."""
+        return [*self.kept, *(site for site, mark in self.marked if mark.code not in _LEFT)]
 
 
 def gate(needs: TaskNeeds, settings: AnalysisSettings, facts: AnalysisFacts) -> Skip | None:
@@ -127,7 +129,7 @@ def broker(
     left = _ask(case, sites, first)
     if _goes_on_without_data(case, left):
         left = _ask(AnalysisCase(needs, grid, settings, facts, by_data=False), sites, first)
-    _release_failing(left)
+    _release_own(left)
     left.kept, avoided = elsewhere_first(case, left.kept)
     left.out += avoided
     verdict = _select(left, draw)
@@ -136,7 +138,7 @@ def broker(
 
 def _taken_on_trust(case: AnalysisCase, grid: Grid, verdict: Verdict) -> str:
     """What the queue that the task names lacks and was not asked for; "" is nothing."""
-    if not case.is_single or not verdict.chosen:
+    if not case.is_single or not verdict.chosen or not names_software(case):
         return ""
     skip = software.has_software(case, grid.sites[verdict.chosen[0].site])
     return f"Not asked, as the task names its site: {skip.detail}." if skip is not None else ""
@@ -189,10 +191,11 @@ def _release_preassigned(left: _Left) -> None:
     left.marked = [(site, mark) for site, mark in left.marked if not left.case.is_preassigned(site)]
 
 
-def _release_failing(left: _Left) -> None:
-    """Failures of the task keep it from a queue while it may use another. Where no other is left, more failures end it with
-    its own errors, which its owner can mend; a wait mends nothing."""
-    if not left.kept and all(mark.code == codes.FAILING_THERE for _, mark in left.marked):
+def _release_own(left: _Left) -> None:
+    """What the task has met at a queue keeps it from there while it may use another. Where no other is left a wait mends nothing:
+    jobs that were closed can only be made anew there, and more failures end the task with its own errors, which its owner
+    can mend."""
+    if not left.kept and all(mark.code in _OWN for _, mark in left.marked):
         left.kept, left.marked = [site for site, _ in left.marked], []
 
 
@@ -275,8 +278,9 @@ def _choice(case: AnalysisCase, site: SiteView, base: Factors) -> Choice:
     if room.full and not case.needs.merging:
         cap = min(cap, counts.queued + max(int(room.left) + 1, 0))
     part = work_dir_for_job_mb(site.work_dir_mb, site.cores, case.cores)
+    full = (analysis.queue_not_full(case, site) or analysis.user_queue(case, site)) if counts.queued >= cap else None
     return Choice(
         site.name, weights.product(factors), factors, queued=counts.queued, cap=cap,
         platform=resolved_platform(case.platform, case.software(site)) if asks_software(case) else "",
-        work_dir_mb=int(part) if part != site.work_dir_mb else None,
+        work_dir_mb=int(part) if part != site.work_dir_mb else None, full=full,
     )  # fmt: skip

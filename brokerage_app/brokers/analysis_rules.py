@@ -46,9 +46,11 @@ def _not_bound_nor_merging(case: AnalysisCase) -> bool:
 
 
 def asks_software(case: AnalysisCase) -> bool:
+    return names_software(case) and not case.is_single
+
+
+def names_software(case: AnalysisCase) -> bool:
     """Work that brings its own software and names neither platform, container nor hardware leaves nothing to ask."""
-    if case.is_single:
-        return False
     asked = case.platform
     if asked.kind != "standalone" or asked.fault or asked.container:
         return True
@@ -122,7 +124,6 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(resources.core_mode, _several_or_one, title="cores"),
     Rule(resources.max_cores, _limits_cores),
     Rule(analysis.fits_gpu_queue, title="queue of GPUs"),
-    Rule(analysis.none_closed, _not_bound_nor_merging, title="closed jobs"),
     Rule(software.has_software, asks_software),
     Rule(software.has_gpu, _asks_gpu_alone, title="GPU"),
     Rule(slots.enough_memory, _asks_memory, title="memory"),
@@ -139,11 +140,13 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(analysis.not_excluded, _excludes),
     Rule(analysis.wanted, _lists),
     Rule(analysis.cloud, _has_cloud),
-    Rule(policy.not_taken_back, _was_taken_back),
     Rule(analysis.preassigned, _is_bound),
     Rule(analysis.files_there, _wants_files),
     Rule(analysis.queue_not_full, temporary=True, title="queued jobs"),
     Rule(analysis.user_queue, _not_merging, temporary=True, title="queued jobs of the user"),
+    Rule(analysis.none_closed, _not_bound_nor_merging, temporary=True, title="closed jobs"),
+    Rule(policy.not_taken_back, _was_taken_back, temporary=True),
     Rule(analysis.few_bad_jobs, _not_merging, temporary=True, title="failed jobs"),
 )
-"""In the order of the documents. Whether a queue is busier than others is asked at the end: it depends on what is left."""
+"""In the order of the documents, but for what the task itself has met at a queue: it is asked last, since it keeps the task from
+a queue only while another is left. Whether a queue is busier than others is asked at the end: it depends on what is left."""

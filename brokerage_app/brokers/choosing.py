@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
-from brokerage_app import deciding
-from brokerage_app.brokers import analysis_job, generic, production_job
+from brokerage_app import codes, deciding
+from brokerage_app.brokers import analysis_job, generic, production_job, production_task
 from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings
 from brokerage_app.brokers.production_case import COMPONENT
 from brokerage_app.brokers.production_job import ProductionSettings
 from brokerage_app.configuration import Configuration
-from brokerage_app.filters.capacity import ALONE, MIN_QUEUE, Crowd
+from brokerage_app.filters import policy
+from brokerage_app.filters.capacity import ALONE, MIN_QUEUE, Crowd, room_of
 from brokerage_app.funnel import ANALYSIS, GENERIC, PRODUCTION, order_of
+from brokerage_app.gathering import Gathering, RemainingWork
 from brokerage_app.needs import TaskNeeds
-from brokerage_app.rules import Filter, Rule
+from brokerage_app.rules import Rule
 from brokerage_app.snapshot import Grid
-from brokerage_app.verdict import Verdict
+from brokerage_app.verdict import Choice, Skip, Verdict
 
-__all__ = ["ANALYSIS", "BROKERS", "GENERIC", "NAMES", "PRODUCTION", "Line", "broker_of", "decide"]
+__all__ = ["ANALYSIS", "BROKERS", "GENERIC", "NAMES", "PRODUCTION", "Line", "broker_of", "decide", "takers"]
 
 NAMES: Final = frozenset({PRODUCTION, ANALYSIS, GENERIC})
 
@@ -41,6 +44,10 @@ BROKERS: Final[tuple[Line, ...]] = (
 )
 
 
+FIRST: Final[tuple[Rule, ...]] = (Rule(policy.can_build, lambda case: bool(case.needs.failing_builds), title="builds"),)
+"""Rules that every broker asks before its own."""
+
+
 def broker_of(vo: str, label: str, configuration: Configuration) -> str:
     """The name of the broker for tasks of a VO and a label. A configured name that no broker has counts as not set."""
     configured = configuration.get("brokerage", "JOB_BROKER", label, vo=vo)
@@ -54,7 +61,6 @@ def decide(
     grid: Grid,
     configuration: Configuration,
     *,
-    first: Sequence[Filter] = (),
     floor: int = MIN_QUEUE,
     facts: AnalysisFacts = NO_FACTS,
     draw: Callable[[], float] | None = None,
@@ -62,14 +68,51 @@ def decide(
 ) -> Verdict:
     """What the broker of a task says of all queues, and, when it chooses none, what of those that the task may use.
 
-    first    rules of the caller that are asked before those of the broker
     floor    queued jobs that a queue may always have, for the generic broker; the others have it from the configuration
     facts    of the user and the task, for analysis; `draw` gives random numbers for queues of equal weight there
     crowd    users who want places in queues, for the generic broker; the one of analysis counts them itself
+
+    A queue that takes no further job is skipped, whatever its broker: chosen it would get none, and nothing would say why.
     """
     name = broker_of(needs.vo, needs.label, configuration)
-    verdict = _asked(name, needs, grid, configuration, first, floor, facts, draw, crowd)
+    verdict = _asked(name, needs, grid, configuration, floor, facts, draw, crowd)
+    verdict = _with_room(verdict, grid, floor, crowd)
     return deciding.told(verdict, needs, grid, order_of(name))
+
+
+def _with_room(verdict: Verdict, grid: Grid, floor: int, crowd: Crowd) -> Verdict:
+    full = {one.site: _full(one) for one in verdict.chosen if not room_of(one, grid.sites[one.site], floor, crowd)}
+    if not full:
+        return verdict
+    chosen = tuple(one for one in verdict.chosen if one.site not in full)
+    return replace(verdict, chosen=chosen, skipped=(*verdict.skipped, *full.values()))
+
+
+def _full(choice: Choice) -> Skip:
+    if choice.full is not None:
+        return choice.full
+    says = "{:job is|jobs are} queued, and no more than {} may be"
+    return Skip(choice.site, codes.QUEUE_FULL, says, (choice.queued, choice.queued if choice.cap is None else choice.cap))
+
+
+def takers(
+    needs: TaskNeeds,
+    grid: Grid,
+    configuration: Configuration,
+    gathering: Gathering,
+    *,
+    draw: float,
+    work: RemainingWork,
+    floor: int = MIN_QUEUE,
+    to_queues: bool = False,
+) -> Verdict:
+    """What the choice of a nucleus leads to: of a task that names its queues (and `to_queues` of any) what the broker of its
+    jobs says once a nucleus was drawn; else the verdict on the nuclei.
+    """
+    decision = production_task.decide(needs, grid, configuration, gathering, draw=draw, work=work)
+    if decision.drawn is None or not (to_queues or deciding.names_queues(needs)):
+        return decision.verdict
+    return decide(replace(needs, nucleus=decision.drawn.nucleus), grid, configuration, floor=floor)
 
 
 def _asked(
@@ -77,7 +120,6 @@ def _asked(
     needs: TaskNeeds,
     grid: Grid,
     configuration: Configuration,
-    first: Sequence[Filter],
     floor: int,
     facts: AnalysisFacts,
     draw: Callable[[], float] | None,
@@ -86,9 +128,9 @@ def _asked(
     vo, label, share = needs.vo, needs.label, needs.share
     if name == PRODUCTION:
         settings = ProductionSettings.from_configuration(configuration, vo=vo, label=label, share=share)
-        return production_job.broker(needs, grid, settings, first=[Rule(one) for one in first])
+        return production_job.broker(needs, grid, settings, first=FIRST)
     if name == ANALYSIS:
         analysis = AnalysisSettings.from_configuration(configuration, vo=vo, label=label, share=share)
-        return analysis_job.broker(needs, grid, analysis, facts, first=[Rule(one) for one in first], draw=draw)
+        return analysis_job.broker(needs, grid, analysis, facts, first=FIRST, draw=draw)
     least = configuration.get(COMPONENT, "STORAGE_MIN_FREE_SIZE", vo=vo)
-    return generic.broker(needs, grid, (*map(Rule, first), *generic.rules(floor)), min_free_gb=least, crowd=crowd)
+    return generic.broker(needs, grid, (*FIRST, *generic.rules(floor)), min_free_gb=least, crowd=crowd)

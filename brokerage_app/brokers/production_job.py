@@ -19,7 +19,7 @@ from brokerage_app.software import resolved_platform
 from brokerage_app.verdict import Choice, Skip, Verdict
 from brokerage_app.zeroshare import EXEMPT_WORK_QUEUES
 
-__all__ = ["FINAL", "LABELS", "MISSING", "RULES", "ProductionSettings", "broker", "case_of", "hint"]
+__all__ = ["FINAL", "LABELS", "MISSING", "RULES", "ProductionSettings", "broker", "case_of", "hint", "of_named"]
 
 BEST: Final = 10
 
@@ -241,7 +241,22 @@ def hint(
     found = candidates(anywhere, grid)
     case = ProductionCase(anywhere, grid, settings or ProductionSettings(), found)
     asked = found.sites if sites is None else sorted((s for s in sites if not s.is_parent), key=lambda site: site.name)
-    sifted = sift(case, asked, RULES)
+    return _able(case, asked)
+
+
+def of_named(needs: TaskNeeds, grid: Grid, settings: ProductionSettings | None = None) -> Verdict:
+    """The queues that the task names and that could run its jobs, and why the others of the grid could not.
+
+    At the nucleus of the task, or wherever outputs are gathered when it has none. No weights, and no look at how full the
+    queues are. All are chosen with weight 1.
+    """
+    found = candidates(needs, grid)
+    said = _able(ProductionCase(needs, grid, settings or ProductionSettings(), found), found.sites)
+    return replace(said, skipped=(*found.skipped, *said.skipped))
+
+
+def _able(case: ProductionCase, sites: Sequence[SiteView]) -> Verdict:
+    sifted = sift(case, sites, RULES)
     return Verdict(
         tuple(Choice(site.name, 1.0) for site in sifted.kept),
         (*sifted.out, *(skip for _, skip in sifted.marked)),

@@ -6,16 +6,16 @@ skipped by rules, those that remain get a weight, and one is drawn with a chance
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 from brokerage_app import codes
 from brokerage_app.brokers import production_job
 from brokerage_app.configuration import Configuration
-from brokerage_app.deciding import far, of_queues
+from brokerage_app.deciding import allowed, far, names_queues, of_queues, told
 from brokerage_app.filters import nucleus as rules
 from brokerage_app.funnel import NUCLEI, order_of
 from brokerage_app.gathering import DESTINATION, NO_WORK, NUCLEUS, Gathering, Output, RemainingWork
@@ -33,12 +33,14 @@ from brokerage_app.nucleus_case import (
     storage_for,
 )
 from brokerage_app.rules import Rule, sift
-from brokerage_app.snapshot import Grid, Nucleus, SiteView
+from brokerage_app.snapshot import Grid, Nucleus, Sharing, SiteView
 from brokerage_app.verdict import Blocked, Choice, Skip, Verdict, counted
 from jedisite.words import plural
 
 JobCheck = Callable[[Sequence[SiteView]], Verdict]
 """The job broker's word on some queues, without a nucleus and without changing anything: the "hint" of the document."""
+NamedCheck = Callable[[], Verdict]
+"""The same on the queues that the task names, and no others may run its jobs."""
 
 TAPE_WEIGHT: Final = 0.001
 DEFAULT_SETTINGS: Final = TaskBrokerSettings()
@@ -108,18 +110,18 @@ class Drawn:
 class Decision:
     """What came of one choice: `verdict` on all nuclei, and the one that was drawn; None when none can have the task.
 
-    `note` is a sentence on what was done without; "" when nothing was.
+    `note` is a sentence on what was done without; "" when nothing was. `queues`: what was said of the queues that the task may
+    use, when no nucleus would do.
     """
 
     verdict: Verdict
     drawn: Drawn | None = None
     note: str = ""
+    queues: Verdict = field(default_factory=Verdict)
 
     def sentence(self) -> str:
         """For people, for instance "CERN was drawn of 3 nuclei, with a chance of 61 %; skipped: 2 nucleus space."."""
         note = f" {self.note}" if self.note else ""
-        if self.verdict.stopped is not None:
-            return self.verdict.sentence() + note
         if self.drawn is None:
             return self.verdict.sentence() + note
         reasons = counted(self.verdict.counts())
@@ -149,12 +151,14 @@ def broker(
     settings: TaskBrokerSettings = DEFAULT_SETTINGS,
     *,
     job_check: JobCheck,
+    named_check: NamedCheck | None = None,
     draw: float,
     work: RemainingWork = NO_WORK,
 ) -> Decision:
     """Choose the nucleus of a task. `draw` is a number from 0 up to 1, by chance; all else is decided by the rest.
 
-    A nucleus that the task names already is taken without any test.
+    A nucleus that the task names already is taken without any test. The queues that a task names do not count in the choice,
+    as in JEDI; `named_check` is asked when no nucleus would do, to say why. None: the task names none.
     """
     if needs.nucleus:
         return _named(needs, grid, gathering)
@@ -176,7 +180,12 @@ def broker(
     )
     verdict = Verdict(tuple(chosen), tuple(found.out))
     if not chosen:
-        return Decision(replace(verdict, blocked=_blocked(grid, found.out, jobs)), None, note)
+        own = _of_named(case, found.out, named_check) if named_check is not None else None
+        blocked = _blocked(grid, found.out, jobs, own.blocked if own is not None else None)
+        may = allowed(needs, grid).names
+        said = own or told(jobs, needs, grid, order_of(PRODUCTION))
+        queues = replace(said, skipped=tuple(skip for skip in said.skipped if skip.site in may))
+        return Decision(replace(verdict, blocked=blocked), None, note, queues)
     choice, chance = pick(chosen, draw)
     return Decision(verdict, Drawn(choice, chance, _destinations(case, grid.nuclei[choice.site])), note)
 
@@ -190,7 +199,8 @@ def decide(
         configuration, vo=needs.vo, label=needs.label, share=needs.share
     )
     check = partial(production_job.hint, needs, grid, of_jobs)
-    return broker(needs, grid, gathering, settings, job_check=check, draw=draw, work=work)
+    named = partial(production_job.of_named, needs, grid, of_jobs) if names_queues(needs) else None
+    return broker(needs, grid, gathering, settings, job_check=check, named_check=named, draw=draw, work=work)
 
 
 def _unreadable(data: InputData) -> Skip:
@@ -215,10 +225,8 @@ def _asked_of_all(case: NucleusCase, job_check: JobCheck) -> tuple[NucleusCase, 
     queues = {name: grid.sites[name] for nucleus in left for name in nucleus.queues if name in grid.sites}
     verdict = job_check(tuple(queues[name] for name in sorted(queues)))
     taken = {choice.site for choice in verdict.chosen}
-    case = case.with_able(
-        (nucleus.name for nucleus in left if taken.intersection(nucleus.queues)),
-        {nucleus.name: _of_queues(nucleus, verdict, grid) for nucleus in left},
-    )
+    names = {nucleus.name for nucleus in left if taken.intersection(nucleus.queues)}
+    case = case.with_able(names, _words((nucleus for nucleus in left if nucleus.name not in names), verdict, grid))
     able = sift(case, left, (_QUEUES,)).kept
     if not case.locality or not able or sift(case, able, (_INPUT,)).kept or not case.locality_may_be_dropped:
         return case, "", verdict
@@ -229,14 +237,25 @@ def _asked_of_all(case: NucleusCase, job_check: JobCheck) -> tuple[NucleusCase, 
     return case.without_locality(), note, verdict
 
 
-def _of_queues(nucleus: Nucleus, verdict: Verdict, grid: Grid) -> str:
-    """Why none of the queues of a nucleus takes the jobs; "" when none was asked."""
-    found = of_queues((skip for skip in verdict.skipped if skip.site in nucleus.queues), grid, order_of(PRODUCTION))
-    return found.sentence if found is not None else ""
+def _words(nuclei: Iterable[Nucleus], verdict: Verdict, grid: Grid) -> dict[str, str]:
+    """Why none of the queues of each nucleus takes the jobs; without nuclei of which no queue was asked."""
+    whose: dict[str, list[str]] = defaultdict(list)
+    for nucleus in nuclei:
+        for queue in nucleus.queues:
+            whose[queue].append(nucleus.name)
+    skips: dict[str, list[Skip]] = defaultdict(list)
+    for skip in verdict.skipped:
+        for name in whose.get(skip.site, ()):
+            skips[name].append(skip)
+    found = {name: of_queues(own, grid, order_of(PRODUCTION)) for name, own in skips.items()}
+    return {name: blocked.sentence for name, blocked in found.items() if blocked is not None}
 
 
-def _blocked(grid: Grid, out: Sequence[Skip], jobs: Verdict) -> Blocked:
-    """Why no nucleus is left: what removed the last one; where that were its queues, what removed the last of these."""
+def _blocked(grid: Grid, out: Sequence[Skip], jobs: Verdict, own: Blocked | None) -> Blocked:
+    """Why no nucleus is left: what removed the last one; where that were its queues, what removed the last of these.
+
+    Of a task that names queues, none of which takes its jobs either, what removed the last of them (`own`).
+    """
     order = order_of("", NUCLEI)
     near = sorted(out, key=lambda skip: (-order.get(skip.code, 0), far(skip), skip.site))
     last = [skip for skip in near if skip.code == near[0].code]
@@ -249,10 +268,28 @@ def _blocked(grid: Grid, out: Sequence[Skip], jobs: Verdict) -> Blocked:
             more = f"{counted(others)}; of the others none" if others else "none"
             whose = "its" if len(out) == 1 else "their"
             of = f"{more} of {whose} queues takes the jobs"
-            return replace(found, sentence=f"{all_of}: {of}. {found.sentence}.")
+            if own is None:
+                return replace(found, sentence=f"{all_of}: {of}. {found.sentence}.")
+            earlier = (*own.earlier, *found.sites, *found.earlier)
+            return replace(own, sentence=f"{all_of}: {of}. {own.sentence}", earlier=earlier, also=found.sites)
     reasons = counted(Verdict(skipped=tuple(out)).counts())
     where = last[0].site if len(out) == 1 else f"Last was {last[0].site}"
     return Blocked(last[0].code, f"{all_of}: {reasons}. {where}: {last[0].detail}.", tuple(last), tuple(near[len(last):]))
+
+
+def _of_named(case: NucleusCase, out: Iterable[Skip], check: NamedCheck) -> Verdict:
+    """Which of the queues that the task names take its jobs, and what keeps all of them from it.
+
+    Of a task whose jobs stay at its nucleus only queues count that are of a nucleus none of whose queues takes the jobs.
+    """
+    said, needs, grid = check(), case.needs, case.grid
+    if (needs.t1_weight or 0) < 0 or needs.full_chain:
+        has = Sharing.owns if needs.full_chain else Sharing.has
+        places = [grid.nucleus_sharing(skip.site) for skip in out if skip.code == codes.NUCLEUS_NO_QUEUE]
+        near = {name for name, site in grid.sites.items() if any(has(place, site) for place in places)}
+        chosen = tuple(choice for choice in said.chosen if choice.site in near)
+        said = Verdict(chosen, tuple(skip for skip in said.skipped if skip.site in near))
+    return told(said, needs, grid, order_of(PRODUCTION))
 
 
 def _shown(intensity: float | None) -> str:

@@ -74,7 +74,7 @@ def output_storage(case: AnalysisCase, site: SiteView) -> Skip | None:
 
 def _full(site: SiteView, least: float, free: float, endpoint: str) -> Skip:
     return Skip(
-        site.name, codes.STORAGE_FULL, "{:.0f} GB must be free, {:.0f} GB are at {}", (least, free, endpoint)
+        site.name, codes.STORAGE_FULL, "{:.0f} GB must be usable, {:.0f} GB are at {}", (least, free, endpoint)
     )  # fmt: skip
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from brokerage_app import codes
 from brokerage_app.case import Case, GridCase
 from brokerage_app.rules import Filter
-from brokerage_app.snapshot import SiteView
-from brokerage_app.verdict import Skip
+from brokerage_app.snapshot import Grid, SiteView
+from brokerage_app.verdict import Choice, Skip
 
 if TYPE_CHECKING:
     from brokerage_app.brokers.generic import GenericCase
@@ -44,8 +44,30 @@ class Crowd:
         part = part_of(queue_cap(site.running, min_queue), self.users)
         return max(0, part - self.queued.get(site.queue, 0))
 
+    def on(self, grid: Grid, usual: Grid) -> Crowd:
+        """The same where fewer jobs wait at a queue than in the usual grid: of the user no more than of all.
+
+        Elsewhere the usual grid may have been read before the user's jobs were counted.
+        """
+
+        def waiting(grid: Grid, queue: str) -> int:
+            return grid.sites[queue].queued + grid.sites[queue].defined if queue in grid.sites else 0
+
+        fewer = {
+            queue: min(jobs, now) if (now := waiting(grid, queue)) < waiting(usual, queue) else jobs
+            for queue, jobs in self.queued.items()
+        }
+        return replace(self, queued=fewer)
+
 
 ALONE: Final = Crowd()
+
+
+def room_of(choice: Choice, site: SiteView, min_queue: int, crowd: Crowd) -> int:
+    """How many more jobs of a task a chosen site takes: as the broker says, or by what waits there now."""
+    if choice.cap is not None:
+        return max(0, choice.cap - choice.queued)
+    return min(room_at(site, min_queue), crowd.room_at(site, min_queue))
 
 
 def part_of(places: int, users: int) -> int:

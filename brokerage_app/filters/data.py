@@ -26,7 +26,7 @@ def storage_space(case: PlaceCase, site: SiteView) -> Skip | None:
     if storage.output_gb is None or storage.output_gb >= case.min_free_gb:
         return None
     return Skip(
-        site.name, codes.STORAGE_FULL, "{:.0f} GB must be free, {:.0f} GB are at {}",
+        site.name, codes.STORAGE_FULL, "{:.0f} GB must be usable, {:.0f} GB are at {}",
         (case.min_free_gb, storage.output_gb, storage.output),
     )  # fmt: skip
 
@@ -57,7 +57,7 @@ def takes_outputs(case: GenericCase, site: SiteView) -> Skip | None:
             return Skip(site.name, codes.OUTPUT_NOT_WRITABLE, says, (name,))
         free = one.usable_gb
         if free is not None and free < case.min_free_gb:
-            says = "{:.0f} GB must be free, {:.0f} GB are at {}, where outputs of the task go"
+            says = "{:.0f} GB must be usable, {:.0f} GB are at {}, where outputs of the task go"
             return Skip(site.name, codes.STORAGE_FULL, says, (case.min_free_gb, free, name))
     return None
 

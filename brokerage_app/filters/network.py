@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from brokerage_app import codes
 from brokerage_app.brokers.production_case import ProductionCase
+from brokerage_app.needs import EXPRESS_PRIORITY
 from brokerage_app.network import express_floor
 from brokerage_app.snapshot import BLOCKED, SiteView
 from brokerage_app.verdict import Skip
@@ -55,6 +56,6 @@ def fast_enough(case: ProductionCase, site: SiteView) -> Skip | None:
     least = express_floor(case.settings.nw_threshold, case.settings.nw_weight_multiplier)
     if found is None or found >= least:
         return None
-    return Skip(
-        site.name, codes.SLOW_NETWORK, "express work needs a network weight of {:.3g}, it is {:.3g}", (least, found)
-    )
+    needs, says = case.needs, "express work needs a network weight of {:.3g}, it is {:.3g}; the task is express work by its {}"
+    why = f"priority of {needs.priority} ({EXPRESS_PRIORITY} or more)" if needs.priority >= EXPRESS_PRIORITY else "processingType"
+    return Skip(site.name, codes.SLOW_NETWORK, says, (least, found, why))

@@ -65,6 +65,14 @@ def not_taken_back(case: Case, site: SiteView) -> Skip | None:
     return Skip(site.name, codes.TAKEN_BACK, "jobs of the work were taken back from {}", (site.queue,))
 
 
+def can_build(case: Case, site: SiteView) -> Skip | None:
+    """No more jobs for sites at which the task's sources cannot be built."""
+    failed = case.needs.failing_builds.get(site.queue)
+    if failed is None:
+        return None
+    return Skip(site.name, codes.BUILD_FAILS_THERE, "{:build|builds} of the task failed there", (failed,))
+
+
 def not_opportunistic(case: GridCase, site: SiteView) -> Skip | None:
     """Urgent work goes to no queue that may take its slots back."""
     if site.pledged_cores != OPPORTUNISTIC:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -360,7 +360,10 @@ def _links(given: Any, found: Described, faults: list[Fault]) -> None:
             at = datetime.fromisoformat(row[4]) if len(row) == 5 else None
             if at is not None and at.tzinfo is None:
                 raise ValueError("must have a time with its zone")
-            found.links.append((source, destination, key, _number(row[3]), at))
+            utc = None if at is None else at.astimezone(UTC)
+            found.links.append((source, destination, key, _number(row[3]), utc))
+        except OverflowError:
+            faults.append(Fault(where, "row", f"has a time that is none in UTC: {_shown(row)}"))
         except (ValueError, TypeError) as exc:
             faults.append(Fault(where, "row", str(exc)))
 

@@ -62,17 +62,20 @@ def store(described: Described, now: datetime) -> dict[str, int]:
     }  # fmt: skip
 
 
-def changes(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """What became of the records of two exports, a line for each that is new or has changed."""
-    for part, one in (("sites", "site"), ("storages", "storage"), ("queues", "queue")):
+def changes(
+    before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]
+) -> Iterator[tuple[str, str]]:
+    """What became of `records`: the kind of each that is new or has changed, and a line on it."""
+    for part, one in (("sites", "site"), ("storages", "storage"), ("queues", "queue"), ("software", "software of")):
         for name, record in after[part].items():
             former = before[part].get(name)
             if former is None:
-                yield f"{one} {name}: new"
+                yield part, f"{one} {name}: new"
                 continue
             keys = sorted(key for key in {*former, *record} if former.get(key) != record.get(key))
             if keys:
-                yield f"{one} {name}: " + ", ".join(f"{key} {_said(former.get(key))} → {_said(record.get(key))}" for key in keys)
+                told = ", ".join(f"{key} {_said(former.get(key))} → {_said(record.get(key))}" for key in keys)
+                yield part, f"{one} {name}: {told}"
 
 
 def _said(value: Any) -> str:
@@ -92,12 +95,25 @@ def known() -> dict[str, dict[str, Any]]:
     """The sites, storages and queues that there are, as what a file does not name of them is to stay: a queue has the status
     that follows one set for a time.
     """
-    found = export(lasting=True)
-    return {part: found[part] for part in ("sites", "storages", "queues")}
+    return _places(lasting=True)
 
 
-def export(*, lasting: bool = False) -> dict[str, Any]:
-    """All descriptions in the form that `cric.describe` reads; `lasting`: as `known` says."""
+def records() -> dict[str, dict[str, Any]]:
+    """All descriptions but those of links, of which there are very many, in the form that `cric.describe` reads."""
+    return _places() | {"software": dict(SoftwareTags.objects.order_by("queue").values_list("queue", "data"))}
+
+
+def export() -> dict[str, Any]:
+    """All descriptions in the form that `cric.describe` reads."""
+    links = [
+        [row.source, row.destination, row.key, row.value, row.at.isoformat()]
+        for row in LinkValue.objects.order_by("source", "destination", "key")
+    ]
+    return {**records(), "links": links}
+
+
+def _places(*, lasting: bool = False) -> dict[str, dict[str, Any]]:
+    """Sites, storages and queues; `lasting`: as `known` says."""
     held = QueueStatusLog.objects.filter(ended_at=None, until__isnull=False)
     after = dict(held.values_list("queue", "after")) if lasting else {}
     storages: dict[str, dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
@@ -121,9 +137,4 @@ def export(*, lasting: bool = False) -> dict[str, Any]:
             row.name: record_of(vars(row), STORAGE, row.data) for row in StorageEndpoint.objects.order_by("name")
         },
         "queues": queues,
-        "links": [
-            [row.source, row.destination, row.key, row.value, row.at.isoformat()]
-            for row in LinkValue.objects.order_by("source", "destination", "key")
-        ],
-        "software": dict(SoftwareTags.objects.order_by("queue").values_list("queue", "data")),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -198,9 +200,9 @@ class WorkerNodeCpus(models.Model):
 class GridVersion(models.Model):
     """A token for each part of the grid's description. Triggers of its tables write a new one with each change."""
 
-    STATIC, LINKS, ACTIVITY, CONFIGURATION = "static", "links", "activity", "configuration"
-    DESCRIPTION = (STATIC, CONFIGURATION)
-    """What people set and storages report, as opposed to what jobs and pilots do."""
+    STATIC, LINKS, ACTIVITY, CONFIGURATION, PILOTS = "static", "links", "activity", "configuration", "pilots"
+    AWAITED = (STATIC, CONFIGURATION, PILOTS)
+    """What may end a wait: what people set and storages report, and pilots of a queue that had none for three hours."""
 
     part = models.CharField(max_length=16, primary_key=True)
     token = models.UUIDField()
@@ -213,6 +215,13 @@ class GridVersion(models.Model):
         return self.part
 
 
+class RefreshedManager(models.Manager["Refreshed"]):
+    """Without what is to be counted for the first time: its time stands before all others, which Python cannot read."""
+
+    def get_queryset(self) -> models.QuerySet[Refreshed]:
+        return super().get_queryset().filter(at__gt=datetime.min.replace(tzinfo=UTC))
+
+
 class Refreshed(models.Model):
     """When a set of numbers was last counted: who wants them not older than that need not count again."""
 
@@ -220,6 +229,8 @@ class Refreshed(models.Model):
     at = models.DateTimeField(help_text="the count saw all that was there then")
     took_ms = models.FloatField(default=0)
     rows = models.IntegerField(default=0)
+
+    objects = RefreshedManager()
 
     class Meta:
         db_table = "statistics_refreshed"

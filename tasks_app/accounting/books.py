@@ -6,7 +6,7 @@ from django.db.models import Sum
 
 from tasks_app.accounting.final import Books
 from tasks_app.models import Dataset, Task
-from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.states import DatasetStatus, TaskStatus
 
@@ -33,12 +33,13 @@ def books_of(task: Task) -> Books:
         events=Sum("events"),
         events_used=Sum("events_used"),
     )
+    parent = _parent_status(task)
     rule = SplitRule.parse(task.split_rule)
     passed = task.status == TaskStatus.PASSED
     return Books(
         files=sums["files"] or 0,
         finished=sums["finished"] or 0,
-        parent=_parent_status(task),
+        parent=parent,
         mutable=masters.filter(state="mutable", type="input").exists(),
         events=sums["events"] or 0,
         events_used=sums["events_used"] or 0,
@@ -48,7 +49,16 @@ def books_of(task: Task) -> Books:
         passed=passed,
         # Without what preprocessing was to find, nobody knows whether the input is empty.
         allow_empty=rule.flag("AE") and rule.get_int("UP") != 1,
+        reads_parent=parent in (None, TaskStatus.DONE) or _reads_parent(task),
     )
+
+
+def _reads_parent(task: Task) -> bool:
+    """Whether the parent task makes an input of this one: a dataset, or what lies in the container that is read."""
+    made = Dataset.objects.filter(task_id=task.parent_id, type__in=MADE_TYPES).values_list("name", "container_name")
+    read = Dataset.objects.filter(task=task, type="input").values_list("name", "container_name")
+    ours, theirs = ({name.rstrip("/") for row in rows for name in row if name} for rows in (read, made))
+    return not ours.isdisjoint(theirs)
 
 
 def _parent_status(task: Task) -> str | None:

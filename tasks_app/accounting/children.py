@@ -25,12 +25,16 @@ def settle_children(task_id: int, status: str, *, by: str) -> int:
 
     Without the outputs of a task that is failed, broken or aborted, nothing below it can be complete. Otherwise the
     children that wait, or that read a growing dataset, are looked at now. So are all other tasks that read what it makes.
+
+    Tasks are locked before datasets, as everybody does who locks both, and all datasets by one statement.
     """
-    wake_readers_of_task(task_id)
+    aborted = 0
     if status in (TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED):
-        return abort_descendants(task_id, status, by=by)
-    wake_children(task_id)
-    return 0
+        aborted = abort_descendants(task_id, status, by=by)
+    else:
+        wake_children(task_id)
+    wake_readers_of_task(task_id)
+    return aborted
 
 
 @transaction.atomic
@@ -59,7 +63,7 @@ def abort_descendants(task_id: int, status: str, *, by: str) -> int:
 
 
 def wake_children(task_id: int) -> None:
-    """Children that wait for this task, or read what it makes, are looked at now.
+    """Children that wait for this task are looked at now; their inputs are woken by `wake_readers_of_task`.
 
     One that an agent is about to set aside is waited for: see `moves.set_aside`.
     """
@@ -69,13 +73,6 @@ def wake_children(task_id: int) -> None:
                    SELECT jeditaskid FROM jedi_tasks WHERE parent_tid = %s AND jeditaskid <> %s
                       AND status IN ('pending', 'registered', 'staged', 'rerefine', 'defined')
                     ORDER BY jeditaskid FOR UPDATE)""",
-            [task_id, task_id],
-        )
-        cursor.execute(
-            """UPDATE jedi_datasets SET statecehcktime = 'epoch' WHERE datasetid IN (
-                   SELECT d.datasetid FROM jedi_datasets d JOIN jedi_tasks t USING (jeditaskid)
-                    WHERE t.parent_tid = %s AND t.jeditaskid <> %s AND d.type = 'input' AND d.state IS DISTINCT FROM 'closed'
-                    ORDER BY d.datasetid FOR UPDATE OF d)""",
             [task_id, task_id],
         )
     kick("pending", "refiner", "feeder")

@@ -49,7 +49,7 @@ def kill_jobs(
             outcomes.append(
                 Outcome(
                     order.job_id, order.task_id, result.status, "taskbuffer", error_code(order.code), order.reason,
-                    by=by, sub_status=result.sub_status,
+                    by=by, sub_status=result.sub_status, spares_attempt=result.spares_attempt,
                 )
             )  # fmt: skip
         elif result.when == When.NEXT_HEARTBEAT:
@@ -96,10 +96,13 @@ def end_jobs(
         done = kill_jobs(cursor, orders, by=by, production_role=production_role, keep_unmerged=keep_unmerged)
     queued = sum(o.job.status in JOB_QUEUED for o in orders)
     became = kill_result(code, KilledJob(JobStatus.ACTIVATED)).status
-    sentence = f"{plural(queued, 'queued job was', 'queued jobs were')} {became}, "
-    sentence += f"{plural(done.told, 'running one was', 'running ones were')} told to stop"
     at_once = done.ended - queued
-    return f"{sentence}, {plural(at_once, 'other was', 'others were')} {became} at once" if at_once > 0 else sentence
+    said = [f"{plural(queued, 'queued job was', 'queued jobs were')} {became}"]
+    if done.told:
+        said.append(f"{plural(done.told, 'running one was', 'running ones were')} told to stop")
+    if at_once > 0:
+        said.append(f"{plural(at_once, 'other was', 'others were')} {became} at once")
+    return ", ".join(said)
 
 
 def open_jobs(task_id: int) -> int:

@@ -40,7 +40,7 @@ from tasks_app.states import JOB_FINAL, JOB_OPEN, JobStatus
 # ruff: noqa: S608 - every piece is a constant of this module
 BUNCH = 1000
 ONCE_IN = timedelta(hours=12)
-"""For so long the jobs of a task are taken back from one silent queue once only: no other queue has taken them since."""
+"""For so long jobs that a task gets at a silent queue again, after others were taken back, stay: no other queue took them."""
 
 
 @dataclass(slots=True)
@@ -174,11 +174,18 @@ _ORPHAN = f"""({MERGE} AND NOT EXISTS (
     SELECT 1 FROM jedi_job_retry_history h JOIN jobs p ON p.pandaid = h.oldpandaid AND p.jobstatus = 'merging'
      WHERE h.newpandaid = j.pandaid AND h.relationtype = 'merge'))"""
 _REPORT = "EXISTS (SELECT 1 FROM job_output_report r WHERE r.pandaid = j.pandaid)"
-BOUND = f"""(EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND coalesce(t.site, '') <> '')
+ONLY_HERE = """(EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND t.site <> '' AND strpos(t.site, ',') = 0)
+   OR EXISTS (SELECT 1 FROM jedi_taskparams p WHERE p.jeditaskid = j.jeditaskid
+                 AND CASE WHEN jsonb_typeof(p.taskparams -> 'includedSite') = 'array' THEN p.taskparams -> 'includedSite'
+                          ELSE jsonb_build_array(btrim(p.taskparams ->> 'includedSite', ' ,')) END
+                     = jsonb_build_array(j.computingsite)))"""
+"""Jobs of tasks that name one site, by `site` or `includedSite`: no other queue takes them."""
+BOUND = f"""({ONLY_HERE}
    OR EXISTS (SELECT 1 FROM jobs b WHERE b.jeditaskid = j.jeditaskid AND b.computingsite = j.computingsite
                  AND b.jobstatus = 'closed' AND b.jobsubstatus = 'toreassign'
-                 AND b.endtime > clock_timestamp() - interval '{int(ONCE_IN.total_seconds())} seconds'))"""
-"""Jobs of tasks that name one site, and of those that have got jobs at the queue again after some were taken back."""
+                 AND b.endtime > clock_timestamp() - interval '{int(ONCE_IN.total_seconds())} seconds'
+                 AND b.endtime <= j.creationtime))"""
+"""The same, and jobs that were made for the queue after others of their task were taken back from there."""
 STAYS = "EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND t.splitrule ~ '(^|,)DI=')"
 # What `also` of a rule says, as SQL. It may let through too much: the decision has the last word.
 _ALSO = {
@@ -206,11 +213,13 @@ SELECT old.site, greatest(
            (SELECT max(j.starttime) FROM jobs j
              WHERE j.computingsite = old.site AND j.starttime <= %(now)s AND j.jobstatus IN ({_words(JOB_FINAL)})))
   FROM old"""
-_SILENT = """
-SELECT computingsite FROM queue_activity WHERE silent_since IS NOT NULL
+# What is kept of a queue may be a minute old: its own calls are asked anew, so that none is emptied whose pilots are back.
+_CALLED = "s.hour > %(now)s - interval '2 hours' AND s.lastgetjob > %(now)s - %(silent)s::interval"
+_SILENT = f"""
+SELECT a.computingsite FROM queue_activity a WHERE a.silent_since IS NOT NULL
+   AND NOT EXISTS (SELECT 1 FROM sitedata s WHERE s.site = a.computingsite AND {_CALLED})
    AND EXISTS (SELECT 1 FROM sitedata s JOIN queues q ON q.name = s.site
-                WHERE s.hour > %(now)s - interval '2 hours' AND s.lastgetjob > %(now)s - %(silent)s::interval
-                  AND q.status IN ('online', 'standby'))"""
+                WHERE s.site <> a.computingsite AND {_CALLED} AND q.status IN ('online', 'standby'))"""
 # The ends that the system itself makes are no sign of life of a queue.
 _ACTIVE_TASKS = """
 WITH old AS MATERIALIZED (SELECT DISTINCT j.jeditaskid FROM jobs j WHERE {old} AND j.jeditaskid IS NOT NULL)

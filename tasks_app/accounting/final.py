@@ -27,6 +27,7 @@ class Books:
     use_exhausted     UX of a production task: below its goal it waits for somebody instead of being finished
     passed            the task was told to finish, or its time as exhausted is over: what is there is taken
     allow_empty       AE: without any file the task is done
+    reads_parent      the parent makes some of the input
     """
 
     files: int
@@ -40,6 +41,7 @@ class Books:
     use_exhausted: bool = False
     passed: bool = False
     allow_empty: bool = False
+    reads_parent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +94,26 @@ def _by_files(books: Books) -> FinalVerdict:
     if books.finished < books.files:
         return FinalVerdict(TaskStatus.FINISHED, Reason(codes.TASK_SOME_DONE, words))
     if books.parent in _PARENT_FAILED:
-        return FinalVerdict(
-            TaskStatus.FAILED, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; the parent task is {books.parent}")
-        )
+        return _with_its_parent(TaskStatus.FAILED, words, books)
     if books.parent is not None and books.parent != TaskStatus.DONE:
-        return FinalVerdict(
-            TaskStatus.FINISHED, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; the parent task is {books.parent}")
-        )
+        return _with_its_parent(TaskStatus.FINISHED, words, books)
     if books.mutable:
         return FinalVerdict(
             TaskStatus.FINISHED, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; more files may still be added")
         )
     return FinalVerdict(TaskStatus.DONE, Reason(codes.TASK_ALL_DONE, words))
+
+
+def _with_its_parent(status: TaskStatus, words: str, books: Books) -> FinalVerdict:
+    """The end of a task of which all that there is was processed, and which is not done for its parent."""
+    if books.reads_parent:
+        return FinalVerdict(status, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; the parent task was {books.parent} then"))
+    why = f"it is {status} and not done only since its parent task, which makes none of its input, was {books.parent} then"
+    then = (
+        "once the parent task is done, run this one again (Run again on its page, prun with the same --outDS, or incexec): "
+        "it is done then, without a job"
+    )
+    return FinalVerdict(status, Reason(codes.TASK_PARENT_NOT_DONE, f"{words}; {why}; {then}"))
 
 
 def error_summary(errors: Iterable[tuple[JobError, int]], status: str) -> str | None:
@@ -112,7 +122,7 @@ def error_summary(errors: Iterable[tuple[JobError, int]], status: str) -> str | 
     if not rows:
         return None
     total = sum(jobs for _, jobs in rows)
-    parts = [f"{jobs} × {error.key} ({(error.detail or 'no text').strip()[:200]})" for error, jobs in rows]
+    parts = [f"{jobs} × {error.key} ({(error.detail or 'no text').strip()[:200].rstrip('.')})" for error, jobs in rows]
     jobs_failed = f"{plural(total, 'job')} failed"
     ending = "; all files were processed in the end" if status == TaskStatus.DONE else ""
     return f"{jobs_failed}: {'; '.join(parts)}{ending}"

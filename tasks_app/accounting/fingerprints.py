@@ -72,6 +72,11 @@ _TIME: Final = re.compile(
 )
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _HEX: Final = re.compile(r"0x[0-9a-f]+|(?:ad:|md5:)?[0-9a-f]{8,}", re.IGNORECASE)
+# Part of a name: long, with a digit and a letter; a shorter one with two letters, as 100000b is a number of bytes.
+_HEX_PART: Final = re.compile(
+    r"(?<![^\W_])(?:0x[0-9a-f]+|(?=[a-f]*[0-9])(?=[0-9]*[a-f])(?:[0-9a-f]{8,}|(?=[0-9]*[a-f][0-9]*[a-f])[0-9a-f]{6,7}))(?![^\W_])",
+    re.IGNORECASE,
+)
 _ADDRESS: Final = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?")
 _HOST: Final = re.compile(
     r"(?:[\w-]+@)?(?:[\w-]+\.){2,}(?:[a-z]{2,3}|info|local|example|internal|localdomain)(?::\d+)?", re.IGNORECASE
@@ -85,7 +90,7 @@ _WORDS_WITH_DIGITS: Final = frozenset(
     {"md5", "adler32", "crc32", "sha1", "sha256", "utf8", "utf-8", "x86_64", "ipv4", "ipv6"}
 )
 LONG_NAME, DIGITS_OF_A_NAME = 16, 4
-"""From this length and with so many digits, a piece is a name that stands for one file, job or the like."""
+"""From this length, and with so many digits or a hexadecimal part, a piece is a name: it stands for one file, job or the like."""
 
 
 @lru_cache(maxsize=4096)
@@ -133,13 +138,16 @@ def _masked(core: str) -> str:
         return "<time>"
     if _HEX.fullmatch(core) and not core.isdecimal():
         return "<hex>"
-    if _is_long_name(core):
+    parts = _HEX_PART.split(core)
+    if _is_long_name(core, has_hex=len(parts) > 1):
         return "<name>"
+    if len(parts) > 1:
+        return "<hex>".join(_PIECE.sub(_mask, rest) for rest in parts)
     return "<n>".join(_PIECE.sub(_mask, rest) for rest in _DIGITS.split(core))
 
 
-def _is_long_name(core: str) -> bool:
-    return len(core) >= LONG_NAME and sum(map(len, _DIGITS.findall(core))) >= DIGITS_OF_A_NAME
+def _is_long_name(core: str, *, has_hex: bool) -> bool:
+    return len(core) >= LONG_NAME and (has_hex or sum(map(len, _DIGITS.findall(core))) >= DIGITS_OF_A_NAME)
 
 
 _VERSION: Final = re.compile(r"\d+(?:\.\d+){1,4}[\w-]{0,12}")

@@ -49,7 +49,10 @@ this, has the name that the user gave."""
 FIELDS: Final = (*(component.code_field for component in COMPONENTS), TRANS_EXIT)
 ALL_FIELDS: Final = (*FIELDS, *(component.diag_field for component in COMPONENTS))
 NAMES: Final = (*(component.name for component in COMPONENTS), TRANS)
-"""In the order in which they explain a job: what ended it, what became of it, its bare exit code. PAYLOAD_FAILED comes last."""
+"""In the order in which they explain a job: what ended it, what became of it, its bare exit code. PAYLOAD_FAILED comes last,
+and a kill first: whatever else is known of a job that was told to stop came of that."""
+KILLS: Final = range(100, 200)
+"""Codes of the server for jobs that it killed: 100 and the code of the kill."""
 
 # What the pilots' codes mean, said in our own words.
 PILOT_CODES: Final[Mapping[int, str]] = {
@@ -125,7 +128,7 @@ def errors_in(values: Mapping[str, Any]) -> list[JobError]:
     if exit_code not in ("", "0"):
         detail = str(values.get("exe_error_diag") or values.get("pilot_error_diag") or "")
         found.append(JobError(TRANS, exit_code, detail))
-    return sorted(found, key=_is_vague)
+    return sorted(found, key=_rank)
 
 
 def main_error(values: Mapping[str, Any]) -> JobError | None:
@@ -133,8 +136,10 @@ def main_error(values: Mapping[str, Any]) -> JobError | None:
     return next(iter(errors_in(values)), None)
 
 
-def _is_vague(error: JobError) -> bool:
-    return (error.component, error.code) == ("pilot", str(PAYLOAD_FAILED))
+def _rank(error: JobError) -> int:
+    if error.component == "taskbuffer" and int(error.code) in KILLS:
+        return -1
+    return int((error.component, error.code) == ("pilot", str(PAYLOAD_FAILED)))
 
 
 def statement(column_of: Mapping[str, str]) -> str:
@@ -152,7 +157,8 @@ def statement(column_of: Mapping[str, str]) -> str:
     said = f"coalesce(nullif({column_of['exe_error_diag']}, ''), {column_of['pilot_error_diag']}, '')"
     rows.append(f"({len(rows)}, '{TRANS}', {exit_code}, {said})")
     values = ",\n            ".join(rows)
-    return f"""(SELECT CASE WHEN r.component = 'pilot' AND r.code = '{PAYLOAD_FAILED}' THEN 99 ELSE r.place END AS rank,
+    return f"""(SELECT CASE WHEN r.component = 'pilot' AND r.code = '{PAYLOAD_FAILED}' THEN 99
+                       WHEN r.component = 'taskbuffer' AND r.code ~ '^1[0-9][0-9]$' THEN -1 ELSE r.place END AS rank,
                  r.component, r.code, r.diag
             FROM (VALUES {values}) r (place, component, code, diag)
            WHERE r.code IS NOT NULL)"""

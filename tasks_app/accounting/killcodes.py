@@ -74,6 +74,9 @@ KILL_CODES: Final[Mapping[int, KillCode]] = MappingProxyType(
 MANAGER_MAY_USE: Final = frozenset({2, 4, 7, 8, 9, 10, 50, 51, 52, 91, 99})
 """The codes with which a production manager may end the jobs of others' analysis."""
 
+MADE_ANEW: Final = frozenset({Kill.REBROKERAGE, Kill.FAST_REBROKERAGE, Kill.REASSIGN})
+"""The codes of jobs that are ended so that another queue may have the work."""
+
 
 @dataclass(frozen=True, slots=True)
 class KilledJob:
@@ -94,12 +97,16 @@ class When(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KillResult:
-    """What becomes of a job: when, its final status and substatus (None leaves the substatus), and what it is called."""
+    """What becomes of a job: when, its final status and substatus (None leaves the substatus), and what it is called.
+
+    `spares_attempt`: no pilot has had the job and another one is made of its files, so they keep the attempts that they had.
+    """
 
     when: When
     status: JobStatus
     sub_status: str | None
     meaning: str
+    spares_attempt: bool = False
 
 
 def kill_code(code: int | None) -> KillCode:
@@ -134,7 +141,8 @@ def kill_result(
     if job.status in JOB_FINAL or (keep_unmerged and job.status == JobStatus.MERGING):
         return KillResult(When.NEVER, job.status, None, row.meaning)
     when = When.NOW if _at_once(row.code, job, production_role) else When.NEXT_HEARTBEAT
-    return KillResult(when, row.status, row.sub_status, row.meaning)
+    spares = row.code in MADE_ANEW and job.status in JOB_QUEUED
+    return KillResult(when, row.status, row.sub_status, row.meaning, spares)
 
 
 def _at_once(code: Kill, job: KilledJob, production_role: bool) -> bool:

@@ -27,6 +27,7 @@ from jedisite.words import plural
 from tasks_app import readers
 from tasks_app.accounting import retrying, unmerged
 from tasks_app.accounting.killcodes import KillCode, killed_with
+from tasks_app.accounting.retry import MOST_SPARED
 from tasks_app.ddm import data_management
 from tasks_app.ddm.addresses import Roots, is_its_place
 from tasks_app.ddm.base import Content, Named, NewFile
@@ -73,6 +74,8 @@ class Outcome:
     """Written with the end; None leaves what the job has."""
     merge_is_over: bool = False
     """The job waited for its output to be merged, and this is what came of the merge."""
+    spares_attempt: bool = False
+    """No pilot has had the job: its files get the attempt back that its end is, as long as they have had few."""
 
 
 COMPONENTS = {
@@ -314,12 +317,14 @@ def _end_jobs(cursor: psycopg.Cursor[Any], wanted: Mapping[int, Outcome]) -> lis
     ids = sorted(wanted)
     cursor.execute(
         """WITH ended AS (
-               UPDATE jobs j SET jobstatus = e.status, endtime = coalesce(j.endtime, clock_timestamp()),
+               UPDATE jobs j SET jobstatus = e.status, endtime = coalesce(j.endtime, greatest(clock_timestamp(), j.starttime)),
                       statechangetime = clock_timestamp(), modificationtime = clock_timestamp(), commandtopilot = NULL,
                       outputfilebytes = CASE WHEN j.jobstatus = 'merging' THEN j.outputfilebytes ELSE e.bytes END
                  FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::text[]) e (id, status, bytes, actor, reason)
                 WHERE j.pandaid = e.id AND j.jobstatus NOT IN ('finished', 'failed', 'cancelled', 'closed')
-               RETURNING j.pandaid, j.jobstatus, j.computingsite, e.actor, e.reason),
+               RETURNING j.pandaid, j.jobstatus, j.computingsite, e.actor,
+                         CASE WHEN e.reason = '' AND j.jobstatus IN ('cancelled', 'closed')  -- its pilot was told to stop it
+                              THEN coalesce(j.taskbuffererrordiag, '') ELSE e.reason END AS reason),
            logged AS (
                INSERT INTO jobs_statuslog (pandaid, jobstatus, modificationtime, computingsite, actor, reason)
                SELECT pandaid, jobstatus, clock_timestamp(), computingsite, actor, reason FROM ended)
@@ -390,7 +395,8 @@ def _inputs_of(
     ids = [o.job_id for o in outcomes]
     won = [o.status == JobStatus.FINISHED for o in outcomes]
     failed = [o.status == JobStatus.FAILED for o in outcomes]
-    return _book_inputs(cursor, task_id, ids, won, failed)
+    spared = [o.spares_attempt for o in outcomes]
+    return _book_inputs(cursor, task_id, ids, won, failed, spared)
 
 
 # Only a row that still names a job of these counts: a file that was given to another job since is not theirs. What came
@@ -401,6 +407,8 @@ WITH booked AS (
     UPDATE jedi_dataset_contents c
        SET status = CASE WHEN (%(won)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])] THEN 'finished' ELSE 'ready' END,
            attemptnr = coalesce(c.attemptnr, 0) + 1,
+           maxattempt = least(c.maxattempt + (coalesce(c.attemptnr, 0) + 1 < %(most_spared)s AND
+                              (%(spared)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])])::int, 32767),
            failedattempt = coalesce(c.failedattempt, 0)
                            + (%(failed)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])]::int,
            lastattempttime = clock_timestamp()
@@ -427,13 +435,14 @@ SELECT f.datasetid, min(f.fileid), max(f.fileid) FROM job_files f
 
 
 def _book_inputs(
-    cursor: psycopg.Cursor[Any], task_id: int, ids: list[int], won: list[bool], failed: list[bool]
+    cursor: psycopg.Cursor[Any], task_id: int, ids: list[int], won: list[bool], failed: list[bool], spared: list[bool]
 ) -> list[tuple[int, int, int, int, int]]:
     """Rows of (dataset id, finished, failed for good, ready again, events of finished). `ids` ascend."""
     cursor.execute(_READ, {"ids": numbers(ids)})
     found = []
     for dataset_id, first, last in cursor.fetchall():
-        values = {"ids": numbers(ids), "won": numbers(won), "failed": numbers(failed), "task": task_id}
+        flags = {"won": numbers(won), "failed": numbers(failed), "spared": numbers(spared), "most_spared": MOST_SPARED}
+        values = {"ids": numbers(ids), **flags, "task": task_id}
         cursor.execute(_INPUTS, {**values, "dataset": dataset_id, "first": first, "last": last})
         found += cursor.fetchall()
     return found

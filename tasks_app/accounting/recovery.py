@@ -21,6 +21,7 @@ from jedisite.agents import kick
 from jedisite.sql import hot_cursor, numbers, texts
 from jedisite.words import plural
 from tasks_app import moves
+from tasks_app.commands import attempts
 from tasks_app.contents.changes import lose_where
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.ddm.base import ForeignDatasetError, UnknownDatasetError
@@ -28,8 +29,6 @@ from tasks_app.models import Dataset, File, Task
 from tasks_app.models.dataset import OUTPUT_TYPES, UNMERGED_TYPES
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
 
-ATTEMPTS_ADDED = 5
-"""Attempts that an input gets which has none left."""
 REOPENED = frozenset({TaskStatus.DONE, TaskStatus.FINISHED, TaskStatus.FAILED, TaskStatus.ABORTED})
 """A task that rests here runs again for its lost files."""
 REFUSED = frozenset(
@@ -254,7 +253,7 @@ def _write(cursor: psycopg.Cursor[Any], found: Recovery) -> None:
         "task": found.task_id,
         "inputs": numbers(i.file_id for i in found.inputs),
         "jobs": numbers(found.jobs),
-        "more": ATTEMPTS_ADDED,
+        "more": attempts.added_to(found.task_id),
     }
     lost = _lose(cursor, found.task_id, [*found.lost, *found.also_lost])
     cursor.execute(

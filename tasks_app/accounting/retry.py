@@ -38,7 +38,8 @@ from tasks_app.params.splitrule import SplitRule
 from tasks_app.splitting.limits import DEFAULT_MAX_FILES
 
 MOST_SPARED: Final = 10
-"""From so many attempts of a file on also those count that the site has ended: something of the file may be to blame."""
+"""From so many attempts of a file on also those count that the site has ended, or taken from a queue before a pilot had the
+job: something of the file may be to blame, and no file goes round without an end."""
 CPU_GROWTH: Final = 1.1
 """A job that ended at its time limit needed at least this much more."""
 

@@ -248,7 +248,9 @@ def look_again(task_id: int, fence: int, *, by: str, now: datetime) -> bool:
                 error_dialog=verdict.reason.detail, **columns,
             )  # fmt: skip
             return True
-        detail = f"measured from {len(numbers.samples)} of {plural(view.done_jobs, 'finished job')}"
+        detail = f"of {plural(view.done_jobs, 'finished job')}"
+        measured = len(numbers.samples)
+        detail = f"measured from {measured} {detail}" if measured else f"nothing was measured: none {detail} read input"
         _report(task, numbers, None, detail, finished=view.done_jobs)
         Task.objects.filter(pk=task_id).update(**columns)
         claims.release_task(task_id, fence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Final
 
 import structlog
@@ -17,30 +18,44 @@ from tasks_app import timeouts
 from tasks_app.accounting.failing_nodes import find_black_holes
 from tasks_app.attention import keeping, reading
 from tasks_app.attention.rules import machinery, sites, tasks
+from tasks_app.attention.rules.facts import GridFact
 from tasks_app.attention.rules.found import Found
 
 log = structlog.get_logger(__name__)
 TROUBLES_KEPT: Final = timedelta(days=1)
-Rule = Callable[[datetime], Iterable[Found]]
+
+
+class Look:
+    """What the rules of one pass look at. What several of them ask for is read once, so that all say the same of it."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+
+    @cached_property
+    def grid(self) -> GridFact:
+        return reading.grid(self.now)
+
+
+Rule = Callable[[Look], Iterable[Found]]
 NODES_SEEN: Final = timedelta(hours=3)
 """How far back failures on worker nodes count."""
 QUICK: Final[dict[str, Rule]] = {
-    "late_agent": lambda now: machinery.late_agents(reading.agents(now)),
-    "trouble": lambda now: machinery.troubles(reading.troubles(now)),
-    "backlog": lambda now: machinery.full_queues(reading.backlogs(now)),
-    "all_closed": lambda now: sites.all_closed(reading.queues_by_status(), reading.grid(now)),
-    "nothing_runs": lambda now: sites.nothing_runs(reading.grid(now), now),
-    "no_calls": lambda now: sites.no_calls(reading.grid(now), now),
-    "failures": lambda now: sites.failure_spikes(reading.failure_rates(now)),
-    "no_pilots": lambda now: sites.no_pilots(reading.sites_with_work(), now),
-    "offline": lambda now: sites.closed(reading.closed_queues(now), now),
-    "asks": lambda now: tasks.asks_a_person(reading.asking_tasks(), now),
+    "late_agent": lambda look: machinery.late_agents(reading.agents(look.now)),
+    "trouble": lambda look: machinery.troubles(reading.troubles(look.now)),
+    "backlog": lambda look: machinery.full_queues(reading.backlogs(look.now)),
+    "all_closed": lambda look: sites.all_closed(reading.queues_by_status(), look.grid),
+    "nothing_runs": lambda look: sites.nothing_runs(look.grid, look.now),
+    "no_calls": lambda look: sites.no_calls(look.grid, look.now),
+    "failures": lambda look: sites.failure_spikes(reading.failure_rates(look.now)),
+    "no_pilots": lambda look: sites.no_pilots(reading.sites_with_work(), look.now),
+    "offline": lambda look: sites.closed(reading.closed_queues(look.now), look.now),
+    "asks": lambda look: tasks.asks_a_person(reading.asking_tasks(), look.now),
 }
 SLOW: Final[dict[str, Rule]] = {
-    "stuck_task": lambda now: tasks.stuck(reading.stuck_tasks(now), now),
-    "data": lambda now: tasks.data_stalls(reading.tasks_waiting_for_data(), now),
-    "black_hole": lambda now: sites.black_holes(find_black_holes(now - NODES_SEEN, now)),
-    "share": lambda now: sites.starved_shares(reading.shares_of_a_day(now)),
+    "stuck_task": lambda look: tasks.stuck(reading.stuck_tasks(look.now), look.now),
+    "data": lambda look: tasks.data_stalls(reading.tasks_waiting_for_data(), look.now),
+    "black_hole": lambda look: sites.black_holes(find_black_holes(look.now - NODES_SEEN, look.now)),
+    "share": lambda look: sites.starved_shares(reading.shares_of_a_day(look.now)),
 }
 """By the kind of what they find."""
 
@@ -60,10 +75,11 @@ def run_slow(now: datetime | None = None) -> Pass:
 def _pass(rules: dict[str, Rule], now: datetime | None) -> Pass:
     """A rule that fails unexpectedly keeps none of the others from looking; what it found last is left as it is."""
     moment = the_time(now)
+    look = Look(moment)
     looked, found, notes = [], list[Found](), []
     for kind, rule in rules.items():
         try:
-            found += list(rule(moment))
+            found += list(rule(look))
         except troubles.CIRCUMSTANCES:
             raise
         except Exception as exc:

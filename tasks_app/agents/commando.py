@@ -22,6 +22,7 @@ from tasks_app.commands.actions import Order
 from tasks_app.commands.limits import RetryLimits
 from tasks_app.commands.parameters import HARD
 from tasks_app.models import Command, Task
+from tasks_app.models.command import FOLLOWS
 from tasks_app.states import JOB_OPEN, JOB_QUEUED, TASK_DOING, JobStatus, TaskCommand, TaskStatus
 
 log = structlog.get_logger(__name__)
@@ -72,7 +73,7 @@ def _obey_one() -> bool:
     try:
         with transaction.atomic():  # a refused command leaves nothing behind
             order = _order_of(command, task)
-            if not order.parameters.get(again.FOLLOWS):
+            if not order.parameters.get(FOLLOWS):
                 moves.check_command(task, command.name)
             with turn(ME, task.id):
                 command.answer = ACTIONS[TaskCommand(command.name)](task, order)

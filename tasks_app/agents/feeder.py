@@ -26,18 +26,22 @@ from tasks_app.contents.feed import (
     feed_dataset,
     needs_feeding,
 )
+from tasks_app.contents.selection import why_none
 from tasks_app.contents.wishes import Feeding
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES, TO_BE_FED
 from tasks_app.nuclei import waits_for_nucleus
+from tasks_app.params import clientwords
 from tasks_app.refining.attributes import Attributes
 from tasks_app.states import DatasetStatus, TaskStatus
 
 ME = "feeder"
 LIMIT = 20
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+LOOKED_AT = 50_000
+"""In so many files it is looked up which pattern takes none of them."""
 PASS_S = 5.0
 """After so long a pass begins no further turn: the next one sees what has been submitted meanwhile."""
 GROWING_IN = (TaskStatus.DEFINED, TaskStatus.READY, TaskStatus.SCOUTING, TaskStatus.RUNNING)
@@ -158,7 +162,7 @@ def _conclude(task: Feeding) -> bool:
         claims.release_task(task.id, task.fence, note=_what_is_awaited(task, growing))
         return False
     lost = sum(d.files_missing for d in masters)
-    sentence = _nothing_of(masters) + (f": {plural(lost, 'file is', 'files are')} lost" if lost else "")
+    sentence = _nothing_of(task, masters) + (f": {plural(lost, 'file is', 'files are')} lost" if lost else "")
     if task.parent_runs:
         raise NotThereYetError(f"{sentence}; the parent task runs")
     if task.rule.flag("AE"):
@@ -166,14 +170,33 @@ def _conclude(task: Feeding) -> bool:
     raise CannotFeedError(sentence)
 
 
-def _nothing_of(masters: list[Dataset]) -> str:
+def _nothing_of(task: Feeding, masters: list[Dataset]) -> str:
     """Why there is no input: the dataset has no files, or none that the task takes."""
     for dataset in masters:
         with suppress(UnknownDatasetError):
             if dataset.type == "input" and (there := data_management().describe(dataset.name).files):
-                whose = f"of the {there} files of {dataset.name} none is" if there > 1 else f"the file of {dataset.name} is not"
-                return f"{whose} taken by what the task says of it (include, exclude, files, offset, skipFilesUsedBy)"
+                return _nothing_taken(task, dataset, there)
     return "the primary input dataset is empty"
+
+
+def _nothing_taken(task: Feeding, dataset: Dataset, there: int) -> str:
+    """Why a task takes none of the files that are there: a pattern that fits none of them, else all that may be the cause."""
+    item = wishes.item_of(task, dataset)
+    pages = data_management().list_files(dataset.name, LOOKED_AT) if there <= LOOKED_AT else ()
+    lfns = [file.lfn for page in pages for file in page]
+    given = Attributes.parse(dataset.attributes)
+    if not item.get("files"):
+        why = why_none(
+            [lfns], item.get("include"), item.get("exclude"), dataset.name, given.offset, clientwords.quoting(task.raw)
+        )
+        if why:
+            return "; ".join(f"{clientwords.option_of_input(item, key, task.raw)} {said}" for key, said in why)
+    whose = f"of the {there} files of {dataset.name} none is" if there > 1 else f"the file of {dataset.name} is not"
+    such = f"; there is, for example, {lfns[0]}" if there > 1 and lfns else ""
+    keys = [key for key in ("include", "exclude", "files", "offset") if item.get(key) not in (None, "", 0, clientwords.ADDED)]
+    keys += ["skipFilesUsedBy"] if task.raw.get("skipFilesUsedBy") else []
+    said = ", ".join(clientwords.option_of_input(item, key, task.raw) for key in keys)
+    return f"{whose} taken by what the task says of it{f' ({said})' if said else ''}{such}"
 
 
 @transaction.atomic

@@ -1,15 +1,14 @@
-"""The job generator: takes tasks by priority, asks the broker where their jobs may run, cuts their input and stores jobs."""
+"""The job generator: takes tasks in turns, asks the broker where their jobs may run, cuts their input and stores jobs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.utils import timezone
 
 from brokerage_app import records
-from brokerage_app.brokers import choosing
 from brokerage_app.configured import configuration
 from brokerage_app.stored import as_json
 from brokerage_app.verdict import Verdict
@@ -37,6 +36,8 @@ FULL_WAIT = timedelta(seconds=2)
 UNREAD_WAIT = timedelta(seconds=30)
 """Until a task is looked at again one of whose inputs has to be read first."""
 
+NOT_FILLED = "the files that are left do not fill a job yet; more are to come"
+
 JUST_COUNTED_S = 1.0
 """Counts of jobs that the throttle has just taken are used again."""
 
@@ -47,7 +48,7 @@ EXISTS (SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.ma
 
 
 def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
-    """One pass over tasks that have input left: users take turns, each with the most urgent first."""
+    """One pass over tasks with input left: work queues take turns, in each users, each with the most urgent first."""
     throttle = look(timezone.now(), HAS_WORK)
     allowed, values = throttle.condition()
     condition = f"{HAS_WORK} AND {allowed}"
@@ -92,9 +93,9 @@ def _turn(task: Task, fence: int, around: Surroundings, jobs_a_task: int) -> Tur
     if room == 0:
         claims.release_task(task_id, fence)
         return None
-    most = jobs_a_task if room is None else min(room, jobs_a_task)
+    most, now = jobs_a_task if room is None else min(room, jobs_a_task), timezone.now()
     try:
-        turn = generate(task, fence, around.world, timezone.now(), max_jobs=most, crowd=around.crowd)
+        turn = generate(task, fence, around.world, now, max_jobs=most, crowd=around.crowd)
         around.throttle.made(task, turn.jobs)
     except BadBuildError as exc:
         moves.break_task(task_id, fence, by=ME, reason=f"its sources cannot be built: {exc}")
@@ -102,25 +103,22 @@ def _turn(task: Task, fence: int, around: Surroundings, jobs_a_task: int) -> Tur
     except (UnresolvedPlaceholder, BadTemplate) as exc:
         moves.break_task(task_id, fence, by=ME, reason=f"the parameters of a job cannot be made: {exc}")
         return None
-    _keep(task, turn, around)
+    _keep(task, turn, around, now)
     _conclude(task, fence, turn)
     return turn
 
 
-def _keep(task: Task, turn: Turn, around: Surroundings) -> None:
-    """Keep what was decided: that no site takes files of more memory, or where jobs could go."""
-    unplaced = next(iter(turn.unplaced.values()), None) if not turn.jobs else None
-    decided = unplaced or turn.first
-    if decided is not None:
-        broker, facts = choosing.GENERIC, None
-        if turn.needs is not None:
-            broker, facts = around.world.broker_of(turn.needs), around.world.known_of(task, turn.needs)
-        records.keep(
-            records.Decided(
-                task.id, decided, turn.needs, broker=broker, facts=as_json(facts) if facts is not None else None,
-                snapshots=around.snapshots,
-            )
-        )  # fmt: skip
+def _keep(task: Task, turn: Turn, around: Surroundings, now: datetime) -> None:
+    """Keep what was decided at `now`: that no site takes files of more memory, or where jobs could go."""
+    decided, needs = turn.first, turn.needs
+    if decided is None or needs is None:
+        return
+    if turn.unplaced and not turn.jobs:
+        memory_mb, decided = next(iter(turn.unplaced.items()))
+        needs = replace(needs, memory_mb=memory_mb, memory_raised=True)
+    facts = as_json(turn.known) if turn.known is not None else None
+    broker, snapshots = around.world.broker_of(needs), around.snapshots
+    records.keep(records.Decided(task.id, decided, needs, broker=broker, facts=facts, snapshots=snapshots, at=now))
 
 
 def _conclude(task: Task, fence: int, turn: Turn) -> None:
@@ -152,8 +150,8 @@ def _conclude(task: Task, fence: int, turn: Turn) -> None:
             moves.set_aside(task.id, fence, by=ME, reason=unplaced, wait=wait)
         return
     if turn.verdict.chosen:
-        # Sites would take jobs, but what is left does not fill one yet: more files are to come.
-        claims.release_task(task.id, fence, wait=FULL_WAIT)
+        # Sites would take jobs.
+        claims.release_task(task.id, fence, wait=FULL_WAIT, note=NOT_FILLED if turn.input_left else None)
         return
     if _only_full(turn.verdict):
         note = turn.verdict.sentence()

@@ -154,14 +154,16 @@ def _dialog(task: Task, ended: _Ended, found: Findings | None = None) -> str | N
     return ". ".join(parts) or (task.error_dialog if ended.status != TaskStatus.DONE else None)
 
 
+_SHOWN = (codes.TASK_GOAL_MISSED, codes.TASK_PARENT_INCOMPLETE, codes.TASK_PARENT_NOT_DONE)
+
+
 def _verdict(task: Task) -> _Ended:
     if task.status == TaskStatus.TOBROKEN:
         return _Ended(TaskStatus.BROKEN, task.error_dialog or "")
     if task.status == TaskStatus.TOABORT:
         return _Ended(TaskStatus.ABORTED, task.error_dialog or "killed", task.error_dialog or "")
     verdict = final_verdict(books_of(task))
-    shown = verdict.reason.code in (codes.TASK_GOAL_MISSED, codes.TASK_PARENT_INCOMPLETE)
-    remark = verdict.reason.detail if shown else ""
+    remark = verdict.reason.detail if verdict.reason.code in _SHOWN else ""
     if (task.error_dialog or "").startswith(prepro.FAILED):
         remark = task.error_dialog or ""
     return _Ended(verdict.status, verdict.reason.detail, remark)

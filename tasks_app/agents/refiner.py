@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from jedisite.agents import Pass, owner
-from tasks_app import claims, moves, placing
+from tasks_app import claims, makers, moves, placing
 from tasks_app.commands import serials
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import ForeignDatasetError, UnknownDatasetError
@@ -31,6 +31,7 @@ from tasks_app.refining.base import (
     refine,
 )
 from tasks_app.refining.preprocessing import with_results
+from tasks_app.refining.values import NothingThere
 from tasks_app.rehearsing import check_offered, policy_of
 from tasks_app.states import TaskStatus
 from tasks_app.storing import rerefining, storing
@@ -70,9 +71,15 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
             _store(task, fence, refined)
     except NotYet as exc:
         wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
-        moves.set_aside(task_id, fence, by=ME, reason=str(exc), wait=wait, frozen=False, parent_ran=parent is not None)
+        # As it was read before refining: a parent that had ended then changes nothing any more.
+        ran = parent is not None and parent.progress == "running"
+        moves.set_aside(task_id, fence, by=ME, reason=str(exc), wait=wait, frozen=False, parent_ran=ran)
     except ParamErrors as exc:
         moves.break_task(task_id, fence, by=ME, reason=" ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
+    except NothingThere as exc:
+        ended = "; ".join(makers.how_they_ended(exc.names).values())
+        said = f"{str(exc).removesuffix('.')}: {ended}." if ended else str(exc)
+        moves.break_task(task_id, fence, by=ME, reason=said)
     except (CannotRefine, ForeignDatasetError) as exc:
         moves.break_task(task_id, fence, by=ME, reason=str(exc))
 
@@ -156,7 +163,7 @@ def constituents_of(
             if waits:
                 raise NotYet(f"{exc}; the task waits for it") from exc
             if not params.flag("ignoreMissingInDS"):
-                raise CannotRefine(str(exc)) from exc
+                raise NothingThere(str(exc), [name]) from exc
             found[name] = []
         if waits and not found[name]:
             raise NotYet(f"the container {name} has no datasets yet; the task waits for them")

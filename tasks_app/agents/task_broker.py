@@ -10,15 +10,16 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from brokerage_app import records
+from brokerage_app import configured, records
 from brokerage_app.brokers import production_task
 from brokerage_app.brokers.production_task import Decision
 from brokerage_app.configured import configuration
 from brokerage_app.gathering import RemainingWork
 from brokerage_app.snapshot import Grid
 from jedisite.agents import Pass, owner
+from jedisite.sql import the_time
 from jedisite.words import plural
-from tasks_app import claims, nuclei, timeouts
+from tasks_app import claims, nuclei, nucleus_waits
 from tasks_app.models import Task
 from tasks_app.nuclei import Asked
 from tasks_app.states import TaskStatus
@@ -36,23 +37,31 @@ Draw = Callable[[], float]
 def run(limit: int = LIMIT, now: datetime | None = None, draw: Draw = random.random) -> Pass:
     """Look for a nucleus for tasks that wait for one, the most urgent first. One that finds none says why, and waits."""
     claimed = claims.claim_tasks(
-        owner(), [TaskStatus.ASSIGNING], limit, condition=nuclei.DUE, values=nuclei.due_values(), even_waiting=True, agent=ME
+        owner(), [TaskStatus.ASSIGNING], limit, condition=nucleus_waits.DUE, values=nucleus_waits.due_values(),
+        even_waiting=True, agent=ME,
     )
     if not claimed:
         return Pass()
     now = now or timezone.now()
-    this = Round(current_grid(now, COUNTS_AGE_S), now, draw)
+    # Taken before anything is read: whatever changes from here on is a reason to look again.
+    read_at = the_time()
+    configured.forget()
+    this = Round(current_grid(now, COUNTS_AGE_S), now, draw, read_at)
     claims.for_each(claimed, this.turn, by=ME)
     return Pass(this.assigned, f"{this.assigned} of {plural(len(claimed), 'task')} got a nucleus", more=len(claimed) == limit)
 
 
 @dataclass(slots=True)
 class Round:
-    """One pass: a snapshot of the grid, and by VO and label the work that nuclei have, with what the pass itself assigns."""
+    """One pass: a snapshot of the grid, and by VO and label the work that nuclei have, with what the pass itself assigns.
+
+    `read_at`: before grid and configuration were read, by the database's clock.
+    """
 
     grid: Grid
     now: datetime
     draw: Draw
+    read_at: datetime
     assigned: int = 0
     work: dict[tuple[str, str], RemainingWork] = field(default_factory=dict)
     snapshots: records.Snapshots = field(init=False)
@@ -62,6 +71,7 @@ class Round:
 
     def turn(self, task_id: int, fence: int) -> bool:
         """Decide for one claimed task. Returns whether it got a nucleus."""
+        nucleus_waits.begin_look(task_id, fence, self.read_at)
         asked = nuclei.asked_of(Task.objects.select_related("work_queue").get(pk=task_id), self.now)
         work, draw = self._work(asked), self.draw()
         decision = production_task.decide(
@@ -69,7 +79,7 @@ class Round:
         )
         if decision.drawn is None:
             self._keep(asked, decision, draw)
-            claims.release_task(task_id, fence, wait=timeouts.limit("task.assigning"), note=decision.sentence())
+            claims.release_task(task_id, fence, wait=None, note=decision.sentence())
             return False
         with transaction.atomic():
             nuclei.assign(asked, fence, decision, by=ME)

@@ -195,7 +195,7 @@ class Lists(Forms):
                     yield _plain_rows(made.rows(chunk, chosen))
 
             names = [column.name for column in chosen]
-            return exports.stream(request.accepted_renderer, names, chosen_pieces(), path=request.path)
+            return exports.stream(request, names, chosen_pieces())
         serializer = self.get_serializer()
         plain = plain_fields(serializer, rows.model)
         if plain is None:
@@ -211,7 +211,7 @@ class Lists(Forms):
             for chunk in order.chunks(rows, exports.CHUNK):
                 yield [represent(row) for row in chunk]
 
-        return exports.stream(request.accepted_renderer, list(serializer.fields), pieces(), path=request.path)
+        return exports.stream(request, list(serializer.fields), pieces())
 
 
 def _plain_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

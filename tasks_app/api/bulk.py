@@ -86,7 +86,7 @@ class BulkCommandViewSet(Resource):
             field = f"filter.{exc.field}" if "filter" in given and exc.field != "filter" else exc.field
             raise InvalidFields([{"field": field, "rule": "selection", "message": str(exc)}]) from exc
         try:
-            known.check_added((parameters or {}).get("changes") or {}, chosen.tasks, "changes")
+            known.check_changes(parameters, chosen.tasks)
         except ParamErrors as exc:
             raise InvalidFields({"field": e.field, "rule": e.rule, "message": e.message} for e in exc.errors) from exc
         plan = bulk.preview(act, chosen, self.caller, parameters)

@@ -155,5 +155,5 @@ class ErrorPivotViewSet(Resource):
         if isinstance(request.accepted_renderer, exports.Export):
             cells = PivotCellSerializer(found.filled, many=True).data
             names = list(PivotCellSerializer().fields)
-            return exports.stream(request.accepted_renderer, names, [list(cells)], path=request.path)
+            return exports.stream(request, names, [list(cells)])
         return Response(PivotSerializer(found).data)

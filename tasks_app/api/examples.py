@@ -104,7 +104,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "task": 10000042, "decided_at": "2026-11-22T08:00:00Z", "broker": "generic", "grid_of": "2026-11-22T07:59:30Z",
         "before": {"sentence": "0 of 2 sites.", "code": "low_memory", "chosen": [], "skipped": []},
         "after": {"sentence": "1 of 2 sites.", "code": "", "chosen": [{"site": "SITE_A", "weight": 1.5}], "skipped": []},
-        "gained": ["SITE_A"], "lost": [], "weights": [], "reasons": [],
+        "gained": ["SITE_A"], "lost": [], "weights": [], "reasons": [], "numbers": [],
     },
 }  # fmt: skip
 """Answers that no serialiser describes: their parts differ from case to case. A test compares their names with real ones."""

@@ -111,7 +111,7 @@ class ShareViewSet(Forms, Resource):
         table = share_rows(timezone.now(), resource_type=given.get("resource", ""), region=given.get("region", ""))
         if isinstance(request.accepted_renderer, exports.Export):
             rows = list(ShareRowSerializer(table, many=True).data)
-            return exports.stream(request.accepted_renderer, list(ShareRowSerializer().fields), [rows], path=request.path)
+            return exports.stream(request, list(ShareRowSerializer().fields), [rows])
         found = division(given.get("vo") or None, given.get("label") or None)
         whole = {"shares": found.shares, "queues": found.queues, "order": found.order, "table": table}
         return Response(DivisionSerializer(whole).data)

@@ -136,7 +136,8 @@ class TaskWhatIfViewSet(Resource):
     @extend_schema(
         summary="Decide on a task's sites again under changes",
         description="The last decision on its jobs is made again on the grid as it was, once as it is and once with the "
-        "changes; nothing is touched. 409 when no decision is kept with its grid.",
+        "changes; nothing is touched. `reasons` has sites that are skipped by another code, `numbers` those that are skipped "
+        "by the same code with another sentence. 409 when no decision is kept with its grid.",
         request=WhatIfSerializer,
         responses={200: OpenApiTypes.OBJECT},
     )

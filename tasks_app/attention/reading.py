@@ -24,7 +24,7 @@ from tasks_app.attention.rules.facts import (
 from tasks_app.attention.rules.sites import HOLDS, IDLE_AFTER, NEWLY, SPIKE_FAILED, SPIKE_PERCENT, TAKES_JOBS
 from tasks_app.attention.rules.tasks import ASKS_AFTER, STUCK_AFTER
 from tasks_app.models.task import SINCE
-from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JOB_OPEN, JOB_QUEUED, TASK_FINAL, TaskStatus
+from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JOB_OPEN, JOB_QUEUED, TASK_FINAL, TASK_SEEKS_INPUT, TaskStatus
 
 TROUBLE_SEEN: Final = timedelta(minutes=15)
 """For so long after its time a subject that was left aside counts as one that will be tried again."""
@@ -51,8 +51,16 @@ def _rows(statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall())
 
 
+_AWAITS_FILES: Final = """(
+    EXISTS (SELECT 1 FROM jedi_datasets g WHERE g.jeditaskid = t.jeditaskid AND g.type = 'input' AND g.masterid IS NULL
+               AND g.state = 'mutable')
+    AND NOT EXISTS (SELECT 1 FROM jedi_datasets g WHERE g.jeditaskid = t.jeditaskid AND g.type IN ('input', 'pseudo_input')
+                       AND g.masterid IS NULL AND g.nfilestobeused > g.nfilesused)
+    AND NOT EXISTS (SELECT 1 FROM jobs o WHERE o.jeditaskid = t.jeditaskid AND o.jobstatus = ANY(%(open)s)))"""
+"""Whether a task `t` has done with the files that its growing input has, and waits for more."""
+
 # What a task did last is seen at its datasets: both making jobs and booking their outcomes write there.
-_STUCK = """
+_STUCK = f"""
 SELECT t.jeditaskid, coalesce(t.taskname, ''), t.username, t.status, greatest(t.since, d.at),
        coalesce(CASE WHEN v.chosen = '[]'::jsonb THEN v.sentence END, nullif(t.errordialog, ''), ''),
        (SELECT count(*) FROM (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus = ANY(%(queued)s)
@@ -66,17 +74,18 @@ SELECT t.jeditaskid, coalesce(t.taskname, ''), t.username, t.status, greatest(t.
                       ORDER BY id DESC LIMIT 1) v ON true
  WHERE (d.at IS NULL OR d.at < %(before)s)
    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus = ANY(%(working)s))
+   AND NOT {_AWAITS_FILES}
    AND NOT EXISTS (SELECT 1 FROM periodic_tasks p WHERE p.jeditaskid = t.jeditaskid AND p.ended IS NULL)
    AND NOT EXISTS (SELECT 1 FROM jedi_tasks p WHERE p.jeditaskid = t.parent_tid AND p.jeditaskid <> t.jeditaskid
                       AND p.status <> ALL(%(final)s))
-"""
+"""  # noqa: S608 - constants
 
 
 def stuck_tasks(now: datetime) -> list[TaskFact]:
     """Open tasks that nobody is asked about, without any job at work, that have done nothing for STUCK_AFTER."""
     values = {
         "moving": MOVING, "queued": sorted(JOB_QUEUED), "working": _WORKING, "before": now - STUCK_AFTER,
-        "most": MOST_TASKS, "final": sorted(TASK_FINAL),
+        "most": MOST_TASKS, "final": sorted(TASK_FINAL), "open": sorted(JOB_OPEN),
     }  # fmt: skip
     return [
         TaskFact(task, name, user, status, since, reason, queued)
@@ -173,17 +182,19 @@ SELECT coalesce(sum(njobs) FILTER (WHERE jobstatus = ANY(%(queued)s)), 0)::int,
   FROM job_counts
 """
 
-# Tasks that wait for their parents, or for the next time of a periodic one, wait for no job.
-_IDLE_TASKS = """
-SELECT count(*), min(created) FROM (
-    SELECT t.creationdate AS created FROM jedi_tasks t
-     WHERE t.status = ANY(%(waiting)s) AND t.creationdate < %(before)s
+# Tasks that wait for their input, for their parents, or for the next time of a periodic one, wait for no job.
+_IDLE_TASKS = f"""
+SELECT count(*), min(since) FROM (
+    SELECT {SINCE} AS since FROM jedi_tasks t
+     WHERE t.status = ANY(%(waiting)s) AND {SINCE} < %(before)s
+       AND NOT (t.status = 'pending' AND coalesce(t.oldstatus, '') = ANY(%(seek)s))
+       AND NOT {_AWAITS_FILES}
        AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus = ANY(%(open)s))
        AND NOT EXISTS (SELECT 1 FROM periodic_tasks p WHERE p.jeditaskid = t.jeditaskid AND p.ended IS NULL)
        AND NOT EXISTS (SELECT 1 FROM jedi_tasks p WHERE p.jeditaskid = t.parent_tid AND p.jeditaskid <> t.jeditaskid
                           AND p.status <> ALL(%(final)s))
      LIMIT %(most)s) w
-"""
+"""  # noqa: S608 - constants
 
 
 # Samples lie minutes apart, and a job may begin and end in between: the log of states since then says the rest. What a job
@@ -207,7 +218,7 @@ def grid(now: datetime) -> GridFact:
     if not at_pilots:
         waiting = {
             "waiting": _WAIT_FOR_JOBS, "before": now - IDLE_AFTER, "open": sorted(JOB_OPEN), "final": sorted(TASK_FINAL),
-            "most": MOST_TASKS,
+            "most": MOST_TASKS, "seek": sorted(TASK_SEEKS_INPUT),
         }  # fmt: skip
         ((tasks, oldest),) = _rows(_IDLE_TASKS, waiting)
     if not queued and ran_last is not None and oldest is not None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import environ
@@ -71,7 +72,16 @@ def _on_server(given: str) -> Iterator[str]:
         try:
             yield urlunsplit(urlsplit(given)._replace(path=f"/{name}"))
         finally:
-            keeper.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+            drop(keeper, name)
+
+
+def drop(keeper: psycopg.Connection[Any], name: str) -> None:
+    """Drop a database of ours after ending the connections of ours to it.
+
+    Not with FORCE, which is refused to those who may not end an autovacuum that is at work there; without, the server ends it.
+    """
+    keeper.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s AND usename = user", [name])
+    keeper.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name)))
 
 
 def _lead_to(url: str) -> None:

@@ -32,7 +32,7 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
     """`sizes`: tasks by the agents (7). As many go through the same agents called one after the other, as the raw case."""
     tasks = sizes[0] if sizes else 7
     ensure_local_site(place.home / "storage", slots=2)
-    _register(place.home / "input")
+    _register(place.home / "storage" / "input")
     direct = [_direct() for _ in range(tasks)]
     say("agents called in turn, s: " + ", ".join(f"{seconds:.3f}" for seconds in direct))
     with web.running(place, "qcluster", "ticker"):

@@ -33,9 +33,12 @@ def _of_status(rows: Sequence[Row]) -> Mapping[Any, Row]:
 def _of_jobs(rows: Sequence[Row]) -> Mapping[Any, Row]:
     """Open jobs by the counts. One query."""
     return {
-        name: {"running": jobs.running, "cores": jobs.cores, "queued": jobs.queued, "transferring": jobs.transferring}
+        name: {
+            "running": jobs.running, "cores": jobs.cores, "queued": jobs.queued, "transferring": jobs.transferring,
+            "jobs_counted": jobs.counted,
+        }
         for name, jobs in site_use.open_jobs_of(_names(rows)).items()
-    }
+    }  # fmt: skip
 
 
 def _of_pilots(rows: Sequence[Row]) -> Mapping[Any, Row]:
@@ -125,6 +128,7 @@ QUEUES = Columns(
                 Column(
                     "transferring", "Transferring", "number", shown=False, help="jobs whose outputs are on their way"
                 ),
+                Column("jobs_counted", "Jobs counted", "ago", shown=False, help="when the open jobs were counted"),
             ),
             _of_jobs,
         ),

@@ -6,21 +6,31 @@ commands that take time may be called again on a task that is in the midst of it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from jedisite.words import plural
 from tasks_app import moves, nuclei
 from tasks_app.accounting.endings import end_jobs
 from tasks_app.accounting.killcodes import Kill
 from tasks_app.commands import attempts, files
+from tasks_app.commands.accepting import rests_in
 from tasks_app.commands.jobs import shift
 from tasks_app.commands.limits import RetryLimits
 from tasks_app.commands.parameters import HARD, NO_KILL, TARGETS
 from tasks_app.models import Task
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.states import TASK_MOVES, TaskStatus
+from tasks_app.states import TASK_MOVES, TaskCommand, TaskStatus
+
+DONE: Final[Mapping[str, str]] = {
+    TaskCommand.KILL: "killed", TaskCommand.FINISH: "finished early", TaskCommand.RESUME: "resumed",
+    TaskCommand.AVALANCHE: "scouts skipped", TaskCommand.INCREASE_ATTEMPTS: "given more attempts",
+    TaskCommand.RELEASE: "released", TaskCommand.REASSIGN: "reassigned", TaskCommand.RETRY: "retried",
+    TaskCommand.INCEXEC: "run again",
+}  # fmt: skip
+"""What a task is after a command, before who gave it: "killed by ada"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +46,7 @@ class Order:
 
     @property
     def why(self) -> str:
-        return self.told(self.name)
+        return self.told(DONE.get(self.name, self.name))
 
     def told(self, done: str) -> str:
         """What was done, by whom and why."""
@@ -49,7 +59,7 @@ class Order:
 def kill(task: Task, order: Order) -> str:
     if task.status != TaskStatus.ABORTING:
         _enter(task, TaskStatus.ABORTING, order)
-    return end_jobs(task.id, by=order.by, reason="the task was killed", code=Kill.JEDI)
+    return end_jobs(task.id, by=order.by, reason=order.told("the task was killed"), code=Kill.JEDI)
 
 
 def finish(task: Task, order: Order) -> str:
@@ -60,7 +70,7 @@ def finish(task: Task, order: Order) -> str:
     return end_jobs(
         task.id,
         by=order.by,
-        reason="the task was told to finish",
+        reason=order.told("the task was finished early"),
         running_too=not order.given("soft"),
         code=Kill.JEDI_FORCE,
         keep_unmerged=True,
@@ -73,14 +83,9 @@ def _enter(task: Task, status: str, order: Order, **columns: Any) -> None:
 
 def pause(task: Task, order: Order) -> str:
     # What a pending or throttled task returns to is kept.
-    moves.move_task(task.id, TaskStatus.PAUSED, by=order.by, reason=order.told("paused"), old_status=_rests_in(task))
+    rests = rests_in(task.status, task.old_status)
+    moves.move_task(task.id, TaskStatus.PAUSED, by=order.by, reason=order.told("paused"), old_status=rests)
     return f"{plural(shift(task.id, 'activated', 'throttled', order.by), 'queued job is', 'queued jobs are')} held back"
-
-
-def _rests_in(task: Task) -> str:
-    """The state to which a task returns: for one that waits, what it did before."""
-    waits = task.status in (TaskStatus.PENDING, TaskStatus.THROTTLED)
-    return task.old_status if waits and task.old_status else task.status
 
 
 def resume(task: Task, order: Order) -> str:
@@ -127,7 +132,7 @@ def release(task: Task, order: Order) -> str:
 def reassign(task: Task, order: Order) -> str:
     """End the jobs by the mode. When they have ended, `complete_reassign` gives the task its new place."""
     if task.status not in (TaskStatus.TOREASSIGN, TaskStatus.REASSIGNING):
-        rests = _rests_in(task)
+        rests = rests_in(task.status, task.old_status)
         if rests not in TASK_MOVES[TaskStatus.TOREASSIGN]:
             raise moves.CommandRefusedError(
                 f"task {task.id} waits and will be {rests} again: it can be reassigned once it makes jobs"
@@ -139,7 +144,7 @@ def reassign(task: Task, order: Order) -> str:
     if mode == NO_KILL:
         return "its jobs go on where they are"
     return end_jobs(
-        task.id, by=order.by, reason="the task was reassigned", running_too=mode == HARD, code=Kill.REASSIGN
+        task.id, by=order.by, reason=order.told("the task was reassigned"), running_too=mode == HARD, code=Kill.REASSIGN
     )
 
 

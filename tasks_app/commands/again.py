@@ -18,6 +18,7 @@ from tasks_app.commands.limits import RetryFacts, refusal
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.ddm.base import ForeignDatasetError
 from tasks_app.models import Command, Dataset, Task, TaskParams
+from tasks_app.models.command import FOLLOWS
 from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params.resubmission import apply_changes
 from tasks_app.params.schema import ParamErrors, parse
@@ -25,8 +26,6 @@ from tasks_app.rehearsing import rehearse
 from tasks_app.scopes import scope_of
 from tasks_app.states import MORE_ATTEMPTS_IN, TASK_FINAL, DatasetStatus, TaskCommand, TaskStatus
 
-FOLLOWS = "follows"
-"""In the parameters of a command that nobody gave: the parent task which runs again."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 NOT_FED = (DatasetStatus.REMOVED, DatasetStatus.DEFINED, DatasetStatus.REGISTERED)
 LEFT_ALONE = (TaskStatus.ABORTING, TaskStatus.TOABORT, TaskStatus.TOBROKEN, TaskStatus.FINISHING, TaskStatus.PASSED)

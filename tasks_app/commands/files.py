@@ -212,13 +212,16 @@ def give_attempts(task_id: int, more: int | None = None) -> int:
 
 
 def give_up(task_id: int) -> int:
-    """Files that wait for another attempt get none. Returns how many files of master inputs that are."""
+    """Files that wait for another attempt get none: the limit comes down to what was tried, and no attempt is made up.
+
+    Returns how many files of master inputs that are.
+    """
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM file_retries WHERE jeditaskid = %s", [task_id])
         cursor.execute(
             f"""
             WITH given_up AS (
-                UPDATE jedi_dataset_contents SET attemptnr = maxattempt
+                UPDATE jedi_dataset_contents SET maxattempt = attemptnr
                  WHERE jeditaskid = %(task)s AND type IN {_INPUTS} AND status = 'ready' AND keeptrack = 1
                    AND maxattempt IS NOT NULL AND attemptnr < maxattempt
                    AND (maxfailure IS NULL OR failedattempt < maxfailure)

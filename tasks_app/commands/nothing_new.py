@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from django.db.models import Count, Q, Sum
+
+from jedisite.patterns import PatternError
+from jedisite.words import plural
+from tasks_app.commands.accepting import RUN_AGAIN
+from tasks_app.contents import foreseen, wishes
+from tasks_app.contents.wishes import Feeding
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import UnknownDatasetError
-from tasks_app.models import Dataset, File, Task, TaskParams
+from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.keys import stream_of_ds_for
-from tasks_app.states import DatasetStatus, FileStatus, TaskStatus
+from tasks_app.params.resubmission import apply_changes, changed_rule
+from tasks_app.params.splitrule import SplitRuleError
+from tasks_app.states import DatasetStatus, TaskStatus
 
 MOST_COMPARED = 50_000
 """Inputs with more files are not compared: the task then runs, and finds out."""
@@ -20,28 +30,65 @@ def says(task: Task, changes: Mapping[str, Any]) -> str:
     """Why the task would do nothing if it ran again with these changes, without its beginning; "" when it may do something."""
     if task.status != TaskStatus.DONE:
         return ""
-    stored = TaskParams.objects.filter(pk=task.id).values_list("params", flat=True).first() or {}
-    new = [name for name, value in changes.items() if stored.get(name) != value]
     masters = list(
         Dataset.objects.filter(task=task, type__in=INPUT_TYPES, master_id=None).exclude(status=DatasetStatus.REMOVED)
     )
-    is_made_up = any(row.type != "input" for row in masters)
-    if not masters or any(stream_of_ds_for(name) is not None for name in new) or (is_made_up and new):
+    if not masters:
         return ""
-    ids = [row.id for row in masters if row.type == "input"]
-    if ids and not _all_processed(task.id, ids, {row.container_name or row.name for row in masters if row.type == "input"}):
-        return ""
-    why = "no input has a file that it has not processed" if ids else "makes all of its input itself"
-    return f"and {why}: nothing runs"
-
-
-def _all_processed(task_id: int, ids: list[int], names: set[str]) -> bool:
+    stored = wishes.read(task, 0)
     try:
-        found = [data_management().describe(name) for name in sorted(names)]
+        feeding = replace(stored, raw=apply_changes(stored.raw, changes), rule=changed_rule(stored.rule, changes))
+    except SplitRuleError:
+        return ""
+    other = any(stream_of_ds_for(name) is not None and stored.raw.get(name) != value for name, value in changes.items())
+    listed = [row for row in masters if row.type == "input"]
+    made_up = [row for row in masters if row.type != "input"]
+    if other or (made_up and feeding.raw.get("periodic") and feeding.raw != stored.raw):
+        return ""
+    if any(foreseen.would_get_records(feeding, row) for row in made_up) or _would_get_files(feeding, listed):
+        return ""
+    why = "has processed every file that it takes of its inputs"
+    return f"and {why if listed else 'its numbers of files and events make no further work'}: nothing runs"
+
+
+def left_of(tasks: Sequence[Task]) -> str:
+    """Of the first of these tasks that rests and has processed all files that it has of its inputs, what stands in the way of a
+    retry, with its number; "" when each has some left, or has none at all. One query, and one for a parent."""
+    tasks = [task for task in tasks if task.status in (TaskStatus.FINISHED, TaskStatus.FAILED)]
+    if not tasks:
+        return ""
+    masters = Dataset.objects.filter(task_id__in=[task.id for task in tasks], type__in=INPUT_TYPES, master_id=None)
+    counted = masters.exclude(status=DatasetStatus.REMOVED).values("task_id").annotate(
+        all=Sum("files"), done=Sum("files_finished"), lost=Sum("files_missing"), growing=Count("pk", filter=Q(state="mutable"))
+    )  # fmt: skip
+    whole = {row["task_id"]: row["lost"] for row in counted if row["all"] and row["all"] == row["done"] and not row["growing"]}
+    task = next((task for task in tasks if task.id in whole), None)
+    if task is None:
+        return ""
+    if lost := whole[task.id]:
+        whose, them = plural(lost, "input file is", "input files are"), "it" if lost == 1 else "them"
+        says = f"task {task.id} is {task.status}: {whose} lost, and all others were processed; nothing to retry"
+        return f"{says}. To have {them} looked up, {RUN_AGAIN}"
+    says = f"task {task.id} is {task.status}, and all of its files were processed; nothing to retry"
+    parent = Task.objects.filter(pk=task.parent_id).exclude(pk=task.id).values_list("status", flat=True).first()
+    if parent is None:
+        return f"{says}. If there is more input by now, {RUN_AGAIN}"
+    if parent == TaskStatus.DONE:
+        return f"{says}. Its parent task {task.parent_id} is done by now: {RUN_AGAIN}, and it is done too"
+    return f"{says}. It is not done since its parent task {task.parent_id} is {parent}; once that is done, {RUN_AGAIN}"
+
+
+def _would_get_files(task: Feeding, masters: Sequence[Dataset]) -> bool:
+    """Whether an input may have more for the task: also when that cannot be said in a short time, or it still grows."""
+    known = {row.name for row in masters}
+    names = sorted({row.container_name or row.name for row in masters})
+    try:
+        found = [data_management().describe(name) for name in names]
         if any(info.open for info in found) or sum(info.files for info in found) > MOST_COMPARED:
-            return False
-        files = File.objects.filter(task_id=task_id, dataset_id__in=ids)
-        done = set(files.filter(status=FileStatus.FINISHED).values_list("lfn", flat=True))
-        return all(file.lfn in done for name in names for page in data_management().list_files(name) for file in page)
-    except UnknownDatasetError:
-        return False
+            return True
+        parts = {part for name in names if name not in known for part in data_management().constituents(name)}
+        if any(data_management().describe(part).files for part in sorted(parts - known)):
+            return True
+        return any(foreseen.would_get_files(task, row) for row in masters)
+    except (UnknownDatasetError, PatternError):
+        return True

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import count
 
 from jedisite.patterns import PatternError
+from tasks_app import makers
 from tasks_app.contents import changes
 from tasks_app.contents.bunches import chunks_to_wait, events_per_job, released_files, released_ranges
 from tasks_app.contents.selection import names_given, select
@@ -290,7 +291,9 @@ def _missing(task: Feeding, dataset: Dataset, sentence: str, now: datetime) -> N
         return
     if task.rule.flag("AE"):
         raise NothingToDoError(f"{sentence}; the task has nothing to do (allowEmptyInput)")
-    if task.parent is not None:
+    if ended := makers.how_they_ended([dataset.name]).get(dataset.name):
+        sentence += f"; {ended}"
+    elif task.parent is not None:
         sentence += f"; the parent task {task.parent_id} is {task.parent} and makes nothing more"
     Dataset.objects.filter(pk=dataset.id).update(status=DatasetStatus.BROKEN, modification_time=now)
     raise CannotFeedError(sentence)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple, Protocol, TypeVar
 
 from jedisite.patterns import Pattern, compiled
+from jedisite.words import plural
+from tasks_app.params.faults import shown
 
 
 class ListedFile(Protocol):
@@ -74,6 +76,47 @@ def names_given(files: Iterable[object]) -> frozenset[str]:
     """Names in an explicit list: texts, with or without a scope before a colon, or objects with `lfn`."""
     names = (str(f.get("lfn") or "") if isinstance(f, dict) else str(f) for f in files)
     return frozenset(name.rpartition(":")[2] for name in names if name)
+
+
+def why_none(
+    parts: Sequence[Sequence[str]],
+    include: object,
+    exclude: object,
+    where: str,
+    offset: int = 0,
+    quoted: Callable[[str], str] = shown,
+) -> list[tuple[str, str]]:
+    """Why none of these files is taken, which are all that there are in `where`; nothing when some file is.
+
+    `parts` are the files of each dataset, from whose front `offset` files are left out. `quoted` writes patterns for people.
+    Each reason is `include`, `exclude` or `offset`, and the end of a sentence that begins with the name of it.
+    Raises PatternError.
+    """
+    wanted, unwanted = patterns(include), patterns(exclude)
+    lfns = sorted(chain.from_iterable(parts))
+    if not lfns:
+        return []
+    found = []
+    examples, is_one = " and ".join(lfns[:2]), len(lfns) == 1
+    those = f"of the {len(lfns)} files of {where}, such as {examples}"
+    only = f"the only file of {where}, {examples}"
+    taken = {lfn for lfn in lfns if not wanted or any(p.search(lfn) for p in wanted)}
+    if not taken:
+        said = f"does not take {only}" if is_one else f"takes none {those}"
+        found.append(("include", f"{quoted(str(include))} {said}"))
+    judged = taken or set(lfns)  # where nothing is included, it is still said that nothing else would be left
+    if unwanted and all(any(p.search(lfn) for p in unwanted) for lfn in judged):
+        blamed = ",".join(p.text for p in unwanted if any(p.search(lfn) for lfn in judged))
+        which = f" that include {quoted(str(include))} takes" if wanted and taken else ""
+        said = f"leaves out {only}" if is_one else f"leaves out all{which} {those}"
+        found.append(("exclude", f"{quoted(blamed)} {said}"))
+    left = judged if found else {lfn for lfn in taken if not any(p.search(lfn) for p in unwanted)}
+    most = max(sum(lfn in left for lfn in part) for part in parts)
+    if offset and most <= offset:
+        each = f"{where} has only {plural(most, 'file')}" if len(parts) == 1 else f"no dataset of it has more than {most}"
+        such = " that the patterns take" if left != set(lfns) else ""
+        found.append(("offset", f"{offset} leaves out every file: {each}{such}"))
+    return found
 
 
 def select(pages: Iterable[list[F]], wanted: Wanted, page: int = PAGE) -> Iterator[list[F]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
+from jedisite.sql import hot_cursor
 from tasks_app.contents import slicers
 from tasks_app.contents.wishes import Feeding
 from tasks_app.ddm.base import FileInfo
@@ -38,14 +39,17 @@ def pseudo_pages(task: Feeding, dataset: Dataset, portion: int) -> Iterator[list
     page: list[Any] = []
     if dataset.name == SEQUENCE:
         names = slicing.sequence_names(Attributes.parse(dataset.attributes).offset, sequence_length(task, dataset))
-        records: Iterable[slicing.Slice] = (slicing.Slice(name) for name in names)
+        new = islice(names, dataset.files + dataset.files_missing, None)
+        records: Iterable[slicing.Slice] = (slicing.Slice(name) for name in new)
     else:
+        before = _before(dataset)
         records = slicing.pseudo_records(
             n_events=raw.get("nEvents"), per_slice=slicers.slice_size(rule), n_files=raw.get("nFiles"),
             names=raw.get("pfnList") or (), first_event=(rule.get_int("FT") or 0) + 1, even=slicers.is_even(raw),
+            records_before=before.records, events_before=before.events,
         )  # fmt: skip
     whole = raw.get("nEvents")
-    for piece in islice(records, dataset.files + dataset.files_missing, None):
+    for piece in records:
         file = FileInfo(piece.lfn, "pseudo", "", 0, "", whole if piece.start_event is not None else None)
         page.append(Record(file, piece.start_event, piece.end_event, piece.first_event))
         if len(page) == portion:
@@ -53,6 +57,26 @@ def pseudo_pages(task: Feeding, dataset: Dataset, portion: int) -> Iterator[list
             page = []
     if page:
         yield page
+
+
+class _Before(NamedTuple):
+    """What an input in name only has: records without events of their own, and ranges of so many events from the first on."""
+
+    records: int = 0
+    events: int = 0
+
+
+def _before(dataset: Dataset) -> _Before:
+    """The two are told apart: a task that runs again with other parameters may have records of the other kind."""
+    if not dataset.files and not dataset.files_missing:
+        return _Before()
+    with hot_cursor() as cursor:
+        cursor.execute(
+            """SELECT count(*) FILTER (WHERE startevent IS NULL), coalesce(max(endevent) + 1, 0)::bigint
+                 FROM jedi_dataset_contents WHERE jeditaskid = %s AND datasetid = %s""",
+            [dataset.task_id, dataset.id],
+        )
+        return _Before(*(cursor.fetchone() or ()))
 
 
 def records_already(page: list[Any]) -> Iterator[Record]:

@@ -3,38 +3,60 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from jedisite.identity import Caller
-from jedisite.words import on_one_line
+from jedisite.words import on_one_line, sentence
 from tasks_app import bulk, known
-from tasks_app.commands import acts, rights
+from tasks_app.commands import acts, nothing_new, rights
+from tasks_app.commands.accepting import RUN_AGAIN
 from tasks_app.commands.acts import ACTS, Act
 from tasks_app.dashboard.act_words import WITHOUT_EFFECT, Field, field_of, words_of
-from tasks_app.models import Task
+from tasks_app.models import Command, Task
 from tasks_app.params.faults import Faults, ParamErrors
 from tasks_app.params.kinds import Key
+from tasks_app.states import TaskCommand
 
 LONGEST_REASON = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Button:
-    """An act on a task, and why it cannot be done now; "" when it can."""
+class Buttons:
+    """Acts on a task in the order of their table: those that can be done now, and by the reason those that cannot."""
 
-    act: Act
-    why_not: str = ""
+    possible: Sequence[Act]
+    refused: Sequence[tuple[str, Sequence[Act]]]
+
+    @property
+    def refused_count(self) -> int:
+        return sum(len(some) for _, some in self.refused)
 
 
-def buttons(task: Task, caller: Caller) -> list[Button]:
-    """All acts in the order of their table."""
-    found = []
+def buttons(task: Task, caller: Caller, waiting: Sequence[str] | None = None) -> Buttons:
+    """What this caller can do to a task now. `waiting` are the commands that wait for it, which else are read."""
+    possible: list[Act] = []
+    refused: dict[str, list[Act]] = {}
+    if waiting is None:
+        waiting = Command.objects.waiting_of([task.id]).get(task.id, ())
     for act in ACTS.values():
-        why = bulk.why_not(act, task, caller)
-        found.append(Button(act, why.sentence if why else ""))
-    return found
+        why = why_not(act, task, caller, waiting)
+        (refused.setdefault(why.sentence, []) if why else possible).append(act)
+    return Buttons(possible, list(refused.items()))
+
+
+def why_not(act: Act, task: Task, caller: Caller, waiting: Sequence[str]) -> bulk.WhyNot | None:
+    """Why this caller cannot do this to one task now, also when a retry has nothing left to try, in the words of the pages."""
+    why = bulk.why_not(act, task, caller, waiting=waiting)
+    if why is None and act.name == TaskCommand.RETRY and not waiting and (nothing := nothing_new.left_of([task])):
+        why = bulk.WhyNot("state", nothing, sentence(nothing))
+    return why and why._replace(sentence=on_page(why.sentence))
+
+
+def on_page(text: str) -> str:
+    """A refusal with the title of the button in place of the command of the API."""
+    return text.replace(RUN_AGAIN, f"choose {ACTS[TaskCommand.INCEXEC].title}")
 
 
 def fields_of(act: Act, caller: Caller, task: Task | None = None) -> list[Field]:

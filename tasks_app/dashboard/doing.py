@@ -19,7 +19,7 @@ from tasks_app import bulk
 from tasks_app.amending import CannotChangeError
 from tasks_app.commands.acts import ACTS, Act, Change
 from tasks_app.dashboard import commands, pages, words
-from tasks_app.models import Task
+from tasks_app.models import Command, Task
 from tasks_app.moves import CommandRefusedError
 from tasks_app.params.faults import ParamErrors
 from tasks_app.placing import check_share
@@ -56,7 +56,8 @@ def task_do(request: HttpRequest, task_id: int, name: str) -> HttpResponse:
         raise Http404(f"There is no act {name!r}.")
     task = get_object_or_404(Task.objects.all(), pk=task_id)
     caller = caller_of(request)
-    refused = bulk.why_not(act, task, caller)
+    waiting = Command.objects.waiting_of([task_id]).get(task_id, ())
+    refused = commands.why_not(act, task, caller, waiting)
     code, faults = 200, list[str]()
     if request.method == "POST":
         code, faults = _refused(refused) if refused else _do_to_one(act, task_id, request)
@@ -88,14 +89,15 @@ def _do_to_one(act: Act, task_id: int, request: HttpRequest) -> tuple[int, list[
         reason, parameters = commands.read(act, request.POST, Task.objects.filter(pk=task_id))
         with transaction.atomic():
             task = Task.objects.select_for_update().get(pk=task_id)
-            refused = bulk.why_not(act, task, caller, parameters)
+            waiting = Command.objects.waiting_of([task_id]).get(task_id, ())
+            refused = bulk.why_not(act, task, caller, parameters, waiting=waiting)
             if refused:
                 return _refused(refused)
             bulk.through_door(act, [task], by=caller.name[:128], reason=reason, parameters=parameters)
     except ParamErrors as exc:
         return 409, commands.faults_of(exc)
     except (CannotChangeError, CommandRefusedError) as exc:
-        return 409, [sentence(exc)]
+        return 409, [commands.on_page(sentence(exc))]
     return 200, []
 
 

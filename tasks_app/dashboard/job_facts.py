@@ -14,7 +14,8 @@ from django.db.models import Q
 
 from brokerage_app.models import VerdictRecord
 from tasks_app.dashboard.words import COUNT_CAP, plural
-from tasks_app.explaining.jobs import LOOKED_AT, NEAR
+from tasks_app.explaining.jobgates import ChosenFact
+from tasks_app.explaining.jobs import choice_of, decision_on
 from tasks_app.models import Job, JobArchive, JobRetryHistory
 from tasks_app.models.job import JobColumns
 
@@ -174,25 +175,14 @@ def commonness(job: JobColumns, now: datetime) -> Commonness | None:
 
 @dataclass(frozen=True, slots=True)
 class SentHere:
-    """The decision of the broker that sent a job to its queue: the queue's place among the chosen, its weight and factors."""
+    """The decision of the broker that sent a job to its queue, and the queue's place among the chosen."""
 
     verdict: VerdictRecord
-    place: int
-    of: int
-    weight: float
-    factors: Sequence[tuple[str, float]]
+    choice: ChosenFact
 
 
 def sent_here(job: JobColumns) -> SentHere | None:
-    """The last decision before the job was made that chose its queue; None when none is kept. One statement."""
-    if job.task_id is None or not job.site:
-        return None
-    before = VerdictRecord.objects.filter(
-        task_id=job.task_id, kind="job", first_at__lte=job.creation_time + NEAR
-    ).exclude(chosen=[])
-    for verdict in before.only("id", "at", "first_at", "chosen", "sentence", "task_id").order_by("-id")[:LOOKED_AT]:
-        for place, choice in enumerate(verdict.chosen, 1):
-            if choice[0] == job.site or choice[0].startswith(f"{job.site}/"):
-                factors = sorted(choice[2].items()) if len(choice) > 2 and isinstance(choice[2], dict) else []
-                return SentHere(verdict, place, len(verdict.chosen), float(choice[1]), factors)
-    return None
+    """The decision that held when the job was made; None when none is kept that chose its queue. One statement."""
+    verdict = decision_on(job)
+    choice = choice_of(job, verdict)
+    return SentHere(verdict, choice) if verdict is not None and choice is not None else None

@@ -69,6 +69,7 @@ LISTING = Listing(
         "follows": cells.to("dashboard:job", COLUMN["follows"]),
         "followed_by": cells.to("dashboard:job", COLUMN["followed_by"]),
         "worker_id": Cell(_worker, ("id",)),
+        "max_walltime_s": cells.limit(COLUMN["max_walltime_s"]),
         **_filtered(site="site", worker_node="node", user="user", gshare="share", resource_type="resource_type",
                     processing_type="processing", prod_source_label="label", nucleus="nucleus", vo="vo", working_group="group"),
     },

@@ -347,7 +347,7 @@ class Waster:
 
     @property
     def said(self) -> str:
-        return _hours_in_words(self.hours)
+        return words.hours(self.hours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,14 +361,7 @@ class Waste:
 
     @property
     def said(self) -> str:
-        return _hours_in_words(self.hours)
-
-
-def _hours_in_words(hours: float) -> str:
-    """Never 0 of what is more than nothing: "240", "0.4", "under 0.1"."""
-    if hours >= 10 or hours == 0:
-        return words.count(round(hours))
-    return f"{hours:.1f}" if hours >= 0.1 else "under 0.1"
+        return words.hours(self.hours)
 
 
 _WASTE = """

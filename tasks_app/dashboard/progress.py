@@ -32,12 +32,20 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Counts of input files. `working` are in jobs that have not ended."""
+    """Counts of input files. `working` are in jobs that have not ended.
+
+    `failed` get no attempt more; `tried`: jobs of the task have failed, else those files were given up before any failed.
+    """
 
     total: int = 0
     finished: int = 0
     failed: int = 0
     working: int = 0
+    tried: bool = True
+
+    @property
+    def failed_word(self) -> str:
+        return "failed" if self.tried else "not processed"
 
     @property
     def waiting(self) -> int:
@@ -54,7 +62,7 @@ class Progress:
         start = 0.0
         for tone, word, count in (
             ("ok", "finished", self.finished),
-            ("bad", "failed", self.failed),
+            ("bad", self.failed_word, self.failed),
             ("run", "in jobs", self.working),
         ):
             if not count or not self.total:
@@ -69,7 +77,7 @@ class Progress:
             return "No input files are known yet"
         text = f"{words.count(self.finished)} of {words.plural(self.total, 'file')} finished"
         if self.failed:
-            text += f", {words.count(self.failed)} failed"
+            text += f", {words.count(self.failed)} {self.failed_word}"
         if self.working:
             text += f", {words.count(self.working)} in jobs"
         return text

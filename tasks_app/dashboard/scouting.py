@@ -38,18 +38,22 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`verdict` is None while no scouts were judged; `measured_at` and `sample` are of the latest measurement."""
+    """`verdict` is None while no scouts were judged.
+
+    sample, measured_at   jobs of the latest look that measured some, and when that was; 0 and None when no look did
+    measured_times        how many looks measured some
+    """
 
     verdict: ScoutReport | None
     answer: str
     rows: list[Row]
-    measured_at: datetime
     sample: int
-    looks: int
+    measured_at: datetime | None
+    measured_times: int
 
 
 def of_task(task: Task) -> Section | None:
-    """The section for a task's page; None when nothing was measured yet."""
+    """The section for a task's page; None when nobody has looked at its finished jobs yet."""
     reports = list(ScoutReport.objects.filter(task_id=task.id).order_by("-id")[:50])
     if not reports:
         return None
@@ -67,7 +71,9 @@ def of_task(task: Task) -> Section | None:
         for name, title, unit in QUANTITIES
         if measured.get(name) is not None
     ]
-    return Section(verdict, answer, rows, reports[0].at, reports[0].sample, len(reports))
+    measuring = [report for report in reports if report.sample]
+    sample, measured_at = (measuring[0].sample, measuring[0].at) if measuring else (0, None)
+    return Section(verdict, answer, rows, sample, measured_at, len(measuring))
 
 
 def _value(values: dict[str, Any], name: str, unit: str, task: Task) -> str:

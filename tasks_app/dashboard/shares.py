@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.db.models import F, Sum
+from django.db.models import F
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -17,10 +17,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from brokerage_app import policy, samples, share_change
-from brokerage_app.models import Queue, ResourceType, UserCount
+from brokerage_app.models import Queue, ResourceType
 from brokerage_app.share_values import ShareValueError, parse, set_values
 from jedisite.identity import Right, caller_of, needs
-from tasks_app import share_use
+from tasks_app import share_use, statistics
 from tasks_app.dashboard import bullets, trends, window, words
 from tasks_app.explaining import places
 from tasks_app.explaining.verdicts import explained
@@ -48,7 +48,7 @@ class Line:
 @require_safe
 def share_list(request: HttpRequest) -> HttpResponse:
     """The tree; of one resource type or region when the address says so."""
-    now = timezone.now()
+    now, counted_at = timezone.now(), statistics.counted_at()
     span = window.read(request.GET, now, USUAL_WINDOW)
     types = list(ResourceType.objects.values_list("name", flat=True))
     regions = list(Queue.objects.exclude(cloud="").order_by("cloud").values_list("cloud", flat=True).distinct())
@@ -76,6 +76,7 @@ def share_list(request: HttpRequest) -> HttpResponse:
         "query": urlencode({k: v for k, v in (("resource", resource_type), ("region", region)) if v}),
         "seconds": REFRESH_S,
         "now": now,
+        "counted_at": counted_at,
     }
     return render(request, "tasks_app/shares.html", context)
 
@@ -130,7 +131,7 @@ def share_page(request: HttpRequest, name: str) -> HttpResponse:
         raise Http404
     series = share_use.series_of(tree, name, span.since, span.until, POINTS)
     tasks = Task.objects.filter(gshare=name).exclude(status__in=TASK_FINAL)
-    users = UserCount.objects.filter(share=name).values("user").annotate(running=Sum("running"), queued=Sum("queued"))
+    counted_at, users = share_use.users_of(name, SHOWN)
     context = {
         "section": "shares",
         "share": name,
@@ -139,7 +140,7 @@ def share_page(request: HttpRequest, name: str) -> HttpResponse:
         "children": [one for one in rows if one.parent == name],
         "patterns": _patterns(tree.shares.get(name)),
         "why": places.why_share(name, now),
-        "users": users.order_by("-running", "-queued", "user")[:SHOWN],
+        "users": users,
         "tasks": tasks.order_by(F("current_priority").desc(nulls_last=True), "id")[:SHOWN],
         "plot": trends.stacked(series.at, {name: series.values["running_hs"]}),
         "queued_plot": trends.stacked(series.at, {name: series.values["queued_hs"]}),
@@ -154,6 +155,7 @@ def share_page(request: HttpRequest, name: str) -> HttpResponse:
         "WAITING": ",".join(share_use.WAITING),
         "seconds": REFRESH_S,
         "now": now,
+        "counted_at": counted_at,
     }
     return render(request, "tasks_app/share_page.html", context)
 

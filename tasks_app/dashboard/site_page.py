@@ -33,6 +33,7 @@ from tasks_app import site_use
 from tasks_app.accounting.black_holes import BlackHole, NodeEnds
 from tasks_app.accounting.failing_nodes import failing_nodes, find_black_holes
 from tasks_app.dashboard import bullets, queries, strips, trends, window, words
+from tasks_app.explaining.facts import pilot_command
 from tasks_app.explaining.verdicts import explained
 from tasks_app.models import Job
 from tasks_app.states import JOB_AT_PILOT
@@ -108,6 +109,7 @@ def site_page(request: HttpRequest, name: str) -> HttpResponse:
     )
     outcomes = list(verdicts.values("code").annotate(n=Sum("decisions")).order_by("-n")[:8])
     context |= {
+        "counted_at": jobs.counted,
         "jobs": jobs,
         "ends": site_use.ends(now, name).get(name, site_use.Ends()),
         "called": queue.called,  # type: ignore[attr-defined]
@@ -133,6 +135,7 @@ def site_page(request: HttpRequest, name: str) -> HttpResponse:
         "outcomes": [(row["code"], explained(row["code"]) if row["code"] else None, row["n"]) for row in outcomes],
         "statuses": [(s, STATUS_WORDS[s]) for s in STATUS_WORDS],
         "limits": limits(queue),
+        "pilot_command": pilot_command(name),
         "AT_PILOT": queries.AT_PILOT,
         "QUEUED": queries.QUEUED,
     }  # fmt: skip

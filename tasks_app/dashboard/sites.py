@@ -23,6 +23,7 @@ from tasks_app.dashboard.lists.listing import Listing
 from tasks_app.templatetags import dashboard as tags
 
 COLUMN = QUEUES.by_name
+COUNTED = "jobs_counted"
 WORSE_BY = 10.0
 """Percentage points above the same hour a week ago from which on a failure rate is marked."""
 
@@ -101,8 +102,9 @@ def _skipped(row: Row, now: datetime) -> str | SafeString:
     )
 
 
-def _jobs(name: str, status: str) -> Cell:
-    return cells.counted("dashboard:jobs", COLUMN[name], lambda row: {"site": row["name"], "status": status}, ("name",))
+def _jobs(name: str, status: str, *also: str) -> Cell:
+    of = ("name", *also)
+    return cells.counted("dashboard:jobs", COLUMN[name], lambda row: {"site": row["name"], "status": status}, of)
 
 
 def _workers(name: str) -> Cell:
@@ -138,10 +140,10 @@ LISTING = Listing(
         "site_name": cells.filtered("dashboard:sites", "site", COLUMN["site_name"]),
         "cloud": cells.filtered("dashboard:sites", "cloud", COLUMN["cloud"]),
         "status": Cell(_status, ("status_reason", "status_since", "status_by")),
-        "cores": Cell(_cores, ("name", "pledged_cores")),
-        "running": _jobs("running", queries.AT_PILOT),
-        "queued": _jobs("queued", queries.QUEUED),
-        "transferring": _jobs("transferring", "transferring"),
+        "cores": Cell(_cores, ("name", "pledged_cores", COUNTED)),
+        "running": _jobs("running", queries.AT_PILOT, COUNTED),
+        "queued": _jobs("queued", queries.QUEUED, COUNTED),
+        "transferring": _jobs("transferring", "transferring", COUNTED),
         "pilots_requested": _workers("pilots_requested"),
         "pilots_running": Cell(_pilots, ("name", "pilots_requested")),
         "finished_1h": Cell(_ended, ("name", "failed_1h")),
@@ -151,9 +153,11 @@ LISTING = Listing(
         "skipped": Cell(_skipped, ("name", "chosen", "skipped_mostly")),
         "skipped_mostly": _why("skipped_mostly"),
         "storage_free_gb": Cell(_free),
+        **{name: cells.limit(COLUMN[name]) for name in ("max_memory_mb", "max_walltime_s", "work_dir_mb")},
         "alerts": cells.counted("dashboard:overview", COLUMN["alerts"], lambda row: {}, ()),
     },
     refresh_s=30,
+    counted=COUNTED,
     nothing_yet="No site is described yet. Add one in the admin under Queues, or run manage.py import_sites.",
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import Exists
@@ -14,14 +15,15 @@ from brokerage_app.models import ResourceType, VerdictRecord
 from jedisite.identity import Right, caller_of, needs
 from tasks_app.accounting.ranges import MOST_RANGES, RangedFiles, files_of_ranges
 from tasks_app.dashboard import commands, progress, queries, scouting, sentences
-from tasks_app.dashboard.folding import Line, folded
+from tasks_app.dashboard.folding import latest_lines
 from tasks_app.dashboard.histograms import ENDING
 from tasks_app.dashboard.lists import listing
 from tasks_app.dashboard.tasks_listing import LISTING
 from tasks_app.explaining.verdicts import QueueSkip, by_queue
-from tasks_app.models import Command, Dataset, OutputTemplate, PeriodicTask, Task, TaskParams, TaskStatusLog
+from tasks_app.models import Command, Dataset, OutputTemplate, PeriodicTask, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.states import JobStatus
 
 REFRESH_S = 5
 LOG_LINES = 100
@@ -54,12 +56,12 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
     datasets = list((asked if "unmerged" in request.GET else asked.shown())[: DATASETS + 1])
     masters = [d for d in datasets if d.type in INPUT_TYPES and d.master_id is None]
     ranged = _ranged(task, masters)
-    log = list(TaskStatusLog.objects.filter(task_id=task_id).order_by("-id")[:LOG_LINES])
+    log = latest_lines(task_id, LOG_LINES)
     verdict = queries.latest_verdicts([task_id]).get(task_id)
     schedule: PeriodicTask | None = getattr(task, "periodic", None)
     submitted: TaskParams | None = getattr(task, "params", None)
     matrix = queries.job_matrix(task_id)
-    done = progress.of_datasets(masters)
+    done = replace(progress.of_datasets(masters), tried=bool(matrix.by_status.get(JobStatus.FAILED)))
     last = log[0] if log else None
     facts = sentences.TaskFacts(
         status=task.status,
@@ -83,7 +85,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "verdict": verdict,
         "skips": _skips(verdict),
         "scouting": scouting.of_task(task),
-        "log": folded([Line(one.at, one.status, one.by, one.reason) for one in log]),
+        "log": log,
         "params": submitted.params if submitted is not None else None,
         "schedule": schedule,
         "has_histograms": task.has_histograms,  # type: ignore[attr-defined]

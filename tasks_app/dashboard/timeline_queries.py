@@ -171,10 +171,17 @@ def job_span(
     )  # fmt: skip
 
 
-def task_events(task: Task, log_notes: list[Moment], sites: Iterable[str], since: datetime) -> list[Moment]:
-    """Commands, looks at scouts, changes of the site's configuration, statuses of queues, and the task's audit trail."""
+def commands_to(task: Task) -> list[Command]:
+    """The latest commands to a task, the last one first. One query."""
+    return list(Command.objects.filter(task_id=task.id).order_by("-id")[:EVENTS])
+
+
+def task_events(
+    task: Task, given: Iterable[Command], log_notes: list[Moment], sites: Iterable[str], since: datetime
+) -> list[Moment]:
+    """Commands, looks at scouts, changes of the configuration, statuses of queues, and the audit trail of the task."""
     found = list(log_notes)
-    for command in Command.objects.filter(task_id=task.id).order_by("-id")[:EVENTS]:
+    for command in given:
         why = "; ".join(filter(None, (command.comment, command.answer)))
         tone = "bad" if command.status == "refused" else "run"
         found.append(Moment(command.created, f"command {title_of(command.name).lower()}", tone, command.owner, why))

@@ -42,7 +42,8 @@ def task_timeline(request: HttpRequest, task_id: int) -> HttpResponseBase:
     last = (max(stays[-1].start, task.end_time or first) if stays else task.end_time or now) if is_over else now
     view = read_view(request, first, last)
     found = queries.jobs_of(task_id, view.since, view.until)
-    moments = queries.task_events(task, spans.notes(log), found.site_names, first)
+    given = queries.commands_to(task)
+    moments = queries.task_events(task, given, spans.notes(log), found.site_names, first)
     drawn: list[Lane | Bars] = [Lane("states", [stays])]
     job_rows = spans.packed(found.spans, now)
     bars = found.bars if found.total > queries.MOST_MARKS or len(job_rows) > JOB_ROWS else []
@@ -71,7 +72,7 @@ def task_timeline(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "task": task,
         "total": found.total,
         "every": found.every,
-        "buttons": commands.buttons(task, caller_of(request)),
+        "buttons": commands.buttons(task, caller_of(request), [one.name for one in reversed(given) if one.is_waiting]),
         **_context(request, machines.TASKS, drawn, stays, rows, view, now, "task"),
     }
     return render(request, "tasks_app/task_timeline.html", context)

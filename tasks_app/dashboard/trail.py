@@ -53,17 +53,19 @@ def address_of(kind: str, object_id: str) -> str:
 
 
 def in_words(details: Any) -> str:
-    """Details in a line: `memory: 2000 → 4000, …` of changes, `name: value, …` of others."""
+    """Details in a line: `memory: 2000 → 4000, queues: 3, …` of changes and how many there are, `name: value, …` of others."""
     if not isinstance(details, Mapping):
         return "" if details is None else _value(details)
     changed = details.get("changed")
-    if isinstance(changed, Mapping):
-        parts = [
-            f"{name}: {_value(pair[0])} → {_value(pair[1])}" if isinstance(pair, list) and len(pair) == 2 else str(name)
-            for name, pair in changed.items()
-        ]
-        return ", ".join(parts)
+    if isinstance(changed, Mapping) and changed:
+        return ", ".join(_changed(name, what) for name, what in changed.items())
     return ", ".join(f"{name}: {_value(value)}" for name, value in details.items())
+
+
+def _changed(name: str, what: Any) -> str:
+    if isinstance(what, list) and len(what) == 2:
+        return f"{name}: {_value(what[0])} → {_value(what[1])}"
+    return f"{name}: {what}" if isinstance(what, int) else str(name)
 
 
 def _value(value: Any) -> str:

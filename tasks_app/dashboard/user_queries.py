@@ -15,6 +15,7 @@ from tasks_app.dashboard import words
 from tasks_app.dashboard.window import Window
 from tasks_app.models import ErrorFingerprint, JobEnds, JobFailure, Task
 from tasks_app.states import TaskStatus
+from tasks_app.statistics import ACTIVITY, COUNTED
 
 HELD_UP = (TaskStatus.EXHAUSTED, TaskStatus.PENDING, TaskStatus.THROTTLED, TaskStatus.PAUSED)
 RUNNING = "running"
@@ -82,20 +83,33 @@ def tasks_by_status(user: str) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where a user's open jobs are: (name, running, queued), most first; `sites` of queues, `shares` of shares."""
+    """Where a user's open jobs are: (name, running, queued), most first; `sites` of queues, `shares` of shares.
+
+    counted   when they were counted; None before the first count
+    """
 
     sites: list[tuple[str, int, int]] = field(default_factory=list)
     shares: list[tuple[str, int, int]] = field(default_factory=list)
     running: int = 0
     queued: int = 0
+    counted: datetime | None = None
+
+
+_PLACES = f"""
+SELECT counted.at, c.computingsite, c.gshare, c.nrunning, c.nqueue
+  FROM {COUNTED} LEFT JOIN user_counts c ON c.produsername = %(user)s
+"""  # noqa: S608 - a constant
 
 
 def places(user: str) -> Places:
     """One query."""
-    found = list(UserCount.objects.filter(user=user).values_list("site", "share", "running", "queued"))
+    with connection.cursor() as cursor:
+        cursor.execute(_PLACES, {"user": user, "counts": [ACTIVITY]})
+        rows = cursor.fetchall()
+    found = [row[1:] for row in rows if row[1] is not None]
     sites = _summed((site, running, queued) for site, _, running, queued in found)
     shares = _summed((share, running, queued) for _, share, running, queued in found)
-    return Places(sites, shares, sum(row[2] for row in found), sum(row[3] for row in found))
+    return Places(sites, shares, sum(row[2] for row in found), sum(row[3] for row in found), rows[0][0])
 
 
 def _summed(rows: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int]]:

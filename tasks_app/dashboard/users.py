@@ -23,7 +23,7 @@ from brokerage_app.models import AnalysisUser
 from jedisite import audit
 from jedisite.identity import Caller, Right, caller_of, needs
 from jedisite.models import ApiToken
-from tasks_app import limits
+from tasks_app import limits, statistics
 from tasks_app.accounting.usercaps import QUEUED_TO_RUNNING
 from tasks_app.dashboard import pages, user_queries, window, words
 from tasks_app.dashboard.user_queries import UserRow
@@ -60,7 +60,7 @@ class Head:
 @require_safe
 def user_list(request: HttpRequest) -> HttpResponse:
     """Users with open work, or whose jobs ended in the window. `q=` part of a name, `ordering=` one of COLUMNS."""
-    now = timezone.now()
+    now, counted_at = timezone.now(), statistics.counted_at(statistics.ACTIVITY)
     seen = window.read(request.GET, now)
     wanted = request.GET.get("q", "").strip()[:128]
     found = [row for row in user_queries.user_rows(seen) if wanted.lower() in row.name.lower()]
@@ -83,6 +83,7 @@ def user_list(request: HttpRequest) -> HttpResponse:
         "QUEUED": user_queries.QUEUED,
         "seconds": REFRESH_S,
         "now": now,
+        "counted_at": counted_at,
     }  # fmt: skip
     return render(request, "tasks_app/user_list.html", context)
 
@@ -147,6 +148,7 @@ def user_page(request: HttpRequest, name: str) -> HttpResponse:
         "QUEUED": user_queries.QUEUED,
         "seconds": REFRESH_S,
         "now": now,
+        "counted_at": places.counted,
         **_own(name, account, caller, latest),
     }
     return render(request, "tasks_app/user_page.html", context)

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from brokerage_app.models import VerdictRecord
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.stored import needs_of
-from brokerage_app.verdict import Skip, Verdict
+from brokerage_app.verdict import Skip
 from brokerage_app.whatif import FORMS, ChangeError, Difference, WhatIf
 from jedisite.identity import Right
 from jedisite.identity import needs as needs_right
@@ -121,7 +121,8 @@ class Row:
     sentence: str
 
 
-CHANGES: Final = ("gained", "lost", "other weight", "other reason")
+CHANGES: Final = ("gained", "lost", "other weight", "other reason", "other numbers")
+"""What may become of a site. Skipped for the same reason, it may lack another number, or it at another place."""
 
 
 class Comparison:
@@ -130,9 +131,10 @@ class Comparison:
     def __init__(self, result: WhatIf) -> None:
         found = self.difference = result.difference
         self.before, self.after = result.before, result.after
-        weights = [{one.site: one.weight for one in verdict.chosen} for verdict in (result.before, result.after)]
-        skips = [{one.site: one for one in verdict.skipped} for verdict in (result.before, result.after)]
-        changed = (found.gained, found.lost, tuple(found.weights), (*found.reasons, *found.numbers))
+        both = (result.before, result.after)
+        weights = [{name: one.weight for name, one in verdict.chosen_queues().items()} for verdict in both]
+        skips = [verdict.skipped_queues() for verdict in both]
+        changed = (found.gained, found.lost, tuple(found.weights), tuple(found.reasons), tuple(found.numbers))
         self.rows = [
             Row(
                 site, change, _said(site, weights[0], skips[0]), _said(site, weights[1], skips[1]),
@@ -141,7 +143,7 @@ class Comparison:
             for change, sites in zip(CHANGES, changed, strict=True) for site in sites
         ][:ROWS]  # fmt: skip
         self.counts = [(change, len(sites)) for change, sites in zip(CHANGES, changed, strict=True)]
-        self.total = max(_size(result.before), _size(result.after))
+        self.total = max(len(chosen) + len(left) for chosen, left in zip(weights, skips, strict=True))
         self.unchanged = self.total - sum(n for _, n in self.counts)
         self.codes = _by_code(result)
 
@@ -160,10 +162,6 @@ def _sentence(site: str, found: Difference, after: Mapping[str, Skip]) -> str:
         return ""
     said = after[site].detail
     return f"{said} (before: {found.numbers[site][0].detail})" if site in found.numbers else said
-
-
-def _size(verdict: Verdict) -> int:
-    return len(verdict.chosen) + len(verdict.skipped)
 
 
 def _by_code(result: WhatIf) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ TONES: Final[Mapping[str, str]] = {
     # answers of gates and brokers
     "yes": "ok", "chosen": "ok", "no": "bad", "skipped": "off", "not asked": "wait", "not reached": "off",
     # what changes between two decisions
-    "gained": "ok", "other weight": "run", "other reason": "wait",
+    "gained": "ok", "other weight": "run", "other reason": "wait", "other numbers": "wait",
     # severity of refusals
     "info": "wait", "warning": "warn",
 }
@@ -55,6 +55,13 @@ def count(number: int | float | None) -> str:
     if number is None:
         return "–"
     return f"{number:,}".replace(",", "\u202f")
+
+
+def hours(number: float) -> str:
+    """Hours, never 0 of what is more than nothing: "1 234", "0.4", "under 0.1"."""
+    if number >= 10 or number == 0:
+        return count(round(number))
+    return f"{number:.1f}" if number >= 0.1 else "under 0.1"
 
 
 def capped(number: int, cap: int = COUNT_CAP) -> str:

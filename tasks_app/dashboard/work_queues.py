@@ -15,7 +15,7 @@ from brokerage_app.placement import Explained, Wish, explain
 from brokerage_app.workqueues import WorkQueues
 from jedisite.identity import Right, needs
 from jedisite.words import plural
-from tasks_app import placing, queue_use
+from tasks_app import placing, queue_use, statistics
 from tasks_app.dashboard import bullets, pages, queries
 from tasks_app.models import Task
 from tasks_app.states import TASK_FINAL, TaskStatus
@@ -38,7 +38,7 @@ OPEN: Final = ",".join(status.value for status in TaskStatus if status not in TA
 @needs(Right.READ)
 @require_safe
 def queue_list(request: HttpRequest) -> HttpResponse:
-    now = timezone.now()
+    now, counted_at = timezone.now(), statistics.counted_at()
     rows = queue_use.queue_uses(now)
     names = {f"queue:{row.queue.id}": row.queue for row in rows}
     context = {
@@ -51,6 +51,7 @@ def queue_list(request: HttpRequest) -> HttpResponse:
         "QUEUED": queries.QUEUED,
         "seconds": REFRESH_S,
         "now": now,
+        "counted_at": counted_at,
     }
     return render(request, "tasks_app/queues.html", context)
 
@@ -59,7 +60,7 @@ def queue_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 def queue_page(request: HttpRequest, queue_id: int) -> HttpResponse:
     """One work queue: its rule, its numbers, and at which sites its jobs are."""
-    now = timezone.now()
+    now, counted_at = timezone.now(), statistics.counted_at()
     row = next((one for one in queue_use.queue_uses(now) if one.queue.id == queue_id), None)
     if row is None:
         raise Http404
@@ -83,6 +84,7 @@ def queue_page(request: HttpRequest, queue_id: int) -> HttpResponse:
         "QUEUED": queries.QUEUED,
         "seconds": REFRESH_S,
         "now": now,
+        "counted_at": counted_at,
     }
     return render(request, "tasks_app/queue_page.html", context)
 

@@ -156,11 +156,29 @@ class DataManagement(Protocol):
         """
         ...
 
-    def lacking(self, datasets: Iterable[str], lfns: Iterable[str], *, complete: bool = False) -> dict[str, str]:
+    def hollow(self, names: Iterable[str]) -> set[str]:
+        """Those of these datasets and containers that are known, have no file, and of whose datasets none may still get one.
+
+        A system that cannot say so at once returns none: the input is looked at when the task is fed.
+        """
+        ...
+
+    def lacking(
+        self, datasets: Iterable[str], lfns: Iterable[str], *, complete: bool = False, hints: bool = True
+    ) -> dict[str, str]:
         """Those of these names that no file of the datasets and containers has for certain, each with the name that was
-        probably meant; "" when none is near. With `complete` none while a dataset is unknown or may still get files.
+        probably meant; "" when none is near, and without `hints`. With `complete` none while a dataset is unknown or may
+        still get files.
 
         A system that cannot say so at once returns none: the files are looked for when the task is fed.
+        """
+        ...
+
+    def names_in(self, datasets: Iterable[str], most: int) -> list[list[str]] | None:
+        """Names of all files, dataset by dataset, of these datasets and of those in these containers; empty ones are left out.
+
+        None while one is unknown or may still get files, when there are more than `most`, and when the system cannot say so
+        at once.
         """
         ...
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote, unquote, urlsplit
 
 import structlog
@@ -22,7 +22,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 
 from jedisite.logs import sentence_of
 from jedisite.sql import hot_cursor, numbers, texts
-from jedisite.words import nearest
+from jedisite.words import are_numbered_alike, nearest
 from tasks_app.ddm.addresses import Roots, is_its_place, storage_path
 from tasks_app.ddm.base import (
     Content,
@@ -47,6 +47,7 @@ CHUNK = 1024 * 1024
 _LOGS = re.compile(r"\.log(\.[0-9]+)?/?$")
 MOST_OWN = 200
 MOST_BESIDE = 25
+"""Names on each side of an unknown one with which it is compared."""
 MOST_TOLD = 10
 """So many unknown names are compared with others; that takes some milliseconds each."""
 
@@ -102,11 +103,16 @@ SELECT w.name FROM unnest(%(names)s::text[]) WITH ORDINALITY w (name, place)
  WHERE NOT EXISTS (SELECT 1 FROM catalogue_files f WHERE f.dataset_id = ANY(%(ids)s::bigint[]) AND f.lfn = w.name)
  ORDER BY w.place
 """
+# So many names on each side of all datasets together: their number is the user's.
 _BESIDE_FILES = """
-SELECT w.name, n.lfn FROM unnest(%(names)s::text[]) w (name) CROSS JOIN unnest(%(ids)s::bigint[]) d (id) CROSS JOIN LATERAL (
-    (SELECT f.lfn FROM catalogue_files f WHERE f.dataset_id = d.id AND f.lfn > w.name ORDER BY f.lfn LIMIT %(most)s)
+SELECT w.name, n.lfn FROM unnest(%(names)s::text[]) w (name) CROSS JOIN LATERAL (
+    (SELECT DISTINCT f.lfn FROM unnest(%(ids)s::bigint[]) d (id) CROSS JOIN LATERAL (
+         SELECT lfn FROM catalogue_files WHERE dataset_id = d.id AND lfn > w.name ORDER BY lfn LIMIT %(most)s) f
+      ORDER BY f.lfn LIMIT %(most)s)
     UNION ALL
-    (SELECT f.lfn FROM catalogue_files f WHERE f.dataset_id = d.id AND f.lfn < w.name ORDER BY f.lfn DESC LIMIT %(most)s)) n
+    (SELECT DISTINCT f.lfn FROM unnest(%(ids)s::bigint[]) d (id) CROSS JOIN LATERAL (
+         SELECT lfn FROM catalogue_files WHERE dataset_id = d.id AND lfn < w.name ORDER BY lfn DESC LIMIT %(most)s) f
+      ORDER BY f.lfn DESC LIMIT %(most)s)) n
 """
 
 
@@ -161,25 +167,48 @@ class LocalCatalogue:
                 near[name].append(other)
         return {name: _meant(name, near.get(name, ())) for name in missing}
 
-    def lacking(self, datasets: Iterable[str], lfns: Iterable[str], *, complete: bool = False) -> dict[str, str]:
-        names, wanted = list(datasets), list(dict.fromkeys(lfns))
-        both = [one for name in names for one in (name, container_name(name))]
-        found = CatalogueDataset.objects.filter(name__in=both)
-        rows = [*found, *CatalogueDataset.objects.filter(containers__in=found)]
-        there = {row.name for row in rows}
-        if complete and (any(row.open for row in rows) or not all({n, container_name(n)} & there for n in names)):
+    def hollow(self, names: Iterable[str]) -> set[str]:
+        wanted = list(dict.fromkeys(names))
+        both = [one for name in wanted for one in (name, container_name(name))]
+        files, members = CatalogueFile.objects, CatalogueDataset.objects.filter(containers=OuterRef("pk"))
+        is_full = Exists(files.filter(dataset=OuterRef("pk"))) | Exists(files.filter(dataset__containers=OuterRef("pk")))
+        rows = CatalogueDataset.objects.filter(name__in=both).annotate(full=is_full, grows=Exists(members.filter(open=True)))
+        # A container is open as long as datasets may be put into it: that is for ever.
+        is_hollow = {
+            name: not full and not grows and (name.endswith(CONTAINER_MARK) or not is_open)
+            for name, is_open, full, grows in rows.values_list("name", "open", "full", "grows")
+        }
+        return {name for name in wanted if is_hollow.get(name, is_hollow.get(container_name(name), False))}
+
+    def lacking(
+        self, datasets: Iterable[str], lfns: Iterable[str], *, complete: bool = False, hints: bool = True
+    ) -> dict[str, str]:
+        wanted = list(dict.fromkeys(lfns))
+        rows, is_complete = _with_members(datasets)
+        if complete and not is_complete:
             return {}
         values: dict[str, Any] = {"ids": numbers(row.id for row in rows), "names": texts(wanted)}
         with hot_cursor() as cursor:
             cursor.execute(_LACKING, values)
             absent = {lfn: "" for (lfn,) in cursor}
-            asked = list(absent)[:MOST_TOLD]
+            asked = list(absent)[: MOST_TOLD if hints else 0]
             near: dict[str, list[str]] = {lfn: [] for lfn in asked}
             if asked:
                 cursor.execute(_BESIDE_FILES, {**values, "names": texts(asked), "most": MOST_BESIDE})
                 for lfn, other in cursor:
-                    near[lfn].append(other)
+                    if not are_numbered_alike(lfn, other):
+                        near[lfn].append(other)
         return absent | {lfn: nearest(lfn, others) for lfn, others in near.items()}
+
+    def names_in(self, datasets: Iterable[str], most: int) -> list[list[str]] | None:
+        rows, is_complete = _with_members(datasets)
+        if not is_complete:
+            return None
+        files = CatalogueFile.objects.filter(dataset__in=rows).values_list("dataset_id", "lfn")
+        found: dict[int, list[str]] = {}
+        for dataset_id, lfn in files[: most + 1]:
+            found.setdefault(dataset_id, []).append(lfn)
+        return list(found.values()) if sum(map(len, found.values())) <= most else None
 
     def matching(self, pattern: str, most: int) -> list[str]:
         start = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
@@ -315,6 +344,17 @@ def container_name(name: str) -> str:
     return name if name.endswith(CONTAINER_MARK) else name + CONTAINER_MARK
 
 
+def _with_members(names: Iterable[str]) -> tuple[list[CatalogueDataset], bool]:
+    """Datasets and containers with what is in these, and whether all are known and get no more files."""
+    wanted = list(names)
+    both = [one for name in wanted for one in (name, container_name(name))]
+    found = CatalogueDataset.objects.filter(name__in=both)
+    rows = [*found, *CatalogueDataset.objects.filter(containers__in=found)]
+    there = {row.name for row in rows}
+    is_known = all({name, container_name(name)} & there for name in wanted)
+    return rows, is_known and not any(row.open for row in rows)
+
+
 def _find(name: str) -> CatalogueDataset:
     """The dataset or container of this name; the slash of a container may be left out. Raises UnknownDatasetError."""
     rows = CatalogueDataset.objects.in_bulk([name, container_name(name)], field_name="name")
@@ -406,8 +446,13 @@ def path_of(url: str) -> Path:
 
 def adler32(path: Path) -> str:
     """Adler-32 of a file's content, 8 hexadecimal digits."""
-    value = 1
     with path.open("rb") as stream:
-        while block := stream.read(CHUNK):
-            value = zlib.adler32(block, value)
+        return adler32_of(stream)
+
+
+def adler32_of(stream: IO[bytes]) -> str:
+    """The same of what is left of a stream."""
+    value = 1
+    while block := stream.read(CHUNK):
+        value = zlib.adler32(block, value)
     return f"{value:08x}"

@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 from django.conf import settings
@@ -13,9 +14,10 @@ from django.db import transaction
 
 from jedisite.sql import hot_cursor
 from jedisite.words import plural
-from tasks_app.ddm.addresses import storage_path
+from tasks_app.ddm.addresses import Roots, storage_path
 from tasks_app.ddm.base import SITE, ForeignDatasetError, Named
-from tasks_app.ddm.local import ENDPOINT, adler32, catalogue, container_name, file_url
+from tasks_app.ddm.local import ENDPOINT, adler32, adler32_of, catalogue, container_name, file_url
+from tasks_app.ddm.opening import ForeignLinkError, open_led_to
 from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.params.filelists import why_not_carried
 from tasks_app.params.keys import NAME
@@ -41,7 +43,8 @@ def register_dataset(
     `names` gives their logical names (default: the files' own names). With `is_open` more files may be added later, by
     registering them in the same dataset, and by tasks of its `owner` (default: the site, so that no task adds any).
     Raises OSError for a file that cannot be read, ValueError when there is none, two have the same name, pilots cannot carry
-    a name, the dataset exists and is closed, or its scope has a name already, for another content.
+    a name, the dataset exists and is closed, its scope has a name already, for another content, a link of somebody leads to
+    a file of somebody else, or a file is one of the site's own.
 
     The files stay where they are. Links at the places of the storage lead to them, by which PanDA's pilots find inputs.
     """
@@ -73,22 +76,24 @@ def register_dataset(
     known = set(dataset.files.filter(lfn__in=lfns).values_list("lfn", flat=True))
     if known:
         raise ValueError(f"the dataset {name} has {min(known)} already")
+    found = [_read(path) for path in listed]
+    _check_places(found)
     rows = [
         CatalogueFile(
             dataset=dataset,
             lfn=lfn,
             scope=scope,
             guid=str(uuid.uuid4()),
-            size=path.stat().st_size,
-            adler32=adler32(path),
+            size=file.size,
+            adler32=file.adler32,
             events=count,
             endpoint=ENDPOINT,
-            url=file_url(path.resolve()),
+            url=file_url(file.path),
         )
-        for path, lfn, count in zip(listed, lfns, counts, strict=True)
+        for file, lfn, count in zip(found, lfns, counts, strict=True)
     ]
     _check_names(name, scope, rows)
-    links = _links(scope, rows, listed)
+    links = _links(scope, rows, [file.path for file in found])
     CatalogueFile.objects.bulk_create(rows, batch_size=2000)
     if not new and not is_open:
         catalogue.close([name], by=SITE)
@@ -96,6 +101,32 @@ def register_dataset(
         wake_readers([name])
     transaction.on_commit(lambda: _link(links))
     return dataset
+
+
+class _File(NamedTuple):
+    """What a path led to when it was read: the file's path without links, its size and checksum."""
+
+    path: Path
+    size: int
+    adler32: str
+
+
+def _read(path: Path) -> _File:
+    """Pilots read what is registered with their own rights, for everybody: so nobody's link leads to what is not theirs."""
+    try:
+        real, stream = open_led_to(path)
+    except ForeignLinkError as exc:
+        raise ValueError(f"{exc}. Nothing was registered") from exc
+    with stream:
+        return _File(real, os.fstat(stream.fileno()).st_size, adler32_of(stream))
+
+
+def _check_places(files: Iterable[_File]) -> None:
+    """Raises ValueError for a file of the site's own folder that lies in no storage: pilots would not open it."""
+    home, stores = Path(settings.JEDI_HOME).resolve(), {root.resolve() for root in Roots()}
+    for file in files:
+        if file.path.is_relative_to(home) and not any(file.path.is_relative_to(root) for root in stores):
+            raise ValueError(f"{file.path} is in the site's own folder, {home}, which holds its secrets. Nothing was registered")
 
 
 def _check_name(name: str) -> None:
@@ -135,7 +166,7 @@ def _links(scope: str, rows: Iterable[CatalogueFile], paths: Iterable[Path]) -> 
     """
     root, links = Path(settings.JEDI_STORAGE).resolve(), []
     for row, path in zip(rows, paths, strict=True):
-        place, file = storage_path(root, scope, row.lfn), path.resolve()
+        place, file = storage_path(root, scope, row.lfn), path
         if place.exists() and (place.resolve() == file or _holds(place, row)):
             continue
         if place.exists() and not place.is_symlink():

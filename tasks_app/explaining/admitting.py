@@ -8,7 +8,8 @@ from math import ceil, floor
 from typing import Any, Final
 
 from brokerage_app import codes
-from brokerage_app.remedies import ENOUGH_GB, MOST_OF
+from brokerage_app.largest import most_of
+from brokerage_app.remedies import ENOUGH_GB
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class Setting:
     """A column of queues that a refusal hangs on, the field of the broker's view of it, and its unit.
 
     of_slot   it is of a whole slot, or of each core where a queue is described so
-    storage   it is the free space of the storage whose name is in the place of the column
+    storage   it is the space that jobs may fill of the storage whose name is in the place of the column
     """
 
     column: str
@@ -48,7 +49,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
 class Proposal:
     """A new value of a setting, how many tasks would not be objected to for it any more, and the most urgent of them.
 
-    ratios   by task, the most urgent first: what it needs as a part of what is offered; of a storage the GB that must be free
+    ratios   by task, the most urgent first: what it needs as a part of what is offered; of a storage the GB that must be usable
     cores    of a slot, where `now` and `value` are of each of its cores; else 1
     """
 
@@ -88,7 +89,7 @@ class Proposal:
     def change(self, queue: str) -> str:
         """As a line for the what-if, which has limits of whole slots."""
         if self.setting.storage:
-            # What is free is not all that may be used.
+            # Usable is what is free and what has expired, without what must stay free or cannot be used.
             return f"endpoint.{self.setting.column}.{self.setting.field}={ENOUGH_GB}"
         value = f'"{self.value}"' if isinstance(self.value, str) else self.value * self.cores
         return f"site.{queue}.{self.setting.field}={value}"
@@ -103,7 +104,7 @@ def proposals(
     A part of a queue that cuts its slots to size may tell its own numbers, as it has a fixed part of the slot. Numbers may
     be in another unit than the setting: it is changed by their ratio, as far as the most demanding of the tasks needs it.
     A queue tells only its first objection to a task.
-    Tasks that ask for more than a slot of any site has (`remedies.MOST_OF`) count for no setting: theirs is what is wrong.
+    Tasks that ask for more than a slot of any site has (`largest.most_of`) count for no setting: theirs is what is wrong.
     """
     wanted: dict[Setting, dict[int, float]] = {}
     free: dict[str, int] = {}
@@ -121,7 +122,8 @@ def proposals(
             if not limits.get(setting.column) or not _are_two(numbers) or not numbers[1]:
                 continue
             ratio = numbers[0] / numbers[1]
-            if limits[setting.column] * ratio * _of(setting, cores) > MOST_OF[setting.column]:
+            most = most_of(setting.column, limits.get("core_count") or 0)
+            if limits[setting.column] * ratio * _of(setting, cores) > most:
                 continue
             if setting.field == "cores" and numbers[1] != limits[setting.column]:
                 continue  # a part of the slot, whose cores follow from the kind of job
@@ -134,7 +136,7 @@ def proposals(
 
 
 def _space(name: str) -> Setting:
-    return Setting(name, "space_free_gb", f"free space at {name}", "GB", storage=True)
+    return Setting(name, "space_free_gb", f"usable space at {name}", "GB", storage=True)
 
 
 def _of(setting: Setting, cores: int) -> int:

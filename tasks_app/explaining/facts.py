@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -136,6 +137,16 @@ class PilotFact:
         return self.known_s is not None and self.known_s < AT_WORK_S
 
 
+PYTHON: Final = ".venv/bin/python manage.py"
+"""How the programs of the site are started in its folder, as the README does it."""
+
+
+def pilot_command(queue: str) -> str:
+    """The line of a shell that runs one pilot of a queue, with a token of its own, in the folder of the site."""
+    name = shlex.quote(queue)
+    return f"JEDI_PILOT_TOKEN=$({PYTHON} token pilot --site {name}) {PYTHON} pilot --queue {name}"
+
+
 def no_pilot_came(at: str, pilots: Sequence[PilotFact]) -> str:
     """What is true of queues for which no pilot has asked lately: a queue that was just added has had no time for it."""
     called = min((one for one in pilots if one.silent_s is not None), key=lambda one: one.silent_s or 0.0, default=None)
@@ -174,6 +185,7 @@ class WhyFacts:
 
     stuck_since   since when it waits, however often it was tried meanwhile; None when it does not wait
     share_zero  the task's share, when its target is 0
+    returns_to  of a pending task: the state in which it is tried again
     allowed   what the throttle says of a group of tasks that it lets pass
     had_errors, sites_gone
               of a task that has ended: whether jobs of it failed, and the sites that it names when none of them exists
@@ -200,6 +212,7 @@ class WhyFacts:
     had_errors: bool = False
     sites_gone: tuple[str, ...] = ()
     share_zero: str = ""
+    returns_to: str = ""
 
     def since(self, verdict: VerdictFact) -> datetime:
         """Since when the task waits for what a verdict says."""

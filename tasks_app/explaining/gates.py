@@ -12,8 +12,8 @@ from jedisite import refusals
 from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.attention.rules.found import hours, in_a_row, waits
-from tasks_app.explaining.facts import WhyFacts, no_pilot_came
-from tasks_app.states import COMMANDS, TASK_FINAL, TASK_GENERATING, TaskCommand, TaskStatus
+from tasks_app.explaining.facts import WhyFacts, no_pilot_came, pilot_command
+from tasks_app.states import COMMANDS, TASK_FINAL, TASK_GENERATING, TASK_SEEKS_INPUT, TaskCommand, TaskStatus
 
 T = TaskStatus
 Answer = Literal["yes", "no", "not asked", "not reached"]
@@ -53,6 +53,7 @@ class Gate:
 
     remedies   changes that help, as deciding again has shown; None where nobody has tried any
     untried    sites at which none was tried
+    command    what helps when it is run in a shell on the machine of the site; "" where nothing does
     """
 
     name: str
@@ -63,6 +64,7 @@ class Gate:
     since: datetime | None = None
     remedies: tuple[Remedy, ...] | None = None
     untried: int = 0
+    command: str = ""
 
     def __post_init__(self) -> None:
         if self.code:
@@ -135,10 +137,6 @@ def _inputs(facts: WhyFacts) -> Gate:
         return Gate("inputs", title, "no", codes.INPUT_NOT_STAGED, sentence, facts.state_since)
     unread = [one for one in facts.inputs if one.status in UNREAD]
     parent = facts.parent
-    if facts.status == T.PENDING and not facts.inputs and parent is not None and not parent.has_ended:
-        # What it reads is not known before the parent has made it.
-        sentence = facts.error_dialog or f"the parent task {parent.id} is {parent.status}"
-        return Gate("inputs", title, "no", codes.PARENT_NOT_FINISHED, sentence, facts.state_since)
     if unread and parent is not None and not parent.has_ended:
         sentence = f"the parent task {parent.id}, which makes {unread[0].name}, is {parent.status}"
         return Gate("inputs", title, "no", codes.PARENT_NOT_FINISHED, sentence, facts.state_since)
@@ -149,6 +147,10 @@ def _inputs(facts: WhyFacts) -> Gate:
         if facts.error_dialog:
             sentence += f": {facts.error_dialog}"
         return Gate("inputs", title, "no", codes.INPUT_NOT_READ, sentence, facts.state_since)
+    if facts.returns_to in TASK_SEEKS_INPUT:
+        waits_for_parent = parent is not None and not parent.has_ended
+        code = codes.PARENT_NOT_FINISHED if waits_for_parent else codes.INPUT_NOT_READ
+        return Gate("inputs", title, "no", code, facts.error_dialog or "its input is looked for again", facts.state_since)
     left, files = sum(one.files_left for one in facts.inputs), sum(one.files for one in facts.inputs)
     if facts.inputs and not left:
         return _none_left(facts, title, files)
@@ -264,7 +266,10 @@ def _activated(facts: WhyFacts) -> Gate:
     if waiting:
         sentence = f"{waits(waiting, 'job')}, none is activated"
         return Gate("activated", title, "no", codes.JOBS_NOT_ACTIVATED, sentence)
-    return Gate("activated", title, "no", codes.NO_JOB_MADE, "no job of the task is open")
+    sentence = "no job of the task is open"
+    if facts.status in TASK_GENERATING and facts.verdict is not None and facts.verdict.chosen and facts.error_dialog:
+        sentence += f": {facts.error_dialog}"
+    return Gate("activated", title, "no", codes.NO_JOB_MADE, sentence)
 
 
 def _queues(facts: WhyFacts) -> Gate:
@@ -301,7 +306,8 @@ def _pilots(facts: WhyFacts) -> Gate:
             f"{no_pilot_came(at, open_to)}; {waits(jobs, 'job')} there, "
             f"{plural(workers, 'worker')} {'runs or waits' if workers == 1 else 'run or wait'}"
         )
-        return Gate("pilots", title, "no", codes.NO_PILOT_CAME, sentence)
+        most = max(open_to, key=lambda one: (one.waiting, one.site))
+        return Gate("pilots", title, "no", codes.NO_PILOT_CAME, sentence, command=pilot_command(most.site))
     sentence = f"pilots ask at {len(alive)} of {plural(len(open_to), 'site')} with jobs"
     latest = min(alive, key=lambda one: (one.silent_s or 0.0, one.site))
     sentence += f": the last call came {hours(latest.silent_s or 0.0)} ago, at {latest.site}"
@@ -363,12 +369,15 @@ GATES: Final[tuple[Ask, ...]] = (
 
 
 def walk(facts: WhyFacts) -> tuple[Gate, ...]:
-    """All gates in order. Behind the first "no" the others are marked as not reached, but keep what they say."""
+    """All gates in order. Behind the first "no" the others are marked as not reached, but keep what they say; a task that has
+    ended waits at none."""
     found: list[Gate] = []
     stopped = False
     for ask in GATES:
         gate = ask(facts)
-        if stopped and gate.answer == "no":
+        if stopped and facts.status in TASK_FINAL:
+            gate = Gate(gate.name, gate.title, "not asked", "", f"nothing is waited for: the task is {facts.status}")
+        elif stopped and gate.answer == "no":
             gate = Gate(gate.name, gate.title, "not reached", gate.code, gate.sentence, gate.since)
         stopped = stopped or gate.answer == "no"
         found.append(gate)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
 from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.attention.rules.found import hours
-from tasks_app.explaining.facts import PilotFact, no_pilot_came
+from tasks_app.explaining.facts import PilotFact, no_pilot_came, pilot_command
 from tasks_app.explaining.gates import Answer, Gate
 from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JobStatus
 
@@ -26,13 +26,19 @@ CAP: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ChosenFact:
-    """The decision that sent the job to its site: its number and time, the site's place among `of` chosen ones, and weight."""
+    """The decision that sent the job to its site: its number and time, the site's place among `of` chosen ones, and weight.
+
+    factors    what the weight is the product of
+    again_at   when the same sites were chosen last, after the job was made: place, weight and factors are from then
+    """
 
     verdict: int
     at: datetime
     place: int
     of: int
     weight: float
+    factors: tuple[tuple[str, float], ...] = ()
+    again_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +163,8 @@ def _pilots(facts: JobFacts) -> Gate:
     pilot = facts.pilot
     if pilot is None or not pilot.is_alive:
         said = f"{no_pilot_came(facts.site, [pilot] if pilot else [])}; {_workers(pilot)}"
-        return Gate(name, title, "no", codes.NO_PILOT_CAME, said, facts.reached.get(J.ACTIVATED, facts.since))
+        since = facts.reached.get(J.ACTIVATED, facts.since)
+        return Gate(name, title, "no", codes.NO_PILOT_CAME, said, since, command=pilot_command(facts.site))
     said = f"the last call came {hours(pilot.silent_s or 0.0)} ago; {_workers(pilot)} in the batch system"
     return Gate(name, title, "yes", "", said)
 
@@ -238,6 +245,6 @@ def walk(facts: JobFacts) -> tuple[Gate, ...]:
     for ask in GATES:
         gate = ask(facts)
         answer: Answer = "not reached" if stopped and gate.answer == "no" else gate.answer
-        found.append(Gate(gate.name, gate.title, answer, gate.code, gate.sentence, gate.since))
+        found.append(replace(gate, answer=answer))
         stopped = stopped or gate.answer == "no"
     return tuple(found)

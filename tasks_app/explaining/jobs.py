@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from django.conf import settings
@@ -23,10 +23,6 @@ from tasks_app.share_use import loads
 from tasks_app.states import JobStatus
 
 LOG_ROWS: Final = 200
-NEAR: Final = timedelta(minutes=5)
-"""How much later than the job its verdict may be written: both come from one pass of the job generator."""
-LOOKED_AT: Final = 3
-"""So many decisions before a job are looked through for the one that chose its queue."""
 _AHEAD = """
 SELECT count(*) FROM (SELECT 1 FROM jobs WHERE computingsite = %(site)s AND jobstatus = 'activated' {of_share}
    AND ((currentpriority * -1), pandaid) < (%(priority)s, %(job)s) LIMIT {limit}) j
@@ -41,7 +37,6 @@ class Why:
     job: JobColumns
     gates: tuple[Gate, ...]
     facts: JobFacts
-    verdict: VerdictRecord | None
 
     @property
     def blocked(self) -> Gate | None:
@@ -67,7 +62,7 @@ def look(job: JobColumns, now: datetime, *, error: str = "", merging: str = "") 
     reached: dict[str, datetime] = {}
     for status, at in JobStatusLog.objects.filter(job_id=job.id).order_by("id").values_list("status", "at")[:LOG_ROWS]:
         reached.setdefault(status, at)
-    builder, verdict = builder_of(job), _decision(job)
+    builder = builder_of(job)
     waits, site = job.status == JobStatus.ACTIVATED, job.site or ""
     pilots = [found for _, found in pilots_of(_HERE, {"site": site}, now)] if waits and site else []
     facts = JobFacts(
@@ -78,15 +73,15 @@ def look(job: JobColumns, now: datetime, *, error: str = "", merging: str = "") 
         since=job.state_change_time,
         error=error,
         builder=(builder.id, builder.status) if builder is not None else None,
-        chosen=_chosen(job, verdict),
+        chosen=choice_of(job, decision_on(job)),
         pilot=pilots[0] if pilots else None,
         queue=_queue(job) if waits and site else QueueFact(),
-        silent_s=(now - job.heartbeat_at).total_seconds() if job.heartbeat_at else None,
+        silent_s=max((now - job.heartbeat_at).total_seconds(), 0.0) if job.heartbeat_at else None,
         timeout_s=settings.JEDI_HEARTBEAT_TIMEOUT_S,
         merging=merging,
         unwalled=_unwalled(job, site) if waits and site else "",
     )
-    return Why(job, walk(facts), facts, verdict)
+    return Why(job, walk(facts), facts)
 
 
 def why(job: JobColumns, now: datetime | None = None, *, error: str = "", merging: str = "") -> dict[str, Any]:
@@ -117,22 +112,29 @@ def _unwalled(job: JobColumns, site: str) -> str:
     return str(why or "")
 
 
-def _decision(job: JobColumns) -> VerdictRecord | None:
-    """The latest decision on jobs of the task that was made before the job and may have sent it to its site."""
+def decision_on(job: JobColumns) -> VerdictRecord | None:
+    """The decision on jobs of the task that held when the job was made: the latest that is not later. One statement."""
     if not job.task_id or not job.site:
         return None
-    near = job.creation_time + NEAR
-    made = VerdictRecord.objects.filter(task_id=job.task_id, kind__in=("job", "merge"), first_at__lte=near)
-    last = list(made.exclude(chosen=[]).defer("skipped", "needs", "facts").order_by("-id")[:LOOKED_AT])
-    return next((verdict for verdict in last if _chosen(job, verdict) is not None), None)
+    made = VerdictRecord.objects.filter(task_id=job.task_id, kind="job", first_at__lte=job.creation_time)
+    return made.defer("skipped", "needs", "facts").order_by("-id").first()
 
 
-def _chosen(job: JobColumns, verdict: VerdictRecord | None) -> ChosenFact | None:
+def choice_of(job: JobColumns, verdict: VerdictRecord | None) -> ChosenFact | None:
+    """The job's queue among those that a decision chose; None when it is not there.
+
+    A decision that was made again later with the same queues has the weights of the last time.
+    """
     if verdict is None:
         return None
-    for place, (site, weight, *_) in enumerate(verdict.chosen, 1):
+    for place, (site, weight, *more) in enumerate(verdict.chosen, 1):
         if site == job.site or site.startswith(f"{job.site}/"):
-            return ChosenFact(verdict.id, verdict.at, place, len(verdict.chosen), weight)
+            factors = more[0] if more and isinstance(more[0], dict) else {}
+            again = verdict.at if verdict.at > job.creation_time else None
+            at = job.creation_time if again else verdict.at
+            return ChosenFact(
+                verdict.id, at, place, len(verdict.chosen), float(weight), tuple(sorted(factors.items())), again
+            )
     return None
 
 

@@ -12,6 +12,7 @@ from django.db.models import Count, Q, Sum, Value
 from django.utils import timezone
 
 from brokerage_app.describing import switches_of
+from brokerage_app.funnel import NUCLEI
 from brokerage_app.models import JobCount, Queue, VerdictCount
 from brokerage_app.remedies import PER_CORE
 from brokerage_app.snapshot import CUT_TO_SIZE
@@ -19,7 +20,7 @@ from tasks_app.explaining import whatif
 from tasks_app.explaining.admitting import Proposal, proposals
 from tasks_app.explaining.verdicts import explained, gap_of, nearly
 from tasks_app.models import Task
-from tasks_app.states import TASK_FINAL
+from tasks_app.states import TASK_FINAL, TaskStatus
 
 RECENT = timedelta(hours=24)
 DAYS = 30
@@ -40,24 +41,31 @@ MOST = 2000
 
 _OPEN = "t.status <> ALL(%(final)s)"
 # Each decision has every site: those of more tasks take too long to read.
-_URGENT = f"""(SELECT t.jeditaskid, t.taskname, t.currentpriority FROM jedi_tasks t WHERE {_OPEN}
+_URGENT = f"""(SELECT t.jeditaskid, t.taskname, t.currentpriority,
+                      CASE t.status WHEN %(assigning)s THEN %(nuclei)s ELSE 'job' END AS kind
+                 FROM jedi_tasks t WHERE {_OPEN}
                 ORDER BY t.currentpriority DESC NULLS LAST, t.jeditaskid LIMIT %(urgent)s)"""  # noqa: S608
-# The latest verdict of each open task about queues: what it says of one site.
+# The latest verdict of each open task about queues: what it says of one site. That of a task which waits for a nucleus keeps
+# what was said of queues beside the nuclei.
 _OF_SITE = f"""
 SELECT l.jeditaskid, t.taskname, l.share, l.at, s.skip,
-       (SELECT r.key FROM jsonb_each(l.reasons) r WHERE r.value ? %(site)s LIMIT 1)
+       (SELECT r.key FROM jsonb_each(q.reasons) r WHERE r.value ? %(site)s LIMIT 1)
   FROM {_URGENT} t
- CROSS JOIN LATERAL (SELECT v.* FROM verdicts v WHERE v.jeditaskid = t.jeditaskid AND v.kind = 'job' ORDER BY v.id DESC LIMIT 1) l
- CROSS JOIN LATERAL (SELECT e AS skip FROM jsonb_array_elements(l.skipped) e
+ CROSS JOIN LATERAL (SELECT v.* FROM verdicts v WHERE v.jeditaskid = t.jeditaskid AND v.kind = t.kind
+                      ORDER BY v.id DESC LIMIT 1) l
+ CROSS JOIN LATERAL (
+   SELECT CASE l.kind WHEN 'job' THEN l.skipped ELSE l.facts #> '{{queues,skipped}}' END AS skipped,
+          CASE l.kind WHEN 'job' THEN l.reasons ELSE l.facts #> '{{queues,reasons}}' END AS reasons) q
+ CROSS JOIN LATERAL (SELECT e AS skip FROM jsonb_array_elements(q.skipped) e
                      WHERE e ->> 0 = %(site)s OR starts_with(e ->> 0, %(parts)s)) s
  WHERE l.at > %(since)s
  ORDER BY coalesce(t.currentpriority, 0) DESC, t.jeditaskid
 """  # noqa: S608 - constants of this module
 _CHOSEN = f"""
 SELECT count(*) FROM {_URGENT} t
- CROSS JOIN LATERAL (SELECT v.chosen, v.at FROM verdicts v WHERE v.jeditaskid = t.jeditaskid AND v.kind = 'job' ORDER BY v.id DESC
-                      LIMIT 1) l
- WHERE l.at > %(since)s AND EXISTS (
+ CROSS JOIN LATERAL (SELECT v.chosen, v.at FROM verdicts v WHERE v.jeditaskid = t.jeditaskid AND v.kind = t.kind
+                      ORDER BY v.id DESC LIMIT 1) l
+ WHERE t.kind = 'job' AND l.at > %(since)s AND EXISTS (
    SELECT 1 FROM jsonb_array_elements(l.chosen) c WHERE c ->> 0 = %(site)s OR starts_with(c ->> 0, %(parts)s))
 """  # noqa: S608 - constants of this module
 _OF_SHARE = f"""
@@ -96,7 +104,7 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
     """
     now, name = now or timezone.now(), name or queue.name
     values: dict[str, Any] = {"site": name, "parts": f"{name}/", "since": now - RECENT, "final": sorted(TASK_FINAL)}
-    values["urgent"] = URGENT
+    values |= {"urgent": URGENT, "assigning": TaskStatus.ASSIGNING.value, "nuclei": NUCLEI}
     with connection.cursor() as cursor:
         cursor.execute(_OF_SITE, values)
         rows = [(*row[:4], _loaded(row[4]), row[5]) for row in cursor.fetchall()]
@@ -111,7 +119,7 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
         {
             **explained(code), "tasks": len(found),
             "examples": [
-                {"task": r[0], "name": r[1], "share": r[2], "queue": r[4][0], "sentence": r[4][2]}
+                {"task": r[0], "name": r[1], "share": r[2], "queue": r[4][0], "sentence": r[4][2], "at": r[3]}
                 for r in list(found.values())[:TASKS]
             ],
         }
@@ -124,7 +132,7 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
     return {
         "site": name, "status": queue.status, "status_reason": queue.status_reason, "jobs": _jobs(site=queue.name),
         "chosen_for": chosen, "skipped_for": len({row[0] for row in rows}), "reasons": reasons,
-        "nearly": [{**one, "task": one.pop("site")} for one in near],
+        "nearly": [{**one, "at": tasks[one["site"]][3], "task": one.pop("site")} for one in near],
         "looked_at": URGENT, "tried": each,
         "settings": [
             {
@@ -134,7 +142,7 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
             for one in settings
         ],
         "blocked": [
-            {"task": r[0], "name": r[1], "share": r[2], "queue": r[4][0], "code": r[4][1], "sentence": r[4][2]}
+            {"task": r[0], "name": r[1], "share": r[2], "queue": r[4][0], "code": r[4][1], "sentence": r[4][2], "at": r[3]}
             for r in list(reversed(tasks.values()))[:TASKS]
         ],
         "days": _days(now, Q(site=name) | Q(site__startswith=f"{name}/"), kind="job"),

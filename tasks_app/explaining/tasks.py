@@ -31,7 +31,7 @@ from tasks_app.generating.groups import record_of
 from tasks_app.generating.wants import gone_sites
 from tasks_app.models import Dataset, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.nuclei import next_look
+from tasks_app.nucleus_waits import next_look
 from tasks_app.states import JOB_AT_PILOT, TASK_FINAL, JobStatus, TaskStatus
 
 HISTORY = timedelta(hours=48)
@@ -39,8 +39,10 @@ HISTORY_ROWS = 200
 CALLS_OF = timedelta(hours=4)
 AHEAD_SHOWN = 5
 
+# Times come from the clock of the database, `now` from that of this process, which may be behind.
 PILOTS = """
-SELECT w.jobstatus, w.site, w.n::int, extract(epoch FROM %(now)s - greatest(c.last, a.laststart))::float8,
+SELECT w.jobstatus, w.site, w.n::int, CASE WHEN coalesce(c.last, a.laststart) IS NOT NULL
+            THEN greatest(extract(epoch FROM %(now)s - greatest(c.last, a.laststart)), 0)::float8 END,
        coalesce(c.calls, 0)::int, coalesce(a.batch_jobs, 0), coalesce(q.status, ''), coalesce(q.status_reason, ''),
        CASE WHEN l.at IS NOT NULL THEN greatest(extract(epoch FROM %(now)s - l.at), 0)::float8 END, h.until,
        coalesce(p.n, 0)::int, greatest(c.last, a.laststart)
@@ -74,7 +76,10 @@ SELECT t.jeditaskid, t.taskname, t.status, coalesce(t.currentpriority, 0), count
 
 
 def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], throttled: ThrottleRecord | None) -> WhyFacts:
-    """What the gates look at, from the latest verdicts and the throttle's decision, and three statements."""
+    """What the gates look at, from the latest verdicts and the throttle's decision, and three statements.
+
+    One more of a task that has a parent and no inputs yet.
+    """
     at_sites = pilots_of(_JOBS, {"task": task.id}, now)
     jobs: Counter[str] = Counter()
     for status, at_site in at_sites:
@@ -93,7 +98,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         )
         for d in masters
     )
-    parent_status = next((d.parent_status for d in masters), None)
+    parent_status = masters[0].parent_status if masters else parent.values_list("status", flat=True).first()
     return WhyFacts(
         status=task.status,
         error_dialog=_why_paused(task) if task.status == TaskStatus.PAUSED else task.error_dialog or "",
@@ -116,6 +121,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         share_zero=_zero_share(task) if jobs.get(JobStatus.ACTIVATED) else "",
         had_errors=task.status in WITH_ERRORS and _had_errors(task.id),
         sites_gone=gone_sites(task, now) if task.status in RUNS_AGAIN else (),
+        returns_to=task.old_status or "" if task.status == TaskStatus.PENDING else "",
     )
 
 
@@ -290,7 +296,7 @@ def why(task: Task, now: datetime | None = None) -> dict[str, Any]:
 def as_json(gate: Gate) -> dict[str, Any]:
     return {
         "name": gate.name, "title": gate.title, "answer": gate.answer, "code": gate.code, "sentence": gate.sentence,
-        "advice": gate.advice, "who_can_fix": gate.who, "since": gate.since,
+        "advice": gate.advice, "command": gate.command, "who_can_fix": gate.who, "since": gate.since,
         "remedies": [
             {"sentence": one.sentence, "who_can_fix": one.who, "changes": one.lines, "sites": one.sites}
             for one in gate.remedies or ()

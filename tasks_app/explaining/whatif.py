@@ -9,12 +9,14 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Q
 
 from brokerage_app import remedies, whatif
-from brokerage_app.brokers import choosing, production_task
+from brokerage_app.brokers import choosing
 from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts
 from brokerage_app.configuration import Configuration
 from brokerage_app.configured import configuration, read
+from brokerage_app.filters.capacity import ALONE, Crowd
 from brokerage_app.funnel import NUCLEI
 from brokerage_app.models import GridSnapshot, VerdictRecord
 from brokerage_app.needs import TaskNeeds
@@ -25,6 +27,8 @@ from brokerage_app.stored import from_json, needs_of, unpack
 from brokerage_app.verdict import Verdict
 from brokerage_app.whatif import ChangeError, Conditions, Decide, Difference, WhatIf
 from tasks_app import nuclei
+from tasks_app.models import Task
+from tasks_app.states import TaskStatus
 
 SITES_SHOWN = 200
 
@@ -33,21 +37,35 @@ class NothingKeptError(LookupError):
     """There is no decision on jobs of the task with what was asked for and the grid of that time."""
 
 
-def decider(record: VerdictRecord) -> Decide:
-    """The broker as it was asked for a record, with what it knew of user and task."""
+def decider(record: VerdictRecord, usual: Grid, *, to_queues: bool = False) -> Decide:
+    """The broker as it was asked for a record, with what it knew of user and task. `usual`: the grid without changes.
+
+    Of the choice of a nucleus: what it leads to, since a task is not helped by a nucleus when the queues that it names
+    refuse its jobs then; `to_queues`: up to the queues that take the jobs, whether it names any or not.
+    """
     if record.kind == NUCLEI:
         known = nuclei.Known.of(record.facts or {})
 
         def nucleus(needs: TaskNeeds, grid: Grid, configuration: Configuration) -> Verdict:
-            return production_task.decide(
-                needs, grid, configuration, known.gathering, draw=known.draw, work=known.work
-            ).verdict
+            return choosing.takers(
+                needs,
+                grid,
+                configuration,
+                known.gathering,
+                draw=known.draw,
+                work=known.work,
+                floor=settings.JEDI_QUEUE_FLOOR,
+                to_queues=to_queues,
+            )
 
         return nucleus
     facts = from_json(AnalysisFacts, record.facts) if record.broker == choosing.ANALYSIS and record.facts else NO_FACTS
+    crowd = from_json(Crowd, record.facts) if record.broker == choosing.GENERIC and record.facts else ALONE
 
     def decide(needs: TaskNeeds, grid: Grid, configuration: Configuration) -> Verdict:
-        return choosing.decide(needs, grid, configuration, floor=settings.JEDI_QUEUE_FLOOR, facts=facts)
+        return choosing.decide(
+            needs, grid, configuration, floor=settings.JEDI_QUEUE_FLOOR, facts=facts, crowd=crowd.on(grid, usual)
+        )
 
     return decide
 
@@ -75,7 +93,9 @@ def gaining(changes: Mapping[str, Sequence[int]], queue: str, now: datetime) -> 
     task of each change.
     """
     tasks = {task for of in changes.values() for task in of}
-    found = VerdictRecord.objects.filter(kind="job", needs__isnull=False, task_id__in=tasks).order_by("task_id", "-id")
+    waiting = Q(task_id__in=Task.objects.filter(pk__in=tasks, status=TaskStatus.ASSIGNING).values("id"))
+    of_kind = Q(waiting, kind=NUCLEI) | Q(~waiting, kind="job")
+    found = VerdictRecord.objects.filter(of_kind, needs__isnull=False, task_id__in=tasks).order_by("task_id", "-id")
     records = {record.task_id: record for record in found.distinct("task_id")}
     grid, current = load_grid(now), read()
     gained: dict[str, set[int]] = {line: set() for line in changes}
@@ -83,7 +103,8 @@ def gaining(changes: Mapping[str, Sequence[int]], queue: str, now: datetime) -> 
         for record in filter(None, map(records.get, of)):
             try:
                 result = whatif.what_if(
-                    Conditions(needs_of(record.needs), grid, current), [whatif.parse(line)], decider(record)
+                    Conditions(needs_of(record.needs), grid, current), [whatif.parse(line)],
+                    decider(record, grid, to_queues=True),
                 )
             except ChangeError:
                 continue
@@ -129,8 +150,8 @@ def again(record: VerdictRecord, lines: Iterable[str]) -> WhatIf:
     """
     changes = [whatif.parse(line) for line in lines]
     assert record.snapshot is not None
-    conditions = Conditions(needs_of(record.needs), unpack(bytes(record.snapshot.body)), read())
-    return whatif.what_if(conditions, changes, decider(record))
+    grid = unpack(bytes(record.snapshot.body))
+    return whatif.what_if(Conditions(needs_of(record.needs), grid, read()), changes, decider(record, grid))
 
 
 def helping(record: VerdictRecord, now: datetime) -> remedies.Found | None:
@@ -141,7 +162,7 @@ def helping(record: VerdictRecord, now: datetime) -> remedies.Found | None:
     if record.needs is None:
         return None
     conditions = Conditions(needs_of(record.needs), load_grid(now), configuration())
-    decide = decider(record)
+    decide = decider(record, conditions.grid)
     found = decide(conditions.needs, conditions.grid, conditions.configuration)
     if found.chosen:
         site = found.chosen[0].site
@@ -218,7 +239,7 @@ def replay(last: int, lines: Sequence[str]) -> Replay:
         if grid is None:
             grid = grids[record.snapshot_id] = _grid(record.snapshot_id)
         try:
-            result = whatif.what_if(Conditions(needs_of(record.needs), grid, current), changes, decider(record))
+            result = whatif.what_if(Conditions(needs_of(record.needs), grid, current), changes, decider(record, grid))
         except ChangeError:
             found.left_out += 1
             continue
@@ -231,7 +252,7 @@ def _grid(snapshot_id: int) -> Grid:
 
 
 def told(record: VerdictRecord, result: WhatIf) -> dict[str, Any]:
-    """A comparison as plain values."""
+    """A comparison as plain values. `numbers`: sites that lack the same as before, with what was and would be said of them."""
     found = result.difference
     return {
         "task": record.task_id, "decided_at": record.at, "broker": record.broker,
@@ -240,7 +261,11 @@ def told(record: VerdictRecord, result: WhatIf) -> dict[str, Any]:
         "weights": [{"site": s, "before": a, "after": b} for s, (a, b) in list(found.weights.items())[:SITES_SHOWN]],
         "reasons": [
             {"site": s, "before": a.code, "after": b.code, "sentence": b.detail}
-            for s, (a, b) in [*found.reasons.items(), *found.numbers.items()][:SITES_SHOWN]
+            for s, (a, b) in list(found.reasons.items())[:SITES_SHOWN]
+        ],
+        "numbers": [
+            {"site": s, "code": b.code, "before": a.detail, "after": b.detail}
+            for s, (a, b) in list(found.numbers.items())[:SITES_SHOWN]
         ],
     }  # fmt: skip
 
@@ -248,6 +273,9 @@ def told(record: VerdictRecord, result: WhatIf) -> dict[str, Any]:
 def _verdict(verdict: Verdict) -> dict[str, Any]:
     return {
         "sentence": verdict.sentence(), "code": verdict.code,
-        "chosen": [{"site": c.site, "weight": c.weight} for c in verdict.chosen],
-        "skipped": [{"site": s.site, "code": s.code, "sentence": s.detail} for s in verdict.skipped[:SITES_SHOWN]],
+        "chosen": [{"site": name, "weight": c.weight} for name, c in verdict.chosen_queues().items()],
+        "skipped": [
+            {"site": name, "code": s.code, "sentence": s.detail}
+            for name, s in list(verdict.skipped_queues().items())[:SITES_SHOWN]
+        ],
     }  # fmt: skip

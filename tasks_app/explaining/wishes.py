@@ -99,7 +99,7 @@ def _data(text: str, needs: TaskNeeds) -> list[str]:
 def _walltime_now(needs: TaskNeeds) -> str:
     if needs.cpu_hs06s:
         return f"{needs.cpu_hs06s:.4g} HS06 s"
-    return f"{needs.walltime_s / 3600:.4g} h" if needs.walltime_s else "nothing is known"
+    return f"{needs.walltime_s / 3600:.4g} h" if needs.walltime_s else "not known"
 
 
 def _of(names: Sequence[str], nothing: str) -> str:

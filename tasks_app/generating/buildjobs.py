@@ -8,21 +8,17 @@ locked the task's row, so that none is settled between the look and the jobs tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
 
-from brokerage_app.case import Case
 from brokerage_app.configured import configuration
 from brokerage_app.models import Queue
 from brokerage_app.resource_types import type_of_job
-from brokerage_app.rules import Filter
 from brokerage_app.snapshot import SiteView
-from brokerage_app.verdict import Skip
 from jedisite.sql import hot_cursor, numbers, take_ids
-from tasks_app import codes
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import FileInfo, Maker, UnknownDatasetError
 from tasks_app.generating import buildstep
@@ -91,17 +87,6 @@ def failing_sites(task: Task, step: BuildStep) -> dict[str, int]:
             },
         )
         return dict(cursor.fetchall())
-
-
-def builds_here(failing: Mapping[str, int]) -> Filter:
-    """A rule of the broker: no more jobs for sites at which the task's sources cannot be built."""
-
-    def build_fails(case: Case, site: SiteView) -> Skip | None:
-        if site.queue not in failing:
-            return None
-        return Skip(site.name, codes.BUILD_FAILS_THERE, "{:build|builds} of the task failed there", (failing[site.queue],))
-
-    return build_fails
 
 
 def _make(

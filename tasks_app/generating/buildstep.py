@@ -21,6 +21,7 @@ KEPT = timedelta(days=7)
 """An older library is built anew."""
 FAILED_BUILDS = 3
 """So many failed builds, and none that went well, break the task."""
+_LIBRARY = re.compile(r"panda\.\d{10}\.\d{6}\.lib\._\d{6,}")
 _COMMAND = " -- "
 """What follows is the user's own."""
 _ARCHIVE_OPTION = re.compile(r"(?<!\S)(-a\s+)(\"[^\"]*\"|'[^']*'|\S+)")
@@ -132,6 +133,11 @@ def with_sandbox(command_line: str, sandbox: str | None) -> str:
 def dataset_name(task_id: int, now: datetime) -> str:
     """`panda.<mmddHHMMSS>.<microseconds>.lib._<task id>`."""
     return f"panda.{now:%m%d%H%M%S}.{now:%f}.lib._{task_id:06d}"
+
+
+def is_library(dataset: str) -> bool:
+    """Whether a dataset of that name holds a library, and not sources that a build job reads."""
+    return _LIBRARY.fullmatch(dataset) is not None
 
 
 def ram_mb(most_mb: int) -> int:

@@ -47,9 +47,9 @@ class TaskWork:
         self.raw: dict[str, Any] = params_of(task.id)
         text = buildstep.with_sandbox(task.job_params_template.template, self.raw.get("fixedSandbox"))
         self.build = buildstep.build_step(self.raw)
-        self.failing_builds = failing_sites(task, self.build) if self.build is not None else {}
         self.numbers = numbers_of(task)
-        self.needs = replace(needs_of(task, self.raw), avoided_sites=taken_back(task.id))
+        failing = failing_sites(task, self.build) if self.build is not None else {}
+        self.needs = replace(needs_of(task, self.raw), avoided_sites=taken_back(task.id), failing_builds=failing)
         self.facts = _facts_of(task, self.rule, self.raw)
         self.keeps_numbers = keeps_numbers(self.rule)
         self.skip_short = bool(self.raw.get("skipShortOutput"))
@@ -104,7 +104,9 @@ class TaskWork:
 
     def needs_with(self, memory_mb: int) -> TaskNeeds:
         """What a job wants whose files ask for that memory, in the unit of the task's."""
-        return replace(self.needs, memory_mb=max(self.needs.memory_mb, memory_mb))
+        if memory_mb <= self.needs.memory_mb:
+            return self.needs
+        return replace(self.needs, memory_mb=memory_mb, memory_raised=True)
 
     def streams(self) -> list[OutputStream]:
         return [

@@ -178,7 +178,7 @@ def _needs(work: TaskWork) -> TaskNeeds:
     return replace(
         work.needs, cores=cores, memory_mb=max(memory_mb, MEMORY_MB), memory_per_core=False, base_memory_mb=0,
         included_sites=(), excluded_sites=(), preassigned_site="", listed_sites=(), avoided_sites=(),
-        cloud="", priority=PRIORITY, disk_mb=0, walltime_s=0, cpu_hs06s=0.0,
+        failing_builds={}, cloud="", priority=PRIORITY, disk_mb=0, walltime_s=0, cpu_hs06s=0.0,
     )  # fmt: skip
 
 

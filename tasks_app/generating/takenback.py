@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from brokerage_app.configured import configuration
 from jedisite.sql import hot_cursor
-from tasks_app.accounting.killcodes import Kill, error_code
+from tasks_app.accounting.killcodes import MADE_ANEW, error_code
 
 _TAKEN_BACK = """
 SELECT DISTINCT computingsite FROM jobs
@@ -13,7 +13,7 @@ SELECT DISTINCT computingsite FROM jobs
    AND endtime > clock_timestamp() - %s * interval '1 hour'
  ORDER BY computingsite
 """
-_CODES = [error_code(Kill.REBROKERAGE), error_code(Kill.FAST_REBROKERAGE), error_code(Kill.REASSIGN)]
+_CODES = sorted(error_code(kill) for kill in MADE_ANEW)
 
 
 def taken_back(task_id: int) -> tuple[str, ...]:

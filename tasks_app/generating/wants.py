@@ -102,9 +102,11 @@ def of_work(
     disk_mb = (
         atom.largest_mb + _mb(task.out_disk_count, task.out_disk_unit) + _mb(task.work_disk_count, task.work_disk_unit)
     )
+    files, events = rule.get_int("NF") or 0, rule.get_int("NE") or 0
     return replace(
         needs, scouting=scouting, disk_mb=math.ceil(disk_mb), atom_mb=atom.size_mb,
         effective_mb=atom.effective_mb, atom_events=atom.events,
+        files_a_job=files if files == rule.files_per_job() else 0, events_a_job=0 if files or scouting else events,
         cpu_hs06s=atom.events * hs06s_per_event(task.cpu_time or 0, task.cpu_time_unit or ""),
         jobs_wanted=math.ceil(left / (rule.files_per_job() or 1)),
         frozen_s=None if task.frozen_time is None else (now - task.frozen_time).total_seconds(),

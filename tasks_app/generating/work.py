@@ -11,7 +11,7 @@ import psycopg
 from django.conf import settings
 from django.db import transaction
 
-from brokerage_app.filters.capacity import room_at
+from brokerage_app.filters.capacity import room_of
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import SiteView
 from brokerage_app.verdict import Choice, Verdict
@@ -21,13 +21,13 @@ from tasks_app.accounting.priorities import SerialPriority
 from tasks_app.feeding import hold
 from tasks_app.generating import companions
 from tasks_app.generating.builder import Builder
-from tasks_app.generating.buildjobs import builds_here, library_for
+from tasks_app.generating.buildjobs import library_for
 from tasks_app.generating.companions import Companion
 from tasks_app.generating.crowd import UserJobs
 from tasks_app.generating.facts import TaskWork
 from tasks_app.generating.picker import Picked, chunk_of, pick
 from tasks_app.generating.store import Part, Source, free_seeds, leave_out, store
-from tasks_app.generating.world import World
+from tasks_app.generating.world import Known, World
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.splitting.chunk import InputFile
@@ -59,6 +59,8 @@ class Turn:
     needs: TaskNeeds | None = None
     first: Verdict | None = None
     """What the broker said before jobs were made, and of what needs; None when it was not asked."""
+    known: Known | None = None
+    """What else it was told then."""
 
 
 def masters_with_work(task_id: int) -> list[Dataset]:
@@ -106,7 +108,7 @@ def generate(
     left = bool(masters_with_work(task.id))
     return Turn(
         making.jobs, left, verdict, making.waits_for, making.unplaced, scouting=work.scouting, needs=work.needs,
-        first=making.first or verdict,
+        first=making.first, known=making.known,
     )  # fmt: skip
 
 
@@ -134,22 +136,21 @@ class Making:
     stuck: set[int] = field(default_factory=set)
     """Memory of files of this master of which no job can be made in this turn, although a site would take it."""
     first: Verdict | None = None
+    known: Known | None = None
     priorities: SerialPriority | None = None
 
     def verdict(self, memory_mb: int) -> Verdict:
         """The broker's word on jobs that want that memory, as the sites are filled now."""
-        failing = self.work.failing_builds
-        first = (builds_here(failing),) if failing else ()
         needs = self.work.needs_with(memory_mb)
-        return self.world.decide(needs, self.work.task, self.now, first=first, floor=self.floor)
+        found = self.world.decide(needs, self.work.task, self.now, floor=self.floor)
+        if self.first is None:
+            self.first, self.known = found, self.world.known_of(self.work.task, needs)
+        return found
 
     def room(self, choice: Choice) -> int:
-        """How many more jobs a queue takes: as the broker says, or by what waits there now."""
-        if choice.cap is not None:
-            return max(0, choice.cap - choice.queued)
-        site = self.world.site(choice.site)
+        """How many more jobs a queue takes."""
         crowd = self.world.crowd(self.work.needs, self.work.task)
-        return min(room_at(site, self.floor), crowd.room_at(site, self.floor))
+        return room_of(choice, self.world.site(choice.site), self.floor, crowd)
 
     def step(self, master: Dataset) -> bool:
         """One transaction: pick, divide over the sites, build, store. Returns whether another step makes sense."""
@@ -187,14 +188,10 @@ class Making:
     def _level(self, memory_mb: int) -> _Level | None:
         """The sites for jobs of that memory; None, and noted unless it is the task's own, when there is none."""
         verdict = self.verdict(memory_mb)
-        if self.first is None:
-            self.first = verdict
-        with_room = {choice.site: choice for choice in verdict.chosen if self.room(choice)}
-        if with_room:
-            # By name, so that ties go by name.
-            return _Level(memory_mb, [self.world.site(name) for name in sorted(with_room)], with_room)
         if verdict.chosen:
-            return None
+            choices = {choice.site: choice for choice in verdict.chosen}
+            # By name, so that ties go by name.
+            return _Level(memory_mb, [self.world.site(name) for name in sorted(choices)], choices)
         if memory_mb != self.work.needs.memory_mb:
             self.unplaced[memory_mb] = verdict
         return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from brokerage_app.brokers.analysis_settings import AnalysisFacts
@@ -13,12 +13,14 @@ from brokerage_app.case import grid_of
 from brokerage_app.configuration import DEFAULTS, Configuration
 from brokerage_app.filters.capacity import ALONE, Crowd
 from brokerage_app.needs import TaskNeeds
-from brokerage_app.rules import Filter
 from brokerage_app.snapshot import Grid, SiteView
 from brokerage_app.verdict import Verdict
 from tasks_app.generating.analysis_facts import AnalysisCrowd
 from tasks_app.generating.places import Places
 from tasks_app.models import Task
+
+Known = AnalysisFacts | Crowd
+"""What a broker is told besides needs, grid and configuration: that of analysis, and the generic one."""
 
 
 @dataclass(slots=True)
@@ -44,25 +46,27 @@ class World:
     def broker_of(self, needs: TaskNeeds) -> str:
         return broker_of(needs.vo, needs.label, self.configuration)
 
-    def decide(self, needs: TaskNeeds, task: Task, now: datetime, *, first: Sequence[Filter] = (), floor: int) -> Verdict:
+    def decide(self, needs: TaskNeeds, task: Task, now: datetime, *, floor: int) -> Verdict:
         """What the broker of the task says, who is told of users and classes if it is that of analysis."""
         if self.broker_of(needs) != ANALYSIS:
             crowd = self.crowd(needs, task)
-            return decide(needs, self.grid, self.configuration, first=first, floor=floor, crowd=crowd)
+            return decide(needs, self.grid, self.configuration, floor=floor, crowd=crowd)
         if self._users is None:
             self._users = AnalysisCrowd(self.configuration, now)
         facts = self._users.facts(task)
-        return decide(needs, self.grid, self.configuration, first=first, floor=floor, facts=facts, draw=random.random)
+        return decide(needs, self.grid, self.configuration, floor=floor, facts=facts, draw=random.random)
 
     def crowd(self, needs: TaskNeeds, task: Task) -> Crowd:
         """The users who want places, where the broker of the task divides them."""
         return self.places.crowd(task) if self.places is not None and self.broker_of(needs) == GENERIC else ALONE
 
-    def known_of(self, task: Task, needs: TaskNeeds) -> AnalysisFacts | None:
-        """What the broker of analysis was told of the task and its user; None where it was not asked."""
-        if self._users is None or self.broker_of(needs) != ANALYSIS:
-            return None
-        return self._users.facts(task)
+    def known_of(self, task: Task, needs: TaskNeeds) -> Known | None:
+        """What the broker is told now of the task and its users, besides needs; None is nothing, or that it was not asked."""
+        if self.broker_of(needs) == ANALYSIS:
+            return self._users.facts(task) if self._users is not None else None
+        crowd = self.crowd(needs, task)
+        # Jobs that are made later are counted in the same place.
+        return replace(crowd, queued=dict(crowd.queued)) if crowd.users > 1 else None
 
     def made(self, name: str, jobs: int, task: Task, *, cores: int) -> None:
         """Count jobs that were made for a queue, each of so many cores."""

@@ -11,6 +11,7 @@ What the site refuses is raised as an ApiError with the fields of its problem do
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import http.client
 import io
@@ -227,7 +228,10 @@ class Client:
             for found in self.tasks(name=task, ordering="-id"):
                 if found.name == task:
                     return found
-            raise NotFound(404, "Not Found", f"there is no task of the name {task}")
+            latest = self._json("GET", self._address("tasks", {"page_size": PAGE, "ordering": "-id"}))["results"]
+            near = difflib.get_close_matches(task, [row["name"] or "" for row in latest], n=1)
+            meant = f" Did you mean {near[0]}?" if near else ""
+            raise NotFound(404, "Not Found", f"There is no task of the name {task}.{meant}")
         return self._task(self._json("GET", f"/api/v2/tasks/{task}/"))
 
     def tasks(self, **filters: Value) -> Iterator[Task]:

@@ -6,9 +6,10 @@ Any exception undoes the effect; the sentence of the exception is kept with the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 
 from jedisite.agents import kick
 from jedisite.sql import hot_cursor
@@ -18,7 +19,7 @@ from tasks_app.accounting.endings import KillOrder, kill_jobs
 from tasks_app.accounting.killcodes import Kill, KilledJob
 from tasks_app.messaging.kinds import AGENTS
 from tasks_app.models import Task
-from tasks_app.readers import look_again
+from tasks_app.readers import ask_again, look_again
 from tasks_app.states import JOB_FINAL, JobStatus
 
 Effect = Callable[[Mapping[str, Any], str], str]
@@ -54,6 +55,7 @@ def _files_staged(given: Mapping[str, Any], sender: str) -> str:
 
 def _dataset_changed(given: Mapping[str, Any], sender: str) -> str:
     found = look_again([given["dataset"]])
+    transaction.on_commit(partial(ask_again, [given["dataset"]]))
     return f"{plural(found, 'growing input is', 'growing inputs are')} looked at"
 
 

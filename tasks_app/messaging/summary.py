@@ -32,7 +32,8 @@ NEXT: Final[Mapping[str, tuple[str, ...]]] = {
     T.FINISHED: ("Look at the errors and mend their cause.", "Then retry the task: only files that failed run again."),
     T.FAILED: (
         "Look at the errors and mend their cause.",
-        "Then run the task again (incexec): its input is looked up again, and what was not processed runs.",
+        "Then retry the task: files that were not processed are tried again.",
+        "If its parameters are to change, or its input has changed, run it again (incexec).",
     ),
     T.ABORTED: ("If this was a mistake, retry the task: it goes on with the files that are left.",),
     T.BROKEN: ("Correct what is wrong in the task's parameters, and submit it again.",),
@@ -44,16 +45,16 @@ NEXT: Final[Mapping[str, tuple[str, ...]]] = {
 }
 NEXT_WITHOUT_ERRORS: Final[Mapping[str, tuple[str, ...]]] = {
     T.FINISHED: ("If the rest of its input is wanted, retry the task: only files that were not processed run again.",),
-    T.FAILED: ("None of its jobs had an error. Run the task again (incexec), with changed parameters if need be.",),
+    T.FAILED: ("None of its jobs had an error. Retry the task, or run it again with changed parameters (incexec).",),
 }
 NEXT_WITHOUT_SITES: Final = (
     "If more is wanted of it, run the task again (incexec) with other sites, since those that it names do not exist any more.",
 )
 COMMANDS: Final[Mapping[str, str]] = {
-    T.FINISHED: "retry", T.FAILED: "incexec", T.ABORTED: "retry", T.EXHAUSTED: "retry", T.PAUSED: "resume"
+    T.FINISHED: "retry", T.FAILED: "retry", T.ABORTED: "retry", T.EXHAUSTED: "retry", T.PAUSED: "resume"
 }  # fmt: skip
 """The command that is most likely wanted next."""
-_SAID: Final[Mapping[str, str]] = {"retry": "Retry it", "incexec": "Run it again", "resume": "Resume it"}
+_SAID: Final[Mapping[str, str]] = {"retry": "Retry it", "resume": "Resume it"}
 _MORE_MEMORY = "Ask for more memory (ramCount), or make the payload need less."
 _ADVICE: Final[Mapping[str, str]] = {
     "pilot:1098": "Make jobs smaller, or declare the disk space that they need (workDiskCount).",

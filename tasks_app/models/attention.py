@@ -42,3 +42,8 @@ class AttentionItem(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+    @property
+    def unit_said(self) -> str:
+        """The unit as it stands behind the size: one job, two jobs."""
+        return self.unit.removesuffix("s") if self.size == 1 else self.unit

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -10,11 +12,22 @@ from tasks_app.models.fields import moment
 from tasks_app.models.task import Task
 from tasks_app.states import TaskCommand
 
+FOLLOWS = "follows"
+"""In the parameters of a command that nobody gave: the parent task which runs again."""
+
 
 class CommandQuerySet(models.QuerySet["Command"]):
     def open(self) -> CommandQuerySet:
         """Commands that are not obeyed yet, in the order in which they were given: their tasks are to be amended."""
         return self.filter(status__in=["waiting", "working"]).order_by("id")
+
+    def waiting_of(self, task_ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
+        """For each of these tasks that has any, the commands that it was given and that wait, in their order."""
+        found: dict[int, tuple[str, ...]] = {}
+        given = self.filter(status="waiting", task_id__in=list(task_ids)).exclude(parameters__has_key=FOLLOWS)
+        for task_id, name in given.order_by("id").values_list("task_id", "name"):
+            found[task_id] = (*found.get(task_id, ()), name)
+        return found
 
 
 class Command(models.Model):
@@ -43,3 +56,8 @@ class Command(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} {self.task_id}"
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether somebody gave it and it waits: it is one of `waiting_of`."""
+        return self.status == "waiting" and FOLLOWS not in (self.parameters or {})

@@ -151,7 +151,11 @@ class JobArchive(JobColumns):
     class Meta:
         db_table = "jobs_archive"
         verbose_name = "archived job"
-        indexes = [models.Index(fields=["task_id", "status", "id"], name="jobs_archive_task_status")]
+        indexes = [
+            models.Index(fields=["task_id", "status", "id"], name="jobs_archive_task_status"),
+            # Lists by queue, and whether there ever was a queue of a name.
+            models.Index(fields=["site", "id"], name="jobs_archive_site"),
+        ]
 
 
 class JobFile(models.Model):

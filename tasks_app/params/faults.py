@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from jedisite.words import plural, rather
 
+T = TypeVar("T")
 MOST_FAULTS = 500
 MOST_HINTS = 20
 """Unknown names for which others are offered: looking for near ones among many takes milliseconds each."""
@@ -45,10 +47,25 @@ class Faults:
         else:
             self.not_listed += 1
 
+    @property
+    def hints(self) -> bool:
+        """Whether what is added now may say what was meant: past `MOST_HINTS` faults names are compared with no others."""
+        return len(self.found) < MOST_HINTS
+
     def add_unknown(self, where: str, said: str, name: str, known: Iterable[str], rule: str = "known key") -> None:
         """A name that is not known: `said`, a sentence without its full stop, and what may have been meant."""
-        hint = len(self.found) < MOST_HINTS
-        self.add(where, rule, rather(said, name, known) if hint else f"{said}.")
+        self.add(where, rule, rather(said, name, known) if self.hints else f"{said}.")
+
+    def take(self, check: Callable[[], T]) -> T | None:
+        """What a check returns; when it raises ParamErrors None, and its faults are added for fields that had none."""
+        try:
+            return check()
+        except ParamErrors as exc:
+            fields = {fault.field for fault in self.found}
+            for error in exc.errors:
+                if not error.field or error.field not in fields:
+                    self.add(error.field, error.rule, error.message)
+        return None
 
     def __bool__(self) -> bool:
         return bool(self.found)
@@ -74,6 +91,8 @@ class Faults:
 def shown(value: object, longest: int = 60) -> str:
     """A value as it can stand in a message: quoted, on one line, shortened."""
     text = repr(value)
+    if isinstance(value, str):
+        text = text.replace("\\\\", "\\")  # patterns are read as they were written
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 

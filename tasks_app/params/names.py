@@ -64,8 +64,9 @@ class Known(Protocol):
         """Those of these that are no tasks."""
 
 
-def no_such(kind: str, name: str, known: Collection[str]) -> str:
-    """The sentence on a name that is not there: one that is near it, or those that there are if they are few.
+def no_such(kind: str, name: str, known: Collection[str], *, hint: bool = True) -> str:
+    """The sentence on a name that is not there: one that is near it, or those that there are if they are few. Without `hint`
+    it is compared with none.
 
     >>> no_such("queue", "CERM", ["CERN", "BNL"])
     "There is no queue 'CERM'. Did you mean CERN?"
@@ -73,6 +74,8 @@ def no_such(kind: str, name: str, known: Collection[str]) -> str:
     said = f"There is no {kind} {shown(name)}"
     if not known:
         return f"{said}: this site has none."
+    if not hint:
+        return f"{said}."
     if near := nearest(name, known):
         return f"{said}. Did you mean {near}?"
     listed = sorted(known)[:MOST_LISTED]
@@ -205,7 +208,7 @@ def _check_endpoint(name: str | None, where: str, known: Known, faults: Faults) 
         return
     if name.startswith(NUCLEUS) and name.removeprefix(NUCLEUS) in known.nuclei:
         return
-    faults.add(where, "known", no_such("storage endpoint", name, known.endpoints))
+    faults.add(where, "known", no_such("storage endpoint", name, known.endpoints, hint=faults.hints))
 
 
 def _check_older(params: TaskParams, known: Known, faults: Faults) -> None:

@@ -104,6 +104,17 @@ def compile_template(
     return JobParamsTemplate(text, frozenset(names), tuple(pieces), tuple(parts))
 
 
+def bad_placeholders(text: str, streams: Collection[str]) -> list[str]:
+    """What is wrong with placeholders of ours, in order of appearance, each once: `compile_template` refuses the first."""
+    found: dict[str, None] = {}
+    for match in _PLACEHOLDER.finditer(text):
+        try:
+            _compile(match, streams, set(), False)
+        except BadTemplate as error:
+            found.setdefault(str(error))
+    return list(found)
+
+
 def names_in(text: str) -> list[str]:
     """Stream and value names of all placeholders, in order of appearance, each once."""
     found: dict[str, None] = {}

@@ -10,7 +10,7 @@ from brokerage_app.architecture import faults_of
 from jedisite.words import sentence
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.items import PREPROCESSED, SERIAL, Item
-from tasks_app.params.placeholders import NEVER_FILLED, VALUE_NAMES, BadTemplate, compile_template, is_ours, names_in
+from tasks_app.params.placeholders import NEVER_FILLED, VALUE_NAMES, bad_placeholders, is_ours, names_in
 from tasks_app.params.schedule import is_cron, moment
 from tasks_app.pilot.names import reserved_for
 from tasks_app.splitting.naming import BadNameTemplate, NameTemplate
@@ -167,11 +167,8 @@ def _check_text(
     text: str, streams: Set[str], values: Set[str], where: str, faults: Faults, *, filled: bool = True
 ) -> None:
     """A fault for text that is no template, and with `filled` for a name of ours that would stay a hole in each job."""
-    try:
-        compile_template(text, streams=streams)
-    except BadTemplate as error:
-        faults.add(where, "placeholder", str(error))
-        return
+    for said in bad_placeholders(text, streams):
+        faults.add(where, "placeholder", said)
     missing = [name for name in names_in(text) if is_ours(name) and name not in streams | values] if filled else []
     for name in missing:
         faults.add(where, "placeholder", _nothing_fills(name, streams))

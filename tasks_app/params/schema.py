@@ -9,7 +9,8 @@ on it, and it surprises people.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -22,9 +23,11 @@ from tasks_app.params.kinds import Key, check_value, names_of
 from tasks_app.params.specs import SPEC_KEYS, check_spec
 from tasks_app.params.storable import check_storable
 
-__all__ = ["FieldError", "KeyDescription", "ParamErrors", "TaskParams", "describe", "parse"]
+__all__ = ["FieldError", "KeyDescription", "ParamErrors", "TaskParams", "describe", "parse", "sound"]
 
 MOST_ITEMS = 5000
+MOST_TEMPLATES = 250
+"""Of inputs, outputs and logs: each is a dataset or more, which the refiner and the feeder look at one by one."""
 MOST_KEYS = 1000
 """Far more than there are, with all dsFor<STREAM>."""
 
@@ -172,6 +175,33 @@ def parse(raw: object) -> TaskParams:
     return params
 
 
+def sound(raw: object, faults: Iterable[FieldError]) -> TaskParams | None:
+    """What of a dictionary with these faults can be read: keys and items without any. None when it cannot be looked at."""
+    if not isinstance(raw, dict):
+        return None
+    unreadable = Faults()
+    _check_counts(raw, unreadable)
+    if not unreadable:
+        check_storable(raw, unreadable)
+    if unreadable:
+        return None
+    wrong = {re.split(r"[.\[]", fault.field, maxsplit=1)[0] for fault in faults} - {"jobParameters", "log", "log_merge"}
+    if "prodSourceLabel" in wrong:
+        wrong.add("workQueueName")  # whose labels differ
+    kept = {name: value for name, value in raw.items() if name not in wrong and name in KEYS}
+    rest = Faults()
+    return TaskParams(
+        raw=MappingProxyType({**_ASSUMED, **kept}),
+        items=parse_items(raw.get("jobParameters"), "jobParameters", rest, MOST_ITEMS),
+        logs=_logs(raw, "log", rest),
+        merge_logs=_logs(raw, "log_merge", rest),
+        datasets_for=MappingProxyType(_check_keys({name: value for name, value in raw.items() if name not in wrong}, rest)),
+    )
+
+
+_ASSUMED = MappingProxyType({"taskName": "", "prodSourceLabel": "user"})
+
+
 def _check_counts(raw: object, faults: Faults) -> None:
     """What is far too much is refused by its number, before each part of it is looked at."""
     if not isinstance(raw, dict):
@@ -182,6 +212,11 @@ def _check_counts(raw: object, faults: Faults) -> None:
         value = raw.get(name)
         if isinstance(value, list) and len(value) > MOST_ITEMS:
             faults.add(name, "length", f"At most {MOST_ITEMS} items are allowed, and these are {len(value)}.")
+            continue
+        templates = sum(isinstance(one, dict) and one.get("type") == "template" for one in one_or_many(value))
+        if templates > MOST_TEMPLATES:
+            said = f"A task has at most {MOST_TEMPLATES} templates of inputs and outputs, and these are {templates}."
+            faults.add(name, "length", f"{said} Divide the work among several tasks.")
 
 
 def _check_keys(raw: Mapping[str, Any], faults: Faults) -> dict[str, tuple[str, ...]]:

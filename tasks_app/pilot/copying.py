@@ -26,11 +26,15 @@ class Copied:
         return f"{self.adler32:08x}"
 
 
-def content_of(source: Path) -> Copied:
-    """Size and checksum of a plain file, links followed. Raises OSError."""
+def content_of(source: Path, check: Callable[[], None]) -> Copied:
+    """Size and checksum of a plain file, links followed.
+
+    `check` is called between blocks and may raise to stop the reading. Raises OSError.
+    """
     with _opened(source, os.O_RDONLY) as reader:
         size, adler = 0, 1
         while block := reader.read(BLOCK_BYTES):
+            check()
             size += len(block)
             adler = zlib.adler32(block, adler)
     return Copied(size, adler)

@@ -3,7 +3,7 @@
 The site hands it out in the place of the job's own program, under a name that nobody can guess. It runs that program behind
 walls of its own, in a folder of its own: without network, without sight of the pilot, its token and the rest of the storage.
 That folder is not below the pilot's for the job, of which the pilot packs all that it finds into the log, and follows each link.
-All that the job says comes in words without a sign that a shell or the pilot would make something of. No Django.
+All that the job says comes in one word without a sign that a shell or the pilot would make something of. No Django.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from tasks_app.pilot import names
 from tasks_app.pilot.client import Client, InterruptedCallError
 from tasks_app.pilot.copying import content_of
 from tasks_app.pilot.errors import Code, JobFailedError
-from tasks_app.pilot.gauge import Gauge
+from tasks_app.pilot.gauge import Gauge, holes_kb
 from tasks_app.pilot.job import BadJobError, Input, inputs_of, is_plain_name
 from tasks_app.pilot.latch import Latch, wait_any
 from tasks_app.pilot.limits import Limits, verdict
 from tasks_app.pilot.masking import mask_file, mask_printed, needles_of
+from tasks_app.pilot.oneword import of_word
 from tasks_app.pilot.payload import SECRETS, TEMPORARY, command_line, fetch_sandbox
 from tasks_app.pilot.processes import Family, adopt_orphans, tie_to_pilot
 from tasks_app.pilot.removing import remove_folder
@@ -59,8 +60,8 @@ REFUSED = 1
 def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     """In the pilot's folder for the job. The exit code is the program's, above 128 for a signal, or 1 with a sentence on stderr.
 
-    `words`, each URL-quoted behind a dot: the job's program, its parameters, its inputs with commas between, its disk in MB,
-    and sizes and checksums of the inputs, as the job's description has them.
+    The one of `words` holds texts: the job's program, its parameters, its inputs with commas between, its disk in MB,
+    sizes and checksums of the inputs, and its outputs, as the job's description has them.
     """
     terminated = Latch()
     told: list[int] = []
@@ -78,18 +79,21 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     for number in ASK_TO_END:
         signal.signal(number, ask)
     adopt_orphans()
-    program, parameters, inputs, disk_mb, sizes, sums = (unquote(word[1:]) for word in words)
+    program, parameters, inputs, disk_mb, sizes, sums, made = of_word(*words)
     own: set[str] = {TEMPORARY}
     needles: list[bytes] = []
     code = REFUSED
     try:
         files = _inputs(inputs, sizes, sums)
         family, process = _start(program, parameters, files, here, folder, environ, settings, terminated, own, needles)
-        code = _watch(family, process, Limits(disk_mb=int(disk_mb)), here, folder, terminated)
+        served = _is_served(program, settings)
+        outputs = [folder / name for name in made.split(",") if is_plain_name(name)]
+        limits = Limits(disk_mb=int(disk_mb))
+        code = _watch(family, process, limits, outputs, here, folder, terminated, served=served)
     except JobFailedError as exc:
         sys.stderr.write(f"{exc.failure.diag}\n")
     except InterruptedCallError:
-        pass  # told to end while the sandbox was fetched
+        pass  # told to end before the program was started
     except OSError as exc:
         sys.stderr.write(f"The job's folder could not be made: {exc}\n")
     finally:
@@ -114,15 +118,22 @@ def _inputs(names: str, sizes: str, sums: str) -> tuple[Input, ...]:
         raise JobFailedError(Code.STAGE_IN_FAILED, f"The job's inputs make no sense: {exc}") from exc
 
 
-def _check(file: Input, here: Path) -> None:
+def _check(file: Input, here: Path, go_on: Callable[[], None]) -> None:
     """Raises JobFailedError unless an input is there with the content that the server expects: the pilot, which has linked
-    it, looks for its scope and name only."""
+    it, looks for its scope and name only. Also what `go_on` raises, which is called all the time."""
     try:
-        found = content_of(here / file.lfn)
+        found = content_of(here / file.lfn, go_on)
     except OSError as exc:
         said = f"Input {file.lfn} cannot be read: {exc.strerror or exc}. The pilot sees the storage and JEDI_PAYLOAD_READS only"
         raise JobFailedError(Code.INPUT_MISSING, said) from exc
     compare(file, found)
+
+
+def _is_served(transformation: str, settings: Mapping[str, Any]) -> bool:
+    """Whether a job's program is one of the site's."""
+    name = transformation.rpartition("/")[2]
+    meant = transformation == name or transformation.endswith(SERVED + name)
+    return meant and is_plain_name(name) and (Path(settings["programs"]) / name).is_file()
 
 
 def _start(
@@ -131,14 +142,15 @@ def _start(
 ) -> tuple[Family, subprocess.Popen[bytes]]:  # fmt: skip
     """The running program. `own` gets the names of files that are not for the pilot, `needles` what nobody is to read.
 
-    Raises JobFailedError.
+    Raises JobFailedError, InterruptedCallError when it was told to end before the program was started.
     """
+
+    def go_on() -> None:
+        if terminated.is_set:
+            raise InterruptedCallError
+
     inputs = [file.lfn for file in files]
-    name = transformation.rpartition("/")[2]
-    kept = Path(settings["programs"]) / name
-    served = (
-        is_plain_name(name) and kept.is_file() and (transformation == name or transformation.endswith(SERVED + name))
-    )
+    name, served = transformation.rpartition("/")[2], _is_served(transformation, settings)
     if not served and transformation not in inputs:
         diag = f"{transformation!r} is no program of the site and no input of the job"
         raise JobFailedError(Code.TRANSFORM_NOT_AVAILABLE, diag)
@@ -149,9 +161,9 @@ def _start(
             taken = f"Input {lfn} has the name of something else in the job's folder; rename the file"
             raise JobFailedError(Code.STAGE_IN_FAILED, taken)
     for file in files:
-        _check(file, here)
+        _check(file, here, go_on)
     (folder / TEMPORARY).mkdir()
-    shutil.copyfile(kept if served else here / name, folder / name)
+    shutil.copyfile(Path(settings["programs"]) / name if served else here / name, folder / name)
     (folder / name).chmod(0o755)
     fetch_sandbox(argv, folder, Client(settings["server"], ""), patience_s=PATIENCE_S, until=(terminated,))
     if (here / SECRETS).is_file():
@@ -163,6 +175,7 @@ def _start(
     path = {"PATH": environ.get("PATH", os.defpath), "PanDA_Server": settings["server"]}
     env = walls.environment(environ) | {key: value for key, value in environ.items() if key in KEPT} | path
     family = Family()
+    go_on()
     with refused_calls() as refused:
         process = subprocess.Popen(
             walls.around(argv, folder, refused), cwd=folder, env=env, stdin=subprocess.DEVNULL, start_new_session=True,
@@ -172,10 +185,12 @@ def _start(
 
 
 def _watch(
-    family: Family, process: subprocess.Popen[bytes], limits: Limits, here: Path, folder: Path, terminated: Latch
+    family: Family, process: subprocess.Popen[bytes], limits: Limits, outputs: Sequence[Path], here: Path, folder: Path,
+    terminated: Latch, *, served: bool,
 ) -> int:
     """Wait for the end of the program, and see to what the pilot cannot see: how much it writes, and that it writes at all.
 
+    `served`: the program is the site's, which asks what it starts to end when it is asked itself.
     Raises JobFailedError when it takes too much of the disk. None of its processes is left either way.
     """
     gauge, written, over = Gauge(family, folder), 0, None
@@ -187,11 +202,12 @@ def _watch(
                 written = last.disk_kb
                 sign.touch()
     finally:
-        family.end(process.pid, grace_s=GRACE_S if terminated.is_set else 0.0, spare_leader=True)
+        grace_s = GRACE_S if terminated.is_set else 0.0
+        family.end(process.pid, grace_s=grace_s, asks_its_own=served, spare_leader=True)
         os.close(pidfd)
         sign.unlink(missing_ok=True)
     code = process.wait()
-    if over := over or verdict(gauge.final(0), limits):
+    if over := over or verdict(replace(gauge.final(0), holes_kb=holes_kb(outputs)), limits):
         raise JobFailedError(over.code, over.diag)
     return code if code >= 0 else 128 - code
 

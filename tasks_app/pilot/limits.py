@@ -18,12 +18,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A payload at one moment: resident memory of all its processes, CPU time of all that ever ran, wall time, disk."""
+    """A payload at one moment: resident memory of all its processes, CPU time of all that ever ran, wall time, disk.
+
+    `holes_kb`: what its outputs are longer than the space that they take, and will take in the storage.
+    """
 
     rss_kb: int = 0
     cpu_s: float = 0.0
     wall_s: float = 0.0
     disk_kb: int = 0
+    holes_kb: int = 0
 
 
 def verdict(measure: Measure, limits: Limits) -> Failure | None:
@@ -31,9 +35,11 @@ def verdict(measure: Measure, limits: Limits) -> Failure | None:
     if limits.memory_mb and measure.rss_kb > limits.memory_mb * 1024:
         used = _rounded_up(measure.rss_kb)
         return Failure(Code.EXCEEDED_MAX_MEMORY, f"The payload used {used} MB, its limit is {limits.memory_mb} MB")
-    if limits.disk_mb and measure.disk_kb > limits.disk_mb * 1024:
-        used = _rounded_up(measure.disk_kb)
-        return Failure(Code.WORK_FOLDER_TOO_LARGE, f"The work folder held {used} MB, its limit is {limits.disk_mb} MB")
+    if limits.disk_mb and measure.disk_kb + measure.holes_kb > limits.disk_mb * 1024:
+        held = f"{_rounded_up(measure.disk_kb + measure.holes_kb)} MB"
+        if measure.holes_kb:
+            held += f", counting {_rounded_up(measure.holes_kb)} MB of holes in outputs"
+        return Failure(Code.WORK_FOLDER_TOO_LARGE, f"The work folder held {held}, its limit is {limits.disk_mb} MB")
     if limits.wall_s and measure.wall_s > limits.wall_s:
         diag = f"The payload ran for {measure.wall_s:.1f} s, its limit is {limits.wall_s} s of wall time"
         return Failure(Code.REACHED_MAX_TIME, diag)

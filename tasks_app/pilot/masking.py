@@ -14,6 +14,7 @@ import os
 import re
 import stat
 import urllib.parse
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 LEAST = 6
@@ -22,6 +23,10 @@ MOST = 500
 """Texts that are looked for: each is a walk through all of the output."""
 LONGEST = 1 << 16
 """Bytes; what is longer is looked for in pieces."""
+EFFORT = MOST * LONGEST
+"""Bytes of all that is made in order to find them: some of it is too short, too long or found already."""
+EACH = 100
+"""Bytes that a text counts besides its own: a secret may be a list of a million texts."""
 BLOCK = 1 << 18
 MASK = b"***"
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
@@ -33,35 +38,66 @@ def needles_of(secrets: str) -> list[bytes]:
     write them.
     When there is too much, whole values come first, and what languages write last.
     """
-    whole: dict[str, None] = {}
-    try:
-        todo: list[object] = [json.loads(secrets)]
-    except (ValueError, RecursionError):
-        todo = [secrets]
-    while todo:
-        one = todo.pop()
-        if isinstance(one, (dict, list)):
-            todo += one.values() if isinstance(one, dict) else one
-        elif isinstance(one, str) and one not in whole:
-            whole[one] = None
-            with contextlib.suppress(ValueError, RecursionError):
-                todo.append(json.loads(one))
-            with contextlib.suppress(ValueError):
-                todo.append(base64.b64decode("".join(one.split()), validate=True).decode())  # as files come
-    lines = dict.fromkeys(line for text in whole for line in text.splitlines())
     found: dict[bytes, None] = {}
-    for text in [*whole, *lines]:
-        written = text.strip()
-        for _ in range(3):  # as it is, in a JSON text such as the file of secrets, and as a JSON text in that file
-            data = written.encode(errors="surrogatepass")
-            pieces = (data[at : at + LONGEST] for at in range(0, len(data), LONGEST))
-            found.update(dict.fromkeys(piece for piece in pieces if len(piece) >= LEAST))
-            written = json.dumps(written)[1:-1]
+    effort = EFFORT
+    for one in candidates(secrets):
+        if LEAST <= len(one) <= LONGEST:
+            found[one] = None
+        effort -= len(one) + EACH
+        if len(found) == MOST or effort < 0:
+            break
+    return list(found)
+
+
+def candidates(secrets: str) -> Iterator[bytes]:
+    """What `needles_of` chooses from, in its order, some of it several times; made as it is asked for."""
+    whole = []
+    for text in texts_in(secrets):
+        whole.append(text)
+        yield from written_as_json(text)
+    for text in whole:
+        for line in text.splitlines():
+            yield from written_as_json(line)
     for text in whole:
         data = text.strip().encode(errors="surrogatepass")
         if len(data) >= LEAST:
-            found.update(dict.fromkeys(one for one in otherwise_written(data) if LEAST <= len(one) <= LONGEST))
-    return list(found)[:MOST]
+            yield from otherwise_written(data)
+
+
+def texts_in(secrets: str) -> Iterator[str]:
+    """The texts in a JSON object, or any text, then those in texts that are JSON themselves or in base64; each once."""
+    seen: set[str] = set()
+    shut: deque[str] = deque()
+    values: list[object] = []
+    try:
+        values.append(json.loads(secrets))
+    except (ValueError, RecursionError):
+        values.append(secrets)
+    while values:
+        one = values.pop()
+        if isinstance(one, (dict, list)):
+            values += [*(one.values() if isinstance(one, dict) else one)][::-1]
+        elif isinstance(one, str) and one not in seen:
+            seen.add(one)
+            shut.append(one)
+            yield one
+        while shut and not values:
+            text = shut.popleft()
+            with contextlib.suppress(ValueError, RecursionError):
+                values.append(json.loads(text))
+            with contextlib.suppress(ValueError):
+                values.append(base64.b64decode("".join(text.split()), validate=True).decode())  # as files come
+
+
+def written_as_json(text: str) -> Iterator[bytes]:
+    """A text in pieces: as it is, in a JSON text such as the file of secrets, and as a JSON text in that file."""
+    text = text.strip()
+    for _ in range(3):
+        data = text.encode(errors="surrogatepass")
+        yield from (data[at : at + LONGEST] for at in range(0, max(1, len(data)), LONGEST))
+        before, text = text, json.dumps(text)[1:-1]
+        if text == before:
+            return
 
 
 def otherwise_written(data: bytes) -> Iterator[bytes]:

@@ -159,20 +159,21 @@ class Payload:
 
     def __init__(
         self, argv: Sequence[str], folder: Path, env: Mapping[str, str], walls: Walls | None = None,
-        limits: Mapping[int, int] | None = None,
+        limits: Mapping[int, int] | None = None, *, served: bool = False,
     ) -> None:
-        """Start it, behind walls if there are any, with these limits of the kernel. Raises JobFailedError."""
+        """Start it, behind walls if there are any, with these limits of the kernel. Raises JobFailedError.
+
+        `served`: the program is the site's, which asks what it starts to end when it is asked itself.
+        """
         self.family = Family()
         self.started = time.time()
         (folder / TEMPORARY).mkdir()
-        self._walls = walls
+        self._walls, self._served = walls, served
         with contextlib.ExitStack() as files:
             out, err = (files.enter_context(open(folder / name, "xb", opener=_appending)) for name in LOGS)
             refused: tuple[int, ...] = ()
             if walls:
                 walls.hand_over(folder)
-                for file in (out, err):
-                    walls.hand_over_open(file.fileno())
                 refused = files.enter_context(refused_calls())
                 argv = walls.around(argv, folder, refused)
             try:
@@ -192,7 +193,8 @@ class Payload:
 
     def end(self, grace_s: float) -> Ended:
         """End all that is left of it, and reap it. An `exit_code` above 128 means a signal, as shells have it."""
-        self.family.end(self.pid, grace_s=grace_s, spare_leader=self._walls is not None)
+        walled = self._walls is not None
+        self.family.end(self.pid, grace_s=grace_s, asks_its_own=self._served, spare_leader=walled)
         _, status, usage = os.wait4(self.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         self._popen.returncode = code  # so that Popen does not ask for a number that may be somebody else's by now

@@ -61,12 +61,12 @@ class Family:
                 found += [child, *_below(child)]
         return found
 
-    def end(self, leader: int, *, grace_s: float, spare_leader: bool = False) -> None:
-        """End all members: one SIGTERM to the leader's group and `grace_s` seconds to obey it, then SIGKILL to all.
+    def end(self, leader: int, *, grace_s: float, asks_its_own: bool, spare_leader: bool = False) -> None:
+        """End all members: one SIGTERM to each that is there and `grace_s` seconds to obey it, then SIGKILL to all.
 
-        Members outside of the group get no SIGTERM: who put them there, as our transforms do with users' commands, asks them
-        to end, and two signals would cut off a handler that saves. With `spare_leader` it gets none either: it
-        holds walls round the others, and ends when they have.
+        With `asks_its_own`, members outside of the leader's group get no SIGTERM: our transforms, which put users' commands
+        there, ask them to end, and two signals would cut off a handler that saves. Nobody asks what other programs put
+        there. With `spare_leader` it gets none: it holds walls round the others, and ends when they have.
 
         The leader is left as a zombie for the caller to reap; so its number still names its group.
         """
@@ -74,7 +74,7 @@ class Family:
             for process in self.members():
                 if not (spare_leader and process.pid == leader):
                     with contextlib.suppress(psutil.Error, ProcessLookupError):
-                        if os.getpgid(process.pid) == leader:
+                        if not asks_its_own or os.getpgid(process.pid) == leader:
                             process.terminate()
             _wait_until(self._all_dead, grace_s)
         _wait_until(lambda: self._kill_once(leader), KILL_LIMIT_S)

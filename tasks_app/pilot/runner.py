@@ -119,15 +119,15 @@ class _Run:
                 self.job.transformation, self.folder, self.client, inputs=inputs, patience_s=patience_s, until=until
             )
             argv = payloads.command_line(name, self.job.parameters)
-            own = (self.folder / name).exists()
-            if trouble := names.clash(self.job, name if own else "", names.sandbox_of(argv)):
+            served = (self.folder / name).exists()
+            if trouble := names.clash(self.job, name if served else "", names.sandbox_of(argv)):
                 raise JobFailedError(Code.STAGE_IN_FAILED, trouble)
             payloads.fetch_sandbox(argv, self.folder, self.client, patience_s=patience_s, until=until)
             stage_in(self.job.inputs, self.folder, self.check, Readable(self.settings.hidden, self._storages))
             (self.folder / name).chmod(0o755)
         self.check()
         with self._timed("payload_s"):
-            self._run_payload(argv)
+            self._run_payload(argv, served=served)
         self.payload_report = read_report(self.folder)
         check_present(self.job.outputs, self.folder)
         with self._timed("stageout_s"):
@@ -137,15 +137,18 @@ class _Run:
         self._store_log()
         self.check()
 
-    def _run_payload(self, argv: list[str]) -> None:
-        """Run it under watch. Raises JobFailedError when it fails or is stopped; none of its processes is left either way."""
+    def _run_payload(self, argv: list[str], *, served: bool) -> None:
+        """Run it under watch; `served` says that the program is the site's.
+
+        Raises JobFailedError when it fails or is stopped; none of its processes is left either way.
+        """
         walls = self.settings.walls
         environment = payloads.environment(self.job, self.folder, os.environ, self.settings.server, walls)
         if self.job.secrets:
             payloads.put_secrets(self.folder, self.job.secrets)
         memory_mb = memory_limit_mb(self.job.memory_mb, self.settings.memory_mb)
         fuses = limit(memory_mb, self.job.disk_mb, self.folder)
-        payload = payloads.Payload(argv, self.folder, environment, walls, fuses)
+        payload = payloads.Payload(argv, self.folder, environment, walls, fuses, served=served)
         log.info("payload.started pid=%d words=%d", payload.pid, len(argv))
         self.reporter.progress.start = payload.started
         gauge = Gauge(payload.family, self.folder)
@@ -169,7 +172,7 @@ class _Run:
             raise payloads.exit_failure(ended.exit_code, self.folder, read_report(self.folder).failure)
         # What a quick payload left on the disk counts, even if nobody saw it being written; and of outputs also what they
         # take nowhere yet: a file with holes fills the storage with all of its length.
-        last = replace(last, disk_kb=last.disk_kb + holes_kb(self.folder / file.lfn for file in self.job.outputs))
+        last = replace(last, holes_kb=holes_kb(self.folder / file.lfn for file in self.job.outputs))
         if over := verdict(last, Limits(disk_mb=self.job.disk_mb)):
             raise JobFailedError(over.code, over.diag)
 

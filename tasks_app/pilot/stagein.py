@@ -48,6 +48,9 @@ def local_path(url: str) -> Path | None:
 
 
 def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: Readable) -> int:
+    if not file.url:
+        says = f"Input {file.lfn} has no address: the file is not at its place in the storage"
+        raise JobFailedError(Code.STAGE_IN_FAILED, says)
     source = local_path(file.url)
     if source is None:
         raise JobFailedError(Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is no address that this pilot can read")

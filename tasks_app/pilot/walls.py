@@ -118,16 +118,12 @@ class Walls:
         return self if self.uid is None else replace(self, uid=_payload_uid(number))
 
     def hand_over(self, folder: Path) -> None:
-        """Give the folder and what the pilot has put into it to the payload's user."""
+        """Give the folder and what the pilot has put into it to the payload's user, who may open its outputs once more:
+        /dev/stderr is what stderr is."""
         if self.uid is None:
             return
         for path in (folder, *folder.iterdir()):
             os.chown(path, self.uid, self.uid, follow_symlinks=False)
-
-    def hand_over_open(self, fd: int) -> None:
-        """The same with an open file, so that the payload may open it once more: /dev/stderr is what stderr is."""
-        if self.uid is not None:
-            os.fchown(fd, self.uid, self.uid)
 
 
 @contextmanager

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from tasks_app import handling
+from tasks_app.pilot.oneword import as_word
 
 File = list[str | None]
 """A file of a job: the texts that the claim returns of it, in the order of the places below."""
 
 _ROLES = {"lib": "input", "trn_output": "output", "trn_log": "log"}
 """What files of special types are to a pilot."""
-_TYPE, _LFN, _SCOPE, _GUID, _SIZE, _CHECKSUM, _DATASET, _ENDPOINT, _SURL = range(9)
+TYPE, LFN, SCOPE, GUID, SIZE, CHECKSUM, DATASET, ENDPOINT, SURL = range(9)
 NOTHING = "NULL"
 
 
@@ -56,15 +56,15 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
     ) = row
     by_type: dict[str | None, list[File]] = {"input": [], "output": [], "log": []}
     for file in files or ():
-        by_type.setdefault(_ROLES.get(file[_TYPE], file[_TYPE]), []).append(file)
+        by_type.setdefault(_ROLES.get(file[TYPE], file[TYPE]), []).append(file)
     # Several ranges of events of one file are one file to copy.
-    inputs = list({(file[_DATASET], file[_LFN]): file for file in by_type["input"]}.values())
+    inputs = list({(file[DATASET], file[LFN]): file for file in by_type["input"]}.values())
     outputs, logs = by_type["output"], by_type["log"]
     made = outputs + logs
     # Several keys hold the same list: each is made once, since this is done for every job that is handed out.
-    datasets_in, datasets_out = _joined(inputs, _DATASET), _joined(made, _DATASET)
+    datasets_in, datasets_out = _joined(inputs, DATASET), _joined(made, DATASET)
     tokens_in, tokens_out = _nothings(inputs), _nothings(made)
-    endpoints_out = _joined(made, _ENDPOINT, storage)
+    endpoints_out = _joined(made, ENDPOINT, storage)
     job = {
         "StatusCode": 0,
         "PandaID": job_id,
@@ -97,29 +97,29 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
         "nSent": fence - 1,
         "container_name": container or "",
         "resource_type": resource_type or "",
-        "inFiles": _joined(inputs, _LFN),
-        "scopeIn": _joined(inputs, _SCOPE),
-        "GUID": _joined(inputs, _GUID),
-        "fsize": _joined(inputs, _SIZE),
-        "checksum": _joined(inputs, _CHECKSUM),
+        "inFiles": _joined(inputs, LFN),
+        "scopeIn": _joined(inputs, SCOPE),
+        "GUID": _joined(inputs, GUID),
+        "fsize": _joined(inputs, SIZE),
+        "checksum": _joined(inputs, CHECKSUM),
         "realDatasetsIn": datasets_in,
         "prodDBlocks": datasets_in,
         "prodDBlockToken": tokens_in,
         "dispatchDblock": tokens_in,
         "dispatchDBlockToken": tokens_in,
-        "ddmEndPointIn": _joined(inputs, _ENDPOINT, storage),
-        "surlsIn": [f[_SURL] for f in inputs],
-        "outFiles": _joined(made, _LFN),
+        "ddmEndPointIn": _joined(inputs, ENDPOINT, storage),
+        "surlsIn": [f[SURL] for f in inputs],
+        "outFiles": _joined(made, LFN),
         "realDatasets": datasets_out,
         "destinationDblock": datasets_out,
         "destinationDBlockToken": tokens_out,
         "dispatchDBlockTokenForOut": tokens_out,
         "ddmEndPointOut": endpoints_out,
         "fileDestinationSE": endpoints_out,
-        "scopeOut": _joined(outputs, _SCOPE),
-        "logFile": _joined(logs, _LFN),
-        "scopeLog": _joined(logs, _SCOPE),
-        "logGUID": _joined(logs, _GUID),
+        "scopeOut": _joined(outputs, SCOPE),
+        "logFile": _joined(logs, LFN),
+        "scopeLog": _joined(logs, SCOPE),
+        "logGUID": _joined(logs, GUID),
     }
     if secret:
         job["jobSecret"] = secret
@@ -131,12 +131,11 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
 def behind_walls(job: dict[str, Any], program: str) -> dict[str, Any]:
     """The same job, begun by a program that puts up walls and then starts the job's own: see `tasks_app/pilot/inner.py`.
 
-    PanDA's pilots hand parameters to a shell, and obey some themselves: in these words there is nothing for either.
+    PanDA's pilots hand parameters to a shell, and obey some themselves: in this word there is nothing for either.
     """
     contents = (job["fsize"], job["checksum"])
-    said = (job["transformation"] or "", job["jobPars"], job["inFiles"], str(job["maxDiskCount"]), *contents)
-    words = [f".{quote(text, safe='')}" for text in said]
-    return job | {"transformation": program, "jobPars": " ".join(words), "container_name": ""}
+    said = (job["transformation"] or "", job["jobPars"], job["inFiles"], str(job["maxDiskCount"]), *contents, job["outFiles"])
+    return job | {"transformation": program, "jobPars": as_word(said), "container_name": ""}
 
 
 def _joined(files: list[File], index: int, absent: str | None = None) -> str:

@@ -22,6 +22,7 @@ from jedisite.sql import hot_cursor
 from tasks_app.harvester.workers import handed_to
 from tasks_app.pilots.description import behind_walls, described
 from tasks_app.pilots.entrusted import give_secrets
+from tasks_app.pilots.looked_at import forget_astray
 from tasks_app.pilots.share_order import ShareOrder, share_order
 
 FULL_SCAN_EVERY_S = 0.5
@@ -116,7 +117,7 @@ _BY_SHARE = (
 
 
 Row = tuple[Any, ...]
-_NUMBER, _PRIORITY, _SHARE, _HANDLING = 0, 12, 21, 22
+_NUMBER, _PROCESSING, _PRIORITY, _SHARE, _HANDLING, _FILES = 0, 5, 12, 21, 22, 30
 """Places of columns in a row."""
 
 
@@ -168,6 +169,8 @@ def get_jobs(request: Request, draw: int | None = None) -> list[dict[str, Any]]:
     rows = _claim(request, digest, None if sloppy else order, sloppy)
     if rows and request.harvester:
         handed_to(request.harvester, request.worker, [row[_NUMBER] for row in rows])
+    for row in rows:
+        forget_astray(row[_NUMBER], row[_PROCESSING], row[_FILES])
     jobs = [described(row, secret) for row in rows]
     handling = [row[_HANDLING] for row in rows]
     if any(handling):

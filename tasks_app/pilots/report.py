@@ -195,6 +195,7 @@ def update_job(report: Report) -> str:
 
 def values_of(report: Report) -> dict[str, Any]:
     proof = report.proof
+    start, end = _moments(report.start_time, report.end_time)
     return {
         "job": Int8(report.job_id),
         "status": "running" if report.status in TOWARDS_END else report.status,
@@ -203,20 +204,23 @@ def values_of(report: Report) -> dict[str, Any]:
         "site": proof.site or None,
         "worker": proof.worker or None,
         "attempt": _whole(proof.attempt),
-        "start": _believable(report.start_time),
-        "end": _believable(report.end_time),
+        "start": start,
+        "end": end,
         "by": report.by,
         **{key: _whole(value) for key, value in report.measures.items() if value is not None and key in MEASURES},
         **{key: _whole(value) for key, value in report.errors.items() if value is not None and key in ERRORS},
     }
 
 
-def _believable(said: datetime | None) -> datetime | None:
-    """A time that a pilot says, unless its clock is so far off that durations would not fit into what is made of them."""
-    if said is None:
-        return None
+def _moments(*said: datetime | None) -> list[datetime | None]:
+    """Times that a pilot says, unless its clock is so far off that durations would not fit into what is made of them.
+
+    A clock that is ahead of ours is put right by as much as it shows: else a job that is lost later would end before it starts.
+    """
     now = timezone.now()
-    return said if now - LONGEST_AGO < said < now + LATEST else None
+    believed = [at if at and now - LONGEST_AGO < at < now + LATEST else None for at in said]
+    ahead = max([timedelta(), *(at - now for at in believed if at)])
+    return [at and at - ahead for at in believed]
 
 
 def present(given: Mapping[str, Any], known: Mapping[str, str]) -> tuple[str, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import uuid
-from datetime import UTC, datetime
+from datetime import datetime
 
 from tasks_app.params.items import PLACEHOLDER
 from tasks_app.params.names import named_sites
+from tasks_app.params.schedule import moment
 from tasks_app.params.schema import TaskParams
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining.values import Request
@@ -141,10 +142,4 @@ def payload_mark(params: TaskParams, trans_path: str, text: str) -> str:
 
 def _time(text: str | None) -> datetime | None:
     """A time asked for; one that cannot be read is ignored."""
-    if text is None:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+    return None if text is None else moment(text)

@@ -11,7 +11,7 @@ from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.params.placeholders import VALUE_NAMES, BadTemplate, compile_template, is_ours, names_in
 from tasks_app.params.schema import TaskParams
 from tasks_app.refining.attributes import attributes_of
-from tasks_app.refining.values import CannotRefine, DatasetSpec, OutputTemplate, Request
+from tasks_app.refining.values import CannotRefine, DatasetSpec, NothingThere, OutputTemplate, Request
 from tasks_app.scopes import UNMERGED
 from tasks_app.splitting.naming import BadNameTemplate, NameTemplate
 
@@ -120,7 +120,7 @@ def _add_input(layout: Layout, item: Item, request: Request) -> None:
     is_master = layout.first_master is None
     found = [(name, given) for given in datasets_of(item, request.params) for name in _datasets_in(given, request)]
     if not found:
-        raise CannotRefine(f"The input {', '.join(item.datasets)} holds no datasets.")
+        raise NothingThere(f"The input {', '.join(item.datasets)} holds no datasets.", item.datasets)
     for name, given in found:
         if layout.known(name, ("input", "pseudo_input")) is not None:
             continue

@@ -15,6 +15,14 @@ class CannotRefine(Exception):
     """The task can never run as it was submitted, so it is broken. The message is a sentence for its owner."""
 
 
+class NothingThere(CannotRefine):
+    """Inputs do not exist or hold nothing; `names` are those of them."""
+
+    def __init__(self, sentence: str, names: Sequence[str]) -> None:
+        super().__init__(sentence)
+        self.names = tuple(names)
+
+
 class NotYet(Exception):
     """The task cannot be refined now, but later: it waits, with this sentence as the reason."""
 

@@ -110,23 +110,30 @@ def pseudo_records(
     names: Sequence[str] = (),
     first_event: int = 1,
     even: bool = False,
+    records_before: int = 0,
+    events_before: int = 0,
 ) -> Iterator[Slice]:
     """Records of the pseudo master of a task without input datasets.
 
     With names (the user's own list of physical files) one record a name, numbered so that equal names differ. With
     events, slices of one pseudo file. Otherwise `n_files` records, one if that is not given.
+
+    It goes on behind what was made before: `records_before` without events of their own, and slices of the first
+    `events_before` events. One says nothing of the other.
     """
     if names:
         chosen = names[:n_files] if n_files else names
-        for number, name in enumerate(chosen):
-            yield Slice(f"{number:06d}:{name.rstrip('/').rpartition('/')[2]}")
-    elif n_events and per_slice:
-        yield from slice_events([SourceFile(PSEUDO_LFN, n_events)], per_slice, first_event=first_event, even=even)
-    elif n_events and (n_files or 1) == 1:
-        yield Slice(PSEUDO_LFN, 0, n_events - 1, first_event)
+        for number in range(records_before, len(chosen)):
+            yield Slice(f"{number:06d}:{chosen[number].rstrip('/').rpartition('/')[2]}")
+    elif n_events and (per_slice or (n_files or 1) == 1):
+        rest = SourceFile(PSEUDO_LFN, n_events - events_before)
+        slicer = Slicer(per_slice or n_events, first_event, even, used=events_before, begun=events_before)
+        for piece in slicer.cut([rest]):
+            start, end = piece.start_event or 0, piece.end_event or 0
+            yield piece._replace(start_event=events_before + start, end_event=events_before + end)
     else:
         single = (n_files or 1) == 1
-        for number in range(n_files or 1):
+        for number in range(records_before, n_files or 1):
             yield Slice(PSEUDO_LFN if single else f"{number:06d}:{PSEUDO_LFN}")
 
 

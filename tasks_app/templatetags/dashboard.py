@@ -41,6 +41,7 @@ NAVIGATION = (
 SEPARATOR = re.compile(r"(?<=[._:/-])(?=[^._:/-])")
 
 register.filter("thousands", words.count)
+register.filter("in_hours", words.hours)
 register.filter("capped", words.capped)
 register.filter("tone", words.tone)
 register.filter("bytes", words.size)
@@ -71,11 +72,8 @@ def megabytes(value: float | None) -> str:
 
 @register.simple_tag
 def hours(core_seconds: int | None) -> str:
-    """Core seconds in hours: "1 234", and "0.4" for little."""
-    if core_seconds is None:
-        return "–"
-    found = core_seconds / 3600
-    return f"{found:.1f}" if 0 < found < 10 else words.count(round(found))
+    """Core seconds in hours."""
+    return "–" if core_seconds is None else words.hours(core_seconds / 3600)
 
 
 @register.simple_tag
@@ -191,6 +189,27 @@ def task_tabs(task_id: int, tab: str) -> dict[str, Any]:
             continue
         entries.append({"url": url, "title": title, "on": name == tab})
     return {"entries": entries}
+
+
+@register.simple_tag(takes_context=True)
+def in_admin(context: Mapping[str, Any], model: str, key: Any = None) -> str | SafeString:
+    """A link to the admin's page of a row, or without a key to its list: to change it or to look at it, as the reader may.
+
+    model   such as "brokerage_app.queue"; "" for people to whom the admin does not show it
+    """
+    user = context["request"].user
+    app, _, name = model.partition(".")
+    if not user.is_staff:
+        return ""
+    if user.has_perm(f"{app}.change_{name}"):
+        words_of_it = "Edit in the admin"
+    elif user.has_perm(f"{app}.view_{name}"):
+        words_of_it = "Look at it in the admin"
+    else:
+        return ""
+    page = f"admin:{app}_{name}"
+    url = reverse(f"{page}_changelist") if key is None else reverse(f"{page}_change", args=[key])
+    return format_html('<a href="{}">{}</a>', url, words_of_it)
 
 
 @register.simple_tag

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerage_app.brokers.analysis_job import DEFAULT_SETTINGS, broker
-from brokerage_app.brokers.analysis_settings import AnalysisFacts, AnalysisSettings, Ended
-from brokerage_app.brokers.choosing import decide
+from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts, AnalysisSettings, Ended
 from brokerage_app.classes import SiteClass, TaskClass
 from brokerage_app.configuration import DEFAULTS, Row
 from brokerage_app.hardware import GpuRow
@@ -210,7 +209,6 @@ RULES: list[tuple[str, TaskNeeds, SiteView, dict[str, Any], str]] = [
     ("not included, AUTO", needs(included_sites=("B", "AUTO")), site(), {}, ""),
     ("cloud", needs(cloud="DE"), site(cloud="FR"), {}, "other_cloud"),
     ("any cloud", needs(cloud="any"), site(cloud="FR"), {}, ""),
-    ("taken back", needs(avoided_sites=("A",)), site(), {}, "taken_back"),
     ("taken back, bound", needs(avoided_sites=("A",), preassigned_site="A"), site(), {}, ""),
     ("GPU, bound", needs(architecture=GPU, preassigned_site="A"), site(releases=("ANY",)), {}, "no_gpu"),
     ("GPU there, bound", needs(architecture=GPU, preassigned_site="A"), site(software=GPUS, gpus=A100), {}, ""),
@@ -258,10 +256,42 @@ def test_work_that_is_bound_comes_back_to_its_queue_after_its_jobs_were_taken_ba
     assert names(broker(two, grid(*divided("P"), site("A", status="offline")))) == ["P/SCORE"]
 
 
-def test_where_nothing_else_is_left_the_reason_is_that_the_work_was_taken_back() -> None:
-    alone = needs(included_sites=("P",), memory_mb=2000, memory_per_core=True, avoided_sites=("P",))
-    found = decide(alone, grid(*divided("P")), DEFAULTS.having(Row("jedi", "brokerage", "JOB_BROKER_user", "analysis", "str")))
-    assert (found.code, "jobs of the work were taken back from P" in found.sentence()) == ("taken_back", True)
+CLOSED_AT_A = AnalysisFacts(ended={"A": Ended(closed=2)})
+
+
+@pytest.mark.parametrize(
+    ("facts", "avoided", "code"), [(CLOSED_AT_A, ("A",), "closed_there"), (NO_FACTS, ("A",), "taken_back")]
+)
+def test_work_goes_where_its_jobs_were_not_taken_back_if_it_can(
+    facts: AnalysisFacts, avoided: tuple[str, ...], code: str
+) -> None:
+    again = needs(avoided_sites=avoided)
+    elsewhere = broker(again, grid(site("A"), site("B")), facts=facts)
+    assert names(elsewhere) == ["B"] and reasons(elsewhere) == {"A": code}
+    # The input is brought to another queue rather than its jobs back to the one near it; and so with AUTO.
+    moved = broker(replace(again, inputs=(DATA,)), grid(site("A"), site("B")), facts=facts)
+    assert names(moved) == ["B"] and reasons(moved) == {"A": code}
+    auto = broker(replace(again, included_sites=("AUTO", "A")), grid(site("A"), site("B")), facts=facts)
+    assert names(auto) == ["B"] and reasons(auto) == {"A": code}
+    # A queue that is full for the moment is one that it may use, and the same queue is not filled beyond what it may have.
+    waits = broker(again, grid(site("A"), site("B", jobs=FULL)), facts=facts)
+    assert reasons(waits) == {"A": code, "B": "queue_full_of_type"}
+    full = broker(again, grid(site("A", jobs=FULL)), facts=facts)
+    assert reasons(full) == {"A": "queue_full_of_type"}
+
+
+@pytest.mark.parametrize(
+    ("task", "others"),
+    [
+        (needs(included_sites=("A",)), [site("B")]), (needs(excluded_sites=("B",)), [site("B")]),
+        (needs(), [site("B", status="offline")]), (needs(inputs=(DATA,)), [site("B", only_local_data=True)]),
+        (needs(), [site("B_HOSPITAL", status="offline")]),
+    ],
+)  # fmt: skip
+def test_work_comes_back_at_once_to_the_only_queue_that_is_left_to_it(task: TaskNeeds, others: list[SiteView]) -> None:
+    again = replace(task, avoided_sites=("A",))
+    for facts in (CLOSED_AT_A, NO_FACTS):
+        assert names(broker(again, grid(site("A"), *others), facts=facts)) == ["A"]
 
 
 def test_what_is_not_asked_of_the_site_that_a_task_names_is_said() -> None:
@@ -270,6 +300,7 @@ def test_what_is_not_asked_of_the_site_that_a_task_names_is_said() -> None:
     said = broker(named, grid(site(), site("B"))).sentence()
     assert said.endswith(f" Not asked, as the task names its site: {not_asked}")
     assert "Not asked" not in broker(named, grid(site(releases=("ANY",)))).sentence()
+    assert broker(needs(preassigned_site="A"), grid(site())).sentence() == "1 of 1 site was chosen, A."
 
 
 def test_an_endpoint_in_the_place_of_a_site_stands_for_its_readers() -> None:
@@ -293,8 +324,8 @@ def test_hospitals_are_for_what_no_other_queue_takes() -> None:
 @pytest.mark.parametrize(
     ("ended", "code"),
     [
-        (Ended(3, 4, 2), "closed_there"), (Ended(3, 6), "failing_there"), (Ended(3, 5), ""), (Ended(0, 4), ""),
-        (Ended(0, 5), "failing_there"), (Ended(100, 0), ""),
+        (Ended(3, 4, 2), "closed_there"), (Ended(0, 9, 2), "closed_there"), (Ended(3, 6), "failing_there"),
+        (Ended(3, 5), ""), (Ended(0, 4), ""), (Ended(0, 5), "failing_there"), (Ended(100, 0), ""),
     ],
 )  # fmt: skip
 def test_queues_where_the_task_fares_badly(ended: Ended, code: str) -> None:
@@ -549,7 +580,7 @@ def candidates(verdict: Verdict) -> set[str]:
 
 EASED: list[dict[str, Any]] = [
     {"memory_mb": 0}, {"walltime_s": 60}, {"out_disk": 0}, {"trans_home": ""}, {"io_intensity": None}, {"excluded_sites": ()},
-    {"avoided_sites": ()}, {"direct_io": 0}, {"max_cores": 0}, {"cloud": ""},
+    {"direct_io": 0}, {"max_cores": 0}, {"cloud": ""},
 ]  # fmt: skip
 
 
@@ -560,21 +591,21 @@ EASED: list[dict[str, Any]] = [
         out_disk=st.sampled_from([0, 1000]), atom_mb=st.just(900.0), effective_mb=st.just(900.0),
         trans_home=st.sampled_from(["", "AnalysisTransforms-Athena_21.0.38"]), io_intensity=st.none() | st.floats(0, 500),
         excluded_sites=st.sampled_from([(), ("S3", "S1")]),
-        avoided_sites=st.sampled_from([(), ("S2",)]), direct_io=st.sampled_from([0, 2]),
+        direct_io=st.sampled_from([0, 2]),
         max_cores=st.sampled_from([0, 4]), cores=st.sampled_from([0, 1, 8]), cloud=st.sampled_from(["", "DE"]),
     ),
     some=st.lists(site_views, unique_by=lambda one: one.name, max_size=6).map(
         lambda sites: grid(*(one for one in sites if not one.name.endswith("HOSPITAL")))
     ),
-    eased=st.sampled_from(EASED), facts=known,
+    eased=st.sampled_from(EASED), facts=known.map(lambda facts: replace(facts, ended={})),
 )  # fmt: skip
 def test_a_task_that_asks_for_less_loses_no_queue(
     task: TaskNeeds, some: Grid, eased: dict[str, Any], facts: AnalysisFacts
 ) -> None:
     """Of tasks without input: what is near it decides for the others, so that one more queue there ends the search.
 
-    A limit from below, on memory or time, refuses who asks for less: there are none here. Hospitals, lists with AUTO and
-    the comparison of busy queues with others are left out: each asks what else is left.
+    A limit from below, on memory or time, refuses who asks for less: there are none here. Hospitals, lists with AUTO, the
+    comparison of busy queues with others, and queues where the task has fared badly are left out: each asks what else is left.
     """
     setting = replace(DEFAULT_SETTINGS, overload_min_queued=10_000)
     before = broker(task, some, setting, facts)

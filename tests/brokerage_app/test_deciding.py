@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from brokerage_app import codes
+from brokerage_app.brokers.candidates import elsewhere_first
 from brokerage_app.brokers.choosing import ANALYSIS, GENERIC, PRODUCTION, decide
+from brokerage_app.brokers.generic import GenericCase
 from brokerage_app.configuration import DEFAULTS, Row
+from brokerage_app.funnel import funnel, order_of
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.remedies import helping
-from brokerage_app.snapshot import SiteView
+from brokerage_app.snapshot import Counts, Link, SiteView
 from brokerage_app.verdict import Verdict
 from brokerage_app.whatif import Conditions
 from tests.brokerage_app.grids import grid, queue
@@ -76,6 +79,57 @@ def test_a_queue_that_was_deleted_lately_has_no_far_fetched_namesake(broker: str
     )
 
 
+@pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS, GENERIC])
+def test_a_pattern_that_fits_no_queue_any_more_names_those_that_were_deleted(broker: str) -> None:
+    gone = {f"GONE_{n}": f"was deleted 2026-11-22 19:4{n} UTC by demo" for n in (1, 2)}
+    world = replace(grid(queue("NOREL_Q", cores=1)), gone={**gone, "OTHER_Q": "was deleted 2026-11-21 08:00 UTC by olga"})
+    found = decide(replace(NEEDS, included_sites=("GONE_*",)), world, configured(broker))
+    assert (found.code, found.sentence()) == (
+        "site_unknown",
+        "GONE_* fits no queue any more: GONE_1 was deleted 2026-11-22 19:41 UTC by demo, "
+        "GONE_2 was deleted 2026-11-22 19:42 UTC by demo.",
+    )
+    never = decide(replace(NEEDS, included_sites=("NEVER_*", "NOREL_QQ")), world, configured(broker))
+    assert never.sentence() == "NEVER_* fits no queue; NOREL_QQ does not exist (did you mean NOREL_Q?)."
+    offline = replace(world, sites={"NOREL_Q": queue("NOREL_Q", cores=1, status="offline")})
+    one_left = decide(replace(NEEDS, included_sites=("GONE_1*", "NOREL_Q")), offline, configured(broker))
+    assert one_left.code == "site_offline" and one_left.sentence().endswith(
+        " GONE_1* fits no queue any more: GONE_1 was deleted 2026-11-22 19:41 UTC by demo."
+    )
+
+
+FULL = {"MC": {"SCORE": Counts(activated=100), "MCORE": Counts(activated=100)}}
+
+
+@pytest.mark.parametrize(
+    ("broker", "needs", "code", "says"),
+    [
+        (ANALYSIS, {"preassigned_site": "MINE"}, "queue_full_of_type", "100 jobs are queued, 40 may be with 0 running"),
+        (ANALYSIS, {"listed_sites": ("MINE",)}, "queue_full_of_type", "100 jobs are queued, 40 may be with 0 running"),
+        (ANALYSIS, {"preassigned_site": "MINE", "merging": True}, "queue_full_of_type", "100 jobs are queued, 40 may be"),
+        (PRODUCTION, {"included_sites": ("MINE",), "priority": 1000}, "queue_full", "200 jobs are queued, and no more than 20 "),
+    ],
+)
+def test_a_queue_that_takes_no_further_job_is_not_chosen_even_for_work_that_is_bound_to_it(
+    broker: str, needs: dict[str, Any], code: str, says: str
+) -> None:
+    """Chosen it would get no job, turn after turn, and nothing would say why."""
+    mine = queue("MINE", cores=1, jobs=FULL)
+    wants = replace(NEEDS, resource_type="SCORE", **needs)
+    found = decide(wants, grid(mine, *FAR), configured(broker))
+    assert (found.code, found.chosen) == (code, ()), found.sentence()
+    assert found.sentence().startswith(f"MINE, the only site that the task may use, was skipped: {says}"), found.sentence()
+    fewer = {"MC": {"SCORE": Counts(activated=19)}}
+    assert [one.site for one in decide(wants, grid(replace(mine, jobs=fewer), *FAR), configured(broker)).chosen] == ["MINE"]
+
+
+def test_a_queue_with_as_many_jobs_as_it_may_have_is_full_for_all() -> None:
+    exactly = queue("MINE", cores=1, jobs={"MC": {"SCORE": Counts(activated=40)}})
+    found = decide(replace(NEEDS, resource_type="SCORE"), grid(exactly, *FAR), configured(ANALYSIS))
+    assert not found.chosen
+    assert {skip.site: skip.detail for skip in found.skipped}["MINE"] == "40 jobs are queued, and no more than 40 may be"
+
+
 def test_each_status_is_counted_by_its_own_name_and_its_end_is_said() -> None:
     until = datetime(2026, 11, 23, 8, tzinfo=UTC)
     out = {"OFF": "offline", "HELD": "paused", "SPARE": "standby", "SHY": "test"}
@@ -89,6 +143,85 @@ def test_each_status_is_counted_by_its_own_name_and_its_end_is_said() -> None:
     assert f"OFF: the site's status is offline {end} (“new switches”)." in said["OFF"]
     assert f"HELD: the site's status is paused {end} (“new switches”)." in said["HELD"]
     assert f"SHY: the site takes label test only {end}, the task has user (“new switches”)." in said["SHY"]
+
+
+@pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS, GENERIC])
+@pytest.mark.parametrize("seen", [{"pilots_3h": 7}, {"pilots_3h": None, "last_start_s": 60.0}])
+def test_of_one_gate_the_most_frequent_reason_is_told_and_queues_with_pilots_come_first(
+    broker: str, seen: dict[str, Any]
+) -> None:
+    """Every queue is offline, but one that is paused: nothing runs where no pilot has ever come."""
+    never = {"pilots_3h": None if seen["pilots_3h"] is None else 0, "status": "offline"}
+    others = [queue(name, cores=1, **never) for name in ("BLK_1", "BLK_2", "CAP_1", "CAP_2")]
+    local = queue("LOCAL", cores=1, **seen, status="offline")
+    paused = queue("PAU_1", cores=1, **{**never, "status": "paused"})
+    world, configuration = grid(*others, paused, local), configured(broker)
+    found = decide(NEEDS, world, configuration)
+    assert (found.code, found.sentence()) == (
+        "site_offline",
+        "All 6 sites were skipped: 5 sites offline, 1 site paused. Last was LOCAL: the site's status is offline.",
+    )
+    assert found.blocked is not None
+    told = helping(Conditions(NEEDS, world, configuration), found.blocked, decide)
+    assert told[0].sentence == "Have LOCAL set online; then LOCAL takes its jobs."
+    assert not any("PAU_1" in one.sentence for one in told)
+
+
+EXPRESS = replace(NEEDS, priority=1000, nucleus="N", included_sites=("MINE",))
+
+
+def test_work_that_is_express_by_its_priority_says_so_and_a_lower_one_is_advised_where_it_helps() -> None:
+    def told(needs: TaskNeeds, **more: Any) -> tuple[Verdict, list[tuple[str, str]]]:
+        world = replace(grid(queue("MINE", cores=1, **more)), links={"S_MINE": {"N": Link(closeness=11)}})
+        found = decide(needs, world, configured(PRODUCTION))
+        assert found.blocked is not None
+        helps = helping(Conditions(needs, world, configured(PRODUCTION)), found.blocked, decide)
+        return found, [(one.sentence, one.who) for one in helps]
+
+    found, advice = told(EXPRESS)
+    assert found.code == "slow_network"
+    assert found.sentence().endswith("; the task is express work by its priority of 1000 (1000 or more).")
+    assert advice == [
+        ("Have an operator lower the priority of the task below 1000 (currentPriority; now 1000), so that it is no express "
+         "work; then MINE takes its jobs.", "shifter"),
+    ]  # fmt: skip
+    # Behind another objection comes that of the link: one change alone helps as little as the other.
+    found, advice = told(EXPRESS, status="offline")
+    assert found.code == "site_offline" and advice == [
+        ("Have MINE set online, and have an operator lower the priority of the task below 1000 (currentPriority; now 1000), "
+         "so that it is no express work; then MINE takes its jobs.", "shifter"),
+    ]  # fmt: skip
+    # Where its cap on queued jobs is reached a lower priority is no help; nor for work that is urgent for another reason.
+    assert told(EXPRESS, counts=Counts(running=1, activated=90))[1] == []
+    found, advice = told(replace(EXPRESS, priority=10, processing_type="urgent"))
+    assert found.sentence().endswith("; the task is express work by its processingType.") and advice == []
+
+
+@pytest.mark.parametrize(
+    ("fixed", "advice"),
+    [
+        ({"walltime_s": 36_000},
+         "Have an operator lower the walltime of the task from 36000 to 600 s, if its jobs need no more"),
+        ({"walltime_s": 36_000, "events_a_job": 100},
+         "Have an operator lower the walltime of the task from 36000 to 600 s, if its jobs need no more"),
+        ({"cpu_hs06s": 54_000.0, "files_a_job": 1, "events_a_job": 0},
+         "Have an operator lower the cpuTime of the task to 10 % of what it is, if its jobs need no more"),
+        ({"cpu_hs06s": 54_000.0, "files_a_job": 25}, "Make jobs of 2 files (nFilesPerJob; now 25)"),
+        ({"cpu_hs06s": 54_000.0, "events_a_job": 1},
+         "Have an operator lower the cpuTime of the task to 10 % of what it is, if its jobs need no more"),
+        ({"cpu_hs06s": 54_000.0, "events_a_job": 1000},
+         "Kill the task and submit it again with 100 events a job (nEventsPerJob; now 1000)"),
+        ({"walltime_s_per_mb": 60.0, "effective_mb": 100.0, "atom_mb": 100.0, "files_a_job": 100},
+         "Make jobs of 10 files (nFilesPerJob; now 100)"),
+    ],
+)  # fmt: skip
+def test_shorter_jobs_are_advised_only_as_they_can_be_had(fixed: dict[str, Any], advice: str) -> None:
+    needs, configuration = replace(NEEDS, included_sites=("SHORT",), **fixed), configured(PRODUCTION)
+    world = grid(queue("SHORT", cores=1, max_walltime_s=600))
+    found = decide(needs, world, configuration)
+    assert found.code == "short_walltime" and found.blocked is not None
+    told = [one.what for one in helping(Conditions(needs, world, configuration), found.blocked, decide)]
+    assert told[0] == advice and not any("present length" in one for one in told), told
 
 
 def test_the_last_gate_decides_and_not_the_most_frequent_reason() -> None:
@@ -121,6 +254,28 @@ def test_variants_of_a_queue_for_job_sizes_are_one_site() -> None:
 def test_of_those_that_are_chosen_variants_are_one_site_too() -> None:
     found = verdict(NEEDS, *parts("P1"), *parts("P2", max_memory_mb=99))
     assert found.sentence() == "1 of 11 sites was chosen, P1/SCORE; skipped: 9 high memory, 1 low memory."
+
+
+@pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS])
+def test_of_a_queue_with_variants_the_one_that_would_do_but_for_its_pilots_tells_why(broker: str) -> None:
+    found = verdict(NEEDS, *parts("P1", silent_s=600.0), queue("GOOD", cores=1), broker=broker)
+    assert [choice.site for choice in found.chosen] == ["GOOD"]
+    assert found.queues["P1"].code == codes.PILOTS_STOPPED
+    assert "1 pilots stopped" in found.sentence(), found.sentence()
+
+
+@pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS, GENERIC])
+def test_sites_that_others_are_tried_before_are_left_out_behind_all_rules_and_before_weights(broker: str) -> None:
+    sites = [queue("TOOK", cores=1), queue("SILENT", cores=1, silent_s=600.0), queue("GOOD", cores=1)]
+    case = GenericCase(replace(NEEDS, avoided_sites=("TOOK",)), grid(*sites))
+    left = [skip.code for skip in elsewhere_first(case, sites)[1]]
+    order = order_of(broker)
+    places = [order[code] for code in (codes.LOW_MEMORY, *left, codes.LOW_WEIGHT)]
+    assert len(left) == 2 and places == sorted(places)
+    many = {"high_memory": ["A", "B"], "pilots_stopped": ["C"], "low_weight": ["D"]}
+    assert [(step.code, step.before, step.after) for step in funnel(broker, "job", 1, many)] == [
+        ("high_memory", 5, 3), ("pilots_stopped", 3, 2), ("low_weight", 2, 1),
+    ]  # fmt: skip
 
 
 def test_memory_a_core_leaves_room_for_what_a_job_needs_besides() -> None:

@@ -269,10 +269,11 @@ STORAGE: Sequence[tuple[str, TaskNeeds, SiteView, dict[str, Any], str, str]] = [
     ("outputs go where writing is off", TaskNeeds(outputs=("SE",)), SITE, {"states": WRITE_OFF}, "output_not_writable",
      "write_wan is down at SE"),
     ("outputs stay where nothing comes in", TaskNeeds(outputs=("SE",)), HERE, {"states": {"write_wan": "OFF"}}, "", ""),
-    ("full", TaskNeeds(), HERE, {"space_free_gb": 0.0}, "storage_full", "200 GB must be free, 0 GB are at SE"),
+    ("full", TaskNeeds(), HERE, {"space_free_gb": 0.0}, "storage_full", "200 GB must be usable, 0 GB are at SE"),
     ("outputs go where it is full", TaskNeeds(outputs=("SE",)), SITE, {"space_free_gb": 199.0}, "storage_full", "at SE"),
     ("enough space", TaskNeeds(outputs=("SE",)), HERE, {"space_free_gb": 200.0}, "", ""),
-    ("space that has to stay free", TaskNeeds(), HERE, {"space_free_gb": 300.0, "space_min_free_gb": 101.0}, "storage_full", ""),
+    ("space that has to stay free", TaskNeeds(), HERE, {"space_free_gb": 300.0, "space_min_free_gb": 101.0}, "storage_full",
+     "200 GB must be usable, 199 GB are at SE"),
     ("the storage of analysis is full", TaskNeeds(), replace(SITE, outputs=("OTHER",), analysis_outputs=("SE",)),
      {"space_free_gb": 0.0}, "storage_full", "at SE"),
     ("and does not matter to production", TaskNeeds(label="managed"),
@@ -386,6 +387,17 @@ def test_a_change_that_helps_is_found_at_whichever_queue_and_told_once() -> None
     assert (few.remedies, few.untried) == ((), 10), "it is said at how many sites nothing was tried"
 
 
+def test_only_queues_with_a_change_that_was_not_tried_count_as_untried() -> None:
+    grid = full_everywhere(6)
+    grid = replace(grid, sites={**grid.sites, **{name: replace(grid.sites["Z"], name=name) for name in ("A", "ZA", "ZB")}})
+    needs = TaskNeeds(outputs=("LOCAL_SE",))
+    found = decide(needs, grid, DEFAULTS)
+    assert found.blocked is not None
+    few = search(Conditions(needs, grid, DEFAULTS), found.blocked, decide, most_asked=0)
+    # Tried: at A and three of the others. At Z, ZA and ZB the same would have to be done as at A.
+    assert few.untried == 3
+
+
 def test_one_change_for_several_queues_is_told_once() -> None:
     grid = full_everywhere(0)
     sites = {name: replace(grid.sites["Z"], name=name) for name in ("A", "B", "C", "D", "E")}
@@ -401,7 +413,7 @@ def test_why_a_storage_of_another_site_counts_is_said() -> None:
     roomy = {**grid.endpoints, "Q00_SE": Endpoint("Q00_SE", space_free_gb=9000.0)}
     verdict = generic.broker(TaskNeeds(outputs=("LOCAL_SE",)), replace(grid, endpoints=roomy))
     said = {skip.site: skip.detail for skip in verdict.skipped}
-    assert said["Q00"] == "200 GB must be free, 5 GB are at LOCAL_SE, where outputs of the task go"
+    assert said["Q00"] == "200 GB must be usable, 5 GB are at LOCAL_SE, where outputs of the task go"
 
 
 def test_a_queue_that_was_stopped_earlier_is_tried_after_those_that_came_further() -> None:

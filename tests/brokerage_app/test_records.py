@@ -126,12 +126,12 @@ def test_each_decision_is_counted_once_for_each_site() -> None:
 
 @pytest.mark.django_db
 def test_one_snapshot_serves_the_verdicts_of_a_minute() -> None:
-    grid = grid_of([SiteView("A")])
+    grid = grid_of([SiteView("A", is_parent=True), SiteView("A/LOMEM", parent="A")])
     one, other = Snapshots(grid), Snapshots(grid)
     keep(Decided(TASK, GOOD, snapshots=one))
     keep(Decided(TASK + 1, GOOD, snapshots=one))
     keep(Decided(TASK + 2, GOOD, snapshots=other))
-    assert GridSnapshot.objects.count() == 1
+    assert GridSnapshot.objects.get().sites == 1, "a queue with its parts is one"
     assert unpack(bytes(GridSnapshot.objects.get().body)) == grid
     GridSnapshot.objects.update(at=timezone.now() - records.SNAPSHOT_EVERY)
     keep(Decided(TASK + 3, GOOD, snapshots=Snapshots(grid)))

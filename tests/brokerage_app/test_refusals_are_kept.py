@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerage_app import codes
-from brokerage_app.brokers import analysis_job, generic, production_job
+from brokerage_app.brokers import analysis_job, choosing, generic, production_job
 from brokerage_app.brokers.analysis_settings import AnalysisFacts, Ended
 from brokerage_app.brokers.production_job import ProductionSettings
 from brokerage_app.classes import TaskClass
+from brokerage_app.configuration import DEFAULTS
 from brokerage_app.filters.refusing import refusal as refusal_of_site
 from brokerage_app.models import Queue, VerdictRecord
 from brokerage_app.needs import TaskNeeds
@@ -110,6 +111,7 @@ def analysis_tables() -> Iterator[Verdict]:
     for ended in (Ended(3, 4, 2), Ended(3, 6)):
         # Where all queues fail the task gets its jobs all the same: there is another.
         yield analysis_job.broker(needs(), world(site("A"), site("B")), facts=AnalysisFacts(ended={"A": ended}))
+    yield analysis_job.broker(needs(avoided_sites=("A",)), world(site("A"), site("B")))
     crowd = {f"user{number}": UserJobs(50, 10) for number in range(4)} | {"ada": UserJobs(61, 30)}
     jobs = {analysis.SHARE: {"MCORE": Counts(running=100, activated=260)}}
     yield analysis_job.broker(needs(), world(site(jobs=jobs, users={analysis.SHARE: crowd}, started_per_h=12.0)))
@@ -180,6 +182,7 @@ def all_made() -> dict[str, Skip]:
     verdicts.append(generic.broker(TaskNeeds(), [SiteView("Q", switches={"allowed_processing": "reco|simul"})]))
     verdicts.append(generic.broker(TaskNeeds(), [SiteView("Q", status="standby")]))
     verdicts.append(generic.broker(TaskNeeds(), [SiteView("A", silent_s=540.0, queued=2), SiteView("B")]))
+    verdicts.append(choosing.decide(TaskNeeds(failing_builds={"Q": 3}), grid(queue("Q", cores=1)), DEFAULTS))
     made = [*users_tables(), *filter(None, [refusal_of_site(SiteView("Q"), less_than_a_day(3600))])]
     for verdict in verdicts:
         made += [*verdict.skipped, *([verdict.stopped] if verdict.stopped else [])]

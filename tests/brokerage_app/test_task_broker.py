@@ -61,8 +61,8 @@ def grid_of(*names: str, **changes: Any) -> Grid:
         endpoints={f"{n}_DATADISK": Endpoint(f"{n}_DATADISK", site=n, **{**ROOMY, **changes}) for n in names},
         nuclei={
             name: Nucleus(
-                name, queues=(f"{name}_Q",), outputs=(f"{name}_DATADISK",), inputs=(f"{name}_DATADISK",),
-                default_output=f"{name}_DATADISK", **of_nuclei,
+                name, outputs=(f"{name}_DATADISK",), inputs=(f"{name}_DATADISK",), default_output=f"{name}_DATADISK",
+                **{"queues": (f"{name}_Q",), **of_nuclei},
             )
             for name in names
         },
@@ -315,6 +315,40 @@ def test_when_no_site_can_run_the_jobs_nothing_is_drawn() -> None:
     assert code(decision) == "low_memory"
 
 
+class Sites(dict[str, SiteView]):
+    """Queues that count how often somebody goes over all of them."""
+
+    passes = 0
+
+    def values(self) -> Any:
+        Sites.passes += 1
+        return super().values()
+
+    def __iter__(self) -> Any:
+        Sites.passes += 1
+        return super().__iter__()
+
+
+def passes(nuclei: int) -> int:
+    grid = grid_of(*(f"N{number:02}" for number in range(nuclei)))
+    grid = replace(grid, sites=Sites(grid.sites))
+    Sites.passes = 0
+    found = decide(grid=grid, job_check=nowhere)
+    assert all(skip.detail.endswith(f"{skip.site}_Q: too little") for skip in found.verdict.skipped)
+    return Sites.passes
+
+
+def test_what_the_queues_of_many_nuclei_lack_is_said_with_as_few_passes_over_the_grid_as_of_one() -> None:
+    assert passes(1) == passes(20)
+
+
+def test_a_nucleus_that_has_no_queue_says_so() -> None:
+    found = decide(grid=grid_of("A", nucleus={"queues": ()}), job_check=nowhere)
+    assert found.sentence() == (
+        "The only nucleus was skipped: 1 nucleus no queue. A: at least 1 of its queues must take the jobs, 0 of 0 do."
+    )
+
+
 def cut(grid: Grid, name: str, **more: Any) -> Grid:
     """The queue of a nucleus as one that cuts its slots to size, with its variants."""
     queue = replace(grid.sites[f"{name}_Q"], capability="ucore", cores=4, **more)
@@ -336,7 +370,7 @@ ASKS = TaskNeeds(vo="atlas", label="managed", memory_mb=1000, cpu_hs06s=100.0)
         ({"memory_mb": 16_000}, {}, "low_memory", "needs 14400 MB, the site gives 4000 MB",
          "Ask for 4444 MB of memory at most (ramCount; now 16000)"),
         ({"cpu_hs06s": 1e7}, {}, "short_walltime", "needs 10000000, the site gives 1555200 HS06 s in 172800 s",
-         "Make jobs of "),
+         "Have an operator lower the cpuTime of the task to 15 % of what it is"),
         ({"architecture": '{"gpu_spec": {"vendor": "nvidia"}}'}, {"releases": ("ANY",)}, "no_gpu", "GPU",
          "Kill the task and submit it again without asking for a GPU"),
         ({"trans_home": "Athena-24.0.1", "architecture": "x86_64-el9-gcc13-opt"}, {"releases": ("OTHER",)}, "no_release",

@@ -15,6 +15,7 @@ from jedisite import identity
 from tasks_app.accounting.failures import book_ends, note_ends
 from tasks_app.models import Command, Job, Task, Worker
 from tests.browser.conftest import NARROW, WIDE
+from tests.tasks_app.dashboard.test_brokerage import decided  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -125,3 +126,13 @@ def test_what_lists_show_by_themselves_fits_a_screen_of_1280_points(
             over = page.evaluate(BEYOND)
             wide += [f"{name} at {size[0]}: {over} px beyond the edge"] * (over > 0)
     assert not wide, wide
+
+
+CHIPS_BEYOND = """[...document.querySelectorAll('table.stack td .chip')].filter(
+    e => e.getBoundingClientRect().right > e.closest('td').getBoundingClientRect().right + 1).map(e => e.innerText)"""
+
+
+def test_a_chip_of_several_words_stays_in_its_cell_on_a_phone(open_page: Any, decided: tuple[Task, int, int]) -> None:  # noqa: F811
+    page = open_page(f"/brokerage/what-if/?task={decided[0].id}&memory=2500&sites=A+C", size=NARROW)
+    assert page.get_by_text("other numbers").count() == 2
+    assert page.evaluate(CHIPS_BEYOND) == []

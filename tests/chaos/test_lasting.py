@@ -73,7 +73,9 @@ def test_the_site_answers_again_after_its_database_was_killed_while_it_recovered
 
 
 def test_a_killed_site_leaves_nothing_behind(make_site: Callable[..., Site]) -> None:
-    assert_nothing_is_left(make_site("--slots", "1"), signal.SIGKILL)
+    site = make_site("--slots", "1")
+    assert "Warning" not in (site.home / "log" / "web.log").read_text(), "a first start is nothing to warn of"
+    assert_nothing_is_left(site, signal.SIGKILL)
 
 
 def assert_nothing_is_left(site: Site, how: signal.Signals) -> None:

@@ -282,7 +282,9 @@ def test_more_files_of_the_same_dataset() -> None:
 def test_lost_files_are_taken_again_by_an_incremental_execution_only() -> None:
     made = finished_task("lab.t.in.00001")
     lose(made, "lab.t.in.00001")
-    assert command(made, "retry").status == "refused"
+    said = "1 input file is lost, and all others were processed; nothing to retry. To have it looked up, run it again"
+    with pytest.raises(moves.CommandRefusedError, match=said):
+        command(made, "retry")
     run_again(made)
     assert (status(made), dataset(made).files_finished) == ("done", 4)
 
@@ -310,6 +312,42 @@ def test_events_that_were_asked_for_in_addition_are_made() -> None:
     assert (status(made), len(jobs(made))) == ("done", 6)
     seeds = [inputs(job.id, "random_seed") for job in jobs(made)]
     assert len({name for names in seeds for name in names}) == 6
+
+
+@pytest.mark.parametrize(
+    ("first", "changes", "events"),
+    [
+        ({"nFiles": 5, "nEventsPerJob": 10}, {"nEvents": 100}, [range(n, n + 10) for n in range(0, 100, 10)]),
+        ({"nEvents": 15, "nEventsPerJob": 10}, {"nEvents": 30}, [range(10), range(10, 15), range(15, 20), range(20, 30)]),
+        ({"nEvents": 50}, {"nEvents": 80}, [range(50), range(50, 80)]),
+    ],
+    ids=["files before", "a short last range", "one range"],
+)
+def test_each_event_of_a_task_without_input_is_made_once_however_its_numbers_change(
+    first: dict[str, int], changes: dict[str, int], events: list[range]
+) -> None:
+    made = submit(parameters("lab.t", noInput=True, **first))
+    drive(Pilot())
+    run_again(made, **changes)
+    ranges = [f for f in files(made, "pseudo_input") if f.start_event is not None]
+    assert [range(f.start_event, f.end_event + 1) for f in ranges] == events
+    assert [f.first_event for f in ranges] == [some.start + 1 for some in events]
+    assert (status(made), {f.status for f in files(made, "pseudo_input")}) == ("done", {"finished"})
+
+
+@pytest.mark.parametrize(
+    ("first", "changes", "number"),
+    [({"nFiles": 1}, {"nFiles": 3}, 3), ({"nFiles": 2}, {"nFiles": 3}, 3), ({"nEvents": 30}, {"nFiles": 3, "nEvents": None}, 3)],
+    ids=["one", "more", "events before"],
+)
+def test_a_task_without_input_gets_the_jobs_that_it_is_to_have_when_it_runs_again(
+    first: dict[str, int], changes: dict[str, Any], number: int
+) -> None:
+    made = submit(parameters("lab.t", noInput=True, nEventsPerJob=10, **first))
+    drive(Pilot())
+    run_again(made, **changes)
+    assert status(made) == "done"
+    assert sum(f.start_event is None for f in files(made, "pseudo_input")) == number
 
 
 def test_changes_that_do_not_go_together_change_nothing() -> None:
@@ -344,7 +382,7 @@ def test_a_task_that_was_killed_before_it_was_refined_runs_whole() -> None:
 def test_a_task_that_is_done_stays_so_with_its_times_when_no_file_is_new() -> None:
     made = finished_task()
     before, rows = task(made), len(jobs(made))
-    sentence = f"task {made} is done, and no input has a file that it has not processed: nothing runs"
+    sentence = f"task {made} is done, and has processed every file that it takes of its inputs: nothing runs"
     with pytest.raises(moves.CommandRefusedError, match=sentence):
         command(made, "incexec", parameters={"changes": {"nFilesPerJob": 2}})
     (late,) = moves.queue_commands([before], "incexec", by="ada", reason="given to many at once")
@@ -360,6 +398,37 @@ def test_a_task_that_is_done_stays_so_with_its_times_when_no_file_is_new() -> No
     assert (status(made), dataset(made).files_finished) == ("done", 5)
 
 
+@pytest.mark.parametrize(
+    ("first", "changes"),
+    [
+        ({"nFiles": 2}, {"nEvents": 1}),
+        ({"nFiles": 2}, {"nFiles": 1, "nFilesPerJob": 1}),
+        ({"nFiles": 2, "nEventsPerFile": 10, "nEventsPerJob": 5}, {"nEvents": 12}),
+        ({"noInput": True, "nEvents": 50, "nEventsPerJob": 10}, {"nEvents": 30}),
+        ({"noInput": True, "nEvents": 50, "nEventsPerJob": 10}, {"nFiles": 3}),
+        ({"noInput": True, "nFiles": 3}, {"nFiles": 2, "nFilesPerJob": 1}),
+    ],
+    ids=["events beside files", "fewer files", "fewer ranges", "fewer events", "fewer files than ranges", "fewer records"],
+)
+def test_a_task_that_is_done_keeps_its_times_when_other_numbers_make_no_work(
+    first: dict[str, Any], changes: dict[str, int]
+) -> None:
+    add_dataset("lab.t.in", 4, events=10)
+    items = () if first.get("noInput") else (reads("lab.t.in"),)
+    made = submit(parameters("lab.t", *items, **{"nFilesPerJob": 1, **first}))
+    drive(Pilot())
+    before, rows = task(made), len(jobs(made))
+    assert before.status == "done"
+    with pytest.raises(moves.CommandRefusedError, match=f"task {made} is done, and .*: nothing runs"):
+        command(made, "incexec", parameters={"changes": changes})
+    (late,) = moves.queue_commands([before], "incexec", by="ada", reason="to many", parameters={"changes": changes})
+    commando.run()
+    late.refresh_from_db()
+    after = task(made)
+    assert (late.status, after.status, len(jobs(made))) == ("refused", "done", rows)
+    assert (after.start_time, after.end_time, after.attempt) == (before.start_time, before.end_time, 0)
+
+
 def test_a_task_that_is_done_runs_again_on_inputs_that_are_added() -> None:
     made = finished_task()
     add_dataset("lab.more", 1)
@@ -371,7 +440,7 @@ def test_a_task_that_makes_its_input_itself_runs_again_only_when_it_is_to_make_m
     made = submit(parameters("lab.t", noInput=True, nEvents=4, nEventsPerJob=2))
     drive(Pilot())
     assert status(made) == "done"
-    with pytest.raises(moves.CommandRefusedError, match="is done, and makes all of its input itself: nothing runs"):
+    with pytest.raises(moves.CommandRefusedError, match="and its numbers of files and events make no further work"):
         command(made, "incexec", parameters={"changes": {"nEvents": 4}})
     run_again(made, nEvents=6)
     assert (status(made), len(jobs(made))) == ("done", 3)
@@ -397,7 +466,7 @@ def test_a_task_that_is_done_and_is_submitted_again_says_that_nothing_runs() -> 
     second = again(nFilesPerJob=2)
     assert (second.task_id, second.decision.code) == (first.task_id, 3)
     assert second.decision.sentence == (
-        f"The task {first.task_id} of the name 'user.ada.t' is done, and no input has a file that it has not processed: "
+        f"The task {first.task_id} of the name 'user.ada.t' is done, and has processed every file that it takes of its inputs: "
         f"nothing runs. jediTaskID={first.task_id}"
     )
     settle()

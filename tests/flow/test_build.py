@@ -19,6 +19,7 @@ from tasks_app import moves
 from tasks_app.accounting.outcomes import Outcome, book
 from tasks_app.agents import adder, feeder, job_generator, libraries, refiner
 from tasks_app.agents.watchdogs import waiting_for_lib
+from tasks_app.explaining import whatif
 from tasks_app.models import (
     CatalogueDataset,
     CatalogueFile,
@@ -125,6 +126,23 @@ def test_the_library_is_built_first_and_every_job_reads_it() -> None:
     assert not CatalogueDataset.objects.get(name=lib.name).open
 
 
+def test_a_library_whose_stored_address_is_not_its_place_is_handed_out_without_it() -> None:
+    """As before reports were looked at, or after a storage was taken from this machine."""
+    made = build_task(files=1)
+    until_built(made)
+    pilot = Pilot()
+    (got,) = pilot.fetch(10)
+    pilot.start(got)
+    pilot.end(got)
+    adder.run()
+    libraries.run()
+    (run,) = runs(made)
+    assert JobFile.objects.filter(job_id=run.id, type="lib").update(surl="file:///etc/passwd") == 1
+    (got,) = pilot.fetch(10)
+    assert got["PandaID"] == run.id
+    assert got["surlsIn"] == ["file://localhost/data/lab.t.in.00000", None], "what was registered lies anywhere"
+
+
 def test_jobs_wait_for_their_library_and_say_so() -> None:
     made = build_task(files=3)
     build = until_built(made)
@@ -214,6 +232,9 @@ def test_builds_that_fail_at_one_place_do_not_break_a_task_that_works_at_another
     assert status(made) == "done"
     assert len(builds(made, status="failed")) == 3, "after three failures the site gets no more jobs"
     assert {job.site for job in runs(made, status="finished")} == {SITE}
+    found = whatif.again(whatif.kept_of_task(made), [f"site.{SITE}.status=offline"])
+    assert [choice.site for choice in found.before.chosen] == [SITE]
+    assert {skip.site: skip.code for skip in found.after.skipped} == {SITE: "site_offline", "SITE_B": "build_fails_there"}
 
 
 def test_the_page_of_a_waiting_job_names_the_job_that_it_waits_for(client: Client) -> None:

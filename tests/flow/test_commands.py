@@ -87,6 +87,22 @@ def test_a_killed_job_that_fails_is_cancelled_and_counts_as_no_failure() -> None
     assert status(made) == "aborted"
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("kill", "the task was killed by ada: because"), ("finish", "the task was finished early by ada: because"),
+     ("reassign", "the task was reassigned by ada: because")],
+)  # fmt: skip
+def test_jobs_that_end_with_a_command_to_their_task_say_who_gave_it_and_why(name: str, said: str) -> None:
+    made, pilot = running_task(files=2, at_pilot=1)
+    command(made, name)
+    pilot.end(pilot.ran[0], "failed")
+    settle()
+    ended = [job for job in jobs(made) if job.status in ("cancelled", "closed")]
+    assert len(ended) == 2 and {job.task_buffer_error_diag for job in ended} == {said}
+    reasons = JobStatusLog.objects.filter(job_id__in=[job.id for job in ended], status__in=("cancelled", "closed"))
+    assert set(reasons.values_list("reason", flat=True)) == {said}
+
+
 def test_a_task_can_be_killed_before_it_has_any_dataset() -> None:
     made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
     command(made, "kill")
@@ -111,7 +127,7 @@ def test_a_hard_finish_stops_running_jobs_and_keeps_what_is_done() -> None:
 def test_a_soft_finish_lets_running_jobs_end() -> None:
     made, pilot = running_task()
     given = command(made, "finish", parameters={"soft": True})
-    assert given.answer == "4 queued jobs were cancelled, 0 running ones were told to stop"
+    assert given.answer == "4 queued jobs were cancelled"
     assert pilot.start(pilot.ran[0]) == "NULL"
     for job in pilot.ran:
         pilot.end(job, "finished")
@@ -230,7 +246,9 @@ def test_a_task_told_to_finish_early_can_be_tried_again_whole() -> None:
     pilot.end(pilot.ran[0], "finished")
     settle()
     assert status(made) == "finished"
+    assert [(f.attempt, f.max_attempt) for f in files(made) if f.status == "ready"] == [(1, 1)] * 5, "attempts that were made"
     assert (command(made, "retry").answer or "").startswith("5 files are tried again; ")
+    assert [(f.attempt, f.max_attempt) for f in files(made) if f.status == "ready"] == [(1, 4)] * 5
     drive(pilot)
     assert status(made) == "done"
 
@@ -242,9 +260,10 @@ def test_a_refused_retry_changes_nothing() -> None:
     drive(Pilot(failing_on("lab.p.in.00002")))
     assert (status(parent), status(made)) == ("finished", "finished")
     before = dataset(made)
-    given = command(made, "retry")
-    assert given.status == "refused"
-    assert "no file to try again" in given.answer
+    why = f"It is not done since its parent task {parent} is finished"
+    said = f"is finished, and all of its files were processed; nothing to retry. {why}"
+    with pytest.raises(moves.CommandRefusedError, match=said):
+        command(made, "retry")
     after = dataset(made)
     assert (after.status, after.files_used, status(made)) == (before.status, before.files_used, "finished")
 

@@ -85,10 +85,14 @@ def test_jobs_go_back_to_the_only_site() -> None:
 
 @pytest.mark.parametrize(
     "spared",
-    ["no limit", "running", "paused queue", "no reassignment", "resource queue", "forbidden by the task", "slots"],
-)
+    [
+        "no limit", "running", "paused queue", "no reassignment", "resource queue", "forbidden by the task", "slots",
+        "its only site",
+    ],
+)  # fmt: skip
 def test_jobs_stay_where_one_limit_is_not_passed(spared: str) -> None:
-    made = task_with_jobs(12, **({"disableReassign": True} if spared == "forbidden by the task" else {}))
+    more = {"forbidden by the task": {"disableReassign": True}, "its only site": {"includedSite": [SITE]}}
+    made = task_with_jobs(12, **more.get(spared, {}))
     configure("FAST_REBRO_THRESHOLD_NQUEUE_Another" if spared == "no limit" else "FAST_REBRO_THRESHOLD_NQUEUE_MC", 4)
     if spared == "running":
         with connection.cursor() as cursor:

@@ -6,10 +6,12 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from brokerage_app.models import VerdictRecord
-from tasks_app import moves
+from tasks_app import moves, statistics
 from tasks_app.agents import feeder, job_generator, refiner
+from tasks_app.explaining import whatif
 from tasks_app.models import Job
 from tests.flow.driving import SITE, add_queue, parameters, task, wake
 from tests.flow.pilot import Pilot, drive
@@ -86,3 +88,21 @@ def test_a_user_whose_work_is_bound_elsewhere_keeps_nobody_from_a_few_places() -
         work_of(f"user{number}", f"lab.bound{number}", 5, site="SITE_B")
     job_generator.run()
     assert Counter(Job.objects.filter(site=SITE).values_list("user", flat=True))["mal"] >= 5
+
+
+def test_who_has_the_own_part_is_told_what_the_generator_decided() -> None:
+    large, mine = work_of("mal", "lab.large", 100), work_of("mal", "lab.more", 100)
+    work_of("ada", "lab.small", 3)
+    job_generator.run()
+    assert queued() == {"mal": 10, "ada": 3}
+    kept = {made: whatif.kept_of_task(made) for made in (large, mine)}
+    assert {made: record.code for made, record in kept.items()} == {large: "", mine: "user_queue_long"}
+    for record in kept.values():
+        assert whatif.again(record, []).before.code == record.code
+    statistics.refresh()
+    helps = whatif.helping(kept[mine], timezone.now())
+    assert helps is not None and [one.sentence for one in helps.remedies] == [
+        f"Wait until jobs that are queued at {SITE} have started; then {SITE} takes its jobs."
+    ]
+    drive(Pilot())
+    assert {task(made).status for made in kept} == {"done"}

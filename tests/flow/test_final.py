@@ -112,7 +112,7 @@ def test_the_end_of_a_killed_task_is_the_end_of_all_below_it() -> None:
     moves.give_command(family[0], "kill", by="ada", reason="enough")
     drive(pilot)
     assert [status(one) for one in family] == ["aborted"] * 3
-    assert "kill by ada: enough" in (task(family[0]).error_dialog or "")
+    assert "killed by ada: enough" in (task(family[0]).error_dialog or "")
     assert f"the parent task {family[0]} is aborted" in (task(family[1]).error_dialog or "")
     assert f"the parent task {family[1]} is aborted" in (task(family[2]).error_dialog or "")
     why = TaskStatusLog.objects.get(task_id=family[2], status="toabort")

@@ -42,7 +42,7 @@ SCENES = {
                    mends={"blacklisted_write": False}),
     "LOCAL": Scene("output_not_writable", "write_lan is down at LOCAL_SE",
                    endpoint={"name": "LOCAL_SE", "blacklisted_write": True}, mends={"blacklisted_write": False}),
-    "FULL": Scene("storage_full", "200 GB must be free, 0 GB are at SE_Q", endpoint={"space_free_gb": 0.0},
+    "FULL": Scene("storage_full", "200 GB must be usable, 0 GB are at SE_Q", endpoint={"space_free_gb": 0.0},
                   mends={"space_free_gb": 900.0}),
     "SHORT": Scene("short_walltime", "needs 86400 s, the site allows 600 s", {"max_walltime_s": 600},
                    params={"walltime": 86_400}, mends={"max_walltime_s": 86_400}),

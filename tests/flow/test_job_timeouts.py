@@ -14,9 +14,9 @@ from tasks_app import timeouts
 from tasks_app.accounting.jobtimeouts import TIMEOUTS, Do, TimeoutRule
 from tasks_app.accounting.killcodes import KILL_CODES, error_code
 from tasks_app.agents.watchdogs import job_timeouts, lost_jobs
-from tasks_app.models import Job, JobOutputReport, JobRetryHistory, Task
+from tasks_app.models import File, Job, JobOutputReport, JobRetryHistory, Task, TaskParams
 from tests.flow.driving import add_dataset, files, jobs, parameters, reads, settle, states, status, submit
-from tests.flow.pilot import Pilot, drive
+from tests.flow.pilot import Pilot, always, drive
 
 pytestmark = pytest.mark.usefixtures("books")
 SECOND = timedelta(seconds=1)
@@ -156,15 +156,29 @@ def fall_silent(job_id: int, since: datetime, others_called: datetime) -> None:
     PilotCalls.objects.create(site="ELSEWHERE", hour=since - timedelta(hours=1), get_job=1, last_get_job=others_called)
 
 
-def test_jobs_stay_at_a_silent_queue_where_nothing_else_can_have_them() -> None:
-    _, job_id = one_job()
+@pytest.mark.parametrize(
+    ("among", "site"),
+    [
+        ({}, ""), ({}, "SITE_A,ELSEWHERE"), ({"includedSite": []}, ""), ({"includedSite": ["SITE_A", "ELSEWHERE"]}, ""),
+        ({"includedSite": "SITE_A,AUTO"}, ""), ({"includedSite": ["*"]}, ""),
+    ],
+)  # fmt: skip
+def test_jobs_stay_at_a_silent_queue_where_nothing_else_can_have_them(among: dict[str, Any], site: str) -> None:
+    made, job_id = one_job()
     since = timezone.now()
     later = since + timedelta(minutes=11)
     put(job_id, since)
     fall_silent(job_id, since, later)
+    here = Job.objects.get(pk=job_id).site
     Task.objects.update(site="SOMEWHERE")
     assert both_dogs(later) == 0, "its task names one site"
     Task.objects.update(site="")
+    said = TaskParams.objects.get(task_id=made)
+    for named in ([here], here, f" {here},"):
+        TaskParams.objects.filter(task_id=made).update(params={**said.params, "includedSite": named})
+        assert both_dogs(later) == 0, f"includedSite is {named}"
+    TaskParams.objects.filter(task_id=made).update(params={**said.params, **among})
+    Task.objects.update(site=site)
     PilotCalls.objects.filter(site="ELSEWHERE").update(last_get_job=since)
     assert both_dogs(later) == 0, "no pilot asks anywhere"
     PilotCalls.objects.filter(site="ELSEWHERE").update(last_get_job=later)
@@ -174,8 +188,82 @@ def test_jobs_stay_at_a_silent_queue_where_nothing_else_can_have_them() -> None:
     Queue.objects.update(status="online")
     (again,) = Job.objects.filter(status="activated")
     assert again.site == Job.objects.get(pk=job_id).site, "no other queue took it"
-    put(again.id, since)
+    put(again.id, since, creationtime=again.creation_time)
     assert both_dogs(later) == 0, "it came back"
+
+
+def test_jobs_stay_at_a_queue_whose_pilots_have_just_come_back() -> None:
+    _, job_id = one_job()
+    since = timezone.now()
+    later = since + timedelta(minutes=11)
+    put(job_id, since)
+    fall_silent(job_id, since, since)
+    site = Job.objects.get(pk=job_id).site
+    back = PilotCalls.objects.create(site=site, hour=since - timedelta(hours=1), get_job=1, last_get_job=later)
+    assert both_dogs(later) == 0, "its own pilots ask, and no others do"
+    PilotCalls.objects.filter(site="ELSEWHERE").update(last_get_job=later)
+    assert both_dogs(later) == 0, "its own pilots ask, as others do"
+    back.last_get_job = since
+    back.save()
+    assert both_dogs(later) == 1
+
+
+@pytest.mark.parametrize("once", [{"maxAttempt": 1}, {"maxAttempt": 1, "maxFailure": 1}, {"disableAutoRetry": True}])
+def test_a_job_that_no_pilot_has_had_leaves_its_files_their_only_attempt(once: dict[str, Any]) -> None:
+    made, job_id = one_job(**once)
+    since = timezone.now()
+    later = since + timedelta(minutes=10)
+    put(job_id, since)
+    fall_silent(job_id, since, later)
+    assert both_dogs(later) == 1
+    (file,) = files(made)
+    assert (file.status, file.attempt, file.max_attempt, file.failed_attempt) == ("ready", 1, 2, 0)
+    Queue.objects.filter(name="ELSEWHERE").delete()
+    drive(Pilot(always("failed")))
+    (file,) = files(made)
+    assert (file.attempt, file.max_attempt, file.failed_attempt) == (2, 2, 1), "the attempt of a pilot counts"
+    assert (status(made), states(made)) == ("failed", {"closed": 1, "failed": 1})
+
+
+@pytest.mark.parametrize(("attempts", "left"), [(8, 1), (9, 0)])
+def test_a_file_does_not_go_from_queue_to_queue_without_an_end(attempts: int, left: int) -> None:
+    made, job_id = one_job()
+    File.objects.filter(task_id=made, type="input").update(attempt=attempts, max_attempt=attempts + 1)
+    since = timezone.now()
+    put(job_id, since)
+    assert both_dogs(since + timedelta(days=2)) == 1
+    (file,) = files(made)
+    assert file.max_attempt - file.attempt == left
+
+
+def test_a_job_that_a_pilot_has_had_uses_up_an_attempt_when_it_is_taken_back() -> None:
+    made, job_id = one_job()
+    pilot = Pilot()
+    (fetched,) = pilot.fetch()
+    since = timezone.now()
+    put(job_id, since, jobstatus="starting", **FRESH)
+    assert both_dogs(since + timedelta(days=2)) == 1
+    pilot.end(fetched, "failed")
+    settle()
+    (file,) = files(made)
+    assert (Job.objects.get(pk=job_id).sub_status, file.attempt, file.max_attempt) == ("toreassign", 1, 5)
+
+
+def test_all_jobs_of_a_task_leave_a_silent_queue_that_were_there_before_the_first_was_taken_back() -> None:
+    add_dataset("lab.in", 3)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, maxAttempt=5))
+    settle()
+    since, step = timezone.now(), timedelta(minutes=1)
+    first, second, third = (job.id for job in jobs(made))
+    for job_id, waits in ((first, 0), (second, 1), (third, 2)):
+        put(job_id, since + waits * step, creationtime=since)
+    later = since + timedelta(minutes=10)
+    fall_silent(first, since, later + 2 * step)
+    assert [both_dogs(later + at * step) for at in range(3)] == [1, 1, 1]
+    assert states(made) == {"closed": 3}
+    Queue.objects.filter(name="ELSEWHERE").delete()
+    drive(Pilot())
+    assert status(made) == "done"
 
 
 @pytest.mark.parametrize("how", [{"status": "paused"}, {"catchall": "x=1,disableReassign"}])

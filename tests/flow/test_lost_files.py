@@ -169,6 +169,14 @@ def test_an_input_without_attempts_gets_some_more_and_a_seed_is_used_again() -> 
     assert [inputs(job.id, "random_seed") for job in jobs(made)] == [["1"], ["2"], ["2"]]
 
 
+@pytest.mark.parametrize(("more", "attempts"), [({"maxAttempt": 2}, 4), ({"disableAutoRetry": True}, 3), ({}, 5)])
+def test_an_input_without_attempts_gets_as_many_as_its_task_gives_a_file(more: dict[str, Any], attempts: int) -> None:
+    made = done_task(2, **more)
+    File.objects.filter(task_id=made, type="input").update(attempt=2, max_attempt=2)
+    recover(made, ["lab.t.000001.root"], by="olga")
+    assert {file.max_attempt for file in files(made)} == {attempts}
+
+
 def test_a_running_task_takes_the_inputs_up_again_as_it_goes_on() -> None:
     add_dataset("lab.in", 3)
     made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))

@@ -107,6 +107,21 @@ def test_outputs_of_several_jobs_become_one_file() -> None:
     assert {d.status for d in Dataset.objects.filter(task_id=made, type__startswith="trn_")} == {"done"}
 
 
+def test_an_unmerged_file_whose_stored_address_is_not_its_place_is_handed_out_without_it() -> None:
+    """As before reports were looked at, or after a storage was taken from this machine."""
+    made = merging_task(files=2)
+    settle()
+    pilot = Pilot()
+    first_jobs(pilot)
+    settle()
+    astray = JobFile.objects.filter(job_id__in=[one.id for one in merge_jobs(made)], lfn="panda.um.lab.m.000001.root")
+    assert astray.update(surl="file:///etc/passwd") == 1
+    (job,) = pilot.fetch(10)
+    addresses = dict(zip(inputs_of(job), job["surlsIn"], strict=True))
+    assert addresses.pop("panda.um.lab.m.000001.root") is None
+    assert set(addresses.values()) == {f"root://se.example//{name}" for name in addresses} and len(addresses) == 3
+
+
 def test_files_are_merged_where_they_are(settings: Any) -> None:
     settings.JEDI_QUEUE_FLOOR = 4
     add_queue("SITE_B")

@@ -347,7 +347,7 @@ def test_two_processors_share_the_work_and_do_nothing_twice() -> None:
     made = one_task()
     settle()
     for number in range(20):
-        tell(f"m{number}", "task_command", task_id=made, command="pause")
+        tell(f"m{number}", "task_command", task_id=made, command="release")
     start = threading.Barrier(2)
 
     def work() -> None:

@@ -92,7 +92,7 @@ def test_the_owner_of_a_finished_task_reads_what_came_of_it_and_what_to_do() -> 
     ("plan", "more", "headline", "advice"),
     [
         ("finished", {}, "is done.", "Nothing needs to be done."),
-        ("failed", {}, "has failed.", "Then run the task again (incexec)"),
+        ("failed", {}, "has failed.", "Then retry the task: files that were not processed are tried again."),
         ("finished", {"nFilesPerJob": "many"}, "is broken: it could not be run.", "Correct what is wrong"),
     ],
 )

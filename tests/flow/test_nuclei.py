@@ -15,16 +15,20 @@ from brokerage_app import configured
 from brokerage_app.models import (
     GdpConfig,
     GridVersion,
+    PilotCalls,
     Queue,
     QueueEndpoint,
+    QueueStatusLog,
     Site,
     StorageEndpoint,
     VerdictRecord,
     WorkQueue,
 )
 from jedisite.models import Agent
-from tasks_app import nuclei
+from tasks_app import amending, locality, nuclei, readers
 from tasks_app.agents import feeder, refiner, task_broker
+from tasks_app.agents.watchdogs import replicas, site_statistics
+from tasks_app.explaining.places import why_site
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, JobFile, Task, TaskStatusLog
 from tests.flow.driving import (
     add_dataset,
@@ -204,6 +208,91 @@ def test_a_change_of_the_grid_right_after_a_look_is_seen_when_a_minute_is_over()
     assert task_broker.run().items == 1
 
 
+def test_a_change_of_the_grid_while_a_pass_decides_is_seen_when_a_minute_is_over() -> None:
+    StorageEndpoint.objects.update(space_free_gb=1 * TB)
+    made = fed()
+
+    def draws() -> float:
+        open_storage()
+        return 0.0
+
+    task_broker.run(draw=draws)
+    assert status(made) == "assigning"
+    Task.objects.filter(pk=made).update(next_check=F("next_check") - timedelta(minutes=1))
+    GridVersion.objects.update(at=F("at") - timedelta(minutes=1))
+    assert task_broker.run().items == 1
+
+
+def test_a_pass_of_the_task_broker_decides_by_the_configuration_that_holds() -> None:
+    StorageEndpoint.objects.update(space_free_gb=50 * TB)
+    made = fed()
+    configured.configuration()
+    GdpConfig.objects.create(app="jedi", component="taskbrokerage", key="DISK_THRESHOLD", value="20", type="float")
+    task_broker.run()
+    assert status(made) == "ready", "another process has lowered the threshold a moment ago"
+
+
+def split_input() -> int:
+    """A task whose input is complete nowhere, which was looked at some minutes ago."""
+    add_dataset("lab.in", 4, events=100)
+    CatalogueFile.objects.filter(lfn="lab.in.00000").update(endpoint="CERN_DATADISK")
+    made = fed()
+    task_broker.run()
+    looked_at(made, timedelta(minutes=10))
+    assert replicas.run().items == 0 and task_broker.run().note == "", "nothing has changed"
+    return made
+
+
+def test_a_new_copy_of_an_input_ends_the_wait_of_who_reads_it(why: Callable[[int], Any]) -> None:
+    made = split_input()
+    CatalogueFile.objects.update(endpoint="CERN_DATADISK")
+    readers.wake_readers(["lab.other"])
+    assert replicas.run().items == 0
+    readers.wake_readers(["lab.in"])
+    assert Agent.objects.get(name="replicas").due_at <= timezone.now()
+    assert (replicas.run().items, replicas.run().items) == (1, 0)
+    assert why(made)["position"]["next_pass"] < later(minutes=1)
+    assert task_broker.run().items == 1 and task(made).nucleus == "CERN"
+
+
+def test_a_copy_that_grows_while_a_task_is_looked_at_is_seen_a_minute_later() -> None:
+    made = split_input()
+    Task.objects.filter(pk=made).update(next_check=timezone.now())
+
+    def draws() -> float:
+        CatalogueFile.objects.update(endpoint="CERN_DATADISK")
+        locality.ask(["lab.in"], timezone.now())
+        return 0.0
+
+    task_broker.run(draw=draws)
+    assert timedelta(seconds=30) < task(made).next_check - timezone.now() <= timedelta(minutes=1)
+    open_storage()
+    assert task_broker.run().note == "", "a change of the grid makes it no sooner"
+    locality.ask(["lab.in"], timezone.now())
+    choose()
+    assert task(made).nucleus == "CERN"
+
+
+def test_pilots_that_come_back_end_the_wait_of_all() -> None:
+    now = timezone.now()
+    PilotCalls.objects.create(site="ELSEWHERE", hour=now - timedelta(hours=4), get_job=1)
+    QueueStatusLog.objects.update(at=now - timedelta(days=1))
+    site_statistics.run(now)
+    made = fed()
+    task_broker.run()
+    assert "none of their queues takes the jobs" in (task(made).error_dialog or "")
+    looked_at(made, timedelta(minutes=10))
+    site_statistics.run(now)
+    assert task_broker.run().note == "", "still no pilot has called"
+    PilotCalls.objects.create(site="SMALL_Q", hour=now, get_job=1, last_get_job=now)
+    PilotCalls.objects.create(site="BNL_Q", hour=now, get_job=1, last_get_job=now)
+    site_statistics.run(now)
+    assert task_broker.run().items == 1 and task(made).nucleus == "BNL"
+    at = GridVersion.objects.get(part=GridVersion.PILOTS).at
+    site_statistics.run(now)
+    assert GridVersion.objects.get(part=GridVersion.PILOTS).at == at, "they had called before"
+
+
 def test_a_nucleus_whose_queues_are_offline_is_to_have_them_set_online(why: Callable[[int], Any]) -> None:
     Queue.objects.filter(site_name__in=("CERN", "BNL")).update(status="offline")
     made = fed()
@@ -215,6 +304,59 @@ def test_a_nucleus_whose_queues_are_offline_is_to_have_them_set_online(why: Call
         "the site's status is offline."
     )
     assert "Have BNL_Q set online; then BNL takes its jobs." in told["advice"]
+
+
+@pytest.mark.parametrize("named", ["CERN_Q", "SMALL_Q"])
+def test_a_task_that_names_a_queue_and_gets_no_nucleus_is_told_of_that_queue_and_its_advice_brings_jobs(
+    named: str, why: Callable[[int], Any]
+) -> None:
+    configure("JOB_BROKER_managed", "production", "str", "brokerage", "lab")
+    Queue.objects.update(max_memory_mb=500)
+    Queue.objects.filter(pk=named).update(max_memory_mb=900)
+    made = fed(ramCount=4000, ramCountUnit="MB", includedSite=[named])
+    task_broker.run()
+    told = why(made)["blocked_by"]
+    assert (told["name"], told["code"]) == ("nucleus", "low_memory")
+    assert told["sentence"] == (
+        "All 2 nuclei were skipped: none of their queues takes the jobs. "
+        f"{named}, the only site that the task may use, was skipped: needs 3600 MB, the site gives 900 MB."
+    )
+    most = 1000 if named == "CERN_Q" else 555
+    advice = f"Ask for {most} MB of memory at most (ramCount; now 4000); then {named} takes its jobs."
+    assert told["advice"].startswith(advice)
+    amending.change_attributes(made, {"ramCount": most}, by="ada", reason="as advised")
+    choose()
+    agents_turn()
+    assert {job.site for job in jobs(made)} == {named}
+
+
+@pytest.mark.parametrize(
+    ("named", "helps"),
+    [([], {"BNL_Q": 500, "CERN_Q": 500}), (["CERN_Q"], {"CERN_Q": 500}), (["SMALL_Q"], {})],
+    ids=["none", "of a nucleus", "of no nucleus"],
+)
+def test_the_page_of_a_site_proposes_the_time_limit_that_lets_a_task_have_a_nucleus_and_its_jobs(
+    named: list[str], helps: dict[str, int]
+) -> None:
+    configure("JOB_BROKER_managed", "production", "str", "brokerage", "lab")
+    Queue.objects.update(max_walltime_s=60)
+    made = fed(walltime=500, includedSite=named) if named else fed(walltime=500)
+    Task.objects.update(cpu_time=None, cpu_time_unit=None)
+    task_broker.run()
+    assert status(made) == "assigning"
+    pages = {name: why_site(Queue.objects.get(pk=name)) for name in ("BNL_Q", "CERN_Q", "SMALL_Q")}
+    refused = {name for name, page in pages.items() if page["skipped_for"]}
+    assert refused == set(named or ("BNL_Q", "CERN_Q"))
+    for name in refused:
+        assert [one["code"] for one in pages[name]["reasons"]] == ["short_walltime"]
+    found = {name: page["settings"][0]["value"] for name, page in pages.items() if page["settings"]}
+    assert found == helps
+    for name, limit in found.items():
+        Queue.objects.filter(pk=name).update(max_walltime_s=limit)
+    choose()
+    agents_turn()
+    sites = {job.site for job in jobs(made)}
+    assert sites <= set(found) and bool(sites) is bool(helps)
 
 
 def later(**after: int) -> str:

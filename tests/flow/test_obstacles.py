@@ -1,4 +1,4 @@
-"""Twelve obstacles, one a task: the headline of why names the one that was planted, and its advice, followed, brings jobs.
+"""Obstacles, one a task: the headline of why names the one that was planted, and its advice, followed, brings jobs.
 
 All stand on one grid whose other queues refuse every one of these tasks for reasons that do not concern them.
 """
@@ -91,12 +91,18 @@ OBSTACLES = {
         of_storage("BLACKLISTED", states={}), endpoint={"states": {"read_lan": "OFF"}},
     ),
     "FULL": Obstacle(
-        "storage_full", "200 GB must be free, 50 GB are at SE_FULL", "Have space freed at SE_FULL",
+        "storage_full", "200 GB must be usable, 50 GB are at SE_FULL", "Have space freed at SE_FULL",
         of_storage("FULL", space_free_gb=500.0), endpoint={"space_free_gb": 50.0},
     ),
     "SHORT": Obstacle(
-        "short_walltime", "needs 100000, the site gives 27000 HS06 s in 3600 s", "Make jobs of 27 % of their present length",
+        "short_walltime", "needs 100000, the site gives 27000 HS06 s in 3600 s",
+        "lower the cpuTime of the task to 27 % of what it is",
         attributes(cpuTime=270), {"max_walltime_s": 3600}, {"cpu_time": 1000, "cpu_time_unit": "HS06sPerEvent"},
+    ),
+    "PAIRS": Obstacle(
+        "short_walltime", "needs 200000, the site gives 124200 HS06 s in 14400 s", "Make jobs of 1 file (nFilesPerJob; now 2)",
+        changed(nFilesPerJob=1), {"max_walltime_s": 14_400}, {"cpu_time": 1000, "cpu_time_unit": "HS06sPerEvent"},
+        {"nFilesPerJob": 2},
     ),
     "SMALL": Obstacle(
         "low_memory", "needs 900 MB, the site gives 500 MB", "Ask for 555 MB of memory at most (ramCount; now 1000)",
@@ -120,6 +126,11 @@ OBSTACLES = {
     "CAP": Obstacle(
         "queue_full", " queued", "Wait until jobs that are queued at CAP have started",
         jobs_are("running"),
+    ),
+    # Work that is bound is not asked how full its queue is, and gets no jobs there all the same.
+    "BOUND": Obstacle(
+        "queue_full", " queued", "Wait until jobs that are queued at CAP have started",
+        jobs_are("running"), columns={"site": "CAP"}, params={"includedSite": ["CAP"]},
     ),
     "UNKNOWN": Obstacle(
         "site_unknown", "UNKNOWN does not exist", "Reassign the task to another site than UNKNOWN",
@@ -166,8 +177,8 @@ def plant() -> dict[str, int]:
     crowd()
     for name, one in OBSTACLES.items():
         add_dataset(f"lab.{name}", 2, events=100)
-        more = {"includedSite": [name], "cpuTime": 1, "cpuTimeUnit": "HS06sPerEvent", **one.params}
-        tasks[name] = submit(parameters(f"lab.t.{name}", reads(f"lab.{name}"), nFilesPerJob=1, **more))
+        more = {"nFilesPerJob": 1, "includedSite": [name], "cpuTime": 1, "cpuTimeUnit": "HS06sPerEvent", **one.params}
+        tasks[name] = submit(parameters(f"lab.t.{name}", reads(f"lab.{name}"), **more))
     refiner.run()
     feeder.run()
     for name, one in OBSTACLES.items():

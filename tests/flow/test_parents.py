@@ -6,8 +6,13 @@ from collections import Counter
 
 import pytest
 
+from jedisite.identity import Caller, Role
 from tasks_app import moves
 from tasks_app.agents import feeder, job_generator
+from tasks_app.dashboard import commands
+from tasks_app.ddm import data_management
+from tasks_app.ddm.base import SITE
+from tasks_app.models import CatalogueDataset
 from tasks_app.states import JOB_FINAL
 from tests.flow.driving import (
     add_dataset,
@@ -27,6 +32,7 @@ from tests.flow.driving import (
 from tests.flow.pilot import Pilot, always, drive
 
 pytestmark = pytest.mark.usefixtures("books")
+ADA = Caller("ada", frozenset({Role.PRODUCTION}))
 
 
 def parent(**more: object) -> int:
@@ -73,7 +79,20 @@ def test_a_task_that_takes_none_of_the_files_names_the_dataset_and_what_left_the
     first = submit(parameters("lab.p", {**reads("lab.in"), "include": "nothing.*"}, nFilesPerJob=1))
     settle_without_pilots()
     assert status(first) == "broken"
-    assert "of the 10 files of lab.in none is taken by what the task says of it (include" in (task(first).error_dialog or "")
+    said = "include 'nothing.*' takes none of the 10 files of lab.in, such as lab.in.00000 and lab.in.00001"
+    assert said in (task(first).error_dialog or "")
+
+
+def test_a_task_whose_files_are_all_skipped_is_told_so_in_the_words_of_its_client() -> None:
+    add_dataset("lab.in", 10)
+    item = {**reads("lab.in"), "value": "${IN/T}", "exclude": r"\.log\.tgz(\.\d+)*$", "offset": 12}
+    for name, kind, key in (("lab.p", "panda-client-1.6.0-jedi-run", "--nSkipFiles"), ("lab.q", "own", "offset")):
+        made = submit(parameters(name, item, processingType=kind))
+        settle_without_pilots()
+        assert task(made).error_dialog == f"{key} 12 leaves out every file: lab.in has only 10 files"
+    used = submit(parameters("lab.r", item | {"offset": 0}, nFiles=10))
+    settle_without_pilots()
+    assert status(used) != "broken"
 
 
 def test_a_child_waits_for_its_parent_with_a_sentence_and_then_is_done() -> None:
@@ -112,6 +131,21 @@ def test_a_child_that_is_submitted_after_its_parent_failed_is_broken_and_names_i
     settle()
     assert (status(first), status(second)) == ("failed", "broken")
     assert f"parent task {first} is failed" in (task(second).error_dialog or "")
+
+
+def test_an_input_of_a_task_that_failed_is_said_to_be_that_whether_its_container_or_its_dataset_is_read() -> None:
+    first = parent()
+    drive(Pilot(always("failed")))
+    data_management().delete(["lab.p.out"], by=SITE)
+    of_dataset = submit(parameters("lab.c", reads("lab.p.out")))
+    settle()
+    CatalogueDataset.objects.create(name="lab.p.out/", scope="lab")
+    of_container = submit(parameters("lab.d", reads("lab.p.out/")))
+    settle()
+    assert (status(first), status(of_dataset), status(of_container)) == ("failed", "broken", "broken")
+    why = f"task {first}, which makes it, has failed"
+    assert task(of_dataset).error_dialog == f"the dataset lab.p.out does not exist in the local catalogue; {why}"
+    assert task(of_container).error_dialog == f"The input lab.p.out/ holds no datasets: {why}."
 
 
 def test_a_child_that_began_before_its_parent_was_killed_is_aborted_with_it() -> None:
@@ -170,3 +204,36 @@ def close(name: str) -> None:
     from tasks_app.ddm.base import SITE
 
     data_management().close([name], by=SITE)
+
+
+def test_a_task_whose_parent_makes_none_of_its_input_says_why_it_is_not_done_and_what_helps() -> None:
+    first = parent()
+    add_dataset("lab.own", 2)
+    second = submit(parameters("lab.c", reads("lab.own"), nFilesPerJob=1, noWaitParent=True), parent=first)
+    settle()
+    pilot = Pilot()
+    for job in pilot.fetch(12):
+        pilot.start(job)
+        if job["taskID"] == second:
+            pilot.end(job)
+    settle()
+    assert (status(first), status(second)) == ("running", "finished")
+    said = "it is finished and not done only since its parent task, which makes none of its input, was running then; once"
+    assert said in (task(second).error_dialog or "")
+    with pytest.raises(moves.CommandRefusedError, match=f"its parent task {first} is running; once that is done, run it again"):
+        moves.give_command(second, "retry", by="ada")
+    for job in pilot.ran:
+        if job["taskID"] == first:
+            pilot.end(job)
+    drive(pilot)
+    assert (status(first), status(second)) == ("done", "finished")
+    with pytest.raises(moves.CommandRefusedError, match=f"parent task {first} is done by now: run it again with incexec"):
+        moves.give_command(second, "retry", by="ada")
+    offered = commands.buttons(task(second), ADA)
+    assert "retry" not in [act.name for act in offered.possible] and "incexec" in [act.name for act in offered.possible]
+    why = f"Its parent task {first} is done by now: choose Run again, and it is done too."
+    assert any(refused.endswith(why) for refused, _ in offered.refused)
+    made = len(jobs(second))
+    moves.give_command(second, "incexec", by="ada")
+    drive(pilot)
+    assert (status(second), len(jobs(second))) == ("done", made)

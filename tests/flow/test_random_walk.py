@@ -41,6 +41,10 @@ COMMANDS = ("kill", "finish", "pause", "resume", "retry", "incexec", "increase_a
 SCOUTS = {"official": False, "skipScout": False}
 
 
+LOOKS = 3
+"""Rounds until a task that waited for a site has been looked at again and waits anew."""
+
+
 class Walk:
     """One walk: some tasks, two pilots, and a chooser of what happens next."""
 
@@ -174,7 +178,7 @@ class Walk:
                 """UPDATE jobs SET heartbeat_at = heartbeat_at - interval '1 day',
                           statechangetime = statechangetime - interval '1 day' WHERE heartbeat_at IS NOT NULL"""
             )
-        for _ in range(40):
+        for turn in range(40):
             # A pause that was asked for before may be obeyed only now.
             for task_id in Task.objects.filter(status="paused").values_list("id", flat=True):
                 moves.give_command(task_id, "resume", by="ada")
@@ -184,7 +188,7 @@ class Walk:
                 run()
             worked = sum(pilot.work() for pilot in self.pilots)
             unfinished = Task.objects.exclude(status__in=TASK_FINAL).exclude(pk=self.tasks[-1])
-            if not worked and not unfinished.exists():
+            if turn >= LOOKS and not worked and not unfinished.exists():
                 return
 
 

@@ -77,6 +77,32 @@ def test_commands_are_obeyed_in_the_order_in_which_a_task_got_them() -> None:
     assert status(made) == "aborted"
 
 
+def test_a_task_that_is_paused_and_resumed_at_once_goes_on() -> None:
+    made, pilot = running_task()
+    for name in ("pause", "resume", "pause", "resume"):
+        moves.give_command(made, name, by="ada")
+    assert commando.run().items == 4
+    assert set(Command.objects.values_list("status", flat=True)) == {"done"}
+    assert (status(made), task(made).old_status, states(made)) == ("running", None, {"running": 2, "activated": 4})
+    for job in pilot.ran:
+        pilot.end(job, "finished")
+    drive(pilot)
+    assert status(made) == "done"
+
+
+@pytest.mark.parametrize("first", ["kill", "finish"])
+def test_a_retry_that_follows_the_end_of_a_task_at_once_says_what_to_wait_for(first: str) -> None:
+    made, _ = running_task(prodSourceLabel="user")
+    moves.give_command(made, first, by="ada")
+    wait = "wait until it has ended, then retry is accepted"
+    with pytest.raises(moves.CommandRefusedError, match=f"is running, with {first} still to be obeyed; {wait}"):
+        moves.give_command(made, "retry", by="ada")
+    commando.run()
+    with pytest.raises(moves.CommandRefusedError, match=f"is {status(made)}; {wait}"):
+        moves.give_command(made, "retry", by="ada")
+    assert Command.objects.get().status == "done"
+
+
 # --- finish ---
 
 
@@ -187,7 +213,7 @@ def test_an_avalanche_marks_a_scouting_task_and_leaves_its_state() -> None:
     moves.move_task(made, "scouting", by="test")
     command(made, "avalanche")
     assert (status(made), task(made).walltime_unit) == ("scouting", "ava")
-    assert told(made)[-1] == "avalanche by ada: because"
+    assert told(made)[-1] == "scouts skipped by ada: because"
     command(made, "kill")
     settle()
 

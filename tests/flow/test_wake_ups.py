@@ -14,7 +14,7 @@ from tasks_app.accounting import children
 from tasks_app.agents import adder, feeder, job_generator, post_processor, refiner
 from tasks_app.ddm.registering import register_dataset
 from tasks_app.explaining.tasks import why
-from tasks_app.models import Dataset, Task
+from tasks_app.models import CatalogueDataset, Dataset, Task
 from tests.flow.driving import add_dataset, agents_turn, dataset, parameters, reads, status, submit, task
 from tests.flow.pilot import Pilot, always
 from tests.locks import FOR_NO_KEY_UPDATE, another, waits
@@ -175,6 +175,54 @@ def test_a_parent_that_ends_while_its_child_is_set_aside_waits_and_wakes_it() ->
     with connection.cursor() as cursor:
         cursor.execute("SELECT next_check_at <= clock_timestamp() FROM jedi_tasks WHERE jeditaskid = %s", [second])
         assert cursor.fetchone() == (True,)
+
+
+@pytest.mark.parametrize("exists", [False, True], ids=["no container", "an empty one"])
+def test_a_task_that_waits_for_a_container_is_not_tried_again_at_once_because_its_parent_ended_long_ago(
+    exists: bool,
+) -> None:
+    if exists:
+        CatalogueDataset.objects.create(name="lab.late/", scope="lab")
+    first = maker()
+    Task.objects.filter(pk=first).update(status="done")
+    second = submit(parameters("lab.c", reads("lab.late/"), nFilesPerJob=3, waitInput=True), parent=first)
+    refiner.run()
+    assert status(second) == "pending"
+    assert task(second).next_check > timezone.now() + timedelta(seconds=50)
+
+
+def settles(parent: int, end: str) -> None:
+    with transaction.atomic():
+        children.settle_children(parent, end, by="t")
+
+
+@pytest.mark.parametrize("end", ["done", "failed"])
+def test_a_task_that_ends_locks_the_datasets_of_its_readers_after_the_rows_of_its_children(end: str) -> None:
+    first, child = family()
+    other = submit(parameters("lab.d", reads("lab.p.out"), nFilesPerJob=3))
+    refiner.run()
+    ready = Dataset.objects.filter(task_id=other, name="lab.p.out", type="input")
+    assert ready.update(state="mutable", state_check_time=timezone.now()) == 1
+    Task.objects.filter(pk=child).update(status="registered")
+    row, free = ("jedi_tasks", "jeditaskid", child), ("jedi_datasets", "datasetid", ready.get().id)
+    waits(row, lambda: settles(first, end), free=free)
+    assert ready.get().state_check_time.year == 1970
+    assert status(child) == ("registered" if end == "done" else "toabort")
+
+
+def test_a_task_that_ends_locks_the_inputs_of_its_children_and_of_other_readers_in_one_order() -> None:
+    first = maker()
+    other = submit(parameters("lab.d", reads("lab.p.out"), nFilesPerJob=3))
+    refiner.run()
+    submit(parameters("lab.c", reads("lab.p.out"), nFilesPerJob=3, noWaitParent=True), parent=first)
+    refiner.run()
+    Dataset.objects.filter(name="lab.p.out", type="input").update(state="mutable", state_check_time=timezone.now())
+    inputs = Dataset.objects.filter(name="lab.p.out", type="input").order_by("id")
+    reads_too, of_child = inputs
+    assert (reads_too.task_id, Task.objects.get(pk=of_child.task_id).parent_id) == (other, first)
+    low, high = (("jedi_datasets", "datasetid", one.id) for one in inputs)
+    waits(low, lambda: settles(first, "done"), free=high)
+    assert {one.state_check_time.year for one in inputs.all()} == {1970}
 
 
 @pytest.mark.usefixtures("books")

@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from tempfile import TemporaryFile
 from typing import Any
 
-from jedisite import web_worker
+from jedisite import connection_counts, web_worker
+from jedisite.arrivals import WHOSE_BODY
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.settings")
 if held := os.environ.get("ECHO_MOST_HELD"):
     web_worker.MOST_HELD = int(held)  # type: ignore[misc] - a test of what happens beyond it
+if os.environ.get("ECHO_IS_FAR"):
+    connection_counts.NEAR = ()  # type: ignore[misc] - here clients are on this machine, and are to be counted
 
 
 def _pieces(number: int) -> Iterator[bytes]:
@@ -43,6 +46,7 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     if environ["PATH_INFO"] == "/refuse":
         start_response("401 Unauthorized", [("Content-Length", "0")])
         return []
+    environ[WHOSE_BODY](environ.get("HTTP_X_ACCOUNT", ""))
     try:
         body = environ["wsgi.input"].read()
         status, said = "200 OK", b"%d %d" % (len(body), zlib.adler32(body))

@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from tasks_app.benchmarks.database import drop
 from tests.jedisite.probe.apps import PERIOD_S, TABLE
 
 from .waiting import until
@@ -35,7 +36,7 @@ def url() -> Iterator[str]:
         try:
             yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
         finally:
-            keeper.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            drop(keeper, name)
 
 
 @pytest.fixture

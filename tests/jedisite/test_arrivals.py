@@ -51,6 +51,8 @@ def test_a_head_is_refused_when_it_is_too_long() -> None:
     ("head", "asks"),
     [
         (HEAD + b"expect:100-Continue\r\nContent-Length: 1\r\n\r\n", True),
+        (b"POST /x HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n", True),
+        (b"\r\n" + HEAD + b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n", True),
         (HEAD.replace(b"1.1", b"1.0") + b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n", False),
         (HEAD + b"Expect: wonders\r\nContent-Length: 1\r\n\r\n", False),
         (HEAD + b"X-Expect: 100-continue\r\nContent-Length: 1\r\n\r\n", False),

@@ -53,6 +53,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "views/<int:view_id>/": {"POST": READ},
     "tokens/": {"GET": TOKENS, "POST": TOKENS},
     "tokens/<int:token_id>/revoke/": {"POST": TOKENS},
+    "favicon.ico": {"GET": NOTHING},
     "healthz": {"GET": NOTHING},
     "readyz": {"GET": NOTHING},
     "metrics": {"GET": READ},

@@ -139,6 +139,24 @@ def test_a_command_without_its_database_says_so_in_a_sentence(url, said, tmp_pat
     assert len(done.stderr.splitlines()) <= 2
 
 
+@pytest.mark.parametrize("command", ["up", "demo"])
+def test_a_site_that_is_refused_leaves_no_home_behind(command, tmp_path):
+    home = tmp_path / "home"
+    environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "DATABASE_URL_FILE")}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for options, said in (
+            (["--port", str(port)], f"Port {port} is in use on 127.0.0.1; choose another with --port."),
+            (["--port=70000"], "70000 is not a port: those go from 1 to 65535."),
+            (["--slots", "0"], "At least one slot is needed, not 0; --no-workers runs no pilots."),
+        ):
+            done = subprocess.run(
+                [sys.executable, "manage.py", command, *options], cwd=ROOT, text=True, capture_output=True, timeout=60,
+                env={**environment, "JEDI_HOME": str(home)},
+            )  # fmt: skip
+            assert (done.returncode, done.stderr.strip()) == (1, said) and not home.exists()
+
+
 LIGHT = """
 import sys
 import django

@@ -144,7 +144,9 @@ def test_a_file_holds_the_token_and_nothing_else(make_user: Callable[..., User],
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(("make", "nobody"), "no active user nobody"), (("make", "ada", "--days", "0"), "--days must be"),
+    [(("make", "nobody"), "no active user nobody; --new-account makes one"), (("list", "adaa"), "Did you mean ada?"),
+     (("make", "adaa"), "no active user adaa. Did you mean ada? --new-account makes the account adaa"),
+     (("make", "ada", "--days", "0"), "--days must be"),
      (("make", "ada", "--name", "x" * 101), "--name has"), (("pilot", "--site", "x" * 129), "--site has"),
      (("pilot", "--site", "site_b"), "--site: There is no queue 'site_b'. Did you mean SITE_A?"),
      (("revoke", "abc"), "'abc' is no number of a token; `token list` shows them"),

@@ -235,6 +235,26 @@ def test_a_refused_upload_is_answered_though_its_sender_reads_only_after_all_is_
     connection.close()
 
 
+def test_who_reads_only_after_all_is_sent_learns_that_it_came_too_slowly(port: int) -> None:
+    with ExitStack() as stack:
+        sender = opened(stack, port, LONG % b"/")
+        assert select.select([sender], [], [], PATIENCE_S)[0]
+        for _ in range(10):
+            sender.sendall(bytes(20_000))
+            select.select([], [], [], 0.02)
+        sender.shutdown(socket.SHUT_WR)
+        assert re.findall(rb"HTTP/1.1 (\d+)", until_closed(sender)) == [b"408"]
+
+
+@pytest.mark.parametrize("body", [b"zz\r\n", b"1\r\nabc\r\n", b"0\r\nno trailer\r\n\r\n"], ids=["size", "end", "trailer"])
+def test_a_request_that_is_answered_gets_no_second_answer_for_its_broken_body(port: int, body: bytes) -> None:
+    head = b"POST /refuse HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with ExitStack() as stack:
+        sender = opened(stack, port, head + body)
+        sender.shutdown(socket.SHUT_WR)
+        assert re.findall(rb"HTTP/1.1 (\d+)", until_closed(sender)) == [b"401"]
+
+
 def test_a_head_without_end_is_refused(port: int) -> None:
     with ExitStack() as stack:
         sender = opened(stack, port, b"GET / HTTP/1.1\r\n" + b"X: %s\r\n" % (b"x" * 8000) * 8 + b"Y: ")
@@ -386,3 +406,55 @@ def test_calls_whose_bodies_come_late_are_answered_while_silent_senders_hold_all
 @pytest.mark.parametrize("name", ["SCRIPT_NAME", "PATH_INFO"])
 def test_a_client_cannot_say_where_the_site_lies(port: int, name: str) -> None:
     assert ask(port, **{name: "/elsewhere"}) == "0 1"
+
+
+def served_at(port: int, source: str) -> bool:
+    """Whether a request from this address of the machine is answered, and not refused."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S, source_address=(source, 0)) as asks:
+        asks.sendall(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+        said = until_closed_or_reset(asks)
+    assert b" 200 OK" in said or (b" 429 " in said and b"Retry-After: 5" in said), said
+    return b" 200 OK" in said
+
+
+def test_an_address_holds_so_many_connections_and_others_are_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ECHO_IS_FAR", "1")
+    with serving(tmp_path, limits="head=60,address=8") as port:
+        with ExitStack() as stack:
+            for _ in range(8):
+                opened(stack, port, b"GET / HT")
+            assert not served_at(port, "127.0.0.1")
+            assert served_at(port, "127.0.0.2")
+        ends = time.monotonic() + PATIENCE_S
+        while not served_at(port, "127.0.0.1"):
+            assert time.monotonic() < ends, "connections that were closed are still counted"
+            select.select([], [], [], 0.05)
+
+
+def test_a_proxy_on_this_machine_holds_any_number_of_connections(tmp_path: Path) -> None:
+    with serving(tmp_path, limits="head=60,address=8") as port, ExitStack() as stack:
+        for _ in range(40):
+            opened(stack, port, b"GET / HT")
+        assert served_at(port, "127.0.0.1")
+
+
+def claim(account: str) -> bytes:
+    return LONG.replace(b"%s", b"/").replace(b"Content", b"X-Account: %s\r\nContent" % account.encode())
+
+
+def test_an_account_has_one_place_for_long_while_others_wait_to_send(tmp_path: Path) -> None:
+    body = bytes(range(256)) * 50_000
+    with serving(tmp_path, limits="head=60,body=600,busy=600,turn=1") as port, ExitStack() as stack:
+        first, second = (opened(stack, port, claim("ada")) for _ in range(2))
+        other = {"X-Account": "bob"}
+        assert ask(port, body, **other) == f"{len(body)} {zlib.adler32(body)}"
+        (gone,) = (one for one in (first, second) if not is_open(one))
+        assert b" 408 " in until_closed(gone)
+
+
+def test_accounts_with_a_place_each_keep_it(tmp_path: Path) -> None:
+    with serving(tmp_path, limits="head=60,body=600,busy=600,turn=0.5") as port, ExitStack() as stack:
+        senders = [opened(stack, port, claim(account)) for account in ("ada", "eve", "bob")]
+        assert not select.select(senders, [], [], 3)[0]

@@ -35,6 +35,8 @@ def bench(*arguments: str, **environment: str) -> dict[str, Any]:
         cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=180,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    first = done.stdout.splitlines()[0]
+    assert first.startswith(f"bench {arguments[0]}: ") and "; 1 round, " in first
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 

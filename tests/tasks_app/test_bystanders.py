@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as tuned
 from hypothesis import strategies as st
 
@@ -130,7 +130,7 @@ def test_outputs_count_the_events_that_pilots_say_and_no_others(books: None, sai
         assert cursor.fetchone() == (booked,)
 
 
-@tuned(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@tuned(deadline=None)
 @given(
     events=st.lists(st.integers(1, 9), min_size=1, max_size=8),
     wanted=st.lists(st.integers(1, 40), min_size=1, max_size=6),

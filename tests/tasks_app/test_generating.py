@@ -6,15 +6,18 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
+from brokerage_app.models import VerdictRecord
+from jedisite.models import Agent
 from jedisite.sql import hot_cursor
 from tasks_app import claims, statistics
 from tasks_app.agents import adder, feeder, job_generator, refiner
+from tasks_app.explaining.tasks import look
 from tasks_app.generating.facts import row_of
 from tasks_app.generating.picker import pick
 from tasks_app.generating.store import FilesTakenError, Source, _use
 from tasks_app.generating.work import generate
 from tasks_app.generating.world import World
-from tasks_app.models import File, FileRetry, Job, JobFile, JobParams, OutputTemplate, Task, TaskParams
+from tasks_app.models import Dataset, File, FileRetry, Job, JobFile, JobParams, OutputTemplate, Task, TaskParams
 from tests.flow.driving import (
     add_dataset,
     add_queue,
@@ -188,6 +191,24 @@ def failing_sometimes(job: dict[str, object]) -> str:
     return "failed" if int(str(job["PandaID"])) % 5 == 0 else "finished"
 
 
+def test_files_that_do_not_fill_a_job_are_said_to_be_the_reason_until_one_is_made() -> None:
+    made = ready_task(2, nFilesPerJob=5)
+    assert Dataset.objects.filter(task_id=made, type="input").update(state="mutable") == 1
+    wake()
+    job_generator.run()
+    alive = {"period_s": 5, "last_ended_at": timezone.now(), "errors_in_a_row": 0, "paused": False}
+    Agent.objects.update_or_create(name="job_generator", defaults=alive)
+    says = "the files that are left do not fill a job yet; more are to come"
+    assert not jobs(made) and task(made).error_dialog == says
+    blocked = look(task(made), timezone.now()).blocked
+    assert blocked is not None
+    assert (blocked.code, blocked.sentence) == ("no_job_made", f"no job of the task is open: {says}")
+    Dataset.objects.filter(task_id=made, type="input").update(state="closed")
+    wake()
+    job_generator.run()
+    assert len(jobs(made)) == 1 and not task(made).error_dialog
+
+
 def test_seeds_of_a_task_are_all_different_when_generators_work_at_once() -> None:
     made = submit(
         parameters("lab.gen", template("number", "--seed ${RNDMSEED}"), noInput=True, nEvents=400, nEventsPerJob=10)
@@ -222,3 +243,10 @@ def test_a_file_that_another_job_has_taken_since_it_was_picked_undoes_the_bunch(
     File.objects.filter(task_id=made).update(status="ready")
     drive(Pilot())
     assert status(made) == "done"
+
+
+def test_a_decision_is_as_old_as_the_jobs_that_came_of_it() -> None:
+    """So that the page of a job finds its decision, and none that came later."""
+    made = ready_task(2)
+    job_generator.run()
+    assert {job.creation_time for job in jobs(made)} == {VerdictRecord.objects.get(task_id=made).first_at}

@@ -12,12 +12,12 @@ from django.db.models import F
 from django.utils import timezone
 
 from brokerage_app import records
-from brokerage_app.models import Sample, VerdictRecord
+from brokerage_app.models import Sample, VerdictRecord, WorkQueue
 from brokerage_app.verdict import Skip, Verdict
 from jedisite import agents
 from jedisite.models import Agent
 from jedisite.sql import hot_cursor
-from tasks_app import claims, feeding, moves, sampling, timeouts
+from tasks_app import claims, feeding, moves, nucleus_waits, sampling, timeouts
 from tasks_app.accounting import failures, outcomes, task_changes
 from tasks_app.accounting.holding import shift_jobs
 from tasks_app.agents import commando, merger, messages, notification, post_processor
@@ -94,6 +94,26 @@ def test_a_claim_takes_the_most_urgent_of_its_states_that_are_due_and_meet_its_c
     assert task(other.id).locked_by is None and task(low.id).locked_by == "p"
 
 
+def test_turns_go_round_queues_then_users_and_each_user_has_the_most_urgent_first(make_task: Make) -> None:
+    def of(label: str, user: str, priority: int, queue: int | None = None) -> int:
+        fields = {"status": "ready", "prod_source_label": label, "user": user, "current_priority": priority}
+        made: int = make_task(**fields, work_queue_id=queue).id
+        return made
+
+    heavy = WorkQueue.objects.create(name="heavy", type="managed", vo="lab").id
+    analysis = [of("user", name, 900) for name in ("ada", "bob", "cleo", "dan")]
+    more = of("user", "ada", 950)
+    simulation = [of("managed", "prod", 700 - n) for n in range(3)]
+    ions = [of("managed", "prod", 500 - n, heavy) for n in range(2)]
+    late = of("managed", "prod", 999, heavy)
+    Task.objects.filter(pk=late).update(next_check=timezone.now() + timedelta(hours=1))
+    claimed = [number for number, _ in claims.claim_tasks("p", ["ready"], 6, begun="FALSE")]
+    assert claimed == [more, simulation[0], ions[0], analysis[1], simulation[1], ions[1]], "ada's second waits for bob"
+    rest = [number for number, _ in claims.claim_tasks("q", ["ready"], 9, begun="FALSE")]
+    assert rest == [analysis[0], simulation[2], analysis[2], analysis[3]]
+    assert task(late).locked_by is None
+
+
 def lost(make_task: Make, **columns: Any) -> tuple[int, int, int]:
     """A task whose first claim is gone and that another holds: its number, the old fence, the new one."""
     made = make_task(status="ready", **columns)
@@ -129,6 +149,17 @@ def test_a_release_frees_only_the_claim_that_it_is_of(make_task: Make) -> None:
     claims.release_task(made, new, wait=timedelta(hours=1), note="in time")
     assert (task(made).locked_by, task(made).error_dialog) == (None, "in time")
     assert task(made).next_check > timezone.now() + timedelta(minutes=59)
+
+
+def test_a_look_for_a_nucleus_sets_the_next_one_of_the_claim_that_it_is_of(make_task: Make) -> None:
+    made, old, new = lost(make_task)
+    before, now = task(made).next_check, timezone.now()
+    nucleus_waits.begin_look(made, old, now)
+    assert task(made).next_check == before
+    nucleus_waits.begin_look(made, new, now)
+    assert task(made).next_check == now + timedelta(minutes=30)
+    claims.release_task(made, new, wait=None)
+    assert task(made).next_check == now + timedelta(minutes=30)
 
 
 def test_still_holds_is_true_of_the_claim_that_is_on_and_keeps_it(make_task: Make) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,26 @@ def test_an_output_whose_name_stands_for_another_file_fails_its_job(settings: An
         "the output n.csv could not be kept: the scope user.ada has another file of that name, in the dataset user.ada.meas "
         "(4 bytes), and a scope and a name are one file"
     )
+
+
+def test_links_of_others_to_what_is_not_theirs_are_not_registered(lab: Any, tmp_path: Path) -> None:
+    lab("user.ada.a", "data", n="1")
+    (tmp_path / "secret").write_text("secret")
+    link = tmp_path / "data" / "m.csv"
+    link.symlink_to(tmp_path / "secret")
+    if os.geteuid() == 0:
+        os.lchown(link, 54_321, 54_321)
+        with pytest.raises(CommandError, match=r"m\.csv is a link of the user 54321 to .*secret, a file of the user root"):
+            lab("user.ada.b", "data")
+        assert not CatalogueDataset.objects.filter(name="user.ada.b").exists()
+        os.lchown(link, 0, 0)
+    assert "user.ada.b: 2 files" in lab("user.ada.b", "data"), "the site's own links lead anywhere"
+
+
+def test_the_sites_own_folder_is_not_registered_but_for_its_storage(lab: Any, tmp_path: Path, settings: Any) -> None:
+    settings.JEDI_HOME, settings.JEDI_STORAGE = tmp_path, tmp_path / "storage"
+    with pytest.raises(CommandError, match=r"key\.csv is in the site's own folder, .*, which holds its secrets"):
+        lab("user.ada.a", "run", key="1")
+    assert not CatalogueDataset.objects.exists()
+    (tmp_path / "storage").mkdir()
+    assert "user.ada.a: 1 file" in lab("user.ada.a", "storage/records", n="1")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 
 from jedisite.sql import hot_cursor
 from tasks_app.accounting.outcomes import Outcome, Output, book, judge
@@ -20,6 +21,7 @@ from tasks_app.api.panda.wire import moment
 from tasks_app.benchmarks.scene import SECRET, add_jobs
 from tasks_app.ddm.addresses import Roots
 from tasks_app.models import CatalogueFile, Job, JobOutputReport, JobStatusLog
+from tasks_app.pilots.bulk import update_jobs
 from tasks_app.pilots.report import NotYoursError, OtherAttemptError, Proof, Report, UnknownJobError, update_job
 from tasks_app.states import JOB_FINAL
 from tests.flow.driving import SITE, add_dataset, age, dataset, parameters, reads, settle, status, submit, task
@@ -316,6 +318,34 @@ def test_a_clock_that_is_far_off_says_nothing(books: None) -> None:
     assert timedelta() <= found["end_time"] - found["start_time"] < timedelta(hours=1)
 
 
+@pytest.mark.parametrize("at_once", [False, True], ids=["alone", "in bulk"])
+def test_a_job_that_is_lost_does_not_end_before_it_starts_though_its_pilot_s_clock_is_ahead(
+    books: None, at_once: bool
+) -> None:
+    made, _, job = one_job()
+    ahead = timezone.now() + timedelta(minutes=10)
+    said = [replace(report(job, state), start_time=ahead) for state in ("starting", "running")]
+    if at_once:
+        update_jobs(said)
+    else:
+        for one in said:
+            update_job(one)
+    outcome = Outcome(job["PandaID"], made, "failed", "jobdispatcher", 100, "no heartbeat")
+    with transaction.atomic(), hot_cursor() as cursor:
+        assert book(cursor, [outcome]) == 1
+    found = row(job)
+    assert found["start_time"] <= found["end_time"] <= timezone.now()
+
+
+def test_a_pilot_whose_clock_is_ahead_says_how_long_its_job_took(books: None) -> None:
+    _, _, job = one_job()
+    ahead = timezone.now() + timedelta(minutes=10)
+    update_job(replace(final_report(job, "failed"), start_time=ahead - timedelta(minutes=3), end_time=ahead))
+    found = row(job)
+    assert found["end_time"] - found["start_time"] == timedelta(minutes=3)
+    assert found["end_time"] <= timezone.now()
+
+
 @pytest.mark.parametrize(
     ("said", "microsecond"),
     [
@@ -326,7 +356,8 @@ def test_a_clock_that_is_far_off_says_nothing(books: None) -> None:
 def test_times_are_read_with_their_fractions(said: str, microsecond: int) -> None:
     at = datetime(2026, 11, 22, 19, 10, 28, microsecond, tzinfo=UTC)
     assert moment({"end_time": said}, "end_time") == at
-    for none in ("2026-11-22", "yesterday-", "2026-11-22 99:00:00"):
+    beyond = ("0001-01-01 00:00:00+14:00", "9999-12-31T23:59:59.5-01:00")
+    for none in ("2026-11-22", "yesterday-", "2026-11-22 99:00:00", *beyond):
         assert moment({"end_time": none}, "end_time") is None
 
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.lacking import needs_program
 from tests.tasks_app.transforms import TRANSFORMS, Run, load, read
 
 
@@ -30,8 +31,8 @@ int main(int count, char **words) { int sum = 0, c; FILE *in = fopen(words[1], "
 """
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 def test_a_c_program_is_built_and_run_where_it_was_not_built(run: Run, tmp_path: Path) -> None:
+    needs_program("cc")
     kept, other = tmp_path / "kept", tmp_path / "other"
     kept.mkdir(), other.mkdir()
     archive(kept / "sources.1.tar.gz", src__sum_c=HELLO)

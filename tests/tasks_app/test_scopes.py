@@ -78,6 +78,8 @@ def test_a_refusal_says_whose_the_scope_is_and_which_names_one_may_use() -> None
     )
     said = refusal("mc23.x", WRITERS["boss"]) or ""
     assert "a scope of productions" in said and said.endswith("You may use user.boss.*, group.phys-higgs.*.")
+    said = refusal("user.ann.x", WRITERS["prod"]) or ""
+    assert said.endswith("You may use user.prod.* and every name outside user.*.")
 
 
 @pytest.mark.parametrize(
@@ -176,6 +178,7 @@ ATTACKS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("who", [BOB, MANAGER])
 @pytest.mark.parametrize(("changes", "fields"), ATTACKS)
 def test_every_name_that_a_task_makes_is_looked_at(who: Caller, changes: dict[str, Any], fields: list[str]) -> None:
@@ -199,6 +202,18 @@ def test_names_of_ones_own_are_taken(who: Caller, changes: dict[str, Any]) -> No
     assert check(task(**changes), who).caller is who
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("who", [BOB, PRODUCTION])
+def test_names_are_not_judged_for_an_owner_who_cannot_be(who: Caller) -> None:
+    with pytest.raises(ParamErrors) as found:
+        check(task(userName="nobody"), who)
+    assert [e.field for e in found.value.errors] == ["userName"]
+    said = found.value.errors[0].message
+    may_not = "You are bob; to submit for 'nobody' needs the production right."
+    assert said == (may_not if who is BOB else "There is no user 'nobody'.")
+
+
+@pytest.mark.django_db
 def test_a_token_for_submitting_takes_the_production_right_away() -> None:
     from dataclasses import replace
 

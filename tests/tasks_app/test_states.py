@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tasks_app import moves
+from tasks_app.commands.parameters import PARAMETERS
 from tasks_app.models import Task, TaskStatusLog
 from tasks_app.states import (
+    COMMANDS,
     DATASET_MOVES,
     FILE_MOVES,
     JOB_FINAL,
@@ -110,6 +114,19 @@ def test_a_task_at_rest_starts_again_only_by_a_command() -> None:
 @pytest.mark.parametrize(("old", "new"), pairs(JOB_ROWS))
 def test_a_job_may_take_each_move_of_the_documents(old: str, new: str) -> None:
     assert JobStatus(new) in JOB_MOVES[JobStatus(old)]
+
+
+def test_what_commands_say_has_no_number_that_is_decided_elsewhere() -> None:
+    assert [rule.help for rule in COMMANDS.values() if re.search(r"\d", rule.help)] == []
+
+
+def test_the_documentation_of_the_api_has_each_command_once_with_all_that_it_takes() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text()
+    assert len(re.findall(r"^`POST /api/v2/tasks/<id>/commands/`", text, re.MULTILINE)) == 1
+    table = text.split("| Command | Also takes | |\n")[1].split("\n\n")[0]
+    rows = [line.split("|") for line in table.splitlines()[1:]]
+    said = {name: set(re.findall(r"`(\w+)`", row[2])) for row in rows for name in re.findall(r"`(\w+)`", row[1])}
+    assert said == {command: {key.name for key in PARAMETERS.get(command, ())} for command in COMMANDS}
 
 
 def test_a_job_that_has_ended_stays_as_it_is_and_none_goes_back_to_the_queue_from_a_pilot() -> None:

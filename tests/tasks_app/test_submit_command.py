@@ -126,7 +126,8 @@ def test_what_is_refused_is_said_and_nothing_is_stored(
     bad.write_text(json.dumps(task_params(nFilesPerJobb=3)))
     odd.write_text("{")
     for arguments, said in (
-        ([str(good), "--user", "nobody"], "there is no user nobody"),
+        ([str(good), "--user", "nobody"], "there is no user nobody."),
+        ([str(good), "--user", "daa"], "there is no user daa. Did you mean ada?"),
         ([str(bad), "--user", "ada"], "nFilesPerJobb: "),
         ([str(odd), "--user", "ada"], "is not valid JSON"),
         ([str(tmp_path / "none"), "--user", "ada"], "cannot be read"),

@@ -120,7 +120,7 @@ def test_a_command_is_asked_once_to_end_and_may_save_its_work(tmp_path: Path, na
     transform = subprocess.Popen(argv, cwd=tmp_path, start_new_session=True)
     wait_until(lambda: (tmp_path / "shown").exists(), "the command has begun")
     if way == "the pilot ends all":
-        family.end(transform.pid, grace_s=LIMIT_S)
+        family.end(transform.pid, grace_s=LIMIT_S, asks_its_own=True)
     else:
         transform.send_signal(signal.SIGTERM)
     assert transform.wait(LIMIT_S) == 128 + signal.SIGTERM

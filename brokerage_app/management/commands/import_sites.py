@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from brokerage_app.information.cric import BadDescriptionError, describe
-from brokerage_app.information.storing import changes, export, known, store
+from brokerage_app.information.storing import changes, known, records, store
 from jedisite import audit
 from jedisite.words import plural
 
@@ -45,14 +46,14 @@ class Command(BaseCommand):
                 self.stderr.write(str(fault))
             raise CommandError(f"nothing was stored: {plural(len(exc.faults), 'fault')}") from exc
         with transaction.atomic():
-            before = export()
+            before = records()
             stored = store(described, timezone.now())
-            lines = list(changes(before, export()))
-            changed = {kind: count for kind, count in stored.items() if count}
-            audit.record("manage.py", "grid.import", "grid", options["file"].name, details={"changed": changed})
-        for line in lines[:SHOWN]:
+            told = list(changes(before, records()))
+            details = {"changed": Counter(kind for kind, _ in told), "read": {kind: n for kind, n in stored.items() if n}}
+            audit.record("manage.py", "grid.import", "grid", options["file"].name, details=details)
+        for _, line in told[:SHOWN]:
             self.stdout.write(line)
-        if len(lines) > SHOWN:
-            self.stdout.write(f"and {len(lines) - SHOWN} more")
+        if len(told) > SHOWN:
+            self.stdout.write(f"and {len(told) - SHOWN} more")
         read = ", ".join(plural(count, *NAMES[kind]) for kind, count in stored.items())
-        self.stdout.write(f"read {read}; {plural(len(lines), 'record')} of sites, storages and queues new or changed")
+        self.stdout.write(f"read {read}; {plural(len(told), 'record')} other than links new or changed")

@@ -14,7 +14,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from jedisite import audit, tokens
+from jedisite import audit, tokens, user_names
 from jedisite.identity import issue_token, row_of_token
 from jedisite.models import ApiToken
 from jedisite.roles import SCOPE_WORDS, Scope
@@ -81,7 +81,10 @@ class Command(BaseCommand):
                 options["user"], options["name"], days=options["days"], scope=Scope(options["scope"]), by=BY
             )
         except tokens.NotAPersonError as exc:
-            raise CommandError(f"there is no active user {options['user']}; --new-account makes one") from exc
+            user = options["user"]
+            near = user_names.meant(user)
+            makes = f".{near} --new-account makes the account {user}" if near else "; --new-account makes one"
+            raise CommandError(f"there is no active user {user}{makes}") from exc
         except tokens.NoTokenError as exc:
             raise CommandError(f"{options['user']} has {tokens.MOST_TOKENS} valid tokens; revoke one first") from exc
         return token
@@ -99,6 +102,8 @@ class Command(BaseCommand):
         return token
 
     def _list(self, user: str | None, *, everything: bool) -> None:
+        if user and not get_user_model().objects.filter(username=user).exists():
+            raise CommandError(f"there is no user {user}.{user_names.meant(user)}")
         rows = ApiToken.objects.select_related("user").order_by("id")
         for row in rows.filter(user__username=user) if user else rows:
             state = state_of(row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ class Command(BaseCommand):
     help = "Run the whole site here: database, web server, agents and local pilots. Ctrl-C ends all of it."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        add_launch_arguments(parser)
+        launch.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -43,19 +42,10 @@ class Command(BaseCommand):
             self.stderr.write(f"{event.name}: {event.what}, {event.detail}")
 
 
-def add_launch_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of every command that brings up the site."""
-    parser.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (%(default)s)")
-    parser.add_argument("--port", type=int, help="port of the web server (the first free one from 8000)")
-    parser.add_argument("--slots", type=int, help="pilots that run at the same time on this machine")
-    parser.add_argument("--no-workers", action="store_true", help="run no pilots on this machine")
-
-
 def prepare(options: dict[str, Any]) -> launch.Options:
     """Bring the database up to date and choose what to launch. Raises LaunchError when the port or the slots are no good."""
-    if options["slots"] is not None and options["slots"] < 1:
-        raise launch.LaunchError(f"At least one slot is needed, not {options['slots']}; --no-workers runs no pilots.")
-    port = launch.choose_port(options["bind"], options["port"])
+    port = launch.checked_port(options["bind"], options["port"], options["slots"])
+    Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)  # each web worker would warn that there is none
     call_command("migrate", interactive=False, verbosity=0)
     workers = not options["no_workers"]
     if workers:

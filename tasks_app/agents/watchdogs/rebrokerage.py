@@ -24,7 +24,7 @@ from jedisite.sql import hot_cursor, texts
 from jedisite.sql import numbers as as_array
 from jedisite.words import plural
 from tasks_app.accounting.endings import KillOrder, kill_jobs
-from tasks_app.accounting.expiring import BUILD, MERGE, STAYS, surroundings
+from tasks_app.accounting.expiring import BUILD, MERGE, ONLY_HERE, STAYS, surroundings
 from tasks_app.accounting.killcodes import KilledJob
 from tasks_app.accounting.overload import FastLimits, FastRebrokerage, ShareAtQueue, fast_rebrokerage
 from tasks_app.generating.groups import RESOURCE
@@ -42,7 +42,7 @@ SELECT j.gshare, j.computingsite, coalesce(max(j.vo), ''), count(*) FILTER (WHER
  GROUP BY 1, 2
 """
 _MAY_GO = f"""j.jobstatus IN ('defined', 'assigned', 'activated') AND NOT {BUILD} AND NOT {MERGE} AND NOT {STAYS}
-   AND coalesce(j.workqueue_id, -1) <> ALL(%(resource)s::int[])"""
+   AND NOT {ONLY_HERE} AND coalesce(j.workqueue_id, -1) <> ALL(%(resource)s::int[])"""
 _OLDEST = f"""
 SELECT o.place, found.pandaid
   FROM unnest(%(shares)s::text[], %(queues)s::text[], %(excess)s::int[]) WITH ORDINALITY o (share, queue, excess, place)

@@ -27,5 +27,5 @@ def run(lease: timedelta | None = None, now: datetime | None = None) -> Pass:
         )
         freed = cursor.fetchall()
     if freed:
-        kick("refiner", "feeder", "job_generator", "post_processor", "commando", "pending")
+        kick("refiner", "feeder", "task_broker", "job_generator", "post_processor", "commando", "pending")
     return Pass(len(freed), ", ".join(f"{task} ({status})" for task, status in freed[:20]))

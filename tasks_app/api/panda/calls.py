@@ -28,6 +28,7 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.views import APIView
 
 from jedisite import database_faults
+from jedisite.arrivals import WHOSE_BODY
 from jedisite.identity import Caller, Right, TokenAuthentication, api_caller, caller_by_token, refusal_without_token
 from jedisite.problems import BodyNotRead, TooLarge
 from tasks_app.api.panda.params import Params
@@ -77,6 +78,8 @@ class PandaView(APIView):
         handler = uploads(http, caller) if uploads is not None else None
         if handler is not None:
             http.upload_handlers = [handler]
+            if note_account := http.META.get(WHOSE_BODY):
+                note_account(caller.name)
         try:
             raw = query_of(http) if http.method in ("GET", "HEAD") else body_of(http)
             return type(self).function(Ask(caller, self.params.check(raw), http))

@@ -18,6 +18,7 @@ from tasks_app.api.panda.calls import Ask, PandaView, call
 from tasks_app.api.panda.params import Flag, Id, JsonObject, Params
 from tasks_app.api.panda.wire import BadCallError, envelope, refused
 from tasks_app.commands import parameters, rights
+from tasks_app.commands.accepting import RUN_AGAIN
 from tasks_app.models import Task
 from tasks_app.params.faults import ParamErrors
 from tasks_app.states import COMMANDS, MORE_ATTEMPTS_IN, TaskCommand
@@ -111,7 +112,7 @@ def _answer(name: str, caller: Caller, body: Mapping[str, Any]) -> HttpResponse:
     except moves.CommandRefusedError as exc:
         if name == "reload_input" and isinstance(exc, moves.NothingNewError):
             return _said(name, DONE, str(exc))  # that is what was to be found out
-        return _said(name, NOT_NOW, str(exc).replace(moves.RUN_AGAIN, AGAIN_BY_PRUN))
+        return _said(name, NOT_NOW, str(exc).replace(RUN_AGAIN, AGAIN_BY_PRUN))
     if at_work:
         return _said(name, DONE, f"the failed files of task {task_id}, which is {task.status}, are tried again")
     code = AGAIN if name == "retry" and command is TaskCommand.INCEXEC else DONE

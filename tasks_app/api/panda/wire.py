@@ -183,15 +183,16 @@ def moment(body: Mapping[str, Any], name: str) -> datetime | None:
     """A time given as `YYYY-mm-dd HH:MM:SS` in UTC, with fractions or without, or in seconds since 1970; anything else is no
     time and is left out."""
     value = body.get(name)
-    if isinstance(value, str) and "-" in value[1:]:
-        return _read(value[:32]) or _read(value[:26]) or _read(value[:19])
     try:
+        if isinstance(value, str) and "-" in value[1:]:
+            return _read(value[:32]) or _read(value[:26]) or _read(value[:19])
         return datetime.fromtimestamp(float(value), UTC) if value else None
     except (TypeError, ValueError, OverflowError, OSError):
         return None
 
 
 def _read(text: str) -> datetime | None:
+    """Raises OverflowError for a time that is none in UTC, such as midnight of the year 1 east of Greenwich."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

@@ -19,6 +19,7 @@ from tasks_app.fetching import is_made
 from tasks_app.templatetags import dashboard as tags
 
 DASH = "–"
+NO_LIMIT = "no limit"
 RIGHT = frozenset({"number", "percent", "seconds", "bytes", "mb", "kb", "score"})
 """Kinds that stand at the right edge of their column."""
 WIDE = frozenset({"name", "sentence"})
@@ -146,6 +147,16 @@ def filtered(page: str, parameter: str, column: Column) -> Cell:
         if value in (None, ""):
             return content
         return link(f"{reverse(page)}?{urlencode({parameter: value})}", content)
+
+    return Cell(render)
+
+
+def limit(column: Column) -> Cell:
+    """A limit by its kind; where there is none it is empty, or 0."""
+
+    def render(row: Row, now: datetime) -> str | SafeString:
+        value = row[column.name]
+        return shown(column.kind, value, now) if value else NO_LIMIT
 
     return Cell(render)
 

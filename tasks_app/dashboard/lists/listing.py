@@ -32,6 +32,7 @@ SAID = frozenset({"error", "last_error"})
 DENSITY, PICKED, VIEW = "density", "column", "view"
 LONGEST_VALUE = 1024
 MOST_VIEWS = 24
+MOST_GONE = 5
 KINDS_OF_INPUT = {"DecimalField": "number", "NullBooleanField": "flag", "MomentField": "moment"}
 
 
@@ -41,7 +42,7 @@ class Listing:
 
     `page` is the address's name here, `api` the one in the API; `cells` say how columns are shown where their kind does
     not say enough. `actions`: (command, title) of what can be done to a selection, at the address `bulk`. While there is
-    nothing, the page says `nothing_yet`, and shows the template `nothing_help`.
+    nothing, the page says `nothing_yet`, and shows the template `nothing_help`. `counted`: its column of when it counted.
     """
 
     page: str
@@ -61,6 +62,7 @@ class Listing:
     nothing_help: str = ""
     usual_ordering: str = ""
     has_views: bool = True
+    counted: str = ""
 
     @property
     def columns(self) -> Columns:
@@ -232,6 +234,12 @@ class Found:
         return self.names.get(parameter, {}).get(value, value)
 
     def _chosen(self) -> list[Column]:
+        known, unknown = self.listing.columns.named(self.given.get(COLUMNS, ""))
+        if known and unknown:
+            # A saved view may name a column that there is no more: it keeps the others, also when it is saved again.
+            self.given[COLUMNS] = ",".join(known)
+            gone = ", ".join(repr(name[:64]) for name in unknown[:MOST_GONE])
+            self.faults.append(f"There is no column {gone}{' …' if len(unknown) > MOST_GONE else ''}; the others are shown.")
         try:
             text = self.given.get(COLUMNS, "")
             return self.listing.columns.choose(text) if text else self.listing.columns.usual
@@ -369,6 +377,7 @@ class Found:
         few = self.counted.total
         return {
             "listing": listing,
+            "counted_at": next((row.get(listing.counted) for row in self.page_rows), None),
             "section": listing.section,
             "filters": self.filters.form,
             "active": self.active,

@@ -8,11 +8,13 @@ import logging
 import signal
 import sys
 from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from jedisite.words import plural
 from tasks_app.benchmarks.database import throw_away
 
 BENCHMARKS = {
@@ -56,6 +58,7 @@ class Command(BaseCommand):
         filled = {name: options[name] for name in SIZES_OF_PAGES}
         if any(filled.values()) and options["benchmark"] != "pages":
             raise CommandError("--tasks, --jobs and --files are for pages")
+        self._say(_plan(options["benchmark"], options["sizes"], rounds, filled))
         if options["benchmark"] == "pages":
             with throw_away() if any(filled.values()) else nullcontext():
                 try:
@@ -75,6 +78,18 @@ class Command(BaseCommand):
     def _say(self, text: str) -> None:
         self.stdout.write(text)
         self.stdout.flush()
+
+
+def _plan(name: str, sizes: Sequence[int], rounds: int, filled: Mapping[str, int | None]) -> str:
+    """What is measured, how much of it, and where: filling a database takes a while before the first figures."""
+    own = "in a database that is made for it and thrown away"
+    if name in WITHOUT_DATABASE:
+        own = "without a database"
+    elif name == "pages" and not any(filled.values()):
+        own = "in the database that is there"
+    given = [str(size) for size in sizes] or [f"{size} {what}" for what, size in filled.items() if size]
+    chosen = f"; chosen: {', '.join(given)}" if given else ""
+    return f"bench {name}: {BENCHMARKS[name]}{chosen}; {plural(rounds, 'round')}, {own}"
 
 
 MODULES = {

@@ -21,11 +21,12 @@ from rich.table import Table
 
 from jedisite import first_account, launch
 from jedisite.identity import issue_token
-from jedisite.management.commands.up import add_launch_arguments, prepare
+from jedisite.management.commands.up import prepare
 from jedisite.postgres import PostgresError
 from jedisite.supervisor import Event
 from tasks_app.demo.inputs import keep_sandbox, register_records, register_sources
 from tasks_app.demo.plan import DemoTask, tasks
+from tasks_app.demo.progress import Progress
 from tasks_app.demo.verify import Result, verify
 from tasks_app.states import TASK_FINAL
 from tasks_app.watching import HEADING, line, progress_of
@@ -45,7 +46,7 @@ class Command(BaseCommand):
     help = "Run the whole site here with real tasks: a small particle-physics chain, an analysis of files, and failing inputs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        add_launch_arguments(parser)
+        launch.add_arguments(parser)
         parser.add_argument(
             "--exit", action="store_true", help="end when all tasks are final: 0 if all outputs are right"
         )
@@ -57,7 +58,7 @@ class Command(BaseCommand):
         self.started = time.monotonic()
         self.plan: dict[int, DemoTask] = {}
         self.results: list[Result] = []
-        self.last_lines = 0.0
+        self.progress = Progress()
         for name, value in FAST.items():
             os.environ.setdefault(name, value)
         try:
@@ -88,6 +89,8 @@ class Command(BaseCommand):
         self.console.print(f"\nThe site is at [bold]{self.options.url}/[/bold]", highlight=False)
         self.console.print(f"user [bold]{USER}[/bold]   {self._login()}", highlight=False)
         self.console.print(f"token for scripts: {token}\n", highlight=False, soft_wrap=True)
+        if self.live is None:
+            self.console.print(HEADING, style="bold", highlight=False, soft_wrap=True)
         run = f"r{int(time.time())}"
         base = f"user.{USER}.{run}"
         sources = register_sources(f"{base}.PY", f"user.{USER}")
@@ -108,12 +111,14 @@ class Command(BaseCommand):
             return
         if self.live is not None:
             self.live.update(self._table(rows), refresh=True)
-        elif time.monotonic() - self.last_lines >= 10:
-            self.last_lines = time.monotonic()
-            self.console.print(HEADING, style="bold", highlight=False, soft_wrap=True)
-            for row in rows:
+        else:
+            for row in self.progress.changed(rows, time.monotonic()):
                 self.console.print(f"{line(row)}  ({self.plan[row['id']].title})", highlight=False, soft_wrap=True)
         final = all(row["status"] in TASK_FINAL for row in rows)
+        if self.progress.ends(rows) and not self.ends:
+            said = f"\nAll tasks have ended. The site goes on at {self.options.url}/; Ctrl-C ends it."
+            self.console.print(said, highlight=False, soft_wrap=True)
+            self.console.print(f"user [bold]{USER}[/bold]   {self._login()}\n", highlight=False)
         if self.ends and (final or time.monotonic() - self.started > self.timeout):
             self.results = [verify(task_id, demo) for task_id, demo in self.plan.items()]
             raise _AllFinal
@@ -121,7 +126,7 @@ class Command(BaseCommand):
 
     def _login(self) -> str:
         if self.password:
-            return f"password [bold]{self.password}[/bold]   (shown this once)"
+            return f"password [bold]{self.password}[/bold]   (not shown at later starts)"
         return f"password as before (another one: manage.py changepassword {USER})"
 
     def _table(self, rows: list[dict[str, Any]]) -> Table:

@@ -15,6 +15,7 @@ from tasks_app import fetching
 from tasks_app.gpi.client import ApiError, save
 from tasks_app.models import Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.states import FileStatus, TaskStatus
 
 MOST_NAMES = 2000
@@ -30,7 +31,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "task", help="the number of a task, or its name; of several tasks of the name the newest counts"
+            "task", help="the number of a task, or its name (a slash at its end may be left out); of several the newest counts"
         )
         parser.add_argument("--to", type=Path, metavar="FOLDER", help="where to (default: task-<number>)")
         parser.add_argument("--logs", action="store_true", help="the log archives, too")
@@ -70,7 +71,11 @@ def _task(given: str) -> Task:
     if given.isdecimal():
         found = Task.objects.filter(pk=int(given[:18])).first()
     else:
-        found = Task.objects.filter(name=given.replace("\0", "")).order_by("-id").first()
+        name = given.replace("\0", "")
+        # Tasks of PanDA's clients have the slash of their output container at the end of their names.
+        bare = name.rstrip(CONTAINER_MARK)
+        named = {task.name: task for task in Task.objects.filter(name__in=[name, bare, bare + CONTAINER_MARK]).order_by("id")}
+        found = named.get(name) or next(iter(named.values()), None)
     if found is None:
         names = () if given.isdecimal() else Task.objects.order_by("-id").values_list("name", flat=True)[:MOST_NAMES]
         near = nearest(given, dict.fromkeys(names))

@@ -19,6 +19,7 @@ from tasks_app.scopes import scope_of
 class Command(BaseCommand):
     help = (
         "Register files of this machine as a dataset of the local catalogue, with their size and checksum. "
+        "Whoever has a login here can read them from then on, by a task. "
         "A name that ends with / is a container: datasets are named instead of files."
     )
 

@@ -11,11 +11,13 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from jedisite import user_names
+from jedisite.command_line import Suggesting
 from jedisite.identity import caller_of_user
 from jedisite.problems import strict_json
 from tasks_app import submitting, watching
@@ -32,13 +34,15 @@ OTHER_END = 7
 IN_WORDS = ("name", "in_ds", "out_ds", "output", "n_jobs", "files_per_job", "memory_mb", "cores", "set")
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = (
         "Submit a task whose parameters stand in a JSON file (- is standard input), or a shell command with --exec. Prints its "
         "id. With --wait it shows how far the task is, and ends when the task does: exit code 0 done, 3 finished (some inputs "
         "failed), 4 failed, 5 aborted, 6 broken, 7 any other end; 1 is a submission that was refused."
     )
     stealth_options = ("sleep",)
+    usage = "%(prog)s --user USER (FILE | --exec COMMAND --name NAME ...) [--wait]; --help shows all options"
+    unknown = "Any other task parameter is given by --set KEY=JSON."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", nargs="?", help="the task parameters as JSON")
@@ -67,7 +71,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["user"]).first()
         if user is None:
-            raise CommandError(f"there is no user {options['user']}")
+            raise CommandError(f"there is no user {options['user']}.{user_names.meant(options['user'])}")
         wish = _wish(options)
         try:
             raw = dictionary(wish) if wish else _read(options["file"])

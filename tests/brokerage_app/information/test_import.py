@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from brokerage_app import queue_status
@@ -56,18 +58,34 @@ def test_one_of_a_kind_is_counted_as_one(tmp_path: Path) -> None:
     assert load(tmp_path, one).splitlines() == [
         "site A: new",
         "queue A_Q: new",
-        "read 1 site, 0 storages, 1 queue, 0 links, 1 software entry; 2 records of sites, storages and queues new or changed",
+        "software of A_Q: new",
+        "read 1 site, 0 storages, 1 queue, 0 links, 1 software entry; 3 records other than links new or changed",
     ]
     with pytest.raises(CommandError, match=r"nothing was stored: 1 fault$"):
         load(tmp_path, {"sites": {"A": {"role": "king"}}})
     (entry,) = AuditEntry.objects.all()
     assert (entry.actor, entry.action, entry.object_id) == ("manage.py", "grid.import", "grid.json")
-    assert entry.details == {"changed": {"sites": 1, "queues": 1, "software": 1}}
+    assert entry.details == {"changed": (counts := {"sites": 1, "queues": 1, "software": 1}), "read": counts}
+
+
+@pytest.mark.django_db
+def test_the_trail_counts_what_is_new_or_changed_and_links_are_not_read_for_it(tmp_path: Path) -> None:
+    load(tmp_path, FILE)
+    with CaptureQueriesContext(connection) as asked:
+        assert load(tmp_path, FILE).endswith("; 0 records other than links new or changed\n")
+    table = connection.ops.quote_name(LinkValue._meta.db_table)
+    assert [one["sql"] for one in asked if f"FROM {table}" in one["sql"]] == []
+    load(tmp_path, {**FILE, "software": {"ALL": {"tags": ["x"]}}, "sites": {"NEW": {}, **FILE["sites"]}})
+    first, same, last = (entry.details for entry in AuditEntry.objects.order_by("id"))
+    read = {"sites": 2, "storages": 3, "queues": 2, "links": 2, "software": 2}
+    assert first == {"changed": {"sites": 2, "storages": 3, "queues": 2, "software": 2}, "read": read}
+    assert same == {"changed": {}, "read": read}
+    assert last["changed"] == {"sites": 1, "software": 1}
 
 
 @pytest.mark.django_db
 def test_a_file_becomes_queues_storage_sites_and_links(tmp_path: Path) -> None:
-    assert "\nread 2 sites, 3 storages, 2 queues, 2 links, 2 software entries; 7 records of" in load(tmp_path, FILE)
+    assert "\nread 2 sites, 3 storages, 2 queues, 2 links, 2 software entries; 9 records other" in load(tmp_path, FILE)
     queue = Queue.objects.get(name="CERN_Q1")
     assert (queue.core_count, queue.core_power, queue.max_memory_mb, queue.work_dir_mb) == (8, 11.5, 32000, 120000)
     assert (queue.releases, queue.direct_access_lan, queue.type, queue.pledged_cores) == (
@@ -132,7 +150,7 @@ def test_fields_that_a_record_does_not_name_stay(tmp_path: Path) -> None:
         "storage CERN_SCR: blacklisted_write true → false",
         "queue BARE: comment none → night, status test → offline",
         'queue CERN_Q1: releases ["AUTO", "x"] → ["ANY"]',
-        "read 1 site, 1 storage, 2 queues, 0 links, 0 software entries; 4 records of sites, storages and queues new or changed",
+        "read 1 site, 1 storage, 2 queues, 0 links, 0 software entries; 4 records other than links new or changed",
     ]
     expected = json.loads(json.dumps(before))
     expected["sites"]["CERN"]["tier_level"] = "1"
@@ -190,6 +208,7 @@ def test_a_wrong_field_is_named(changes: dict[str, Any], says: str) -> None:
         [], "not json", {"queue": {}}, {"queues": []}, {"queues": {"": {"status": "online"}}}, {"queues": {"Q": 1}},
         {"storages": {"S": {}}}, {"sites": {"S": {"role": "x"}}}, {"links": {}}, {"links": [["A", "B", "k"]]},
         {"links": [["A", "B", "k", "x"]]}, {"links": [["A", "B", "k", 1, "yesterday"]]},
+        {"links": [["A", "B", "k", 1, "0001-01-01T00:00:00+14:00"]]},
         {"storages": {"S": {"site": "A", "detailed_status": {"read_lan": 1}}}},
     ],
 )  # fmt: skip
@@ -219,7 +238,7 @@ def test_scratch_space_that_is_no_number_is_what_the_input_leaves(work_dir: Any,
 def test_the_example_of_the_documentation_can_be_imported(tmp_path: Path) -> None:
     told = (Path(settings.BASE_DIR) / "docs" / "sites.md").read_text()
     example = told.partition("```json\n")[2].partition("```")[0]
-    assert "\nread 1 site, 1 storage, 1 queue, 1 link, 1 software entry; 3 records" in load(tmp_path, example)
+    assert "\nread 1 site, 1 storage, 1 queue, 1 link, 1 software entry; 4 records" in load(tmp_path, example)
     queue = Queue.objects.get(name="NORTH_Q")
     assert (queue.max_memory_mb, queue.max_walltime_s, queue.work_dir_mb, queue.core_power) == (16000, 172800, 40000, 11.5)
     used = QueueEndpoint.objects.values_list("endpoint_id", "scope", "order_read", "order_write", "is_local")

@@ -26,6 +26,9 @@ T = TaskStatus
         (Books(10, 10, "failed"), T.FAILED, "task_parent_incomplete"),
         (Books(10, 10, "broken"), T.FAILED, "task_parent_incomplete"),
         (Books(10, 10, "aborted"), T.FAILED, "task_parent_incomplete"),
+        (Books(10, 10, "running", reads_parent=False), T.FINISHED, "task_parent_not_done"),
+        (Books(10, 10, "aborted", reads_parent=False), T.FAILED, "task_parent_not_done"),
+        (Books(10, 10, "done", reads_parent=False), T.DONE, "task_all_done"),
         (Books(10, 9, "aborted"), T.FINISHED, "task_some_done"),
         (Books(10, 10, "done", mutable=True), T.FINISHED, "task_parent_incomplete"),
         # FG: below the goal, the whole input without one, the task has failed
@@ -70,6 +73,8 @@ def test_errors_in_one_sentence() -> None:
     assert error_summary([(JobError("pilot", "1"), 1)], "done") == (
         "1 job failed: 1 × pilot:1 (no text); all files were processed in the end"
     )
+    ended = JobError("pilot", "1305", "Failed to execute payload for run 7.")
+    assert error_summary([(ended, 2)], "failed") == "2 jobs failed: 2 × pilot:1305 (Failed to execute payload for run 7)"
 
 
 @given(

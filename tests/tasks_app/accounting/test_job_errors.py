@@ -37,14 +37,14 @@ CODES = {
     "ddm_error_code": (None, None, 201),
     "brokerage_error_code": (None, None, None, 141),
     "dispatcher_error_code": (None, None, 100),
-    "task_buffer_error_code": (None, None, 300),
+    "task_buffer_error_code": (None, None, 300, 150),
     "sup_error_code": (None, None, None, 7),
     "trans_exit_code": (None, "", "0", " 0 ", "3", "139", " 65"),
 }
 
 
 def scenes() -> list[dict[str, object]]:
-    """Forty failed jobs: each part alone, pairs of which the order matters, and mixtures of all kinds."""
+    """Some forty failed jobs: each part alone, pairs of which the order matters, and mixtures of all kinds."""
     alone = [{name: next(v for v in reversed(CODES[name]) if v)} for name in FIELDS]
     pairs: list[dict[str, object]] = [
         {},
@@ -52,6 +52,7 @@ def scenes() -> list[dict[str, object]]:
         {"pilot_error_code": 1305, "exe_error_code": 65, "trans_exit_code": "65"},
         {"pilot_error_code": 1305, "ddm_error_code": 201},
         {"pilot_error_code": -1305, "task_buffer_error_code": 300},
+        {"pilot_error_code": 1144, "exe_error_code": 143, "task_buffer_error_code": 150},
         {"pilot_error_code": 1212, "exe_error_code": 137},
         {"pilot_error_code": 1305, "brokerage_error_code": 141},
         {"sup_error_code": 7, "trans_exit_code": "1"},
@@ -61,7 +62,7 @@ def scenes() -> list[dict[str, object]]:
     found = [*alone, *pairs, *mixed]
     for number, scene in enumerate(found):
         scene |= {part.diag_field: f"{part.name} said {number % 3}" for part in COMPONENTS if number % 4}
-    assert len(found) == 40
+    assert len(found) == 41
     return found
 
 
@@ -85,6 +86,7 @@ def test_the_order_of_what_explains_a_job() -> None:
     assert [error.component for error in errors_in(everything)] == list(NAMES)
     vague = [error.key for error in errors_in({**everything, "pilot_error_code": -1305})]
     assert vague[0] == "exe:9" and vague[-2:] == ["trans:9", "pilot:1305"]
+    assert key_of(main_error({**everything, "pilot_error_code": 1144, "task_buffer_error_code": 150})) == "taskbuffer:150"
     assert errors_in({"pilot_error_code": 0, "trans_exit_code": " 0"}) == []
     assert key_of(main_error({"pilot_error_code": -1149})) == "pilot:1149", "the sign is another attempt's, not the error's"
 

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jedisite.arrivals import READS_REST
+from jedisite.bodies import TooSlowError
 from jedisite.problems import exception_handler
 from jedisite.roles import Scope
-from jedisite.web_worker import TooSlowError
 
 TASKS = "/api/v2/tasks/"
 pytestmark = pytest.mark.django_db

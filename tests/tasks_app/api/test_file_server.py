@@ -18,6 +18,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
+from jedisite.arrivals import WHOSE_BODY
 from tasks_app import sandboxes
 from tasks_app.agents.watchdogs import old_sandboxes
 from tasks_app.api.panda import file_server
@@ -258,3 +259,15 @@ def test_a_person_who_operates_may_remove_a_sandbox(
     with django_capture_on_commit_callbacks(execute=True):
         assert client.post("/admin/tasks_app/sandbox/", data).status_code == 302
     assert not Sandbox.objects.exists() and not list(folder.iterdir())
+
+
+def test_the_server_is_told_whose_a_sandbox_is_before_it_is_read(api: Api) -> None:
+    told: list[str] = []
+
+    def note(account: str) -> None:
+        assert not Sandbox.objects.exists()
+        told.append(account)
+
+    file = SimpleUploadedFile(NAME, ARCHIVE, "application/octet-stream")
+    answer = api().post("/api/v1/file_server/upload_cache_file", {"file": file}, **{WHOSE_BODY: note})
+    assert answer.json()["success"] and told == ["ada"] and Sandbox.objects.exists()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
 
 from brokerage_app.models import GlobalShare, Queue, Site, StorageEndpoint, WorkQueue
@@ -137,6 +139,55 @@ def test_an_input_that_the_parent_does_not_make_is_refused_with_what_it_makes(
         assert post(api(), task_params(taskName=f"user.ada.c{n}", **wish)).status_code == 201
 
 
+def test_an_input_that_its_maker_left_empty_is_refused_with_what_became_of_the_maker(
+    api: Api, task_params: Params, make_task: Callable[..., Task], make_dataset: Callable[..., Dataset]
+) -> None:
+    box = CatalogueDataset.objects.create(name="user.ada.bad_out/", scope="x", owner="ada", open=True)
+    first = make_task(name="user.ada.bad", status="failed")
+    made = make_dataset(first, type="output", name=f"user.ada.bad_out.{first.id}", container_name=box.name)
+
+    def said(given: str, **more: Any) -> str:
+        answer = post(api(), task_params(taskName=f"user.ada.t{Task.objects.count()}", **reading(given, **more)))
+        assert answer.status_code in (201, 422), answer.content
+        return faults(answer)["jobParameters[0].dataset"] if answer.status_code == 422 else ""
+
+    why, wait = f"task {first.id}, which makes it, has failed.", " A task that is to wait for its input says so (waitInput)."
+    for given in (box.name, "user.ada.bad_out"):
+        assert said(given) == f"'{given}' has no files, and {why}{wait}"
+        assert said(given, waitInput=True) == ""
+    assert said(made.name).startswith(f"There is no dataset '{made.name}', and {why}")
+    inner = CatalogueDataset.objects.create(name=made.name, scope="x", owner="ada", open=False)
+    box.members.add(inner)
+    assert said(box.name) == f"'{box.name}' has no files, and {why}{wait}", "a closed dataset gets none"
+    inner.open = True
+    inner.save()
+    assert said(box.name) == "", "an open one may"
+    inner.open = False
+    inner.save()
+    second = make_task(name="user.ada.more", status="running")
+    fills = make_dataset(second, type="output", name=f"user.ada.bad_out.{second.id}", container_name=box.name)
+    assert said(box.name) == "", "another task fills the container"
+    Task.objects.filter(pk=second.id).update(status="broken")
+    assert f"task {second.id}, which makes it, is broken" in said(box.name)
+    fills.delete()
+    CatalogueFile.objects.create(
+        dataset=inner, lfn="f", scope="x", guid="g", size=1, adler32="0" * 8, endpoint="E", url="file:///f"
+    )
+    assert said(box.name) == ""
+
+
+@pytest.mark.parametrize("status", ["failed", "broken", "aborted"])
+def test_a_parent_that_makes_nothing_more_is_refused(
+    api: Api, task_params: Params, make_task: Callable[..., Task], catalogue: None, status: str
+) -> None:
+    parent = make_task(user="ada", name="user.ada.first", status=status)
+    said = f"Task {parent.id} is {status}, and a task starts only when its parent is done or finished. Retry the parent first."
+    for field, value in (("parent_tid", parent.id), ("parentTaskName", parent.name)):
+        answer = post(api(), task_params(**reading("user.ada.measurements", **{field: value})))
+        assert answer.status_code == 422 and faults(answer) == {field: said}
+    assert Task.objects.count() == 1
+
+
 def test_files_that_a_task_names_are_in_the_dataset_or_may_come(api: Api, task_params: Params, catalogue: None) -> None:
     CatalogueDataset.objects.update(open=False)
     closed = CatalogueDataset.objects.get(name="user.ada.measurements")
@@ -160,8 +211,9 @@ def test_files_that_a_task_names_are_in_the_dataset_or_may_come(api: Api, task_p
         return faults(answer) if answer.status_code == 422 else {}
 
     for name in ("user.ada.measurements", "user.ada.box/", "user.ada.box"):
-        said = f"'m99.txt' is not in {name}. Did you mean m9.txt?"
-        assert refused(name, "m1.txt", {"lfn": "x:m99.txt"}) == {"jobParameters[0].files[1]": said}
+        said = f"'m09.txt' is not in {name}. Did you mean m9.txt?"
+        assert refused(name, "m1.txt", {"lfn": "x:m09.txt"}) == {"jobParameters[0].files[1]": said}
+        assert refused(name, "m99.txt") == {"jobParameters[0].files[0]": f"'m99.txt' is not in {name}."}, "another number"
     assert refused("user.ada.measurements", "zzz") == {"jobParameters[0].files[0]": "'zzz' is not in user.ada.measurements."}
     assert refused("user.ada.measurements", "m1.txt", "x:m9.txt") == {}
     assert refused("user.ada.growing", "g1.txt", "g2.txt") == {}
@@ -406,6 +458,188 @@ def test_a_task_in_another_name_needs_the_right_and_a_user_of_that_name(
 def test_faults_of_values_and_of_names_are_told_together(api: Api, task_params: Params, grid: None) -> None:
     found = faults(post(api(), task_params(nEventsPerJob=0, site="CERN_PROT")))
     assert set(found) == {"nEventsPerJob", "site"} and "Did you mean CERN_PROD?" in found["site"]
+
+
+OUTPUT = {"type": "template", "param_type": "output", "value": "o.${SN}", "dataset": "user.ada.o"}
+OF_ALL_KINDS: dict[str, Any] = {
+    "nEventsPerJob": "user.ada.measurements", "ramCount": "much", "site": "CERN_PROT", "cloud": "CERM", "gshare": "Analysys",
+    "workQueueName": "analisis", "destination": "BNL_DISC", "transPath": "run_comand", "workingGroup": "phys-susy",
+    "taskPriotity": 3,
+}
+
+
+def test_faults_of_values_rights_names_and_data_are_told_in_one_answer(
+    api: Api, task_params: Params, grid: None, catalogue: None
+) -> None:
+    CatalogueDataset.objects.create(name="user.ada.o", scope="x", owner="bob")
+    inputs = [reading(name)["jobParameters"][0] for name in ("user.ada.measurements", "user.ada.mesurements", "user.*.hits")]
+    given = {**OF_ALL_KINDS, "jobParameters": [*inputs, OUTPUT], "noInput": False, "skipFilesUsedBy": "77"}
+    said = faults(post(api(), task_params(**given)))
+    items = {f"jobParameters[{n}].dataset" for n in (1, 2, 3)}
+    assert set(said) == {*OF_ALL_KINDS, "skipFilesUsedBy"} | items, said
+    assert said["jobParameters[1].dataset"].startswith("There is no dataset 'user.ada.mesurements'. Did you mean")
+    assert "belongs to bob" in said["jobParameters[3].dataset"] and "Did you mean BNL_DISK?" in said["destination"]
+
+
+def test_faults_of_names_and_of_data_are_told_together(api: Api, task_params: Params, grid: None, catalogue: None) -> None:
+    for site, field in (("CERN_PROT", "site"), ("CERN_PROD", None)):
+        wish = reading("user.ada.nothing", site=site)
+        wish["jobParameters"].append({**OUTPUT, "dataset": "user.bob.o"} if field is None else OUTPUT)
+        fields = {"jobParameters[0].dataset", field or "jobParameters[1].dataset"}
+        assert set(faults(post(api(), task_params(**wish)))) == fields
+    parent = faults(post(api(), task_params(**reading("user.ada.new", parentTaskName="user.ada.frist", site="CERN_PROT"))))
+    assert set(parent) == {"parentTaskName", "site"}, "which inputs an unknown parent makes is not known"
+    closed = CatalogueDataset.objects.get(name="user.ada.measurements")
+    CatalogueDataset.objects.filter(pk=closed.pk).update(open=False)
+    CatalogueFile.objects.create(
+        dataset=closed, lfn="m1", scope="x", guid="g", size=1, adler32="0" * 8, endpoint="E", url="file:///m1"
+    )
+    wish = reading(closed.name, parent_tid=99, container_name="docker://alpine", multiStepExec={"containerOptions": {}})
+    wish["jobParameters"][0] |= {"include": "zz", "exclude": "m", "offset": 7}
+    own = {f"jobParameters[0].{key}" for key in ("include", "exclude", "offset")}
+    assert set(faults(post(api(), task_params(**wish)))) == {"parent_tid", "multiStepExec", *own}
+    wish["ramCount"] = "much"
+    assert set(faults(post(api(), task_params(**wish)))) == {"ramCount", "parent_tid", "multiStepExec", *own}
+
+
+def test_an_item_is_told_each_of_its_placeholders_that_nothing_fills(api: Api, task_params: Params) -> None:
+    wish = task_params(jobParameters=[{"type": "constant", "value": "${SN/9999} ${OUTPUT1} ${IN} ${SN:99} ${HOME}"}])
+    said = [e["message"] for e in post(api(), wish).json()["errors"]]
+    assert [message.partition("}")[0].rpartition("${")[2] for message in said] == ["SN/9999", "SN:99", "OUTPUT1", "IN"], said
+
+
+def test_a_refusal_of_a_dictionary_that_cannot_be_read_asks_for_nothing(
+    api: Api, task_params: Params, django_assert_max_num_queries: Any
+) -> None:
+    client = api()
+    for body in ([], {"taskName": "a\x00b", "site": "NOWHERE"}, {f"k{n}": "site" for n in range(1001)}):
+        with django_assert_max_num_queries(4):
+            assert post(client, body).status_code in (400, 422)
+
+
+def test_a_pattern_that_takes_no_file_is_refused_where_no_more_files_come(api: Api, task_params: Params, catalogue: None) -> None:
+    CatalogueDataset.objects.update(open=False)
+    for name, lfns in (("user.ada.measurements", ["m1.txt", "m2.txt", "m3.txt"]), ("user.bob.hits", ["h.root"])):
+        dataset = CatalogueDataset.objects.get(name=name)
+        CatalogueFile.objects.bulk_create(
+            CatalogueFile(dataset=dataset, lfn=lfn, scope="x", guid=lfn, size=1, adler32="0" * 8, endpoint="E", url=f"file:///{lfn}")
+            for lfn in lfns
+        )
+
+    def refused(*datasets: str, more: dict[str, Any] | None = None, **patterns: object) -> dict[str, str]:
+        wish = reading(*datasets, **(more or {}))
+        wish["jobParameters"][0] |= patterns
+        answer = post(api(), task_params(taskName=f"user.ada.t{Task.objects.count()}", **wish))
+        assert answer.status_code in (201, 422), answer.content
+        return faults(answer) if answer.status_code == 422 else {}
+
+    wait = " A task that is to wait for its input says so (waitInput)."
+    three = "of the 3 files of user.ada.measurements, such as m1.txt and m2.txt."
+    assert refused("user.ada.measurements", include="root$,^x") == {
+        "jobParameters[0].include": f"'root$,^x' takes none {three}{wait}"
+    }
+    assert refused("user.ada.measurements", exclude="txt") == {"jobParameters[0].exclude": f"'txt' leaves out all {three}{wait}"}
+    both = refused("user.ada.measurements", include="[12]", exclude="m")
+    assert both == {"jobParameters[0].exclude": f"'m' leaves out all that include '[12]' takes {three}{wait}"}
+    only = refused("user.bob.hits", include="txt")["jobParameters[0].include"]
+    assert only == f"'txt' does not take the only file of user.bob.hits, h.root.{wait}"
+    many = refused("user.ada.measurements", "user.bob.hits", include="zip")["jobParameters[0].include"]
+    assert many.startswith("'zip' takes none of the 4 files of the 2 datasets of the item, such as h.root and m1.txt.")
+    for fine in ({"include": "3"}, {"exclude": "[12]"}, {"include": "zip", "more": {"waitInput": True}}, {"offset": 2}):
+        assert refused("user.ada.measurements", **fine) == {}
+    beyond = refused("user.ada.measurements", offset=3)
+    assert beyond == {"jobParameters[0].offset": f"3 leaves out every file: user.ada.measurements has only 3 files.{wait}"}
+    assert "only 2 files that the patterns take" in str(refused("user.ada.measurements", include="[12]", offset=2))
+    assert "no dataset of it has more than 3" in str(refused("user.ada.measurements", "user.bob.hits", offset=3))
+    assert refused("user.ada.measurements", "user.bob.hits", offset=2) == {}
+    nothing = refused("user.ada.measurements", include="zip", exclude="m,q", offset=9)
+    assert [sentence.partition(" ")[0] for sentence in nothing.values()] == ["'zip'", "'m'", "9"], nothing
+    assert refused("user.ada.measurements", "user.bob.hits", include="root") == {}
+    CatalogueDataset.objects.filter(name="user.bob.hits").update(open=True)
+    assert refused("user.bob.hits", include="zip") == {}, "more files may come"
+    assert refused("user.ada.box/", include="zip") == {}, "an empty input is what the feeder says of it"
+
+
+@pytest.mark.parametrize("item_of_each", [False, True], ids=["one item", "many items"])
+def test_misspelt_files_of_many_datasets_cost_a_submission_little(
+    api: Api, task_params: Params, item_of_each: bool
+) -> None:
+    box = CatalogueDataset.objects.create(name="user.ada.box/", scope="x", owner="ada", open=False)
+    names = [f"user.ada.run{number:05d}.measurements" for number in range(200)]
+    box.members.set(CatalogueDataset.objects.bulk_create(CatalogueDataset(name=n, scope="x", open=False) for n in names))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """INSERT INTO catalogue_files (dataset_id, lfn, scope, guid, size, adler32, endpoint, url)
+               SELECT d.id, d.name || '.' || lpad(n::text, 5, '0') || '.root_of_a_run_with_a_long_name', 'x', '', 1, '0', '', ''
+                 FROM catalogue_datasets d, generate_series(1, 50) n WHERE d.name LIKE '%.measurements'"""
+        )
+    unknown = [f"{name}.00025.root_of_a_run_with_a_wrong_name" for name in names[100:110]]
+    wish = task_params(**reading("user.ada.box/"))
+    wish["jobParameters"][0]["files"] = unknown
+    if item_of_each:
+        (item,) = wish["jobParameters"]
+        wish["jobParameters"] = [item | {"dataset": name, "files": unknown} for name in names]
+    client = api()
+    began = time.process_time()
+    answer = post(client, wish)
+    took = time.process_time() - began
+    assert answer.status_code == 422 and len(answer.json()["errors"]) >= 10
+    assert took < 4, "a web worker compared names for so many seconds"
+
+
+def test_thousands_of_misspelt_files_are_refused_in_time(api: Api, task_params: Params, catalogue: None) -> None:
+    CatalogueDataset.objects.update(open=False)
+    wish = task_params(**reading(CatalogueDataset.objects.order_by("name").values_list("name", flat=True)[0]))
+    wish["jobParameters"][0]["files"] = [f"probe.{number}.root" for number in range(10_000)]
+    client = api()
+    began = time.process_time()
+    answer = post(client, wish)
+    took = time.process_time() - began
+    assert answer.status_code == 422 and "'probe.0.root' is not in" in answer.json()["errors"][0]["message"]
+    assert took < 4
+
+
+def test_misspelt_storage_costs_a_submission_little(api: Api, task_params: Params) -> None:
+    StorageEndpoint.objects.bulk_create(
+        StorageEndpoint(name=f"SITE{number:04d}_{'DISK' * 10}", site_name="X") for number in range(300)
+    )
+    wish = task_params()
+    output = {"type": "template", "param_type": "output", "value": "o.${SN}", "dataset": "user.ada.out"}
+    wish["jobParameters"] = [
+        output | {"value": f"{n}.${{SN}}", "destination": f"SIT{n:04d}_{'DISK' * 10}"} for n in range(240)
+    ]
+    client = api()
+    began = time.process_time()
+    answer = post(client, wish)
+    took = time.process_time() - began
+    said = [e["message"] for e in answer.json()["errors"]]
+    assert answer.status_code == 422 and "Did you mean" in said[0] and len(said) >= 240
+    assert took < 4, "a web worker compared names for so many seconds"
+
+
+def test_panda_s_clients_read_which_option_takes_no_file(api: Api, task_params: Params, catalogue: None) -> None:
+    CatalogueDataset.objects.update(open=False)
+    dataset = CatalogueDataset.objects.get(name="user.ada.measurements")
+    CatalogueFile.objects.create(
+        dataset=dataset, lfn="m1", scope="x", guid="g", size=1, adler32="0" * 8, endpoint="E", url="file:///m1"
+    )
+    wish = task_params(**reading("user.ada.measurements"), processingType="panda-client-1.6.0-jedi-run")
+    wish["jobParameters"][0] |= {"value": '-i "${IN/T}"', "include": "root"}
+    answer = post(api(), {"task_parameters": wish}, "/api/v1/task/submit").json()
+    assert answer["success"] is False and "--match: 'root' does not take the only file" in answer["message"]
+    # As prun writes --antiMatch '*m*' and --nSkipFiles 1.
+    added = r"\.log\.tgz(\.\d+)*$"
+    wish["jobParameters"][0] |= {"include": r".*m\..*", "exclude": f"{added},.*m.*", "offset": 1}
+    said = post(api(), {"task_parameters": wish}, "/api/v1/task/submit").json()["message"]
+    for part in (
+        "--match: '*m.*' does not take the only", "--antiMatch: '*m*' leaves out the only file",
+        "--nSkipFiles: 1 leaves out every file",
+    ):  # fmt: skip
+        assert part in said
+    CatalogueFile.objects.update(lfn="m1.log.tgz")
+    wish["jobParameters"][0] |= {"include": None, "exclude": added, "offset": None}
+    said = post(api(), {"task_parameters": wish}, "/api/v1/task/submit").json()["message"]
+    assert rf"--antiMatch: '{added}', which the client adds, leaves out the only file" in said
 
 
 def test_a_task_that_is_to_be_deleted_is_killed_and_bodies_are_json(api: Api, make_task: Callable[..., Any]) -> None:

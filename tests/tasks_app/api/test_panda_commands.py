@@ -41,6 +41,16 @@ def test_a_command_is_taken_or_refused_with_its_code(api: Api, make_task: Make, 
     assert Command.objects.count() == 1
 
 
+def test_commands_that_are_sent_at_once_are_taken_in_their_order(api: Api, make_task: Make) -> None:
+    task, client = make_task(status="running"), api()
+    for name in ("pause", "resume", "kill"):
+        assert call(client, name, task_id=task.id).json()["data"] == 0
+    no = call(client, "retry", task_id=task.id).json()
+    assert no["data"] == 4 and no["message"].endswith("wait until it has ended, then retry is accepted")
+    assert call(client, "resume", task_id=task.id).json()["success"] is False
+    assert list(Command.objects.order_by("id").values_list("name", flat=True)) == ["pause", "resume", "kill"]
+
+
 def test_a_retry_with_options_runs_the_task_again_with_changes(api: Api, make_task: Make) -> None:
     task = make_task(status="finished")
     Queue.objects.bulk_create(Queue(name=name, site_name=name) for name in "AB")
@@ -66,11 +76,11 @@ def test_a_bad_call_is_refused_with_a_sentence(api: Api, make_task: Make, name: 
 def test_parameters_reach_the_command(api: Api, make_task: Make) -> None:
     task = make_task()
     Dataset.objects.create(task=task, name="user.ada.in", type="input", files=3, files_failed=1)
-    call(api(), "finish", task_id=task.id, soft=True)
     call(api(), "increase_attempts", task_id=task.id, increase=7)
+    call(api(), "finish", task_id=task.id, soft=True)
     assert list(Command.objects.order_by("id").values_list("parameters", flat=True)) == [
-        {"soft": True},
         {"attempts": 7},
+        {"soft": True},
     ]
 
 

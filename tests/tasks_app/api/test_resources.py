@@ -169,6 +169,7 @@ def test_every_command_is_accepted_or_refused_in_every_state_with_a_sentence(
     for status in TaskStatus:
         task = make_task(status=status, prod_source_label="user")
         Dataset.objects.create(task=task, name="user.ada.in", type="input", files_failed=1)
+        TaskParams.objects.create(task=task, params={})
         body = {"command": command, **NEEDS.get(command, {})}
         answer = client.post(f"{TASKS}{task.id}/commands/", body, "application/json")
         if status in COMMAND_ACCEPTED_IN[command]:
@@ -223,8 +224,9 @@ def test_parameters_of_a_command_are_stored(api: Api, make_task: Make, body: Any
 def test_nobody_lifts_own_tasks_by_running_them_again_above_what_a_submission_may_have(
     api: Api, make_task: Make, role: str, priority: int | None, code: int
 ) -> None:
-    client, task = api(role), make_task(status="done", user="ada")
+    client = api(role)
     for name in ("currentPriority", "priority"):
+        task = make_task(status="done", user="ada")
         body = {"command": "incexec", "changes": {name: priority}}
         answers = [client.post(f"{TASKS}{task.id}/commands/", body, "application/json")]
         many = {**body, "ids": [task.id], "reason": "x"}

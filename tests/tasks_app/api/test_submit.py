@@ -107,6 +107,18 @@ def test_only_production_sets_owners_and_high_priorities(
     # The refiner reads the stored dictionary later, and must not find what was not allowed.
     assert (stored["userName"], stored["taskPriority"]) == (owner, priority)
     assert stored["currentPriority"] == (1000 if priority == 1000 else 6000)
+    most = "1000 is the highest without the production right, and what the task gets."
+    given = (("taskPriority", 5000), ("currentPriority", 6000)) if priority == 1000 else ()
+    assert answer.json()["warnings"] == [f"{name} {number} is too high: {most}" for name, number in given]
+
+
+def test_prun_s_users_are_told_of_a_priority_that_they_do_not_get(api: Api, task_params: Params) -> None:
+    wish = task_params(currentPriority=1100, processingType="panda-client-1.6.0-jedi-run")
+    for priority, name in ((1100, "user.ada.a"), (1000, "user.ada.b")):
+        body = {"task_parameters": wish | {"currentPriority": priority, "taskName": name}}
+        said = api().post("/api/v1/task/submit", body, content_type="application/json").json()
+        warned = "Warning: --priority 1100 is too high: 1000 is the highest" in said["message"]
+        assert said["success"] is True and warned is (priority > 1000), said
 
 
 def test_who_submits_for_another_is_on_record(api: Api, task_params: Params, make_user: Callable[..., Any]) -> None:
@@ -244,7 +256,7 @@ def test_a_key_that_is_no_key_is_refused(api: Api, task_params: Params, key: str
     assert answer.status_code == 422 and fields(answer) == ["Idempotency-Key"]
 
 
-MERGE = {"mergeOutput": True, "log": {"type": "template", "param_type": "log", "dataset": "l", "value": "l.${SN}"}}
+MERGE = {"mergeOutput": True, "log": {"type": "template", "param_type": "log", "dataset": "user.ada.l", "value": "l.${SN}"}}
 
 
 @pytest.mark.parametrize("text", ["${SN/9999}", "${SN:99}", "${IN%.txt}", "${SURL:-x}"])
@@ -332,6 +344,7 @@ def test_many_at_once_make_one_task(make_token: Callable[..., str], task_params:
 
 
 def test_whoever_submits_for_somebody_else_cannot_ask_for_their_secrets(api: Api, task_params: Params) -> None:
+    api("user", name="eve")
     refused = post(api("production"), task_params(userName="eve", useSecrets=True))
     assert refused.status_code == 422 and fields(refused) == ["useSecrets"]
     assert post(api("production"), task_params(useSecrets=True)).status_code == 201

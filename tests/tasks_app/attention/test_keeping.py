@@ -18,6 +18,7 @@ from tasks_app.agents import attention
 from tasks_app.attention import bell, keeping, reading
 from tasks_app.attention.rules.found import Found
 from tasks_app.models import AttentionItem, Dataset, Job, JobStatusLog, Task
+from tests.statements import sent
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -55,6 +56,11 @@ def test_an_item_lives_as_long_as_its_cause(django_assert_num_queries: Any) -> N
     assert entry.details is not None and entry.details["item"] == "asks:1"
 
 
+def test_one_job_is_no_jobs() -> None:
+    said = [AttentionItem(size=size, unit=unit).unit_said for size, unit in ((1, "failed jobs"), (2, "jobs"), (1, "h"))]
+    assert said == ["failed job", "jobs", "h"]
+
+
 def test_a_grid_that_is_closed_in_two_steps_is_not_forgotten(make_task: Callable[..., Task]) -> None:
     Agent.objects.all().delete()
     for name in ("A", "B"):
@@ -62,9 +68,9 @@ def test_a_grid_that_is_closed_in_two_steps_is_not_forgotten(make_task: Callable
     JobCount.objects.create(
         site="A", status="activated", share="User", resource_type="", label="", work_queue_id=0, jobs=40, cores=40
     )
-    make_task(status="pending", creation_date=NOW - HOUR)
-    make_task(status="paused", creation_date=NOW - HOUR)
-    make_task(status="ready", creation_date=timezone.now())
+    make_task(status="pending", state_change_time=NOW - HOUR)
+    make_task(status="paused", state_change_time=NOW - HOUR)
+    make_task(status="ready", creation_date=NOW - 9 * HOUR, state_change_time=timezone.now())
     for status in ("paused", "offline"):
         for queue in Queue.objects.all():
             queue.status, queue.status_reason = status, "night"
@@ -85,7 +91,7 @@ def test_a_grid_that_is_closed_in_two_steps_is_not_forgotten(make_task: Callable
 @pytest.mark.parametrize("running", [0, 2])
 def test_a_task_that_waits_while_nothing_runs_is_found(running: int, make_task: Callable[..., Task]) -> None:
     Agent.objects.all().delete()
-    make_task(status="pending", creation_date=NOW - HOUR)
+    make_task(status="pending", frozen_time=NOW - HOUR, state_change_time=NOW - MINUTE)
     for minutes, jobs in ((90, 3), (5, 0)):
         Sample.objects.create(at=NOW - minutes * MINUTE, running_jobs=jobs, queued_jobs=0)
     if running:
@@ -96,6 +102,41 @@ def test_a_task_that_waits_while_nothing_runs_is_found(running: int, make_task: 
     found = [(item.sentence, item.since) for item in AttentionItem.objects.all()]
     said = ("No job has run for 1 h, although 1 task waits for jobs.", NOW - HOUR)
     assert found == ([] if running else [said])
+
+
+def test_a_task_that_waits_for_input_or_was_tried_again_just_now_waits_for_no_job(
+    make_task: Callable[..., Task], make_dataset: Callable[..., Dataset]
+) -> None:
+    Agent.objects.all().delete()
+    old = NOW - 9 * HOUR
+    Sample.objects.create(at=NOW - 10 * HOUR, running_jobs=3, queued_jobs=0)
+    make_task(status="running", creation_date=NOW - 99 * HOUR, state_change_time=NOW - 3 * MINUTE)
+    for state in ("registered", "defined"):
+        make_task(status="pending", old_status=state, state_change_time=old)
+    grows = make_task(status="running", state_change_time=old)
+    files = {"state": "mutable", "files": 8, "files_to_be_used": 5, "modification_time": old}
+    growing = make_dataset(grows, files_used=5, **files)
+    attention.run(NOW)
+    attention.run_slow(NOW)
+    assert [item.sentence for item in AttentionItem.objects.all()] == []
+    Dataset.objects.filter(pk=growing.pk).update(files_used=4)
+    attention.run(NOW)
+    attention.run_slow(NOW)
+    assert [item.sentence for item in AttentionItem.objects.order_by("kind")] == [
+        "No job has run for 9 h, although 1 task waits for jobs.",
+        f"Task {grows.id} {grows.name} (running): no new job and no progress for 9 h.",
+    ]
+
+
+def test_the_grid_is_read_once_for_all_rules_of_a_pass() -> None:
+    JobCount.objects.create(
+        site="A", status="activated", share="User", resource_type="", label="", work_queue_id=0, jobs=9, cores=9
+    )
+    Sample.objects.create(at=NOW - 2 * HOUR, running_jobs=1, queued_jobs=9)
+    with sent() as statements:
+        attention.run(NOW)
+    assert AttentionItem.objects.filter(kind__in=("nothing_runs", "no_calls")).count() == 2
+    assert len([one for one in statements if "FROM sitedata WHERE hour" in one]) == 1
 
 
 @pytest.mark.parametrize("called_hours_ago", [None, 0, 30])

@@ -167,7 +167,7 @@ def test_what_if_by_a_form(reader: Client, decided: tuple[Task, int, int], djang
     found = answer.context["found"]
     assert [(row.site, row.change, row.before, row.after) for row in found.rows] == [
         ("C", "gained", "low_memory", ""),
-        ("A", "other reason", "low_memory", "low_memory"),
+        ("A", "other numbers", "low_memory", "low_memory"),
     ]
     assert "Sites gained: C." in answer.content.decode() and found.unchanged == 1
     online = reader.get(f"/tasks/{task.id}/what-if/", {"memory": "1000", "changes": "site.B.status=online"}).context[

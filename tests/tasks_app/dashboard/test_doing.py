@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ from jedisite.models import AuditEntry
 from tasks_app.commands.acts import ACTS
 from tasks_app.dashboard.act_words import WITHOUT_EFFECT, field_of
 from tasks_app.models import Command, Job, Task, TaskParams, TaskStatusLog
+from tests.statements import sent
+from tests.tasks_app.params.dictionaries import smallest
 
 MOST_QUERIES = 12
 pytestmark = pytest.mark.django_db
@@ -85,6 +88,17 @@ def test_an_act_that_cannot_be_done_is_refused(
     assert not Command.objects.exists() and not AuditEntry.objects.exists()
 
 
+def test_a_command_that_waits_decides_what_is_offered_and_taken_next(reader: Client, make_task: Make) -> None:
+    task = make_task(status="running")
+    assert reader.post(f"/tasks/{task.id}/do/pause/", {"reason": "look"}).status_code == 302
+    offered = text_of(reader.get(f"/tasks/{task.id}/")).split("not-now")[0]
+    assert "/do/resume/" in offered and "/do/pause/" not in offered
+    bulk = text_of(reader.get(f"/tasks/bulk/?command=pause&ids={task.id}"))
+    assert "is running, with pause still to be obeyed; pause is not accepted when it is paused" in bulk
+    assert reader.post(f"/tasks/{task.id}/do/resume/", {"reason": "looked"}).status_code == 302
+    assert list(Command.objects.order_by("id").values_list("name", flat=True)) == ["pause", "resume"]
+
+
 def test_who_has_no_right_is_forbidden_an_act(reader: Client, make_task: Make) -> None:
     bobs, own = make_task(user="bob", status="paused"), make_task()
     steers = "needs the right to steer"
@@ -114,6 +128,21 @@ def test_acts_that_are_not_legal_are_greyed_with_the_reason(reader: Client, make
         assert f"/tasks/{task.id}/do/{act}/" in off and why in off
         assert "Not now" in text_of(reader.get(f"/tasks/{task.id}/do/{act}/"))
     assert "/do/resume/" in text_of(reader.get(f"/tasks/{make_task(status='paused').id}/")).split("not-now")[0]
+
+
+def test_what_cannot_be_done_now_is_counted_and_folded(reader: Client, make_task: Make) -> None:
+    foreign, ended = make_task(user="bob"), make_task(status="done")
+    for task in (foreign, ended):
+        page = reader.get(f"/tasks/{task.id}/")
+        buttons, text = page.context["buttons"], text_of(page)
+        assert len(buttons.possible) + buttons.refused_count == len(ACTS)
+        assert f"Not now ({buttons.refused_count})" in text
+        folded = text[text.index("d-not-now") :].partition("d-not-now-all")
+        assert folded[0].count('aria-disabled="true"') <= sum(len(acts) for _, acts in buttons.refused[:3])
+        assert text.count('aria-disabled="true"') == buttons.refused_count
+        assert (f"Show all {buttons.refused_count}" in text) == (len(buttons.refused) > 3)
+    assert text_of(reader.get(f"/tasks/{foreign.id}/")).count("belongs to bob; you may not command it") == 1
+    assert f"Show all {buttons.refused_count}" in text
 
 
 def test_operators_change_a_task_in_place(operator: Client, make_task: Make, make_job: Make) -> None:
@@ -194,6 +223,30 @@ def test_tasks_are_chosen_by_the_filters_of_the_list_and_not_too_many(
     ):  # fmt: skip
         answer = operator.post("/tasks/bulk/", {"command": "pause", **given})
         assert answer.status_code == 400 and fault in text_of(answer), given
+
+
+def test_changes_of_the_amount_of_work_are_checked_for_many_tasks_at_once(
+    operator: Client, api: Callable[..., Client], make_task: Make
+) -> None:
+    """With as many statements for five tasks as for one; the page and the API refuse what is too much."""
+
+    def refused(number: int) -> tuple[int, int]:
+        tasks = [make_task(status="done", user="grace") for _ in range(number)]
+        TaskParams.objects.bulk_create(TaskParams(task=task, params=smallest()) for task in tasks)
+        ids, too_many = [task.id for task in tasks], {"nEvents": 4_000_000}
+        form = {"command": "incexec", "ids": ids, "confirm": "1", "reason": "x", "changes": json.dumps(too_many)}
+        with sent() as by_page:
+            answer = operator.post("/tasks/bulk/", form)
+        assert answer.status_code == 400 and "give a larger nEventsPerJob" in text_of(answer)
+        body = {"command": "incexec", "ids": ids, "reason": "x", "changes": too_many}
+        with sent() as by_api:
+            found = client.post("/api/v2/tasks/bulk-commands/", body, content_type="application/json")
+        assert found.status_code == 422 and found.json()["errors"][0]["field"] == "changes.nEvents"
+        return len(by_page), len(by_api)
+
+    client = api("production")
+    refused(1)  # what the frame keeps for a minute is there
+    assert refused(5) == refused(1)
 
 
 def test_a_thousand_tasks_take_few_statements(

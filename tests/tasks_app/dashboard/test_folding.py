@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from tasks_app.dashboard.folding import Line, folded
+import pytest
+from django.test import Client
 
+from tasks_app.dashboard.folding import Line, latest_lines
+from tasks_app.models import Task, TaskStatusLog
+
+pytestmark = pytest.mark.django_db
 START = datetime(2026, 9, 1, 12, tzinfo=UTC)
+TASK = 77
 WHAT = {
     "P": ("pending", "refiner", "the parent task 7 is running"),
     "B": ("pending", "job_generator", "no site takes its jobs"),
@@ -16,28 +22,61 @@ WHAT = {
 }
 
 
-def _log(kinds: str) -> list[Line]:
-    """Lines by their letters, the earliest first, a minute apart; the log has the latest first."""
-    lines = [Line(START + timedelta(minutes=n), *WHAT[kind]) for n, kind in enumerate(kinds)]
-    return lines[::-1]
+def at(number: int) -> datetime:
+    return START + timedelta(minutes=number)
+
+
+def log(kinds: str, task_id: int = TASK) -> None:
+    """Entries by their letters, the earliest first, a minute apart."""
+    rows = [(at(n), *WHAT[kind]) for n, kind in enumerate(kinds)]
+    TaskStatusLog.objects.bulk_create(
+        TaskStatusLog(task_id=task_id, at=moment, status=status, by=by, reason=reason) for moment, status, by, reason in rows
+    )
+
+
+def folded(kinds: str, most: int = 1000) -> list[Line]:
+    log(kinds)
+    return latest_lines(TASK, 100, most)
 
 
 def test_attempts_that_came_to_nothing_are_one_line_with_their_number() -> None:
-    latest, submitted = folded(_log("RPrPrP"))
-    assert (latest.tries, latest.since, latest.at) == (2, START + timedelta(minutes=1), START + timedelta(minutes=5))
+    log("RPrD", task_id=TASK + 1)
+    latest, submitted = folded("RPrPrP")
+    assert (latest.tries, latest.since, latest.at, latest.is_cut) == (2, at(1), at(5), False)
     assert submitted.reason == "submitted" and submitted.tries == 0
 
 
 def test_an_attempt_that_got_on_is_told_in_full() -> None:
-    lines = folded(_log("RPrPrD"))
-    assert [(line.status, line.tries) for line in lines] == [
-        ("defined", 0), ("registered", 0), ("pending", 1), ("registered", 0),
+    assert [(line.status, line.tries, line.since) for line in folded("RPrPrD")] == [
+        ("defined", 0, None), ("registered", 0, None), ("pending", 1, at(1)), ("registered", 0, None),
     ]  # fmt: skip
 
 
 def test_pending_for_another_cause_stays_a_line_of_its_own() -> None:
-    assert [line.tries for line in folded(_log("RPrBrB"))] == [1, 0, 0, 0]
+    assert [line.tries for line in folded("RPrBrB")] == [1, 0, 0, 0]
+
+
+def test_two_waits_are_two_lines() -> None:
+    assert [(line.status, line.tries, line.since) for line in folded("PrPRPrPrP")] == [
+        ("pending", 2, at(4)), ("registered", 0, None), ("pending", 1, at(0)),
+    ]  # fmt: skip
 
 
 def test_a_log_without_attempts_stays_as_it_is() -> None:
-    assert folded(_log("RPrD")) == _log("RPrD") and folded([]) == []
+    lines = [Line(at(n), *WHAT[kind]) for n, kind in enumerate("RPrD")]
+    assert folded("RPrD") == lines[::-1] and latest_lines(TASK + 1, 100) == []
+
+
+def test_a_long_wait_is_counted_whole_and_leaves_room_for_what_was_before(reader: Client, busy_task: Task) -> None:
+    TaskStatusLog.objects.filter(task_id=busy_task.id).delete()
+    log("RP" + 300 * "rP", task_id=busy_task.id)
+    latest, submitted = latest_lines(busy_task.id, 100)
+    assert (latest.tries, latest.since) == (300, at(1)) and submitted.reason == "submitted"
+    text = reader.get(f"/tasks/{busy_task.id}/").content.decode()
+    assert "tried again in vain 300 times since" in text and "maybe before" not in text
+
+
+@pytest.mark.parametrize("most", [20, 21])
+def test_a_wait_that_began_before_what_is_read_may_have_more_attempts(most: int) -> None:
+    latest, *_ = folded("RP" + 30 * "rP", most)
+    assert (latest.tries, latest.is_cut) == ((most - 1) // 2, True)

@@ -103,19 +103,33 @@ def test_jobs_stand_side_by_side(reader: Client, chain: list[Job]) -> None:
 
 
 @pytest.mark.django_db
-def test_the_page_and_why_of_a_job_find_the_same_decision(
+def test_the_page_and_why_of_a_job_name_the_decision_that_held_when_it_was_made(
     make_task: Callable[..., Task], make_job: Callable[..., Job]
 ) -> None:
-    """It is written after the jobs that it is about; a later one for other sites does not hide it."""
+    """Not the one before, and none that came later, were it a second."""
     task, now = make_task(), timezone.now()
     job = make_job(task_id=task.id, status="activated", site="SITE_A")
     Job.objects.filter(pk=job.id).update(creation_time=now)
-    for number, site in enumerate(("SITE_A", "SITE_B"), 1):
-        at = now + timedelta(seconds=number)
-        VerdictRecord.objects.create(
-            task_id=task.id, chosen=[[site, 2.5, {}]], skipped=[], sentence="1 of 2 sites.", first_at=at, at=at
-        )
     job.refresh_from_db()
+    before, held, _ = (
+        VerdictRecord.objects.create(
+            task_id=task.id, chosen=[[site, 2.5, {"queued": 0.5}] for site in sites], skipped=[], sentence="Some sites.",
+            first_at=now + timedelta(seconds=seconds), at=now + timedelta(seconds=seconds),
+        )
+        for seconds, sites in ((-60, ["SITE_A"]), (0, ["SITE_B", "SITE_A"]), (1, ["SITE_A"]))
+    )  # fmt: skip
     there, decision = job_facts.sent_here(job), jobs_explained.why(job, now)["decision"]
-    assert there is not None and decision is not None and decision["id"] == there.verdict.id
-    assert (decision["place"], decision["of"]) == (1, 1)
+    assert there is not None and there.verdict == held and there.choice.again_at is None
+    assert (decision["id"], decision["at"], decision["place"], decision["of"]) == (held.id, now, 2, 2)
+
+    later = now + timedelta(minutes=5)
+    VerdictRecord.objects.filter(pk=held.id).update(at=later)
+    there = job_facts.sent_here(job)
+    assert there is not None and (there.choice.at, there.choice.again_at) == (now, later)
+
+    # One that held and chose other sites did not send it there, and an older one no longer held.
+    VerdictRecord.objects.filter(pk=held.id).update(chosen=[["SITE_B", 2.5, {}]])
+    assert job_facts.sent_here(job) is None and jobs_explained.why(job, now)["decision"] is None
+    held.delete()
+    there = job_facts.sent_here(job)
+    assert there is not None and there.verdict == before

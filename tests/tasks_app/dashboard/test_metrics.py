@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
@@ -72,3 +73,15 @@ def test_all_that_is_measured_is_read_with_a_token_for_reading(
     assert {key: found.get(key) for key in expected} == expected
     assert found[("jedi_database_bytes",)] > 1e6 and ("jedi_agent_last_pass_items", "adder") not in found
     assert 3500 < found[("jedi_agent_overdue_seconds", "feeder")] < 3700
+
+
+def test_what_was_never_counted_has_no_age(make_token: Callable[..., str]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE statistics_refreshed")
+        cursor.execute(
+            """INSERT INTO statistics_refreshed (name, at, took_ms, rows)
+               VALUES ('first', '-infinity', 0, 0), ('again', now(), 0, 0)"""
+        )
+    headers = {"authorization": f"Bearer {make_token(scope=Scope.READ)}"}
+    said = Client().get("/metrics", headers=headers).content.decode()
+    assert 'counted_seconds_ago{what="again"}' in said and "first" not in said

@@ -137,8 +137,11 @@ def test_cores_of_the_step_under_way_are_drawn_beside_the_tiles(reader: Client) 
     assert drawn.startswith(f"M{cores.plot.left}.0,") and f"L{cores.plot.right}.0," in drawn, "it can be seen"
     Sample.objects.exclude(share="").delete()
     Sample.objects.update(at=now - timedelta(minutes=1))
-    assert "No job with a share ran in this window" in reader.get("/").content.decode()
-    assert "Nothing ran in this window" in reader.get("/?share=User").content.decode()
+    assert "No job with a share was running at any sample of this window" in reader.get("/").content.decode()
+    assert "No job was running at any sample of this window" in reader.get("/?share=User").content.decode()
+    Sample.objects.create(at=now - timedelta(minutes=1), share="User", running_jobs=0, running_cores=0, finished=22)
+    page = reader.get("/?share=User").content.decode()
+    assert "shorter jobs may fall between them" in page and "Nothing ran" not in page
 
 
 def test_descriptions_that_were_imported_are_a_change(db: None) -> None:

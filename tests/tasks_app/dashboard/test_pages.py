@@ -61,6 +61,31 @@ def test_lists_cost_the_same_for_any_number(
             assert reader.get(path).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/tasks/99/", "There is no task 99."),
+        ("/tasks/99/why/", "There is no task 99."),
+        ("/jobs/98/", "There is no job 98."),
+        ("/sites/%3Cb%3E/", "There is no site &lt;b&gt;."),
+        ("/data/catalogue/97/", "There is no dataset 97."),
+        ("/queues/96/", "There is no work queue 96."),
+        ("/nowhere/", "There is nothing at this address."),
+    ],
+)
+def test_a_page_of_what_is_not_there_says_what_it_is(reader: Client, path: str, said: str) -> None:
+    answer = reader.get(path)
+    assert answer.status_code == 404 and f"<p>{said}</p>" in answer.content.decode()
+
+
+def test_browsers_and_programs_find_the_icon_where_they_look_for_it(client: Client) -> None:
+    answer = client.get("/favicon.ico")
+    assert (answer.status_code, answer["Location"]) == (301, "/static/icon.svg")
+    icon = client.get(answer["Location"])
+    assert (icon.status_code, icon["Content-Type"]) == (200, "image/svg+xml")
+    icon.close()
+
+
 def test_a_busy_task_costs_few_queries(reader: Client, busy_task: Task, django_assert_max_num_queries: Any) -> None:
     with django_assert_max_num_queries(MOST_QUERIES):
         answer = reader.get(f"/tasks/{busy_task.id}/")
@@ -76,6 +101,12 @@ def test_a_busy_task_costs_few_queries(reader: Client, busy_task: Task, django_a
         ("–", "83.5 %"),
     ):
         assert f'class="num">{declared}</td><td data-label="Measured" class="num">{measured}</td>' in text.replace("\u202f", " ")
+
+
+def test_files_that_were_given_up_before_any_job_failed_are_not_said_to_have_failed(reader: Client, busy_task: Task) -> None:
+    Job.objects.filter(task_id=busy_task.id, status="failed").update(status="cancelled")
+    text = reader.get(f"/tasks/{busy_task.id}/").content.decode()
+    assert "80 of 200 files finished, 10 not processed, 30 in jobs" in text and "10 failed" not in text
 
 
 def test_a_job_costs_few_queries(reader: Client, failed_job: Job, django_assert_max_num_queries: Any) -> None:

@@ -6,10 +6,11 @@ import csv
 import io
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
@@ -20,6 +21,7 @@ from brokerage_app.models import (
     Queue,
     QueueActivity,
     QueueEndpoint,
+    Refreshed,
     Sample,
     StorageEndpoint,
     VerdictCount,
@@ -130,6 +132,37 @@ def test_a_queue_has_pages_for_what_it_does_its_nodes_and_its_data(
     assert "50 GB of 200 GB are free" in data and "3 jobs to NUC" in data and "blocked" in data and "12.5" in data
 
 
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [("/sites/SITE/A/", "job_counts"), ("/sites/?q=A", "job_counts"), ("/users/ada/", "queue_activity"),
+     ("/users/", "queue_activity"), ("/queues/", "job_counts"), ("/shares/", "job_counts")],
+)  # fmt: skip
+def test_pages_say_when_the_jobs_that_they_show_were_counted(reader: Client, queue: Queue, page: str, name: str) -> None:
+    """Not when the page was made: the counts are up to a minute older."""
+    for other in ("job_counts", "queue_activity"):
+        at = datetime(2026, 3, 4, 5, 6, 7 if other == name else 8, tzinfo=UTC)
+        Refreshed.objects.update_or_create(name=other, defaults={"at": at})
+    text = reader.get(page, follow=True).content.decode()
+    assert "open jobs counted at" in text and "2026-03-04 05:06:07 UTC" in text
+
+
+@pytest.mark.parametrize(
+    ("rights", "said"),
+    [((), None), (("view_queue",), "Look at it in the admin"), (("view_queue", "change_queue"), "Edit in the admin")],
+)
+def test_the_admin_is_offered_to_those_whom_it_lets_in(
+    client: Client, make_user: Callable[..., Any], queue: Queue, rights: tuple[str, ...], said: str | None
+) -> None:
+    user = make_user("eve")
+    user.is_staff = True
+    user.save()
+    user.user_permissions.set(Permission.objects.filter(codename__in=rights))
+    client.force_login(user)
+    text = client.get(f"/sites/{NAME}/").content.decode()
+    offered = [words for words in ("Look at it in the admin", "Edit in the admin") if words in text]
+    assert offered == ([said] if said else [])
+
+
 def test_a_queue_of_which_nothing_is_known_says_so(reader: Client, sites: None) -> None:
     for path in ("", "nodes/", "data/"):
         assert 'class="empty"' in plain(reader.get(f"/sites/SITE_A/{path}")), path
@@ -235,6 +268,20 @@ def test_storage_of_a_queue_is_also_what_was_imported_for_it(reader: Client) -> 
     assert "<dt>Storage</dt><dd>A_DISK, B_TAPE</dd>" in reader.get(page).content.decode()
 
 
+@pytest.mark.parametrize("none", [None, 0])
+def test_lists_say_where_there_is_no_limit(reader: Client, make_job: Callable[..., Job], none: int | None) -> None:
+    names = ("max_memory_mb", "max_walltime_s", "work_dir_mb")
+    Queue.objects.create(name="FREE", site_name="A", **dict.fromkeys(names, none))
+    Queue.objects.create(name="BOUND", site_name="A", **dict.fromkeys(names, 86_400))
+    rows = reader.get(f"/sites/?ordering=name&columns=name,{','.join(names)}").context["table"]
+    said = [[cell.html.replace("\u202f", " ") for cell in row[1:]] for _, row in rows]
+    assert said == [["86 400 MB", "1 d", "86 400 MB"], ["no limit"] * 3]
+    job = make_job(max_walltime_s=none)
+    ((_, row),) = reader.get("/jobs/?columns=id,max_walltime_s").context["table"]
+    assert row[1].html == "no limit"
+    assert '<th scope="row">Walltime</th><td class="num">no limit</td>' in reader.get(f"/jobs/{job.id}/").content.decode()
+
+
 def test_the_list_has_the_free_space_of_the_storage_that_is_written_first(reader: Client) -> None:
     named = StorageEndpoint.objects.create(name="NAMED", site_name="A", space_free_gb=7)
     for name, endpoints in (("NAMING", ()), ("LISTING", (("SECOND", 2, 3), ("FIRST", 1, 0))), ("READING", (("READ", None, 9),))):
@@ -261,7 +308,7 @@ def test_the_ends_of_an_hour_are_those_of_a_whole_hour(queue: Queue) -> None:
 def test_where_nothing_has_ended_no_part_of_nothing_is_told(reader: Client) -> None:
     Queue.objects.create(name="NEW", site_name="A")
     text = reader.get("/sites/NEW/").content.decode()
-    assert text.count("none has ended yet") == 2 and "not counted" in text
+    assert text.count("none is known to have ended") == 2 and "not counted" in text
     assert "of the last 0" not in text and "a week ago" not in text
     last = ORIGIN + INTERVAL * ((timezone.now() - ORIGIN) // INTERVAL)
     for n in range(13):

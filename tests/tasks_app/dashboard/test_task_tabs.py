@@ -18,7 +18,7 @@ from tasks_app import site_use
 from tasks_app.columns import jobs as columns
 from tasks_app.dashboard import flows, profiles, task_facts
 from tasks_app.dashboard.comparing import differences, flat
-from tasks_app.models import Dataset, File, Job, JobFile, JobRetryHistory, Task
+from tasks_app.models import Dataset, File, Job, JobFile, JobRetryHistory, ScoutReport, Task
 from tests.tasks_app.dashboard.test_listing import Table
 
 START = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -200,3 +200,23 @@ def test_facets_and_filters_of_files_name_datasets(
     page = reader.get(f"/tasks/{busy_task.id}/inputs/?dataset={dataset.id}")
     assert [(chip.title, chip.value) for chip in page.context["chips"]] == [("Dataset", dataset.name)]
     assert reader.get(f"/tasks/{busy_task.id}/inputs/?dataset={10**19},x").status_code == 200
+
+
+def test_a_look_that_measured_no_job_is_not_called_a_measurement(reader: Client, make_task: Callable[..., Task]) -> None:
+    task, now = make_task(), timezone.now()
+
+    def look(sample: int, minutes_ago: int) -> None:
+        report = ScoutReport.objects.create(
+            task_id=task.id, scouts=False, outcome="measured", sample=sample, finished_jobs=3, detail="", presets={},
+            measured={"ram_count": 1650} if sample else {},
+        )  # fmt: skip
+        ScoutReport.objects.filter(pk=report.pk).update(at=now - timedelta(minutes=minutes_ago))
+
+    def said() -> list[str]:
+        return [reader.get(f"/tasks/{task.id}/{tab}").content.decode() for tab in ("", "scouts/")]
+
+    look(0, 30)
+    assert all("No finished job could be measured yet." in text and "from 0" not in text for text in said())
+    look(2, 20)
+    look(0, 10)
+    assert all("Measured from 2 finished jobs" in text and "20 min ago" in text for text in said())

@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from brokerage_app.configuring import set_value
 from tasks_app import timeouts
 from tasks_app.dashboard.timeouts import rows
 from tasks_app.models import Dataset, Job, Task
@@ -77,3 +78,9 @@ def test_the_page_shows_every_row_and_what_is_set_here(
         assert row.effect.split(":")[0] in text
     assert "set here" in text
     assert "<strong>30</strong>" in text
+
+
+def test_a_limit_of_none_is_at_once_for_one_label_as_for_all(reader: Client) -> None:
+    set_value("watchdog", "PENDING_TIMEOUT_user", "0", by="ada")
+    text = reader.get("/timeouts/").content.decode()
+    assert "user: at once" in text and "under 1 s" not in text

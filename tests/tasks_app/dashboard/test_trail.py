@@ -14,6 +14,7 @@ from django.test import Client
 from jedisite import audit
 from jedisite.models import AuditEntry
 from tasks_app.dashboard.act_words import title_of
+from tasks_app.dashboard.trail import in_words
 from tests.plans import assert_uses_an_index, fill_table
 from tests.tasks_app.dashboard.test_listing import Table
 from tests.tasks_app.dashboard.test_pages import MOST_QUERIES
@@ -90,3 +91,15 @@ def test_filters_of_the_trail_go_through_indexes(db: None) -> None:
     )  # fmt: skip
     for name, value in (("actor", "u7"), ("action", "a7"), ("object_type", "t7")):
         assert_uses_an_index(AuditEntry.objects.filter(**{name: value}).order_by("-id")[:50])
+
+
+@pytest.mark.parametrize(
+    ("details", "said"),
+    [
+        ({"changed": {"memory": [2000, 4000], "password": None}}, "memory: 2000 → 4000, password"),
+        ({"changed": {"sites": 1, "queues": 2}, "read": {"queues": 300}}, "sites: 1, queues: 2"),
+        ({"changed": {}, "read": {"queues": 300}}, 'changed: {}, read: {"queues": 300}'),
+    ],
+)
+def test_what_was_changed_and_how_many_things_are_said_in_a_line(details: dict[str, Any], said: str) -> None:
+    assert in_words(details) == said

@@ -53,6 +53,13 @@ def work(make_task: Callable[..., Task], settings: Any) -> None:
     audit.record("ada", "kill", "task", task.id, reason="wrong <input>")
 
 
+def test_little_that_was_wasted_is_not_told_as_nothing(reader: Client, work: None) -> None:
+    JobFailure.objects.update(wasted_core_s=30)
+    for page, said in (("/users/", "under 0.1 core h"), ("/users/ada/", "wasted under 0.1 core hours")):
+        text = reader.get(page).content.decode()
+        assert said in text and "0.0 core h" not in text
+
+
 def test_users_are_listed_by_what_they_have_and_waste(
     reader: Client, work: None, django_assert_max_num_queries: Any
 ) -> None:

@@ -37,12 +37,18 @@ def test_no_limit_is_advised_that_no_site_has() -> None:
     huge = (3, "low_memory", [900_000_000, 4000])
     found = proposals([years, days, huge], limits)
     assert [(one.setting.column, one.value, one.tasks) for one in found] == [("max_walltime_s", 172_800, 1)]
+    slot = {"max_memory_mb": 16_000, "core_count": 8}
+    of_eight = [(1, "low_memory", [720_000, 16_000]), (2, "low_memory", [64_000, 16_000])]
+    found = proposals(of_eight, slot)
+    assert [(one.value, list(one.ratios)) for one in found] == [(64_000, [2])], "90 GB a core are no slot's"
+    found = proposals(of_eight, {"max_memory_mb": 2_000, "core_count": 8}, cores=8)
+    assert [(one.value, list(one.ratios)) for one in found] == [(8_000, [2])]
 
 
 def test_space_that_would_admit_tasks_is_that_of_the_storage_that_is_full() -> None:
     full = [(task, "storage_full", [200.0, 5.4, "SE_A"]) for task in (1, 2)]
     other = [(3, "storage_full", [200.0, 1.0, "LOCAL_SE"]), (4, "storage_full", [200, 1.0])]
     first, second = proposals([*full, *other], LIMITS)
-    assert (first.title, first.now, first.value, first.tasks) == ("free space at SE_A", 5, 200, 2)
+    assert (first.title, first.now, first.value, first.tasks) == ("usable space at SE_A", 5, 200, 2)
     assert first.change("Q") == "endpoint.SE_A.space_free_gb=10000"
     assert (second.setting.column, second.tasks) == ("LOCAL_SE", 1)

@@ -52,8 +52,12 @@ CASES = [
     ("not read", replace(GOOD, inputs=(INPUT, replace(INPUT, status="defined"))), "inputs", "input_not_read"),
     ("waits for its parent", replace(GOOD, inputs=(replace(INPUT, status="defined"),), parent=ParentFact(7, "running")),
      "inputs", "parent_not_finished"),
-    ("waits for its parent before it is refined", replace(GOOD, status="pending", inputs=(), parent=ParentFact(7, "running")),
-     "inputs", "parent_not_finished"),
+    ("waits for its parent before it is refined", replace(GOOD, status="pending", inputs=(), parent=ParentFact(7, "running"),
+                                                           returns_to="registered"), "inputs", "parent_not_finished"),
+    ("waits for input before it is refined", replace(GOOD, status="pending", inputs=(), returns_to="registered"),
+     "inputs", "input_not_read"),
+    ("has read no files yet", replace(GOOD, status="pending", inputs=(NONE_LEFT,), jobs={}, returns_to="defined"),
+     "inputs", "input_not_read"),
     ("parent has ended", replace(GOOD, inputs=(replace(INPUT, status="defined"),), parent=ParentFact(7, "done")),
      "inputs", "input_not_read"),
     ("input is staged", replace(GOOD, status="staging"), "inputs", "input_not_staged"),
@@ -127,6 +131,16 @@ def test_behind_the_first_no_nothing_is_reached() -> None:
     gates = walk(replace(GOOD, status="paused", verdict=REFUSED))
     assert [gate.answer for gate in gates if gate.name in ("state", "sites")] == ["no", "not reached"]
     assert len(gates) == len(GATES)
+
+
+@pytest.mark.parametrize("status", sorted(TASK_FINAL))
+def test_a_task_that_has_ended_waits_at_no_gate(status: str) -> None:
+    used_up = replace(GOOD, status=status, inputs=(NONE_LEFT,), jobs={"finished": 9}, pilots=(), verdict=REFUSED)
+    turns, state, *others = walk(used_up)
+    assert (turns.answer, state.answer, len(others)) == ("yes", "no", len(GATES) - 2)
+    assert {(gate.answer, gate.code, gate.sentence) for gate in others} == {
+        ("not asked", "", f"nothing is waited for: the task is {status}")
+    }
 
 
 def test_gates_that_are_passed_say_by_how_much() -> None:
@@ -223,3 +237,9 @@ def test_where_no_single_change_helps_it_is_said_what_a_site_would_have_to_publi
     assert "more than one reason" not in gate.advice
     some = replace(gate, code="low_memory", untried=900).advice
     assert "No single change" not in some and "none was tried at 900 sites." in some
+
+
+def test_a_pilot_is_to_be_started_where_most_jobs_wait() -> None:
+    waiting = replace(GOOD, jobs={"activated": 4}, pilots=(PilotFact("A", 1), PilotFact("B", 3)))
+    blocked = first_no(walk(waiting))
+    assert blocked is not None and blocked.command.endswith("manage.py pilot --queue B")

@@ -50,6 +50,15 @@ def test_the_first_no_is_what_the_job_waits_for(facts: JobFacts, name: str, code
     assert (blocked.name if blocked else "", blocked.code if blocked else "") == (name, code)
 
 
+def test_where_no_pilot_asks_the_command_that_starts_one_makes_its_token() -> None:
+    """The name of a queue is one word of the shell, whatever stands in it."""
+    blocked = first_no(walk(replace(ACTIVE, site="A;rm x", pilot=None)))
+    assert blocked is not None
+    token = ".venv/bin/python manage.py token pilot --site 'A;rm x'"
+    assert blocked.command == f"JEDI_PILOT_TOKEN=$({token}) .venv/bin/python manage.py pilot --queue 'A;rm x'"
+    assert "token pilot --site NAME" in blocked.advice and "local_workers --queue NAME" in blocked.advice
+
+
 def test_outputs_of_a_job_that_failed_are_not_said_to_wait_for_its_payload() -> None:
     said = {status: walk(replace(ACTIVE, status=status))[-1].sentence for status in ("failed", "running")}
     assert said == {"failed": "the job is failed", "running": "the payload has not ended"}

@@ -56,12 +56,28 @@ def test_a_site_that_comes_online_would_help(api: Api, decided: Any) -> None:
     assert found["gained"] == ["B"]
 
 
-def test_a_reason_that_changes_under_the_same_code_is_a_change(
+def test_variants_of_a_queue_for_sizes_of_jobs_are_one_queue(client: Client, make_user: Make, api: Api, make_task: Make) -> None:
+    """`V` takes small jobs and large ones in slots cut to size: it is gained once, and is one queue of two."""
+    task = make_task(status="pending").id
+    low, high = (SiteView(f"V/{size}", parent="V", max_memory_mb=mb) for size, mb in (("LOMEM", 2000), ("HIMEM", 2500)))
+    grid = grid_of([SiteView("A", max_memory_mb=500), SiteView("V", is_parent=True, max_memory_mb=2500), low, high])
+    needs = TaskNeeds(memory_mb=3000, task_id=task)
+    keep(Decided(task, decide(needs, grid, Configuration()), needs, snapshots=Snapshots(grid)))
+    found = ask(api(), task, "needs.memory_mb=1000").json()
+    assert (found["gained"], [one["site"] for one in found["after"]["chosen"]]) == (["V"], ["V"])
+    assert [one["site"] for one in found["before"]["skipped"]] == ["A", "V"]
+    client.force_login(make_user("bob"))
+    page = client.get(f"/tasks/{task}/what-if/", {"changes": "needs.memory_mb=1000"}).context["found"]
+    assert (page.total, page.unchanged, page.rows[0].site, page.rows[0].change) == (2, 0, "V", "gained")
+
+
+def test_a_number_that_changes_under_the_same_code_is_a_change_of_its_own(
     client: Client, make_user: Make, api: Api, decided: Any
 ) -> None:
-    (one,) = ask(api(), decided.id, "site.A.max_memory_mb=2500").json()["reasons"]
-    assert (one["site"], one["before"], one["after"]) == ("A", "low_memory", "low_memory")
-    assert one["sentence"] == "needs 3000 MB, the site gives 2500 MB"
+    found = ask(api(), decided.id, "site.A.max_memory_mb=2500").json()
+    was, would = (f"needs 3000 MB, the site gives {given} MB" for given in (2000, 2500))
+    assert found["numbers"] == [{"site": "A", "code": "low_memory", "before": was, "after": would}]
+    assert found["reasons"] == [], "the reason is the same"
     client.force_login(make_user())
     page = client.get(f"/tasks/{decided.id}/what-if/", {"changes": "site.A.max_memory_mb=2500"}).content.decode()
     assert "the site gives 2500 MB (before: needs 3000 MB, the site gives 2000 MB)" in page

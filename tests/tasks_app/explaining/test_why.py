@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app import records
-from brokerage_app.models import Queue, QueueStatusLog, VerdictRecord
+from brokerage_app.models import PilotCalls, Queue, QueueStatusLog, VerdictRecord
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.queue_status import set_status
 from brokerage_app.records import Decided, keep
@@ -92,7 +92,10 @@ def test_reasons_over_time_are_intervals(api: Api, waiting: Any) -> None:
     assert api().get(f"/api/v2/tasks/{waiting.id}/why/").json()["history"] == []
 
 
-def test_a_site_says_which_tasks_skipped_it_and_which_came_near(api: Api, waiting: Any, make_task: Make) -> None:
+def test_a_site_says_which_tasks_skipped_it_and_which_came_near(
+    api: Api, waiting: Any, make_task: Make, make_user: Make, client: Client
+) -> None:
+    client.force_login(make_user())
     other = make_task(status="running")
     keep(Decided(other.id, Verdict((Choice("B", 1.0),), (OFF,))))
     ended = make_task(status="done")
@@ -106,6 +109,11 @@ def test_a_site_says_which_tasks_skipped_it_and_which_came_near(api: Api, waitin
     (reason,) = found["reasons"]
     assert (reason["code"], reason["tasks"], reason["examples"][0]["task"]) == ("low_memory", 1, waiting.id)
     assert [(one["task"], one["gap"]) for one in found["nearly"]] == [(waiting.id, 0.25)]
+    decided = VerdictRecord.objects.filter(task_id=waiting.id).latest("id").at
+    for one in (found["nearly"][0], found["blocked"][0], reason["examples"][0]):
+        assert datetime.fromisoformat(one["at"]) == decided, "the grid may have changed since"
+    page = client.get("/sites/B/why/").content.decode()
+    assert page.count(f'datetime="{decided.isoformat()}"') == 3
     assert {(day["code"], day["decisions"]) for day in found["days"]} == {("", 1), ("low_memory", 2)}
     off = api().get("/api/v2/sites/C/why/").json()
     assert off["reasons"][0]["tasks"] == 2 and off["nearly"] == []
@@ -325,3 +333,37 @@ def test_a_task_that_has_done_all_its_work_is_no_trouble(client: Client, make_ta
     assert "It gets no more jobs." in done and "What would help:" not in done and "first-no" not in done
     assert '<tr class="first-wait">' in done and "chip bad" not in done
     assert "What would help:" in failed and "first-no" in failed
+
+
+def test_a_task_that_was_set_aside_before_its_input_is_known_waits_for_that(
+    api: Api, client: Client, make_user: Make, make_task: Make
+) -> None:
+    parent = make_task(status="running")
+    wait = timedelta(minutes=1)
+    client.force_login(make_user())
+    for parent_id, code, says in (
+        (parent.id, "parent_not_finished", f"The parent task {parent.id} is running; this task starts when that is done."),
+        (None, "input_not_read", "the container data.all has no datasets yet; the task waits for them"),
+    ):
+        task = make_task(status="registered", parent_id=parent_id)
+        moves.set_aside(task.id, task.fence, by="refiner", reason=says, wait=wait, frozen=False)
+        blocked = api().get(f"/api/v2/tasks/{task.id}/why/").json()["blocked_by"]
+        assert (blocked["name"], blocked["code"], blocked["sentence"]) == ("inputs", code, says)
+        text = client.get(f"/tasks/{task.id}/why/").content.decode()
+        assert says[1:] in text and "the task needs no input" not in text
+
+
+def test_no_pilot_calls_in_the_future(api: Api, make_task: Make, make_dataset: Make, make_job: Make) -> None:
+    """Calls have the time of the database, whose clock may be ahead of that of the web site."""
+    soon = timezone.now() + timedelta(minutes=2)
+    task, queue = make_task(status="running"), Queue.objects.create(name="SITE_A", site_name="S", capability="")
+    make_dataset(task, status="ready", files=1, files_to_be_used=1, files_used=1)
+    waits, runs = make_job(task_id=task.id, status="activated"), make_job(task_id=task.id, heartbeat_at=soon)
+    PilotCalls.objects.create(site=queue.name, hour=soon, get_job=1, last_get_job=soon)
+    Agent.objects.filter(name="job_generator").update(last_ended_at=soon)
+    gates = api().get(f"/api/v2/tasks/{task.id}/why/").json()["gates"]
+    for job in (waits, runs):
+        gates += api().get(f"/api/v2/jobs/{job.id}/why/").json()["gates"]
+    said = "; ".join(gate["sentence"] for gate in gates)
+    assert said.count("the last call came 0 s ago") == 2 and "the last sign of life came 0 s ago" in said, said
+    assert "-" not in said, said

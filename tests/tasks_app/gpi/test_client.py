@@ -73,6 +73,10 @@ def test_tasks_are_submitted_once_listed_commanded_and_waited_for(
     with pytest.raises(NotFound) as absent:
         site.task(5)
     assert absent.value.status == 404 and absent.value.title == "Not Found"
+    for name, meant in (("user.ada.33", " Did you mean user.ada.3?"), ("hello", "")):
+        with pytest.raises(NotFound) as absent:
+            site.task(name)
+        assert absent.value.detail == f"There is no task of the name {name}.{meant}"
     with pytest.raises(Invalid) as wrong:
         next(site.tasks(stauts="done"))
     assert [(f.field, f.rule) for f in wrong.value.faults] == [("stauts", "known parameter")]

@@ -98,6 +98,15 @@ def test_the_command_takes_names_and_says_in_a_sentence_what_it_cannot_do(
     make_dataset(waits, type="input", name="user.ada.in7", files=7, files_finished=2)
     with pytest.raises(CommandError, match="pending, with 2 of 7 inputs processed and 0 failed; 0 files"):
         call_command("download", "user.ada.waits")
+    with pytest.raises(CommandError, match=f"task {waits.id} is pending"):
+        call_command("download", "user.ada.waits/")
+    Task.objects.filter(pk=waits.id).update(name="user.ada.waits/")
+    with pytest.raises(CommandError, match=f"task {waits.id} is pending"):
+        call_command("download", "user.ada.waits")
+    older = make_task(status="broken", name="user.ada.waits")
+    for given, meant in (("user.ada.waits", older), ("user.ada.waits/", waits)):
+        with pytest.raises(CommandError, match=f"task {meant.id} is {meant.status}"):
+            call_command("download", given)
     assert not (tmp_path / f"task-{waits.id}").exists()
     for unknown in ("user.ada.none", "9" * 30, "a\0b"):
         with pytest.raises(CommandError, match="there is no task"):

@@ -381,6 +381,17 @@ def test_a_dictionary_of_unknown_keys_is_refused_quickly() -> None:
 OUT = d.template("output", "o.${SN}", "o")
 
 
+def test_a_task_of_more_templates_than_the_refiner_looks_at_in_a_turn_is_refused() -> None:
+    outputs = [d.template("output", f"o{n}.${{SN}}", f"o{n}") for n in range(251)]
+    parse(d.smallest(jobParameters=[d.constant("x"), *outputs[:250]]))
+    with pytest.raises(ParamErrors) as refused:
+        parse(d.smallest(jobParameters=outputs))
+    assert str(refused.value) == (
+        "jobParameters: A task has at most 250 templates of inputs and outputs, and these are 251. "
+        "Divide the work among several tasks."
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "field", "says"),
     [

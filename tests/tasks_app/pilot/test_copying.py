@@ -6,7 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from tasks_app.pilot.copying import copy_new
+from tasks_app.pilot.copying import content_of, copy_new
+
+
+class ToldToEndError(Exception):
+    pass
+
+
+def test_a_file_is_read_no_further_when_the_check_says_so(tmp_path: Path) -> None:
+    source = tmp_path / "large"
+    with source.open("wb") as file:
+        file.truncate(1 << 40)
+    asked = iter(range(2))
+
+    def check() -> None:
+        if next(asked, None) is None:
+            raise ToldToEndError
+
+    with pytest.raises(ToldToEndError):
+        content_of(source, check)
 
 
 def test_a_folder_that_has_become_a_link_leads_nowhere(tmp_path: Path) -> None:

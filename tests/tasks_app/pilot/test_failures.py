@@ -175,6 +175,12 @@ def test_an_input_that_is_not_there(site: Site, pilots: Pilots) -> None:
     assert final["pilot_error_code"] == 1331
 
 
+def test_an_input_without_an_address(site: Site, pilots: Pilots) -> None:
+    final = fail(site, pilots, EXITS_65, inputs={"a": b""}, surlsIn=[None])
+    said = "Input a has no address: the file is not at its place in the storage"
+    assert (final["pilot_error_code"], final["pilot_error_diag"]) == (1099, said)
+
+
 def test_a_transform_that_the_server_does_not_have(site: Site, pilots: Pilots) -> None:
     final = fail(site, pilots, "no_such_transform")
     assert final["pilot_error_code"] == 1149

@@ -137,6 +137,35 @@ def test_what_holds_no_secret_masks_nothing(secrets: str) -> None:
     assert mask_text("some text of a payload", needles_of(secrets)) == "some text of a payload"
 
 
+MOST_SECRETS, LONGEST_SECRET = 50, 1_000_000
+LARGE = {
+    "a list of texts": lambda n: json.dumps([f"token{n:02}{i:06}" for i in range(LONGEST_SECRET // 17)]),
+    "a list of short texts": lambda n: json.dumps([f"{n:02}{i % 100}" for i in range(LONGEST_SECRET // 8)]),
+    "a list of numbers": lambda n: json.dumps([n] * (LONGEST_SECRET // 4)),
+    "a list in base64": lambda n: base64.b64encode(json.dumps([f"t{n}{i}" for i in range(60_000)]).encode()).decode(),
+    "short lines": lambda n: f"{n}\n" * (LONGEST_SECRET // 3),
+    "empty lines": lambda n: "\n" * (LONGEST_SECRET - 100) + "x" * n,
+    "quotes": lambda n: '"' * (LONGEST_SECRET - n),
+    "one letter": lambda n: "a" * (LONGEST_SECRET - n),
+}
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_what_is_looked_for_is_found_in_little_time_in_the_largest_secrets(kind: str) -> None:
+    """The server does so for each final report."""
+    secrets = json.dumps({f"secret{n}": LARGE[kind](n) for n in range(MOST_SECRETS)})
+    begun = time.process_time()
+    found = needles_of(secrets)
+    assert time.process_time() - begun < 5
+    assert len(found) <= masking.MOST
+
+
+def test_values_are_looked_for_before_the_many_texts_that_one_of_them_holds() -> None:
+    first = {"password": "hunter2-hunter2", "list": json.dumps([f"token{i:06}" for i in range(5000)])}
+    for secrets in (first, dict(reversed(first.items()))):
+        assert mask_text("with hunter2-hunter2", needles_of(json.dumps(secrets))) == "with ***"
+
+
 def plainly(text: bytes, needles: list[bytes]) -> bytes:
     """The same, with a mark for each byte."""
     hidden = bytearray(len(text))

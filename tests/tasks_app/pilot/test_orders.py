@@ -9,7 +9,7 @@ import subprocess
 import psutil
 import pytest
 
-from tests.tasks_app.pilot.running import ENDLESS, Pilots, address, wait_gone
+from tests.tasks_app.pilot.running import ENDLESS, TELL, Pilots, address, wait_gone
 from tests.tasks_app.pilot.site import LIMIT_S, Site
 
 
@@ -32,6 +32,31 @@ def test_tobekilled_ends_the_payload_and_the_job_fails(site: Site, pilots: Pilot
     for pid in pids:
         wait_gone(pid)
     assert pilots.leftovers() == []
+
+
+SAVES = f"""{TELL}
+signal.signal(signal.SIGTERM, lambda *_: (tell("saved"), os._exit(0)))
+tell("at-work")
+while True: signal.pause()
+"""
+LEAVES_THE_GROUP = """#!/bin/bash
+{how} python3 -c '{program}' {address}
+"""
+
+
+@pytest.mark.parametrize("how", ["timeout 1000", "setsid --wait", "set -m;"])
+def test_a_program_of_the_users_own_may_save_its_work_wherever_its_processes_are(
+    site: Site, pilots: Pilots, how: str
+) -> None:
+    """Nobody but the pilot asks those that a shell has put into a group of their own."""
+    program = LEAVES_THE_GROUP.format(how=how, program=SAVES, address=address(site))
+    job = site.offer("mine", inputs={"mine": program.encode()})
+    pilot = pilots.start()
+    site.wait_call("/told/at-work")
+    site.commands[job] = "tobekilled"
+    assert site.wait_final(job)["pilot_error_code"] == 1144
+    assert pilot.wait(LIMIT_S) == 0
+    assert "/told/saved" in site.calls
 
 
 def test_tobekilled_in_the_first_answer_stops_the_job_early(site: Site, pilots: Pilots) -> None:

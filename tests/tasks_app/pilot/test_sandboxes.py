@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import tarfile
 from pathlib import Path
 from urllib.parse import quote
 
-import pytest
-
+from tests.lacking import needs_program
 from tests.tasks_app.pilot.running import Pilots
 from tests.tasks_app.pilot.site import Site
 
@@ -37,8 +35,8 @@ def stored(report: dict[str, object], name: str) -> Path:
     return Path(surl.removeprefix("file://localhost"))
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 def test_one_job_builds_the_library_and_another_runs_it(site: Site, pilots: Pilots) -> None:
+    needs_program("cc")
     site.sandboxes["sources.1.tar.gz"] = sandbox(count__c=PROGRAM)
     build = site.offer(
         "build_command",

@@ -83,6 +83,24 @@ def test_a_pseudo_master_without_events_has_as_many_records_as_files_are_wanted(
     assert list(pseudo_records(n_events=7)) == [Slice("pseudo_lfn", 0, 6, 1)]
 
 
+@given(
+    per_slice=st.none() | st.integers(1, 30), even=st.booleans(), first=st.integers(0, 100), more=st.integers(0, 100),
+    number=st.integers(1, 3),
+)
+def test_a_pseudo_master_goes_on_behind_what_it_had(
+    per_slice: int | None, even: bool, first: int, more: int, number: int
+) -> None:
+    def made(events: int, **before: int) -> list[Slice]:
+        return list(pseudo_records(n_events=events, per_slice=per_slice, even=even, **before))
+
+    ranges = (made(first) if first else []) + made(first + more, events_before=first, records_before=number)
+    events = [n for s in ranges if s.start_event is not None for n in range(s.start_event, (s.end_event or 0) + 1)]
+    assert events == list(range(first + more))
+    assert all(s.start_event is None or s.first_event == s.start_event + 1 for s in ranges)
+    files = [r.lfn for r in pseudo_records(n_files=number + 1, records_before=number, events_before=first)]
+    assert files == [f"{number:06d}:pseudo_lfn"]
+
+
 def test_equal_physical_names_make_different_records() -> None:
     records = pseudo_records(names=["root://x//a/f.root", "root://y//b/f.root", "z"], n_files=2)
     assert [r.lfn for r in records] == ["000000:f.root", "000001:f.root"]

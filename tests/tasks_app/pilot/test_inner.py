@@ -1,0 +1,170 @@
+"""How a job of PanDA's pilot comes to the program that puts up its walls."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks_app.pilot import walls
+from tasks_app.pilot.inner import SETTINGS
+from tasks_app.pilot.oneword import as_word, of_word
+from tasks_app.pilots.description import behind_walls
+from tests.lacking import lacking
+from tests.tasks_app.pilot.running import CHECKOUT
+from tests.tasks_app.pilot.site import LIMIT_S, TRANSFORMS
+
+PROGRAM = f"walls_{'0' * 32}"
+MOST_FILES = 1000
+"""Inputs of a job: what `nMaxFilesPerJob` may be at most."""
+
+
+def job_of(names: list[str]) -> dict[str, Any]:
+    """A job with these inputs, which its parameters name once more, as prun has it."""
+    chance = random.Random(1)
+    return {
+        "transformation": "run_command",
+        "jobPars": f'-i "{quote(str(names))}" -p "python%20hits.py%20%25IN"',
+        "inFiles": ",".join(names),
+        "fsize": ",".join(str(chance.randrange(10**8, 10**10)) for _ in names),
+        "checksum": ",".join(f"ad:{chance.getrandbits(32):08x}" for _ in names),
+        "maxDiskCount": 20_000,
+        "container_name": "",
+        "outFiles": "user.ada.0123456789.out._000001.root",
+    }
+
+
+@pytest.mark.parametrize("kind", ["numbered", "random"])
+def test_the_shell_of_pandas_pilot_starts_a_job_of_as_many_files_as_there_may_be(kind: str) -> None:
+    chance = random.Random(2)
+    names = {
+        "numbered": [f"user.ada.0123456789._{n:06d}.hits.pool.root.1" for n in range(MOST_FILES)],
+        "random": [f"{UUID(int=chance.getrandbits(128))}.pool.root.1" for _ in range(MOST_FILES)],
+    }[kind]
+    plain = job_of(names)
+    job = behind_walls(plain, PROGRAM)
+    # As that pilot does, with a function in the place of the program, which is not here.
+    command = f'{PROGRAM}() {{ printf %s "$*"; }}; {job["transformation"]} {job["jobPars"]}'
+    done = subprocess.run(["/bin/bash", "-c", command], capture_output=True, text=True, check=True)
+    assert of_word(done.stdout)[:3] == [plain["transformation"], plain["jobPars"], plain["inFiles"]]
+
+
+class Inner:
+    """The program as a process, with nothing round it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.here, self.payloads = folder / "here", folder / "payloads"
+        for path in (self.here, self.payloads):
+            path.mkdir()
+        about = {
+            "server": "",
+            "programs": str(TRANSFORMS),
+            "payloads": str(self.payloads),
+            "readable": [],
+            "network": False,
+        }
+        self._env = os.environ | {SETTINGS: json.dumps(about), "PYTHONPATH": str(CHECKOUT)}
+
+    def start(self, program: str, inputs: str, parameters: str = "", **told: str) -> subprocess.Popen[str]:
+        job = {
+            "transformation": program,
+            "jobPars": parameters,
+            "inFiles": inputs,
+            "fsize": "",
+            "checksum": "",
+            "maxDiskCount": 0,
+            "outFiles": "",
+            **told,
+        }
+        script = "import sys; from tasks_app.pilot.inner import main; sys.argv[0] = sys.argv[1]; sys.exit(main(sys.argv[2:]))"
+        words = [str(self.here / "program"), behind_walls(job, PROGRAM)["jobPars"]]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", script, *words], cwd=self.here, env=self._env, stderr=subprocess.PIPE, text=True
+        )
+        return self.process
+
+
+@pytest.fixture
+def inner(tmp_path: Path) -> Iterator[Inner]:
+    found = walls.find()
+    if isinstance(found, str):
+        lacking(found)
+    made = Inner(tmp_path)
+    yield made
+    made.process.kill()
+    made.process.communicate()
+
+
+def wait_until(true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+SAVES = """#!/bin/sh
+timeout 1000 python3 -c '
+import os, signal
+signal.signal(signal.SIGTERM, lambda *_: (open("saved", "w").close(), os._exit(0)))
+open("at-work", "w").close()
+while True: signal.pause()'
+"""
+
+
+def test_a_program_of_the_users_own_may_save_its_work_behind_the_inner_walls(inner: Inner) -> None:
+    (inner.here / "mine").write_text(SAVES)
+    process = inner.start("mine", "mine")
+    wait_until(lambda: bool(list(inner.payloads.glob("*/at-work"))), "the program is at work")
+    process.terminate()
+    process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert (inner.here / "saved").exists() and not list(inner.payloads.iterdir())
+
+
+def test_outputs_with_holes_count_with_all_of_their_length(inner: Inner) -> None:
+    (inner.here / "mine").write_text("#!/bin/sh\ntruncate -s 60M out.1; truncate -s 60M out.2\n")
+    process = inner.start("mine", "mine", outFiles="out.1,out.2,log.tgz", maxDiskCount="100")
+    _, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 1
+    assert "counting 120 MB of holes in outputs, its limit is 100 MB" in err
+
+
+LARGE_BYTES = 1 << 33
+"""Of a file that takes seconds to read, and nothing on the disk."""
+
+
+def test_a_job_that_is_told_to_end_while_its_inputs_are_read_reads_no_further_and_starts_nothing(inner: Inner) -> None:
+    """That pilot kills it 3 s later."""
+    (inner.here / "mine").write_text("#!/bin/sh\ntrap '' TERM; touch started; sleep 1\n")
+    with (inner.here / "large").open("wb") as file:
+        file.truncate(LARGE_BYTES)
+    process = inner.start("mine", "large,mine")
+
+    reading = psutil.Process(process.pid)
+    wait_until(lambda: str(inner.here / "large") in {file.path for file in reading.open_files()}, "the input is read")
+    process.terminate()
+    _, err = process.communicate(timeout=LIMIT_S)
+    assert (process.returncode, err) == (128 + signal.SIGTERM, "")
+    assert not (inner.here / "started").exists()
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8))
+def test_texts_come_back_from_a_word_in_which_there_is_nothing_for_a_shell(texts: list[str]) -> None:
+    word = as_word(texts)
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._]*", word)
+    assert of_word(word) == texts
