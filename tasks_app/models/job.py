@@ -185,7 +185,8 @@ class JobFile(models.Model):
     class Meta:
         db_table = "job_files"
         indexes = [
-            models.Index(fields=["job_id"], name="job_files_job"),
+            # In the order of the rows, so that a hand-out sorts nothing.
+            models.Index(fields=["job_id", "id"], name="job_files_in_order"),
             models.Index(fields=["file_id"], name="job_files_file"),
         ]
 

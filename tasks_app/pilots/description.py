@@ -55,7 +55,7 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
         files,
     ) = row
     by_type: dict[str | None, list[File]] = {"input": [], "output": [], "log": []}
-    for file in files or ():
+    for file in files:
         by_type.setdefault(_ROLES.get(file[TYPE], file[TYPE]), []).append(file)
     # Several ranges of events of one file are one file to copy.
     inputs = list({(file[DATASET], file[LFN]): file for file in by_type["input"]}.values())

@@ -72,9 +72,8 @@ RETURNING j.pandaid, jeditaskid, attemptnr, fence, transformation, processingtyp
        jobdefinitionid,
        (SELECT q.storage_id FROM queues q WHERE q.name = %(site)s),
        (SELECT p.jobparameters FROM job_params p WHERE p.pandaid = j.pandaid),
-       (SELECT array_agg(ARRAY[f.type, f.lfn, f.scope, f.guid, f.fsize::text, f.checksum, f.dataset, f.destinationse, f.surl]
-                         ORDER BY f.row_id)
-          FROM job_files f WHERE f.pandaid = j.pandaid)
+       ARRAY(SELECT ARRAY[f.type, f.lfn, f.scope, f.guid, f.fsize::text, f.checksum, f.dataset, f.destinationse, f.surl]
+               FROM job_files f WHERE f.pandaid = j.pandaid ORDER BY f.row_id)
 """
 _OF_ADMINISTRATORS = """
        AND produsername IN (SELECT username FROM auth_user WHERE is_superuser AND is_active)"""

@@ -16,12 +16,12 @@ from tasks_app.refining.offered import MERGES
 log = structlog.get_logger(__name__)
 
 
-def forget_astray(job_id: int, processing_type: str | None, files: list[File] | None) -> None:
+def forget_astray(job_id: int, processing_type: str | None, files: list[File]) -> None:
     """Take away the addresses of inputs from jobs of the same task that are not their places: libraries, and what a merge
     job reads. The job then fails for want of an input."""
     merges = processing_type == MERGES
     roots = None
-    for file in files or ():
+    for file in files:
         surl = file[SURL]
         if surl and ((file[TYPE] == "lib" and is_library(file[DATASET] or "")) or (merges and file[TYPE] == "input")):
             roots = roots or Roots()
