@@ -28,8 +28,29 @@ def is_light(arguments: list[str]) -> bool:
         return True
     if not ONLY_HELP.intersection(arguments):
         return False
-    here = Path(__file__).resolve().parent
-    return arguments[0] in ONLY_HELP or any(here.glob(f"*/management/commands/{arguments[0]}.py"))
+    return arguments[0] in ONLY_HELP or is_ours(arguments[0])
+
+
+def is_ours(command: str) -> bool:
+    """Whether a command is this site's, and none of Django's or of a library's."""
+    return any(Path(__file__).resolve().parent.glob(f"*/management/commands/{command}.py"))
+
+
+def _refuse_unreadable(arguments: list[str], home: Path) -> None:
+    """End here when the words cannot be read and the command would make a home first: none is made for a misspelt option."""
+    from jedisite import one_site
+
+    makes = arguments[:1] and (arguments[0] in one_site.COMMANDS or (needs_database(arguments) and not _has_database()))
+    if makes and is_ours(arguments[0]) and not ONLY_HELP.intersection(arguments) and one_site.is_new(home):
+        from jedisite.command_line import REFUSED, refusal
+
+        if said := refusal(arguments):
+            sys.stderr.write(said)
+            sys.exit(REFUSED)
+
+
+def _has_database() -> bool:
+    return bool(os.environ.get("DATABASE_URL") or os.environ.get("DATABASE_URL_FILE"))
 
 
 def _one_site(arguments: list[str], home: Path) -> None:
@@ -57,9 +78,10 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.light_settings" if light else "jedisite.settings")
     home = Path(os.environ.get("JEDI_HOME") or Path(__file__).resolve().parent / ".jedisite").resolve()
     os.environ["JEDI_HOME"] = str(home)
+    _refuse_unreadable(sys.argv[1:], home)
     _one_site(sys.argv[1:], home)
     server = None
-    if needs_database(sys.argv[1:]) and not (os.environ.get("DATABASE_URL") or os.environ.get("DATABASE_URL_FILE")):
+    if needs_database(sys.argv[1:]) and not _has_database():
         from jedisite import postgres
 
         try:

@@ -37,8 +37,8 @@ def _say(text: str) -> None:
 
 
 def is_new(home: Path) -> bool:
-    """Whether no site has run in this home yet."""
-    return not _lock(home).exists()
+    """Whether nothing has run in this home yet: no site, no database."""
+    return not (_lock(home).exists() or (home / "postgres").exists())
 
 
 def hold(home: Path, say: Callable[[str], None] = _say) -> None:

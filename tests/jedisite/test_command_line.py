@@ -1,39 +1,72 @@
-"""A misspelt option of a command."""
+"""Commands that were typed wrongly."""
 
 from __future__ import annotations
 
 import pytest
+from django.core.management import get_commands, load_command_class
 
-from tasks_app.management.commands.submit import Command
+from jedisite.command_line import Suggesting
 
-WORDS = ["--user", "demo"]
+OURS = sorted(name for name, app in get_commands().items() if app.endswith("_app") or app == "jedisite")
 
 
-def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    command = Command()
-    command._called_from_command_line = True
-    with pytest.raises(SystemExit):
-        command.create_parser("manage.py", "submit").parse_args([*WORDS, *words])
-    return capsys.readouterr().err
+def refused(capsys: pytest.CaptureFixture[str], name: str, *words: str) -> list[str]:
+    command = load_command_class(get_commands()[name], name)
+    command._called_from_command_line = True  # type: ignore[attr-defined]
+    with pytest.raises(SystemExit) as end:
+        command.create_parser("manage.py", name).parse_args(words)
+    assert end.value.code == 2
+    return capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_command_of_ours_tells_a_misspelt_option_in_two_lines(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    said, helps = refused(capsys, name, "--verbosty", "2")
+    assert said.startswith(f"manage.py {name}: there is no option --verbosty. Did you mean --verbosity?")
+    assert helps == f"manage.py {name} --help shows what it takes."
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--exc", "x"), "there is no option --exc. Did you mean --exec? "),
-        (("--outputs=a",), "there is no option --outputs. Did you mean --output? "),
-        (("--site", "LOCL"), "there is no option --site. "),
+        (("submit", "--user", "a", "--exc", "x"), "there is no option --exc. Did you mean --exec?"),
+        (("submit", "--user", "a", "--outputs=a"), "there is no option --outputs. Did you mean --output?"),
+        (("submit", "--user", "a", "--site", "LOCL"), "there is no option --site. Did you mean --set?"),
     ],
 )
-def test_a_misspelt_option_is_told_with_the_one_that_is_near(
+def test_submit_says_where_other_parameters_go(
     capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
 ) -> None:
-    text = refused(capsys, *words)
-    assert said in text and "Any other task parameter is given by --set KEY=JSON." in text
-    assert len(text.splitlines()) <= 3, text
+    assert refused(capsys, *words)[0].endswith(f"{said} Any other task parameter is given by --set KEY=JSON.")
 
 
-def test_what_else_is_wrong_is_told_as_ever(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "argument --cores: invalid int value: 'x'" in refused(capsys, "--cores", "x")
-    given = Command().create_parser("manage.py", "submit").parse_args([*WORDS, "--exec", "x", "--set", "a=1"])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("submit", "--user", "a", "--cores", "x"), "submit: argument --cores: invalid int value: 'x'"),
+        (("pilot",), "pilot: the following arguments are required: --queue"),
+        (("pilot", "--qeue", "A"), "pilot: there is no option --qeue. Did you mean --queue?"),
+        (("download", "1", "2"), "download: unrecognized arguments: 2"),
+        (("download", "1", "--", "--x"), "download: unrecognized arguments: --x"),
+        (("token", "make", "a", "--dayz", "3"), "token make: there is no option --dayz. Did you mean --days?"),
+        (("config", "set", "a", "b"), "config set: the following arguments are required: value"),
+        (
+            ("token", "mak", "a", "--days", "3"),
+            "token: argument make|pilot|worker|list|revoke: invalid choice: 'mak' (choose from 'make', 'pilot', 'worker', "
+            "'list', 'revoke'). Did you mean make?",
+        ),
+    ],
+)
+def test_what_else_is_wrong_is_told_in_two_lines_too(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:
+    lines = refused(capsys, *words)
+    command = said.partition(":")[0]
+    assert lines == [f"manage.py {said}", f"manage.py {command} --help shows what it takes."]
+
+
+def test_what_is_right_is_read_as_ever() -> None:
+    command = load_command_class("tasks_app", "submit")
+    assert isinstance(command, Suggesting)
+    given = command.create_parser("manage.py", "submit").parse_args(["--user", "demo", "--exec", "x", "--set", "a=1"])
     assert (given.exec, given.set, given.user, given.verbosity) == ("x", ["a=1"], "demo", 1)

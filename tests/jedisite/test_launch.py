@@ -139,6 +139,24 @@ def test_a_command_without_its_database_says_so_in_a_sentence(url, said, tmp_pat
     assert len(done.stderr.splitlines()) <= 2
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["up", "--slotz", "3"], "manage.py up: there is no option --slotz. Did you mean --slots?"),
+        (["submit", "--usr", "a"], "manage.py submit: there is no option --usr. Did you mean --user?"),
+    ],
+)
+def test_a_misspelt_option_leaves_no_home_behind(words, said, tmp_path):
+    home = tmp_path / "home"
+    environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "DATABASE_URL_FILE")}
+    done = subprocess.run(
+        [sys.executable, "manage.py", *words], cwd=ROOT, text=True, capture_output=True, timeout=60,
+        env={**environment, "JEDI_HOME": str(home)},
+    )  # fmt: skip
+    assert done.returncode == 2 and done.stderr.startswith(said) and not home.exists()
+    assert done.stderr.splitlines()[1:] == [f"manage.py {words[0]} --help shows what it takes."]
+
+
 @pytest.mark.parametrize("command", ["up", "demo"])
 def test_a_site_that_is_refused_leaves_no_home_behind(command, tmp_path):
     home = tmp_path / "home"

@@ -5,19 +5,20 @@ from __future__ import annotations
 from getpass import getuser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from brokerage_app import configured, configuring
 from brokerage_app.configuration import Configuration
 from brokerage_app.parameter import Parameter, UnknownParameterError
 from brokerage_app.parameters import PARAMETERS, parse_key
+from jedisite.command_line import Parser, Suggesting
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Show, set and unset values of the shared configuration (table gdp_config)."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        actions = parser.add_subparsers(dest="action", required=True)
+        actions = parser.add_subparsers(parser_class=Parser, dest="action", required=True)
         shown = actions.add_parser("list", help="all parameters with their defaults, and what is set")
         shown.add_argument("component", nargs="?", help="only those of one component")
         shown.add_argument("--set", action="store_true", dest="only_set", help="only what is set")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from brokerage_app.information.storing import export
+from jedisite.command_line import Suggesting
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Write the descriptions of queues, storage, sites and links as JSON."
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -7,13 +7,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import transaction
 from django.utils import timezone
 
 from brokerage_app.information.cric import BadDescriptionError, describe
 from brokerage_app.information.storing import changes, known, records, store
 from jedisite import audit
+from jedisite.command_line import Suggesting
 from jedisite.words import plural
 
 SHOWN = 50
@@ -26,7 +27,7 @@ NAMES = {
 }
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Read descriptions of the grid (JSON as of CRIC). Nothing is stored when anything in it is wrong."
 
     def add_arguments(self, parser: CommandParser) -> None:

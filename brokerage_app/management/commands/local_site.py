@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from brokerage_app.information.local import ensure_local_site
+from jedisite.command_line import Suggesting
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Describe this machine as a site with one queue (LOCAL) and one storage element (LOCAL_SE)."
 
     def add_arguments(self, parser: CommandParser) -> None:

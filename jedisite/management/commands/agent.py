@@ -5,14 +5,15 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from jedisite import agents
+from jedisite.command_line import Suggesting
 from jedisite.models import Agent, AgentPass
 from jedisite.words import plural
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Run one pass of an agent, or list the agents."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

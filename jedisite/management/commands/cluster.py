@@ -18,11 +18,11 @@ from typing import Any
 
 import structlog
 from django.conf import settings
-from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 from django.db.utils import DatabaseError, InterfaceError
 
 from jedisite import agents, troubles, turns
+from jedisite.command_line import Suggesting
 from jedisite.supervisor import Event, Process, Supervisor
 
 log = structlog.get_logger(__name__)
@@ -33,7 +33,7 @@ START_S = 120.0
 """A cluster that has shown no sign yet may take so long: on a machine with much to do its start alone takes long."""
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Run a django-q2 cluster of agents, and start it anew when it is stuck."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -9,17 +9,17 @@ from argparse import ArgumentParser
 from typing import Any
 
 import structlog
-from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 from django.db.utils import DatabaseError, InterfaceError
 
 from jedisite import agents
+from jedisite.command_line import Suggesting
 
 LOOK_FOR_DEAD_S = 2.0
 log = structlog.get_logger(__name__)
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Hand agents that are due to django-q2, several times a second."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

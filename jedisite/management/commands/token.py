@@ -11,10 +11,11 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import transaction
 
 from jedisite import audit, tokens, user_names
+from jedisite.command_line import Parser, Suggesting
 from jedisite.identity import issue_token, row_of_token
 from jedisite.models import ApiToken
 from jedisite.roles import SCOPE_WORDS, Scope
@@ -24,11 +25,13 @@ BY = "manage.py"
 LONGEST_DAYS = 3650
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Make, list and revoke bearer tokens. A new token is printed alone, and cannot be shown again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        actions = parser.add_subparsers(dest="action", required=True, metavar="make|pilot|worker|list|revoke")
+        actions = parser.add_subparsers(
+            parser_class=Parser, dest="action", required=True, metavar="make|pilot|worker|list|revoke"
+        )
         make = actions.add_parser("make", help="a token for the scripts of a user")
         make.add_argument("user")
         make.add_argument(

@@ -8,15 +8,16 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import connections
 
 from jedisite import agents, first_account, launch
+from jedisite.command_line import Suggesting
 from jedisite.postgres import PostgresError
 from jedisite.supervisor import Event
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Run the whole site here: database, web server, agents and local pilots. Ctrl-C ends all of it."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -6,12 +6,11 @@ import json
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
+from jedisite.command_line import Suggesting
 from tasks_app import audit_sql
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Check all invariants of tasks, files and jobs. Exits with 1 when one does not hold."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from jedisite.command_line import Suggesting
 from jedisite.words import plural
 from tasks_app.benchmarks.database import throw_away
 
@@ -34,7 +35,7 @@ SIZES_OF_PAGES = ("tasks", "jobs", "files")
 WITHOUT_DATABASE = frozenset({"broker", "split"})
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Measure hot paths against what PostgreSQL itself does with the same rows. Uses a database of its own."
     requires_system_checks = []
 

@@ -7,14 +7,15 @@ from argparse import ArgumentParser
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from jedisite.command_line import Suggesting
 from jedisite.words import plural
 from tasks_app.accounting import output_check
 from tasks_app.models import Task
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Compare the outputs of a task with the catalogue. Exits with 1 when something is wrong."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

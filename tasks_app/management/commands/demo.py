@@ -13,13 +13,14 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import InterfaceError, OperationalError, connections
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from jedisite import first_account, launch
+from jedisite.command_line import Suggesting
 from jedisite.identity import issue_token
 from jedisite.management.commands.up import prepare
 from jedisite.postgres import PostgresError
@@ -42,7 +43,7 @@ FAST = {
 """Waits that suit a demonstration, and a VO for panda-client's login; what the environment says already stays."""
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Run the whole site here with real tasks: a small particle-physics chain, an analysis of files, and failing inputs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

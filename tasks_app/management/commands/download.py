@@ -7,9 +7,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db.models import Sum
 
+from jedisite.command_line import Suggesting
 from jedisite.words import nearest, plural
 from tasks_app import fetching
 from tasks_app.gpi.client import ApiError, save
@@ -22,7 +23,7 @@ MOST_NAMES = 2000
 """Tasks with whose names one that is none's is compared: the newest."""
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = (
         "Copy the outputs of a task into a folder, with their size and checksum compared with the books. Files that are "
         "there already are kept; none is overwritten. Exits with 1 when a file cannot be had. It reads this machine's storage; "

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from jedisite.command_line import Suggesting
 from tasks_app.management.commands.walls import local_walls
 from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE, SettingsError, token_in
 from tasks_app.pilots.unwalled import note
@@ -18,7 +19,7 @@ from tasks_app.workers.panda import CannotIsolateError
 from tasks_app.workers.tickets import OneEach
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Run pilots on this machine, as many at a time as there are slots. SIGTERM or Ctrl-C ends them all."
     requires_system_checks = ()
 

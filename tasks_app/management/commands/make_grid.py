@@ -7,20 +7,21 @@ import time
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from brokerage_app import repository
 from brokerage_app.information.synthetic import store_grid
 from brokerage_app.models import Queue
 from brokerage_app.synthetic import SHARES, synthetic_grid
+from jedisite.command_line import Suggesting
 from jedisite.words import plural
 from tasks_app import statistics
 from tasks_app.models import Task
 from tasks_app.synthetic import Size, make_tasks, surroundings
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Fill the database with made-up sites, tasks, files and jobs. Not for an installation with real tasks."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -7,13 +7,14 @@ import sys
 from typing import Any
 
 from django.conf import settings as site_settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from jedisite.command_line import Suggesting
 from tasks_app.pilot.main import run
 from tasks_app.pilot.settings import SettingsError, add_arguments, from_arguments
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Fetch jobs of one queue and run them here. The pilot's token is read from JEDI_PILOT_TOKEN."
     requires_system_checks = ()
 

@@ -7,12 +7,13 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from jedisite.command_line import Suggesting
 from tasks_app.accounting.recovery import CannotRecoverError, recover, task_of_dataset
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = (
         "Make lost outputs of a task again: the jobs that made them are found and their inputs are processed again. "
         "A task that has ended runs again for them."

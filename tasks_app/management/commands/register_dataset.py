@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from jedisite.command_line import Suggesting
 from jedisite.words import plural
 from tasks_app.ddm.registering import register_container, register_dataset
 from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.scopes import scope_of
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = (
         "Register files of this machine as a dataset of the local catalogue, with their size and checksum. "
         "Whoever has a login here can read them from then on, by a task. "

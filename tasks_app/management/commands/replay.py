@@ -6,16 +6,17 @@ import json
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from brokerage_app.whatif import FORMS, ChangeError
+from jedisite.command_line import Suggesting
 from jedisite.words import plural
 from tasks_app.explaining import whatif
 
 SHOWN = 20
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Make the last decisions of brokers again under changes, on the grid as it was, and show what would have changed."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -11,10 +11,11 @@ from random import Random
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from brokerage_app.brokers.production_case import ProductionSettings
 from brokerage_app.configured import read
+from jedisite.command_line import Suggesting
 from tasks_app.simulating import report
 from tasks_app.simulating.engine import Simulation
 from tasks_app.simulating.world import usual_world
@@ -22,7 +23,7 @@ from tasks_app.simulating.world import usual_world
 LEAST_DAYS = 1.5
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = (
         "Run the real throttler, broker, splitter and share order on simulated sites, pilots and time, and write a report "
         "with plots. Needs no database, unless the settings of this installation are asked for."

@@ -41,7 +41,6 @@ class Command(Suggesting):
         "failed), 4 failed, 5 aborted, 6 broken, 7 any other end; 1 is a submission that was refused."
     )
     stealth_options = ("sleep",)
-    usage = "%(prog)s --user USER (FILE | --exec COMMAND --name NAME ...) [--wait]; --help shows all options"
     unknown = "Any other task parameter is given by --set KEY=JSON."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
 from django.db import ProgrammingError
 
 from brokerage_app.information.local import QUEUE
+from jedisite.command_line import Suggesting
 from tasks_app.pilot.walls import Walls, find
 from tasks_app.pilots.unwalled import note
 from tasks_app.workers import panda
 
 
-class Command(BaseCommand):
+class Command(Suggesting):
     help = "Say whether payloads of the local pilots run behind walls on this machine, and note it at the local queue."
     requires_system_checks = ()
 
