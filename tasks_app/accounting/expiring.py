@@ -174,11 +174,16 @@ _ORPHAN = f"""({MERGE} AND NOT EXISTS (
     SELECT 1 FROM jedi_job_retry_history h JOIN jobs p ON p.pandaid = h.oldpandaid AND p.jobstatus = 'merging'
      WHERE h.newpandaid = j.pandaid AND h.relationtype = 'merge'))"""
 _REPORT = "EXISTS (SELECT 1 FROM job_output_report r WHERE r.pandaid = j.pandaid)"
-ONLY_HERE = """(EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND t.site <> '' AND strpos(t.site, ',') = 0)
-   OR EXISTS (SELECT 1 FROM jedi_taskparams p WHERE p.jeditaskid = j.jeditaskid
-                 AND CASE WHEN jsonb_typeof(p.taskparams -> 'includedSite') = 'array' THEN p.taskparams -> 'includedSite'
-                          ELSE jsonb_build_array(btrim(p.taskparams ->> 'includedSite', ' ,')) END
-                     = jsonb_build_array(j.computingsite)))"""
+# Of each job its own task is asked, by its number. After EXISTS the server may read all tasks that there ever were, with their
+# whole parameters, when it looks at many jobs.
+ONLY_HERE = """coalesce((
+    SELECT (t.site <> '' AND strpos(t.site, ',') = 0)
+           OR CASE jsonb_typeof(p.sites) WHEN 'array' THEN p.sites ELSE jsonb_build_array(btrim(p.sites #>> '{}', ' ,')) END
+              = jsonb_build_array(j.computingsite)
+      FROM jedi_tasks t
+      LEFT JOIN LATERAL (SELECT p.taskparams -> 'includedSite' AS sites FROM jedi_taskparams p
+                          WHERE p.jeditaskid = t.jeditaskid OFFSET 0) p ON true
+     WHERE t.jeditaskid = j.jeditaskid), false)"""
 """Jobs of tasks that name one site, by `site` or `includedSite`: no other queue takes them."""
 BOUND = f"""({ONLY_HERE}
    OR EXISTS (SELECT 1 FROM jobs b WHERE b.jeditaskid = j.jeditaskid AND b.computingsite = j.computingsite
@@ -186,7 +191,7 @@ BOUND = f"""({ONLY_HERE}
                  AND b.endtime > clock_timestamp() - interval '{int(ONCE_IN.total_seconds())} seconds'
                  AND b.endtime <= j.creationtime))"""
 """The same, and jobs that were made for the queue after others of their task were taken back from there."""
-STAYS = "EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND t.splitrule ~ '(^|,)DI=')"
+STAYS = "coalesce((SELECT t.splitrule ~ '(^|,)DI=' FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid), false)"
 # What `also` of a rule says, as SQL. It may let through too much: the decision has the last word.
 _ALSO = {
     "orphan_merge": _ORPHAN,
