@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,9 +18,11 @@ from tasks_app.dashboard.act_words import WITHOUT_EFFECT, Field, field_of, words
 from tasks_app.models import Command, Task
 from tasks_app.params.faults import Faults, ParamErrors
 from tasks_app.params.kinds import Key
-from tasks_app.states import TaskCommand
+from tasks_app.states import COMMANDS, TaskCommand
 
 LONGEST_REASON = 1000
+_OF_API = re.compile(rf"\b({'|'.join(name for name, rule in COMMANDS.items() if rule.title.lower() != name)})\b")
+"""Commands whose buttons have other names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +54,20 @@ def why_not(act: Act, task: Task, caller: Caller, waiting: Sequence[str]) -> bul
     why = bulk.why_not(act, task, caller, waiting=waiting)
     if why is None and act.name == TaskCommand.RETRY and not waiting and (nothing := nothing_new.left_of([task])):
         why = bulk.WhyNot("state", nothing, sentence(nothing))
-    return why and why._replace(sentence=on_page(why.sentence))
+    return why and why._replace(sentence=on_page(act, why.sentence))
 
 
-def on_page(text: str) -> str:
-    """A refusal with the title of the button in place of the command of the API."""
-    return text.replace(RUN_AGAIN, f"choose {ACTS[TaskCommand.INCEXEC].title}")
+def on_page(act: Act, text: str) -> str:
+    """A refusal of an act with the titles of the buttons in place of the names that the API has."""
+    if text.lower().startswith(f"{act.name} "):
+        text = act.title + text[len(act.name) :]
+    text = text.replace(RUN_AGAIN, f"choose {ACTS[TaskCommand.INCEXEC].title}")
+    return _OF_API.sub(lambda found: ACTS[found[0]].title.lower(), text)
+
+
+def refused_on_page(act: Act, groups: Sequence[bulk.Refused]) -> tuple[bulk.Refused, ...]:
+    """Tasks that are refused the same, with the reasons in the words of the pages."""
+    return tuple(replace(group, words=on_page(act, group.words)) for group in groups)
 
 
 def fields_of(act: Act, caller: Caller, task: Task | None = None) -> list[Field]:

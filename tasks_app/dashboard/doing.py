@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -92,12 +93,12 @@ def _do_to_one(act: Act, task_id: int, request: HttpRequest) -> tuple[int, list[
             waiting = Command.objects.waiting_of([task_id]).get(task_id, ())
             refused = bulk.why_not(act, task, caller, parameters, waiting=waiting)
             if refused:
-                return _refused(refused)
+                return _refused(refused._replace(sentence=commands.on_page(act, refused.sentence)))
             bulk.through_door(act, [task], by=caller.name[:128], reason=reason, parameters=parameters)
     except ParamErrors as exc:
         return 409, commands.faults_of(exc)
     except (CannotChangeError, CommandRefusedError) as exc:
-        return 409, [commands.on_page(sentence(exc))]
+        return 409, [commands.on_page(act, sentence(exc))]
     return 200, []
 
 
@@ -143,6 +144,7 @@ def tasks_bulk(request: HttpRequest) -> HttpResponse:
             _tell(request, act, done)
             return redirect(_list_of(query))
     plan = bulk.preview(act, chosen, caller)
+    plan = replace(plan, refused=commands.refused_on_page(act, plan.refused))
     context |= {
         "plan": plan,
         "ids": _joined(plan.ids),
@@ -197,7 +199,7 @@ def _list_of(query: str) -> str:
 def _tell(request: HttpRequest, act: Act, done: bulk.Done) -> None:
     if done.ids:
         messages.success(request, f"{act.title}: given to {words.plural(len(done.ids), 'task')}.")
-    for group in done.refused:
+    for group in commands.refused_on_page(act, done.refused):
         few = ", ".join(map(str, group.ids[:5])) + (" …" if len(group.ids) > 5 else "")
         messages.warning(
             request, f"{act.title} was refused by {words.plural(len(group.ids), 'task')} ({few}): {group.words}."

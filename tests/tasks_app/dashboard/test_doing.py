@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -165,6 +166,24 @@ def test_operators_change_a_task_in_place(operator: Client, make_task: Make, mak
     assert AuditEntry.objects.count() == TaskStatusLog.objects.filter(task_id=task.id).count() == 4
     answer = operator.post(f"/tasks/{task.id}/do/avoid_site/", {"reason": "try", "site": "SITE_B"})
     assert answer.status_code == 409 and "is bound to SITE_B" in text_of(answer)
+
+
+def test_refusals_on_pages_call_acts_as_their_buttons_do(reader: Client, make_task: Make) -> None:
+    """In place of the names that the API has: on the page of a task, in its answer, and on the page for many."""
+    task = make_task(status="paused")
+    for name, says in (
+        ("retry", "in this state it takes resume, more attempts, finish, kill"),
+        ("avalanche", "is paused; skip scouts is accepted in: "),
+        ("priority", "Change priority needs the right to steer"),
+    ):
+        pages = [reader.get(f"/tasks/{task.id}/do/{name}/"), reader.post(f"/tasks/{task.id}/do/{name}/", {"reason": "x"})]
+        pages.append(reader.post("/tasks/bulk/", {"command": name, "ids": [task.id]}))
+        for page in pages:
+            text = text_of(page)
+            assert says in text and not re.search(r"increase_attempts|incexec[^/]*</|>priority needs", text), (name, text)
+    form = {"command": "avalanche", "ids": [task.id], "reason": "x", "confirm": "1"}
+    text = text_of(reader.post("/tasks/bulk/", form, follow=True))
+    assert f"was refused by 1 task ({task.id}): is paused; skip scouts is accepted" in text
 
 
 def test_many_tasks_are_previewed_and_exactly_those_get_it(
