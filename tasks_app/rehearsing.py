@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Any
 
 from django.utils import timezone
 
 from brokerage_app.configured import configuration
+from brokerage_app.walltime import is_undefined
 from jedisite.words import sentence
 from tasks_app.models import Task
 from tasks_app.params.faults import Faults
@@ -59,18 +61,31 @@ def check_offered(params: TaskParams, vo: str | None) -> None:
     faults.raise_if_any()
 
 
-def rehearse(params: TaskParams, task: Task) -> None:
-    """Refine parameters as for this task, which need not be stored, and keep nothing of it.
+def rehearse(params: TaskParams, task: Task) -> list[str]:
+    """Refine parameters as for this task, which need not be stored, and keep nothing of it. Returns what is worth saying.
 
     What depends on other tasks and on data management is left to the refiner: the parent counts as ended, and containers
     are taken as single datasets. Raises ParamErrors.
     """
     check_offered(params, task.vo)
     try:
-        refine(params, task_id=task.id or NUMBER, user=task.user or "", now=timezone.now(), policy=policy_of(task))
+        refined = refine(params, task_id=task.id or NUMBER, user=task.user or "", now=timezone.now(), policy=policy_of(task))
     except NotYet:
-        return
+        return []
     except CannotRefine as exc:
         faults = Faults()
         faults.add("", "refining", sentence(exc))
         faults.raise_if_any()
+    return _time_that_counts_as_none(refined.task)
+
+
+def _time_that_counts_as_none(columns: Mapping[str, Any]) -> list[str]:
+    """As JEDI has it: where there is a unit of CPU time, as tasks of analysis always have, only the CPU time counts."""
+    names = ("walltime", "walltimeunit", "cputime", "cputimeunit")
+    walltime, unit, cpu_time, cpu_unit = (columns[name] for name in names)
+    if (walltime or 0) <= 0 or not is_undefined(walltime, unit, cpu_time, cpu_unit):
+        return []
+    return [
+        f"walltime {walltime} counts as no time, since the task gives no cpuTime (CPU time of an event): its jobs go to queues "
+        "that let a job run for a day."
+    ]

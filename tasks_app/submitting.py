@@ -209,7 +209,7 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
         else:
             amending.change_in_place(decision.task_id, decision.changes, by=by)
         return Submitted(decision.task_id, decision)
-    faults.take(lambda: rehearse(params, task))
+    warnings += faults.take(lambda: rehearse(params, task)) or []
     _check_data(params, user, caller, parent_id, faults)
     faults.take(lambda: _check_file_names(params, user))
     faults.raise_if_any()

@@ -112,6 +112,25 @@ def test_only_production_sets_owners_and_high_priorities(
     assert answer.json()["warnings"] == [f"{name} {number} is too high: {most}" for name, number in given]
 
 
+@pytest.mark.parametrize(
+    ("changes", "warned"),
+    [
+        ({"walltime": 3600}, True),
+        ({"walltime": 3600, "walltimeUnit": "kSI2kseconds"}, True),
+        ({"walltime": 3600, "cpuTime": 10}, False),
+        ({"walltime": -1}, False),
+        ({"walltime": 3600, "taskType": "test", "prodSourceLabel": "test"}, False),
+    ],
+)
+def test_a_walltime_that_counts_as_no_time_is_told_at_the_door(
+    api: Api, task_params: Params, changes: dict[str, Any], warned: bool
+) -> None:
+    answer = post(api(), task_params(vo="atlas", **changes))
+    assert answer.status_code == 201, answer.json()
+    said = answer.json()["warnings"]
+    assert len(said) == warned and all(one.startswith("walltime 3600 counts as no time, since") for one in said)
+
+
 def test_prun_s_users_are_told_of_a_priority_that_they_do_not_get(api: Api, task_params: Params) -> None:
     wish = task_params(currentPriority=1100, processingType="panda-client-1.6.0-jedi-run")
     for priority, name in ((1100, "user.ada.a"), (1000, "user.ada.b")):
