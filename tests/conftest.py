@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.conf import settings as django_settings
+from django.contrib.auth.hashers import get_hashers
 from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
@@ -37,6 +38,13 @@ GROUPS = {"shifter": "shift", "production": "production", "group manager": "mana
 def static_files_found_when_asked_for() -> None:
     """Each test client sets up the middleware anew: a scan of all static files then costs more than most requests."""
     django_settings.WHITENOISE_AUTOREFRESH = True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def passwords_are_hashed_quickly() -> None:
+    """A quarter of a second for each password keeps those who guess out; here it took most of the time of tests of pages."""
+    django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    get_hashers.cache_clear()
 
 
 @pytest.fixture(autouse=True)
