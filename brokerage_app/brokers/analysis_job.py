@@ -231,8 +231,8 @@ def _select(left: _Left, draw: Callable[[], float] | None) -> Verdict:
     most = len(choices) if any(data.distributed for data in case.needs.inputs) else settings.most_chosen
     least = choices[most - 1].weight if len(choices) > most else 0.0
     for choice in choices[most:]:
-        says = "the last of the best {} has the weight {:.6g}, this one {:.6g}"
-        out.append(Skip(choice.site, codes.LOW_WEIGHT, says, (most, least, choice.weight)))
+        says = "the last of the best {2} has the weight {0:.6g}, this one {1:.6g}"
+        out.append(Skip(choice.site, codes.LOW_WEIGHT, says, (least, choice.weight, most)))
     return Verdict(tuple(choices[:most]), tuple(out))
 
 

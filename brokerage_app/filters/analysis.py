@@ -52,8 +52,8 @@ def none_closed(case: AnalysisCase, site: SiteView) -> Skip | None:
     if not closed:
         return None
     return Skip(
-        site.name, codes.CLOSED_THERE, "at most {:job|jobs} may have been closed in {:g} h, {:was|were}",
-        (0, case.settings.window_h, closed),
+        site.name, codes.CLOSED_THERE, "at most {0:job|jobs} may have been closed in {2:g} h, {1:was|were}",
+        (0, closed, case.settings.window_h),
     )  # fmt: skip
 
 
@@ -176,8 +176,8 @@ def few_bad_jobs(case: AnalysisCase, site: SiteView) -> Skip | None:
         return None
     return Skip(
         site.name, codes.FAILING_THERE,
-        "{:job has|jobs have} failed or been closed in {:g} h, fewer than {} may with {} finished",
-        (bad, case.settings.window_h, most, ended.finished),
+        "{1:job has|jobs have} failed or been closed in {2:g} h, fewer than {0} may with {3} finished",
+        (most, bad, case.settings.window_h, ended.finished),
     )  # fmt: skip
 
 

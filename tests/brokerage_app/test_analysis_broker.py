@@ -435,6 +435,21 @@ def test_the_best_ten() -> None:
     assert len(broker(needs(inputs=spread), grid(*sites)).chosen) == 12
 
 
+def test_how_near_a_queue_came_compares_jobs_with_jobs_and_weights_with_weights() -> None:
+    found = {
+        skip.code: skip
+        for facts in (Ended(3, 8), Ended(3, 4, 2))
+        for skip in broker(needs(), grid(site("A"), site("B")), facts=AnalysisFacts(ended={"A": facts})).skipped
+    }
+    running = [site(f"S{n:02}", jobs={SHARE: {"MCORE": Counts(running=100 + n)}}) for n in range(11)]
+    found |= {skip.code: skip for skip in broker(needs(), grid(*running)).skipped}
+    assert {code: (skip.detail, skip.values[:2]) for code, skip in found.items()} == {
+        "failing_there": ("8 jobs have failed or been closed in 6 h, fewer than 6 may with 3 finished", (6, 8)),
+        "closed_there": ("at most 0 jobs may have been closed in 6 h, 2 were", (0, 2)),
+        "low_weight": ("the last of the best 10 has the weight 102, this one 101", (102.0, 101.0)),
+    }
+
+
 def test_queues_that_the_task_uses_already_come_first() -> None:
     sites = [busy(f"S{number}", Counts(running=number)) for number in range(4)]
     assert names(broker(needs(used_sites=("S1",)), grid(*sites))) == ["S1", "S3", "S2", "S0"]
