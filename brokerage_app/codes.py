@@ -72,7 +72,7 @@ HIGH_MEMORY: Final = _code(
 )  # fmt: skip
 SCRATCH_DISK: Final = _code(
     "scratch_disk", "Not enough scratch disk", "resources", "user",
-    "Make smaller jobs (fewer files or events a job), or read the input directly.", severity="error",
+    "Make smaller jobs (fewer files, where they have several), or read the input directly.", severity="error",
 )  # fmt: skip
 
 SHORT_WALLTIME: Final = _code(

@@ -57,8 +57,9 @@ class TaskNeeds:
     disk_mb          scratch space of one job: work, output, and input unless it is read directly; used by the generic broker
     files_a_job, events_a_job
                      as the task fixes them (nFilesPerJob; nEventsPerJob where the atom is that); 0 where it does not
-    atom_mb, atom_events
-                     size of the atom as it is read; `effective_mb` is the part of it that is processed (1 at least)
+    atom_mb, file_mb, atom_events
+                     size of the atom as it is read, and of its largest file; `effective_mb` is the part of the atom that is
+                     processed (1 at least)
     out_disk, out_disk_unit, work_disk, work_disk_unit
                      as the task states them: per MB of input, or per event where the unit ends in PerEvent
     label            prodSourceLabel; `test` opens sites in status test
@@ -124,6 +125,7 @@ class TaskNeeds:
     walltime_known: bool = True
     least_cpu_hs06s: float = 0.0
     atom_mb: float = 0.0
+    file_mb: float = 0.0
     effective_mb: float = 1.0
     atom_events: int = 0
     files_a_job: int = 0

@@ -13,6 +13,7 @@ from brokerage_app import codes, whatif
 from brokerage_app.deciding import STATUS, allowed
 from brokerage_app.largest import most_of
 from brokerage_app.needs import EXPRESS_PRIORITY, TaskNeeds
+from brokerage_app.scratch_advice import less_scratch
 from brokerage_app.snapshot import Grid, SiteView
 from brokerage_app.verdict import Blocked, Skip
 from brokerage_app.whatif import ChangeError, Conditions, Decide
@@ -188,13 +189,9 @@ def _of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
     elif skip.code == codes.SLOW_NETWORK and needs.priority >= EXPRESS_PRIORITY:
         yield replace(lower := _not_express(needs), what=f"Have an operator {lower.what}")
     elif ratio is not None and skip.code == codes.SCRATCH_DISK:
-        part = _percent(ratio)
-        yield _user(
-            f"Make jobs whose files take {part} % of the present scratch disk (fewer files or events a job, or less in "
-            "workDiskCount and outDiskCount)",
-            disk_mb=needs.disk_mb * part // 100, atom_mb=needs.atom_mb * part / 100, work_disk=needs.work_disk * part // 100,
-            effective_mb=max(needs.effective_mb * part / 100, 1.0),
-        )  # fmt: skip
+        need, offer = skip.plain_values[:2]
+        for less in less_scratch(needs, float(need) - float(offer)):  # type: ignore[arg-type]
+            yield replace(_user(less.what, **less.needs), who=less.who, kind=less.kind)
     elif skip.code in _UNKNOWN_TIME and not needs.walltime_known:
         most = site.max_walltime_s if site is not None else 0
         least = f", if that is less than the {most} s that {site.queue} allows" if site is not None and most else ""

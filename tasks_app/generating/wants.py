@@ -104,7 +104,7 @@ def of_work(
     )
     files, events = rule.get_int("NF") or 0, rule.get_int("NE") or 0
     return replace(
-        needs, scouting=scouting, disk_mb=math.ceil(disk_mb), atom_mb=atom.size_mb,
+        needs, scouting=scouting, disk_mb=math.ceil(disk_mb), atom_mb=atom.size_mb, file_mb=atom.largest_mb,
         effective_mb=atom.effective_mb, atom_events=atom.events,
         files_a_job=files if files == rule.files_per_job() else 0, events_a_job=0 if files or scouting else events,
         cpu_hs06s=atom.events * hs06s_per_event(task.cpu_time or 0, task.cpu_time_unit or ""),

@@ -137,3 +137,38 @@ def test_a_queue_that_was_taken_out_is_to_be_set_online(grid: Any, broker: str, 
     assert found.code == "site_offline" and "Have MINE set online; then MINE takes its jobs." in advice
     Queue.objects.update(status="online")
     assert decided(broker, needs)[0].chosen
+
+
+SCRATCH = {"memory_mb": 1000, "atom_mb": 9000.0, "effective_mb": 9000.0, "disk_mb": 9000, "work_disk_unit": "MB"}
+
+
+@pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS])
+@pytest.mark.parametrize(
+    ("needs", "said"),
+    [
+        ({"file_mb": 9000.0}, set()),
+        ({"file_mb": 9000.0, "files_a_job": 1}, set()),
+        ({"file_mb": 9000.0, "effective_mb": 4500.0, "events_a_job": 50}, set()),
+        ({"file_mb": 3000.0, "files_a_job": 3}, {"Make jobs of 2 files (nFilesPerJob; now 3)"}),
+        (
+            {"file_mb": 3000.0, "events_a_job": 1000, "atom_events": 1000},
+            {"Kill the task and submit it again with 666 events a job (nEventsPerJob; now 1000)"},
+        ),
+        (
+            {"file_mb": 3000.0, "atom_mb": 3000.0, "effective_mb": 3000.0, "work_disk": 6000},
+            {"Have an operator lower the workDiskCount of the task from 6000 to"},
+        ),
+        (
+            {"file_mb": 3000.0, "atom_mb": 3000.0, "effective_mb": 3000.0, "out_disk": 2048},
+            {"Kill the task and submit it again with an outDiskCount of"},
+        ),
+    ],
+)
+def test_advice_on_scratch_space_says_only_what_helps(
+    grid: Any, broker: str, needs: dict[str, Any], said: set[str]
+) -> None:
+    grid(max_memory_mb=16_000, core_count=1, capability="score", work_dir_mb=8000)
+    found, advice = decided(broker, asking(**{**SCRATCH, **needs}))
+    assert found.code == "scratch_disk"
+    own = [one for one in advice if not SETTING.fullmatch(one) and "site than" not in one]
+    assert len(own) == len(said) and all(one.startswith(tuple(said)) for one in own), advice
