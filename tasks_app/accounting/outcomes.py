@@ -407,8 +407,9 @@ WITH booked AS (
     UPDATE jedi_dataset_contents c
        SET status = CASE WHEN (%(won)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])] THEN 'finished' ELSE 'ready' END,
            attemptnr = coalesce(c.attemptnr, 0) + 1,
-           maxattempt = least(c.maxattempt + (coalesce(c.attemptnr, 0) + 1 < %(most_spared)s AND
-                              (%(spared)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])])::int, 32767),
+           maxattempt = CASE WHEN (%(spared)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])]
+                                  AND coalesce(c.attemptnr, 0) + 1 < %(most_spared)s AND c.maxattempt < 32767
+                             THEN c.maxattempt + 1 ELSE c.maxattempt END,
            failedattempt = coalesce(c.failedattempt, 0)
                            + (%(failed)s::bool[])[width_bucket(c.pandaid, %(ids)s::bigint[])]::int,
            lastattempttime = clock_timestamp()

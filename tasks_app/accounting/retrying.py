@@ -293,8 +293,8 @@ def _write(cursor: psycopg.Cursor[Any], task_id: int, written: _Written) -> None
         rows = sorted(written.files.values(), key=lambda row: row[1].file_id)
         datasets, files = zip(*rows, strict=True)
         cursor.execute(
-            """UPDATE jedi_dataset_contents c SET maxattempt = least(n.attempts, 32767), maxfailure = least(n.failures, 32767),
-                      ramcount = n.ram
+            """UPDATE jedi_dataset_contents c SET maxattempt = CASE WHEN n.attempts > 32767 THEN 32767 ELSE n.attempts END,
+                      maxfailure = CASE WHEN n.failures > 32767 THEN 32767 ELSE n.failures END, ramcount = n.ram
                  FROM unnest(%s::bigint[], %s::bigint[], %s::int[], %s::int[], %s::int[]) n (dataset, file, attempts,
                       failures, ram)
                 WHERE c.jeditaskid = %s AND c.datasetid = n.dataset AND c.fileid = n.file""",

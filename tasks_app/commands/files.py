@@ -15,10 +15,15 @@ from tasks_app.commands import attempts
 # ruff: noqa: S608 - every piece is a constant of this module
 _INPUTS = "('input', 'pseudo_input', 'pp_input')"
 _READ = "('input', 'pseudo_input', 'pp_input', 'random_seed')"
+MOST = 32767
+"""The highest limit on attempts or failures that the books can hold."""
 _NONE_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
 _MORE = f"""
-    maxattempt = CASE WHEN {_NONE_LEFT} THEN greatest(c.maxattempt, c.attemptnr) + %(more)s ELSE c.maxattempt END,
-    maxfailure = CASE WHEN {_NONE_LEFT} THEN greatest(c.maxfailure, c.failedattempt) + %(more)s ELSE c.maxfailure END"""
+    maxattempt = CASE WHEN {_NONE_LEFT} AND c.maxattempt < {MOST} - %(more)s
+                      THEN greatest(c.maxattempt, c.attemptnr) + %(more)s ELSE c.maxattempt END,
+    maxfailure = CASE WHEN {_NONE_LEFT} AND c.maxfailure < {MOST} - %(more)s
+                      THEN greatest(c.maxfailure, c.failedattempt) + %(more)s ELSE c.maxfailure END"""
+"""Where there is no limit, none is made."""
 
 
 class Reopened(NamedTuple):

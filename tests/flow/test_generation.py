@@ -318,6 +318,7 @@ def test_the_seed_of_a_failed_job_is_used_by_the_next_job_and_a_second_one_gets_
     assert [option(job, "seed") for job in jobs(made, id__gt=last)] == ["501", "503"]
     drive(pilot)
     assert status(made) == "done"
+    assert {file.max_attempt for file in files(made, "random_seed")} == {None}, "seeds have no limit"
 
 
 def test_seeds_of_jobs_at_several_sites_are_all_different() -> None:

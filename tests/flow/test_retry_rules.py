@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from jedisite.sql import hot_cursor
+from tasks_app import moves
 from tasks_app.accounting import retrying
 from tasks_app.agents import adder
 from tasks_app.models import ErrorClass, FileRetry, RetryNote, RetryRule, TaskChangeDue, TaskStatusLog
@@ -135,6 +136,22 @@ def test_a_job_that_ran_out_of_memory_raises_that_of_its_files_only() -> None:
     (note,) = RetryNote.objects.all()
     assert (note.code, note.task_id) == ("retry_more_memory", made)
     assert note.detail == "the job had 1000 MB, its inputs get 2000 MB"
+
+
+def test_files_that_may_fail_as_often_as_they_are_tried_have_no_limit_after_a_rule_and_a_retry() -> None:
+    rule(1235, "increase_memory")
+    made = running(1, maxAttempt=2)
+    fail_all(MEMORY)
+    settle()
+    assert (files(made)[0].ram_count, files(made)[0].max_failure) == (2000, None)
+    fail_all({"pilot_error_code": 1305})
+    settle()
+    assert status(made) == "failed"
+    moves.give_command(made, "retry", by="ada")
+    settle()
+    assert (files(made)[0].max_attempt, files(made)[0].max_failure) == (4, None)
+    drive(Pilot())
+    assert status(made) == "done"
 
 
 def test_measured_memory_decides_the_step() -> None:
