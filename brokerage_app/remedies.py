@@ -28,6 +28,7 @@ SHOWN: Final = 3
 _TIME: Final = frozenset({codes.SHORT_WALLTIME, codes.LONG_WALLTIME})
 _UNKNOWN_TIME: Final = frozenset({codes.SHORT_FOR_UNKNOWN, codes.SHORT_FOR_SCOUTS})
 _FULL: Final = frozenset({codes.QUEUE_FULL, codes.QUEUE_FULL_OF_TYPE, codes.USER_QUEUE_LONG})
+_NONE_QUEUED: Final[Mapping[str, Any]] = {"jobs": {}, "resource_queue_jobs": {}, "users": {}, "queued": 0, "defined": 0}
 _DOWN: Final = frozenset({
     codes.INPUT_NOT_READABLE, codes.OUTPUT_NOT_WRITABLE, codes.STORAGE_NOT_RECEIVING, codes.STORAGE_NOT_SENDING,
     codes.SOURCE_NOT_SENDING,
@@ -273,9 +274,7 @@ def _of_site(needs: TaskNeeds, site: SiteView, grid: Grid, skip: Skip) -> Iterat
     if code in STATUS:
         yield at_site(f"Have {name} set online", "shifter", status="online")
     elif code in _FULL:
-        yield at_site(
-            f"Wait until jobs that are queued at {name} have started", "nobody", jobs={}, users={}, queued=0, defined=0
-        )
+        yield at_site(f"Wait until jobs that are queued at {name} have started", "nobody", **_NONE_QUEUED)
     elif code in (codes.NO_PILOTS, codes.INACTIVE):
         yield at_site(f"Have pilots started at {name}", pilots_3h=1, last_start_s=0.0)
     elif code == codes.ZERO_SHARE:

@@ -145,6 +145,19 @@ def test_each_status_is_counted_by_its_own_name_and_its_end_is_said() -> None:
     assert f"SHY: the site takes label test only {end}, the task has user (“new switches”)." in said["SHY"]
 
 
+@pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS])
+def test_a_queue_that_is_full_of_jobs_of_the_tasks_resource_queue_is_one_to_wait_for(broker: str) -> None:
+    many = {"SCORE": Counts(activated=100)}
+    needs = replace(NEEDS, work_queue="Special", resource_queue=True)
+    world = grid(queue("MINE", cores=1, jobs={"MC": many}, resource_queue_jobs={"Special": many}))
+    found = decide(needs, world, configured(broker))
+    assert found.code == "queue_full" and found.blocked is not None
+    told = helping(Conditions(needs, world, configured(broker)), found.blocked, decide)
+    assert [one.sentence for one in told] == [
+        "Wait until jobs that are queued at MINE have started; then MINE takes its jobs."
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS, GENERIC])
 @pytest.mark.parametrize("seen", [{"pilots_3h": 7}, {"pilots_3h": None, "last_start_s": 60.0}])
 def test_of_one_gate_the_most_frequent_reason_is_told_and_queues_with_pilots_come_first(
