@@ -11,6 +11,8 @@ from tasks_app.accounting.job_errors import JobError
 from tasks_app.accounting.reasons import Reason
 from tasks_app.states import TaskStatus
 
+MOST_ERRORS = 5
+"""Errors that are told one by one."""
 FULL_GOAL = 1000
 """Per mille; a task without a goal wants everything."""
 
@@ -117,12 +119,18 @@ def _with_its_parent(status: TaskStatus, words: str, books: Books) -> FinalVerdi
 
 
 def error_summary(errors: Iterable[tuple[JobError, int]], status: str) -> str | None:
-    """One sentence from errors and how many jobs have each; None when no job failed."""
+    """One sentence from errors and how many jobs have each; None when no job failed.
+
+    Each job is one attempt at its files, so the number may be above that of the files.
+    """
     rows = list(errors)
     if not rows:
         return None
     total = sum(jobs for _, jobs in rows)
-    parts = [f"{jobs} × {error.key} ({(error.detail or 'no text').strip()[:200].rstrip('.')})" for error, jobs in rows]
-    jobs_failed = f"{plural(total, 'job')} failed"
+    told = ((jobs, error.key, (error.detail or "no text").strip()[:200].rstrip(".")) for error, jobs in rows[:MOST_ERRORS])
+    parts = [f"{jobs} × {key} ({detail})" for jobs, key, detail in told]
+    if others := sum(jobs for _, jobs in rows[MOST_ERRORS:]):
+        parts.append(f"{others} × other errors")
+    failed = f"{plural(total, 'attempt')} failed"
     ending = "; all files were processed in the end" if status == TaskStatus.DONE else ""
-    return f"{jobs_failed}: {'; '.join(parts)}{ending}"
+    return f"{failed}: {'; '.join(parts)}{ending}"

@@ -40,7 +40,8 @@ class Row:
 class Section:
     """`verdict` is None while no scouts were judged.
 
-    sample, measured_at   jobs of the latest look that measured some, and when that was; 0 and None when no look did
+    sample, finished      jobs that the latest look measured that measured some, and jobs of the task that had finished then
+    measured_at           when that was; 0, 0 and None when no look measured any
     measured_times        how many looks measured some
     """
 
@@ -48,6 +49,7 @@ class Section:
     answer: str
     rows: list[Row]
     sample: int
+    finished: int
     measured_at: datetime | None
     measured_times: int
 
@@ -72,8 +74,10 @@ def of_task(task: Task) -> Section | None:
         if measured.get(name) is not None
     ]
     measuring = [report for report in reports if report.sample]
-    sample, measured_at = (measuring[0].sample, measuring[0].at) if measuring else (0, None)
-    return Section(verdict, answer, rows, sample, measured_at, len(measuring))
+    if not measuring:
+        return Section(verdict, answer, rows, 0, 0, None, 0)
+    last = measuring[0]
+    return Section(verdict, answer, rows, last.sample, last.finished_jobs, last.at, len(measuring))
 
 
 def _value(values: dict[str, Any], name: str, unit: str, task: Task) -> str:

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from tasks_app.accounting.books import is_production
 from tasks_app.accounting.errors import errors_of
+from tasks_app.accounting.final import MOST_ERRORS
 from tasks_app.explaining.gates import RUNS_AGAIN
 from tasks_app.generating.wants import gone_sites
 from tasks_app.messaging.summary import LONGEST_COMMAND_LINE, SHOWN_SITES, Ended, Output, error_line
@@ -103,7 +104,7 @@ def facts_of(notification: Notification) -> Ended:
         failed=sums["failed"] or 0,
         jobs=_counted(task.id, "status"),
         sites=dict(list(_counted(task.id, "site").items())[:SHOWN_SITES]),
-        errors=tuple(error_line(*row) for row in errors_of(task.id)),
+        errors=tuple(error_line(*row) for row in errors_of(task.id)[:MOST_ERRORS]),
         outputs=tuple(Output(d.name, d.files_finished, d.events_used if d.type == "output" else None) for d in outputs),
         sites_gone=notification.status in RUNS_AGAIN and bool(gone_sites(task, timezone.now())),
         command_line=str(_params(task.id).get("cliParams") or "")[:LONGEST_COMMAND_LINE],

@@ -98,7 +98,7 @@ def test_files_that_always_fail_leave_the_task_finished_with_an_honest_summary()
         assert (by_name[name].status, by_name[name].attempt, by_name[name].max_attempt) == ("ready", 3, 3)
         assert by_name[name].failed_attempt == 3
     assert by_name["lab.in.00000"].attempt == 1
-    assert task(made).error_dialog == "6 jobs failed: 6 × exe:65 (the payload ended with 65)"
+    assert task(made).error_dialog == "6 attempts failed: 6 × exe:65 (the payload ended with 65)"
 
 
 def test_files_with_the_number_of_their_task_in_the_name_count_from_one() -> None:
@@ -199,7 +199,7 @@ def test_a_task_that_needed_a_second_attempt_is_done_and_says_so() -> None:
     drive(Pilot(lambda job: "failed" if job["attemptNr"] == 1 and "00001" in job["inFiles"] else "finished"))
     assert status(made) == "done"
     assert states(made) == {"finished": 2, "failed": 1}
-    assert "1 job failed" in (task(made).error_dialog or "")
+    assert "1 attempt failed" in (task(made).error_dialog or "")
     assert "all files were processed in the end" in (task(made).error_dialog or "")
 
 

@@ -71,10 +71,13 @@ def test_the_sentence_has_the_numbers() -> None:
 def test_errors_in_one_sentence() -> None:
     assert error_summary([], "failed") is None
     assert error_summary([(JobError("pilot", "1"), 1)], "done") == (
-        "1 job failed: 1 × pilot:1 (no text); all files were processed in the end"
+        "1 attempt failed: 1 × pilot:1 (no text); all files were processed in the end"
     )
     ended = JobError("pilot", "1305", "Failed to execute payload for run 7.")
-    assert error_summary([(ended, 2)], "failed") == "2 jobs failed: 2 × pilot:1305 (Failed to execute payload for run 7)"
+    many = [(JobError("pilot", str(code)), 9 - code) for code in range(8)]
+    assert (error_summary(many, "failed") or "").startswith("44 attempts failed: 9 × pilot:0 (no text); ")
+    assert (error_summary(many, "failed") or "").endswith("; 5 × pilot:4 (no text); 9 × other errors")
+    assert error_summary([(ended, 2)], "failed") == "2 attempts failed: 2 × pilot:1305 (Failed to execute payload for run 7)"
 
 
 @given(

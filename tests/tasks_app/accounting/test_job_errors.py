@@ -139,12 +139,14 @@ def test_pages_mails_dialogs_rules_libraries_and_fingerprints_name_the_same_erro
         if key:
             assert with_main_error(jobs, *key.split(":")).count() == number
 
-    frequent = errors_of(task_id)
-    assert len(frequent) == 5 and all(counted[error.key] == number for error, number in frequent)
+    every = errors_of(task_id)
+    frequent, rare = every[:5], sum(number for _, number in every[5:])
+    assert rare and all(counted[error.key] == number for error, number in frequent)
     assert [number for _, number in frequent] == sorted((n for key, n in counted.items() if key), reverse=True)[:5]
-    dialog = error_summary(frequent, "failed")
+    dialog = error_summary(every, "failed")
     mail = facts_of(Notification(task_id=task_id, status="failed", reason="")).errors
-    assert dialog is not None and [line.key for line in mail] == [error.key for error, _ in frequent]
+    assert dialog is not None and dialog.endswith(f"; {rare} × other errors")
+    assert [line.key for line in mail] == [error.key for error, _ in frequent]
     for error, number in frequent:
         assert f"{number} × {error.key}" in dialog
         assert error_line(error, number).sentence == error.sentence

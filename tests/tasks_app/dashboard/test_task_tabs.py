@@ -219,4 +219,4 @@ def test_a_look_that_measured_no_job_is_not_called_a_measurement(reader: Client,
     assert all("No finished job could be measured yet." in text and "from 0" not in text for text in said())
     look(2, 20)
     look(0, 10)
-    assert all("Measured from 2 finished jobs" in text and "20 min ago" in text for text in said())
+    assert all("Measured from 2 of the 3 jobs that had finished" in text and "20 min ago" in text for text in said())
