@@ -19,6 +19,7 @@ from tasks_app.explaining.jobgates import CAP, ChosenFact, JobFacts, QueueFact, 
 from tasks_app.explaining.tasks import as_json, pilots_of
 from tasks_app.models import File, Job, JobFile, JobStatusLog
 from tasks_app.models.job import JobColumns
+from tasks_app.refining.offered import MERGES
 from tasks_app.share_use import loads
 from tasks_app.states import JobStatus
 
@@ -113,8 +114,11 @@ def _unwalled(job: JobColumns, site: str) -> str:
 
 
 def decision_on(job: JobColumns) -> VerdictRecord | None:
-    """The decision on jobs of the task that held when the job was made: the latest that is not later. One statement."""
-    if not job.task_id or not job.site:
+    """The decision on jobs of the task that held when the job was made: the latest that is not later. One statement.
+
+    None for a merge job, which goes to its files: no broker was asked among queues.
+    """
+    if not job.task_id or not job.site or job.processing_type == MERGES:
         return None
     made = VerdictRecord.objects.filter(task_id=job.task_id, kind="job", first_at__lte=job.creation_time)
     return made.defer("skipped", "needs", "facts").order_by("-id").first()

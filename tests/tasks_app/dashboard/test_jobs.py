@@ -127,6 +127,11 @@ def test_the_page_and_why_of_a_job_name_the_decision_that_held_when_it_was_made(
     there = job_facts.sent_here(job)
     assert there is not None and (there.choice.at, there.choice.again_at) == (now, later)
 
+    # A merge job goes to its files, wherever the other jobs of its task were sent.
+    job.processing_type = "pmerge"
+    assert job_facts.sent_here(job) is None and jobs_explained.why(job, now)["decision"] is None
+    job.processing_type = None
+
     # One that held and chose other sites did not send it there, and an older one no longer held.
     VerdictRecord.objects.filter(pk=held.id).update(chosen=[["SITE_B", 2.5, {}]])
     assert job_facts.sent_here(job) is None and jobs_explained.why(job, now)["decision"] is None
