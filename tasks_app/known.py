@@ -47,8 +47,8 @@ WAITS_OR_DOES_WITHOUT = ("waitInput", "ignoreMissingInDS", "allowEmptyInput")
 _WAITS = " A task that is to wait for its input says so (waitInput)."
 MOST_MATCHED, MOST_MATCHING = 3, 5
 """Patterns for which datasets are looked up, and datasets that are told of each."""
-MOST_NAMES = 10_000
-"""In so many files of an item it is looked up whether its patterns take one."""
+MOST_TESTS, LEAST_TESTS = 30_000, 1500
+"""So often a name is held against a pattern, in all items of a task; each that is looked at counts as some at least."""
 LABELS = ANALYSIS_LABELS | TESTED_LABELS | {"ptest", "rc_test", "rc_test2", "rc_alrb"}
 
 
@@ -241,14 +241,21 @@ def _check_files(params: TaskParams) -> None:
 
 
 def _check_patterns(params: TaskParams) -> None:
-    """Raises ParamErrors for patterns and offsets that leave no file of their item, where its datasets get no more."""
-    faults = Faults()
+    """Raises ParamErrors for patterns and offsets that leave no file of their item, where its datasets get no more.
+
+    What takes too long to look at is left to the feeder: a submission keeps others waiting.
+    """
+    faults, left = Faults(), MOST_TESTS
     for item in params.items:
         include, exclude, offset = item.text("include"), item.text("exclude"), item.whole("offset") or 0
         if item.param_type != "input" or not item.datasets or item.raw.get("files") or not (include or exclude or offset):
             continue
+        if left <= 0:
+            break
         datasets = datasets_of(item, params)
-        parts = data_management().names_in(datasets, MOST_NAMES) or []
+        tests = 1 + sum(text.count(",") + 1 for text in (include, exclude) if text)
+        parts = data_management().names_in(datasets, left // tests) or []
+        left -= max(LEAST_TESTS, tests * sum(map(len, parts)))
         if len(parts) > len(datasets) and not item.flag("expand"):
             parts = [list(chain.from_iterable(parts))]  # a container may be read as one dataset
         where = datasets[0] if len(datasets) == 1 else f"the {len(datasets)} datasets of the item"

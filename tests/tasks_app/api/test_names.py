@@ -14,6 +14,7 @@ from django.db import connection
 from django.test import Client
 
 from brokerage_app.models import GlobalShare, Queue, Site, StorageEndpoint, WorkQueue
+from tasks_app import known
 from tasks_app.models import CatalogueDataset, CatalogueFile, Command, Dataset, Task, TaskParams, TaskStatusLog
 
 TASKS = "/api/v2/tasks/"
@@ -558,6 +559,26 @@ def test_a_pattern_that_takes_no_file_is_refused_where_no_more_files_come(api: A
     CatalogueDataset.objects.filter(name="user.bob.hits").update(open=True)
     assert refused("user.bob.hits", include="zip") == {}, "more files may come"
     assert refused("user.ada.box/", include="zip") == {}, "an empty input is what the feeder says of it"
+
+
+def test_a_submission_with_many_patterns_and_files_is_not_looked_at_for_minutes(
+    api: Api, task_params: Params, catalogue: None
+) -> None:
+    CatalogueDataset.objects.update(open=False)
+    dataset = CatalogueDataset.objects.get(name="user.ada.measurements")
+    CatalogueFile.objects.bulk_create(
+        CatalogueFile(dataset=dataset, lfn=f"m{n}", scope="x", guid=str(n), size=1, adler32="0" * 8, endpoint="E", url="file:///m")
+        for n in range(1000)
+    )
+
+    def refused(*items: dict[str, Any]) -> list[str]:
+        wish = reading("user.ada.measurements")
+        (item,) = wish["jobParameters"]
+        wish["jobParameters"] = [item | {"value": f"--in=${{IN{n}/L}}"} | more for n, more in enumerate(items)]
+        return [name for name in faults(post(api(), task_params(**wish))) if name.endswith(".include")]
+
+    assert len(refused(*[{"include": "zz"}] * 30)) == known.MOST_TESTS // 2000
+    assert refused({"include": ",".join(["zz"] * 100)}, {"include": "zz"}) == ["jobParameters[1].include"]
 
 
 @pytest.mark.parametrize("item_of_each", [False, True], ids=["one item", "many items"])
