@@ -18,7 +18,6 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 from django.db import connection
-from django.db.models import Q
 from django.http import HttpRequest
 from django.http.response import HttpResponse, HttpResponseBase
 from django.utils import timezone
@@ -100,11 +99,11 @@ def workers_of_tokens(tokens: Collection[str]) -> dict[str, tuple[str, str]]:
     return {digests[bytes(digest)]: (worker, site) for digest, worker, site in rows}
 
 
-def forget_tokens_of_workers(tokens: Collection[str]) -> None:
-    """Remove tokens of workers that have ended, and those that ended long ago: within CACHE_S they open nothing."""
-    digests = [_digest(token) for token in tokens]
-    over = Q(digest__in=digests) | Q(expires__lt=timezone.now() - KEPT)
-    ApiToken.objects.filter(over).exclude(worker="").delete()
+def end_tokens_of_workers(tokens: Collection[str]) -> None:
+    """Tokens of workers that have ended open nothing within CACHE_S, and are removed when the ends are no longer counted."""
+    digests, now, of_workers = [_digest(token) for token in tokens], timezone.now(), ApiToken.objects.exclude(worker="")
+    of_workers.filter(digest__in=digests, revoked=False).update(revoked=True, expires=now)
+    of_workers.filter(expires__lt=now - KEPT).delete()
     for digest in digests:
         _known.pop(digest, None)
 
@@ -117,7 +116,7 @@ BAD_TOKEN = "The token is unknown, expired or revoked."
 CACHE_S = 5.0
 """Seconds for which a process trusts a token it has looked up; a revoked token works that long at most."""
 KEPT = timedelta(days=1)
-"""How long the expired token of a worker stays that nobody has removed, as its machine has died."""
+"""How long the token of a worker stays that has ended, or whose machine has died: the ends of a day are counted."""
 _known: dict[bytes, tuple[float, Caller]] = {}
 
 

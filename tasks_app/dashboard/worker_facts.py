@@ -49,6 +49,9 @@ SELECT 'version', key, sum(finished)::bigint, sum(failed)::bigint FROM job_ends
 UNION ALL
 SELECT 'lost', f.computingsite, count(*), 0 FROM error_fingerprints p JOIN job_failures f ON f.fingerprint_id = p.id
  WHERE p.category = 'lost' AND f.ended > %(since)s GROUP BY 2
+UNION ALL
+SELECT 'ended', site, count(*), 0 FROM api_tokens
+ WHERE worker <> '' AND kind = 'pilot' AND expires > %(since)s AND expires <= %(now)s GROUP BY 2
 """
 
 
@@ -136,13 +139,14 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """All of it. `newest` workers were looked at, `whole` sums them up."""
+    """All of it. `newest` workers were looked at, `whole` sums them up; `local_ended` are pilots of local services by queue."""
 
     queues: list[Line]
     instances: dict[str, Line]
     errors: list[BatchError]
     versions: list[Version]
     lost: list[tuple[str, int]]
+    local_ended: list[tuple[str, int]]
     newest: int
     whole: Line
 
@@ -156,7 +160,7 @@ def workers(now: datetime) -> Workers:
     with connection.cursor() as cursor:
         cursor.execute(_NEWEST, {"longest": LONGEST_MESSAGE, "cap": COUNT_CAP, "fresh": now - REPORTS_FRESH})
         counted = cursor.fetchall()
-        cursor.execute(_PILOTS, {"since": now - RECENTLY})
+        cursor.execute(_PILOTS, {"since": now - RECENTLY, "now": now})
         pilots = cursor.fetchall()
     queues: dict[str, Line] = {}
     instances: dict[str, Line] = {}
@@ -180,6 +184,7 @@ def workers(now: datetime) -> Workers:
                 _add(whole, status, number, empty)
     versions = [Version(name, finished, failed) for kind, name, finished, failed in pilots if kind == "version"]
     lost = [(name, number) for kind, name, number, _ in pilots if kind == "lost"]
+    ended = [(name, number) for kind, name, number, _ in pilots if kind == "ended"]
     busiest = sorted(queues.values(), key=lambda line: (-sum(line.open.values()), line.name))
     return Workers(
         busiest,
@@ -187,6 +192,7 @@ def workers(now: datetime) -> Workers:
         _errors(said),
         sorted(versions, key=lambda version: -(version.finished + version.failed))[:SHOWN],
         sorted(lost, key=lambda pair: (-pair[1], pair[0]))[:SHOWN],
+        sorted(ended, key=lambda pair: (-pair[1], pair[0]))[:SHOWN],
         newest,
         whole,
     )

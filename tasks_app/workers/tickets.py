@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from django.db import Error, connections
 
-from jedisite.identity import extend_tokens_of_workers, forget_tokens_of_workers, issue_token, workers_of_tokens
+from jedisite.identity import end_tokens_of_workers, extend_tokens_of_workers, issue_token, workers_of_tokens
 from tasks_app.accounting.left_jobs import fail_jobs_of
 from tasks_app.pilots.closed_queues import why_closed
 from tasks_app.workers.base import NoTokenError, Ticket
@@ -54,7 +54,7 @@ class OneEach:
             else:
                 if left:
                     log.info("jobs.failed count=%d", left)
-            forget_tokens_of_workers(tokens)
+            end_tokens_of_workers(tokens)
 
 
 @contextmanager

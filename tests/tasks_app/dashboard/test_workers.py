@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app.models import WorkerStats
-from jedisite.identity import forget_tokens_of_workers, issue_token
+from jedisite.identity import end_tokens_of_workers, issue_token
 from tasks_app.models import Harvester, HarvesterCommand, HarvesterDialog, Job, JobEnds, Worker, WorkerJob
 
 pytestmark = pytest.mark.django_db
@@ -72,8 +72,9 @@ def test_pilots_of_local_services_are_shown_with_their_jobs(
     hour = timedelta(hours=1)
     tokens = {name: issue_token("local workers", "pilot", site="LOCAL", lifetime=hour, worker=name) for name in "123"}
     issue_token("gone", "pilot", site="LOCAL", lifetime=-hour, worker="4")
+    issue_token("gone long ago", "pilot", site="LOCAL", lifetime=-25 * hour, worker="5")
     issue_token("shared", "pilot", site="LOCAL", lifetime=hour)
-    forget_tokens_of_workers([tokens["3"]])
+    end_tokens_of_workers([tokens["3"]])
     job = make_job(site="LOCAL", worker_id="2", status="running", worker_node="wn7", heartbeat_at=timezone.now())
     make_job(site="LOCAL", worker_id="1", status="finished")
     make_job(site="ELSEWHERE", worker_id="1", status="running")
@@ -83,3 +84,4 @@ def test_pilots_of_local_services_are_shown_with_their_jobs(
     assert found == [("LOCAL", "2", job.id, "running", "wn7"), ("LOCAL", "1", None, None, None)]
     text = answer.content.decode()
     assert f"/jobs/{job.id}/" in text and "none now" in text
+    assert answer.context["facts"].local_ended == [("LOCAL", 2)] and "Ended within 24 hours: 2 pilots of" in text

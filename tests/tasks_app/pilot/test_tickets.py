@@ -113,8 +113,13 @@ def test_tickets_of_a_queue_are_looked_up_together(
         ]
 
 
+def opens(token: str) -> bool:
+    row = row_of_token(token)
+    return row is not None and not row.revoked
+
+
 @pytest.mark.django_db
-def test_a_ticket_lives_as_long_as_it_is_renewed_and_leaves_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ticket_lives_as_long_as_it_is_renewed_and_its_end_is_kept_for_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tickets.connections, "close_all", lambda: None)
     each, by_hand = OneEach(QUEUE), identity.issue_token("by hand", "pilot", site=QUEUE, lifetime=timedelta(0))
     renewed, left, forgotten = (each.make(number).token for number in range(3))
@@ -125,12 +130,10 @@ def test_a_ticket_lives_as_long_as_it_is_renewed_and_leaves_no_row(monkeypatch: 
     assert row and timedelta() < LIFETIME - (row.expires - timezone.now()) < timedelta(minutes=1)
     ApiToken.objects.filter(worker="2").update(expires=timezone.now() - timedelta(days=2))
     each.end({renewed: "", by_hand: ""})
-    assert [row_of_token(token) is not None for token in (renewed, left, forgotten, by_hand)] == [
-        False,
-        True,
-        False,
-        True,
-    ]
+    assert [opens(token) for token in (renewed, left, forgotten, by_hand)] == [False, True, False, True]
+    assert [row_of_token(token) is not None for token in (renewed, forgotten)] == [True, False]
+    row = row_of_token(renewed)
+    assert row and row.expires <= timezone.now() and identity.caller_of_token(renewed) is None
 
 
 @pytest.mark.django_db
@@ -156,7 +159,7 @@ def test_jobs_that_ended_workers_leave_fail_at_once(
     assert found[sent] == ("failed", 100, "its pilot was ended with the site")
     assert found[running] == ("failed", 100, "it is gone") and found[killed] == ("closed", None, None)
     assert [found[job.pk][0] for job in others] == ["running", "running", "holding", "running"]
-    assert [row_of_token(token) is not None for token in tokens.values()] == [False, False, True]
+    assert [opens(token) for token in tokens.values()] == [False, False, True]
 
 
 @pytest.mark.django_db
