@@ -20,7 +20,7 @@ from tasks_app.dashboard.histograms import ENDING
 from tasks_app.dashboard.lists import listing
 from tasks_app.dashboard.tasks_listing import LISTING
 from tasks_app.explaining.verdicts import QueueSkip, by_queue
-from tasks_app.models import Command, Dataset, OutputTemplate, PeriodicTask, Task, TaskParams
+from tasks_app.models import Command, Dataset, JobArchive, OutputTemplate, PeriodicTask, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.states import JobStatus
@@ -61,7 +61,10 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
     schedule: PeriodicTask | None = getattr(task, "periodic", None)
     submitted: TaskParams | None = getattr(task, "params", None)
     matrix = queries.job_matrix(task_id)
-    done = replace(progress.of_datasets(masters), tried=bool(matrix.by_status.get(JobStatus.FAILED)))
+    done = progress.of_datasets(masters)
+    if done.failed and not matrix.by_status.get(JobStatus.FAILED):
+        archived = JobArchive.objects.filter(task_id=task_id, status=JobStatus.FAILED)
+        done = replace(done, tried=archived.exists())
     last = log[0] if log else None
     facts = sentences.TaskFacts(
         status=task.status,

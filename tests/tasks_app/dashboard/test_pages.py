@@ -107,6 +107,9 @@ def test_files_that_were_given_up_before_any_job_failed_are_not_said_to_have_fai
     Job.objects.filter(task_id=busy_task.id, status="failed").update(status="cancelled")
     text = reader.get(f"/tasks/{busy_task.id}/").content.decode()
     assert "80 of 200 files finished, 10 not processed, 30 in jobs" in text and "10 failed" not in text
+    JobArchive.objects.create(id=1, task_id=busy_task.id, status="failed")
+    text = reader.get(f"/tasks/{busy_task.id}/").content.decode()
+    assert "80 of 200 files finished, 10 failed, 30 in jobs" in text, "its failed jobs are in the archive"
 
 
 def test_a_job_costs_few_queries(reader: Client, failed_job: Job, django_assert_max_num_queries: Any) -> None:
