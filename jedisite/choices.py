@@ -45,7 +45,9 @@ class _ChoiceField(django_filters.fields.ChoiceField):
             if exc.code != "invalid_choice":
                 raise
             known = [choice for choice, _ in self.choices if choice != ""]
-            raise ValidationError(no_choice(value, known), code=exc.code) from exc
+            # As a parameter, since django-filter formats each message, and the value may look like a format.
+            said = {"said": no_choice(value, known)}
+            raise ValidationError("%(said)s", code=exc.code, params=said) from exc
 
 
 class ChoiceFilter(django_filters.ChoiceFilter):

@@ -12,6 +12,7 @@ from tasks_app.contents.wishes import Feeding
 from tasks_app.ddm.base import FileInfo
 from tasks_app.feeding import Record
 from tasks_app.models import Dataset
+from tasks_app.params.kinds import names_of
 from tasks_app.refining.attributes import Attributes
 from tasks_app.splitting import slicing
 
@@ -45,7 +46,7 @@ def pseudo_pages(task: Feeding, dataset: Dataset, portion: int) -> Iterator[list
         before = _before(dataset)
         records = slicing.pseudo_records(
             n_events=raw.get("nEvents"), per_slice=slicers.slice_size(rule), n_files=raw.get("nFiles"),
-            names=raw.get("pfnList") or (), first_event=(rule.get_int("FT") or 0) + 1, even=slicers.is_even(raw),
+            names=names_of(raw.get("pfnList")), first_event=(rule.get_int("FT") or 0) + 1, even=slicers.is_even(raw),
             records_before=before.records, events_before=before.events,
         )  # fmt: skip
     whole = raw.get("nEvents")

@@ -11,6 +11,7 @@ from tasks_app.contents.selection import Wanted, names_given, patterns
 from tasks_app.models import Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES, OUTPUT_TYPES
 from tasks_app.params.items import PLACEHOLDER
+from tasks_app.params.kinds import names_of
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.preprocessed import params_of
 from tasks_app.refining.attributes import Attributes
@@ -182,7 +183,7 @@ def _produced(parent_id: int, dataset: Dataset) -> frozenset[str]:
 
 def _used_by(tasks: Any, dataset: Dataset) -> frozenset[str]:
     """Names of files that other tasks have processed whole: all of their records are finished."""
-    ids = [int(part) for part in str(tasks or "").replace(",", " ").split() if part.isdecimal()]
+    ids = [int(name) for name in names_of(tasks)]
     if not ids:
         return frozenset()
     files = File.objects.filter(task_id__in=ids, type__in=INPUT_TYPES)

@@ -22,6 +22,7 @@ from tasks_app.generating.takenback import taken_back
 from tasks_app.generating.wants import inputs_at_hand, needs_of, of_work
 from tasks_app.models import Dataset, OutputTemplate, Task
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
+from tasks_app.params.kinds import names_of
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
 from tasks_app.params.splitrule import SplitRule
 from tasks_app.preprocessed import params_of
@@ -195,5 +196,5 @@ def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
         cpu_limit_s_per_mb=_walltime_per_mb(task), base_walltime_s=task.base_walltime or 0,
         name_fields=rule.name_fields, names_of_files=rule.flag("UF"),
         resource_types=resource_table(),
-        push=rule.flag("PC"), nucleus=task.nucleus, addresses=tuple(raw.get("pfnList") or ()) if raw.get("noInput") else (),
+        push=rule.flag("PC"), nucleus=task.nucleus, addresses=names_of(raw.get("pfnList")) if raw.get("noInput") else (),
     )  # fmt: skip

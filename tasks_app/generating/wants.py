@@ -16,6 +16,7 @@ from jedisite.sql import hot_cursor
 from tasks_app.locality import inputs_of
 from tasks_app.models import Dataset, Task, TaskParams
 from tasks_app.params.codes import CODES
+from tasks_app.params.kinds import names_of
 from tasks_app.params.splitrule import SplitRule
 
 MB: Final = 1024 * 1024
@@ -51,7 +52,7 @@ class Atom(NamedTuple):
 
 def needs_of(task: Task, raw: dict[str, Any]) -> TaskNeeds:
     """What the jobs of a task want of a site, as far as its own columns and parameters say."""
-    rule, sites, queue = SplitRule.parse(task.split_rule), _names(task.site), task.work_queue
+    rule, sites, queue = SplitRule.parse(task.split_rule), names_of(task.site), task.work_queue
     return TaskNeeds(
         task_id=task.id, vo=task.vo or "", label=task.prod_source_label or "user", user=task.user or "",
         working_group=task.working_group or "", processing_type=task.processing_type or "", cloud=task.cloud or "",
@@ -68,8 +69,8 @@ def needs_of(task: Task, raw: dict[str, Any]) -> TaskNeeds:
         base_walltime_s=task.base_walltime or 0,
         out_disk=task.out_disk_count or 0, out_disk_unit=task.out_disk_unit or "kB",
         work_disk=task.work_disk_count or 0, work_disk_unit=task.work_disk_unit or "MB",
-        included_sites=_names(raw.get("includedSite")) or (sites if len(sites) > 1 else ()),
-        excluded_sites=_names(raw.get("excludedSite")), preassigned_site=sites[0] if len(sites) == 1 else "",
+        included_sites=names_of(raw.get("includedSite")) or (sites if len(sites) > 1 else ()),
+        excluded_sites=names_of(raw.get("excludedSite")), preassigned_site=sites[0] if len(sites) == 1 else "",
         listed_sites=sites if len(sites) > 1 else (), limited_sites="LS" in rule,
         architecture=task.architecture or "", trans_home=task.trans_home or "", trans_uses=task.trans_uses or "",
         container=task.container_name or "", container_tags_only=rule.flag("OT"),
@@ -159,12 +160,6 @@ def _mb(count: int | None, unit: str | None) -> float:
     """A size as the task states it, taken once, whatever it is for."""
     plain = (unit or "B").removesuffix("Fixed").removesuffix("PerEvent")
     return (count or 0) * _BYTES[plain] / MB
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return tuple(name.strip() for name in value.split(",") if name.strip())
-    return tuple(value or ())
 
 
 def _word(rule: SplitRule, code: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -250,11 +252,12 @@ def test_a_task_that_wants_its_inputs_staged_from_tape_is_refused() -> None:
 # Selection
 
 
-def test_files_that_another_task_has_processed_are_left_out() -> None:
+@pytest.mark.parametrize("given", [str, int, lambda number: [number], lambda number: [str(number)]])
+def test_files_that_another_task_has_processed_are_left_out(given: Callable[[int], Any]) -> None:
     add_dataset("lab.in", 5)
     first = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, nFiles=2))
     drive(Pilot())
-    second = submit(parameters("lab.u", reads("lab.in"), nFilesPerJob=1, nFiles=2, skipFilesUsedBy=str(first)))
+    second = submit(parameters("lab.u", reads("lab.in"), nFilesPerJob=1, nFiles=2, skipFilesUsedBy=given(first)))
     drive(Pilot())
     assert [f.lfn for f in files(second)] == ["lab.in.00002", "lab.in.00003"]
 

@@ -199,3 +199,12 @@ def test_two_outputs_may_go_to_one_dataset() -> None:
     assert status(made) == "done", task(made).error_dialog
     names = sorted(name for job in jobs(made) for name in inputs(job.id, "output"))
     assert names == ["lab.t.000001.root", "lab.t.000001.txt", "lab.t.000002.root", "lab.t.000002.txt"]
+
+
+@pytest.mark.parametrize("given", [["file:///a/b", 5], "file:///a/b, 5"])
+def test_files_that_are_named_by_their_addresses_are_a_list_or_one_text(given: object) -> None:
+    made = submit(parameters("lab.t", template("number", "${IN/T}"), noInput=True, pfnList=given, nFiles=2, nFilesPerJob=2))
+    drive(Pilot())
+    assert status(made) == "done", task(made).error_dialog
+    (line,) = JobParams.objects.values_list("params", flat=True)
+    assert "'file:///a/b'" in line and "'5'" in line

@@ -47,6 +47,12 @@ def test_a_filter_says_which_values_there_are_and_which_may_be_meant(
     assert "is none of the choices, which are " in message and message.endswith(f" Did you mean {meant}?")
 
 
+@pytest.mark.parametrize("value", ["%25", "100%25s", "%25(value)s", "%7B0%7D"])
+@pytest.mark.parametrize("path", ["tasks/?status=", "queues/?type=", "tasks/?status=running,", "attention/?kind="])
+def test_a_value_may_look_like_a_format(api: Api, path: str, value: str) -> None:
+    assert "is none of the choices" in fault(api("administrator").get(f"/api/v2/{path}{value}"))[1]
+
+
 @pytest.mark.parametrize(
     ("path", "body", "field", "meant"),
     [
