@@ -23,15 +23,17 @@ NUCLEI: Final = "task"
 _ELSEWHERE_FIRST: Final = (codes.TAKEN_BACK, codes.PILOTS_STOPPED)
 """What `elsewhere_first` leaves out of the sites that would do. Weights are asked of the others."""
 _WEIGHED: Final = (codes.BOOTSTRAP_ELSEWHERE, codes.BELOW_MIN_WEIGHT, codes.NOT_BUSIEST_OF_NUCLEUS, codes.LOW_WEIGHT)
-_PRODUCTION: Final = (*(code for code in production_job.LABELS if code not in _WEIGHED), *_ELSEWHERE_FIRST, *_WEIGHED)
+_ASKED: Final = tuple(code for code in production_job.LABELS if code not in _WEIGHED)
+_BEHIND: Final = _ASKED.index(codes.NO_PILOTS) + 1
+_PRODUCTION: Final = (*_ASKED[:_BEHIND], codes.BUILD_FAILS_THERE, *_ASKED[_BEHIND:], *_ELSEWHERE_FIRST, *_WEIGHED)
 _GENERIC: Final = (
     codes.OTHER_CLOUD, codes.NOT_PREASSIGNED, codes.SITE_OFFLINE, codes.SITE_PAUSED, codes.SITE_STANDBY,
     codes.SITE_BROKEROFF, codes.SITE_TEST_ONLY, codes.EXCLUDED, codes.NOT_INCLUDED,
     codes.SCRATCH_DISK, codes.STORAGE_FULL, codes.SHORT_WALLTIME, codes.LONG_WALLTIME,
     codes.TOO_FEW_CORES, codes.MULTI_CORE_ONLY, codes.LOW_MEMORY, codes.HIGH_MEMORY, codes.PROCESSING_TYPE,
     codes.BAD_ARCHITECTURE, codes.NO_RELEASE, codes.NO_CPU, codes.NO_GPU, codes.NO_CONTAINER, codes.NO_PLATFORM,
-    codes.SOURCE_NOT_SENDING, codes.INPUT_NOT_READABLE, codes.OUTPUT_NOT_WRITABLE, codes.NO_PILOTS, codes.QUEUE_FULL,
-    codes.USER_QUEUE_LONG, *_ELSEWHERE_FIRST, codes.LOW_WEIGHT,
+    codes.SOURCE_NOT_SENDING, codes.INPUT_NOT_READABLE, codes.OUTPUT_NOT_WRITABLE, codes.NO_PILOTS,
+    codes.BUILD_FAILS_THERE, codes.QUEUE_FULL, codes.USER_QUEUE_LONG, *_ELSEWHERE_FIRST, codes.LOW_WEIGHT,
 )  # fmt: skip
 _ANALYSIS: Final = (
     codes.NO_DATA_THERE, codes.SITE_OFFLINE, codes.SITE_PAUSED, codes.SITE_STANDBY, codes.SITE_BROKEROFF,
@@ -43,7 +45,7 @@ _ANALYSIS: Final = (
     codes.STORAGE_NOT_RECEIVING, codes.STORAGE_NOT_SENDING, codes.SOURCE_NOT_SENDING, codes.LOCAL_QUOTA,
     codes.SHORT_WALLTIME, codes.LONG_WALLTIME, codes.SHORT_FOR_SCOUTS, codes.SHORT_FOR_UNKNOWN, codes.NO_PILOTS,
     codes.EXCLUDED, codes.NOT_INCLUDED, codes.OTHER_CLOUD, codes.NOT_PREASSIGNED, codes.FILES_NOT_THERE,
-    codes.QUEUE_FULL, codes.USER_QUEUE_LONG, codes.CLOSED_THERE, codes.TAKEN_BACK, codes.FAILING_THERE,
+    codes.BUILD_FAILS_THERE, codes.QUEUE_FULL, codes.USER_QUEUE_LONG, codes.CLOSED_THERE, codes.TAKEN_BACK, codes.FAILING_THERE,
     codes.OVERLOADED, codes.OVERLOADED_VIRTUAL, codes.HOSPITAL,
     codes.PILOTS_STOPPED, codes.BELOW_MIN_WEIGHT, codes.LOW_WEIGHT,
 )  # fmt: skip

@@ -24,7 +24,7 @@ from brokerage_app.filters import analysis, software
 from brokerage_app.filters.capacity import MIN_QUEUE
 from brokerage_app.locality import input_in_words
 from brokerage_app.needs import TaskNeeds
-from brokerage_app.rules import Rule, sift
+from brokerage_app.rules import sift
 from brokerage_app.snapshot import Grid, SiteView
 from brokerage_app.software import resolved_platform
 from brokerage_app.verdict import Choice, Skip, Verdict
@@ -109,15 +109,14 @@ def broker(
     settings: AnalysisSettings = DEFAULT_SETTINGS,
     facts: AnalysisFacts = NO_FACTS,
     *,
-    first: Sequence[Rule] = (),
     draw: Callable[[], float] | None = None,
 ) -> Verdict:
     """Choose queues for jobs of an analysis task, best first, and say of every other queue why not.
 
     Parents of pseudo queues stand for these and are not named. Where no queue near the input is left for good reasons,
     every queue is asked again without regard to input (if all of it can be fetched), and those answers count.
-    `first` are rules of the caller that are asked before all others. `draw` gives random numbers by which queues of
-    equal weight are ordered; without it they are ordered by name. The order of the queues in the grid never matters.
+    `draw` gives random numbers by which queues of equal weight are ordered; without it they are ordered by name. The order
+    of the queues in the grid never matters.
     """
     stopped = gate(needs, settings, facts)
     if stopped is not None:
@@ -126,9 +125,9 @@ def broker(
     if case.missing is not None and not needs.merging and not needs.prestaging:
         return Verdict(stopped=case.missing)
     sites = sorted((site for site in grid.sites.values() if not site.is_parent), key=lambda site: site.name)
-    left = _ask(case, sites, first)
+    left = _ask(case, sites)
     if _goes_on_without_data(case, left):
-        left = _ask(AnalysisCase(needs, grid, settings, facts, by_data=False), sites, first)
+        left = _ask(AnalysisCase(needs, grid, settings, facts, by_data=False), sites)
     _release_own(left)
     left.kept, avoided = elsewhere_first(case, left.kept)
     left.out += avoided
@@ -150,7 +149,7 @@ def _goes_on_without_data(case: AnalysisCase, left: _Left) -> bool:
     return not left.survivors or (case.may_move and not left.kept)
 
 
-def _ask(case: AnalysisCase, sites: Sequence[SiteView], first: Sequence[Rule]) -> _Left:
+def _ask(case: AnalysisCase, sites: Sequence[SiteView]) -> _Left:
     out, asked = [], []
     for site in sites:
         if site.type in KINDS or UNIFIED_SWITCH in site.switches or case.is_preassigned(site):
@@ -158,7 +157,7 @@ def _ask(case: AnalysisCase, sites: Sequence[SiteView], first: Sequence[Rule]) -
         else:
             says = "the queue takes {} only"
             out.append(Skip(site.name, codes.OTHER_KIND, says, (site.type,)))
-    found = sift(case, asked, (*first, *RULES))
+    found = sift(case, asked, RULES)
     left = _Left(case, found.kept, found.marked, [*out, *found.out])
     _only_listed(left)
     _no_hospital(left)

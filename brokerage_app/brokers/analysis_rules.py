@@ -142,6 +142,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(analysis.cloud, _has_cloud),
     Rule(analysis.preassigned, _is_bound),
     Rule(analysis.files_there, _wants_files),
+    Rule(policy.can_build, policy.builds_fail, title="builds"),
     Rule(analysis.queue_not_full, temporary=True, title="queued jobs"),
     Rule(analysis.user_queue, _not_merging, temporary=True, title="queued jobs of the user"),
     Rule(analysis.none_closed, _not_bound_nor_merging, temporary=True, title="closed jobs"),

@@ -12,12 +12,10 @@ from brokerage_app.brokers.analysis_settings import NO_FACTS, AnalysisFacts, Ana
 from brokerage_app.brokers.production_case import COMPONENT
 from brokerage_app.brokers.production_job import ProductionSettings
 from brokerage_app.configuration import Configuration
-from brokerage_app.filters import policy
 from brokerage_app.filters.capacity import ALONE, MIN_QUEUE, Crowd, room_of
 from brokerage_app.funnel import ANALYSIS, GENERIC, PRODUCTION, order_of
 from brokerage_app.gathering import Gathering, RemainingWork
 from brokerage_app.needs import TaskNeeds
-from brokerage_app.rules import Rule
 from brokerage_app.snapshot import Grid
 from brokerage_app.verdict import Choice, Skip, Verdict
 
@@ -42,10 +40,6 @@ BROKERS: Final[tuple[Line, ...]] = (
     Line("atlas", "panda", ANALYSIS),
     Line(None, None, GENERIC),
 )
-
-
-FIRST: Final[tuple[Rule, ...]] = (Rule(policy.can_build, lambda case: bool(case.needs.failing_builds), title="builds"),)
-"""Rules that every broker asks before its own."""
 
 
 def broker_of(vo: str, label: str, configuration: Configuration) -> str:
@@ -128,9 +122,9 @@ def _asked(
     vo, label, share = needs.vo, needs.label, needs.share
     if name == PRODUCTION:
         settings = ProductionSettings.from_configuration(configuration, vo=vo, label=label, share=share)
-        return production_job.broker(needs, grid, settings, first=FIRST)
+        return production_job.broker(needs, grid, settings)
     if name == ANALYSIS:
         analysis = AnalysisSettings.from_configuration(configuration, vo=vo, label=label, share=share)
-        return analysis_job.broker(needs, grid, analysis, facts, first=FIRST, draw=draw)
+        return analysis_job.broker(needs, grid, analysis, facts, draw=draw)
     least = configuration.get(COMPONENT, "STORAGE_MIN_FREE_SIZE", vo=vo)
-    return generic.broker(needs, grid, (*FIRST, *generic.rules(floor)), min_free_gb=least, crowd=crowd)
+    return generic.broker(needs, grid, generic.rules(floor), min_free_gb=least, crowd=crowd)

@@ -96,6 +96,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(data.input_readable, _is_hard_to_read),
     Rule(data.takes_outputs, _may_be_shut),
     Rule(state.has_pilots_for_queued, title="pilots"),
+    Rule(policy.can_build, policy.builds_fail, title="builds"),
 )
 MOST: Final = 5
 """Queues that the jobs of a task go to at a time."""

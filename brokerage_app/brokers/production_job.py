@@ -175,6 +175,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(resources.io_intensity, _asks_io),
     Rule(policy.full_chain, _has_nucleus),
     Rule(state.has_pilots, _asks_pilots, temporary=True, title="pilots"),
+    Rule(policy.can_build, policy.builds_fail, title="builds"),
 )
 """Asked in this order of each candidate (section 5 of the brokerage document)."""
 
@@ -206,13 +207,11 @@ def broker(
     *,
     made: Mapping[str, int] = NOBODY,
     locked: Collection[str] = (),
-    first: Sequence[Rule] = (),
 ) -> Verdict:
     """Choose queues for production jobs, best first, and say of every other queue why not.
 
     made     jobs that were made in this pass and are not in the grid's counts, by queue
     locked   queues that another broker looks at
-    first    rules of the caller that are asked before all others
     Ties go by name, so the same input gives the same answer whatever its order. Queues that are divided into pseudo
     queues are neither chosen nor skipped: their pseudo queues are.
     """
@@ -221,7 +220,7 @@ def broker(
     stopped = _unreachable(case)
     if stopped is not None:
         return Verdict(stopped=stopped)
-    sifted = _sift(case, found.sites, (*first, *RULES))
+    sifted = _sift(case, found.sites, RULES)
     last = sift(case, sifted.kept, FINAL)
     kept, avoided = elsewhere_first(case, last.kept)
     chosen, left = _select(case, kept)

@@ -65,6 +65,10 @@ def not_taken_back(case: Case, site: SiteView) -> Skip | None:
     return Skip(site.name, codes.TAKEN_BACK, "jobs of the work were taken back from {}", (site.queue,))
 
 
+def builds_fail(case: Case) -> bool:
+    return bool(case.needs.failing_builds)
+
+
 def can_build(case: Case, site: SiteView) -> Skip | None:
     """No more jobs for sites at which the task's sources cannot be built."""
     failed = case.needs.failing_builds.get(site.queue)

@@ -145,6 +145,23 @@ def test_each_status_is_counted_by_its_own_name_and_its_end_is_said() -> None:
     assert f"SHY: the site takes label test only {end}, the task has user (“new switches”)." in said["SHY"]
 
 
+@pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS, GENERIC])
+def test_the_queue_that_would_do_but_for_its_failing_builds_tells_why(broker: str) -> None:
+    needs, mine = replace(NEEDS, failing_builds={"MINE": 3}), queue("MINE", cores=1)
+    found = verdict(needs, mine, broker=broker)
+    assert (found.code, found.sentence()) == (
+        "build_fails_there",
+        "All 10 sites were skipped: 9 high memory, 1 build fails there. Last was MINE: 3 builds of the task failed there.",
+    )
+    assert found.blocked is not None
+    told = helping(Conditions(needs, grid(mine, *FAR), configured(broker)), found.blocked, decide)
+    assert not any("memory at least" in one.sentence for one in told), told
+    # A queue that is full for the moment is waited for, and one that is offline says so.
+    full = queue("FULL", cores=1, jobs=FULL, queued=200)
+    assert verdict(needs, mine, full, broker=broker).code == "queue_full"
+    assert verdict(needs, replace(mine, status="offline"), broker=broker).queues["MINE"].code == "site_offline"
+
+
 @pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS])
 def test_a_queue_that_is_full_of_jobs_of_the_tasks_resource_queue_is_one_to_wait_for(broker: str) -> None:
     many = {"SCORE": Counts(activated=100)}
