@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from django.db.models import Q
 
+from tasks_app import moves
 from tasks_app.models import Dataset, PlannedOutput, Task
 from tasks_app.models.dataset import MADE_TYPES
 from tasks_app.params.made import CONTAINER_MARK
@@ -18,7 +19,8 @@ _HAS_ENDED = {TaskStatus.FAILED: "has failed", TaskStatus.ABORTED: "was aborted"
 def how_they_ended(names: Collection[str]) -> dict[str, str]:
     """For each dataset or container that tasks make or made, all of which have ended, how the last one did.
 
-    The end of a sentence: `task 7, which makes it, has failed`. The slash of a container may be left out. Two statements.
+    The end of a sentence: `task 7, which makes it, has failed`. The slash of a container may be left out. Two statements, and
+    two more when some have ended: one that is told to run again has not.
     """
     bare = {name.rstrip(CONTAINER_MARK) for name in names}
     both = [*bare, *(name + CONTAINER_MARK for name in bare)]
@@ -29,10 +31,12 @@ def how_they_ended(names: Collection[str]) -> dict[str, str]:
             found[one][task_id] = status
     planned = PlannedOutput.objects.filter(dataset__in=bare, task__in=Task.objects.open())
     coming = set(planned.values_list("dataset", flat=True))
+    over = {one: tasks for one, tasks in found.items() if one not in coming and TASK_FINAL.issuperset(tasks.values())}
+    foreseen = moves.foreseen_states({task for tasks in over.values() for task in tasks}) if over else {}
     return {
-        name: _said(found[one])
+        name: _said(over[one])
         for name in names
-        if (one := name.rstrip(CONTAINER_MARK)) in found and one not in coming and TASK_FINAL.issuperset(found[one].values())
+        if (one := name.rstrip(CONTAINER_MARK)) in over and all(foreseen.get(task) in TASK_FINAL for task in over[one])
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -228,6 +228,14 @@ def check_command(task: Task, command: str, waiting: Sequence[str] = ()) -> None
     """Raise CommandRefusedError unless the task accepts the command once it has obeyed those that wait."""
     if refused := accepting.refusal(_standing(task, waiting), command):
         raise CommandRefusedError(refused)
+
+
+def foreseen_states(task_ids: Collection[int]) -> dict[int, str]:
+    """The states of those tasks that there are, once they have obeyed the commands that wait. Two statements."""
+    # Read before the states: a command that is obeyed in between has changed that, and is not accepted a second time.
+    waiting = Command.objects.waiting_of(task_ids)
+    tasks = Task.objects.filter(pk__in=list(task_ids)).only("status", "old_status", "prod_source_label")
+    return {task.id: _standing(task, waiting.get(task.id, ())).foreseen.value for task in tasks}
 
 
 def _standing(task: Task, waiting: Sequence[str]) -> accepting.Standing:

@@ -256,7 +256,7 @@ def _parent_of(params: TaskParams, user: str) -> int | None:
             faults.add("parentTaskName", "known task", f"{user} has no task of the name {shown(name)}.")
     faults.raise_if_any()
     parent = by_id or by_name
-    status = Task.objects.filter(pk=parent).values_list("status", flat=True).first() if parent else None
+    status = moves.foreseen_states([parent]).get(parent) if parent else None
     if parent and status and ParentView(parent, status).progress == "corrupted":
         said = f"Task {parent} is {status}, and a task starts only when its parent is done or finished. Retry the parent first."
         faults.add("parent_tid" if by_id else "parentTaskName", "parent that ended", said)

@@ -95,7 +95,7 @@ def _namesake_of(task: Task, params: Params) -> int | None:
 def _parent_of(task: Task) -> ParentView | None:
     if not task.parent_id or task.parent_id == task.id:
         return None
-    status = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()
+    status = moves.foreseen_states([task.parent_id]).get(task.parent_id)
     outputs = Dataset.objects.filter(task_id=task.parent_id, type__in=OUTPUT_TYPES).values_list("name", flat=True)
     return ParentView(task.parent_id, status, frozenset(outputs))
 

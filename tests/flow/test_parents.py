@@ -7,12 +7,12 @@ from collections import Counter
 import pytest
 
 from jedisite.identity import Caller, Role
-from tasks_app import moves
-from tasks_app.agents import feeder, job_generator
+from tasks_app import moves, submitting
+from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.dashboard import commands
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import SITE
-from tasks_app.models import CatalogueDataset
+from tasks_app.models import CatalogueDataset, Task
 from tasks_app.states import JOB_FINAL
 from tests.flow.driving import (
     add_dataset,
@@ -131,6 +131,19 @@ def test_a_child_that_is_submitted_after_its_parent_failed_is_broken_and_names_i
     settle()
     assert (status(first), status(second)) == ("failed", "broken")
     assert f"parent task {first} is failed" in (task(second).error_dialog or "")
+
+
+def test_a_child_that_is_submitted_right_after_a_retry_of_its_failed_parent_waits_for_it() -> None:
+    first = parent()
+    drive(Pilot(always("failed")))
+    moves.give_command(first, "retry", by="ada")
+    raw = parameters("lab.c", reads("lab.p.out"), nFilesPerJob=3, parent_tid=first, taskName="lab.c.task")
+    submitting.submit(submitting.check(raw, ADA), by="ada")
+    second = Task.objects.latest("id").id
+    refiner.run()
+    assert (status(first), status(second)) in {("failed", "pending"), ("failed", "registered")}
+    drive(Pilot())
+    assert (status(first), status(second)) == ("done", "done")
 
 
 def test_an_input_of_a_task_that_failed_is_said_to_be_that_whether_its_container_or_its_dataset_is_read() -> None:
