@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import django
+from django.core.checks import Tags
 from django.core.management import ManagementUtility
 from django.core.management.base import BaseCommand, CommandParser
 
@@ -20,6 +21,8 @@ _LACKS_OR_UNKNOWN = re.compile("unrecognized arguments: |the following arguments
 _NO_CHOICE = re.compile(r".*invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 REFUSED = 2
 """Exit code of a command that cannot be read."""
+SET = "installation"
+"""Tag of the checks of what was set for this installation."""
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
@@ -68,9 +71,14 @@ class Parser(CommandParser):
 
 
 class Suggesting(BaseCommand):
-    """A command of this site. `unknown`: see Parser."""
+    """A command of this site. `unknown`: see Parser.
+
+    What was set is checked at each start. Django's checks of the code import all pages, which takes a quarter of the start;
+    `migrate` and the tests make them.
+    """
 
     unknown = ""
+    requires_system_checks: list[str] | tuple[str, ...] = (Tags.compatibility, Tags.files, SET)
 
     def create_parser(self, prog_name: str, subcommand: str, **more: Any) -> CommandParser:
         whole = super().create_parser(prog_name, subcommand, **more)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from django.core.management import get_commands, load_command_class
+from django.core.checks import run_checks
+from django.core.management import call_command, get_commands, load_command_class
+from django.core.management.base import SystemCheckError
 
 from jedisite.command_line import Suggesting
 
@@ -70,3 +74,14 @@ def test_what_is_right_is_read_as_ever() -> None:
     assert isinstance(command, Suggesting)
     given = command.create_parser("manage.py", "submit").parse_args(["--user", "demo", "--exec", "x", "--set", "a=1"])
     assert (given.exec, given.set, given.user, given.verbosity) == ("x", ["a=1"], "demo", 1)
+
+
+def test_a_command_checks_what_was_set_and_leaves_the_pages_unread(settings: Any) -> None:
+    settings.ROOT_URLCONF = "no.such.module"
+    settings.JEDI_LIMITS = {"no such limit": 5.0}
+    with pytest.raises(SystemCheckError, match="JEDI_LIMITS sets no such limit"):
+        call_command("agent", skip_checks=False)
+
+
+def test_django_finds_no_fault_in_the_code() -> None:
+    assert run_checks() == []

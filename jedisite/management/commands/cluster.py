@@ -53,7 +53,7 @@ class Command(Suggesting):
             environment = {**os.environ, turns.PULSE: str(self.pulse)}
             manage = str(settings.BASE_DIR / "manage.py")
             with Supervisor(self._say, grace_s=GRACE_S) as self.supervisor:
-                argv = (sys.executable, manage, "qcluster")
+                argv = (sys.executable, manage, "qcluster", "--skip-checks")  # this process has made them
                 self.supervisor.start(
                     # When asked to end, it waits for passes that run; nobody would be left to end these waits.
                     Process("django-q2", argv, environment, None, settings.BASE_DIR, dies_of=signal.SIGKILL)
