@@ -9,6 +9,7 @@ import json
 import shlex
 import subprocess
 import time
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -138,11 +139,21 @@ def test_what_holds_no_secret_masks_nothing(secrets: str) -> None:
 
 
 MOST_SECRETS, LONGEST_SECRET = 50, 1_000_000
+
+
+@cache
+def listed(text: str, count: int, others: int) -> str:
+    """So many texts, of which so many differ."""
+    return json.dumps([text % (i % others) for i in range(count)])
+
+
 LARGE = {
-    "a list of texts": lambda n: json.dumps([f"token{n:02}{i:06}" for i in range(LONGEST_SECRET // 17)]),
-    "a list of short texts": lambda n: json.dumps([f"{n:02}{i % 100}" for i in range(LONGEST_SECRET // 8)]),
-    "a list of numbers": lambda n: json.dumps([n] * (LONGEST_SECRET // 4)),
-    "a list in base64": lambda n: base64.b64encode(json.dumps([f"t{n}{i}" for i in range(60_000)]).encode()).decode(),
+    "a list of texts": lambda n: listed("token##%06d", LONGEST_SECRET // 17, LONGEST_SECRET).replace("##", f"{n:02}"),
+    "a list of short texts": lambda n: listed("##%d", LONGEST_SECRET // 8, 100).replace("##", f"{n:02}"),
+    "a list of numbers": lambda n: f"[{', '.join([str(n)] * (LONGEST_SECRET // 4))}]",
+    "a list in base64": lambda n: base64.b64encode(
+        listed("t##%d", 60_000, 60_000).replace("##", str(n)).encode()
+    ).decode(),
     "short lines": lambda n: f"{n}\n" * (LONGEST_SECRET // 3),
     "empty lines": lambda n: "\n" * (LONGEST_SECRET - 100) + "x" * n,
     "quotes": lambda n: '"' * (LONGEST_SECRET - n),
