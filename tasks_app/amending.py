@@ -6,6 +6,7 @@ Each is one transaction, with a line in the task's status log and one in the aud
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from django.db import transaction
@@ -13,6 +14,7 @@ from django.db import transaction
 from jedisite import audit
 from jedisite.words import plural
 from tasks_app import moves
+from tasks_app.accounting.resource_typing import with_type
 from tasks_app.commands import files
 from tasks_app.commands.jobs import set_priority, set_share
 from tasks_app.models import Task, TaskParams
@@ -79,7 +81,7 @@ def change_in_place(task_id: int, changes: Changes, *, by: str, reason: str = "s
             columns[column] = named_sites(changes[name]) if name == "site" else changes[name]
     if changes.get("ramCount") is not None:
         columns["ram_count"] = changes["ramCount"]
-    Task.objects.filter(pk=task_id).update(**columns)
+    Task.objects.filter(pk=task_id).update(**with_type(task, columns))
     if changes.get("ramCount") is not None:
         files.lower_memory(task_id, changes["ramCount"])
     files.give_attempts(task_id)
@@ -183,10 +185,11 @@ def change_attributes(task_id: int, values: Mapping[str, Any], *, by: str, reaso
         else:
             check_value(KEYS[name], value, name, faults)
     faults.raise_if_any()
-    _open_tasks([task_id])
+    (task,) = _open_tasks([task_id])
     columns = {ATTRIBUTES[name]: _as_stored(name, value) for name, value in values.items()}
-    Task.objects.filter(pk=task_id).update(**columns)
-    _noted([task_id], by, "change attributes", reason, dict(values))
+    Task.objects.filter(pk=task_id).update(**with_type(task, columns))
+    before = {name: getattr(task, ATTRIBUTES[name]) for name in values}
+    _noted([task_id], by, "change attributes", reason, dict(values), before=before)
     return "; ".join(f"{name} is {value}" for name, value in values.items())
 
 
@@ -238,9 +241,14 @@ def _noted(
     reason: str,
     details: dict[str, Any],
     act: Mapping[str, Any] | None = None,
+    before: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
+    """`before`: what is replaced, where the log is to say how it can be given again."""
     audit.record_many(by, action, "task", task_ids, reason=reason, details={**details, **(act or {})})
-    given = ", ".join(f"{name} {'removed' if value is None else value}" for name, value in details.items())
+    given = ", ".join(
+        f"{name} {'removed' if value is None else value}" + (f" (before: {old})" if (old := before.get(name)) is not None else "")
+        for name, value in details.items()
+    )
     moves.note_on_tasks(task_ids, by=by, reason=f"{action}: {given}" + (f" ({reason})" if reason else ""))
     moves.wake_tasks(task_ids, "job_generator")
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from brokerage_app.models import ResourceType as Row
 from brokerage_app.resource_types import DEFAULT_TABLE, ResourceType, type_of_task
+from tasks_app.models import Task
+
+DECISIVE: Final = ("core_count", "ram_count", "ram_unit", "base_ram_count")
+"""Attributes of a task that its type follows from."""
 
 
 def resource_table() -> tuple[ResourceType, ...]:
@@ -16,3 +23,13 @@ def resource_table() -> tuple[ResourceType, ...]:
 def resource_type(cores: int | None, ram: int | None, unit: str | None, base_mb: int | None) -> str:
     """The type for these columns of a task. Raises ValueError for an unknown unit of memory."""
     return type_of_task(cores, ram or 0, unit or "MB", base_mb=base_mb or 0, table=resource_table())
+
+
+def with_type(task: Task, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes that change on a task, with its type where that follows from one of them.
+
+    Raises ValueError for an unknown unit of memory.
+    """
+    if not changes.keys() & set(DECISIVE):
+        return dict(changes)
+    return {**changes, "resource_type": resource_type(*(changes.get(name, getattr(task, name)) for name in DECISIVE))}

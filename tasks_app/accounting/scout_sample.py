@@ -10,7 +10,7 @@ import psycopg
 
 from brokerage_app.configured import configuration
 from brokerage_app.parameters import PARAMETERS
-from tasks_app.accounting.resource_typing import resource_type
+from tasks_app.accounting.resource_typing import with_type
 from tasks_app.accounting.scout_metrics import (
     SAMPLE_LIMIT,
     JobSample,
@@ -185,9 +185,6 @@ def _columns(task: Task, found: Measured) -> dict[str, Any]:
         "memory_leak_core": None if found.leak_kb_s_per_core is None else round(found.leak_kb_s_per_core),
         "memory_leak_x2": None if found.leak_chi2 is None else round(min(found.leak_chi2, 1e9), 3),
     }
-    columns: dict[str, Any] = {name: value for name, value in pairs.items() if value is not None}
-    if "ram_count" in columns:
-        ram = columns["ram_count"]
-        columns["resource_type"] = resource_type(task.core_count, ram, task.ram_unit, task.base_ram_count)
+    columns = with_type(task, {name: value for name, value in pairs.items() if value is not None})
     columns["walltime_unit"] = found.walltime_unit
     return columns

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from jedisite import troubles
-from tasks_app.accounting.resource_typing import resource_type
+from tasks_app.accounting.resource_typing import with_type
 from tasks_app.models import Task, TaskChangeDue, TaskStatusLog
 from tasks_app.params.splitrule import SplitRule
 
@@ -31,13 +31,10 @@ def _change(task_id: int) -> bool:
     before = _columns(task)
     for row in rows:
         _apply(task, row.change)
-    changed = [name for name, value in _columns(task).items() if value != before[name]]
+    changed = {name: value for name, value in _columns(task).items() if value != before[name]}
     if not changed:
         return False
-    if "ram_count" in changed:
-        task.resource_type = resource_type(task.core_count, task.ram_count, task.ram_unit, task.base_ram_count)
-        changed.append("resource_type")
-    task.save(update_fields=changed)
+    Task.objects.filter(pk=task_id).update(**with_type(task, changed))
     why = "; ".join(dict.fromkeys(row.reason for row in rows if row.reason))
     TaskStatusLog.objects.create(
         task_id=task_id, old_status=task.status, status=task.status, attempt=task.attempt, by=ME, reason=why

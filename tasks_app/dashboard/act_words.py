@@ -39,11 +39,11 @@ WORDS: Final[Mapping[str, Words]] = {
     "mode": Words("Jobs to end"),
     "priority": Words("Priority", "A higher one comes first."),
     "share": Words("Share", "Name of a share that has none below it, as on the page Shares."),
-    "ramCount": Words("Memory", "In the task's own unit: MB for each job, or for each core."),
+    "ramCount": Words("Memory"),
     "walltime": Words("Walltime", "Seconds; a negative number also switches off the check for jobs that loop."),
-    "cpuTime": Words("CPU time of an event", "In the task's own unit."),
+    "cpuTime": Words("CPU time of an event"),
     "coreCount": Words("Cores", "For each job; 0 is any number."),
-    "workDiskCount": Words("Scratch space", "In the task's own unit."),
+    "workDiskCount": Words("Scratch space"),
     "ioIntensity": Words("Input and output", "In kB a second."),
 }
 OF_ACT: Final[Mapping[tuple[str, str], Words]] = {

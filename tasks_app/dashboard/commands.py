@@ -14,6 +14,7 @@ from tasks_app import bulk, known
 from tasks_app.commands import acts, nothing_new, rights
 from tasks_app.commands.accepting import RUN_AGAIN
 from tasks_app.commands.acts import ACTS, Act
+from tasks_app.dashboard.act_values import now_of
 from tasks_app.dashboard.act_words import WITHOUT_EFFECT, Field, field_of, words_of
 from tasks_app.models import Command, Task
 from tasks_app.params.faults import Faults, ParamErrors
@@ -71,13 +72,18 @@ def refused_on_page(act: Act, groups: Sequence[bulk.Refused]) -> tuple[bulk.Refu
 
 
 def fields_of(act: Act, caller: Caller, task: Task | None = None) -> list[Field]:
-    """The parameters of an act as fields of a form: for a task, those that this caller may give for it."""
+    """The parameters of an act as fields of a form: for a task, those that this caller may give for it, with what it has."""
     return [
-        field_of(act.name, key)
+        _with_now(act, field_of(act.name, key), task)
         for key in act.keys
         if key.name not in WITHOUT_EFFECT
         and (task is None or key.kind != "flag" or rights.refusal(caller, act.name, task, {key.name: True}) is None)
     ]
+
+
+def _with_now(act: Act, field: Field, task: Task | None) -> Field:
+    now = now_of(act.name, field.key.name, task) if task is not None else ""
+    return replace(field, help=f"{field.help} {now}".strip()) if now else field
 
 
 def read(act: Act, form: Mapping[str, str], asked: Iterable[Task]) -> tuple[str, dict[str, Any] | None]:

@@ -12,6 +12,7 @@ from django.test import Client
 
 from brokerage_app.models import Queue
 from jedisite.models import AuditEntry
+from tasks_app import amending
 from tasks_app.commands.acts import ACTS
 from tasks_app.dashboard.act_words import WITHOUT_EFFECT, field_of
 from tasks_app.models import Command, Job, Task, TaskParams, TaskStatusLog
@@ -166,6 +167,28 @@ def test_operators_change_a_task_in_place(operator: Client, make_task: Make, mak
     assert AuditEntry.objects.count() == TaskStatusLog.objects.filter(task_id=task.id).count() == 4
     answer = operator.post(f"/tasks/{task.id}/do/avoid_site/", {"reason": "try", "site": "SITE_B"})
     assert answer.status_code == 409 and "is bound to SITE_B" in text_of(answer)
+
+
+def test_the_form_of_needs_shows_what_the_task_has_and_its_type_follows(operator: Client, make_task: Make) -> None:
+    task = make_task(ram_count=900_000, core_count=1, resource_type="SCORE_HIMEM", ram_unit="MBPerCore", io_intensity=None)
+    url = f"/tasks/{task.id}/do/needs/"
+    text = text_of(operator.get(url))
+    assert "In MB a core. Now: 900000." in text and "In kB a second. Now: nothing is set." in text, text
+    assert "In HS06 s an event." in text and "0 is any number. Now: 1." in text
+    for form, kind in (({"ramCount": "2000"}, "SCORE"), ({"coreCount": "8"}, "MCORE"), ({"ramCount": "4000"}, "MCORE_HIMEM")):
+        assert operator.post(url, {"reason": "try", **form}).status_code == 302
+        task.refresh_from_db()
+        assert task.resource_type == kind
+    log = TaskStatusLog.objects.filter(task_id=task.id).order_by("id").first()
+    assert log is not None and log.reason == "change attributes: ramCount 2000 (before: 900000) (try)"
+    amending.change_in_place(task_with_params(task), {"ramCount": 1000}, by="ada")
+    task.refresh_from_db()
+    assert task.resource_type == "MCORE"
+
+
+def task_with_params(task: Task) -> int:
+    TaskParams.objects.create(task=task, params=smallest())
+    return task.id
 
 
 def test_refusals_on_pages_call_acts_as_their_buttons_do(reader: Client, make_task: Make) -> None:
