@@ -141,8 +141,8 @@ TASK_PARENT_INCOMPLETE: Final = _code(
 )  # fmt: skip
 TASK_PARENT_NOT_DONE: Final = _code(
     "task_parent_not_done", "Parent task, which makes none of the input, is not done", "state", "user",
-    "Nothing is missing. Once the parent task is done, run this one again (Run again on its page, prun with the same --outDS, "
-    "or incexec): it is done then, without a job.",
+    "Nothing is missing. Once the parent task is done, this one is done too; if it has failed, run it again then (Run again on "
+    "its page, prun with the same --outDS, or incexec): it is done without a job.",
     severity="info",
 )  # fmt: skip
 TASK_GOAL_MISSED: Final = _code(

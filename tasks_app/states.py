@@ -176,7 +176,7 @@ TASK_MOVES: Mapping[TaskStatus, frozenset[TaskStatus]] = {
     T.REASSIGNING: _task(T.ASSIGNING, T.READY, T.RUNNING, T.SCOUTING, T.DEFINED),
     T.TORETRY: _task(T.READY, T.EXHAUSTED, T.FINISHED, T.FAILED, T.ABORTED),
     T.TOINCEXEC: _task(T.REREFINE),
-    T.FINISHED: frozenset({T.TORETRY, T.TOINCEXEC}),
+    T.FINISHED: frozenset({T.TORETRY, T.TOINCEXEC, T.DONE}),
     T.FAILED: frozenset({T.TORETRY, T.TOINCEXEC}),
     T.ABORTED: frozenset({T.TORETRY, T.TOINCEXEC}),
     T.DONE: frozenset({T.TOINCEXEC}),

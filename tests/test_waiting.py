@@ -275,6 +275,13 @@ def children_that_are_aborted(made: SimpleNamespace) -> Held:
     return Held(low, lambda: children.abort_descendants(parent.id, "failed", by="t"), free=high)
 
 
+@at("tasks_app/accounting/children.py:complete_children")
+def children_that_are_about_to_end(made: SimpleNamespace) -> Held:
+    parent = made.task(status="done")
+    low, high = two_tasks(made, parent_id=parent.id, status="prepared")
+    return Held(low, lambda: children.complete_children(parent.id, by="t"), free=high)
+
+
 @at("tasks_app/accounting/children.py:wake_children")
 def children_that_wait(made: SimpleNamespace) -> Held:
     parent = made.task(status="done")

@@ -49,11 +49,11 @@ def books_of(task: Task) -> Books:
         passed=passed,
         # Without what preprocessing was to find, nobody knows whether the input is empty.
         allow_empty=rule.flag("AE") and rule.get_int("UP") != 1,
-        reads_parent=parent in (None, TaskStatus.DONE) or _reads_parent(task),
+        reads_parent=parent in (None, TaskStatus.DONE) or reads_parent(task),
     )
 
 
-def _reads_parent(task: Task) -> bool:
+def reads_parent(task: Task) -> bool:
     """Whether the parent task makes an input of this one: a dataset, or what lies in the container that is read."""
     made = Dataset.objects.filter(task_id=task.parent_id, type__in=MADE_TYPES).values_list("name", "container_name")
     read = Dataset.objects.filter(task=task, type="input").values_list("name", "container_name")

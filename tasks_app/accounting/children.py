@@ -6,6 +6,9 @@ from django.db import connection, transaction
 
 from jedisite.agents import kick
 from tasks_app import moves
+from tasks_app.accounting.books import books_of, reads_parent
+from tasks_app.accounting.dataset_endings import call_done
+from tasks_app.accounting.final import final_verdict
 from tasks_app.models import Task
 from tasks_app.readers import wake_readers_of_task
 from tasks_app.states import TASK_FINAL, TaskStatus
@@ -33,6 +36,8 @@ def settle_children(task_id: int, status: str, *, by: str) -> int:
         aborted = abort_descendants(task_id, status, by=by)
     else:
         wake_children(task_id)
+    if status == TaskStatus.DONE:
+        complete_children(task_id, by=by)
     wake_readers_of_task(task_id)
     return aborted
 
@@ -60,6 +65,24 @@ def abort_descendants(task_id: int, status: str, *, by: str) -> int:
             parents.append(child.id)
         aborted += len(parents)
     return aborted
+
+
+@transaction.atomic
+def complete_children(task_id: int, *, by: str) -> None:
+    """Children that are finished only since this task was not done, and read nothing of it, are done by now, and so on below.
+
+    Those that are about to end are waited for: they end by what this task is then.
+    """
+    ending = (TaskStatus.FINISHED, TaskStatus.PREPARED, TaskStatus.PASSED)
+    below = Task.objects.select_for_update().filter(parent_id=task_id, status__in=ending).exclude(pk=task_id)
+    for child in below.order_by("id"):
+        if child.status != TaskStatus.FINISHED or reads_parent(child):
+            continue
+        if final_verdict(books_of(child)).status == TaskStatus.DONE:
+            reason = f"its parent task {task_id} is done by now, and all of its files were processed"
+            moves.move_task(child.id, TaskStatus.DONE, by=by, reason=reason, error_dialog=None)
+            call_done(child.id)
+            settle_children(child.id, TaskStatus.DONE, by=by)
 
 
 def wake_children(task_id: int) -> None:

@@ -51,6 +51,12 @@ def end_datasets(task: Task, status: str, now: datetime) -> Findings:
     return found
 
 
+def call_done(task_id: int) -> None:
+    """Outputs of a task that was finished and is done by now have the last status of one that is done."""
+    outputs = Dataset.objects.filter(task_id=task_id, type__in=OUTPUT_TYPES).exclude(type="lib")
+    outputs.update(status=OUTPUT_STATUS[TaskStatus.DONE])
+
+
 def must_pause(task: Task, status: str, found: Findings) -> bool:
     """Whether somebody is to look at the outputs before the task ends: they are not what its jobs have reported."""
     return (

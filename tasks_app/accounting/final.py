@@ -111,10 +111,12 @@ def _with_its_parent(status: TaskStatus, words: str, books: Books) -> FinalVerdi
     if books.reads_parent:
         return FinalVerdict(status, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; the parent task was {books.parent} then"))
     why = f"it is {status} and not done only since its parent task, which makes none of its input, was {books.parent} then"
-    then = (
-        "once the parent task is done, run this one again (Run again on its page, prun with the same --outDS, or incexec): "
-        "it is done then, without a job"
-    )
+    then = "once the parent task is done, this one is done too, without a job"
+    if status == TaskStatus.FAILED:
+        then = (
+            "once the parent task is done, run this one again (Run again on its page, prun with the same --outDS, or incexec): "
+            "it is done then, without a job"
+        )
     return FinalVerdict(status, Reason(codes.TASK_PARENT_NOT_DONE, f"{words}; {why}; {then}"))
 
 

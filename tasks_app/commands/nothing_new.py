@@ -10,6 +10,7 @@ from django.db.models import Count, Q, Sum
 
 from jedisite.patterns import PatternError
 from jedisite.words import plural
+from tasks_app.accounting.books import reads_parent
 from tasks_app.commands.accepting import RUN_AGAIN
 from tasks_app.contents import foreseen, wishes
 from tasks_app.contents.wishes import Feeding
@@ -53,7 +54,7 @@ def says(task: Task, changes: Mapping[str, Any]) -> str:
 
 def left_of(tasks: Sequence[Task]) -> str:
     """Of the first of these tasks that rests and has processed all files that it has of its inputs, what stands in the way of a
-    retry, with its number; "" when each has some left, or has none at all. One query, and one for a parent."""
+    retry, with its number; "" when each has some left, or has none at all. One query, and three for a parent."""
     tasks = [task for task in tasks if task.status in (TaskStatus.FINISHED, TaskStatus.FAILED)]
     if not tasks:
         return ""
@@ -75,7 +76,8 @@ def left_of(tasks: Sequence[Task]) -> str:
         return f"{says}. If there is more input by now, {RUN_AGAIN}"
     if parent == TaskStatus.DONE:
         return f"{says}. Its parent task {task.parent_id} is done by now: {RUN_AGAIN}, and it is done too"
-    return f"{says}. It is not done since its parent task {task.parent_id} is {parent}; once that is done, {RUN_AGAIN}"
+    then = "it is done too" if task.status == TaskStatus.FINISHED and not reads_parent(task) else RUN_AGAIN
+    return f"{says}. It is not done since its parent task {task.parent_id} is {parent}; once that is done, {then}"
 
 
 def _would_get_files(task: Feeding, masters: Sequence[Dataset]) -> bool:
