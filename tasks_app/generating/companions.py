@@ -20,7 +20,6 @@ from tasks_app.generating.picker import (
     pick_of_jobs,
     secondary_limit,
 )
-from tasks_app.models import Dataset
 from tasks_app.refining.attributes import Attributes
 from tasks_app.splitting.chunk import InputFile, events_of
 from tasks_app.splitting.pairing import pair_again
@@ -40,10 +39,10 @@ class Companion:
     grows: bool
 
 
-def read(cursor: psycopg.Cursor[Any], work: TaskWork, master: Dataset, masters: int, most_jobs: int) -> list[Companion]:
+def read(cursor: psycopg.Cursor[Any], work: TaskWork, masters: int, most_jobs: int) -> list[Companion]:
     """Files of every secondary dataset for that many master files and jobs."""
     found = []
-    for dataset in work.secondaries(master):
+    for dataset in work.secondaries():
         row = work.row(dataset)
         picked = pick(cursor, work.task.id, row, secondary_limit(row, masters, most_jobs))
         found.append(Companion(row, picked, picked.files, dataset.state == "mutable"))

@@ -95,9 +95,9 @@ class TaskWork:
         """The first input whose files are not all known yet."""
         return next((dataset for dataset in self.inputs if dataset.status in UNREAD), None)
 
-    def secondaries(self, master: Dataset) -> list[Dataset]:
-        """The secondary datasets that go along with a master, as they are now."""
-        ids = [d.id for d in self.inputs if d.master_id == master.id and d.status == DatasetStatus.READY]
+    def secondaries(self) -> list[Dataset]:
+        """The secondary datasets, as they are now: they serve the jobs of all masters (`refining/layout.py`)."""
+        ids = [d.id for d in self.inputs if d.master_id is not None and d.status == DatasetStatus.READY]
         return list(Dataset.objects.filter(pk__in=ids).order_by("list_position", "id")) if ids else []
 
     def row(self, dataset: Dataset) -> DatasetRow:

@@ -220,7 +220,7 @@ class Making:
         work, picked, most = self.work, source.picked, self._most(level)
         files = _of_level(picked.files, level.memory_mb, work.needs.memory_mb)
         raised = level.memory_mb != work.needs.memory_mb
-        others = companions.read(cursor, work, master, len(files), most)
+        others = companions.read(cursor, work, len(files), most)
         files = companions.paired(cursor, work, files, picked.old_jobs, others)
         limits = {site.name: work.limits(site, level.choices[site.name].work_dir_mb) for site in level.sites}
         more = (picked.is_cut and len(picked.files) < source.dataset.files_left) or master.state == "mutable"

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from tasks_app.agents import feeder, job_generator, refiner
+from tasks_app.ddm.registering import register_container
 from tasks_app.models import Dataset, JobParams
 from tests.flow.driving import (
     add_dataset,
@@ -208,3 +209,26 @@ def test_files_that_are_named_by_their_addresses_are_a_list_or_one_text(given: o
     assert status(made) == "done", task(made).error_dialog
     (line,) = JobParams.objects.values_list("params", flat=True)
     assert "'file:///a/b'" in line and "'5'" in line
+
+
+SECONDARIES = {
+    "a sequence": (template("pseudo_input", "--n=${SEQNUMBER}", "seq_number", offset=10), [f"--n={n}" for n in range(11, 16)]),
+    "a dataset": (reads("lab.s", "IN2", ratio=1), [f"--in2=lab.s.{n:05d}" for n in range(5)]),
+    "a short dataset": (reads("lab.short", "IN2", ratio=1), ["--in2=lab.short.00000", "--in2=lab.short.00001"]),
+    "a whole dataset": (reads("lab.short", "IN2", attributes="nosplit,repeat"), ["--in2=lab.short.00000,lab.short.00001"]),
+}
+
+
+@pytest.mark.parametrize("kind", SECONDARIES)
+@pytest.mark.parametrize("inputs_of", ["lab.a,lab.b", "lab.all/"])
+def test_secondary_datasets_serve_the_jobs_of_all_masters(kind: str, inputs_of: str) -> None:
+    for name, number in (("lab.a", 3), ("lab.b", 2), ("lab.s", 20), ("lab.short", 2), ("lab.bystander", 4)):
+        add_dataset(name, number)
+    register_container("lab.all/", ["lab.a", "lab.b"])
+    item, expected = SECONDARIES[kind]
+    made = submit(parameters("lab.t", reads(inputs_of, expand=True), item, nFilesPerJob=1))
+    drive(Pilot())
+    assert status(made) == "done", task(made).error_dialog
+    words = [JobParams.objects.get(pk=job.id).params.split()[1] for job in jobs(made)]
+    assert len(words) == 5 and sorted(set(words)) == expected, words
+    assert len(words) == len(expected) or max(Counter(words).values()) in (3, 5)
