@@ -11,10 +11,12 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from brokerage_app.configuration import problem_of
+from brokerage_app.configuring import label_fault
 from brokerage_app.models import GdpConfig
 from brokerage_app.parameter import Parameter, Type
 from brokerage_app.parameters import PARAMETERS, parse_key
 from jedisite.admin_tools import ToolAdmin
+from jedisite.words import sentence
 
 NAME = ("component", "key")
 
@@ -74,6 +76,8 @@ class GdpConfigForm(forms.ModelForm):
         )
         if problem is not None:
             self.add_error(problem[0] if problem[0] in self.fields else None, f"{problem[1]}.")
+        elif fault := label_fault(component, key):
+            self.add_error("key", sentence(fault))
         return values
 
 

@@ -25,7 +25,7 @@ PILOT_TOKEN = "JEDI_PILOT_TOKEN"
 SECRETS = {"DATABASE_URL", "JEDI_SECRET_KEY", "JEDI_OLD_SECRET_KEYS", "JEDI_EMAIL_URL", PILOT_TOKEN}
 """Variables that processes get by files: `<name>_FILE` says which. That of pilots none gets: each pilot has its own."""
 WEB_WORKER = "jedisite.web_worker.Worker"
-FIRST_PORT, LAST_PORT = 8000, 8099
+FIRST_PORT, LAST_PORT, LARGEST_PORT = 8000, 8099, 65535
 ALIVE_PATH = "/api/v1/system/is_alive"
 ALIVE_LIMIT_S = 60.0
 ALIVE_POLL_S = 0.2
@@ -55,6 +55,8 @@ class Options:
 
 def choose_port(bind: str, port: int | None) -> int:
     """The port asked for, or the first free one from 8000. Raises LaunchError when it, or all of them, are taken."""
+    if port is not None and not 1 <= port <= LARGEST_PORT:
+        raise LaunchError(f"{port} is not a port: those go from 1 to {LARGEST_PORT}.")
     for candidate in [port] if port else range(FIRST_PORT, LAST_PORT + 1):
         try:
             with socket.create_server((bind, candidate), family=_family(bind)):
@@ -62,8 +64,6 @@ def choose_port(bind: str, port: int | None) -> int:
         except OSError as exc:
             if exc.errno != errno.EADDRINUSE:
                 raise LaunchError(f"Nothing can listen on {bind} port {candidate}: {exc.strerror}.") from exc
-        except OverflowError as exc:
-            raise LaunchError(f"{candidate} is not a port: those go from 1 to 65535.") from exc
     wanted = f"Port {port} is" if port else f"All ports from {FIRST_PORT} to {LAST_PORT} are"
     raise LaunchError(f"{wanted} in use on {bind}; choose another with --port.")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
 
@@ -72,6 +72,10 @@ def test_a_value_is_set_changed_and_unset_with_a_trail() -> None:
     configuring.set_value("jobbroker", "MIN_WEIGHT_managed", "2", by="ada", reason="too many")
     configuring.set_value("jobbroker", "MIN_WEIGHT_managed", "3", by="ada")
     configuring.set_value("jobbroker", "MIN_WEIGHT_managed", "4", vo="atlas", by="ada")
+    for key in ("MIN_WEIGHT_rc_test2", "MIN_WEIGHT_managed_MC 16 simul"):
+        with transaction.atomic():
+            configuring.set_value("jobbroker", key, "1", by="ada")
+            transaction.set_rollback(True)
     assert configuration().get("jobbroker", "MIN_WEIGHT", "managed") == 3.0
     assert configuration().get("jobbroker", "MIN_WEIGHT", "managed", vo="atlas") == 4.0
     assert configuring.unset_value("jobbroker", "MIN_WEIGHT_managed", by="ada")
@@ -90,6 +94,8 @@ def test_a_value_is_set_changed_and_unset_with_a_trail() -> None:
     ("names", "value", "sentence"),
     [
         (("jobbroker", "MIN_WAIGHT"), "1", "nearest name is MIN_WEIGHT"),
+        (("jobbroker", "MIN_WEIGHT_manged"), "2", r"no task can have the label manged, .* Did you mean managed\?"),
+        (("jobbroker", "MIN_WEIGHT_manged_MC 16 simul"), "2", "Did you mean managed"),
         (("jobbroker", "MIN_WEIGHT"), "heavy", "'heavy' as float"),
         (("jobbroker", "MIN_INPUT_COMPLETENESS"), "110", "at most 100 %"),
         (("dbproxy", "USER_JOB_PRIO_BOOST_DICTS"), "[", "not of the type json"),
@@ -164,6 +170,7 @@ def test_the_admin_takes_a_row_for_each_vo_but_not_two_for_one(grace: Client) ->
     [
         ({"key": "MIN_WEIGHT_"}, "key", "there is no parameter MIN_WEIGHT_"),
         ({"key": "MIN_WAIGHT"}, "key", "nearest name is MIN_WEIGHT"),
+        ({"key": "MIN_WEIGHT_manged"}, "key", "Did you mean managed?"),
         ({"component": "jobroker"}, "component", "MIN_WEIGHT_managed is a parameter of jobbroker"),
         ({"value": "2,5"}, "value", "&#x27;2,5&#x27; as float"),
         ({"value": ""}, "value", "not of the type float"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
@@ -272,6 +273,9 @@ def test_what_is_registered_belongs_to_the_site_or_to_the_user_who_is_named(tmp_
     for path in (file, other):
         path.write_text(path.name)
     call_command("register_dataset", "user.ann.a", str(file), "--open", stdout=io.StringIO())
+    User.objects.bulk_create(User(username=name) for name in ("ann", "bob"))
+    with pytest.raises(CommandError, match=r"there is no user anm\. Did you mean ann\? .*nothing was registered"):
+        call_command("register_dataset", "user.ann.b", str(file), owner="anm")
     call_command("register_dataset", "user.ann.b", str(file), "--open", owner="ann", stdout=io.StringIO())
     with pytest.raises(CommandError, match="belongs to ann"):
         call_command("register_dataset", "user.ann.b", str(other), "--open", owner="bob", stdout=io.StringIO())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.core.checks import run_checks
-from django.core.management import call_command, get_commands, load_command_class
+from django.core.management import CommandError, call_command, get_commands, load_command_class
 from django.core.management.base import SystemCheckError
 
 from jedisite.command_line import Suggesting
@@ -67,6 +67,11 @@ def test_what_else_is_wrong_is_told_in_two_lines_too(
     lines = refused(capsys, *words)
     command = said.partition(":")[0]
     assert lines == [f"manage.py {said}", f"manage.py {command} --help shows what it takes."]
+
+
+def test_a_timeout_that_would_have_no_effect_is_refused() -> None:
+    with pytest.raises(CommandError, match="has no effect without --exit"):
+        call_command("demo", timeout=5.0)
 
 
 def test_what_is_right_is_read_as_ever() -> None:

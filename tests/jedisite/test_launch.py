@@ -147,6 +147,7 @@ def test_a_command_without_its_database_says_so_in_a_sentence(url, said, tmp_pat
     ("words", "said"),
     [
         (["up", "--slotz", "3"], "manage.py up: there is no option --slotz. Did you mean --slots?"),
+        (["demo", "--exit", "--timeout", "-5"], "manage.py demo: argument --timeout: -5 is no time: give seconds above 0"),
         (["submit", "--usr", "a"], "manage.py submit: there is no option --usr. Did you mean --user?"),
     ],
 )
@@ -170,6 +171,7 @@ def test_a_site_that_is_refused_leaves_no_home_behind(command, tmp_path):
         for options, said in (
             (["--port", str(port)], f"Port {port} is in use on 127.0.0.1; choose another with --port."),
             (["--port=70000"], "70000 is not a port: those go from 1 to 65535."),
+            (["--port", "0"], "0 is not a port: those go from 1 to 65535."),
             (["--slots", "0"], "At least one slot is needed, not 0; --no-workers runs no pilots."),
         ):
             done = subprocess.run(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 import urllib.request
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
@@ -33,6 +34,7 @@ from tasks_app.states import TASK_FINAL
 from tasks_app.watching import HEADING, line, progress_of
 
 USER = first_account.FIRST
+USUAL_S = 900
 FAST = {
     "JEDI_OPEN_DATASET_INTERVAL_S": "2",
     "JEDI_PENDING_RETRY_S": "5",
@@ -51,11 +53,13 @@ class Command(Suggesting):
         parser.add_argument(
             "--exit", action="store_true", help="end when all tasks are final: 0 if all outputs are right"
         )
-        parser.add_argument("--timeout", type=float, default=900, help="with --exit: give up after so many seconds")
+        parser.add_argument("--timeout", type=_seconds, help=f"with --exit: give up after so many seconds ({USUAL_S})")
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.console = Console()
-        self.ends, self.timeout = options["exit"], options["timeout"]
+        self.ends, self.timeout = options["exit"], options["timeout"] or USUAL_S
+        if options["timeout"] and not self.ends:
+            raise CommandError("--timeout has no effect without --exit: the site then goes on until Ctrl-C")
         self.started = time.monotonic()
         self.plan: dict[int, DemoTask] = {}
         self.results: list[Result] = []
@@ -154,6 +158,16 @@ class Command(Suggesting):
         self.stdout.write(json.dumps(summary))
         if not good:
             raise SystemExit(1)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise ArgumentTypeError(f"{text[:40]} is no time: give seconds above 0")
+    return seconds
 
 
 class _AllFinal(Exception):

@@ -9,7 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from jedisite.command_line import Suggesting
+from brokerage_app.queue_status import no_queue
+from jedisite.command_line import REFUSED, Suggesting
 from tasks_app.management.commands.walls import local_walls
 from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE, SettingsError, token_in
 from tasks_app.pilots.unwalled import note
@@ -50,6 +51,8 @@ class Command(Suggesting):
             network=settings.JEDI_PAYLOAD_NETWORK, readable=tuple(settings.JEDI_PAYLOAD_READS),
             hidden=(str(settings.JEDI_HOME),),
         )  # fmt: skip
+        if not token and (fault := no_queue(options["queue"])):
+            raise CommandError(f"no pilot is started: {fault}", returncode=REFUSED)
         kind = _kind_of_pilot(options["queue"])
         walled = isinstance(kind, PandaPilot) and kind.walled
         tickets: Tickets = OneEach(options["queue"], walled=walled)

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
+from jedisite import user_names
 from jedisite.command_line import Suggesting
 from jedisite.words import plural
 from tasks_app.ddm.registering import register_container, register_dataset
@@ -34,7 +36,10 @@ class Command(Suggesting):
         parser.add_argument("--owner", default="", help="the user to whom the dataset belongs (default: this site)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        name, given = options["name"], options["files"]
+        name, given, owner = options["name"], options["files"], options["owner"]
+        if owner and not User.objects.filter(username=owner).exists():
+            makes = f"token make {owner} --new-account makes the account"
+            raise CommandError(f"there is no user {owner}.{user_names.meant(owner)} {makes}; nothing was registered")
         try:
             if name.endswith(CONTAINER_MARK):
                 container = register_container(name, given, is_open=options["open"])
@@ -44,7 +49,6 @@ class Command(Suggesting):
             if not paths:
                 raise CommandError(f"no file is in {', '.join(given)}; nothing was registered")
             events = [options["events"]] * len(paths)
-            owner = options["owner"]
             register_dataset(name, scope_of(name, owner), paths, events=events, is_open=options["open"], owner=owner)
         except OSError as exc:
             raise CommandError(f"{exc.filename} cannot be read: {exc.strerror}; nothing was registered") from exc
