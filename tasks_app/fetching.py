@@ -99,7 +99,8 @@ def open_made(file: File) -> Opened:
         if file.surl != file_url(place):
             says = f"{file.lfn} is at {file.surl[:500]}, which is not in a storage that this site serves."
             raise NotSentError(says) from None
-        raise NoFileError(f"{file.lfn} is not in this site's storage any more.") from None
+        again = f"recovering the lost files of task {file.task_id} makes it again"
+        raise NoFileError(f"{file.lfn} is not in this site's storage any more; {again}.") from None
     try:
         return _checked(file, stream)
     except BaseException:

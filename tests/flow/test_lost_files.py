@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,12 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from tasks_app import moves
+from tasks_app.accounting.missing import missing_outputs
 from tasks_app.accounting.recovery import CannotRecoverError, Recovery, recover
 from tasks_app.ddm import data_management
+from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE
+from tasks_app.ddm.local import file_url
 from tasks_app.models import CatalogueDataset, File, JobRetryHistory, TaskStatusLog
 from tests.flow.driving import (
     add_dataset,
@@ -331,6 +335,27 @@ def test_pbook_has_those_outputs_made_again_that_data_management_has_no_more(api
     assert "1 lost: lab.t.000002.root" in ask(owner)["message"] and status(made) == "ready"
     drive(Pilot())
     assert status(made) == "done" and outputs() == ["lab.t.000001.root", "lab.t.000003.root"]
+
+
+def test_pbook_has_those_outputs_made_again_that_are_gone_from_the_storage(
+    api: Callable[..., Client], settings: Any, tmp_path: Path
+) -> None:
+    settings.JEDI_STORAGE = tmp_path / "storage"
+    made = done_task(6)
+    kept, lost, _elsewhere = File.objects.filter(task_id=made, type="output").order_by("lfn")
+    for file in (kept, lost):
+        place = storage_path(settings.JEDI_STORAGE.resolve(), file.scope or "", file.lfn)
+        File.objects.filter(pk=file.pk).update(surl=file_url(place))
+        place.parent.mkdir(parents=True)
+        place.write_bytes(b"x")
+    place.unlink()
+    hidden = settings.JEDI_STORAGE.rename(tmp_path / "elsewhere")
+    assert missing_outputs(made, 10) == [], "a storage that is not mounted says nothing of its files"
+    hidden.rename(settings.JEDI_STORAGE)
+    assert missing_outputs(made, 10) == [lost.lfn]
+    address = "/api/v1/file_server/upload_file_recovery_request"
+    answer = api("user", name="ada").post(address, {"task_id": made}, "application/json").json()
+    assert f"1 lost: {lost.lfn}" in answer["message"] and status(made) == "ready"
 
 
 def test_a_lost_file_that_was_merged_is_made_again_from_the_inputs_of_all_that_was_in_it() -> None:

@@ -23,7 +23,7 @@ class RecoveryParams(Params):
 
 @call("file_server/upload_file_recovery_request", "POST", Right.SUBMIT, RecoveryParams, data=OpenApiTypes.OBJECT)
 def upload_file_recovery_request(ask: Ask) -> HttpResponse:
-    """Make those outputs of a task again that data management no longer has.
+    """Make those outputs of a task again that data management, or this site's own storage, no longer has.
 
     They are looked for now, and their inputs are processed again; `logFileURL` is the page that shows it.
     """
