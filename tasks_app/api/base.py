@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any, TypeVar
 
 from django.core.exceptions import ObjectDoesNotExist
@@ -19,7 +20,7 @@ from jedisite.paging import CURSOR, ORDERING, PAGE_SIZE, KeysetPagination
 from jedisite.problems import InvalidFields
 from jedisite.words import rather
 from tasks_app.models import JobArchive, Task, TaskParams
-from tasks_app.params.faults import MOST_HINTS, shown
+from tasks_app.params.faults import MOST_FAULTS, MOST_HINTS, shown
 
 Row = TypeVar("Row", bound=Model)
 LONGEST_ACTOR = 128
@@ -42,7 +43,7 @@ class StrictSerializer(serializers.Serializer):
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
-            unknown = [str(name) for name in data if name not in self.fields]
+            unknown = list(islice((str(name) for name in data if name not in self.fields), MOST_FAULTS))
             faults = {
                 name: [rather(f"{shown(name)} is no field of this body", name, self.fields if i < MOST_HINTS else ())]
                 for i, name in enumerate(unknown)

@@ -15,6 +15,7 @@ from jedisite.identity import Right
 from jedisite.problems import Conflict, InvalidFields
 from jedisite.words import sentence
 from tasks_app.api.base import Lists, OfTask, Resource, StrictSerializer, none_of, one_of
+from tasks_app.api.counted import CountedList
 from tasks_app.dashboard.jobs import error_words, job_of, merging_words
 from tasks_app.explaining import jobs, places, tasks, whatif
 from tasks_app.models import Job, Task
@@ -121,7 +122,7 @@ class ShareWhyViewSet(WhyViewSet):
 class WhatIfSerializer(StrictSerializer):
     """Lines of changes, made in their order."""
 
-    changes = serializers.ListField(
+    changes = CountedList(
         child=serializers.CharField(max_length=2000), min_length=1, max_length=50, help_text=f"each one is {FORMS}"
     )
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from jedisite.words import plural, rather
+from jedisite.words import rather
 
 T = TypeVar("T")
 MOST_FAULTS = 500
+MORE = f"There are more faults than these {MOST_FAULTS}; nothing further was looked at."
 MOST_HINTS = 20
 """Unknown names for which others are offered: looking for near ones among many takes milliseconds each."""
 
@@ -36,16 +37,15 @@ class ParamErrors(ValueError):
 
 @dataclass(slots=True)
 class Faults:
-    """Collects faults. Past `MOST_FAULTS` it only counts, so that a hostile dictionary stays cheap to refuse."""
+    """Collects faults. One beyond `MOST_FAULTS` ends the check, so that a hostile dictionary stays cheap to refuse."""
 
     found: list[FieldError] = field(default_factory=list)
-    not_listed: int = 0
 
     def add(self, where: str, rule: str, message: str) -> None:
-        if len(self.found) < MOST_FAULTS:
-            self.found.append(FieldError(where, rule, message))
-        else:
-            self.not_listed += 1
+        """Raises ParamErrors with all that were found when there are as many as are told."""
+        if len(self.found) >= MOST_FAULTS:
+            raise ParamErrors((*self.found, FieldError("", "too many", MORE)))
+        self.found.append(FieldError(where, rule, message))
 
     @property
     def hints(self) -> bool:
@@ -79,13 +79,8 @@ class Faults:
 
     def raise_if_any(self) -> None:
         """Raise ParamErrors when something was found."""
-        if not self.found:
-            return
-        errors = list(self.found)
-        if self.not_listed:
-            more = f"{plural(self.not_listed, 'more fault is', 'more faults are')} not listed."
-            errors.append(FieldError("", "too many", more))
-        raise ParamErrors(tuple(errors))
+        if self.found:
+            raise ParamErrors(tuple(self.found))
 
 
 def shown(value: object, longest: int = 60) -> str:

@@ -248,12 +248,9 @@ def _check_files(item: Item, faults: Faults) -> None:
             faults.add(f"{where}[{index}]", "file name", f"{shown(lfn)} names no file that a job could read: {bad}.")
 
 
-def parse_items(raw: object, where: str, faults: Faults, most: int) -> tuple[Item, ...]:
+def parse_items(raw: object, where: str, faults: Faults) -> tuple[Item, ...]:
     """All items of a list, without those that have faults. Says nothing of a value that is no list."""
     if not isinstance(raw, list):
-        return ()
-    if len(raw) > most:
-        faults.add(where, "length", f"At most {most} items are allowed, and these are {len(raw)}.")
         return ()
     parsed = [parse_item(one, f"{where}[{index}]", faults) for index, one in enumerate(raw)]
     return tuple(item for item in parsed if item is not None)

@@ -161,7 +161,7 @@ def _check_names(key: Key, value: object, where: str, faults: Faults) -> None:
         _wrong_type(key, value, where, faults)
         return
     if len(names) > MOST_NAMES:
-        faults.add(where, "length", f"At most {MOST_NAMES} names are allowed, and these are {len(names)}.")
+        faults.add(where, "length", count_fault(len(names)))
         return
     for index, name in enumerate(names):
         place = f"{where}[{index}]" if isinstance(value, list) else where
@@ -171,6 +171,11 @@ def _check_names(key: Key, value: object, where: str, faults: Faults) -> None:
             _check_characters(key, name, place, faults)
         else:
             faults.add(place, "type", f"Expected a name, got {_json_type(name)} {shown(name)}.")
+
+
+def count_fault(count: int) -> str:
+    """The sentence on a list of more names than `MOST_NAMES`."""
+    return f"At most {MOST_NAMES} names are allowed, and these are {count}."
 
 
 def split_names(text: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jedisite.words import plural
+from tasks_app.params.amounts import check_amounts
 from tasks_app.params.clientwords import is_from_client
 from tasks_app.params.codes import CHANGEABLE, CODES, number_of
 from tasks_app.params.differences import Differences, differences
@@ -195,6 +196,8 @@ def check_changes(raw: Mapping[str, Any]) -> dict[str, Any]:
     Null stands for "as if it had never been given".
     """
     faults = Faults()
+    check_amounts(raw, faults)
+    faults.raise_if_any()
     for name, value in raw.items():
         key = _key(name)
         if key is None:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tasks_app.params import rules
+from tasks_app.params.amounts import check_amounts
 from tasks_app.params.faults import Faults, FieldError, ParamErrors, join_path, shown
 from tasks_app.params.items import ITEM_KEYS, Item, one_or_many, parse_item, parse_items
 from tasks_app.params.keys import DS_FOR, DS_FOR_KEY, GROUPS, KEYS, stream_of_ds_for
@@ -24,12 +25,6 @@ from tasks_app.params.specs import SPEC_KEYS, check_spec
 from tasks_app.params.storable import check_storable
 
 __all__ = ["FieldError", "KeyDescription", "ParamErrors", "TaskParams", "describe", "parse", "sound"]
-
-MOST_ITEMS = 5000
-MOST_TEMPLATES = 250
-"""Of inputs, outputs and logs: each is a dataset or more, which the refiner and the feeder look at one by one."""
-MOST_KEYS = 1000
-"""Far more than there are, with all dsFor<STREAM>."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +148,9 @@ def parse(raw: object) -> TaskParams:
     Raises ParamErrors, and nothing else, whatever JSON (or other Python value) `raw` is.
     """
     faults = Faults()
-    _check_counts(raw, faults)
-    faults.raise_if_any()
+    if isinstance(raw, dict):
+        check_amounts(raw, faults)
+        faults.raise_if_any()
     check_storable(raw, faults)
     # What cannot be stored cannot be quoted or measured safely either, so that ends the check.
     faults.raise_if_any()
@@ -165,7 +161,7 @@ def parse(raw: object) -> TaskParams:
     datasets_for = _check_keys(raw, faults)
     params = TaskParams(
         raw=MappingProxyType(dict(raw)),
-        items=parse_items(raw.get("jobParameters"), "jobParameters", faults, MOST_ITEMS),
+        items=parse_items(raw.get("jobParameters"), "jobParameters", faults),
         logs=_logs(raw, "log", faults),
         merge_logs=_logs(raw, "log_merge", faults),
         datasets_for=MappingProxyType(datasets_for),
@@ -179,20 +175,24 @@ def sound(raw: object, faults: Iterable[FieldError]) -> TaskParams | None:
     """What of a dictionary with these faults can be read: keys and items without any. None when it cannot be looked at."""
     if not isinstance(raw, dict):
         return None
-    unreadable = Faults()
-    _check_counts(raw, unreadable)
-    if not unreadable:
-        check_storable(raw, unreadable)
-    if unreadable:
+    try:
+        check_amounts(raw, rest := Faults())
+        rest.raise_if_any()
+        check_storable(raw, rest)
+        rest.raise_if_any()
+        return _sound(raw, faults, rest)
+    except ParamErrors:  # nothing of it can be read, or too little
         return None
+
+
+def _sound(raw: dict[str, Any], faults: Iterable[FieldError], rest: Faults) -> TaskParams:
     wrong = {re.split(r"[.\[]", fault.field, maxsplit=1)[0] for fault in faults} - {"jobParameters", "log", "log_merge"}
     if "prodSourceLabel" in wrong:
         wrong.add("workQueueName")  # whose labels differ
     kept = {name: value for name, value in raw.items() if name not in wrong and name in KEYS}
-    rest = Faults()
     return TaskParams(
         raw=MappingProxyType({**_ASSUMED, **kept}),
-        items=parse_items(raw.get("jobParameters"), "jobParameters", rest, MOST_ITEMS),
+        items=parse_items(raw.get("jobParameters"), "jobParameters", rest),
         logs=_logs(raw, "log", rest),
         merge_logs=_logs(raw, "log_merge", rest),
         datasets_for=MappingProxyType(_check_keys({name: value for name, value in raw.items() if name not in wrong}, rest)),
@@ -202,30 +202,14 @@ def sound(raw: object, faults: Iterable[FieldError]) -> TaskParams | None:
 _ASSUMED = MappingProxyType({"taskName": "", "prodSourceLabel": "user"})
 
 
-def _check_counts(raw: object, faults: Faults) -> None:
-    """What is far too much is refused by its number, before each part of it is looked at."""
-    if not isinstance(raw, dict):
-        return
-    if len(raw) > MOST_KEYS:
-        faults.add("", "length", f"A task has at most {MOST_KEYS} parameters, and these are {len(raw)}.")
-    for name in ("jobParameters", "log", "log_merge"):
-        value = raw.get(name)
-        if isinstance(value, list) and len(value) > MOST_ITEMS:
-            faults.add(name, "length", f"At most {MOST_ITEMS} items are allowed, and these are {len(value)}.")
-            continue
-        templates = sum(isinstance(one, dict) and one.get("type") == "template" for one in one_or_many(value))
-        if templates > MOST_TEMPLATES:
-            said = f"A task has at most {MOST_TEMPLATES} templates of inputs and outputs, and these are {templates}."
-            faults.add(name, "length", f"{said} Divide the work among several tasks.")
-
-
 def _check_keys(raw: Mapping[str, Any], faults: Faults) -> dict[str, tuple[str, ...]]:
     datasets_for: dict[str, tuple[str, ...]] = {}
     for name, value in raw.items():
         stream = stream_of_ds_for(name)
         if stream is not None:
+            before = len(faults.found)
             check_value(DS_FOR_KEY, value, name, faults)
-            if not faults.touches(name):
+            if len(faults.found) == before:
                 datasets_for[stream] = names_of(value)
         elif name in KEYS:
             check_value(KEYS[name], value, name, faults)

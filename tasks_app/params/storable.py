@@ -74,7 +74,10 @@ class _Walk:
 
 
 def check_storable(raw: object, faults: Faults) -> None:
-    """Add a fault for whatever in `raw` is not JSON, too deep, too large or not storable. Never raises."""
+    """Add a fault for whatever in `raw` is not JSON, too deep, too large or not storable.
+
+    Raises ParamErrors when there are more than are told.
+    """
     walk = _Walk(faults)
     walk.value(raw, "", 0)
     if walk.size > LARGEST_DICTIONARY:
