@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from tasks_app.pilot.processes import Family
+from tasks_app.pilot.removing import remove_folder
 from tests.tasks_app.transforms import TRANSFORMS, Run
 
 SECRETS = "panda_secrets.json"
@@ -170,6 +171,17 @@ def test_what_was_unpacked_is_gone_and_what_was_made_or_brought_is_there(run: Ru
     run("run_command", "-a", "jobO.1.tar.gz", "--sourceURL", f"file://{kept}", "-o", "{'deep/out': 'lfn.1'}", "-p", command,
         code=int(ends == "false"))  # fmt: skip
     assert sorted(os.listdir(tmp_path)) == ["elsewhere", "here", "jobReport.json", "lfn.1", "one.py"]
+
+
+@pytest.mark.parametrize("name", ["run_command", "merge_command"])
+def test_folders_too_deep_to_be_removed_do_not_keep_what_else_must_go(tmp_path: Path, name: str) -> None:
+    dig = f"import os\nfor _ in range(2000): os.mkdir('{SECRETS}'); os.chdir('{SECRETS}')"
+    ended = subprocess.run(
+        [TRANSFORMS / name, *started_by(f'touch b; python3 -c "{dig}"')[name]],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    remove_folder(tmp_path / SECRETS)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_a_build_leaves_the_library_alone(run: Run, tmp_path: Path) -> None:
