@@ -7,17 +7,20 @@ import os
 import resource
 import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from tasks_app.pilot.folders import Size, size_of
 from tasks_app.pilot.limits import Measure
 from tasks_app.pilot.processes import Family
 
-# Looking through a folder of many files takes time; it is done for at most this part of the time.
+# Looking through a folder of many files takes time; it is done for at most this part of the time, but after such a pause at
+# the latest: much can be written meanwhile.
 FOLDER_SHARE = 0.05
+LONGEST_PAUSE_S = 10.0
 
 
 class Gauge:
@@ -29,7 +32,7 @@ class Gauge:
         self._started = time.monotonic()
         self._cpu_before_s = _reaped_cpu_s()
         self._disk_due = 0.0
-        self._disk_kb = 0
+        self._size = Size(0)
         self._held = Held()
         self._last = Measure()
         self._area_kb_s = 0.0
@@ -76,13 +79,15 @@ class Gauge:
         now = time.monotonic()
         wall_s = now - self._started
         if whole_folder or now >= self._disk_due:
-            self._disk_kb = folder_kb(self._folder) + self._held.disk_kb
-            self._disk_due = now + (time.monotonic() - now) / FOLDER_SHARE
+            self._size = size_of(self._folder)
+            looked = time.monotonic()
+            self._disk_due = looked + min((looked - now) / FOLDER_SHARE, LONGEST_PAUSE_S)
         cpu_s = _reaped_cpu_s() - self._cpu_before_s + living_cpu_s
         self.max_rss_kb = max(self.max_rss_kb, rss_kb)
         self._area_kb_s += rss_kb * (wall_s - self._last.wall_s)
         # Between a process's end and its being reaped its time is in neither sum: time does not run backwards.
-        self._last = Measure(rss_kb, max(cpu_s, self._last.cpu_s), wall_s, self._disk_kb)
+        disk_kb = self._size.kb + self._held.disk_kb
+        self._last = Measure(rss_kb, max(cpu_s, self._last.cpu_s), wall_s, disk_kb, unseen=self._size.unseen)
         return self._last
 
 
@@ -109,11 +114,6 @@ def held(pids: Sequence[int]) -> Held:
     return Held(sum(memory.values()), sum(disk.values()))
 
 
-def folder_kb(folder: Path) -> int:
-    """Space that the folder takes on disk, in kB. Links are not followed, what vanishes meanwhile is not counted."""
-    return sum(entry.st_blocks for entry in _entries(str(folder))) // 2
-
-
 def holes_kb(paths: Iterable[Path]) -> int:
     """What files are longer than the space that they take on disk, in kB. Links are not followed, and files that have gone
     are left out."""
@@ -124,22 +124,6 @@ def holes_kb(paths: Iterable[Path]) -> int:
             if stat.S_ISREG(found.st_mode):
                 total += max(0, found.st_size - found.st_blocks * 512)
     return total // 1024
-
-
-def _entries(root: str) -> Iterator[os.stat_result]:
-    folders = [root]
-    while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    try:
-                        if entry.is_dir(follow_symlinks=False):
-                            folders.append(entry.path)
-                        yield entry.stat(follow_symlinks=False)
-                    except OSError:
-                        continue
-        except OSError:
-            continue
 
 
 def _reaped_cpu_s() -> float:

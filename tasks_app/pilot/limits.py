@@ -20,7 +20,8 @@ class Limits:
 class Measure:
     """A payload at one moment: resident memory of all its processes, CPU time of all that ever ran, wall time, disk.
 
-    `holes_kb`: what its outputs are longer than the space that they take, and will take in the storage.
+    `holes_kb`: what its outputs are longer than the space that they take, and will take in the storage. `unseen`: why there
+    may be more in its folder than was counted; so much counts as too much.
     """
 
     rss_kb: int = 0
@@ -28,6 +29,7 @@ class Measure:
     wall_s: float = 0.0
     disk_kb: int = 0
     holes_kb: int = 0
+    unseen: str = ""
 
 
 def verdict(measure: Measure, limits: Limits) -> Failure | None:
@@ -40,6 +42,9 @@ def verdict(measure: Measure, limits: Limits) -> Failure | None:
         if measure.holes_kb:
             held += f", counting {_rounded_up(measure.holes_kb)} MB of holes in outputs"
         return Failure(Code.WORK_FOLDER_TOO_LARGE, f"The work folder held {held}, its limit is {limits.disk_mb} MB")
+    if limits.disk_mb and measure.unseen:
+        diag = f"The work folder cannot be measured: {measure.unseen}; its limit is {limits.disk_mb} MB"
+        return Failure(Code.WORK_FOLDER_TOO_LARGE, diag)
     if limits.wall_s and measure.wall_s > limits.wall_s:
         diag = f"The payload ran for {measure.wall_s:.1f} s, its limit is {limits.wall_s} s of wall time"
         return Failure(Code.REACHED_MAX_TIME, diag)

@@ -9,10 +9,11 @@ import time
 import uuid
 from pathlib import Path
 
+from tasks_app.pilot.folders import TO_CHANGE, open_folder
+
 log = logging.getLogger(__name__)
 
 LIMIT_S = 120.0
-FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_folder(folder: Path, limit_s: float = LIMIT_S) -> bool:
@@ -22,7 +23,7 @@ def remove_folder(folder: Path, limit_s: float = LIMIT_S) -> bool:
     """
     trouble = f"not removed within {limit_s:g} s"
     try:
-        root = _opened(str(folder), None)
+        root = open_folder(str(folder), None, TO_CHANGE)
         try:
             _empty(root, time.monotonic() + limit_s)
         finally:
@@ -57,7 +58,7 @@ def _empty(root: int, deadline: float) -> None:
 
 def _dissolve(name: str, root: int, deadline: float) -> None:
     """Remove one folder of the top level. Raises OSError when something stays in it."""
-    folder = _opened(name, root)
+    folder = open_folder(name, root, TO_CHANGE)
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -80,14 +81,3 @@ def _lift(name: str, folder: int, root: int) -> None:
     except PermissionError:  # to be moved, a folder must be one that we may write to
         os.chmod(name, 0o700, dir_fd=folder)
         os.rename(name, new, src_dir_fd=folder, dst_dir_fd=root)
-
-
-def _opened(name: str, above: int | None) -> int:
-    """The folder, with all rights on it."""
-    try:
-        fd = os.open(name, FOLDER_FLAGS, dir_fd=above)
-    except PermissionError:
-        os.chmod(name, 0o700, dir_fd=above)
-        fd = os.open(name, FOLDER_FLAGS, dir_fd=above)
-    os.fchmod(fd, 0o700)
-    return fd

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ JOB: dict[str, Any] = {"PandaID": "7", "transformation": "t", "jobPars": None}
         (Measure(rss_kb=500 * 1024, disk_kb=100 * 1024, wall_s=60.0), None),
         (Measure(rss_kb=500 * 1024 + 1), Code.EXCEEDED_MAX_MEMORY),
         (Measure(disk_kb=100 * 1024 + 1), Code.WORK_FOLDER_TOO_LARGE),
+        (Measure(unseen="it is deep"), Code.WORK_FOLDER_TOO_LARGE),
         (Measure(wall_s=60.1), Code.REACHED_MAX_TIME),
         (Measure(rss_kb=501 * 1024, disk_kb=101 * 1024, wall_s=61.0), Code.EXCEEDED_MAX_MEMORY),
     ],
@@ -40,11 +42,14 @@ def test_a_limit_is_passed_only_above_it(measure: Measure, code: Code | None) ->
 def test_the_sentence_has_both_numbers() -> None:
     failure = verdict(Measure(rss_kb=812 * 1024), Limits(memory_mb=500))
     assert failure and failure.diag == "The payload used 812 MB, its limit is 500 MB"
+    failure = verdict(Measure(unseen="it is deep"), Limits(disk_mb=10))
+    assert failure and failure.diag == "The work folder cannot be measured: it is deep; its limit is 10 MB"
 
 
 @given(st.builds(Measure, st.integers(0, 1 << 40), st.just(0.0), st.floats(0, 1e9), st.integers(0, 1 << 40)))
 def test_without_limits_everything_is_allowed(measure: Measure) -> None:
     assert verdict(measure, Limits()) is None
+    assert verdict(replace(measure, unseen="it is deep"), Limits()) is None
 
 
 def test_the_job_is_held_to_what_it_asked_for_and_else_to_the_slot() -> None:

@@ -39,6 +39,10 @@ with open("big", "wb") as file:
     signal.pause()
 """
 FILLS_AND_ENDS = TELL + 'open("big", "wb").write(b"x" * 40_000_000)\n'
+FILLS_BELOW_LONG_PATHS = TELL + """
+for _ in range(41): os.mkdir("d" * 100); os.chdir("d" * 100)
+open("big", "wb").write(b"x" * 40_000_000)
+"""
 EXITS_65 = TELL + 'print("The input a.json is corrupt at line 3", file=sys.stderr)\nsys.exit(65)\n'
 KILLS_ITSELF = TELL + "os.kill(os.getpid(), signal.SIGSEGV)\n"
 WRITES_ONE_OF_TWO = TELL + 'open("one", "w").write("1")\n'
@@ -86,7 +90,7 @@ def test_a_payload_that_never_ends_is_killed(site: Site, pilots: Pilots) -> None
         wait_gone(int(pid))
 
 
-@pytest.mark.parametrize("program", [FILLS_THE_DISK, FILLS_BY_A_DELETED_FILE, FILLS_AND_ENDS])
+@pytest.mark.parametrize("program", [FILLS_THE_DISK, FILLS_BY_A_DELETED_FILE, FILLS_AND_ENDS, FILLS_BELOW_LONG_PATHS])
 def test_a_payload_that_fills_the_disk_fails(site: Site, pilots: Pilots, program: str) -> None:
     final = fail(site, pilots, program, maxDiskCount=10)
     assert final["pilot_error_code"] == 1104
