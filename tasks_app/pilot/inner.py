@@ -26,6 +26,7 @@ from tasks_app.pilot import names
 from tasks_app.pilot.client import Client, InterruptedCallError
 from tasks_app.pilot.copying import content_of
 from tasks_app.pilot.errors import Code, JobFailedError
+from tasks_app.pilot.folders import TO_CHANGE, UnseenError, walk
 from tasks_app.pilot.gauge import Gauge, holes_kb
 from tasks_app.pilot.job import BadJobError, Input, inputs_of, is_plain_name
 from tasks_app.pilot.latch import Latch, wait_any
@@ -221,26 +222,32 @@ def bring_back(folder: Path, here: Path, own: set[str]) -> None:
         target = here / entry.name
         if entry.name in own or os.path.lexists(target):
             continue
-        if entry.is_dir(follow_symlinks=False):
-            _clean(Path(entry.path))
-        elif not _harmless(Path(entry.path)):
+        if not (_cleaned(Path(entry.path)) if entry.is_dir(follow_symlinks=False) else _harmless(entry.path)):
             continue
         with contextlib.suppress(OSError):
             os.rename(entry.path, target)
 
 
-def _clean(folder: Path) -> None:
-    """Remove what leads out of a folder or is no file, also where the program took away its own rights."""
-    for above, folders, files in os.walk(folder, onerror=lambda exc: remove_folder(Path(exc.filename or folder))):
-        for name in (*folders, *files):
-            path = Path(above, name)
-            if not _harmless(path) and not (name in folders and path.is_dir() and not path.is_symlink()):
-                path.unlink(missing_ok=True)
+def _cleaned(folder: Path) -> bool:
+    """Remove what leads out of a folder or is no file, also where the program took away its own rights. False, with a sentence
+    on stderr, when not all of it can be seen."""
+
+    def look(above: int, entry: os.DirEntry[str]) -> None:
+        if not entry.is_dir(follow_symlinks=False) and not _harmless(entry.name, above):
+            os.unlink(entry.name, dir_fd=above)
+
+    try:
+        walk(folder, look, TO_CHANGE)
+    except UnseenError as exc:
+        sys.stderr.write(f"The folder {folder.name!a} is not kept: {exc}\n")
+        return False
+    return True
 
 
-def _harmless(path: Path) -> bool:
+def _harmless(name: str, above: int | None = None) -> bool:
     """A plain file, or a link that leads nowhere but further down."""
-    if path.is_symlink():
-        leads = os.readlink(path)
+    mode = os.lstat(name, dir_fd=above).st_mode
+    if stat.S_ISLNK(mode):
+        leads = os.readlink(name, dir_fd=above)
         return not leads.startswith("/") and ".." not in leads.split("/")
-    return stat.S_ISREG(path.lstat().st_mode)
+    return stat.S_ISREG(mode)

@@ -21,8 +21,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_app.pilot import walls
-from tasks_app.pilot.inner import SETTINGS
+from tasks_app.pilot import folders, walls
+from tasks_app.pilot.inner import SETTINGS, bring_back
 from tasks_app.pilot.oneword import as_word, of_word
 from tasks_app.pilots.description import behind_walls
 from tests.lacking import lacking
@@ -142,6 +142,24 @@ def test_outputs_with_holes_count_with_all_of_their_length(inner: Inner) -> None
     _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 1
     assert "counting 120 MB of holes in outputs, its limit is 100 MB" in err
+
+
+def test_what_leads_out_is_not_brought_back_from_below_long_paths_either(tmp_path: Path) -> None:
+    """That pilot's tar goes down there, and follows links."""
+    folder, here = tmp_path / "payload", tmp_path / "here"
+    here.mkdir()
+    for name, levels, kept in [("long", 50, True), ("deep", folders.DEEPEST, False)]:
+        (folder / name).mkdir(parents=True)
+        bottom = os.open(folder / name, os.O_RDONLY)
+        for _ in range(levels):
+            os.mkdir("d" * 100, dir_fd=bottom)
+            above, bottom = bottom, os.open("d" * 100, os.O_RDONLY, dir_fd=bottom)
+            os.close(above)
+        os.symlink("/etc/passwd", "link", dir_fd=bottom)
+        os.symlink("link", "fine", dir_fd=bottom)
+        bring_back(folder, here, set())
+        assert ((here / name).exists(), os.listdir(bottom)) == (kept, ["fine"] if kept else ["link", "fine"])
+        os.close(bottom)
 
 
 LARGE_BYTES = 1 << 33
