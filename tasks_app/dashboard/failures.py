@@ -26,7 +26,7 @@ from tasks_app.dashboard import pages, pivots, window
 from tasks_app.dashboard.bars import Bars, bars
 from tasks_app.dashboard.failure_queries import DIMENSIONS, Kind
 from tasks_app.dashboard.failures_listing import LISTING
-from tasks_app.dashboard.lists import listing
+from tasks_app.dashboard.lists import listing, misspelt
 from tasks_app.dashboard.pivots import per_thousand
 from tasks_app.dashboard.spreads import Spread
 from tasks_app.dashboard.window import Window
@@ -39,6 +39,8 @@ NEWEST = 10_000
 """Failures of one kind or task that its page counts by site and the like, where there are more."""
 TOP = 8
 EXAMPLES = 6
+CHOICES = ("rows", "columns", "show", "order")
+"""What addresses say of how failures are shown, beside what is common to tables."""
 ORDERS = {"wasted": "core hours wasted", "failures": "failed jobs", "last": "last seen", "first": "first seen"}
 
 
@@ -52,6 +54,8 @@ class Failures:
     """Of the window, with the filters."""
     every: QuerySet[JobFailure]
     """With the filters, of any time."""
+    unknown: tuple[str, ...] = ()
+    """Sentences on names that are no filters; nothing is asked for then."""
 
     @property
     def given(self) -> dict[str, str]:
@@ -73,9 +77,10 @@ def failures_of(request: HttpRequest, now: datetime) -> Failures:
     """What a request asks for; nothing when a filter is wrong, and its form says what is."""
     given = {name: value for name, value in request.GET.items() if name not in window.NAMES}
     filters = FailureFilter(given, queryset=JobFailure.objects.all())
-    every = filters.qs if filters.is_valid() else JobFailure.objects.none()
+    unknown = misspelt.faults_of(given, FailureFilter.base_filters, (*CHOICES, *listing.SWITCHES, "before", "format"))
+    every = filters.qs if filters.is_valid() and not unknown else JobFailure.objects.none()
     within = window.read(request.GET, now)
-    return Failures(filters, within, asked.in_window(every, within), every)
+    return Failures(filters, within, asked.in_window(every, within), every, tuple(unknown.values()))
 
 
 def frame_of(request: HttpRequest, page: str, found: Failures, now: datetime) -> dict[str, Any]:
@@ -89,11 +94,12 @@ def frame_of(request: HttpRequest, page: str, found: Failures, now: datetime) ->
         ],
         "window": found.window,
         "filters": found.filters.form,
+        "unknown_filters": found.unknown,
         "picked": [
             (found.filters.filters[name].label or name, value[:60], _without(request, name))
             for name, value in found.picked.items()
         ],
-        "kept": {**{n: v for n, v in request.GET.items() if n in ("rows", "columns", "show", "order")},
+        "kept": {**{n: v for n, v in request.GET.items() if n in CHOICES},
                  **(found.window.parameters if any(request.GET.get(n) for n in window.NAMES) else {})},
         "categories": [choice for choice, _ in found.filters.form.fields["category"].choices if choice],
         "seconds": REFRESH_S,

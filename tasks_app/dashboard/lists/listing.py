@@ -22,7 +22,7 @@ from jedisite.identity import Caller, caller_of
 from jedisite.paging import CURSOR, ORDERING, PAGE_SIZE, KeysetPagination, Rows
 from jedisite.problems import InvalidFields
 from tasks_app.dashboard import words
-from tasks_app.dashboard.lists import cells, facets
+from tasks_app.dashboard.lists import cells, facets, misspelt
 from tasks_app.dashboard.lists.cells import Cell
 from tasks_app.dashboard.lists.facets import Counted, FacetOf
 from tasks_app.models import SavedView
@@ -30,6 +30,8 @@ from tasks_app.models import SavedView
 SAID = frozenset({"error", "last_error"})
 """Columns of codes below which pages write what they mean."""
 DENSITY, PICKED, VIEW = "density", "column", "view"
+SWITCHES = (COLUMNS, CURSOR, PAGE_SIZE, ORDERING, DENSITY, PICKED, "plots")
+"""What addresses of lists say beside filters."""
 LONGEST_VALUE = 1024
 MOST_VIEWS = 24
 MOST_GONE = 5
@@ -210,7 +212,10 @@ class Found:
         self.given = {name: str(value).replace("\x00", "")[:LONGEST_VALUE] for name, value in request.GET.items()}
         every = listing.view.queryset.all() if queryset is None else queryset
         self.filters = listing.view.filterset_class(self.given, queryset=every)
-        self.is_valid = self.filters.is_valid()
+        others = (*SWITCHES, *getattr(listing.view, "switches", ()))
+        self.unknown = misspelt.faults_of(request.GET, listing.filters, others)
+        self.faults += self.unknown.values()
+        self.is_valid = self.filters.is_valid() and not self.unknown
         for name, errors in self.filters.form.errors.items():
             self.faults += [f"{name}: {error}" for error in errors]
         self.rows: Rows = self.filters.qs if self.is_valid else every.none()
@@ -283,8 +288,8 @@ class Found:
 
     @property
     def active(self) -> dict[str, str]:
-        """The filters that are on."""
-        return {name: self.given[name] for name in self.listing.filters if self.given.get(name)}
+        """The filters that are on, with those that there are not: so that they can be taken away, and no act leaves them out."""
+        return {name: self.given[name] for name in (*self.listing.filters, *self.unknown) if self.given.get(name)}
 
     def inputs(self) -> list[Input]:
         known = {facet.of.parameter: [value for value, _ in facet.values] for facet in self.counted.facets}
@@ -305,7 +310,7 @@ class Found:
         titles = {of.parameter: of.title for of in self.listing.facets if of.names is not None}
         return [
             Chip(
-                titles.get(name) or str(fields[name].label or name),
+                titles.get(name) or str((fields[name].label if name in fields else "") or name),
                 ", ".join(self._named(name, one) for one in value.split(",")),
                 self.address(**{name: None}),
             )
@@ -399,7 +404,7 @@ class Found:
             # What a narrower list is narrowed by goes along: an act on all that match is on these only.
             "matching": urlencode({**self.active, **self.fixed}, safe=","),
             "choices": [(column, column.name in chosen) for column in order],
-            "kept": {n: v for n, v in self.given.items() if n not in (*listing.filters, CURSOR, VIEW)},
+            "kept": {n: v for n, v in self.given.items() if n not in (*listing.filters, *self.unknown, CURSOR, VIEW)},
             "kept_for_columns": {n: v for n, v in self.given.items() if n not in (COLUMNS, CURSOR, VIEW)},
             "compact": self.given.get(DENSITY) == "compact",
             "density_url": self.address(**{DENSITY: None if self.given.get(DENSITY) == "compact" else "compact"}),

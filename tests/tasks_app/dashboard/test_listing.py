@@ -140,6 +140,26 @@ def test_faults_of_the_address_are_named_and_the_rest_is_shown(reader: Client, s
     assert "status" in page.context["faults"][0] and not Table(page.content.decode()).rows
 
 
+@pytest.mark.parametrize(
+    "page", ["/tasks/", "/jobs/", "/sites/", "/workers/", "/data/", "/errors/", "/errors/pivot/", "/errors/jobs/"]
+)
+def test_a_misspelt_filter_is_said_and_not_taken_for_none(reader: Client, some_tasks: list[Task], page: str) -> None:
+    answer = reader.get(page, {"siet": "x", "share": "Express", "window": "24h", "cursor": ""}, follow=True)
+    text = answer.content.decode()
+    assert "siet: There is no such filter here" in text and "share: There" not in text and "window: There" not in text
+    found = reader.get(page, {"share": "Express", "window": "24h", "ordering": "nonsense"}, follow=True)
+    assert "There is no such filter" not in found.content.decode()
+
+
+def test_a_misspelt_filter_lists_nothing_and_can_be_taken_away(reader: Client, some_tasks: list[Task]) -> None:
+    page = reader.get("/tasks/?statsu=x&user=ada")
+    assert page.context["faults"] == ["statsu: There is no such filter here. Did you mean status?"]
+    assert not Table(page.content.decode()).rows and "statsu" in page.context["matching"]
+    assert {chip.title: chip.off_url for chip in page.context["chips"]}["statsu"] == "/tasks/?user=ada"
+    assert "Did you mean state?" not in reader.get("/attention/?state=gone&before=5").content.decode()
+    assert "kidn: There is no such filter here. Did you mean kind?" in reader.get("/attention/?kidn=x").content.decode()
+
+
 def test_a_view_with_a_column_that_is_gone_keeps_the_others(reader: Client, some_tasks: list[Task]) -> None:
     SavedView.objects.create(owner="ada", page="tasks", name="Old", query="columns=id,max_attempt,user", is_usual=True)
     page = reader.get("/tasks/", follow=True)
