@@ -1,4 +1,7 @@
-"""Invariants of states: moves that the tables allow, reasons of tasks that rest; as (name, sentence, query), see `audit_sql`."""
+"""Invariants of states: moves that the tables allow, reasons of tasks that rest, places of what is made.
+
+As (name, sentence, query), see `audit_sql`.
+"""
 
 from __future__ import annotations
 
@@ -38,5 +41,16 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         """
         SELECT jeditaskid, status, oldstatus FROM jedi_tasks
          WHERE status IN ('pending', 'throttled', 'exhausted') AND coalesce(errordialog, '') = ''""",
+    ),
+    (
+        "output_is_in_its_container",
+        "A dataset that a task has made for a container is in it.",
+        """
+        SELECT d.jeditaskid, d.datasetid, d.datasetname, d.containername FROM jedi_datasets d
+          JOIN catalogue_datasets c ON c.name = d.datasetname AND c.made_by_task = d.jeditaskid
+          JOIN catalogue_datasets b ON b.name = rtrim(d.containername, '/') || '/'
+         WHERE d.type IN ('output', 'log')
+           AND NOT EXISTS (SELECT 1 FROM catalogue_members m
+                            WHERE m.from_cataloguedataset_id = b.id AND m.to_cataloguedataset_id = c.id)""",
     ),
 )

@@ -146,7 +146,7 @@ def check_inputs(params: TaskParams, user: str, parent_id: int | None, *, parent
 def check_added(changes: Mapping[str, Any], tasks: Iterable[Task], where: str = "") -> None:
     """Check the inputs that changes add to tasks that exist as those of a submission are checked. Raises ParamErrors.
 
-    `where` leads to the changes. One statement, and up to five for each owner whose tasks get inputs.
+    `where` leads to the changes. One statement, and some for each owner whose tasks get inputs.
     """
     if not any(value and stream_of_ds_for(name) is not None for name, value in changes.items()):
         return
@@ -202,11 +202,9 @@ def _add_unknown(
     unknown: Mapping[str, str], fields: Mapping[str, str], parents: Collection[int], faults: Faults
 ) -> None:
     """Add a fault for each name that nobody is about to make."""
-    bare = {name.rstrip("/"): name for name in unknown}
-    planned = PlannedOutput.objects.filter(dataset__in=list(bare), task__in=Task.objects.open())
-    coming = {bare[dataset] for dataset in planned.values_list("dataset", flat=True)}
-    made = _made_by(parents) if coming != set(unknown) else set()
-    ended = makers.how_they_ended(unknown.keys() - coming) if coming != set(unknown) and not parents else {}
+    coming = makers.still_at_it(unknown).keys()
+    made = _made_by(parents) if coming != unknown.keys() else set()
+    ended = makers.how_they_ended(unknown.keys() - coming) if coming != unknown.keys() and not parents else {}
     for name, near in unknown.items():
         if name in coming or name.rstrip("/") in made:
             continue
@@ -219,10 +217,12 @@ def _add_unknown(
 
 def _made_by(tasks: Collection[int]) -> set[str]:
     """Datasets and containers that these tasks make, or will make once they are refined, without the mark of containers."""
-    rows = Dataset.objects.filter(task_id__in=tasks, type__in=MADE_TYPES).values_list("name", "container_name")
-    found = {name for row in rows for name in row if name}
+    found: set[str] = set()
+    # Read before what is made: refining turns one into the other.
     for task_id, name in PlannedOutput.objects.filter(task_id__in=tasks).values_list("task_id", "dataset"):
         found |= {name, f"{name}.{task_id}"}  # the dataset of the task in a container of this name
+    rows = Dataset.objects.filter(task_id__in=tasks, type__in=MADE_TYPES).values_list("name", "container_name")
+    found |= {name for row in rows for name in row if name}
     return {name.rstrip("/") for name in found}
 
 
@@ -300,7 +300,7 @@ def check_parameters(given: Mapping[str, Any] | None, asked: Iterable[Task] = ()
 def check_changes(given: Mapping[str, Any] | None, asked: Iterable[Task]) -> None:
     """Check what the changes of a command add to these tasks: their inputs, and how much work. Raises ParamErrors.
 
-    `asked`: with owner, VO and parent at hand. Two statements, and up to five for each owner whose tasks get inputs.
+    `asked`: with owner, VO and parent at hand. Two statements, and some for each owner whose tasks get inputs.
     """
     changes, tasks = (given or {}).get("changes") or {}, list(asked)
     check_added(changes, tasks, "changes")

@@ -1,9 +1,9 @@
-"""What became of the tasks that were to make an input: why it is empty, or not there."""
+"""What became of the tasks that were to make an input: why it is empty, or not there, and whether it will be."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
 from django.db.models import Q
 
@@ -22,24 +22,54 @@ def how_they_ended(names: Collection[str]) -> dict[str, str]:
     The end of a sentence: `task 7, which makes it, has failed`. The slash of a container may be left out. Two statements, and
     two more when some have ended: one that is told to run again has not.
     """
-    bare = {name.rstrip(CONTAINER_MARK) for name in names}
-    both = [*bare, *(name + CONTAINER_MARK for name in bare)]
+    found, coming = _makers_of(names)
+    over = {name: tasks for name, tasks in found.items() if name not in coming and TASK_FINAL.issuperset(tasks.values())}
+    again = _told_to_run_again(over.values())
+    return {name: _said(tasks) for name, tasks in over.items() if not again & tasks.keys()}
+
+
+def still_at_it(names: Collection[str], reader: int | None = None) -> dict[str, int]:
+    """For each dataset or container that another task than its reader is to fill: that task. It has not ended, or is told
+    to run again. Two statements, and two more when some have ended."""
+    found, coming = _makers_of(names)
+    again = _told_to_run_again(found.values())
+    at_work = {
+        name: {task for task, status in tasks.items() if status not in TASK_FINAL or task in again} - {reader}
+        for name, tasks in found.items()
+    }
+    for name, tasks in coming.items():
+        at_work[name] = at_work.get(name, set()) | tasks - {reader}
+    return {name: max(tasks) for name, tasks in at_work.items() if tasks}
+
+
+def _makers_of(names: Collection[str]) -> tuple[dict[str, dict[int, str]], dict[str, set[int]]]:
+    """For each of these names the tasks that make or made it, with their states, and those that will when they are refined."""
+    given: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        given[name.rstrip(CONTAINER_MARK)].append(name)
+    both = [*given, *(name + CONTAINER_MARK for name in given)]
+    # Read before what is made: refining turns one into the other.
+    planned = PlannedOutput.objects.filter(dataset__in=list(given), task__in=Task.objects.open())
+    coming: dict[str, set[int]] = defaultdict(set)
+    for bare, task_id in planned.values_list("dataset", "task_id"):
+        for name in given[bare]:
+            coming[name].add(task_id)
     made = Dataset.objects.filter(Q(name__in=both) | Q(container_name__in=both), type__in=MADE_TYPES)
     found: dict[str, dict[int, str]] = defaultdict(dict)
-    for name, container, task_id, status in made.values_list("name", "container_name", "task_id", "task__status"):
-        for one in {(text or "").rstrip(CONTAINER_MARK) for text in (name, container)} & bare:
-            found[one][task_id] = status
-    planned = PlannedOutput.objects.filter(dataset__in=bare, task__in=Task.objects.open())
-    coming = set(planned.values_list("dataset", flat=True))
-    over = {one: tasks for one, tasks in found.items() if one not in coming and TASK_FINAL.issuperset(tasks.values())}
-    foreseen = moves.foreseen_states({task for tasks in over.values() for task in tasks}) if over else {}
-    return {
-        name: _said(over[one])
-        for name in names
-        if (one := name.rstrip(CONTAINER_MARK)) in over and all(foreseen.get(task) in TASK_FINAL for task in over[one])
-    }
+    for dataset, container, task_id, status in made.values_list("name", "container_name", "task_id", "task__status"):
+        for bare in {(text or "").rstrip(CONTAINER_MARK) for text in (dataset, container)} & given.keys():
+            for name in given[bare]:
+                found[name][task_id] = status
+    return found, coming
 
 
-def _said(makers: dict[int, str]) -> str:
+def _told_to_run_again(found: Iterable[Mapping[int, str]]) -> set[int]:
+    """Those of these tasks that have ended, and go on when they have obeyed the commands that wait."""
+    ended = {task for tasks in found for task, status in tasks.items() if status in TASK_FINAL}
+    foreseen = moves.foreseen_states(ended) if ended else {}
+    return {task for task, status in foreseen.items() if status not in TASK_FINAL}
+
+
+def _said(makers: Mapping[int, str]) -> str:
     last = max(makers)
     return f"task {last}, which makes it, {_HAS_ENDED.get(TaskStatus(makers[last]), f'is {makers[last]}')}"

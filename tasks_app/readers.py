@@ -18,8 +18,8 @@ from jedisite.agents import kick
 from tasks_app.models import Dataset
 from tasks_app.models.dataset import MADE_TYPES
 
-# Whoever reads a container as a whole has no row for its datasets. An input that nobody has concluded upon yet may be
-# looked at in this moment.
+# Whoever reads a container as a whole has no row for its datasets, and may have left out its slash. An input that nobody has
+# concluded upon yet may be looked at in this moment.
 _OF_NAMES = """
 SELECT datasetid FROM jedi_datasets
  WHERE (datasetname = ANY(ARRAY(SELECT name FROM changed)) OR containername = ANY(ARRAY(SELECT name FROM changed)))
@@ -35,7 +35,7 @@ _NAMES = """
 WITH changed AS MATERIALIZED (
     SELECT unnest(%(names)s::text[]) AS name
     UNION
-    SELECT containername FROM jedi_datasets
+    SELECT n.name FROM jedi_datasets CROSS JOIN LATERAL (VALUES (containername), (rtrim(containername, '/'))) n (name)
      WHERE datasetname = ANY(%(names)s::text[]) AND type NOT IN ('input', 'pseudo_input') AND containername IS NOT NULL)
 """
 _LOOK = f"""

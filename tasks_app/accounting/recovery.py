@@ -25,9 +25,10 @@ from tasks_app.commands import attempts
 from tasks_app.contents.changes import lose_where
 from tasks_app.ddm import data_management, maker_of
 from tasks_app.ddm.base import ForeignDatasetError, UnknownDatasetError
-from tasks_app.models import Dataset, File, Task
+from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import OUTPUT_TYPES, UNMERGED_TYPES
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, TaskStatus
+from tasks_app.storing.storing import register_outputs
 
 REOPENED = frozenset({TaskStatus.DONE, TaskStatus.FINISHED, TaskStatus.FAILED, TaskStatus.ABORTED})
 """A task that rests here runs again for its lost files."""
@@ -374,10 +375,8 @@ def _reopen(task: Task, found: Recovery, *, by: str, reason: str) -> None:
         Dataset.objects.filter(pk__in=ids)
     )  # fmt: skip
     outputs.update(status=DatasetStatus.READY, state="open")
-    names = list(outputs.values_list("name", flat=True))
-    scope = File.objects.filter(task_id=task.id, id=found.lost[0].file_id).values_list("scope", flat=True).first()
     try:
-        data_management().create(names, scope=scope or "", by=maker_of(task))
+        register_outputs(task, outputs)
     except ForeignDatasetError as exc:
         raise CannotRecoverError(f"task {task.id} cannot make its files again: {exc}") from exc
     if not found.reopens:

@@ -77,11 +77,22 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
     except ParamErrors as exc:
         moves.break_task(task_id, fence, by=ME, reason=" ".join(f"{e.field}: {e.message}" for e in exc.errors[:5]))
     except NothingThere as exc:
-        ended = "; ".join(makers.how_they_ended(exc.names).values())
-        said = f"{str(exc).removesuffix('.')}: {ended}." if ended else str(exc)
-        moves.break_task(task_id, fence, by=ME, reason=said)
+        _wait_or_break(task_id, fence, exc)
     except (CannotRefine, ForeignDatasetError) as exc:
         moves.break_task(task_id, fence, by=ME, reason=str(exc))
+
+
+def _wait_or_break(task_id: int, fence: int, exc: NothingThere) -> None:
+    """An input that is not there, or empty: the task waits when another is still to fill it, and cannot run otherwise."""
+    said = str(exc).removesuffix(".")
+    if at_work := sorted(set(makers.still_at_it(exc.names, task_id).values())):
+        wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
+        moves.set_aside(
+            task_id, fence, by=ME, reason=f"{said}; it waits for task {at_work[-1]}, which makes it", wait=wait
+        )
+        return
+    ended = "; ".join(makers.how_they_ended(exc.names).values())
+    moves.break_task(task_id, fence, by=ME, reason=f"{said}: {ended}." if ended else str(exc))
 
 
 def _namesake_of(task: Task, params: Params) -> int | None:

@@ -15,7 +15,6 @@ from tasks_app.accounting.units import TELLS_EFFICIENCY
 from tasks_app.commands import attempts, files, nothing_new, serials
 from tasks_app.commands.actions import Order, increase_attempts
 from tasks_app.commands.limits import RetryFacts, refusal
-from tasks_app.ddm import data_management, maker_of
 from tasks_app.ddm.base import ForeignDatasetError
 from tasks_app.models import Command, Dataset, Task, TaskParams
 from tasks_app.models.command import FOLLOWS
@@ -23,8 +22,8 @@ from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES, OUTPUT_TYPES
 from tasks_app.params.resubmission import apply_changes
 from tasks_app.params.schema import ParamErrors, parse
 from tasks_app.rehearsing import rehearse
-from tasks_app.scopes import scope_of
 from tasks_app.states import MORE_ATTEMPTS_IN, TASK_FINAL, DatasetStatus, TaskCommand, TaskStatus
+from tasks_app.storing.storing import register_outputs
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 NOT_FED = (DatasetStatus.REMOVED, DatasetStatus.DEFINED, DatasetStatus.REGISTERED)
@@ -143,13 +142,12 @@ def _open_outputs(task: Task) -> None:
     except serials.NamesTakenError as exc:
         raise moves.CommandRefusedError(f"task {task_id} cannot run again now: {exc}") from exc
     outputs = Dataset.objects.filter(task_id=task_id, type__in=MADE_TYPES)
-    names = sorted(set(outputs.values_list("name", flat=True)))
     outputs.update(status="ready", state="open")
-    if names:
-        try:
-            data_management().create(names, scope=scope_of(names[0], task.user), by=maker_of(task))
-        except ForeignDatasetError as exc:
-            raise moves.CommandRefusedError(f"task {task_id} cannot run again: {exc}") from exc
+    try:
+        # Those that were deleted when the task ended are in no container any more.
+        register_outputs(task, outputs.order_by("name", "id"))
+    except ForeignDatasetError as exc:
+        raise moves.CommandRefusedError(f"task {task_id} cannot run again: {exc}") from exc
 
 
 def _tell_children(task_id: int, order: Order) -> str:

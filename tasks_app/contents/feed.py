@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count
 
 from jedisite.patterns import PatternError
-from tasks_app import makers
+from tasks_app import makers, moves
 from tasks_app.contents import changes
 from tasks_app.contents.bunches import chunks_to_wait, events_per_job, released_files, released_ranges
 from tasks_app.contents.selection import names_given, select
@@ -28,7 +28,7 @@ from tasks_app.ddm import data_management
 from tasks_app.ddm.base import DatasetInfo, FileInfo, UnknownDatasetError
 from tasks_app.feeding import Fed, FeedTarget, Record, feed
 from tasks_app.generating.picker import is_tracked
-from tasks_app.models import Dataset, File, Task
+from tasks_app.models import Dataset, File
 from tasks_app.models.dataset import CONSTITUENT, TO_BE_FED
 from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.params.splitrule import SplitRule
@@ -136,14 +136,15 @@ def _is_mutable(task: Feeding, info: DatasetInfo) -> bool:
     """Whether files may come that the task is to wait for."""
     if task.rule.flag("WH"):
         return True
-    return info.open and (task.parent_runs or task.rule.flag("RC") or _is_being_made(task, info))
+    return (info.open and (task.parent_runs or task.rule.flag("RC"))) or _is_being_made(task, info)
 
 
 def _is_being_made(task: Feeding, info: DatasetInfo) -> bool:
-    """Whether another task, which nobody named as the parent, still writes the dataset: a part of it is not all that is meant."""
+    """Whether another task, which nobody named as the parent, still writes the dataset, or is told to run again and will open
+    it then: a part of it is not all that is meant."""
     if info.made_by_task in (None, task.id):
         return False
-    return Task.objects.filter(pk=info.made_by_task).exclude(status__in=TASK_FINAL).exists()
+    return moves.foreseen_states([info.made_by_task]).get(info.made_by_task, TaskStatus.BROKEN) not in TASK_FINAL
 
 
 def _feed_files(
@@ -291,6 +292,8 @@ def _missing(task: Feeding, dataset: Dataset, sentence: str, now: datetime) -> N
         return
     if task.rule.flag("AE"):
         raise NothingToDoError(f"{sentence}; the task has nothing to do (allowEmptyInput)")
+    if at_work := makers.still_at_it([dataset.name], task.id).get(dataset.name):
+        raise NotThereYetError(f"{sentence}; it waits for task {at_work}, which makes it", frozen=True)
     if ended := makers.how_they_ended([dataset.name]).get(dataset.name):
         sentence += f"; {ended}"
     elif task.parent is not None:

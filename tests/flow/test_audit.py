@@ -87,6 +87,9 @@ BREAKS: dict[str, str] = {
     "no_stale_claim": """
         UPDATE jedi_tasks SET lockedby = 'nobody', lockedtime = clock_timestamp() - interval '11 minutes'
          WHERE status = 'running'""",
+    "output_is_in_its_container": """
+        WITH box AS (INSERT INTO catalogue_datasets (name, scope, open, owner) VALUES ('lab.box/', 'lab', true, ''))
+        UPDATE jedi_datasets SET containername = 'lab.box/' WHERE type = 'output'""",
     "unmerged_counters": "UPDATE jedi_datasets SET nfilesused = nfilesused - 1 WHERE type = 'trn_log' AND nfilesused > 0",
     "on_hold_counters": f"UPDATE jedi_datasets SET nfilesonhold = nfilesonhold + 1 WHERE {_INPUT}",
     "merging_job_is_accounted": """

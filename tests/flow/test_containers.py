@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from jedisite.identity import Caller, Role
+from tasks_app import moves, submitting
+from tasks_app.agents import feeder, refiner
 from tasks_app.ddm import data_management
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE, UnknownDatasetError
@@ -28,7 +31,8 @@ from tests.flow.driving import (
     submit,
     task,
 )
-from tests.flow.pilot import Pilot, drive
+from tests.flow.pilot import Pilot, always, drive
+from tests.flow.test_analysis import DATA, dataset_at, queue
 
 pytestmark = pytest.mark.usefixtures("books")
 
@@ -101,6 +105,45 @@ def test_an_output_goes_into_the_container_that_its_item_names() -> None:
     assert status(made) == "done"
     assert not data_management().describe("lab.results/").open
     assert dataset(made, "output").container_name == "lab.results/"
+
+
+MADE = "user.ada.made/"
+
+
+def analysis(name: str, source: str, output: str, **more: Any) -> int:
+    """A user's task as PanDA's clients submit them: of what makes no files, the outputs are deleted when it ends."""
+    raw = parameters(name, reads(source), vo="atlas", official=False, nFilesPerJob=1, maxAttempt=1, noEmail=True, **more)
+    raw["log"]["dataset"], raw["jobParameters"][-1]["dataset"] = f"{name}.log/", output
+    return submitting.submit(submitting.check(raw, Caller("ada", frozenset({Role.USER}))), by="ada").task_id
+
+
+@pytest.mark.parametrize(("first", "again"), [("failed", "retry"), ("aborted", "retry"), ("failed", "incexec")])
+def test_what_a_task_makes_when_it_runs_again_is_in_its_container_and_its_readers_wait(first: str, again: str) -> None:
+    queue("NEAR", "SE_NEAR")
+    dataset_at("SE_NEAR")
+    made = analysis("user.ada.t", DATA, MADE)
+    if first == "aborted":
+        settle()
+        moves.give_command(made, "kill", by="ada")
+    drive(Pilot(always("failed"), site="NEAR"))
+    assert status(made) == first
+    assert data_management().constituents(MADE) == []
+    moves.give_command(made, again, by="ada")
+    own = f"{MADE.rstrip('/')}.{made}"
+    readers = [analysis(f"user.ada.early{n}", name, f"user.ada.early{n}.out/") for n, name in enumerate((MADE, own, MADE[:-1]))]
+    for _ in range(2):
+        refiner.run()
+        feeder.run()
+    assert {status(one) for one in readers} <= {"pending", "defined"}
+    assert f"it waits for task {made}, which makes it" in (task(readers[0]).error_dialog or "")
+    settle()
+    assert data_management().constituents(MADE) == [own] and data_management().describe(MADE).open
+    readers.append(analysis("user.ada.late", MADE, "user.ada.late.out/", parent_tid=made))
+    settle()
+    drive(Pilot(site="NEAR"))
+    assert [status(one) for one in (made, *readers)] == ["done"] * 5
+    assert {dataset(one).files_finished for one in readers} == {4}
+    assert data_management().describe(MADE).files == 4
 
 
 def test_files_that_pandas_pilots_do_not_see_are_named(tmp_path: Path, settings: Any) -> None:

@@ -74,6 +74,19 @@ def test_a_lost_output_of_a_done_task_is_made_again_from_the_same_inputs() -> No
     assert ("toincexec", "olga", "1 lost output is made again: a disk broke") in log
 
 
+def test_a_dataset_that_is_gone_is_back_in_its_container_when_its_lost_files_are_made_again() -> None:
+    add_dataset("lab.in", 2)
+    wanted = parameters("lab.t", reads("lab.in"))
+    wanted["jobParameters"][-1]["container"] = "lab.results/"
+    made = submit(wanted)
+    drive(Pilot())
+    data_management().delete(["lab.t.out"], by=SITE)
+    recover(made, ["lab.t.000001.root"], by="olga")
+    assert data_management().constituents("lab.results/") == ["lab.t.out"]
+    drive(Pilot())
+    assert (status(made), data_management().describe("lab.results/").files) == ("done", 1)
+
+
 def test_the_way_of_a_task_that_runs_again_for_lost_files() -> None:
     made = done_task(2)
     recover(made, ["lab.t.000001.root"], by="olga")
