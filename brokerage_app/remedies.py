@@ -203,7 +203,8 @@ def _of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
             # The architecture of a task that was submitted stays as it is.
             what = "GPU" if skip.code == codes.NO_GPU else "particular CPU"
             said = f"architecture {without}" if without else "architecture left empty"
-            yield _user(f"Kill the task and submit it again without asking for a {what} ({said})", architecture=without)
+            again = "Kill the task and submit it again, under another name and"
+            yield _user(f"{again} without asking for a {what} ({said})", architecture=without)
 
 
 def _of_time(needs: TaskNeeds, ratio: float) -> Iterator[Remedy]:

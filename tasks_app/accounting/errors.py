@@ -13,15 +13,16 @@ from tasks_app.models import Job
 
 # ruff: noqa: S608 - names of our own columns
 _ERRORS: Final = f"""
-SELECT component, code, min(diag), count(*)
-  FROM (SELECT e.* FROM jobs j CROSS JOIN LATERAL (SELECT * FROM {ERRORS_OF_J} said ORDER BY rank LIMIT 1) e
+SELECT component, code, (array_agg(diag ORDER BY pandaid DESC) FILTER (WHERE diag <> ''))[1], count(*)
+  FROM (SELECT j.pandaid, e.* FROM jobs j CROSS JOIN LATERAL (SELECT * FROM {ERRORS_OF_J} said ORDER BY rank LIMIT 1) e
          WHERE j.jeditaskid = %s AND j.jobstatus = 'failed') main
  GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2
 """
 
 
 def errors_of(task_id: int) -> list[tuple[JobError, int]]:
-    """The main errors of a task's failed jobs with an example of the text, and how many jobs have each; most frequent first."""
+    """The main errors of a task's failed jobs, each with the text of the last job that has one, and how many jobs have it; most
+    frequent first."""
     with connection.cursor() as cursor:
         cursor.execute(_ERRORS, [task_id])
         return [(JobError(component, code, diag), jobs) for component, code, diag, jobs in cursor.fetchall()]

@@ -184,7 +184,7 @@ class WhyFacts:
     """All that the gates look at. `jobs` by status; `pilots`: of the sites with activated jobs.
 
     stuck_since   since when it waits, however often it was tried meanwhile; None when it does not wait
-    share_zero  the task's share, when its target is 0
+    share_zero  the task's share, when its target is 0 and jobs of other shares wait where its own do
     returns_to  of a pending task: the state in which it is tried again
     allowed   what the throttle says of a group of tasks that it lets pass
     had_errors, sites_gone

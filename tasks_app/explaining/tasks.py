@@ -16,7 +16,7 @@ from django.utils import timezone
 from brokerage_app.codes import GENERATION_OFF
 from brokerage_app.configured import configuration
 from brokerage_app.funnel import NUCLEI, order_of
-from brokerage_app.models import ThrottleRecord, VerdictRecord
+from brokerage_app.models import JobCount, ThrottleRecord, VerdictRecord
 from brokerage_app.policy import share_tree
 from jedisite import refusals
 from jedisite.models import Agent, Trouble
@@ -118,7 +118,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         allowed=f"{throttled.lines[0]}" if throttled is not None and throttled.lines else "",
         trouble=trouble,
         now=now,
-        share_zero=_zero_share(task) if jobs.get(JobStatus.ACTIVATED) else "",
+        share_zero=_zero_share(task, [at.site for status, at in at_sites if status == JobStatus.ACTIVATED]),
         had_errors=task.status in WITH_ERRORS and _had_errors(task.id),
         sites_gone=gone_sites(task, now) if task.status in RUNS_AGAIN else (),
         returns_to=task.old_status or "" if task.status == TaskStatus.PENDING else "",
@@ -132,10 +132,13 @@ def _next_look(dataset: Dataset) -> datetime | None:
     return dataset.state_check_time + timeouts.limit("dataset.growing")
 
 
-def _zero_share(task: Task) -> str:
-    """The share of a task when nothing is meant for it; "" else. One statement."""
-    share, percents = task.gshare or "", share_tree().percents
-    return share if percents.get(share) == 0.0 and any(percents.values()) else ""
+def _zero_share(task: Task, sites: list[str]) -> str:
+    """The share of a task when nothing is meant for it and jobs of others wait where its own do; "" else. Two statements."""
+    share = task.gshare or ""
+    if not sites or share_tree().percents.get(share) != 0.0:
+        return ""
+    others = JobCount.objects.filter(site__in=sites, status=JobStatus.ACTIVATED, jobs__gt=0).exclude(share=share)
+    return share if others.exists() else ""
 
 
 def _had_errors(task_id: int) -> bool:

@@ -374,7 +374,8 @@ def test_advice_on_hardware_is_what_can_be_done_with_a_task_that_exists() -> Non
     found = decide(needs, world, configuration)
     assert found.blocked is not None and found.code == codes.NO_GPU, found.sentence()
     first, *_ = helping(Conditions(needs, world, configuration), found.blocked, decide)
-    assert first.what == ("Kill the task and submit it again without asking for a GPU (architecture left empty)")
+    again = "Kill the task and submit it again, under another name and"
+    assert first.what == f"{again} without asking for a GPU (architecture left empty)"
 
 
 @pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS])

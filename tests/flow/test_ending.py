@@ -10,6 +10,7 @@ from tasks_app import submitting
 from tasks_app.commands import serials
 from tasks_app.models import CatalogueDataset, JobParams, JobRetryHistory, PlannedOutput, TaskStatusLog
 from tasks_app.params.faults import ParamErrors
+from tasks_app.pilots.report import update_job
 from tests.flow.driving import (
     add_dataset,
     dataset,
@@ -25,7 +26,7 @@ from tests.flow.driving import (
     task,
     template,
 )
-from tests.flow.pilot import Job, Pilot, always, drive, failing_on
+from tests.flow.pilot import Job, Pilot, always, drive, failing_on, report
 
 pytestmark = pytest.mark.usefixtures("books")
 
@@ -99,6 +100,19 @@ def test_files_that_always_fail_leave_the_task_finished_with_an_honest_summary()
         assert by_name[name].failed_attempt == 3
     assert by_name["lab.in.00000"].attempt == 1
     assert task(made).error_dialog == "6 attempts failed: 6 × exe:65 (the payload ended with 65)"
+
+
+def test_the_summary_of_errors_quotes_the_last_job_that_says_something() -> None:
+    add_dataset("lab.in", 1)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, maxAttempt=3))
+    said = iter(("held 2100 MB, its limit is 2000 MB", "held 4079 MB, its limit is 4000 MB", ""))
+    pilot = Pilot()
+    for words in said:
+        settle()
+        (job,) = pilot.fetch(1)
+        update_job(report(job, "failed", errors={"pilot_error_code": 1235, "pilot_error_diag": words}))
+    settle()
+    assert task(made).error_dialog == "3 attempts failed: 3 × pilot:1235 (held 4079 MB, its limit is 4000 MB)"
 
 
 def test_files_with_the_number_of_their_task_in_the_name_count_from_one() -> None:

@@ -115,7 +115,7 @@ OBSTACLES = {
     ),
     "GPU": Obstacle(
         "no_gpu", "the site publishes 0 kinds of hardware",
-        "Kill the task and submit it again without asking for a GPU (architecture x86_64-el9-gcc13-opt)",
+        "Kill the task and submit it again, under another name and without asking for a GPU (architecture x86_64-el9-gcc13-opt)",
         anew(architecture="x86_64-el9-gcc13-opt"), {"releases": ["ANY"]}, {"architecture": GPU},
     ),
     "EXCLUDED": Obstacle(

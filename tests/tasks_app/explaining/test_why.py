@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from brokerage_app import records
-from brokerage_app.models import PilotCalls, Queue, QueueStatusLog, VerdictRecord
+from brokerage_app.models import GlobalShare, JobCount, PilotCalls, Queue, QueueStatusLog, VerdictRecord
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.queue_status import set_status
 from brokerage_app.records import Decided, keep
@@ -367,3 +367,21 @@ def test_no_pilot_calls_in_the_future(api: Api, make_task: Make, make_dataset: M
     said = "; ".join(gate["sentence"] for gate in gates)
     assert said.count("the last call came 0 s ago") == 2 and "the last sign of life came 0 s ago" in said, said
     assert "-" not in said, said
+
+
+def test_a_share_of_nothing_is_the_reason_only_where_jobs_of_others_wait(make_task: Make, make_job: Make) -> None:
+    GlobalShare.objects.create(name="Nothing", value=0)
+    GlobalShare.objects.create(name="All", value=100)
+    task = make_task(status="running", gshare="Nothing")
+    make_job(task_id=task.id, status="activated", site="B", gshare="Nothing")
+    waits = {"work_queue_id": 0, "resource_type": "SCORE", "label": "user", "status": "activated", "cores": 1}
+    JobCount.objects.create(site="B", share="Nothing", jobs=1, **waits)
+    JobCount.objects.create(site="C", share="All", jobs=5, **waits)
+    others = JobCount.objects.create(site="B", share="All", jobs=0, **waits)
+
+    def found() -> str:
+        return tasks.facts_of(task, timezone.now(), {}, None).share_zero
+
+    assert found() == ""
+    JobCount.objects.filter(pk=others.pk).update(jobs=1)
+    assert found() == "Nothing"
