@@ -111,7 +111,9 @@ class MetricSettings:
 class Measured:
     """What is written to the task; None leaves the column. `walltime_unit` is always written: it says "measured".
 
-    tags   (attribute, job id) of the jobs that set a value
+    ram_mb        what is asked for: of what jobs used, with the margin, and no less than the least
+    ram_used_mb   what jobs used: for people, it is not written to the task
+    tags          (attribute, job id) of the jobs that set a value
     """
 
     jobs: int
@@ -120,6 +122,7 @@ class Measured:
     cpu_time: int | None = None
     cpu_time_unit: str | None = None
     ram_mb: int | None = None
+    ram_used_mb: int | None = None
     out_disk: int | None = None
     out_disk_unit: str | None = None
     work_disk_mb: int | None = None
@@ -180,6 +183,7 @@ def measure(samples: Sequence[JobSample], presets: Presets, settings: MetricSett
         cpu_time=cpu_time[0],
         cpu_time_unit=cpu_time[1],
         ram_mb=_ram_mb(list(ram.values()), settings),
+        ram_used_mb=_capped(percentile(list(ram.values()), settings.ram_rank) / 1024) if ram else None,
         out_disk=_out_disk_kb(list(out.values())),
         out_disk_unit=("kBPerEvent" if _per_event(presets) else "kB") if out else None,
         work_disk_mb=_work_disk_mb(work.values(), presets) if work else None,

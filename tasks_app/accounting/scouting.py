@@ -265,6 +265,8 @@ def _report(
     measured = {name: _plain(numbers.columns[name]) for name in names}
     if numbers.measured.cpu_efficiency_percent is not None:
         measured["cpu_efficiency_percent"] = round(numbers.measured.cpu_efficiency_percent, 1)
+    if numbers.measured.ram_used_mb is not None:
+        measured["ram_used"] = numbers.measured.ram_used_mb
     ScoutReport.objects.create(
         task_id=task.id, scouts=scouting, detail=detail, sample=len(numbers.samples),
         outcome=verdict.outcome.name.lower() if verdict else "measured",

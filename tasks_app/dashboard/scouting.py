@@ -29,11 +29,18 @@ QUANTITIES: Final = (
 )
 
 
+USED: Final = {"ram_count": "ram_used"}
+"""What jobs used, of quantities of which more is asked for: with a margin, and no less than the least."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
+    """`asked` is what jobs ask for because of it, where that is not what was measured."""
+
     title: str
     declared: str
     measured: str
+    asked: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +76,7 @@ def of_task(task: Task) -> Section | None:
         declared = report.presets | declared
     answer = ANSWERS.get(verdict.outcome, "") if verdict is not None else ""
     rows = [
-        Row(title, _value(declared, name, unit, task), _value(measured, name, unit, task))
+        _row(declared, measured, name, title, unit, task)
         for name, title, unit in QUANTITIES
         if measured.get(name) is not None
     ]
@@ -78,6 +85,14 @@ def of_task(task: Task) -> Section | None:
         return Section(verdict, answer, rows, 0, 0, None, 0)
     last = measuring[0]
     return Section(verdict, answer, rows, last.sample, last.finished_jobs, last.at, len(measuring))
+
+
+def _row(declared: dict[str, Any], measured: dict[str, Any], name: str, title: str, unit: str, task: Task) -> Row:
+    before, now = (_value(values, name, unit, task) for values in (declared, measured))
+    used = measured.get(USED.get(name, ""))
+    if used is None:
+        return Row(title, before, now)
+    return Row(title, before, _value({**measured, name: used}, name, unit, task), now)
 
 
 def _value(values: dict[str, Any], name: str, unit: str, task: Task) -> str:

@@ -88,6 +88,7 @@ def test_ten_jobs_scout_and_the_rest_follows_with_what_they_measured() -> None:
     assert (written.outcome, written.scouts, written.sample) == ("passed", True, 10)
     assert written.detail.startswith("10 of 10 input files of scouts succeeded (all files of the scouts are finished")
     assert written.presets["ram_count"] == 1000 and written.measured["ram_count"] == 1650
+    assert written.measured["ram_used"] == 1500
     drive(Pilot())
     assert status(made) == "done"
 

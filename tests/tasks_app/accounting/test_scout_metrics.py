@@ -117,7 +117,9 @@ def test_a_job_no_longer_than_the_base_counts_no_cpu_time() -> None:
 def test_measured_cpu_time_and_memory_replace_larger_presets() -> None:
     found = measure([job(events=100, max_pss_kb=1000 * 1024)], Presets(cpu_time=1e6, ram=9000))
     assert found.cpu_time == 405  # 3000 × 10 × 0.9 / 100 × 1.5
-    assert found.ram_mb == 1100
+    assert (found.ram_mb, found.ram_used_mb) == (1100, 1000)
+    little = measure([job(max_pss_kb=20 * 1024)], Presets(ram=1000), MetricSettings(ram_min_mb=1000))
+    assert (little.ram_mb, little.ram_used_mb) == (1000, 20)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -220,3 +221,14 @@ def test_a_look_that_measured_no_job_is_not_called_a_measurement(reader: Client,
     look(2, 20)
     look(0, 10)
     assert all("Measured from 2 of the 3 jobs that had finished" in text and "20 min ago" in text for text in said())
+
+
+def test_what_jobs_used_is_told_from_what_is_asked_for_because_of_it(reader: Client, make_task: Callable[..., Task]) -> None:
+    task = make_task()
+    ScoutReport.objects.create(
+        task_id=task.id, scouts=False, outcome="measured", sample=8, finished_jobs=8, detail="",
+        presets={"ram_count": 1000}, measured={"ram_count": 1000, "ram_used": 20},
+    )  # fmt: skip
+    for tab in ("", "scouts/"):
+        text = " ".join(re.sub("<[^>]*>", " ", reader.get(f"/tasks/{task.id}/{tab}").content.decode()).split())
+        assert "20 MB asked for because of it: 1\u202f000 MB" in text, text
