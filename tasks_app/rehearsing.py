@@ -12,6 +12,7 @@ from brokerage_app.configured import configuration
 from brokerage_app.walltime import is_undefined
 from jedisite.words import sentence
 from tasks_app.models import Task
+from tasks_app.params import commandline
 from tasks_app.params.faults import Faults
 from tasks_app.params.rules import amount
 from tasks_app.params.schema import TaskParams
@@ -76,7 +77,8 @@ def rehearse(params: TaskParams, task: Task) -> list[str]:
         faults = Faults()
         faults.add("", "refining", sentence(exc))
         faults.raise_if_any()
-    return _time_that_counts_as_none(refined.task)
+    said = commandline.remarks(params, refined.job_params_template, str(refined.task["transpath"] or ""))
+    return [*_time_that_counts_as_none(refined.task), *said]
 
 
 def _time_that_counts_as_none(columns: Mapping[str, Any]) -> list[str]:

@@ -115,7 +115,7 @@ def preprocessing(params: TaskParams, faults: Faults) -> None:
 
 def placeholders(params: TaskParams, faults: Faults) -> None:
     """What begins with a name that the site fills is one of its placeholders; everything else is the shell's."""
-    streams, values = streams_of(params), _values_of(params)
+    streams, values = streams_of(params), values_of(params)
     for item in (*params.items, *params.logs, *params.merge_logs):
         where, text = join_path(item.where, "value"), item.value
         if item.is_template and item.param_type in ("output", "log"):
@@ -148,7 +148,7 @@ def streams_of(params: TaskParams) -> frozenset[str]:
     return frozenset(found)
 
 
-def _values_of(params: TaskParams) -> frozenset[str]:
+def values_of(params: TaskParams) -> frozenset[str]:
     return VALUE_NAMES - NEVER_FILLED - (frozenset() if params.text("sourceURL") else {"SURL"})
 
 

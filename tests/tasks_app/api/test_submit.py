@@ -131,6 +131,15 @@ def test_a_walltime_that_counts_as_no_time_is_told_at_the_door(
     assert len(said) == warned and all(one.startswith("walltime 3600 counts as no time, since") for one in said)
 
 
+def test_what_a_command_line_leaves_unfilled_is_told_at_the_door(api: Api, task_params: Params) -> None:
+    line = [{"type": "constant", "value": "-- 'cat %IN ${inn} ${sn}'"}]
+    answer = post(api(), task_params(jobParameters=line))
+    assert answer.status_code == 201, answer.json()
+    shell, files = answer.json()["warnings"]
+    assert shell == "${sn} is left to the shell; did you mean ${SN}?"
+    assert files.startswith("Nothing stands for %IN in the command")
+
+
 def test_prun_s_users_are_told_of_a_priority_that_they_do_not_get(api: Api, task_params: Params) -> None:
     wish = task_params(currentPriority=1100, processingType="panda-client-1.6.0-jedi-run")
     for priority, name in ((1100, "user.ada.a"), (1000, "user.ada.b")):

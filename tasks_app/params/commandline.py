@@ -1,0 +1,80 @@
+"""What in the command line of a task is allowed, and is probably not what was meant: sentences for its submitter. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from typing import Final
+from urllib.parse import unquote
+
+from jedisite.words import nearest, sentence
+from tasks_app.params.placeholders import is_ours
+from tasks_app.params.rules import streams_of, values_of
+from tasks_app.params.schema import TaskParams
+
+QUOTED: Final = {"run_command": "-p", "athena_command": "-j"}
+"""Transforms of the site that put files in the place of %IN, with the option that brings the command, URL-quoted."""
+MOST_TOLD: Final = 5
+MOST_NAMES: Final = 20
+"""Of the shell, for which a near one is looked for: that takes a millisecond each."""
+LONGEST: Final = 200_000
+"""Characters of a command line that is split: that takes a tenth of a second."""
+SHORTEST: Final = 3
+"""Letters of a name that may be a misspelling: shells count with names such as i and n."""
+_FILLED: Final = re.compile(r"\$\{[^{}]*\}|\$(?:JEDITASKID|JOBSETID|PANDAID)\b")
+_NAMED: Final = re.compile(r"\$\{(\w+)([^{}$\s]*\})?")
+_FILES: Final = re.compile(r"(?<![\w%])%IN\b")
+
+
+def remarks(params: TaskParams, text: str, transform: str) -> list[str]:
+    """Sentences on a command line with its placeholders, for jobs with that transform."""
+    said = _left_to_the_shell(text, streams_of(params) | values_of(params))
+    if len(text) > LONGEST:
+        return said
+    try:
+        words = shlex.split(_FILLED.sub("0", text))
+    except ValueError as exc:
+        why = f"the command line of its jobs cannot be split into words, {str(exc).lower()}"
+        return [*said, sentence(f"{why}: each job will fail")]
+    name = transform.rpartition("/")[2]
+    if name in QUOTED and _reads_nothing(words, QUOTED[name]):
+        said.append('Nothing stands for %IN in the command: put -i "${IN/T}" into the command line, with an item that makes IN.')
+    return said
+
+
+def _left_to_the_shell(text: str, known: Collection[str]) -> list[str]:
+    said, others = dict[str, None](), dict[str, None]()
+    for found in _NAMED.finditer(text):
+        name, closed = found[1], found[2]
+        if name not in known and not is_ours(name):
+            others.setdefault(name)
+        elif closed is None:
+            said.setdefault(f"${{{name} is left to the shell, as what follows it makes no placeholder.")
+    for name in list(others)[:MOST_NAMES]:
+        if (meant := _meant(name, known)) and not _is_set(name, text):
+            said.setdefault(f"${{{name}}} is left to the shell; did you mean ${{{meant}}}?")
+    return list(said)[:MOST_TOLD]
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    """The placeholder that was probably meant: another case of its letters, or one letter more or less, or two in error."""
+    near = nearest(name, known)
+    alike = len(name) >= SHORTEST and abs(len(near) - len(name)) <= 1 and name[0].lower() == near[:1].lower()
+    return near if near.lower() == name.lower() or alike else ""
+
+
+def _is_set(name: str, text: str) -> bool:
+    """Whether the text itself gives that variable of the shell a value."""
+    return re.search(rf"(?<![\w{{$])(?:{name}=|for {name} in\b|read (?:-\w+ )*{name}\b)", text) is not None
+
+
+def _reads_nothing(words: Sequence[str], quoted: str) -> bool:
+    """Whether the command has %IN, and no option says which files that are."""
+    end = words.index("--") if "--" in words else len(words)
+    options = words[:end]
+    given = next((value for option, value in pairwise(options) if option == quoted), "")
+    command = unquote(given) or " ".join(words[end + 1 :])
+    has_files = any(word.startswith(("-i", "--inMap")) for word in options)
+    return not has_files and _FILES.search(command) is not None
