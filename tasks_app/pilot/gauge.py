@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import shutil
 import stat
 import time
 from collections.abc import Iterable, Sequence
@@ -112,6 +113,11 @@ def held(pids: Sequence[int]) -> Held:
                         kind = memory if os.readlink(entry.path).startswith("/memfd:") else disk
                         kind[found.st_dev, found.st_ino] = found.st_blocks // 2
     return Held(sum(memory.values()), sum(disk.values()))
+
+
+def free_mb(folder: Path) -> int:
+    """Space on the disk of a folder that anybody can have."""
+    return shutil.disk_usage(folder).free // 1024**2
 
 
 def holes_kb(paths: Iterable[Path]) -> int:

@@ -27,10 +27,10 @@ from tasks_app.pilot.client import Client, InterruptedCallError
 from tasks_app.pilot.copying import content_of
 from tasks_app.pilot.errors import Code, JobFailedError
 from tasks_app.pilot.folders import TO_CHANGE, UnseenError, walk
-from tasks_app.pilot.gauge import Gauge, holes_kb
+from tasks_app.pilot.gauge import Gauge, free_mb, holes_kb
 from tasks_app.pilot.job import BadJobError, Input, inputs_of, is_plain_name
 from tasks_app.pilot.latch import Latch, wait_any
-from tasks_app.pilot.limits import Limits, verdict
+from tasks_app.pilot.limits import Limits, verdict, with_disk
 from tasks_app.pilot.masking import mask_file, mask_printed, needles_of
 from tasks_app.pilot.oneword import of_word
 from tasks_app.pilot.payload import SECRETS, TEMPORARY, command_line, fetch_sandbox
@@ -61,8 +61,8 @@ REFUSED = 1
 def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     """In the pilot's folder for the job. The exit code is the program's, above 128 for a signal, or 1 with a sentence on stderr.
 
-    The one of `words` holds texts: the job's program, its parameters, its inputs with commas between, its disk in MB,
-    sizes and checksums of the inputs, and its outputs, as the job's description has them.
+    The one of `words` holds texts: the job's program, its parameters, its inputs with commas between, its disk and that of
+    the queue in MB, sizes and checksums of the inputs, and its outputs, as the job's description has them.
     """
     terminated = Latch()
     told: list[int] = []
@@ -80,7 +80,7 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     for number in ASK_TO_END:
         signal.signal(number, ask)
     adopt_orphans()
-    program, parameters, inputs, disk_mb, sizes, sums, made = of_word(*words)
+    program, parameters, inputs, disk_mb, queue_mb, sizes, sums, made = of_word(*words)
     own: set[str] = {TEMPORARY}
     needles: list[bytes] = []
     code = REFUSED
@@ -89,7 +89,7 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
         family, process = _start(program, parameters, files, here, folder, environ, settings, terminated, own, needles)
         served = _is_served(program, settings)
         outputs = [folder / name for name in made.split(",") if is_plain_name(name)]
-        limits = Limits(disk_mb=int(disk_mb))
+        limits = with_disk(Limits(), int(disk_mb), int(queue_mb), free_mb(folder))
         code = _watch(family, process, limits, outputs, here, folder, terminated, served=served)
     except JobFailedError as exc:
         sys.stderr.write(f"{exc.failure.diag}\n")

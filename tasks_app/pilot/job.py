@@ -51,6 +51,7 @@ class Job:
     memory_mb: int
     walltime_s: int
     disk_mb: int
+    queue_disk_mb: int
     secrets: str = field(default="", repr=False)
 
 
@@ -75,6 +76,7 @@ def parse_job(raw: Mapping[str, object]) -> Job:
         memory_mb=max(0, _number(raw, "minRamCount")),
         walltime_s=max(0, _number(raw, "maxWalltime")),
         disk_mb=max(0, _number(raw, "maxDiskCount")),
+        queue_disk_mb=max(0, _number(raw, "maxwdir")),
         secrets=_text(raw, "secrets"),
     )
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tasks_app.pilot.errors import Code, Failure
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """0 means no limit."""
+    """0 means no limit. `disk_is`: whence that of the disk is."""
 
     memory_mb: int = 0
     wall_s: int = 0
     disk_mb: int = 0
+    disk_is: str = "what the job was expected to need"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,10 @@ def verdict(measure: Measure, limits: Limits) -> Failure | None:
         held = f"{_rounded_up(measure.disk_kb + measure.holes_kb)} MB"
         if measure.holes_kb:
             held += f", counting {_rounded_up(measure.holes_kb)} MB of holes in outputs"
-        return Failure(Code.WORK_FOLDER_TOO_LARGE, f"The work folder held {held}, its limit is {limits.disk_mb} MB")
+        return Failure(Code.WORK_FOLDER_TOO_LARGE, f"The work folder held {held}, {_disk_limit(limits)}")
     if limits.disk_mb and measure.unseen:
-        diag = f"The work folder cannot be measured: {measure.unseen}; its limit is {limits.disk_mb} MB"
-        return Failure(Code.WORK_FOLDER_TOO_LARGE, diag)
+        said = f"The work folder cannot be measured: {measure.unseen}; its limit is {limits.disk_mb} MB"
+        return Failure(Code.WORK_FOLDER_TOO_LARGE, said)
     if limits.wall_s and measure.wall_s > limits.wall_s:
         diag = f"The payload ran for {measure.wall_s:.1f} s, its limit is {limits.wall_s} s of wall time"
         return Failure(Code.REACHED_MAX_TIME, diag)
@@ -61,6 +62,21 @@ def memory_limit_mb(job_mb: int, slot_mb: int) -> int:
     """
     declared = -(-job_mb * 10 // 9)
     return min(declared, slot_mb) if declared and slot_mb else declared or slot_mb
+
+
+def with_disk(limits: Limits, job_mb: int, queue_mb: int, free_mb: int) -> Limits:
+    """These limits with one of the disk: what the queue gives, but at most half of what is free here, which others need, too.
+
+    A job may have in any case what it was expected to need; but of a task that states nothing that is a guess.
+    """
+    most, disk_is = min((queue_mb, "what the queue gives (maxwdir)"), (free_mb // 2, "half of what was free on its disk"))
+    if not queue_mb or most <= job_mb:
+        return replace(limits, disk_mb=job_mb)
+    return replace(limits, disk_mb=most, disk_is=disk_is)
+
+
+def _disk_limit(limits: Limits) -> str:
+    return f"its limit is {limits.disk_mb} MB, {limits.disk_is}. A task that needs more says so by workDiskCount"
 
 
 def _rounded_up(kb: int) -> int:

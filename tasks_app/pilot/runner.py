@@ -16,10 +16,10 @@ from tasks_app.pilot import names
 from tasks_app.pilot import payload as payloads
 from tasks_app.pilot.client import Client, InterruptedCallError, RefusedError, UnreachableError
 from tasks_app.pilot.errors import Code, Failure, JobFailedError
-from tasks_app.pilot.gauge import Gauge, holes_kb
+from tasks_app.pilot.gauge import Gauge, free_mb, holes_kb
 from tasks_app.pilot.job import Job, Output
 from tasks_app.pilot.latch import Latch
-from tasks_app.pilot.limits import Limits, memory_limit_mb, verdict
+from tasks_app.pilot.limits import Limits, memory_limit_mb, verdict, with_disk
 from tasks_app.pilot.removing import remove_folder
 from tasks_app.pilot.report import Reporter, final_body, parting_s
 from tasks_app.pilot.settings import Settings
@@ -147,7 +147,8 @@ class _Run:
         if self.job.secrets:
             payloads.put_secrets(self.folder, self.job.secrets)
         memory_mb = memory_limit_mb(self.job.memory_mb, self.settings.memory_mb)
-        fuses = limit(memory_mb, self.job.disk_mb, self.folder)
+        limits = with_disk(Limits(memory_mb, self.job.walltime_s), self.job.disk_mb, self.job.queue_disk_mb, free_mb(self.folder))
+        fuses = limit(memory_mb, limits.disk_mb, self.folder)
         payload = payloads.Payload(argv, self.folder, environment, walls, fuses, served=served)
         log.info("payload.started pid=%d words=%d", payload.pid, len(argv))
         self.reporter.progress.start = payload.started
@@ -155,7 +156,7 @@ class _Run:
         stopped: Failure | None = Failure(Code.PILOT_PROBLEM, "The pilot lost sight of the payload")
         try:
             self.reporter.enter("running")
-            stopped = self._watch(payload, gauge)
+            stopped = self._watch(payload, gauge, limits)
         finally:
             ended = payload.end(GRACE_S if stopped and stopped.code not in NO_GRACE else 0.0)
             last = gauge.final(ended.peak_kb)
@@ -173,13 +174,11 @@ class _Run:
         # What a quick payload left on the disk counts, even if nobody saw it being written; and of outputs also what they
         # take nowhere yet: a file with holes fills the storage with all of its length.
         last = replace(last, holes_kb=holes_kb(self.folder / file.lfn for file in self.job.outputs))
-        if over := verdict(last, Limits(disk_mb=self.job.disk_mb)):
+        if over := verdict(last, replace(limits, memory_mb=0, wall_s=0)):
             raise JobFailedError(over.code, over.diag)
 
-    def _watch(self, payload: payloads.Payload, gauge: Gauge) -> Failure | None:
+    def _watch(self, payload: payloads.Payload, gauge: Gauge, limits: Limits) -> Failure | None:
         """Look at the payload until it ends; returns why it must be ended before, or None when it ended by itself."""
-        memory_mb = memory_limit_mb(self.job.memory_mb, self.settings.memory_mb)
-        limits = Limits(memory_mb, self.job.walltime_s, self.job.disk_mb)
         latches = (self.terminated, self.reporter.killed)
         pause_s = FIRST_LOOK_S  # often at first: most of a short payload's memory would not be seen otherwise
         while not payload.wait(latches, pause_s):

@@ -196,10 +196,11 @@ def limit(memory_mb: int, disk_mb: int, folder: Path) -> dict[int, int]:
     They are fuses, well above what the pilot itself watches: for what grows faster than it looks.
     """
     memory = memory_mb * 1024**2 if memory_mb else psutil.virtual_memory().total // 2
-    largest = disk_mb * 1024**2 if disk_mb else shutil.disk_usage(folder).free // 2
+    half = shutil.disk_usage(folder).free // 2
+    largest = disk_mb * 1024**2
     return {
         resource.RLIMIT_DATA: 2 * memory + MEMORY_SLACK,
-        resource.RLIMIT_FSIZE: 2 * largest + FILE_SLACK if disk_mb else largest,
+        resource.RLIMIT_FSIZE: min(2 * largest + FILE_SLACK, max(half, largest)) if disk_mb else half,
         resource.RLIMIT_NPROC: _threads_of_user() + PROCESSES,
     }
 

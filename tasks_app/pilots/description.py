@@ -14,6 +14,8 @@ _ROLES = {"lib": "input", "trn_output": "output", "trn_log": "log"}
 """What files of special types are to a pilot."""
 TYPE, LFN, SCOPE, GUID, SIZE, CHECKSUM, DATASET, ENDPOINT, SURL = range(9)
 NOTHING = "NULL"
+UNSAID_SCRATCH_MB = 16_336
+"""What the folder of a job may hold at a queue that does not say it, as PanDA has it."""
 
 
 def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
@@ -50,10 +52,11 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
         nucleus,
         cloud,
         definition_id,
-        storage,
+        of_queue,
         params,
         files,
     ) = row
+    storage, scratch_mb = of_queue or (None, None)
     by_type: dict[str | None, list[File]] = {"input": [], "output": [], "log": []}
     for file in files:
         by_type.setdefault(_ROLES.get(file[TYPE], file[TYPE]), []).append(file)
@@ -83,6 +86,7 @@ def described(row: tuple[Any, ...], secret: str) -> dict[str, Any]:
         "maxWalltime": walltime_s or 0,
         "maxCpuCount": cpu_limit_s or 0,
         "maxDiskCount": disk_mb or 0,
+        "maxwdir": int(scratch_mb or 0) or UNSAID_SCRATCH_MB,
         "currentPriority": priority,
         "jobsetID": jobset_id or 0,
         "reqID": req_id or 0,
@@ -134,7 +138,8 @@ def behind_walls(job: dict[str, Any], program: str) -> dict[str, Any]:
     PanDA's pilots hand parameters to a shell, and obey some themselves: in this word there is nothing for either.
     """
     contents = (job["fsize"], job["checksum"])
-    said = (job["transformation"] or "", job["jobPars"], job["inFiles"], str(job["maxDiskCount"]), *contents, job["outFiles"])
+    disk = (str(job["maxDiskCount"]), str(job["maxwdir"]))
+    said = (job["transformation"] or "", job["jobPars"], job["inFiles"], *disk, *contents, job["outFiles"])
     return job | {"transformation": program, "jobPars": as_word(said), "container_name": ""}
 
 

@@ -11,9 +11,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
+from brokerage_app.models import Queue
 from tasks_app.benchmarks.scene import add_jobs
 from tasks_app.models import Job, JobStatusLog
+from tasks_app.pilot.oneword import of_word
 from tasks_app.pilots import dispatch
+from tasks_app.pilots.description import behind_walls
 from tasks_app.pilots.dispatch import Request, get_jobs
 from tasks_app.pilots.entrusted import give_secrets
 from tasks_app.usersecrets import set_secret
@@ -67,6 +70,17 @@ def test_a_pilot_without_walls_gets_jobs_of_administrators_only(tables: None) ->
     got = get_jobs(Request(SITE, administrators_only=True)) + get_jobs(Request(SITE, count=9, administrators_only=True))
     assert [job["PandaID"] for job in got] == list(numbers[::3])
     assert len(fetch(9)) == 6, "whoever has walls gets the others"
+
+
+@pytest.mark.parametrize(("given", "told"), [(20_000, 20_000), (None, 16_336)])
+def test_a_job_brings_the_scratch_space_of_its_queue_beside_what_it_is_expected_to_need(
+    tables: None, given: int | None, told: int
+) -> None:
+    Queue.objects.filter(pk=SITE).update(work_dir_mb=given)
+    Job.objects.filter(pk__in=add_jobs(1, [SITE], "activated")).update(max_disk_mb=301)
+    (job,) = get_jobs(Request(SITE))
+    assert (job["maxDiskCount"], job["maxwdir"]) == (301, told)
+    assert of_word(behind_walls(job, "walls")["jobPars"])[3:5] == ["301", str(told)]
 
 
 def test_a_job_brings_the_secrets_of_its_user_and_debug_mode_if_its_task_asks_for_them(

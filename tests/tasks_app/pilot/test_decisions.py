@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tasks_app.pilot.client import LONGEST_DELAY_S, backoff
 from tasks_app.pilot.errors import Code, JobFailedError
 from tasks_app.pilot.job import BadJobError, is_plain_name, parse_job
-from tasks_app.pilot.limits import Limits, Measure, memory_limit_mb, verdict
+from tasks_app.pilot.limits import Limits, Measure, memory_limit_mb, verdict, with_disk
 from tasks_app.pilot.settings import SettingsError, add_arguments, from_arguments
 from tasks_app.pilot.stagein import local_path
 from tasks_app.pilot.storage import Place, base_folder, default_endpoint, place
@@ -55,6 +55,29 @@ def test_without_limits_everything_is_allowed(measure: Measure) -> None:
 def test_the_job_is_held_to_what_it_asked_for_and_else_to_the_slot() -> None:
     assert (memory_limit_mb(450, 2000), memory_limit_mb(0, 2000), memory_limit_mb(0, 0)) == (500, 2000, 0)
     assert memory_limit_mb(1900, 2000) == 2000
+
+
+@pytest.mark.parametrize(
+    ("job_mb", "queue_mb", "free_mb", "most", "whose"),
+    [
+        (301, 20_000, 100_000, 20_000, "what the queue gives (maxwdir)"),
+        (301, 20_000, 10_000, 5000, "half of what was free on its disk"),
+        (301, 20_000, 100, 301, "what the job was expected to need"),
+        (301, 0, 100_000, 301, "what the job was expected to need"),
+        (5000, 4000, 100_000, 5000, "what the job was expected to need"),
+        (0, 4000, 100_000, 4000, "what the queue gives (maxwdir)"),
+    ],
+)
+def test_a_job_may_fill_what_the_queue_gives_and_the_sentence_says_whose_limit_it_is(
+    job_mb: int, queue_mb: int, free_mb: int, most: int, whose: str
+) -> None:
+    limits = with_disk(Limits(memory_mb=7), job_mb, queue_mb, free_mb)
+    assert (limits.memory_mb, limits.disk_mb) == (7, most)
+    assert verdict(Measure(disk_kb=most * 1024), limits) is None
+    failure = verdict(Measure(disk_kb=most * 1024 + 1), limits)
+    limit = f"its limit is {most} MB, {whose}. A task that needs more says so by workDiskCount"
+    assert failure and failure.diag == f"The work folder held {most + 1} MB, {limit}"
+    assert with_disk(Limits(), 0, 0, 100) == Limits()
 
 
 @given(st.integers(0, 10_000), st.floats(0, 1, exclude_max=True))

@@ -97,6 +97,14 @@ def test_a_payload_that_fills_the_disk_fails(site: Site, pilots: Pilots, program
     assert "its limit is 10 MB" in final["pilot_error_diag"]
 
 
+def test_a_job_may_fill_what_its_queue_gives_where_its_task_stated_less(site: Site, pilots: Pilots) -> None:
+    jobs = [site.offer(FILLS_AND_ENDS, maxDiskCount=10, maxwdir=mb) for mb in (100, 30)]
+    assert pilots.run("--max-jobs", "2") == 0
+    fits, over = (site.wait_final(job) for job in jobs)
+    assert (fits["job_status"], over["job_status"], over["pilot_error_code"]) == ("finished", "failed", 1104)
+    assert "its limit is 30 MB, what the queue gives (maxwdir)" in over["pilot_error_diag"]
+
+
 def test_an_exit_code_is_reported_with_the_payloads_last_words(site: Site, pilots: Pilots) -> None:
     final = fail(site, pilots, EXITS_65)
     assert (final["pilot_error_code"], final["trans_exit_code"], final["exe_error_code"]) == (1305, 65, 65)

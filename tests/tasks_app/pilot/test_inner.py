@@ -44,6 +44,7 @@ def job_of(names: list[str]) -> dict[str, Any]:
         "fsize": ",".join(str(chance.randrange(10**8, 10**10)) for _ in names),
         "checksum": ",".join(f"ad:{chance.getrandbits(32):08x}" for _ in names),
         "maxDiskCount": 20_000,
+        "maxwdir": 0,
         "container_name": "",
         "outFiles": "user.ada.0123456789.out._000001.root",
     }
@@ -88,6 +89,7 @@ class Inner:
             "fsize": "",
             "checksum": "",
             "maxDiskCount": 0,
+            "maxwdir": 0,
             "outFiles": "",
             **told,
         }
