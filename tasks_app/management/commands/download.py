@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from argparse import ArgumentParser
 from itertools import chain
 from pathlib import Path
@@ -21,9 +23,11 @@ from tasks_app.states import FileStatus, TaskStatus
 
 MOST_NAMES = 2000
 """Tasks with whose names one that is none's is compared: the newest."""
+MOST_TOLD = 5
 
 
 class Command(Suggesting):
+    _is_read = True
     help = (
         "Copy the outputs of a task into a folder, with their size and checksum compared with the books. Files that are "
         "there already are kept; none is overwritten. Exits with 1 when a file cannot be had. It reads this machine's storage; "
@@ -38,7 +42,10 @@ class Command(Suggesting):
         parser.add_argument("--logs", action="store_true", help="the log archives, too")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        task = _task(options["task"])
+        task, others = _task(options["task"])
+        if others:
+            more = ", ".join(map(str, others[:MOST_TOLD])) + (" …" if len(others) > MOST_TOLD else "")
+            self.stderr.write(f"task {task.id} is taken, the newest of this name; there are others: {more}")
         folder = options["to"] or Path(f"task-{task.id}")
         types = ("output", "log") if options["logs"] else ("output",)
         sets = list(Dataset.objects.filter(task=task, type__in=types).order_by("id").values_list("id", flat=True))
@@ -55,11 +62,13 @@ class Command(Suggesting):
         found, faults = 0, 0
         for file in chain.from_iterable(files.iterator() for files in made):
             try:
-                self.stdout.write(str(_copied(file, folder)))
+                copied = _copied(file, folder)
                 found += 1
             except (fetching.NoFileError, fetching.NotSentError, ApiError, OSError, ValueError) as exc:
                 self.stderr.write(str(exc))
                 faults += 1
+            else:
+                self._say(copied)
         self.stderr.write(f"{plural(found, 'file')} in {folder}" + (f", {faults} could not be had" if faults else ""))
         if task.status != TaskStatus.DONE:
             self.stderr.write(_state(task, there))
@@ -67,21 +76,35 @@ class Command(Suggesting):
             raise SystemExit(1)
 
 
-def _task(given: str) -> Task:
-    """The task of a number or name. Raises CommandError."""
+    def _say(self, copied: Path) -> None:
+        """Where a file is; nobody need read it to the end: files are copied all the same."""
+        if self._is_read:
+            try:
+                self.stdout.write(str(copied))
+                self.stdout.flush()
+            except BrokenPipeError:
+                self._is_read = False
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more at its end
+
+
+def _task(given: str) -> tuple[Task, list[int]]:
+    """The task of a number or name, and others of that name, the newest first. Raises CommandError."""
+    others: list[int] = []
     if given.isdecimal():
         found = Task.objects.filter(pk=int(given[:18])).first()
     else:
         name = given.replace("\0", "")
         # Tasks of PanDA's clients have the slash of their output container at the end of their names.
         bare = name.rstrip(CONTAINER_MARK)
-        named = {task.name: task for task in Task.objects.filter(name__in=[name, bare, bare + CONTAINER_MARK]).order_by("id")}
+        rows = list(Task.objects.filter(name__in=[name, bare, bare + CONTAINER_MARK]).order_by("id"))
+        named = {task.name: task for task in rows}
         found = named.get(name) or next(iter(named.values()), None)
+        others = [task.id for task in reversed(rows) if found and task.name == found.name and task.id != found.id]
     if found is None:
         names = () if given.isdecimal() else Task.objects.order_by("-id").values_list("name", flat=True)[:MOST_NAMES]
         near = nearest(given, dict.fromkeys(names))
         raise CommandError(f"there is no task {given}." + (f" Did you mean {near}?" if near else ""))
-    return found
+    return found, others
 
 
 def _state(task: Task, there: int) -> str:

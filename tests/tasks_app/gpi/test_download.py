@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -85,6 +87,20 @@ def test_the_command_copies_outputs(
 
 
 @pytest.mark.django_db
+def test_files_are_copied_when_nobody_reads_their_names(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As with `| head`."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "w") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        call_command("download", str(task.id), "--to", str(tmp_path / "mine"))
+    assert names(tmp_path / "mine") == ["a.root", "b.root"]
+    assert capsys.readouterr().err.startswith("2 files in ")
+
+
+@pytest.mark.django_db
 def test_the_command_takes_names_and_says_in_a_sentence_what_it_cannot_do(
     task: Task, make_task: Callable[..., Task], make_dataset: Callable[..., Dataset], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
@@ -108,6 +124,12 @@ def test_the_command_takes_names_and_says_in_a_sentence_what_it_cannot_do(
         with pytest.raises(CommandError, match=f"task {meant.id} is {meant.status}"):
             call_command("download", given)
     assert not (tmp_path / f"task-{waits.id}").exists()
+    newest = make_task(status="broken", name="user.ada.waits")
+    capsys.readouterr()
+    with pytest.raises(CommandError, match=f"task {newest.id} is broken"):
+        call_command("download", "user.ada.waits")
+    said = f"task {newest.id} is taken, the newest of this name; there are others: {older.id}\n"
+    assert capsys.readouterr().err == said
     for unknown in ("user.ada.none", "9" * 30, "a\0b"):
         with pytest.raises(CommandError, match="there is no task"):
             call_command("download", unknown)
