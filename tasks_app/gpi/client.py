@@ -199,7 +199,8 @@ class Client:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        self.server = (server or os.environ.get("JEDI_SERVER_URL") or "").rstrip("/")
+        given = (server or os.environ.get("JEDI_SERVER_URL") or "").rstrip("/")
+        self.server = given.removesuffix("/api/v2").rstrip("/")  # some give the address of the interface
         if urlsplit(self.server).scheme not in ("http", "https"):
             if self.server and "://" not in self.server:
                 raise ValueError(f"the address {self.server} lacks http:// or https:// at its start")

@@ -207,6 +207,11 @@ def test_waiting_ends_at_its_time_or_at_the_state_that_is_wanted(script: Any) ->
     assert site.wait(5, until={"running"}).status == "running"
 
 
+@pytest.mark.parametrize("end", ["", "/", "/api/v2", "/api/v2/", "//api/v2//"])
+def test_the_address_may_be_that_of_the_interface(end: str) -> None:
+    assert Client(f"https://jedi.example.org{end}", token="x").server == "https://jedi.example.org"
+
+
 def test_tokens_come_from_the_environment_or_a_file_of_ones_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
