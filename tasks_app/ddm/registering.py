@@ -209,7 +209,9 @@ def register_container(name: str, datasets: Iterable[str], *, is_open: bool = Fa
     known = set(CatalogueDataset.objects.filter(name__in=members).values_list("name", flat=True))
     missing = [member for member in members if member not in known]
     if missing:
-        raise ValueError(f"the dataset {missing[0]} does not exist in the local catalogue")
+        near = catalogue.unknown(missing[:1], user="").get(missing[0])
+        hint = f". Did you mean {near}?" if near else ""
+        raise ValueError(f"the dataset {missing[0]} does not exist in the local catalogue{hint}")
     catalogue.add_to_container(full, members, by=SITE)
     CatalogueDataset.objects.filter(name=full).update(open=is_open)
     wake_readers([full])

@@ -48,6 +48,12 @@ def masters(task_id: int) -> list[tuple[str, int, str | None]]:
     return [(row.name, row.files, row.container_name) for row in found]
 
 
+def test_a_misspelt_member_of_a_container_is_refused_with_what_may_be_meant() -> None:
+    add_dataset("lab.measurements", 1)
+    with pytest.raises(ValueError, match=r"the dataset lab\.measurments does not exist .*\. Did you mean lab\.measurements\?$"):
+        register_container("lab.all/", ["lab.measurments"])
+
+
 @pytest.mark.parametrize("more", [{"expand": True}, {}])
 def test_each_dataset_of_a_container_becomes_an_input_of_its_own(more: dict[str, bool]) -> None:
     container("lab.all/", "lab.a", "lab.b")
