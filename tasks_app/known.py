@@ -32,13 +32,14 @@ from tasks_app.params.faults import Faults, ParamErrors, join_path, shown
 from tasks_app.params.items import PREPROCESSED
 from tasks_app.params.keys import stream_of_ds_for
 from tasks_app.params.kinds import WILDCARD, WILDCARDS, split_names
-from tasks_app.params.made import read_by
+from tasks_app.params.made import read_by, renamed
 from tasks_app.params.resubmission import apply_changes
 from tasks_app.params.rules import amount
 from tasks_app.params.schema import TaskParams, parse
 from tasks_app.refining.layout import datasets_of
 from tasks_app.refining.values import Defaults
 from tasks_app.rehearsing import most_records
+from tasks_app.scopes import without_scope
 
 TRANSFORMS = Path(__file__).resolve().parent / "transforms"
 DEFAULTS = Defaults()
@@ -141,6 +142,19 @@ def check_inputs(params: TaskParams, user: str, parent_id: int | None, *, parent
         found.take(lambda: _check_patterns(params))
     found.take(lambda: _check_files(params))
     found.raise_if_any()
+
+
+def with_plain_inputs(params: TaskParams) -> TaskParams:
+    """The same with the names of inputs that are written with their scopes (`user.ada:user.ada.x`) as data management has
+    them. A name that is known with its colon, or is about to be made so, stays. Raises ParamErrors."""
+    plain = {name: bare for _, name in read_by(params) if ":" in name and (bare := without_scope(name))}
+    if not plain:
+        return params
+    planned = PlannedOutput.objects.filter(dataset__in=[name.rstrip("/") for name in plain], task__in=Task.objects.open())
+    coming = set(planned.values_list("dataset", flat=True))
+    unknown = data_management().unknown(list(plain), user="")
+    changed = {name: plain[name] for name in unknown if name.rstrip("/") not in coming}
+    return parse(renamed(params.raw, changed)) if changed else params
 
 
 def check_added(changes: Mapping[str, Any], tasks: Iterable[Task], where: str = "") -> None:

@@ -72,6 +72,17 @@ def scope_of(dataset: str, owner: str = "") -> str:
     return _short(fields[0]) or "user"
 
 
+def without_scope(name: str) -> str:
+    """The name of a dataset that is written with its scope before a colon; "" for any other.
+
+    >>> without_scope("user.ada:user.ada.x"), without_scope("user.bob:user.ada.x"), without_scope("user.ada.x")
+    ('user.ada.x', '', '')
+    """
+    scope, colon, bare = name.partition(":")
+    is_below = scope.startswith(f"{Realm.USER}.") and bare.startswith(f"{scope}.")  # the account's name may have dots
+    return bare if colon and ":" not in bare and (is_below or scope == scope_of(bare)) else ""
+
+
 def scope_of_user(user: str) -> str:
     return _short(f"{Realm.USER}.{user}")
 

@@ -88,7 +88,8 @@ class Submission:
 def check(raw: object, caller: Caller) -> Submission:
     """Check a dictionary that a caller submits. Raises ParamErrors with every fault.
 
-    Asks the database only for what a refusal says: then also for the faults that `submit` would find next.
+    Asks the database only for inputs that are written with their scopes, and for what a refusal says: then also for the
+    faults that `submit` would find next.
     """
     faults = Faults()
     params = faults.take(lambda: _parsed(raw)) or sound(raw, faults)
@@ -135,9 +136,10 @@ def check(raw: object, caller: Caller) -> Submission:
 
 def _parsed(raw: object) -> TaskParams:
     try:
-        return parse(raw)
+        params = parse(raw)
     except ParamErrors as exc:
         raise known.with_matching(exc, raw) from None
+    return known.with_plain_inputs(params)
 
 
 def _look_up(params: TaskParams, user: str, caller: Caller, faults: Faults) -> tuple[int | None, list[str]]:

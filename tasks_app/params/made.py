@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from tasks_app.params.faults import join_path
 from tasks_app.params.items import PREPROCESSED
+from tasks_app.params.keys import stream_of_ds_for
+from tasks_app.params.kinds import names_of
 from tasks_app.params.schema import TaskParams
 
 CONTAINER_MARK: Final = "/"
@@ -40,6 +42,21 @@ def read_by(params: TaskParams) -> Iterator[tuple[str, str]]:
     for stream, names in params.datasets_for.items():
         for name in names:
             yield f"dsFor{stream}", name
+
+
+def renamed(raw: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """A checked dictionary in which inputs of these names have others."""
+
+    def of(value: Any) -> Any:
+        return ",".join(names.get(name, name) for name in names_of(value)) if value else value
+
+    found = {key: of(value) if stream_of_ds_for(key) is not None else value for key, value in raw.items()}
+    items = raw.get("jobParameters") or []
+    return found | {"jobParameters": [item | {"dataset": of(item["dataset"])} if _reads(item) else item for item in items]}
+
+
+def _reads(item: Mapping[str, Any]) -> bool:
+    return item.get("type") == "template" and item.get("param_type") == "input"
 
 
 def made_by(params: TaskParams) -> Iterator[Made]:

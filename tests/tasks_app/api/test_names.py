@@ -561,6 +561,18 @@ def test_a_pattern_that_takes_no_file_is_refused_where_no_more_files_come(api: A
     assert refused("user.ada.box/", include="zip") == {}, "an empty input is what the feeder says of it"
 
 
+def test_an_input_may_be_written_with_its_scope(api: Api, task_params: Params, catalogue: None) -> None:
+    CatalogueDataset.objects.create(name="user.ada:user.ada.odd", scope="x", owner="ada")
+    wish = task_params(**reading("user.ada:user.ada.measurements", "mc23_13p6TeV:mc23_13p6TeV.1.hits", "user.ada:user.ada.odd"))
+    answer = post(api(), wish | {"dsForIN": ["user.bob:user.bob.hits", "user.ada:user.ada.box"]})
+    assert answer.status_code == 201, answer.json()
+    kept = TaskParams.objects.get(pk=answer.json()["id"]).params
+    assert kept["jobParameters"][0]["dataset"] == "user.ada.measurements,mc23_13p6TeV.1.hits,user.ada:user.ada.odd"
+    assert kept["dsForIN"] == "user.bob.hits,user.ada.box"
+    other = post(api(), task_params(**reading("user.ada:user.bob.hits", "user.ada:user.ada.none")))
+    assert list(faults(other)) == ["jobParameters[0].dataset"]
+
+
 def test_a_submission_with_many_patterns_and_files_is_not_looked_at_for_minutes(
     api: Api, task_params: Params, catalogue: None
 ) -> None:
