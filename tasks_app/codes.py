@@ -229,6 +229,10 @@ TASK_ENDED: Final = _code(
     "task_ended", "Task has ended", "state", "user",
     "Retry the task if more is wanted of it.", severity="info",
 )  # fmt: skip
+TASK_NOTHING_LEFT: Final = _code(
+    "task_nothing_left", "Task has ended, and a retry would do nothing", "state", "user",
+    "If more is wanted of the task, run it again (incexec): its input is looked up again.", severity="info",
+)  # fmt: skip
 TASK_SITES_GONE: Final = _code(
     "task_sites_gone", "The task's sites do not exist any more", "state", "user",
     "If more is wanted of the task, run it again (incexec) with other sites; a retry would wait for those that are gone.",

@@ -10,6 +10,7 @@ from django.db.models import Count, Q, Sum
 
 from jedisite.patterns import PatternError
 from jedisite.words import plural
+from tasks_app import preprocessed
 from tasks_app.accounting.books import reads_parent
 from tasks_app.commands.accepting import RUN_AGAIN
 from tasks_app.contents import foreseen, wishes
@@ -23,6 +24,7 @@ from tasks_app.params.resubmission import apply_changes, changed_rule
 from tasks_app.params.splitrule import SplitRuleError
 from tasks_app.states import DatasetStatus, TaskStatus
 
+RETRIED_AT_REST = (TaskStatus.FINISHED, TaskStatus.FAILED, TaskStatus.ABORTED)
 MOST_COMPARED = 50_000
 """Inputs with more files are not compared: the task then runs, and finds out."""
 
@@ -53,9 +55,9 @@ def says(task: Task, changes: Mapping[str, Any]) -> str:
 
 
 def left_of(tasks: Sequence[Task]) -> str:
-    """Of the first of these tasks that rests and has processed all files that it has of its inputs, what stands in the way of a
-    retry, with its number; "" when each has some left, or has none at all. One query, and three for a parent."""
-    tasks = [task for task in tasks if task.status in (TaskStatus.FINISHED, TaskStatus.FAILED)]
+    """Of the first of these tasks that rests and has processed all files that it has of its inputs, or never had any, what
+    stands in the way of a retry, with its number; "" when each has some left. Up to two queries, and three for a parent."""
+    tasks = [task for task in tasks if task.status in RETRIED_AT_REST]
     if not tasks:
         return ""
     masters = Dataset.objects.filter(task_id__in=[task.id for task in tasks], type__in=INPUT_TYPES, master_id=None)
@@ -65,19 +67,32 @@ def left_of(tasks: Sequence[Task]) -> str:
     whole = {row["task_id"]: row["lost"] for row in counted if row["all"] and row["all"] == row["done"] and not row["growing"]}
     task = next((task for task in tasks if task.id in whole), None)
     if task is None:
-        return ""
+        return _never_had_any(tasks)
     if lost := whole[task.id]:
         whose, them = plural(lost, "input file is", "input files are"), "it" if lost == 1 else "them"
         says = f"task {task.id} is {task.status}: {whose} lost, and all others were processed; nothing to retry"
         return f"{says}. To have {them} looked up, {RUN_AGAIN}"
     says = f"task {task.id} is {task.status}, and all of its files were processed; nothing to retry"
     parent = Task.objects.filter(pk=task.parent_id).exclude(pk=task.id).values_list("status", flat=True).first()
-    if parent is None:
+    if parent is None or task.status == TaskStatus.ABORTED:
         return f"{says}. If there is more input by now, {RUN_AGAIN}"
     if parent == TaskStatus.DONE:
         return f"{says}. Its parent task {task.parent_id} is done by now: {RUN_AGAIN}, and it is done too"
     then = "it is done too" if task.status == TaskStatus.FINISHED and not reads_parent(task) else RUN_AGAIN
     return f"{says}. It is not done since its parent task {task.parent_id} is {parent}; once that is done, {then}"
+
+
+def _never_had_any(tasks: Sequence[Task]) -> str:
+    """The same of the first of these tasks that was aborted before it had any input: a retry looks nothing up."""
+    tasks = [task for task in tasks if task.status == TaskStatus.ABORTED]
+    if not tasks:
+        return ""
+    read = Dataset.objects.filter(task_id__in=[task.id for task in tasks], type__in=(*INPUT_TYPES, preprocessed.INPUT))
+    had = set(read.filter(Q(files__gt=0) | Q(files_missing__gt=0) | Q(state="mutable")).values_list("task_id", flat=True))
+    task = next((task for task in tasks if task.id not in had), None)
+    if task is None:
+        return ""
+    return f"task {task.id} was aborted before it had any input; nothing to retry. To have it looked up, {RUN_AGAIN}"
 
 
 def _would_get_files(task: Feeding, masters: Sequence[Dataset]) -> bool:

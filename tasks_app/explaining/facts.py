@@ -189,6 +189,8 @@ class WhyFacts:
     allowed   what the throttle says of a group of tasks that it lets pass
     had_errors, sites_gone
               of a task that has ended: whether jobs of it failed, and the sites that it names when none of them exists
+    nothing_left
+              of a task that has ended: whether a retry is refused since it has no file to try again
     """
 
     status: str
@@ -211,6 +213,7 @@ class WhyFacts:
     stuck_since: datetime | None = None
     had_errors: bool = False
     sites_gone: tuple[str, ...] = ()
+    nothing_left: bool = False
     share_zero: str = ""
     returns_to: str = ""
 

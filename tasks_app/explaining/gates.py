@@ -113,6 +113,8 @@ def _state(facts: WhyFacts) -> Gate:
     if status in RUNS_AGAIN and facts.sites_gone:
         gone = f"{', '.join(facts.sites_gone[:NAMED])} {'does' if len(facts.sites_gone) == 1 else 'do'} not exist any more"
         return no(codes.TASK_SITES_GONE, f"{facts.error_dialog or f'the task is {status}'}; {gone}")
+    if facts.nothing_left:
+        return no(codes.TASK_NOTHING_LEFT, facts.error_dialog or f"the task is {status}")
     if facts.had_errors and status in WITH_ERRORS:
         return no(WITH_ERRORS[status], facts.error_dialog or f"the task is {status}")
     if status in ENDED:

@@ -22,6 +22,7 @@ from jedisite import refusals
 from jedisite.models import Agent, Trouble
 from tasks_app import codes, timeouts
 from tasks_app.attention.reading import TROUBLE_SEEN
+from tasks_app.commands import nothing_new
 from tasks_app.explaining import whatif
 from tasks_app.explaining.facts import AgentFact, InputFact, ParentFact, PilotFact, VerdictFact, WhyFacts
 from tasks_app.explaining.facts import Trouble as TroubleFact
@@ -121,6 +122,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         share_zero=_zero_share(task, [at.site for status, at in at_sites if status == JobStatus.ACTIVATED]),
         had_errors=task.status in WITH_ERRORS and _had_errors(task.id),
         sites_gone=gone_sites(task, now) if task.status in RUNS_AGAIN else (),
+        nothing_left=bool(nothing_new.left_of([task])),
         returns_to=task.old_status or "" if task.status == TaskStatus.PENDING else "",
     )
 

@@ -11,6 +11,8 @@ from brokerage_app import records
 from brokerage_app.case import grid_of
 from tasks_app import claims, moves, placing
 from tasks_app.agents import commando, feeder, job_generator, refiner
+from tasks_app.explaining.gates import first_no, walk
+from tasks_app.explaining.tasks import facts_of
 from tasks_app.generating import throttle
 from tasks_app.generating.world import World
 from tasks_app.models import Command, JobStatusLog, Task
@@ -266,6 +268,31 @@ def test_a_refused_retry_changes_nothing() -> None:
         command(made, "retry")
     after = dataset(made)
     assert (after.status, after.files_used, status(made)) == (before.status, before.files_used, "finished")
+
+
+def test_advice_on_an_aborted_task_is_what_the_door_takes() -> None:
+    def advice(task_id: int) -> str:
+        blocked = first_no(walk(facts_of(task(task_id), timezone.now(), {}, None)))
+        assert blocked is not None
+        return blocked.advice
+
+    made, pilot = running_task(files=2, at_pilot=2)
+    command(made, "kill")
+    for job in pilot.ran:
+        pilot.end(job, "finished")
+    settle()
+    early = submit(parameters("lab.early", reads("lab.none"), waitInput=True))
+    settle()
+    command(early, "kill")
+    settle()
+    add_dataset("lab.none", 1)
+    for one, why in ((made, "is aborted, and all of its files were processed"), (early, "was aborted before it had any input")):
+        assert (status(one), "run it again (incexec)" in advice(one)) == ("aborted", True)
+        with pytest.raises(moves.CommandRefusedError, match=f"task {one} {why}; nothing to retry"):
+            command(one, "retry")
+        assert command(one, "incexec").status == "done"
+    drive(pilot)
+    assert (status(made), status(early)) == ("done", "done")
 
 
 def test_a_command_that_the_state_does_not_accept_is_refused_with_both_named() -> None:

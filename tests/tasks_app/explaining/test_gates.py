@@ -39,6 +39,7 @@ CASES = [
     ("failed, jobs too", replace(GOOD, status="failed", had_errors=True), "state", "task_failed_with_errors"),
     ("finished, jobs failed", replace(GOOD, status="finished", had_errors=True), "state", "task_some_done"),
     ("aborted", replace(GOOD, status="aborted", had_errors=True), "state", "task_ended"),
+    ("aborted, all processed", replace(GOOD, status="aborted", nothing_left=True), "state", "task_nothing_left"),
     ("aborted, sites gone", replace(GOOD, status="aborted", sites_gone=("A", "B")), "state", "task_sites_gone"),
     ("exhausted, site gone", replace(GOOD, status="exhausted", sites_gone=("A",)), "state", "task_sites_gone"),
     ("done, site gone", replace(GOOD, status="done", sites_gone=("A",)), "state", "task_all_done"),

@@ -251,7 +251,7 @@ def test_a_paused_task_says_who_paused_it_and_why(make_task: Callable[..., Task]
 
 
 def test_advice_on_a_task_that_has_ended_asks_for_its_errors_and_its_sites(
-    api: Api, make_task: Make, make_job: Make
+    api: Api, make_task: Make, make_job: Make, make_dataset: Make
 ) -> None:
     def told(task: Task) -> tuple[str, str]:
         blocked = api().get(f"/api/v2/tasks/{task.id}/why/").json()["blocked_by"]
@@ -265,6 +265,7 @@ def test_advice_on_a_task_that_has_ended_asks_for_its_errors_and_its_sites(
     assert "run it again (incexec) with other sites" in advice
     assert sentence == "the task is aborted; GONE does not exist any more"
     Queue.objects.create(name="GONE", site_name="S")
+    make_dataset(aborted, files=2, files_finished=1)
     assert told(aborted) == ("Retry the task if more is wanted of it.", "the task is aborted")
 
 
