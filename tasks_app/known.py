@@ -116,7 +116,7 @@ def check_params(params: TaskParams) -> list[str]:
     faults, tables = Faults(), Tables()
     names.check_params(params, tables, faults)
     faults.raise_if_any()
-    return names.foreign_transforms(params, tables)
+    return [*names.foreign_transforms(params, tables), *names.no_place_left(params, tables)]
 
 
 def check_owner(user: str) -> None:

@@ -160,6 +160,26 @@ def foreign_transforms(params: TaskParams, known: Known) -> list[str]:
     return found
 
 
+def no_place_left(params: TaskParams, known: Known) -> list[str]:
+    """A sentence when the lists of a task exclude all of the queues that it may use: allowed, as there may be others one day."""
+    if not (params.names("excludedSite") and known.queues):
+        return []
+    excluded, wanted = _named(params.names("excludedSite"), known), params.names("includedSite")
+    wanted = () if any(map(_is_auto, wanted)) else tuple(name for name in wanted if name.strip())
+    left = (_named(wanted, known) if wanted else set(known.queues)) - excluded
+    if left:
+        return []
+    which = "of includedSite" if wanted else "of this site"
+    return [f"excludedSite leaves out every queue {which}: the task waits until there is another one."]
+
+
+def _named(names: Iterable[str], known: Known) -> set[str]:
+    """The queues of these names and patterns."""
+    given = set(names)
+    patterns = [name for name in given if not _WILD.isdisjoint(name)]
+    return given.intersection(known.queues) | {q for q in known.queues if any(fnmatchcase(q, one) for one in patterns)}
+
+
 def is_local(transform: str) -> bool:
     return "://" not in transform
 

@@ -561,6 +561,25 @@ def test_a_pattern_that_takes_no_file_is_refused_where_no_more_files_come(api: A
     assert refused("user.ada.box/", include="zip") == {}, "an empty input is what the feeder says of it"
 
 
+@pytest.mark.parametrize(
+    ("places", "which"),
+    [
+        ({"excludedSite": ["CERN_*", "BNL_PROD"]}, "of this site"),
+        ({"excludedSite": "*", "includedSite": "AUTO"}, "of this site"),
+        ({"excludedSite": "CERN_PROD,CERN_TEST", "includedSite": "CERN_*"}, "of includedSite"),
+        ({"excludedSite": "CERN_*"}, ""),
+        ({"excludedSite": "CERN_PROD", "includedSite": "CERN_*"}, ""),
+    ],
+    ids=str,
+)
+def test_lists_that_leave_no_queue_are_told_of(
+    api: Api, task_params: Params, grid: None, places: dict[str, Any], which: str
+) -> None:
+    answer = post(api(), task_params(**places))
+    said = f"excludedSite leaves out every queue {which}: the task waits until there is another one."
+    assert (answer.status_code, answer.json()["warnings"]) == (201, [said] if which else [])
+
+
 def test_an_input_may_be_written_with_its_scope(api: Api, task_params: Params, catalogue: None) -> None:
     CatalogueDataset.objects.create(name="user.ada:user.ada.odd", scope="x", owner="ada")
     wish = task_params(**reading("user.ada:user.ada.measurements", "mc23_13p6TeV:mc23_13p6TeV.1.hits", "user.ada:user.ada.odd"))
