@@ -109,6 +109,7 @@ class TaskFilter(NamedFilters):
     stalled_for = django_filters.NumberFilter(
         method="without_progress", min_value=1, max_value=10_000, label="No progress for hours"
     )
+    idle = django_filters.BooleanFilter(method="without_jobs", label="Open, without open jobs")
     has_scouts = django_filters.BooleanFilter(method="that_scouted", label="Has scouts")
     parent = IdFilter("parent_id")
     request = IdFilter("req_id")
@@ -140,6 +141,12 @@ class TaskFilter(NamedFilters):
         moved = Dataset.objects.filter(task_id=OuterRef("pk"), modification_time__gte=before)
         still = queryset.exclude(status__in=sorted(TASK_FINAL)).filter(modification_time__lt=before)
         return still.filter(~Exists(moved))
+
+    def without_jobs(self, queryset: TaskRows, name: str, value: bool) -> TaskRows:
+        """Tasks that have not ended and have no job that has not; with false the others."""
+        has_jobs = Exists(Job.objects.open().filter(task_id=OuterRef("pk")))
+        ended = Q(status__in=sorted(TASK_FINAL))
+        return queryset.filter(~ended, ~has_jobs) if value else queryset.filter(ended | has_jobs)
 
     def that_scouted(self, queryset: TaskRows, name: str, value: bool) -> TaskRows:
         reports = ScoutReport.objects.filter(task_id=OuterRef("pk"))

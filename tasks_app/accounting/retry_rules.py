@@ -216,7 +216,7 @@ class ErrorClass:
         object.__setattr__(self, "_start", _start(self.pattern))
 
 
-ENDED_WITH_SITE: Final = "its pilot was ended with the site"
+ENDED_WITH_SITE: Final = "Its pilot was ended with the site"
 SITE_ENDS: Final = (ErrorClass("pilot", 1201, "site_end"), ErrorClass("jobdispatcher", 100, "site_end", ENDED_WITH_SITE))
 """A pilot that was told to end while a job ran, and one that the site's own end took with it."""
 

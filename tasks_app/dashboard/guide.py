@@ -69,7 +69,7 @@ GUIDE: Final = (
         "",
         (
             "The line under the name says in one sentence where the task stands. Tabs: why it waits, its timeline"
-            " against what is usual, jobs, inputs with their places and last errors, causes of errors, sites, "
+            " against what is usual, jobs, files with their places and last errors, causes of errors, sites, "
             "what scouts measured, flow of data, jobs over time, parameters, audit. Two tasks are compared at "
             "/tasks/compare/.",
         ),

@@ -21,7 +21,6 @@ from tasks_app.dashboard import sparklines, trends, words
 from tasks_app.dashboard.act_words import happened, kind_of
 from tasks_app.dashboard.sparklines import Sparkline
 from tasks_app.dashboard.trends import Stack
-from tasks_app.sampling import IDLE_STATUSES
 from tasks_app.states import JOB_QUEUED
 from tasks_app.statistics import JOB_COUNTS
 
@@ -194,9 +193,8 @@ def kpis(now: datetime, share: str, jobs_now: Live) -> list[Kpi]:
         ),
     ]  # fmt: skip
     if not share:
-        strip.append(
-            _gauge(found, latest, "idle_tasks", "tasks with no jobs", address(tasks, status=",".join(IDLE_STATUSES)))
-        )
+        label = "task with no jobs" if latest.get("idle_tasks") == 1 else "tasks with no jobs"
+        strip.append(_gauge(found, latest, "idle_tasks", label, address(tasks, idle="true")))
     return strip
 
 

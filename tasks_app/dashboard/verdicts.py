@@ -19,6 +19,8 @@ ROWS, ALL_ROWS = 25, 1000
 LONGEST_NAME: Final = 128
 WORDS: Final = (("chosen", "chosen"), ("skipped", "skipped"), ("near", "skipped for a number, the nearest first"))
 
+NEARLY, MOST_NEARLY = 0.3, 3
+
 
 @dataclass(frozen=True, slots=True)
 class Picked:
@@ -142,3 +144,8 @@ class Part:
         """The sites, of those that the task may use, that one number kept out, the nearest first."""
         by_name = {one.site: one for one in self.answers}
         return [by_name[one["site"]] for one in verdicts.near_of(self.record) if one["site"] in by_name]
+
+    @property
+    def nearly(self) -> list[Answer]:
+        """The first of these that lack no more than a part of what is needed: a site that has a hundredth of it is not near."""
+        return [one for one in self.near if one.gap is not None and one.gap <= NEARLY][:MOST_NEARLY]

@@ -56,7 +56,7 @@ SWEEP_EVERY_S = 15.0
 TOKEN = "token"
 """File in the folder of a pilot."""
 LONGEST_TOKEN = 1000
-LEFT = "its pilot has ended without a last report"
+LEFT = "Its pilot has ended without a last report"
 NO_TOKEN_DELAY_S = 5.0
 PRIVATE_PREFIXES = ("JEDI_", "DJANGO_", "DATABASE_URL", "PGPASS")
 

@@ -213,6 +213,11 @@ def test_the_tiles_of_a_site_that_has_just_begun_are_of_now(
     text = page.content.decode()
     assert "tasks with no jobs 4 min ago" in " ".join(re.sub("<[^>]*>", "", text).split())
     assert "No task has been submitted yet" not in text
+    Sample.objects.create(at=now - timedelta(minutes=2), running_jobs=0, running_cores=0, queued_jobs=0, idle_tasks=1)
+    idle, _ = make_task(), make_task(status="done")
+    (tile,) = [kpi for kpi in reader.get("/").context["kpis"] if kpi.label == "task with no jobs"]
+    listed = reader.get(tile.url)
+    assert [key for key, _ in listed.context["table"]] == [idle.id]
     tiles = {kpi.label: kpi.value for kpi in reader.get("/?share=User").context["kpis"]}
     assert (tiles["running jobs"], tiles["finished in the last hour"]) == ("0", "0")
 

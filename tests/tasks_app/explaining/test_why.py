@@ -79,7 +79,10 @@ def test_a_site_that_the_task_may_not_use_did_not_come_near(
     assert [one["site"] for one in verdict["nearly"]] == ["D"]
     client.force_login(make_user())
     page = client.get(f"/tasks/{waiting.id}/why/").content.decode()
-    assert "Nearly:" in page and '/sites/D/why/">D</a> is 75 % away' in page and '/sites/B/why/">B</a> is' not in page
+    assert "Nearly:" not in page and "All that a number kept out" in page, "a quarter of what is needed is not near"
+    keep(Decided(waiting.id, BAD, TaskNeeds(memory_mb=4000, included_sites=("B*",))))
+    page = client.get(f"/tasks/{waiting.id}/why/").content.decode()
+    assert "Nearly:" in page and '/sites/B/why/">B</a> is 25 % away' in page and '/sites/D/why/">D</a> is' not in page
 
 
 def test_reasons_over_time_are_intervals(api: Api, waiting: Any) -> None:
