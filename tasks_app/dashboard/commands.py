@@ -22,8 +22,9 @@ from tasks_app.params.kinds import Key
 from tasks_app.states import COMMANDS, TaskCommand
 
 LONGEST_REASON = 1000
-_OF_API = re.compile(rf"\b({'|'.join(name for name, rule in COMMANDS.items() if rule.title.lower() != name)})\b")
+_RENAMED = "|".join(name for name, rule in COMMANDS.items() if rule.title.lower() != name)
 """Commands whose buttons have other names."""
+_OF_API = re.compile(rf"\b({_RENAMED})\b")
 
 
 @dataclass(frozen=True, slots=True)
