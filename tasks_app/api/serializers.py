@@ -63,7 +63,8 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
 
 
 class ProgressSerializer(serializers.Serializer[Any]):
-    """Input files of the task's master datasets. `percent` is rounded down: 100 means all."""
+    """Input files of the task's master datasets. `percent` is rounded down: 100 means all. `waiting` are in no job and not
+    given up: when the task has ended, nobody processes them unless it is told to run again."""
 
     total = serializers.IntegerField()
     finished = serializers.IntegerField()

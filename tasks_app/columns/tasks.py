@@ -110,7 +110,7 @@ TASKS = Columns(
                 Column("files_finished", "Files done", "number", shown=False),
                 Column("files_failed", "Files failed", "number", shown=False),
                 Column("files_working", "Files in jobs", "number", shown=False),
-                Column("files_waiting", "Files to do", "number", shown=False),
+                Column("files_waiting", "Files left", "number", shown=False, help="in no job, and not given up"),
                 Column("events", "Events", "number", shown=False),
                 Column("events_used", "Events used", "number", shown=False),
                 Column("last_progress", "Last progress", "ago", shown=False, help="when its input files last changed"),

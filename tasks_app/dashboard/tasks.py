@@ -23,7 +23,7 @@ from tasks_app.explaining.verdicts import QueueSkip, by_queue
 from tasks_app.models import Command, Dataset, JobArchive, OutputTemplate, PeriodicTask, Task, TaskParams
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.states import JobStatus
+from tasks_app.states import TASK_FINAL, JobStatus
 
 REFRESH_S = 5
 LOG_LINES = 100
@@ -80,6 +80,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "task": task,
         "line": sentences.status_line(facts),
         "progress": done,
+        "has_ended": task.status in TASK_FINAL,
         "datasets": [(dataset, ranged.get(dataset.id)) for dataset in datasets[:DATASETS]],
         "unmerged": 0 if "unmerged" in request.GET else unmerged,
         "more_datasets": len(datasets) > DATASETS,

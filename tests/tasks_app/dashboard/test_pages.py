@@ -112,6 +112,12 @@ def test_files_that_were_given_up_before_any_job_failed_are_not_said_to_have_fai
     assert "80 of 200 files finished, 10 failed, 30 in jobs" in text, "its failed jobs are in the archive"
 
 
+def test_files_that_nobody_processes_are_left_and_not_to_do(reader: Client, busy_task: Task) -> None:
+    for status, word in (("running", "to do"), ("broken", "left"), ("aborted", "left")):
+        Task.objects.filter(pk=busy_task.id).update(status=status)
+        assert f"80 {word}</li>" in reader.get(f"/tasks/{busy_task.id}/").content.decode()
+
+
 def test_a_job_costs_few_queries(reader: Client, failed_job: Job, django_assert_max_num_queries: Any) -> None:
     with django_assert_max_num_queries(MOST_QUERIES):
         text = reader.get(f"/jobs/{failed_job.id}/").content.decode()
