@@ -196,7 +196,7 @@ def _check_all(tasks: Sequence[Task], command: str) -> None:
     at_work = []
     for task in tasks:
         check_command(task, command, waiting.get(task.id, ()))
-        if _gives_attempts(_standing(task, waiting.get(task.id, ())), command):
+        if gives_attempts(task, command, waiting.get(task.id, ())):
             at_work.append(task.id)
     at_once = [task for task in tasks if task.id not in waiting]
     if command == TaskCommand.RETRY and (nothing := nothing_new.left_of(at_once)):
@@ -218,9 +218,10 @@ def _queue(
     return rows
 
 
-def _gives_attempts(task: accepting.Standing, command: str) -> bool:
+def gives_attempts(task: Task, command: str, waiting: Sequence[str] = ()) -> bool:
+    """Whether the command does nothing but give files more attempts, after those that wait."""
     return command == TaskCommand.INCREASE_ATTEMPTS or (
-        command == TaskCommand.RETRY and task.foreseen in MORE_ATTEMPTS_IN
+        command == TaskCommand.RETRY and _standing(task, waiting).foreseen in MORE_ATTEMPTS_IN
     )
 
 

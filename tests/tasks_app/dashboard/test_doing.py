@@ -191,6 +191,18 @@ def task_with_params(task: Task) -> int:
     return task.id
 
 
+def test_a_retry_that_would_find_nothing_to_do_is_not_offered(reader: Client, make_task: Make, make_dataset: Make) -> None:
+    task = make_task(status="running", prod_source_label="user")
+    made = make_dataset(task, type="input", files=4, files_failed=0)
+    says = f"No file of task {task.id} has used up its attempts"
+    page = reader.get(f"/tasks/{task.id}/do/retry/")
+    assert page.context["refused"] and says in text_of(page)
+    made.files_failed = 1
+    made.save()
+    page = reader.get(f"/tasks/{task.id}/do/retry/")
+    assert says not in text_of(page) and not page.context["refused"]
+
+
 def test_refusals_on_pages_call_acts_as_their_buttons_do(reader: Client, make_task: Make) -> None:
     """In place of the names that the API has: on the page of a task, in its answer, and on the page for many."""
     task = make_task(status="paused")
