@@ -168,7 +168,7 @@ def test_every_command_is_accepted_or_refused_in_every_state_with_a_sentence(
     client = api("production")
     for status in TaskStatus:
         task = make_task(status=status, prod_source_label="user")
-        Dataset.objects.create(task=task, name="user.ada.in", type="input", files_failed=1)
+        Dataset.objects.create(task=task, name="user.ada.in", type="input", files=1, files_failed=1)
         TaskParams.objects.create(task=task, params={})
         body = {"command": command, **NEEDS.get(command, {})}
         answer = client.post(f"{TASKS}{task.id}/commands/", body, "application/json")
@@ -188,7 +188,7 @@ def test_owners_give_their_commands_and_operators_theirs(api: Api, make_task: Ma
     codes = {}
     for role in ("user", "shifter", "production", "administrator"):
         task = make_task(status=status, prod_source_label="user", user="ada")
-        Dataset.objects.create(task=task, name="user.ada.in", type="input", files_failed=1)
+        Dataset.objects.create(task=task, name="user.ada.in", type="input", files=1, files_failed=1)
         body = {"command": command, **NEEDS.get(command, {})}
         codes[role] = api(role).post(f"{TASKS}{task.id}/commands/", body, "application/json").status_code
     owner = 403 if COMMANDS[command].giver is Giver.OPERATOR else 202
