@@ -25,6 +25,7 @@ SHORTEST: Final = 3
 """Letters of a name that may be a misspelling: shells count with names such as i and n."""
 _FILLED: Final = re.compile(r"\$\{[^{}]*\}|\$(?:JEDITASKID|JOBSETID|PANDAID)\b")
 _NAMED: Final = re.compile(r"\$\{(\w+)([^{}$\s]*\})?")
+_SET: Final = re.compile(r"(?<![\w{$])(?:(\w+)=|for (\w+) in\b|read (?:-\w+ )*(\w+)\b)")
 _FILES: Final = re.compile(r"(?<![\w%])%IN\b")
 
 
@@ -67,7 +68,7 @@ def _meant(name: str, known: Collection[str]) -> str:
 
 def _is_set(name: str, text: str) -> bool:
     """Whether the text itself gives that variable of the shell a value."""
-    return re.search(rf"(?<![\w{{$])(?:{name}=|for {name} in\b|read (?:-\w+ )*{name}\b)", text) is not None
+    return any(name in names for names in _SET.findall(text))
 
 
 def _reads_nothing(words: Sequence[str], quoted: str) -> bool:
