@@ -278,7 +278,7 @@ def test_pages_link_to_the_whole_list_with_their_filters(rows: None, make_user: 
     people = Client()
     people.force_login(make_user())
     for path, found in (
-        ("/tasks/?status=running&name=b&before=99999999", 4),
+        ("/tasks/?status=running&name=b", 4),
         ("/jobs/?status=failed&error=&site=", ROWS),
     ):
         link = re.search(r'href="(/api/v2/[^"]*format=csv)"', people.get(path, follow=True).content.decode())

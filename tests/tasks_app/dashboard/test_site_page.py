@@ -134,7 +134,7 @@ def test_a_queue_has_pages_for_what_it_does_its_nodes_and_its_data(
 
 @pytest.mark.parametrize(
     ("page", "name"),
-    [("/sites/SITE/A/", "job_counts"), ("/sites/?q=A", "job_counts"), ("/users/ada/", "queue_activity"),
+    [("/sites/SITE/A/", "job_counts"), ("/sites/?name=A", "job_counts"), ("/users/ada/", "queue_activity"),
      ("/users/", "queue_activity"), ("/queues/", "job_counts"), ("/shares/", "job_counts")],
 )  # fmt: skip
 def test_pages_say_when_the_jobs_that_they_show_were_counted(reader: Client, queue: Queue, page: str, name: str) -> None:
