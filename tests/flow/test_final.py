@@ -66,7 +66,7 @@ def test_a_task_ends_by_its_goal_and_what_came_of_its_files(failing: int, more: 
     assert status(made) == ends
     if ends == "exhausted" or (ends == "failed" and failing < FILES):
         assert "of the input was processed, the goal is" in (task(made).error_dialog or "")
-        assert f"{failing} job" in (task(made).error_dialog or ""), "errors stand behind the verdict"
+        assert f"{failing} attempt" in (task(made).error_dialog or ""), "errors stand behind the verdict"
 
 
 def test_an_exhausted_task_keeps_its_books_open_and_is_finished_when_told() -> None:
