@@ -146,8 +146,7 @@ def _secrets_in_files(home: Path) -> dict[str, str]:
 def _gunicorn_arguments(options: Options) -> list[str]:
     bind = f"[{options.bind}]" if ":" in options.bind else options.bind
     arguments = ["--bind", f"{bind}:{options.port}", "--worker-class", WEB_WORKER, "--workers", "2", "--threads", "4"]
-    # What both need is imported once, before they part: that takes seconds of a processor, at the start and after each end.
-    return [*arguments, "--preload", "--graceful-timeout", "10", "--no-control-socket", "jedisite.wsgi:application"]
+    return [*arguments, "--graceful-timeout", "10", "--no-control-socket", "jedisite.wsgi:application"]
 
 
 def run(

@@ -36,7 +36,7 @@ class Handler(WSGIHandler):
 
     @cached_property
     def short_ways(self) -> dict[str, Answer]:
-        """What answers at which path. Made at the first request: it imports all views, where nothing has done so before."""
+        """What answers at which path. Made at the first request, as the resolver's table is: it imports all views."""
         return {path: _through_middleware(view) for path, view in _short(get_resolver().url_patterns, "/")}
 
     def get_response(self, request: HttpRequest) -> HttpResponse:

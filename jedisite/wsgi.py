@@ -8,7 +8,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.settings")
 django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402
-from django.urls import reverse  # noqa: E402
 
 from jedisite import database_limits  # noqa: E402
 from jedisite.short_way import Handler  # noqa: E402 - it reads the settings
@@ -16,4 +15,3 @@ from jedisite.short_way import Handler  # noqa: E402 - it reads the settings
 database_limits.use("web", settings.JEDI_DATABASE_LIMITS)
 
 application = Handler()
-reverse("healthz")  # reads all addresses and imports their views: workers of a server that loads this once have them

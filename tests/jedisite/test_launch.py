@@ -54,10 +54,6 @@ def test_the_web_server_is_one_that_slow_senders_do_not_hold_up(make_options):
     assert WEB_WORKER in processes(make_options())[0].argv
 
 
-def test_workers_of_the_web_server_are_made_of_a_process_that_has_imported_all(make_options):
-    assert "--preload" in processes(make_options())[0].argv
-
-
 @pytest.mark.parametrize(
     ("bind", "url", "gunicorn"),
     [
