@@ -120,7 +120,7 @@ def wait_until(true: Callable[[], bool], what: str) -> None:
 
 
 SAVES = """#!/bin/sh
-timeout 1000 python3 -c '
+exec timeout 1000 python3 -c '
 import os, signal
 signal.signal(signal.SIGTERM, lambda *_: (open("saved", "w").close(), os._exit(0)))
 open("at-work", "w").close()
