@@ -380,6 +380,7 @@ class Found:
         order = [*self.chosen, *(c for c in listing.columns.by_name.values() if c.name not in chosen)]
         next_url, previous_url = self.paginator.get_next_link(), self.paginator.get_previous_link()
         few = self.counted.total
+        summary = f"{words.count(len(self.page_rows))} of {words.capped(few)} {listing.one if few == 1 else listing.many}"
         return {
             "listing": listing,
             "counted_at": next((row.get(listing.counted) for row in self.page_rows), None),
@@ -393,7 +394,8 @@ class Found:
             "table": self.table(),
             "facets": self.facet_panel(),
             "counted": self.counted,
-            "summary": f"{words.count(len(self.page_rows))} of {words.capped(few)} {listing.one if few == 1 else listing.many}",
+            "unknown": self.unknown,
+            "summary": "" if self.unknown else summary,
             "cap": words.COUNT_CAP,
             "next_url": next_url,
             "previous_url": previous_url,

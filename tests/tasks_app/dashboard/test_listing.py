@@ -155,6 +155,8 @@ def test_a_misspelt_filter_lists_nothing_and_can_be_taken_away(reader: Client, s
     page = reader.get("/tasks/?statsu=x&user=ada")
     assert page.context["faults"] == ["statsu: There is no such filter here. Did you mean status?"]
     assert not Table(page.content.decode()).rows and "statsu" in page.context["matching"]
+    assert "Nothing is listed while there is a filter that does not exist" in page.content.decode()
+    assert page.context["summary"] == "", "nothing was counted"
     assert {chip.title: chip.off_url for chip in page.context["chips"]}["statsu"] == "/tasks/?user=ada"
     assert "Did you mean state?" not in reader.get("/attention/?state=gone&before=5").content.decode()
     assert "kidn: There is no such filter here. Did you mean kind?" in reader.get("/attention/?kidn=x").content.decode()

@@ -308,7 +308,7 @@ def test_the_ends_of_an_hour_are_those_of_a_whole_hour(queue: Queue) -> None:
 def test_where_nothing_has_ended_no_part_of_nothing_is_told(reader: Client) -> None:
     Queue.objects.create(name="NEW", site_name="A")
     text = reader.get("/sites/NEW/").content.decode()
-    assert text.count("none is known to have ended") == 2 and "not counted" in text
+    assert text.count("no harvester worker is known to have ended") == 2 and "not counted" in text
     assert "of the last 0" not in text and "a week ago" not in text
     last = ORIGIN + INTERVAL * ((timezone.now() - ORIGIN) // INTERVAL)
     for n in range(13):
