@@ -224,6 +224,9 @@ class EmbeddedServer:
         _check_version(data, binaries)
         # No process of a server is left (we hold its lock), so this names a pid that may be anybody's by now.
         (data / "postmaster.pid").unlink(missing_ok=True)
+        if self._process is not None:
+            self._process.wait()  # it lets go of its lock a moment before it has ended
+            self._process = None
         if same_port and state.port and not _is_free(state.port):
             raise PostgresError(f"Port {state.port}, the database server's, is in use by another program.")
         self._launch(state, binaries, account, alive, patient)
