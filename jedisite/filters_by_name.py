@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import django_filters
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 
 from jedisite.words import rather
@@ -46,7 +47,8 @@ class NamedFilters(django_filters.FilterSet):
             for name, one in self.filters.items():
                 value = self.form.is_valid() and self.form.cleaned_data.get(name)
                 if isinstance(one, KnownFilter) and value and (fault := one.fault(value, self.queryset)):
-                    self.form.add_error(name, fault)
+                    # Not as the message itself, which django-filter takes for a format: names may hold a per cent sign.
+                    self.form.add_error(name, ValidationError("%(said)s", params={"said": fault}))
         return self.form.errors
 
 

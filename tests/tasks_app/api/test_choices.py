@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from django.test import Client
 from brokerage_app.models import Queue
 from jedisite.choices import no_choice
 from jedisite.words import sentence
+from tasks_app.api.urls import urlpatterns
 from tasks_app.models import Task
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +52,22 @@ def test_a_filter_says_which_values_there_are_and_which_may_be_meant(
 @pytest.mark.parametrize("path", ["tasks/?status=", "queues/?type=", "tasks/?status=running,", "attention/?kind="])
 def test_a_value_may_look_like_a_format(api: Api, path: str, value: str) -> None:
     assert "is none of the choices" in fault(api("administrator").get(f"/api/v2/{path}{value}"))[1]
+
+
+def filters_of_lists() -> Iterator[tuple[str, str]]:
+    """The address of each list of the interface that no parameter is part of, with each of its filters."""
+    for address in urlpatterns:
+        view = getattr(getattr(address, "callback", None), "cls", None)
+        if hasattr(view, "filterset_class") and "<" not in str(address.pattern):
+            for name in view.filterset_class.base_filters:
+                yield f"/{address.pattern}", name
+
+
+def test_any_filter_may_look_like_a_format(api: Api) -> None:
+    client, found = api("administrator"), list(filters_of_lists())
+    assert len(found) > 100
+    answers = {(path, name): client.get(path, {name: "%s%(x)d%"}).status_code for path, name in found}
+    assert {key: status for key, status in answers.items() if status not in (200, 422)} == {}
 
 
 @pytest.mark.parametrize(
