@@ -57,11 +57,17 @@ class ChoiceFilter(django_filters.ChoiceFilter):
 
 
 class NameFilter(django_filters.CharFilter):
-    """Rows whose name holds a text; with `*`, which stands for any text, rows whose whole name is such. Case is ignored."""
+    """Rows whose name holds a text; with `*`, which stands for any text, rows whose whole name is such. Case is ignored.
+
+    A `whole` name without `*` is one name exactly.
+    """
+
+    def __init__(self, *, whole: bool = False, **more: Any) -> None:
+        super().__init__(**more)
+        self.without_wildcard = "exact" if whole else "icontains"
 
     def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
         if not value:
             return qs
-        if "*" not in value:
-            return qs.filter(**{f"{self.field_name}__icontains": value})
-        return qs.filter(**{f"{self.field_name}__iwild": value})
+        lookup = "iwild" if "*" in value else self.without_wildcard
+        return qs.filter(**{f"{self.field_name}__{lookup}": value})

@@ -32,7 +32,7 @@ from tasks_app.models import (
     Worker,
     WorkerJob,
 )
-from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.models.dataset import DATASET_TYPES, INPUT_TYPES
 from tasks_app.models.file import FileQuerySet
 from tasks_app.named_filters import WorkQueueFilter, at_place, queue_filter, user_filter
 from tasks_app.states import TASK_FINAL, DatasetStatus, FileStatus, JobStatus, TaskStatus
@@ -298,7 +298,7 @@ class TaskFileFilter(FileFilter):
     """Files of one task, through all its datasets."""
 
     dataset = IdFilter("dataset_id")
-    type = text("type", 20, "Use")
+    type = ChoiceFilter(field_name="type", choices=[(use, use) for use in DATASET_TYPES], label="Use")
     unfinished = django_filters.BooleanFilter(method="that_remain", label="Unfinished")
 
     def that_remain(self, queryset: QuerySet[File], name: str, value: bool) -> QuerySet[File]:
@@ -342,12 +342,10 @@ class DatasetFilter(NamedFilters):
     """Uses of datasets by tasks."""
 
     task = IdFilter("task_id")
-    name = text("name", 255, "Name")
-    contains = NameFilter(
-        field_name="name", max_length=255, label="Name contains"
-    )
+    name = NameFilter(field_name="name", max_length=255, whole=True, label="Name")
+    contains = NameFilter(field_name="name", max_length=255, label="Name contains")
     container = text("container_name", 255, "Container")
-    type = text("type", 20, "Use")
+    type = ChoiceFilter(field_name="type", choices=[(use, use) for use in DATASET_TYPES], label="Use")
     status = StatusFilter(choices=[(s.value, s.value) for s in DatasetStatus], label="Status")
     task_status = StatusFilter(
         field_name="task__status", choices=[(s.value, s.value) for s in TaskStatus], label="Status of the task"

@@ -35,6 +35,7 @@ def fault(answer: Any) -> tuple[str, str]:
         ("queues/?status=onlin", "status", "online"),
         ("queues/?type=analisys", "type", "analysis"),
         ("errors/?category=paylod", "category", "payload"),
+        ("datasets/?type=inputt", "type", "input"),
         ("attention/?state=opn", "state", "open"),
         ("samples/?of=site", "of", "sites"),
         ("messages/?topic=jedi.task", "topic", "jedi.tasks"),
@@ -122,6 +123,24 @@ def test_a_star_stands_for_any_text_of_a_name(api: Api, make_task: Make, pattern
     for path in ("tasks", "queues"):
         answer = api().get(f"/api/v2/{path}/", {"name": pattern}).json()
         assert sorted(row["name"] for row in answer["results"]) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"name": "user.ada.*"}, ["user.ada.cells", "user.ada.cells.2"]),
+        ({"name": "user.ada.cells"}, ["user.ada.cells"]),
+        ({"name": "user.ada"}, []),
+        ({"contains": "ada"}, ["user.ada.cells", "user.ada.cells.2"]),
+    ],
+)
+def test_the_name_of_a_dataset_is_a_whole_one(
+    api: Api, make_task: Make, make_dataset: Make, given: dict[str, str], found: list[str]
+) -> None:
+    for name in ("user.ada.cells", "user.ada.cells.2", "user.eve.cells"):
+        make_dataset(make_task(), name=name)
+    answer = api().get("/api/v2/datasets/", given).json()
+    assert sorted(row["name"] for row in answer["results"]) == found
 
 
 @pytest.mark.parametrize(
