@@ -29,7 +29,7 @@ SELECT datasetid FROM jedi_datasets
 """
 _OF_CHILDREN = """
 SELECT d.datasetid FROM jedi_datasets d JOIN jedi_tasks t USING (jeditaskid)
- WHERE t.parent_tid = %(parent)s AND t.jeditaskid <> %(parent)s AND d.type = 'input' AND d.state IS DISTINCT FROM 'closed'
+ WHERE t.parent_tid = ANY(%(parents)s) AND t.jeditaskid <> t.parent_tid AND d.type = 'input' AND d.state IS DISTINCT FROM 'closed'
 """
 _NAMES = """
 WITH changed AS MATERIALIZED (
@@ -54,10 +54,10 @@ UPDATE dataset_replica_lookups SET ts = clock_timestamp() - %(stale)s - interval
 """  # noqa: S608 - constants of ours
 
 
-def wake_readers_of_task(task_id: int) -> None:
-    """In the transaction in which a task ends: whoever reads what it makes looks again, and so do its children."""
-    made = set(Dataset.objects.filter(task_id=task_id, type__in=MADE_TYPES).values_list("name", flat=True))
-    _wake(sorted(made), held=True, parent=task_id)
+def wake_readers_of_tasks(task_ids: Collection[int]) -> None:
+    """In the transaction in which tasks end: whoever reads what they make looks again, and so do their children."""
+    made = set(Dataset.objects.filter(task_id__in=task_ids, type__in=MADE_TYPES).values_list("name", flat=True))
+    _wake(sorted(made), held=True, parents=task_ids)
     if made:
         transaction.on_commit(partial(look_again, made))
         transaction.on_commit(partial(ask_again, made))
@@ -75,11 +75,11 @@ def look_again(names: Collection[str]) -> int:
     return _wake(sorted(names), held=False)
 
 
-def _wake(names: list[str], *, held: bool, parent: int | None = None) -> int:
+def _wake(names: list[str], *, held: bool, parents: Collection[int] = ()) -> int:
     """All rows are locked by one statement, in the order of their ids: two would lock out others who have some of them."""
-    which = _OF_NAMES if parent is None else f"{_OF_NAMES} UNION {_OF_CHILDREN}"
+    which = f"{_OF_NAMES} UNION {_OF_CHILDREN}" if parents else _OF_NAMES
     with connection.cursor() as cursor:
-        cursor.execute(_LOOK.replace("{which}", which), {"names": names, "held": held, "parent": parent})
+        cursor.execute(_LOOK.replace("{which}", which), {"names": names, "held": held, "parents": list(parents)})
         woken = cursor.rowcount
     if woken:
         kick("feeder")

@@ -286,7 +286,7 @@ def children_that_are_about_to_end(made: SimpleNamespace) -> Held:
 def children_that_wait(made: SimpleNamespace) -> Held:
     parent = made.task(status="done")
     low, high = two_tasks(made, parent_id=parent.id, status="pending")
-    return Held(low, in_one(lambda: children.wake_children(parent.id)), free=high)
+    return Held(low, in_one(lambda: children.wake_children([parent.id])), free=high)
 
 
 @at("tasks_app/accounting/libraries.py:_settle_step")
@@ -695,3 +695,16 @@ def test_a_row_that_lands_in_the_default_partition_at_this_moment_moves_to_the_n
     finally:
         with connection.cursor() as cursor:
             cursor.execute("DROP TABLE shelves")
+
+
+def test_tasks_below_children_that_are_done_by_now_are_locked_before_any_dataset(made: SimpleNamespace) -> None:
+    parent = made.task(status="done")
+    first, second = (made.task(parent_id=parent.id, status="finished") for _ in range(2))
+    for child in (first, second):
+        made.dataset(child, files=1, files_to_be_used=1, files_used=1, files_finished=1)
+    made.dataset(first, type="output", name="lab.made")
+    below = made.task(parent_id=second.id, status="pending")
+    read = made.dataset(below, name="lab.made", state="mutable")
+    settle = in_one(lambda: children.settle_children(parent.id, "done", by="t"))
+    waits(of_task(below), settle, free=("jedi_datasets", "datasetid", read.id))
+    assert {Task.objects.get(pk=child.id).status for child in (first, second)} == {"done"}

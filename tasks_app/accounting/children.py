@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from django.db import connection, transaction
 
 from jedisite.agents import kick
 from tasks_app import moves
 from tasks_app.accounting.books import books_of, reads_parent
 from tasks_app.accounting.dataset_endings import call_done
-from tasks_app.accounting.final import final_verdict
+from tasks_app.accounting.final import final_verdict, without_parent
 from tasks_app.models import Task
-from tasks_app.readers import wake_readers_of_task
+from tasks_app.readers import wake_readers_of_tasks
 from tasks_app.states import TASK_FINAL, TaskStatus
 
 REJECTS_CHANGES = TASK_FINAL | {
@@ -31,14 +33,15 @@ def settle_children(task_id: int, status: str, *, by: str) -> int:
 
     Tasks are locked before datasets, as everybody does who locks both, and all datasets by one statement.
     """
-    aborted = 0
+    aborted, completed = 0, list[int]()
     if status in (TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED):
         aborted = abort_descendants(task_id, status, by=by)
     else:
-        wake_children(task_id)
+        wake_children([task_id])
     if status == TaskStatus.DONE:
-        complete_children(task_id, by=by)
-    wake_readers_of_task(task_id)
+        completed = complete_children(task_id, by=by)
+    call_done(completed)
+    wake_readers_of_tasks([task_id, *completed])
     return aborted
 
 
@@ -68,34 +71,44 @@ def abort_descendants(task_id: int, status: str, *, by: str) -> int:
 
 
 @transaction.atomic
-def complete_children(task_id: int, *, by: str) -> None:
+def complete_children(task_id: int, *, by: str) -> list[int]:
     """Children that are finished only since this task was not done, and read nothing of it, are done by now, and so on below.
 
-    Those that are about to end are waited for: they end by what this task is then.
+    Those that are about to end are waited for: they end by what this task is then. Returns the tasks that are done by now;
+    their datasets are left to the caller.
     """
     ending = (TaskStatus.FINISHED, TaskStatus.PREPARED, TaskStatus.PASSED)
-    below = Task.objects.select_for_update().filter(parent_id=task_id, status__in=ending).exclude(pk=task_id)
-    for child in below.order_by("id"):
-        if child.status != TaskStatus.FINISHED or reads_parent(child):
-            continue
-        if final_verdict(books_of(child)).status == TaskStatus.DONE:
-            reason = f"its parent task {task_id} is done by now, and all of its files were processed"
-            moves.move_task(child.id, TaskStatus.DONE, by=by, reason=reason, error_dialog=None)
-            call_done(child.id)
-            settle_children(child.id, TaskStatus.DONE, by=by)
+    completed, parents = list[int](), [task_id]
+    while parents:
+        below = (
+            Task.objects.select_for_update().filter(parent_id__in=parents, status__in=ending).exclude(pk__in=parents)
+        )
+        parents = []
+        for child in below.order_by("id"):
+            if child.status != TaskStatus.FINISHED or reads_parent(child):
+                continue
+            if final_verdict(books_of(child)).status == TaskStatus.DONE:
+                reason = f"its parent task {child.parent_id} is done by now, and all of its files were processed"
+                left = without_parent(child.error_dialog)
+                moves.move_task(child.id, TaskStatus.DONE, by=by, reason=reason, error_dialog=left)
+                parents.append(child.id)
+        if parents:
+            wake_children(parents)
+        completed += parents
+    return completed
 
 
-def wake_children(task_id: int) -> None:
-    """Children that wait for this task are looked at now; their inputs are woken by `wake_readers_of_task`.
+def wake_children(task_ids: Collection[int]) -> None:
+    """Children that wait for these tasks are looked at now; their inputs are woken by `wake_readers_of_tasks`.
 
     One that an agent is about to set aside is waited for: see `moves.set_aside`.
     """
     with connection.cursor() as cursor:
         cursor.execute(
             """UPDATE jedi_tasks SET next_check_at = clock_timestamp() WHERE jeditaskid IN (
-                   SELECT jeditaskid FROM jedi_tasks WHERE parent_tid = %s AND jeditaskid <> %s
+                   SELECT jeditaskid FROM jedi_tasks WHERE parent_tid = ANY(%s) AND jeditaskid <> parent_tid
                       AND status IN ('pending', 'registered', 'staged', 'rerefine', 'defined')
                     ORDER BY jeditaskid FOR UPDATE)""",
-            [task_id, task_id],
+            [list(task_ids)],
         )
     kick("pending", "refiner", "feeder")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -51,9 +52,9 @@ def end_datasets(task: Task, status: str, now: datetime) -> Findings:
     return found
 
 
-def call_done(task_id: int) -> None:
-    """Outputs of a task that was finished and is done by now have the last status of one that is done."""
-    outputs = Dataset.objects.filter(task_id=task_id, type__in=OUTPUT_TYPES).exclude(type="lib")
+def call_done(task_ids: Collection[int]) -> None:
+    """Outputs of tasks that were finished and are done by now have the last status of one that is done."""
+    outputs = Dataset.objects.filter(task_id__in=task_ids, type__in=OUTPUT_TYPES).exclude(type="lib")
     outputs.update(status=OUTPUT_STATUS[TaskStatus.DONE])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from jedisite.words import plural
 from tasks_app import codes
@@ -54,6 +55,8 @@ class FinalVerdict:
     reason: Reason
 
 
+_NO_JOB: Final = ", without a job"
+"""How sentences end on a parent that was not done."""
 _PARENT_FAILED = (TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED)
 
 
@@ -111,13 +114,18 @@ def _with_its_parent(status: TaskStatus, words: str, books: Books) -> FinalVerdi
     if books.reads_parent:
         return FinalVerdict(status, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; the parent task was {books.parent} then"))
     why = f"it is {status} and not done only since its parent task, which makes none of its input, was {books.parent} then"
-    then = "once the parent task is done, this one is done too, without a job"
+    then = f"once the parent task is done, this one is done too{_NO_JOB}"
     if status == TaskStatus.FAILED:
         then = (
             "once the parent task is done, run this one again (Run again on its page, prun with the same --outDS, or incexec): "
-            "it is done then, without a job"
+            f"it is done then{_NO_JOB}"
         )
     return FinalVerdict(status, Reason(codes.TASK_PARENT_NOT_DONE, f"{words}; {why}; {then}"))
+
+
+def without_parent(dialog: str | None) -> str | None:
+    """What the page of a task has to say once its parent is done: the rest, behind the sentence on that."""
+    return (dialog or "").partition(_NO_JOB)[2].removeprefix(". ") or None
 
 
 def error_summary(errors: Iterable[tuple[JobError, int]], status: str) -> str | None:

@@ -243,3 +243,28 @@ def test_a_task_whose_parent_makes_none_of_its_input_says_why_it_is_not_done_and
     assert task(second).error_dialog is None and dataset(second, "output").status == "done"
     offered = commands.buttons(task(second), ADA)
     assert "retry" not in [act.name for act in offered.possible] and "incexec" in [act.name for act in offered.possible]
+
+
+def test_a_task_that_is_done_with_its_parent_still_tells_which_attempts_failed() -> None:
+    first = parent()
+    add_dataset("lab.own", 2)
+    second = submit(parameters("lab.c", reads("lab.own"), nFilesPerJob=1, noWaitParent=True), parent=first)
+    settle()
+    pilot = Pilot()
+    failed = False
+    for _ in range(4):
+        for job in pilot.fetch(12):
+            pilot.start(job)
+            if job["taskID"] == second:
+                pilot.end(job, "finished" if failed else "failed")
+                failed = True
+        settle()
+    assert (status(first), status(second)) == ("running", "finished")
+    before = (task(second).error_dialog or "").partition(". ")[2]
+    assert before.startswith("1 attempt failed")
+    for job in pilot.ran:
+        if job["taskID"] == first:
+            pilot.end(job)
+    drive(pilot)
+    assert (status(first), status(second)) == ("done", "done")
+    assert task(second).error_dialog == before

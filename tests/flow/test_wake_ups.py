@@ -169,7 +169,7 @@ def test_a_parent_that_ends_while_its_child_is_set_aside_waits_and_wakes_it() ->
 
     def wake() -> None:
         with transaction.atomic():
-            children.wake_children(first)
+            children.wake_children([first])
 
     waits(("jedi_tasks", "jeditaskid", second), wake, then=sets_aside, values=[second])
     with connection.cursor() as cursor:
