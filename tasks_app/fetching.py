@@ -20,6 +20,7 @@ from tasks_app.ddm.local import file_url
 from tasks_app.ddm.opening import open_exactly
 from tasks_app.models import File
 from tasks_app.models.dataset import LOG_TYPES, MADE_TYPES
+from tasks_app.states import FileStatus
 
 PIECE_BYTES: Final = 256 * 1024
 
@@ -99,8 +100,10 @@ def open_made(file: File) -> Opened:
         if file.surl != file_url(place):
             says = f"{file.lfn} is at {file.surl[:500]}, which is not in a storage that this site serves."
             raise NotSentError(says) from None
-        again = f"recovering the lost files of task {file.task_id} makes it again"
-        raise NoFileError(f"{file.lfn} is not in this site's storage any more; {again}.") from None
+        gone = f"{file.lfn} is not in this site's storage any more"
+        if file.type == "output" and file.status == FileStatus.FINISHED:
+            gone += f"; recovering the lost files of task {file.task_id} makes it again"
+        raise NoFileError(f"{gone}.") from None
     try:
         return _checked(file, stream)
     except BaseException:

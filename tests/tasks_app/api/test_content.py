@@ -138,6 +138,14 @@ def test_what_is_not_sent_is_told(api: Any, store: Store, changes: Any, code: in
     assert sentence in refusal(api(name="ada").get(address(file)), code)
 
 
+@pytest.mark.parametrize("type", ["output", "log", "lib"])
+def test_only_of_outputs_that_are_gone_it_is_said_that_they_can_be_made_again(api: Any, store: Store, type: str) -> None:
+    file = store(type=type)
+    place_of(file).unlink()
+    said = refusal(api(name="ada").get(address(file)), 404)
+    assert ("makes it again" in said) == (type == "output") and said.startswith("out.root is not in this site's storage any more")
+
+
 def test_no_link_leads_out_of_the_storage_or_to_the_file_of_another(api: Any, store: Store, tmp_path: Path) -> None:
     client, file, other = api(name="ada"), store(b"12345"), store(b"54321", "other.root")
     (tmp_path / "secret_key").write_bytes(b"99999")
