@@ -62,7 +62,7 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
             return
         found = refine(
             params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent, policy=policy_of(task),
-            constituents=constituents_of(params, parent, found_before), preprocessed=found_before,
+            constituents=constituents_of(params, parent, task_id, found_before), preprocessed=found_before,
         )  # fmt: skip
         refined = placing.placed(_check_names(task, found), params, queues_and_shares)
         if task.status == TaskStatus.REREFINE:
@@ -155,9 +155,10 @@ def _store(task: Task, fence: int, refined: Refined) -> None:
 
 
 def constituents_of(
-    params: Params, parent: ParentView | None, preprocessed: Mapping[str, str] | None = None
+    params: Params, parent: ParentView | None, task_id: int, preprocessed: Mapping[str, str] | None = None
 ) -> dict[str, list[str]]:
-    """The datasets of the containers that the inputs name. Raises NotYet or CannotRefine for one that does not exist.
+    """The datasets of the containers that the inputs name. Raises NotYet or CannotRefine for one that does not exist, or that
+    another task is still to fill.
 
     Inputs that a preprocessing step names are known by what it found.
     """
@@ -178,4 +179,7 @@ def constituents_of(
             found[name] = []
         if waits and not found[name]:
             raise NotYet(f"the container {name} has no datasets yet; the task waits for them")
+    # The refiner would do with the others that the same item names.
+    for name in makers.still_at_it([name for name, datasets in found.items() if not datasets], task_id):
+        raise NothingThere(f"The container {name} holds no datasets.", [name])
     return found

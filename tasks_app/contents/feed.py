@@ -285,6 +285,8 @@ def _missing(task: Feeding, dataset: Dataset, sentence: str, now: datetime) -> N
         return
     if task.rule.flag("WI"):
         raise NotThereYetError(f"{sentence}; the task waits for it (waitInput)", frozen=True)
+    if at_work := makers.still_at_it([dataset.name], task.id).get(dataset.name):
+        raise NotThereYetError(f"{sentence}; it waits for task {at_work}, which makes it", frozen=True)
     if task.rule.flag("IM"):
         Dataset.objects.filter(pk=dataset.id).update(
             status=DatasetStatus.FAILED, state="missing", modification_time=now
@@ -292,8 +294,6 @@ def _missing(task: Feeding, dataset: Dataset, sentence: str, now: datetime) -> N
         return
     if task.rule.flag("AE"):
         raise NothingToDoError(f"{sentence}; the task has nothing to do (allowEmptyInput)")
-    if at_work := makers.still_at_it([dataset.name], task.id).get(dataset.name):
-        raise NotThereYetError(f"{sentence}; it waits for task {at_work}, which makes it", frozen=True)
     if ended := makers.how_they_ended([dataset.name]).get(dataset.name):
         sentence += f"; {ended}"
     elif task.parent is not None:

@@ -17,7 +17,7 @@ from tasks_app.ddm import data_management
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.base import SITE, UnknownDatasetError
 from tasks_app.ddm.registering import register_container, register_dataset
-from tasks_app.models import CatalogueDataset, CatalogueFile
+from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset
 from tests.flow.driving import (
     add_dataset,
     add_files,
@@ -150,6 +150,38 @@ def test_what_a_task_makes_when_it_runs_again_is_in_its_container_and_its_reader
     assert [status(one) for one in (made, *readers)] == ["done"] * 5
     assert {dataset(one).files_finished for one in readers} == {4}
     assert data_management().describe(MADE).files == 4
+
+
+@pytest.mark.parametrize("without", ["allowEmptyInput", "ignoreMissingInDS"])
+def test_a_task_that_can_do_without_an_input_waits_for_one_that_is_being_made(without: str) -> None:
+    queue("NEAR", "SE_NEAR")
+    dataset_at("SE_NEAR")
+    made = analysis("user.ada.t", DATA, MADE)
+    drive(Pilot(always("failed"), site="NEAR"))
+    assert status(made) == "failed"
+    moves.give_command(made, "retry", by="ada")
+    reader = analysis("user.ada.r", f"{MADE.rstrip('/')}.{made}", "user.ada.r.out/", **{without: True})
+    for _ in range(2):
+        refiner.run()
+        feeder.run()
+    assert f"it waits for task {made}, which makes it" in (task(reader).error_dialog or "")
+    drive(Pilot(site="NEAR"))
+    assert (status(made), status(reader), dataset(reader).files_finished) == ("done", "done", 4)
+
+
+@pytest.mark.parametrize("more", [{}, {"ignoreMissingInDS": True}], ids=["all", "what there is"])
+def test_a_container_that_is_still_filled_is_waited_for_also_beside_another_input(more: dict[str, Any]) -> None:
+    queue("NEAR", "SE_NEAR")
+    dataset_at("SE_NEAR")
+    made = analysis("user.ada.t", DATA, MADE)
+    drive(Pilot(always("failed"), site="NEAR"))
+    moves.give_command(made, "retry", by="ada")
+    reader = analysis("user.ada.r", f"{MADE},{DATA}", "user.ada.r.out/", **more)
+    refiner.run()
+    assert f"it waits for task {made}, which makes it" in (task(reader).error_dialog or "")
+    drive(Pilot(site="NEAR"))
+    read = Dataset.objects.filter(task_id=reader, type="input").values_list("name", "files_finished")
+    assert dict(read) == {DATA: 4, f"{MADE.rstrip('/')}.{made}": 4}
 
 
 def test_files_that_pandas_pilots_do_not_see_are_named(tmp_path: Path, settings: Any) -> None:
