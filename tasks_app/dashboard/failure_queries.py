@@ -119,10 +119,17 @@ SELECT p.id, s.over, s.several, s.top, s.most, s.looked_at
 """
 
 
+def _sql_of(found: QuerySet[JobFailure], *names: str) -> tuple[str, tuple[Any, ...]]:
+    """The statement for these columns of failures, and its values; also of none, where Django would raise EmptyResultSet."""
+    query = found.order_by().values_list(*names).query
+    sql, values = query.get_compiler(connection=connection, elide_empty=False).as_sql()
+    return sql, tuple(values)
+
+
 def spreads(found: QuerySet[JobFailure], fingerprints: Sequence[int], sample: int = SAMPLE) -> dict[int, Spread]:
     """How the failures of each of these fingerprints are spread, by the newest of them. One query."""
     names = ("ended", "fingerprint_id", "site", "node", "task_id", "user", "pilot_version")
-    inner, values = found.order_by().values_list(*names).query.sql_with_params()
+    inner, values = _sql_of(found, *names)
     over: dict[int, dict[str, Over]] = {number: {} for number in fingerprints}
     looked_at: dict[int, int] = {}
     with connection.cursor() as cursor:
@@ -136,7 +143,7 @@ def spreads(found: QuerySet[JobFailure], fingerprints: Sequence[int], sample: in
 def over_time(found: QuerySet[JobFailure], window: Window, bins: int = 48) -> tuple[timedelta, list[int]]:
     """Failures in equal steps over a window, and the length of a step. One query."""
     step = timedelta(seconds=max(60, round(window.length.total_seconds() / bins / 60) * 60))
-    inner, values = found.order_by().values_list("ended").query.sql_with_params()
+    inner, values = _sql_of(found, "ended")
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT date_bin(%s::interval, ended, %s), count(*) FROM ({inner}) f GROUP BY 1",  # noqa: S608
@@ -181,7 +188,7 @@ TOPS_OVER: Final = ("site", "node", "task", "user", "activity", "version")
 def tops(found: QuerySet[JobFailure], newest: int, most: int) -> dict[str, list[Top]]:
     """The values of each dimension that have most of the failures, by the `newest` of them. One query."""
     names = ("ended", "site", "node", "task_id", "user", "activity", "pilot_version", "wasted_core_s")
-    inner, values = found.order_by().values_list(*names).query.sql_with_params()
+    inner, values = _sql_of(found, *names)
     lines: dict[str, list[Top]] = {name: [] for name in TOPS_OVER}
     with connection.cursor() as cursor:
         cursor.execute(_TOPS.replace("{found}", inner), [*values, newest, most])

@@ -196,6 +196,15 @@ def test_without_failures_the_pages_say_so(reader: Client, db: None) -> None:
     assert "No job has failed in the last 30 days" in reader.get("/errors/jobs/").content.decode()
 
 
+def test_the_page_of_an_error_says_which_filter_is_wrong(reader: Client, failures: list[Job]) -> None:
+    path = f"/errors/{ErrorFingerprint.objects.values_list('pk', flat=True)[0]}/"
+    for fault in ("task=x", "site=SITE_C"):
+        answer = reader.get(f"{path}?{fault}")
+        text = answer.content.decode()
+        assert answer.status_code == 200 and f"{fault[:4]}: " in text, fault
+        assert "No job failed" not in text and "Nothing in this time" not in text, fault
+
+
 def test_bars_and_shades_keep_small_numbers_visible() -> None:
     drawn = bars(timezone.now(), timedelta(minutes=15), [0, 5, 10], lambda start: f"{start:%H%M}")
     assert [bar.height > 0 for bar in drawn.bars] == [False, True, True] and drawn.total == 15
