@@ -131,7 +131,13 @@ class ApiToken(models.Model):
 
     class Meta:
         db_table = "api_tokens"
-        indexes = [models.Index(fields=["site"], condition=~models.Q(worker=""), name="api_token_of_worker")]
+        # Of workers a day's tokens are kept that have ended: calls of those that live do not read them.
+        indexes = [
+            models.Index(
+                fields=["site"], condition=~models.Q(worker="") & models.Q(revoked=False), name="api_token_of_worker"
+            ),
+            models.Index(fields=["expires"], condition=~models.Q(worker=""), name="api_token_of_worker_ended"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"

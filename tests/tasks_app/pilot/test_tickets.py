@@ -11,6 +11,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
@@ -18,13 +20,16 @@ from brokerage_app.models import Queue
 from jedisite import identity
 from jedisite.identity import row_of_token
 from jedisite.models import ApiToken
+from tasks_app.dashboard.worker_facts import local_pilots
 from tasks_app.models import Job
 from tasks_app.models.job import JobParams
 from tasks_app.pilot.oneword import of_word
 from tasks_app.pilots import closed_queues
+from tasks_app.site_use import pilot_flow, pilots_of
 from tasks_app.workers import tickets
 from tasks_app.workers.base import NoTokenError
 from tasks_app.workers.tickets import LIFETIME, OneEach
+from tests.plans import fill_table, nodes, plan_of, scanned
 
 QUEUE = "LAB"
 
@@ -186,3 +191,28 @@ def test_without_a_database_there_is_no_ticket(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(connection, "ensure_connection", away)
     with pytest.raises(NoTokenError, match="the database cannot be asked: nobody listens"):
         OneEach(QUEUE).make(1)
+
+
+@pytest.mark.django_db
+def test_pilots_that_have_ended_cost_those_that_live_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands end in a day, and all of these are kept: the look-ups come with every call of a pilot."""
+    monkeypatch.setattr(tickets.connections, "close_all", lambda: None)
+    each = OneEach(QUEUE)
+    token, other = (each.make(number).token for number in range(2))
+    fill_table(
+        "api_tokens", 20_000, kind="'pilot'", worker="'ended'", site=f"'{QUEUE}'", revoked="true", scope="'all'",
+        begins_with="''", digest="decode(md5(i::text), 'hex')", expires="clock_timestamp() - i * interval '1 second'",
+    )  # fmt: skip
+    now = timezone.now()
+    with CaptureQueriesContext(connection) as asked:
+        assert identity.caller_of_token(token) is not None
+        assert len(local_pilots(now, 50)) == 2 and pilot_flow(QUEUE, now).local == 2
+        assert pilots_of([QUEUE], now)[QUEUE] == (0, 2)
+        each.end({other: ""})
+    read = [query["sql"] for query in asked if "api_tokens" in query["sql"] and "EXPLAIN" not in query["sql"]]
+    assert len(read) > 5
+    for sql in read:
+        plan = plan_of(sql)
+        assert "api_tokens" not in scanned(plan), sql
+        widest = max(node["Plan Rows"] for node in nodes(plan))
+        assert widest < 1000, f"{sql}\n{plan}"
