@@ -31,7 +31,7 @@ from tasks_app.params import clientwords, names
 from tasks_app.params.faults import Faults, ParamErrors, join_path, shown
 from tasks_app.params.items import PREPROCESSED
 from tasks_app.params.keys import stream_of_ds_for
-from tasks_app.params.kinds import WILDCARD, WILDCARDS, split_names
+from tasks_app.params.kinds import WILDCARD, WILDCARDS, names_of, split_names
 from tasks_app.params.made import read_by, renamed
 from tasks_app.params.resubmission import apply_changes
 from tasks_app.params.rules import amount
@@ -147,14 +147,26 @@ def check_inputs(params: TaskParams, user: str, parent_id: int | None, *, parent
 def with_plain_inputs(params: TaskParams) -> TaskParams:
     """The same with the names of inputs that are written with their scopes (`user.ada:user.ada.x`) as data management has
     them. A name that is known with its colon, or is about to be made so, stays. Raises ParamErrors."""
-    plain = {name: bare for _, name in read_by(params) if ":" in name and (bare := without_scope(name))}
+    changed = _plain_names(name for _, name in read_by(params))
+    return parse(renamed(params.raw, changed)) if changed else params
+
+
+def with_plain_names(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Checked changes of a task with the names of inputs in the same way."""
+    given = (name for key, value in changes.items() if stream_of_ds_for(key) is not None for name in names_of(value))
+    plain = _plain_names(given)
+    return renamed(changes, plain) if plain else dict(changes)
+
+
+def _plain_names(given: Iterable[str]) -> dict[str, str]:
+    """The names of data management for those of these that are written with their scopes and are not known so."""
+    plain = {name: bare for name in given if ":" in name and (bare := without_scope(name))}
     if not plain:
-        return params
+        return {}
     planned = PlannedOutput.objects.filter(dataset__in=[name.rstrip("/") for name in plain], task__in=Task.objects.open())
     coming = set(planned.values_list("dataset", flat=True))
     unknown = data_management().unknown(list(plain), user="")
-    changed = {name: plain[name] for name in unknown if name.rstrip("/") not in coming}
-    return parse(renamed(params.raw, changed)) if changed else params
+    return {name: plain[name] for name in unknown if name.rstrip("/") not in coming}
 
 
 def check_added(changes: Mapping[str, Any], tasks: Iterable[Task], where: str = "") -> None:
@@ -164,7 +176,7 @@ def check_added(changes: Mapping[str, Any], tasks: Iterable[Task], where: str = 
     """
     if not any(value and stream_of_ds_for(name) is not None for name, value in changes.items()):
         return
-    asked = list(tasks)
+    asked, changes = list(tasks), with_plain_names(changes)
     stored = dict(StoredParams.objects.filter(pk__in=[task.id for task in asked]).values_list("pk", "params"))
     added: dict[str, dict[str, str]] = defaultdict(dict)
     needed: dict[str, dict[str, str]] = defaultdict(dict)

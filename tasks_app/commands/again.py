@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from jedisite.agents import kick
 from jedisite.words import plural
-from tasks_app import moves
+from tasks_app import known, moves
 from tasks_app.accounting.units import TELLS_EFFICIENCY
 from tasks_app.commands import attempts, files, nothing_new, serials
 from tasks_app.commands.actions import Order, increase_attempts
@@ -107,7 +107,7 @@ def _more_for(task_id: int) -> str:
 
 def _change(task: Task, order: Order) -> None:
     """Store the changed parameters. Raises CommandRefusedError when they do not go together."""
-    changes: dict[str, Any] = order.parameters.get("changes") or {}
+    changes = known.with_plain_names(order.parameters.get("changes") or {})
     if not changes:
         return
     stored = TaskParams.objects.get(pk=task.id)

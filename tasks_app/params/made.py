@@ -45,14 +45,15 @@ def read_by(params: TaskParams) -> Iterator[tuple[str, str]]:
 
 
 def renamed(raw: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """A checked dictionary in which inputs of these names have others."""
+    """A checked dictionary, or changes of one, in which inputs of these names have others."""
 
     def of(value: Any) -> Any:
         return ",".join(names.get(name, name) for name in names_of(value)) if value else value
 
     found = {key: of(value) if stream_of_ds_for(key) is not None else value for key, value in raw.items()}
-    items = raw.get("jobParameters") or []
-    return found | {"jobParameters": [item | {"dataset": of(item["dataset"])} if _reads(item) else item for item in items]}
+    if items := raw.get("jobParameters"):
+        found["jobParameters"] = [item | {"dataset": of(item["dataset"])} if _reads(item) else item for item in items]
+    return found
 
 
 def _reads(item: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from django.db import connection
 
 from brokerage_app.configuring import set_value
 from jedisite.identity import Caller, Role
-from tasks_app import moves, submitting
+from tasks_app import known, moves, submitting
 from tasks_app.agents import commando, refiner
 from tasks_app.commands import rights
 from tasks_app.models import Command, Dataset, Job, JobArchive, OutputTemplate, Task, TaskParams
@@ -219,6 +219,17 @@ def test_a_dataset_that_is_added_is_processed_and_the_old_one_is_not_again() -> 
     before = last_job(made)
     run_again(made, dsForIN="lab.more")
     assert (status(made), task(made).attempt) == ("done", 1)
+    assert used(made, before) == Counter(f"lab.more.{n:05d}" for n in range(3))
+    assert TaskParams.objects.get(pk=made).params["dsForIN"] == "lab.more"
+
+
+def test_a_dataset_that_is_added_may_be_written_with_its_scope() -> None:
+    made = finished_task()
+    add_dataset("lab.more", 3)
+    changes = {"dsForIN": "lab:lab.more"}
+    known.check_changes({"changes": changes}, [task(made)])
+    before = last_job(made)
+    run_again(made, **changes)
     assert used(made, before) == Counter(f"lab.more.{n:05d}" for n in range(3))
     assert TaskParams.objects.get(pk=made).params["dsForIN"] == "lab.more"
 
