@@ -17,6 +17,7 @@ from jedisite import troubles
 from jedisite.agents import kick, renew_lease
 from jedisite.logs import sentence_of
 from jedisite.turns import FOR_EACH_S, TurnTooLongError, turn
+from tasks_app.accounting.jobtimeouts import LABELS_FOR_ALL
 from tasks_app.models import Task
 
 log = structlog.get_logger(__name__)
@@ -45,8 +46,9 @@ def claim_tasks(
 
     With `begun`, SQL that says of a task whether it has had a turn and needs more of them, work queues take turns
     (production and analysis where there are none), and in each of them users: the first task of each, then the second of
-    each, and so on. So the tasks of one production account need not wait for each of a hundred users. Of tasks in the same
-    place those that have had no turn come first, and of the others the one whose last turn is longest ago.
+    each, and so on. So the tasks of one production account need not wait for each of a hundred users. All labels that
+    users may choose are analysis: who uses two of them gets no further turns. Of tasks in the same place those that have
+    had no turn come first, and of the others the one whose last turn is longest ago.
     """
     due = "TRUE" if even_waiting else "t.next_check_at <= clock_timestamp()"
     free = f"""t.status = ANY(%(statuses)s) AND t.lockedby IS NULL AND {due} AND {condition}
@@ -71,14 +73,16 @@ def claim_tasks(
     return [(task, fence) for task, fence, *_ in sorted(rows, key=lambda r: (r[3], -(r[2] or 0), r[0]))]
 
 
+_OF_USERS = ", ".join(f"'{label}'" for label in LABELS_FOR_ALL)
 _ORDER = "begun, CASE WHEN begun THEN next_check_at END, currentpriority DESC NULLS LAST, jeditaskid"
 _TURNS = f"""
 waiting AS MATERIALIZED (
     SELECT jeditaskid, row_number() OVER (ORDER BY round, {_ORDER}) AS place
-      FROM (SELECT *, row_number() OVER (PARTITION BY workqueue_id, prodsourcelabel ORDER BY turn, {_ORDER}) AS round
-              FROM (SELECT *, row_number() OVER (PARTITION BY workqueue_id, prodsourcelabel, username ORDER BY {_ORDER}) AS turn
-                      FROM (SELECT t.jeditaskid, t.workqueue_id, t.prodsourcelabel, t.username, t.currentpriority,
-                                   t.next_check_at, {{begun}} AS begun
+      FROM (SELECT *, row_number() OVER (PARTITION BY workqueue_id, kind ORDER BY turn, {_ORDER}) AS round
+              FROM (SELECT *, row_number() OVER (PARTITION BY workqueue_id, kind, username ORDER BY {_ORDER}) AS turn
+                      FROM (SELECT t.jeditaskid, t.workqueue_id, t.username, t.currentpriority, t.next_check_at,
+                                   CASE WHEN t.prodsourcelabel IN ({_OF_USERS}) THEN '' ELSE t.prodsourcelabel END AS kind,
+                                   {{begun}} AS begun
                               FROM jedi_tasks t WHERE {{free}}) tasks) turns) rounds),
 """  # noqa: S608 - constants of ours
 

@@ -13,6 +13,7 @@ from jedisite import audit
 from jedisite.identity import Caller, Right
 from jedisite.words import sentence
 from tasks_app import amending, data_rights, known, moves, sandboxes
+from tasks_app.accounting.jobtimeouts import LABELS_FOR_ALL
 from tasks_app.commands import nothing_new, rights, serials
 from tasks_app.commands.rights import HIGHEST_PRIORITY
 from tasks_app.models import Command, Task
@@ -39,7 +40,6 @@ from tasks_app.refining.values import Defaults, ParentView
 from tasks_app.rehearsing import check_offered, rehearse
 from tasks_app.states import TaskCommand
 
-LABELS_FOR_ALL = ("user", "test")
 DEFAULTS = Defaults()
 PRODUCTION = Right.COMMAND_ANY
 LONGEST_USER = 128
@@ -314,7 +314,6 @@ def _namesake(submission: Submission) -> Existing | None:
 
 __all__ = [
     "HIGHEST_PRIORITY",
-    "LABELS_FOR_ALL",
     "Submission",
     "SubmissionRefusedError",
     "Submitted",

@@ -28,6 +28,8 @@ LOST_HEARTBEAT: Final = ("jobdispatcher", 100)
 """Component and code of the error of a job that fell silent."""
 ANALYSIS_LABELS: Final = frozenset({"user", "panda"})
 TESTED_LABELS: Final = frozenset({"managed", "test"})
+LABELS_FOR_ALL: Final = ("user", "test")
+"""Labels of tasks that everybody may submit; the others need the production right."""
 
 QUEUE_ASLEEP: Final = timedelta(hours=2)
 """A queue that has started no job for this time is inactive."""

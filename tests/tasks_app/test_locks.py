@@ -114,6 +114,17 @@ def test_turns_go_round_queues_then_users_and_each_user_has_the_most_urgent_firs
     assert task(late).locked_by is None
 
 
+def test_a_user_with_tasks_of_several_labels_has_the_turns_of_one_user(make_task: Make) -> None:
+    def of(label: str, user: str) -> int:
+        made: int = make_task(status="ready", prod_source_label=label, user=user, current_priority=900).id
+        return made
+
+    mine = [of(label, "mal") for label in ("test", "user", "test", "user")]
+    others = [of("user", name) for name in ("ada", "bob")]
+    claimed = [number for number, _ in claims.claim_tasks("p", ["ready"], 6, begun="FALSE")]
+    assert claimed == [mine[0], *others, *mine[1:]]
+
+
 def lost(make_task: Make, **columns: Any) -> tuple[int, int, int]:
     """A task whose first claim is gone and that another holds: its number, the old fence, the new one."""
     made = make_task(status="ready", **columns)
