@@ -6,16 +6,19 @@ Imports no Django.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import errno
+import http.client
 import os
+import select
 import socket
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from jedisite import one_site, postgres
 from jedisite.supervisor import GRACE_S, Event, Process, Supervisor, next_delay
@@ -26,6 +29,8 @@ SECRETS = {"DATABASE_URL", "JEDI_SECRET_KEY", "JEDI_OLD_SECRET_KEYS", "JEDI_EMAI
 """Variables that processes get by files: `<name>_FILE` says which. That of pilots none gets: each pilot has its own."""
 WEB_WORKER = "jedisite.web_worker.Worker"
 FIRST_PORT, LAST_PORT, LARGEST_PORT = 8000, 8099, 65535
+MOST_WAITING = 2048
+"""Connections that may wait for the web server to take them, as many as gunicorn allows."""
 ALIVE_PATH = "/api/v1/system/is_alive"
 ALIVE_LIMIT_S = 60.0
 ALIVE_POLL_S = 0.2
@@ -38,10 +43,11 @@ class LaunchError(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Options:
-    """What to run. `port` has been chosen (see `choose_port`); `slots` None leaves the number to the local workers."""
+    """What to run. `listener` holds the port (see `take_port`); `slots` None leaves the number to the local workers."""
 
     home: Path
     port: int
+    listener: socket.socket
     bind: str = "127.0.0.1"
     workers: bool = True
     slots: int | None = None
@@ -53,14 +59,19 @@ class Options:
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
-def choose_port(bind: str, port: int | None) -> int:
-    """The port asked for, or the first free one from 8000. Raises LaunchError when it, or all of them, are taken."""
+def take_port(bind: str, port: int | None) -> socket.socket:
+    """A socket that listens on the port asked for, or on the first free one from 8000; nobody else gets the port meanwhile.
+
+    Connections wait in it while there is no web server yet, or none for a moment.
+    Raises LaunchError when the port, or all of them, are taken.
+    """
     if port is not None and not 1 <= port <= LARGEST_PORT:
         raise LaunchError(f"{port} is not a port: those go from 1 to {LARGEST_PORT}.")
+    v6 = ":" in bind
+    how: dict[str, Any] = {"family": socket.AF_INET6, "dualstack_ipv6": socket.has_dualstack_ipv6()} if v6 else {}
     for candidate in [port] if port else range(FIRST_PORT, LAST_PORT + 1):
         try:
-            with socket.create_server((bind, candidate), family=_family(bind)):
-                return candidate
+            return socket.create_server((bind, candidate), backlog=MOST_WAITING, **how)
         except OSError as exc:
             if exc.errno != errno.EADDRINUSE:
                 raise LaunchError(f"Nothing can listen on {bind} port {candidate}: {exc.strerror}.") from exc
@@ -76,11 +87,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-workers", action="store_true", help="run no pilots on this machine")
 
 
-def checked_port(bind: str, port: int | None, slots: int | None) -> int:
-    """The port that is asked for, or a free one. Raises LaunchError when the port or the slots are no good."""
+def take_checked_port(bind: str, port: int | None, slots: int | None) -> socket.socket:
+    """As `take_port`. Raises LaunchError when the port or the slots are no good."""
     if slots is not None and slots < 1:
         raise LaunchError(f"At least one slot is needed, not {slots}; --no-workers runs no pilots.")
-    return choose_port(bind, port)
+    return take_port(bind, port)
 
 
 def check_arguments(words: list[str]) -> None:
@@ -94,7 +105,7 @@ def check_arguments(words: list[str]) -> None:
         given, _ = parser.parse_known_args(words)
     except argparse.ArgumentError:
         return
-    checked_port(given.bind, given.port, given.slots)
+    take_checked_port(given.bind, given.port, given.slots).close()
 
 
 def processes(options: Options) -> list[Process]:
@@ -102,13 +113,13 @@ def processes(options: Options) -> list[Process]:
     env = {name: value for name, value in os.environ.items() if name.removesuffix("_FILE") not in SECRETS}
     env |= {"JEDI_HOME": str(options.home), "JEDI_SERVER_URL": options.url} | _secrets_in_files(options.home)
 
-    def child(name: str, *argv: str) -> Process:
+    def child(name: str, *argv: str, pass_fds: tuple[int, ...] = ()) -> Process:
         log = options.home / "log" / f"{name}.log"
-        return Process(name, (sys.executable, *argv), env, log, BASE_DIR)
+        return Process(name, (sys.executable, *argv), env, log, BASE_DIR, pass_fds=pass_fds)
 
     manage = str(BASE_DIR / "manage.py")
     children = [
-        child("web", "-m", "gunicorn", *_gunicorn_arguments(options)),
+        child("web", "-m", "gunicorn", *_gunicorn_arguments(options), pass_fds=(options.listener.fileno(),)),
         child("qcluster", manage, "cluster"),
         child("ticker", manage, "ticker"),
     ]
@@ -144,9 +155,9 @@ def _secrets_in_files(home: Path) -> dict[str, str]:
 
 
 def _gunicorn_arguments(options: Options) -> list[str]:
-    bind = f"[{options.bind}]" if ":" in options.bind else options.bind
-    arguments = ["--bind", f"{bind}:{options.port}", "--worker-class", WEB_WORKER, "--workers", "2", "--threads", "4"]
-    return [*arguments, "--graceful-timeout", "10", "--no-control-socket", "jedisite.wsgi:application"]
+    arguments = ["--bind", f"fd://{options.listener.fileno()}", "--worker-class", WEB_WORKER]
+    arguments += ["--workers", "2", "--threads", "4", "--graceful-timeout", "10", "--no-control-socket"]
+    return [*arguments, "jedisite.wsgi:application"]
 
 
 def run(
@@ -168,10 +179,11 @@ def run(
         if keeper.look():
             each_second()
 
-    with Supervisor(say) as supervisor:
+    # At the end the port is let go first, so that callers are refused as soon as the web server takes no more of them.
+    with Supervisor(say) as supervisor, options.listener:
         keeper = DatabaseKeeper(supervisor, say)
         supervisor.start(web)
-        _wait_until_alive(options.url, web, supervisor)
+        wait_until_alive(options.url, web, supervisor)
         if not supervisor.stop_requested:
             for process in others:
                 supervisor.start(process)
@@ -182,11 +194,11 @@ def run(
         say(Event("ending", "site", f"this takes up to {GRACE_S:.0f} s; Ctrl-C again ends it at once"))
 
 
-def _wait_until_alive(url: str, web: Process, supervisor: Supervisor) -> None:
+def wait_until_alive(url: str, web: Process, supervisor: Supervisor) -> None:
     """Return when the site answers, or a stop was asked for. Raises LaunchError with the end of the log."""
     deadline = time.monotonic() + ALIVE_LIMIT_S
     while not supervisor.stop_requested:
-        answer = _ask(url + ALIVE_PATH)
+        answer = _ask(url, supervisor, deadline)
         if answer == "200":
             return
         if time.monotonic() > deadline:
@@ -195,17 +207,22 @@ def _wait_until_alive(url: str, web: Process, supervisor: Supervisor) -> None:
         supervisor.step(ALIVE_POLL_S)
 
 
-def _ask(url: str) -> str:
-    """The status of the answer, or why there is none. Proxies are for other addresses than ours."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(url, timeout=5) as answer:
-            return str(answer.status)
-    except urllib.error.HTTPError as exc:
-        exc.close()
-        return str(exc.code)
-    except OSError as exc:
-        return str(exc)
+def _ask(url: str, supervisor: Supervisor, deadline: float) -> str:
+    """The status of the answer, or why there is none. The children are looked after while it is waited for.
+
+    Asked before the web server runs, the question waits in our socket, also for one that is started again.
+    """
+    address = urlsplit(url)
+    with contextlib.closing(http.client.HTTPConnection(address.hostname or "", address.port, timeout=5)) as connection:
+        try:
+            connection.request("GET", ALIVE_PATH)
+            while not select.select([connection.sock], [], [], 0)[0]:
+                if supervisor.stop_requested or time.monotonic() > deadline:
+                    return "nothing"
+                supervisor.step(ALIVE_POLL_S)
+            return str(connection.getresponse().status)
+        except (OSError, http.client.HTTPException) as exc:
+            return str(exc)
 
 
 class DatabaseKeeper:
@@ -250,7 +267,3 @@ class DatabaseKeeper:
     def _wait_on(self) -> bool:
         self._supervisor.step(0)
         return not self._supervisor.stop_requested
-
-
-def _family(bind: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in bind else socket.AF_INET

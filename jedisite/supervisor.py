@@ -38,7 +38,8 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Process:
     """One child: what to run and where its output goes (None: where ours goes). `env` is the whole environment.
 
-    `dies_of` is the signal that it gets when its supervisor dies.
+    `dies_of` is the signal that it gets when its supervisor dies. It gets the open files `pass_fds`, under the same numbers,
+    each time that it is started; no other child does.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Process:
     log: Path | None = None
     cwd: Path | None = None
     dies_of: signal.Signals = signal.SIGTERM
+    pass_fds: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class _Child:
                 stderr=output,
                 start_new_session=True,
                 preexec_fn=die_with_parent(self.process.dies_of),
+                pass_fds=self.process.pass_fds,
             )
 
     def put_off(self) -> float:

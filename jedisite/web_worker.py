@@ -46,6 +46,11 @@ MOST_AT_ONCE: Final = 1024 * 1024
 """Bytes of one answer that the main loop sends before it looks after others."""
 OTHER_FILES: Final = 256
 """Open files that are not connections of clients: the database, logs, files that are sent."""
+CLOSE_WAIT: Final = 8
+"""The kernel's number of that state in `tcp_info`."""
+GIVEN_UP_S: Final = 5.0
+"""A client that has sent nothing for so long and has hung up before its connection is taken has given up: the web server was
+away. Its request is dropped, since nobody reads the answer: a job that is handed out so would be lost for a while."""
 TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 TOO_LONG: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 TOO_MANY: Final = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -125,6 +130,9 @@ class Worker(ThreadWorker):
             if exc.errno in (errno.EAGAIN, errno.EWOULDBLOCK, errno.ECONNABORTED):
                 return
             raise
+        if isinstance(address, tuple) and has_given_up(client):
+            client.close()
+            return
         if self.gathers:
             leave = self._connections.let_in(address[0] if isinstance(address, tuple) else "")
             if leave is None:
@@ -353,6 +361,12 @@ class Worker(ThreadWorker):
         if conn in self._arriving:
             self._arriving.discard(conn)
             self.poller.unregister(conn.sock)
+
+
+def has_given_up(client: socket.socket, after_s: float = GIVEN_UP_S) -> bool:
+    """Whether the client of a connection over TCP has hung up, and has sent nothing for so long."""
+    state, silent_ms = struct.unpack("B51xI", client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 56))
+    return bool(state == CLOSE_WAIT and silent_ms >= after_s * 1000)
 
 
 def _allow_files(number: int) -> None:

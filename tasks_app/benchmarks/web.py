@@ -35,9 +35,10 @@ class Site:
 @contextlib.contextmanager
 def running(place: Place, *names: str) -> Iterator[Site]:
     """Start processes of the site as `manage.py up` does, the web server always; end them all afterwards."""
-    options = launch.Options(place.home, launch.choose_port("127.0.0.1", None), workers=False)
-    wanted = [p for p in launch.processes(options) if p.name == "web" or p.name in names]
     with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(launch.take_port("127.0.0.1", None))
+        options = launch.Options(place.home, listener.getsockname()[1], listener, workers=False)
+        wanted = [p for p in launch.processes(options) if p.name == "web" or p.name in names]
         pids = {process.name: stack.enter_context(_started(process)).pid for process in wanted}
         _wait(options.url + launch.ALIVE_PATH)
         yield Site(options.port, pids["web"])
@@ -48,7 +49,14 @@ def _started(process: Process) -> Iterator[subprocess.Popen[bytes]]:
     assert process.log
     process.log.parent.mkdir(parents=True, exist_ok=True)
     with open_log(process.log) as log:
-        child = subprocess.Popen(process.argv, env=dict(process.env or {}), cwd=process.cwd, stdout=log, stderr=log)
+        child = subprocess.Popen(
+            process.argv,
+            env=dict(process.env or {}),
+            cwd=process.cwd,
+            stdout=log,
+            stderr=log,
+            pass_fds=process.pass_fds,
+        )
     try:
         yield child
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -13,9 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from jedisite import launch
 from tests.installation import Site, wait_for
 
 pytestmark = pytest.mark.timeout(900)
+
+
 @pytest.fixture
 def make_site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
     tmp_path.chmod(0o755)
@@ -33,10 +37,10 @@ def make_site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
         site.stop()
 
 
-def status(url: str) -> int:
+def status(url: str, limit_s: float = 30) -> int:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(url, timeout=30) as answer:
+        with opener.open(url, timeout=limit_s) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as exc:
         exc.close()
@@ -60,7 +64,9 @@ def answers_with_another(site: Site, killed: set[int]) -> bool:
     return server is not None and server.pid not in killed and status(f"{site.url}/readyz") == 200
 
 
-def test_the_site_answers_again_after_its_database_was_killed_while_it_recovered(make_site: Callable[..., Site]) -> None:
+def test_the_site_answers_again_after_its_database_was_killed_while_it_recovered(
+    make_site: Callable[..., Site],
+) -> None:
     site = make_site("--no-workers")
     assert status(f"{site.url}/readyz") == 200
     assert site.query("SELECT 1") == [(1,)]
@@ -70,6 +76,20 @@ def test_the_site_answers_again_after_its_database_was_killed_while_it_recovered
     wait_for(lambda: answers_with_another(site, killed), "the site's return")
     assert site.process.poll() is None
     assert_nothing_is_left(site, signal.SIGINT)
+
+
+def test_a_site_keeps_its_port_while_its_web_server_is_away(make_site: Callable[..., Site]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]  # other tests take and leave those from 8000
+    site = make_site("--no-workers", "--port", str(port))
+    web = {process for process in site.victims() if "gunicorn" in process.cmdline()}
+    for process in site.victims():
+        holds = [c for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN and c.laddr.port == port]
+        assert bool(holds) == (process in web), process.cmdline()
+    os.killpg(os.getpgid(next(iter(web)).pid), signal.SIGKILL)
+    assert status(f"{site.url}{launch.ALIVE_PATH}", limit_s=120) == 200, "not refused meanwhile"
+    site.stop()
+    launch.take_port("127.0.0.1", port).close()
 
 
 def test_a_killed_site_leaves_nothing_behind(make_site: Callable[..., Site]) -> None:

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+import http.client
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+import psutil
 import pytest
 
-from jedisite.launch import FIRST_PORT, WEB_WORKER, LaunchError, Options, choose_port, processes
+from jedisite.launch import (
+    ALIVE_PATH,
+    FIRST_PORT,
+    WEB_WORKER,
+    LaunchError,
+    Options,
+    processes,
+    take_port,
+    wait_until_alive,
+)
+from jedisite.supervisor import Process, Supervisor
 from manage import is_light, needs_database
+
+from .waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def make_options(tmp_path):
-    return lambda **overrides: Options(**{"home": tmp_path, "port": 8000, **overrides})
+def listener():
+    with take_port("127.0.0.1", None) as listener:
+        yield listener
+
+
+@pytest.fixture
+def make_options(tmp_path, listener):
+    return lambda **overrides: Options(**{"home": tmp_path, "port": 8000, "listener": listener, **overrides})
 
 
 def test_the_web_server_comes_first_and_the_pilots_last(make_options):
@@ -55,33 +77,109 @@ def test_the_web_server_is_one_that_slow_senders_do_not_hold_up(make_options):
 
 
 @pytest.mark.parametrize(
-    ("bind", "url", "gunicorn"),
+    ("bind", "url"),
     [
-        ("127.0.0.1", "http://127.0.0.1:8000", "127.0.0.1:8000"),
-        ("0.0.0.0", "http://127.0.0.1:8000", "0.0.0.0:8000"),
-        ("::1", "http://[::1]:8000", "[::1]:8000"),
-        ("::", "http://[::1]:8000", "[::]:8000"),
+        ("127.0.0.1", "http://127.0.0.1:8000"),
+        ("0.0.0.0", "http://127.0.0.1:8000"),
+        ("::1", "http://[::1]:8000"),
+        ("::", "http://[::1]:8000"),
     ],
 )
-def test_the_address_is_one_that_this_machine_can_call(make_options, bind, url, gunicorn):
-    options = make_options(bind=bind)
-    assert options.url == url
-    assert gunicorn in processes(options)[0].argv
+def test_the_address_is_one_that_this_machine_can_call(make_options, bind, url):
+    assert make_options(bind=bind).url == url
 
 
-def test_a_port_in_use_is_passed_over_unless_it_was_asked_for():
-    port = choose_port("127.0.0.1", None)
-    assert port >= FIRST_PORT
-    with socket.create_server(("127.0.0.1", port)):
-        assert choose_port("127.0.0.1", None) != port
-        with pytest.raises(LaunchError, match=f"Port {port} is in use"):
-            choose_port("127.0.0.1", port)
-    assert choose_port("127.0.0.1", port) == port
+def test_the_web_server_alone_gets_the_port(make_options, listener):
+    web, *others = processes(make_options())
+    assert f"fd://{listener.fileno()}" in web.argv and web.pass_fds == (listener.fileno(),)
+    assert [process.pass_fds for process in others] == [()] * 3
+
+
+def port_of(listener):
+    return listener.getsockname()[1]
+
+
+def test_sites_that_start_at_once_get_ports_of_their_own():
+    with take_port("127.0.0.1", None) as first, take_port("127.0.0.1", None) as second:
+        assert FIRST_PORT <= port_of(first) < port_of(second)
+        with pytest.raises(LaunchError, match=f"Port {port_of(first)} is in use"):
+            take_port("127.0.0.1", port_of(first))
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
+def test_all_addresses_of_ipv6_are_those_of_ipv4_too():
+    with take_port("::", None) as listener:
+        for host in ("::1", "127.0.0.1"):
+            socket.create_connection((host, port_of(listener)), timeout=30).close()
 
 
 def test_an_address_of_another_machine_is_refused():
     with pytest.raises(LaunchError, match=r"192\.0\.2\.1"):
-        choose_port("192.0.2.1", None)
+        take_port("192.0.2.1", None)
+
+
+def asks(port):
+    """A connection that has asked whether the site is alive."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", ALIVE_PATH)
+    return connection
+
+
+def test_callers_wait_for_a_web_server_that_is_started_again(make_options, listener):
+    options = make_options(port=port_of(listener))
+    web = processes(options)[0]
+    events = []
+    with Supervisor(events.append) as supervisor:
+        supervisor.start(web)
+        supervisor.start(Process("other", ("sleep", "600")))
+        wait_until_alive(options.url, web, supervisor)
+        pids = supervisor.pids()
+        assert listening(pids["web"]) == [("127.0.0.1", options.port)] and listening(pids["other"]) == []
+        os.killpg(pids["web"], signal.SIGKILL)
+        connection = asks(options.port)
+        until(lambda: "died" in [event.what for event in events], "the web server has died", supervisor.step)
+        wait_until_alive(options.url, web, supervisor)
+        assert connection.getresponse().status == 200 and supervisor.pids()["web"] != pids["web"]
+        connection.close()
+    assert f"Listening at: {options.url} (" in web.log.read_text()
+
+
+def listening(pid):
+    """Where a process listens."""
+    return [tuple(c.laddr) for c in psutil.Process(pid).net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+
+
+SECOND_TIME = """
+import pathlib, socket, sys
+first = pathlib.Path("first")
+if not first.exists():
+    first.touch()
+    sys.exit("not yet")
+listener = socket.socket(fileno=int(sys.argv[1]))
+client, _ = listener.accept()
+client.recv(4096)
+client.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n")
+"""
+
+
+def test_a_web_server_that_dies_before_it_answers_is_started_again_and_then_answers_what_was_asked(tmp_path, listener):
+    """It answers one question, so that it has to be the first."""
+    events = []
+    argv = (sys.executable, "-c", SECOND_TIME, str(listener.fileno()))
+    web = Process("web", argv, cwd=tmp_path, log=tmp_path / "log", pass_fds=(listener.fileno(),))
+    with Supervisor(events.append) as supervisor:
+        supervisor.start(web)
+        wait_until_alive(f"http://127.0.0.1:{port_of(listener)}", web, supervisor)
+        assert [event.what for event in events][:3] == ["started", "died", "started"]
+
+
+def test_a_start_whose_web_server_does_not_answer_can_be_stopped_at_once(tmp_path, listener):
+    web = Process("web", ("/bin/sh", "-c", "kill -INT $PPID; exec sleep 600"), log=tmp_path / "log")
+    with Supervisor(lambda event: None) as supervisor:
+        supervisor.start(web)
+        began = time.monotonic()
+        wait_until_alive(f"http://127.0.0.1:{port_of(listener)}", web, supervisor)
+        assert supervisor.stop_requested and time.monotonic() - began < 3
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from jedisite.launch import WEB_WORKER
+from jedisite.web_worker import has_given_up
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 2
@@ -458,3 +459,17 @@ def test_accounts_with_a_place_each_keep_it(tmp_path: Path) -> None:
     with serving(tmp_path, limits="head=60,body=600,busy=600,turn=0.5") as port, ExitStack() as stack:
         senders = [opened(stack, port, claim(account)) for account in ("ada", "eve", "bob")]
         assert not select.select(senders, [], [], 3)[0]
+
+
+def test_who_hung_up_while_there_was_no_web_server_is_told_from_who_waits() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+        with socket.create_connection(address) as waits, socket.create_connection(address) as gives_up:
+            for client in (waits, gives_up):
+                client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            gives_up.close()
+            (first, _), (second, _) = listener.accept(), listener.accept()
+            with first, second:
+                assert second.recv(99) and second.recv(99) == b"", "its end has come"
+                assert (has_given_up(first, 0), has_given_up(second, 0)) == (False, True)
+                assert not has_given_up(second, 3600), "a client may also end its side and read"

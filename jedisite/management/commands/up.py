@@ -44,8 +44,11 @@ class Command(Suggesting):
 
 
 def prepare(options: dict[str, Any]) -> launch.Options:
-    """Bring the database up to date and choose what to launch. Raises LaunchError when the port or the slots are no good."""
-    port = launch.checked_port(options["bind"], options["port"], options["slots"])
+    """Take the port, bring the database up to date and say what to launch.
+
+    Raises LaunchError when the port or the slots are no good.
+    """
+    listener = launch.take_checked_port(options["bind"], options["port"], options["slots"])
     Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)  # each web worker would warn that there is none
     call_command("migrate", interactive=False, verbosity=0)
     workers = not options["no_workers"]
@@ -56,7 +59,8 @@ def prepare(options: dict[str, Any]) -> launch.Options:
     connections.close_all()  # the command now only watches its children
     return launch.Options(
         home=Path(settings.JEDI_HOME),
-        port=port,
+        port=listener.getsockname()[1],
+        listener=listener,
         bind=options["bind"],
         workers=workers,
         slots=options["slots"],
