@@ -21,6 +21,7 @@ from jedisite.models import Agent, AgentPass, AuditEntry
 from jedisite.reasons import ReasonFormField
 from tasks_app.dashboard import backlogs, pages, passes, words
 from tasks_app.dashboard.backlogs import Backlog, Machinery
+from tasks_app.dashboard.lists.misspelt import a_number, one_of, takes
 from tasks_app.dashboard.passes import Series
 
 REFRESH_S = 3
@@ -45,6 +46,7 @@ class AgentLine:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def agent_list(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     judged = rows(Agent.objects.all(), now)
@@ -109,6 +111,7 @@ def tiles(found: Machinery) -> list[Figure]:
 
 @needs(Right.READ)
 @require_safe
+@takes(only=one_of(KINDS), before=a_number())
 def agent_page(request: HttpRequest, name: str) -> HttpResponse:
     """One agent: its state, what waits for it, its passes page by page, and what people ordered it to do."""
     agent = get_object_or_404(Agent, pk=name)
@@ -145,6 +148,7 @@ def agent_page(request: HttpRequest, name: str) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def pass_page(request: HttpRequest, name: str, pass_id: int) -> HttpResponse:
     """One recorded pass with all that it said, and the ones before and after it."""
     of_agent = AgentPass.objects.filter(agent=name)

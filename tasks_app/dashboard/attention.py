@@ -20,7 +20,7 @@ from tasks_app.attention import keeping
 from tasks_app.attention.lists import STATES, AttentionFilter, in_state
 from tasks_app.attention.rules.found import KINDS
 from tasks_app.dashboard import pages
-from tasks_app.dashboard.lists import misspelt
+from tasks_app.dashboard.lists.misspelt import a_number, one_of, takes
 from tasks_app.models import AttentionItem
 
 REFRESH_S = 30
@@ -31,13 +31,12 @@ SNOOZES: Final = (("1", "1 hour"), ("8", "8 hours"), ("24", "1 day"), ("168", "7
 
 @needs(Right.READ)
 @require_safe
+@takes(*AttentionFilter.base_filters, state=one_of(STATES), before=a_number())
 def attention_list(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     filters = AttentionFilter(request.GET, queryset=AttentionItem.objects.all())
     state = request.GET.get("state", "") or "open"
-    state = state if state in STATES else "open"
-    unknown = misspelt.faults_of(request.GET, AttentionFilter.base_filters, ("state", "before"))
-    found = filters.qs if filters.is_valid() else AttentionItem.objects.all()
+    found = filters.qs if filters.is_valid() else AttentionItem.objects.none()
     page = None
     if state in ("gone", "all"):
         page = pages.keyset_page(request, found)
@@ -52,7 +51,6 @@ def attention_list(request: HttpRequest) -> HttpResponse:
         "page": page,
         "state": state,
         "filters": filters,
-        "unknown_filters": unknown.values(),
         "kinds": [(name, kind.title) for name, kind in KINDS.items()],
         "tabs": [(name, pages.address(request, state=name, before=None), counts.get(name)) for name in STATES],
         "may_operate": caller_of(request).may(Right.OPERATE),

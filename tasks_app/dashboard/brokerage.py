@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, get_args
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -18,9 +18,10 @@ from jedisite.identity import Right, needs
 from tasks_app.dashboard import queries_brokerage as queries
 from tasks_app.dashboard import window as windows
 from tasks_app.dashboard.areas import OTHERS, Areas, Span, stack
+from tasks_app.dashboard.lists.misspelt import one_of, takes
 from tasks_app.dashboard.needs import Inputs, inputs_of
 from tasks_app.dashboard.queries_brokerage import CHOSEN, Matrix, Scope
-from tasks_app.dashboard.verdicts import Part, Picked
+from tasks_app.dashboard.verdicts import PICKS, Part, Picked, Which
 from tasks_app.dashboard.why import csv_of, csv_query
 from tasks_app.explaining import verdicts
 from tasks_app.models import Task
@@ -33,13 +34,14 @@ SHADES: Final = 5
 
 @needs(Right.READ)
 @require_safe
+@takes("site", "code", kind=one_of(KINDS))
 def brokerage_page(request: HttpRequest) -> HttpResponse:
     """Decisions over the window, sites by reason, and the open tasks for which nothing was found."""
     now = timezone.now()
     window = windows.read(request.GET, now)
-    kind = request.GET.get("kind", "job")
+    kind = request.GET.get("kind") or "job"
     given = {name: request.GET.get(name, "").replace("\0", "")[:60].strip() for name in ("share", "code", "site")}
-    scope = Scope(window, kind if kind in KINDS else "job", given["share"], given["code"])
+    scope = Scope(window, kind, given["share"], given["code"])
     spans = queries.decisions_over_time(scope)
     found = queries.matrix(scope, now, given["site"])
     waits = queries.waiting(scope)
@@ -115,6 +117,7 @@ def heat_rows(found: Matrix) -> list[tuple[str, int, int, list[tuple[str, int, i
 
 @needs(Right.READ)
 @require_safe
+@takes(*PICKS, answer=one_of(get_args(Which)), format=one_of(["csv"]))
 def decision(request: HttpRequest, verdict_id: int) -> HttpResponse:
     """One decision: what was asked for, what was left behind each gate, the weights, and every site.
 
@@ -148,6 +151,7 @@ def factors_of(record: VerdictRecord) -> tuple[list[str], list[tuple[str, float,
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def codes_page(request: HttpRequest) -> HttpResponse:
     """Every refusal code with what it means, by group."""
     groups: dict[str, list[refusals.Refusal]] = {}
@@ -164,6 +168,7 @@ def _called(kind: str) -> str:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def code_page(request: HttpRequest, code: str) -> HttpResponse:
     """One refusal code: what it means, how often it was said by day, where, and which open tasks it blocks."""
     now = timezone.now()

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from jedisite.identity import Right, needs
 from tasks_app.dashboard import pages
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.ddm import data_management
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset
 
@@ -22,6 +23,7 @@ M = TypeVar("M", bound=Model)
 
 @needs(Right.READ)
 @require_safe
+@takes("after")
 def catalogued_page(request: HttpRequest, number: int) -> HttpResponse:
     if number > pages.LARGEST_ID:
         raise Http404

@@ -16,6 +16,7 @@ from brokerage_app.configuration import Configuration, Row
 from brokerage_app.parameter import Parameter
 from brokerage_app.parameters import PARAMETERS, parse_key
 from jedisite.identity import Right, needs
+from tasks_app.dashboard.lists.misspelt import takes
 
 TITLES: Final[Mapping[str, str]] = {
     "brokerage": "Choice of brokers",
@@ -69,6 +70,7 @@ def lines(found: Configuration) -> Iterator[Line]:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def configuration_page(request: HttpRequest) -> HttpResponse:
     found = configured.read()
     all_lines = list(lines(found))

@@ -20,6 +20,7 @@ from tasks_app import bulk
 from tasks_app.amending import CannotChangeError
 from tasks_app.commands.acts import ACTS, Act, Change
 from tasks_app.dashboard import commands, pages, words
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.models import Command, Task
 from tasks_app.moves import CommandRefusedError
 from tasks_app.params.faults import ParamErrors
@@ -50,6 +51,7 @@ LISTING = frozenset(
 
 @needs(Right.SUBMIT)
 @require_http_methods(["GET", "HEAD", "POST"])
+@takes()
 def task_do(request: HttpRequest, task_id: int, name: str) -> HttpResponse:
     """One act on one task: what it would do, and with POST the doing."""
     act = ACTS.get(name)
@@ -104,6 +106,7 @@ def _do_to_one(act: Act, task_id: int, request: HttpRequest) -> tuple[int, list[
 
 @needs(Right.SUBMIT)
 @require_http_methods(["GET", "HEAD", "POST"])
+@takes("command", "ids", "query")
 def tasks_bulk(request: HttpRequest) -> HttpResponse:
     """One act on many tasks: `command`, and `ids` or `query` (the filters of the address of the list of tasks).
 

@@ -26,7 +26,8 @@ from tasks_app.dashboard import pages, pivots, window
 from tasks_app.dashboard.bars import Bars, bars
 from tasks_app.dashboard.failure_queries import DIMENSIONS, Kind
 from tasks_app.dashboard.failures_listing import LISTING
-from tasks_app.dashboard.lists import listing, misspelt
+from tasks_app.dashboard.lists import listing
+from tasks_app.dashboard.lists.misspelt import one_of, takes
 from tasks_app.dashboard.pivots import per_thousand
 from tasks_app.dashboard.spreads import Spread
 from tasks_app.dashboard.window import Window
@@ -41,6 +42,8 @@ TOP = 8
 EXAMPLES = 6
 CHOICES = ("rows", "columns", "show", "order")
 """What addresses say of how failures are shown, beside what is common to tables."""
+FILTERS = (*FailureFilter.base_filters, "rows", "columns", "show", *listing.SWITCHES, "before", "format")
+"""What links from one page on errors bring to another."""
 ORDERS = {"wasted": "core hours wasted", "failures": "failed jobs", "last": "last seen", "first": "first seen"}
 
 
@@ -54,8 +57,6 @@ class Failures:
     """Of the window, with the filters."""
     every: QuerySet[JobFailure]
     """With the filters, of any time."""
-    unknown: tuple[str, ...] = ()
-    """Sentences on names that are no filters; nothing is asked for then."""
 
     @property
     def given(self) -> dict[str, str]:
@@ -77,10 +78,9 @@ def failures_of(request: HttpRequest, now: datetime) -> Failures:
     """What a request asks for; nothing when a filter is wrong, and its form says what is."""
     given = {name: value for name, value in request.GET.items() if name not in window.NAMES}
     filters = FailureFilter(given, queryset=JobFailure.objects.all())
-    unknown = misspelt.faults_of(given, FailureFilter.base_filters, (*CHOICES, *listing.SWITCHES, "before", "format"))
-    every = filters.qs if filters.is_valid() and not unknown else JobFailure.objects.none()
+    every = filters.qs if filters.is_valid() else JobFailure.objects.none()
     within = window.read(request.GET, now)
-    return Failures(filters, within, asked.in_window(every, within), every, tuple(unknown.values()))
+    return Failures(filters, within, asked.in_window(every, within), every)
 
 
 def frame_of(request: HttpRequest, page: str, found: Failures, now: datetime) -> dict[str, Any]:
@@ -94,7 +94,6 @@ def frame_of(request: HttpRequest, page: str, found: Failures, now: datetime) ->
         ],
         "window": found.window,
         "filters": found.filters.form,
-        "unknown_filters": found.unknown,
         "picked": [
             (found.filters.filters[name].label or name, value[:60], _without(request, name))
             for name, value in found.picked.items()
@@ -113,12 +112,12 @@ def _without(request: HttpRequest, name: str) -> str:
 
 @needs(Right.READ)
 @require_safe
+@takes(*FILTERS, order=one_of(ORDERS))
 def error_list(request: HttpRequest) -> HttpResponse:
     """Kinds of failures in the window, those that wasted most first."""
     now = timezone.now()
     found = failures_of(request, now)
-    order = request.GET.get("order", "wasted")
-    order = order if order in ORDERS else "wasted"
+    order = request.GET.get("order") or "wasted"
     kinds = _ordered(asked.kinds(found.rows, now), order)
     shown = kinds[:KINDS]
     numbers = [kind.number for kind in shown]
@@ -218,6 +217,7 @@ def _plot(found: Failures, step: timedelta, counts: list[int], **more: object) -
 
 @needs(Right.READ)
 @require_safe
+@takes(*FILTERS, "order")
 def error_pivot(request: HttpRequest) -> HttpResponse:
     """Failed jobs by two dimensions, as a table and as a heat map."""
     now = timezone.now()
@@ -319,6 +319,7 @@ class ClassifyForm(forms.Form):
 
 @needs(Right.READ)
 @require_safe
+@takes(*FILTERS, "order")
 def error_page(request: HttpRequest, number: int) -> HttpResponse:
     """One kind of failure: what is known of it, when, where and whose it was."""
     return _error_page(request, number, None)
@@ -403,6 +404,7 @@ def classify(request: HttpRequest, number: int) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def task_errors(request: HttpRequest, task_id: int) -> HttpResponse:
     """Why jobs of a task failed: causes with their parts, where, and since when."""
     task = get_object_or_404(Task, pk=task_id)

@@ -12,6 +12,7 @@ from jedisite.identity import Right, needs
 from tasks_app.commands.parameters import PARAMETERS
 from tasks_app.dashboard.diagrams import draw
 from tasks_app.dashboard.guide import GUIDE
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.dashboard.machines import CHAPTERS, Chapter
 from tasks_app.states import COMMANDS
 
@@ -32,6 +33,7 @@ _CHAPTERS = [_chapter(chapter) for chapter in CHAPTERS]
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def guide(request: HttpRequest) -> HttpResponse:
     """What each page is for, with pictures."""
     pages = [
@@ -49,6 +51,7 @@ def guide(request: HttpRequest) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def states(request: HttpRequest) -> HttpResponse:
     """The states of tasks, jobs, datasets and files with their moves, and the commands."""
     commands = [

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from jedisite.identity import Right, needs
 from tasks_app import storage
 from tasks_app.dashboard import pages, plots
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.models import File, JobFile, Task
 from tasks_app.states import FileStatus
 
@@ -20,6 +21,7 @@ LIMIT_BYTES = 2_000_000
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def task_histograms(request: HttpRequest, task_id: int) -> HttpResponse:
     """The histogram files of a task, newest first."""
     task = get_object_or_404(Task, pk=task_id)
@@ -29,6 +31,7 @@ def task_histograms(request: HttpRequest, task_id: int) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def histogram_page(request: HttpRequest, task_id: int, file_id: int) -> HttpResponse:
     """The histograms of one file as drawings and tables."""
     task = get_object_or_404(Task, pk=task_id)

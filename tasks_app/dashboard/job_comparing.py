@@ -16,6 +16,7 @@ from jedisite.identity import Right, needs
 from tasks_app.columns.jobs import JOBS
 from tasks_app.dashboard import pages
 from tasks_app.dashboard.lists import cells
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.models import Job, JobArchive
 
 MOST = 6
@@ -32,6 +33,7 @@ class Line:
 
 @needs(Right.READ)
 @require_safe
+@takes("ids")
 def compare(request: HttpRequest) -> HttpResponse:
     """The jobs that `ids=1,2` names, living or archived. What is wrong with the address is said on the page."""
     asked = [part.strip() for part in request.GET.get("ids", "")[:400].split(",") if part.strip()]

@@ -19,6 +19,7 @@ from tasks_app import bulk, handling
 from tasks_app.accounting import killing
 from tasks_app.commands.acts import JOB_ACTS, JobAct
 from tasks_app.dashboard import commands, doing, words
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.filtersets import JobFilter
 from tasks_app.models import Job
 from tasks_app.params.faults import ParamErrors
@@ -50,6 +51,7 @@ def _may(job: Any, caller: Caller) -> bool:
 
 @needs(Right.SUBMIT)
 @require_http_methods(["GET", "HEAD", "POST"])
+@takes()
 def job_do(request: HttpRequest, job_id: int, name: str) -> HttpResponse:
     """Kill one job, or let its pilot send what the payload prints (`debug`), or no longer (`no-debug`)."""
     act = JOB_ACTS.get(name)
@@ -87,6 +89,7 @@ def _do_to_one(act: JobAct, job_id: int, request: HttpRequest) -> list[str]:
 
 @needs(Right.SUBMIT)
 @require_http_methods(["GET", "HEAD", "POST"])
+@takes("command", "ids", "query")
 def jobs_bulk(request: HttpRequest) -> HttpResponse:
     """Kill many jobs: `ids`, or `query` (the filters of the address of the list of jobs).
 

@@ -17,6 +17,7 @@ from tasks_app.columns import jobs as columns
 from tasks_app.dashboard import job_doing, job_facts, job_plots, merging
 from tasks_app.dashboard.jobs_listing import LISTING, archive_links
 from tasks_app.dashboard.lists import listing
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.explaining.jobs import builder_of
 from tasks_app.fetching import is_made
 from tasks_app.models import Job, JobArchive, JobFile, JobRetryHistory, JobStatusLog
@@ -65,6 +66,7 @@ def _toggled(given: QueryDict, name: str) -> str:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
     """One job, from the living table or the archive."""
     job = job_of(job_id)
@@ -105,6 +107,7 @@ def _content_of(file: JobFile | None, caller: Caller, job: JobColumns) -> str:
 
 @needs(Right.READ)
 @require_safe
+@takes("member")
 def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
     """The ends of what the payload and the pilot wrote, read from the log file in the storage element.
 

@@ -19,6 +19,7 @@ from tasks_app.attention.lists import waiting
 from tasks_app.attention.rules.found import KINDS
 from tasks_app.dashboard import overview_data, window
 from tasks_app.dashboard.attention import SNOOZES
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.dashboard.lists.views import address_of
 from tasks_app.models import SavedView
 from tasks_app.states import TaskStatus
@@ -37,6 +38,7 @@ SHOWN_VIEWS: Final = 12
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def overview(request: HttpRequest) -> HttpResponse:
     """Attention, numbers of now with their last day, running cores, what changed, what wastes most, and pinned lists."""
     now = timezone.now()

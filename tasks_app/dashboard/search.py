@@ -17,6 +17,7 @@ from brokerage_app.models import Queue
 from jedisite.identity import Right, needs
 from jedisite.people import accounts_named
 from tasks_app.dashboard import pages
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.ddm.local import container_name
 from tasks_app.models import CatalogueDataset, Dataset, Job, JobArchive, Task
 
@@ -35,6 +36,7 @@ class Hit:
 
 @needs(Right.READ)
 @require_safe
+@takes("q")
 def search(request: HttpRequest) -> HttpResponse:
     """One hit: its page. Several: a list of them. None: the list of tasks whose name contains the text."""
     text = request.GET.get("q", "").replace("\x00", "").strip()[:255]

@@ -22,6 +22,7 @@ from brokerage_app.share_values import ShareValueError, parse, set_values
 from jedisite.identity import Right, caller_of, needs
 from tasks_app import share_use, statistics
 from tasks_app.dashboard import bullets, trends, window, words
+from tasks_app.dashboard.lists.misspelt import one_of, takes
 from tasks_app.explaining import places
 from tasks_app.explaining.verdicts import explained
 from tasks_app.models import Task
@@ -44,15 +45,22 @@ class Line:
     reasons: list[tuple[dict[str, Any], int, int]]
 
 
+def _types() -> list[str]:
+    return list(ResourceType.objects.values_list("name", flat=True))
+
+
+def _regions() -> list[str]:
+    return list(Queue.objects.exclude(cloud="").order_by("cloud").values_list("cloud", flat=True).distinct())
+
+
 @needs(Right.READ)
 @require_safe
+@takes(resource=one_of(_types), region=one_of(_regions))
 def share_list(request: HttpRequest) -> HttpResponse:
     """The tree; of one resource type or region when the address says so."""
     now, counted_at = timezone.now(), statistics.counted_at()
     span = window.read(request.GET, now, USUAL_WINDOW)
-    types = list(ResourceType.objects.values_list("name", flat=True))
-    regions = list(Queue.objects.exclude(cloud="").order_by("cloud").values_list("cloud", flat=True).distinct())
-    resource_type, region = _one_of(request, "resource", types), _one_of(request, "region", regions)
+    resource_type, region = request.GET.get("resource", ""), request.GET.get("region", "")
     rows = share_use.share_rows(now, resource_type=resource_type, region=region)
     why = share_use.reasons(rows, now)
     lines = [_line(row, why) for row in rows]
@@ -65,8 +73,8 @@ def share_list(request: HttpRequest) -> HttpResponse:
         "trends": _trends(rows, span.since, span.until),
         "span": span,
         "band_percent": round(100 * share_change.BAND),
-        "types": types,
-        "regions": regions,
+        "types": _types(),
+        "regions": _regions(),
         "resource": resource_type,
         "region": region,
         "may_steer": caller_of(request).may(Right.STEER),
@@ -87,11 +95,6 @@ def _stopped(rows: tuple[ShareRow, ...]) -> tuple[int, int] | None:
     if not any(row.state == share_change.NOTHING_RUNS for row in leaves):
         return None
     return sum(row.load.queued_jobs for row in leaves), sum(row.waiting.tasks for row in leaves if row.waiting)
-
-
-def _one_of(request: HttpRequest, name: str, known: list[str]) -> str:
-    given = request.GET.get(name, "")
-    return given if given in known else ""
 
 
 def _line(row: ShareRow, why: Mapping[str, list[tuple[str, int, int]]]) -> Line:
@@ -120,6 +123,7 @@ def _trends(rows: tuple[ShareRow, ...], since: datetime, until: datetime) -> lis
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def share_page(request: HttpRequest, name: str) -> HttpResponse:
     """One share: what it has, who uses it, and what its tasks wait for."""
     now = timezone.now()
@@ -180,6 +184,7 @@ def _patterns(share: Any) -> list[tuple[str, str]]:
 
 @needs(Right.READ)
 @require_safe
+@takes(starting=VALUE)
 def share_targets(request: HttpRequest) -> HttpResponse:
     """Other values of shares, and what they would do. The address holds the values; nothing is stored."""
     rows = policy.share_rows()

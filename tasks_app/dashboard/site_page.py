@@ -33,6 +33,7 @@ from tasks_app import site_use
 from tasks_app.accounting.black_holes import BlackHole, NodeEnds
 from tasks_app.accounting.failing_nodes import failing_nodes, find_black_holes
 from tasks_app.dashboard import bullets, queries, strips, trends, window, words
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.explaining.facts import pilot_command
 from tasks_app.explaining.verdicts import explained
 from tasks_app.models import Job
@@ -89,6 +90,7 @@ def _frame(request: HttpRequest, queue: Queue, tab: str) -> dict[str, Any]:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def site_page(request: HttpRequest, name: str) -> HttpResponse:
     """What the queue does: status and its history, jobs, pilots, what ran, errors, and what brokers said of it."""
     queue = _queue(name)
@@ -173,6 +175,7 @@ def limits(queue: Queue) -> list[tuple[str, str]]:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def site_nodes(request: HttpRequest, name: str) -> HttpResponse:
     """Worker nodes: what failed there in the window, what runs there now, what they are; black holes first."""
     queue = _queue(name)
@@ -214,6 +217,7 @@ def _nodes(
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def site_data(request: HttpRequest, name: str) -> HttpResponse:
     """Storage that the queue reads and writes, what is being transferred, and how near other sites are."""
     queue = _queue(name)

@@ -17,6 +17,7 @@ from tasks_app.dashboard import comparing, flows, pages, profiles, queries, scou
 from tasks_app.dashboard.act_words import said
 from tasks_app.dashboard.jobs_listing import LISTING as JOB_LISTING
 from tasks_app.dashboard.lists import listing
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.dashboard.tabs import TABS
 from tasks_app.dashboard.trail import in_words
 from tasks_app.models import Command, Job, JobParamsTemplate, ScoutReport, Task, TaskParams, TaskStatusLog
@@ -34,6 +35,7 @@ def render_tab(request: HttpRequest, task: Task, tab: str, context: dict[str, An
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def task_sites(request: HttpRequest, task_id: int) -> HttpResponse:
     """How the task fares at each site, and what the broker said of it last."""
     task = get_object_or_404(Task, pk=task_id)
@@ -65,6 +67,7 @@ def task_jobs(request: HttpRequest, task_id: int) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def task_scouts(request: HttpRequest, task_id: int) -> HttpResponse:
     """What scouts and later jobs measured, against what was declared."""
     task = get_object_or_404(Task, pk=task_id)
@@ -74,6 +77,7 @@ def task_scouts(request: HttpRequest, task_id: int) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def task_flow(request: HttpRequest, task_id: int) -> HttpResponse:
     """What was read from where and written where."""
     task = get_object_or_404(Task, pk=task_id)
@@ -89,6 +93,7 @@ def task_flow(request: HttpRequest, task_id: int) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def task_profile(request: HttpRequest, task_id: int) -> HttpResponse:
     """How many jobs had come how far at which time."""
     task = get_object_or_404(Task, pk=task_id)
@@ -107,6 +112,7 @@ def task_profile(request: HttpRequest, task_id: int) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def task_params(request: HttpRequest, task_id: int) -> HttpResponse:
     """What was submitted, and the template of the jobs' parameters."""
     task = get_object_or_404(Task, pk=task_id)
@@ -119,6 +125,7 @@ def task_params(request: HttpRequest, task_id: int) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def task_audit(request: HttpRequest, task_id: int) -> HttpResponse:
     """Who did what to the task: the audit trail, its commands, and its states."""
     task = get_object_or_404(Task, pk=task_id)
@@ -134,6 +141,7 @@ def task_audit(request: HttpRequest, task_id: int) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes("ids")
 def task_compare(request: HttpRequest) -> HttpResponse:
     """Two tasks side by side: what differs in their attributes and in what was submitted."""
     texts = request.GET.get("ids", "").replace(" ", ",").split(",")

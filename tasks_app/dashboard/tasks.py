@@ -18,6 +18,7 @@ from tasks_app.dashboard import commands, progress, queries, scouting, sentences
 from tasks_app.dashboard.folding import latest_lines
 from tasks_app.dashboard.histograms import ENDING
 from tasks_app.dashboard.lists import listing
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.dashboard.tasks_listing import LISTING
 from tasks_app.explaining.verdicts import QueueSkip, by_queue
 from tasks_app.models import Command, Dataset, JobArchive, OutputTemplate, PeriodicTask, Task, TaskParams
@@ -46,6 +47,7 @@ def _awaited(verdict: VerdictRecord | None, schedule: PeriodicTask | None) -> st
 
 @needs(Right.READ)
 @require_safe
+@takes("unmerged")
 def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
     """One task: what it does, how far it is, and what went wrong."""
     histograms = OutputTemplate.objects.filter(task_id=task_id, file_name_template__contains=ENDING)

@@ -18,6 +18,7 @@ from jedisite.identity import Right, caller_of, needs
 from tasks_app.dashboard import commands, diagrams, job_doing, jobs, lanes, machines, pages, spans, words
 from tasks_app.dashboard import timeline_queries as queries
 from tasks_app.dashboard.lanes import Bars
+from tasks_app.dashboard.lists.misspelt import one_of, takes
 from tasks_app.dashboard.spans import Lane, Moment, Span, View
 from tasks_app.models import Task
 from tasks_app.states import JOB_FINAL, TASK_FINAL
@@ -31,6 +32,7 @@ MARGIN: Final = 0.02
 
 @needs(Right.READ)
 @require_safe
+@takes("from", "to", format=one_of(["csv"]))
 def task_timeline(request: HttpRequest, task_id: int) -> HttpResponseBase:
     """The timeline of a task; `from` and `to` zoom, `format=csv` sends its rows."""
     task = get_object_or_404(Task.objects.all(), pk=task_id)
@@ -80,6 +82,7 @@ def task_timeline(request: HttpRequest, task_id: int) -> HttpResponseBase:
 
 @needs(Right.READ)
 @require_safe
+@takes("from", "to", format=one_of(["csv"]))
 def job_timeline(request: HttpRequest, job_id: int) -> HttpResponseBase:
     """The timeline of a job, and of the attempts before and after it."""
     job = jobs.job_of(job_id)

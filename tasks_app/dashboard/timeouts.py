@@ -17,6 +17,7 @@ from jedisite.identity import Right, needs
 from tasks_app import timeouts
 from tasks_app.accounting import expiring
 from tasks_app.accounting.jobtimeouts import TIMEOUTS
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.states import JOB_OPEN
 from tasks_app.timeouts import Timeout
 
@@ -143,6 +144,7 @@ GROUPS: Final = (("task", "Tasks"), ("job", "Jobs"), ("dataset", "Datasets"), ("
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def timeout_list(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     found = rows(now)

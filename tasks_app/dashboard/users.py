@@ -26,6 +26,7 @@ from jedisite.models import ApiToken
 from tasks_app import limits, statistics
 from tasks_app.accounting.usercaps import QUEUED_TO_RUNNING
 from tasks_app.dashboard import pages, user_queries, window, words
+from tasks_app.dashboard.lists.misspelt import one_of, takes
 from tasks_app.dashboard.user_queries import UserRow
 from tasks_app.models import Notification, Sandbox, Task
 
@@ -58,14 +59,14 @@ class Head:
 
 @needs(Right.READ)
 @require_safe
+@takes("q", ordering=one_of(COLUMNS))
 def user_list(request: HttpRequest) -> HttpResponse:
     """Users with open work, or whose jobs ended in the window. `q=` part of a name, `ordering=` one of COLUMNS."""
     now, counted_at = timezone.now(), statistics.counted_at(statistics.ACTIVITY)
     seen = window.read(request.GET, now)
     wanted = request.GET.get("q", "").strip()[:128]
     found = [row for row in user_queries.user_rows(seen) if wanted.lower() in row.name.lower()]
-    by = request.GET.get("ordering", "")
-    by = by if by in COLUMNS else USUAL
+    by = request.GET.get("ordering") or USUAL
     value_of = COLUMNS[by][1]
     found.sort(key=lambda row: row.name)
     if by != "name":
@@ -114,6 +115,7 @@ class Limit:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def user_page(request: HttpRequest, name: str) -> HttpResponse:
     """One user. Their mails and tokens are shown to themselves, and the mails to those who run the grid."""
     if "\x00" in name or len(name) > 150:

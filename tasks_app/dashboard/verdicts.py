@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
 from brokerage_app.funnel import NUCLEI, Step
@@ -19,6 +19,8 @@ ROWS, ALL_ROWS = 25, 1000
 LONGEST_NAME: Final = 128
 WORDS: Final = (("chosen", "chosen"), ("skipped", "skipped"), ("near", "skipped for a number, the nearest first"))
 
+PICKS: Final = ("site", "code", "all")
+"""The parameters of addresses that pick sites, beside the answer: any text."""
 NEARLY, MOST_NEARLY = 0.3, 3
 
 
@@ -33,11 +35,10 @@ class Picked:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Picked:
-        """From the parameters of an address; an answer that is not known counts as none."""
-        answer = given.get("answer", "")
-        known: Any = answer if answer in get_args(Which) else ""
+        """From the parameters of an address."""
+        answer: Any = given.get("answer", "")
         site, code = given.get("site", "")[:LONGEST_NAME].strip(), given.get("code", "")[:60].strip()
-        return cls(site, code, known, bool(given.get("all")))
+        return cls(site, code, answer, bool(given.get("all")))
 
     def __bool__(self) -> bool:
         return bool(self.site or self.code or self.answer)

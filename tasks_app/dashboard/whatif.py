@@ -21,6 +21,7 @@ from brokerage_app.whatif import FORMS, ChangeError, Difference, WhatIf
 from jedisite.identity import Right
 from jedisite.identity import needs as needs_right
 from tasks_app.dashboard import pages
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.explaining import verdicts, whatif, wishes
 from tasks_app.explaining.whatif import NeedsError, NothingKeptError
 from tasks_app.explaining.wishes import WISHES, WishError
@@ -29,10 +30,13 @@ from tasks_app.models import Task
 LONGEST: Final = 10_000
 MOST_LINES: Final = 50
 ROWS: Final = 100
+WISHED: Final = ("changes", "again", *(wish.name for wish in WISHES))
+"""Parameters of addresses that say what is asked for."""
 
 
 @needs_right(Right.READ)
 @require_safe
+@takes(*WISHED)
 def task_what_if(request: HttpRequest, task_id: int) -> HttpResponse:
     """The last decision on the jobs of a task, and what changes would make of it."""
     task = get_object_or_404(Task, pk=task_id)
@@ -46,6 +50,7 @@ def task_what_if(request: HttpRequest, task_id: int) -> HttpResponse:
 
 @needs_right(Right.READ)
 @require_safe
+@takes("task", "decision", "needs", *WISHED)
 def what_if(request: HttpRequest) -> HttpResponse:
     """The same for any task (`task=`), a decision (`decision=`), or needs that are pasted as JSON (`needs=`)."""
     given = {name: request.GET.get(name, "")[:LONGEST].strip() for name in ("task", "decision", "needs")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final
+from typing import Final, get_args
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -19,7 +19,8 @@ from jedisite.identity import Right, needs
 from tasks_app import codes
 from tasks_app.dashboard.areas import Areas, Span, stack
 from tasks_app.dashboard.jobs import error_words, job_of, merging_words
-from tasks_app.dashboard.verdicts import Part, Picked
+from tasks_app.dashboard.lists.misspelt import one_of, takes
+from tasks_app.dashboard.verdicts import PICKS, Part, Picked, Which
 from tasks_app.explaining import jobs, places, tasks, verdicts
 from tasks_app.explaining.gates import Gate
 from tasks_app.models import Task
@@ -31,6 +32,7 @@ CHOSEN: Final = "chosen"
 
 @needs(Right.READ)
 @require_safe
+@takes(*PICKS, answer=one_of(get_args(Which)), format=one_of(["csv"]))
 def task_why(request: HttpRequest, task_id: int) -> HttpResponse:
     """The gates of a task, the latest verdicts with their sites as the address filters them, and how reasons changed.
 
@@ -55,6 +57,7 @@ def task_why(request: HttpRequest, task_id: int) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def job_why(request: HttpRequest, job_id: int) -> HttpResponse:
     """What a job waits for: its gates, from being made to its kept outputs."""
     job, now = job_of(job_id), timezone.now()
@@ -114,6 +117,7 @@ def reasons_over_time(history: list[VerdictRecord], now: datetime) -> Areas | No
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def site_why(request: HttpRequest, name: str) -> HttpResponse:
     queue, now = places.queue_of(name), timezone.now()
     if queue is None:
@@ -125,6 +129,7 @@ def site_why(request: HttpRequest, name: str) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def share_why(request: HttpRequest, name: str) -> HttpResponse:
     """An old address: the page of a share says why its tasks wait."""
     return redirect(f"{reverse('dashboard:share', args=[name])}#why", permanent=True)

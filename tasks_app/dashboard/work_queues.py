@@ -17,6 +17,7 @@ from jedisite.identity import Right, needs
 from jedisite.words import plural
 from tasks_app import placing, queue_use, statistics
 from tasks_app.dashboard import bullets, pages, queries
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.models import Task
 from tasks_app.states import TASK_FINAL, TaskStatus
 
@@ -37,6 +38,7 @@ OPEN: Final = ",".join(status.value for status in TaskStatus if status not in TA
 
 @needs(Right.READ)
 @require_safe
+@takes(*(ASKED + name for name in FIELDS))
 def queue_list(request: HttpRequest) -> HttpResponse:
     now, counted_at = timezone.now(), statistics.counted_at()
     rows = queue_use.queue_uses(now)
@@ -58,6 +60,7 @@ def queue_list(request: HttpRequest) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def queue_page(request: HttpRequest, queue_id: int) -> HttpResponse:
     """One work queue: its rule, its numbers, and at which sites its jobs are."""
     now, counted_at = timezone.now(), statistics.counted_at()
@@ -91,6 +94,7 @@ def queue_page(request: HttpRequest, queue_id: int) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes("task", *(ASKED + name for name in FIELDS))
 def queue_tester(request: HttpRequest) -> HttpResponse:
     """Which work queue and share a task would get, and why: a task by its number, or one that is only described."""
     task_id, problems = pages.number(request.GET.get("task")), list[str]()

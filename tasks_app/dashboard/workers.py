@@ -18,6 +18,7 @@ from tasks_app.dashboard import worker_facts
 from tasks_app.dashboard.lists import cells, listing
 from tasks_app.dashboard.lists.facets import FacetOf
 from tasks_app.dashboard.lists.listing import Listing
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.models import Harvester, HarvesterCommand, HarvesterDialog, Job, Worker, WorkerJob
 from tasks_app.models.worker import WORKER_ENDED
 
@@ -69,6 +70,7 @@ def worker_list(request: HttpRequest) -> HttpResponse:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def worker_page(request: HttpRequest, worker_id: int) -> HttpResponse:
     """One worker: its batch job, its pilot, its jobs, and what its instance said lately."""
     worker = get_object_or_404(Worker, pk=worker_id)

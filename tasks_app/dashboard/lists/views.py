@@ -12,6 +12,7 @@ from django.urls import NoReverseMatch, reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from jedisite.identity import Right, caller_of, needs
+from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.models import SavedView
 from tasks_app.models.view import LONGEST_QUERY
 
@@ -31,6 +32,7 @@ def address_of(view: SavedView) -> str:
 
 @needs(Right.READ)
 @require_safe
+@takes()
 def view_list(request: HttpRequest) -> HttpResponse:
     """One's own views, and those that others share."""
     name = caller_of(request).name

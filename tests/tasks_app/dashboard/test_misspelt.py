@@ -1,0 +1,127 @@
+"""Parameters of addresses that there are not, or that cannot be read: every page says so and lists nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from html import unescape
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import URLPattern, reverse
+
+from brokerage_app.models import GlobalShare, Queue
+from tasks_app.dashboard.urls import urlpatterns
+from tasks_app.models import Dataset, Task
+
+NO_PAGE = {"metrics"}
+
+
+@pytest.fixture
+def boss(client: Client, db: None) -> Client:
+    client.force_login(User.objects.create_superuser("grace"))
+    return client
+
+
+def addresses(task: Task, dataset: Dataset) -> Iterator[tuple[str, str]]:
+    numbers = {"task_id": task.id, "dataset_id": dataset.id, "file_id": 1, "job_id": 1}
+    for pattern in urlpatterns:
+        assert isinstance(pattern, URLPattern) and pattern.name
+        names = pattern.pattern.converters
+        given = {name: numbers.get(name, 1 if name.endswith(("_id", "number")) else "x") for name in names}
+        yield pattern.name, reverse(f"dashboard:{pattern.name}", kwargs=given)
+
+
+def said(page: Client, address: str, **given: str) -> str:
+    return unescape(page.get(address, given).content.decode())
+
+
+def test_every_page_says_that_a_misspelt_parameter_does_not_exist(boss: Client, make_task: Callable[..., Task]) -> None:
+    task = make_task()
+    dataset = Dataset.objects.create(task=task, name="d", type="input")
+    silent = []
+    for name, address in addresses(task, dataset):
+        answer = boss.get(address, {"nonsense": "1", "window": "24h", "share": "", "vo": "atlas"}, follow=True)
+        if answer.status_code != 405 and "nonsense: There is no such filter here" not in answer.content.decode():
+            silent.append(name)
+    assert set(silent) == NO_PAGE
+
+
+def test_every_page_says_that_it_cannot_read_a_window(boss: Client, make_task: Callable[..., Task]) -> None:
+    make_task(user="ada")
+    GlobalShare.objects.create(name="Express", value=1)
+    Queue.objects.create(name="CERN")
+    for address in (
+        "/",
+        "/brokerage/",
+        "/users/",
+        "/users/ada/",
+        "/shares/",
+        "/shares/Express/",
+        "/errors/",
+        "/sites/CERN/",
+    ):
+        text = said(boss, address, window="2fortnights")
+        assert text.count("window is one of 1h, 6h") == 1, address
+
+
+@pytest.mark.parametrize(
+    ("address", "given", "sentence"),
+    [
+        ("/brokerage/", {"knid": "task"}, "knid: There is no such filter here. Did you mean kind?"),
+        ("/brokerage/", {"kind": "tasks"}, "kind: Select a valid choice. tasks is not one of the available choices."),
+        ("/brokerage/", {"kind": "\x00"}, "kind: Select a valid choice."),
+        ("/users/", {"odering": "name"}, "odering: There is no such filter here. Did you mean ordering?"),
+        ("/users/", {"ordering": "-name"}, "ordering: Select a valid choice. -name is not one of"),
+        ("/agents/", {"only": "errors"}, "only: There is no such filter here."),
+        ("/agents/feeder/", {"only": "eror"}, "only: Select a valid choice. eror is not one of"),
+        ("/agents/feeder/", {"before": "x"}, "before: Enter a whole number."),
+        ("/shares/", {"resource": "SCOR"}, "resource: Select a valid choice. SCOR is not one of"),
+        ("/shares/", {"regoin": "CERN"}, "regoin: There is no such filter here. Did you mean region?"),
+        ("/share-targets/", {"valeu-Express": "3"}, "valeu-Express: There is no such filter here."),
+        ("/errors/", {"order": "wast"}, "order: Select a valid choice. wast is not one of"),
+        ("/attention/", {"state": "opne"}, "state: Select a valid choice. opne is not one of"),
+    ],
+)
+def test_what_cannot_be_read_is_said_and_nothing_is_listed(
+    boss: Client, address: str, given: dict[str, str], sentence: str
+) -> None:
+    answer = boss.get(address, given)
+    text = unescape(answer.content.decode())
+    assert answer.status_code == 400 and sentence in text and "<table" not in text
+    (name,) = given
+    assert [url for _, url in answer.context["without"]] == [address] and f"Without <em>{name}</em>" in text
+    assert boss.get(address).status_code == 200
+
+
+def test_a_file_of_sites_is_refused_with_a_misspelt_parameter(boss: Client, make_task: Callable[..., Task]) -> None:
+    address = f"/tasks/{make_task().id}/why/"
+    assert boss.get(address, {"format": "csv"})["Content-Type"].startswith("text/csv")
+    refused = boss.get(address, {"format": "csv", "anwser": "near"})
+    assert (
+        refused.status_code == 400
+        and "anwser: There is no such filter here. Did you mean answer?" in refused.content.decode()
+    )
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/brokerage/?kind=merge&share=Express&code=&site=&window=24h",
+        "/users/?q=&ordering=name&since=",
+        "/queues/?a-vo=atlas",
+        "/queues/tester/?task=&a-coreCount=",
+        "/share-targets/?value-Express=3",
+        "/shares/?resource=&region=",
+        "/attention/?state=gone&before=5",
+        "/errors/?order=last&site=",
+        "/queues/?view=all",
+        "/tasks/{}/?unmerged=1",
+        "/tasks/{}/why/?answer=near&all=1",
+        "/tasks/{}/what-if/?changes=",
+        "/tasks/{}/timeline/?from=2026-01-31T08:00&to=",
+    ],
+)
+def test_parameters_that_pages_take_are_no_faults(boss: Client, make_task: Callable[..., Task], address: str) -> None:
+    GlobalShare.objects.create(name="Express", value=1)
+    assert boss.get(address.format(make_task().id)).status_code == 200
