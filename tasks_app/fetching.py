@@ -15,8 +15,7 @@ from typing import IO, Final
 from django.conf import settings
 
 from tasks_app import logarchives
-from tasks_app.ddm.addresses import storage_path
-from tasks_app.ddm.local import file_url
+from tasks_app.ddm.addresses import Roots, is_below, storage_path
 from tasks_app.ddm.opening import open_exactly
 from tasks_app.models import File
 from tasks_app.models.dataset import LOG_TYPES, MADE_TYPES
@@ -97,7 +96,7 @@ def open_made(file: File) -> Opened:
     try:
         stream = open_exactly(place)
     except (OSError, ValueError):
-        if file.surl != file_url(place):
+        if not is_below(file.surl, file.scope, file.lfn, Roots().own):
             says = f"{file.lfn} is at {file.surl[:500]}, which is not in a storage that this site serves."
             raise NotSentError(says) from None
         gone = f"{file.lfn} is not in this site's storage any more"

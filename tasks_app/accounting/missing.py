@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from django.conf import settings
-
 from tasks_app.ddm import data_management
-from tasks_app.ddm.addresses import storage_path
+from tasks_app.ddm.addresses import Roots, is_below, storage_path
 from tasks_app.ddm.base import UnknownDatasetError
-from tasks_app.ddm.local import file_url
 from tasks_app.models import Dataset, File
 from tasks_app.states import FileStatus
 
@@ -17,7 +14,7 @@ from tasks_app.states import FileStatus
 def missing_outputs(task_id: int, most: int) -> list[str]:
     """Names of outputs that the task made and that are not there any more, at most `most`, by dataset and name."""
     missing: list[str] = []
-    root = _storage_of_site()
+    own = _storage_of_site()
     made = Dataset.objects.filter(task_id=task_id, type="output").order_by("id").values_list("id", "name")
     for dataset_id, name in made:
         files = File.objects.of_dataset(task_id, dataset_id, "output", FileStatus.FINISHED)
@@ -26,7 +23,7 @@ def missing_outputs(task_id: int, most: int) -> list[str]:
         try:
             for page in data_management().list_files(name, all_attempts=True):
                 listed = gone.intersection(file.lfn for file in page)
-                gone -= {lfn for lfn in listed if root is None or _is_there(root, lfn, *finished[lfn])}
+                gone -= {lfn for lfn in listed if not own or _is_there(own, lfn, *finished[lfn])}
         except UnknownDatasetError:
             pass  # all of it is gone
         missing += sorted(gone)
@@ -35,16 +32,15 @@ def missing_outputs(task_id: int, most: int) -> list[str]:
     return missing[:most]
 
 
-def _storage_of_site() -> Path | None:
-    """The site's own storage; None where it cannot be seen, as on a machine that has not mounted it: then nothing is judged."""
-    root = Path(settings.JEDI_STORAGE).resolve()
+def _storage_of_site() -> list[Path]:
+    """The site's own storage; none where it cannot be seen, as on a machine that has not mounted it: then nothing is judged."""
+    own = Roots().own
     try:
-        return root if any(root.iterdir()) else None
+        return own if any(own[-1].iterdir()) else []
     except OSError:
-        return None
+        return []
 
 
-def _is_there(root: Path, lfn: str, scope: str, surl: str | None) -> bool:
+def _is_there(own: list[Path], lfn: str, scope: str, surl: str | None) -> bool:
     """Whether a file is where it was stored, as far as that is this site's own storage."""
-    place = storage_path(root, scope, lfn)
-    return surl != file_url(place) or place.is_file()
+    return not is_below(surl or "", scope, lfn, own) or storage_path(own[-1], scope, lfn).is_file()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,12 @@ class Roots:
     """The folders of this machine that pilots write outputs to. The table of endpoints is read when it is needed, once."""
 
     def __iter__(self) -> Iterator[Path]:
-        yield from self._own
+        yield from self.own
         yield from self._of_endpoints
 
     @cached_property
-    def _own(self) -> list[Path]:
+    def own(self) -> list[Path]:
+        """The site's own storage, as it is configured and as it is found."""
         root = Path(settings.JEDI_STORAGE)
         return [root, root.resolve()]
 
@@ -56,8 +57,11 @@ def is_its_place(surl: str, scope: str | None, lfn: str, roots: Roots) -> bool:
         scheme = urlsplit(surl).scheme
     except ValueError:
         return False
-    if scheme != "file":
-        return True
+    return scheme != "file" or is_below(surl, scope, lfn, roots)
+
+
+def is_below(surl: str, scope: str | None, lfn: str, roots: Iterable[Path]) -> bool:
+    """Whether this address is that of the place of a file of that scope and name below one of these folders."""
     for begin in ("file://localhost/", "file:///"):
         if surl.startswith(begin):
             # Decoded, as all readers do; PanDA's pilot joins the pieces with more slashes than one.

@@ -350,15 +350,23 @@ def test_pbook_has_those_outputs_made_again_that_data_management_has_no_more(api
     assert status(made) == "done" and outputs() == ["lab.t.000001.root", "lab.t.000003.root"]
 
 
+ADDRESSES: dict[str, Callable[[Path], str]] = {
+    "ours": file_url,
+    "without a host": lambda place: place.as_uri(),
+    "of PanDA's pilot": lambda place: f"file://localhost/{place.parents[4]}//{place.relative_to(place.parents[4])}",
+}
+
+
+@pytest.mark.parametrize("said", ADDRESSES.values(), ids=ADDRESSES)
 def test_pbook_has_those_outputs_made_again_that_are_gone_from_the_storage(
-    api: Callable[..., Client], settings: Any, tmp_path: Path
+    api: Callable[..., Client], settings: Any, tmp_path: Path, said: Callable[[Path], str]
 ) -> None:
     settings.JEDI_STORAGE = tmp_path / "storage"
     made = done_task(6)
     kept, lost, _elsewhere = File.objects.filter(task_id=made, type="output").order_by("lfn")
     for file in (kept, lost):
         place = storage_path(settings.JEDI_STORAGE.resolve(), file.scope or "", file.lfn)
-        File.objects.filter(pk=file.pk).update(surl=file_url(place))
+        File.objects.filter(pk=file.pk).update(surl=said(place))
         place.parent.mkdir(parents=True)
         place.write_bytes(b"x")
     place.unlink()

@@ -146,6 +146,14 @@ def test_only_of_outputs_that_are_gone_it_is_said_that_they_can_be_made_again(ap
     assert ("makes it again" in said) == (type == "output") and said.startswith("out.root is not in this site's storage any more")
 
 
+@pytest.mark.parametrize("begin", ["file://", "file://localhost/"])
+def test_a_file_that_is_gone_is_missed_however_its_address_was_written(api: Any, store: Store, begin: str) -> None:
+    file = store()
+    place_of(file).unlink()
+    File.objects.filter(pk=file.pk).update(surl=f"{begin}{place_of(file)}")
+    assert "not in this site's storage any more" in refusal(api(name="ada").get(address(file)), 404)
+
+
 def test_no_link_leads_out_of_the_storage_or_to_the_file_of_another(api: Any, store: Store, tmp_path: Path) -> None:
     client, file, other = api(name="ada"), store(b"12345"), store(b"54321", "other.root")
     (tmp_path / "secret_key").write_bytes(b"99999")
