@@ -37,6 +37,7 @@ from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.explaining.facts import pilot_command
 from tasks_app.explaining.verdicts import explained
 from tasks_app.models import Job
+from tasks_app.pilots.description import UNSAID_SCRATCH_MB
 from tasks_app.states import JOB_AT_PILOT
 
 REFRESH_S = 30
@@ -150,6 +151,9 @@ def _moment(text: str | None) -> datetime | None:
     return found.replace(tzinfo=found.tzinfo or UTC) if found else None
 
 
+_UNSAID_SCRATCH: Final = f"not set: {words.count(UNSAID_SCRATCH_MB)} MB, or more where a job is expected to need more"
+
+
 def limits(queue: Queue) -> list[tuple[str, str]]:
     """What a slot of the queue offers and what the queue asks, in words."""
     memory = f"{words.count(queue.max_memory_mb)} MB" if queue.max_memory_mb else "no limit"
@@ -163,7 +167,7 @@ def limits(queue: Queue) -> list[tuple[str, str]]:
         ("Cores a slot", str(queue.core_count) if queue.core_count > 0 else "any number"),
         ("Memory a slot", memory),
         ("Time", walltime),
-        ("Scratch disk", f"{words.count(queue.work_dir_mb)} MB" if queue.work_dir_mb else "no limit"),
+        ("Scratch disk", f"{words.count(queue.work_dir_mb)} MB" if queue.work_dir_mb else _UNSAID_SCRATCH),
         ("Input of a job", f"{words.count(queue.max_input_mb)} MB" if queue.max_input_mb > 0 else "no limit"),
         ("Power of a core", f"{queue.core_power:g} HS23"),
         ("Transferring", words.plural(queue.transferring_limit, "job") if queue.transferring_limit else "general limit"),

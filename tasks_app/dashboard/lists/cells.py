@@ -151,12 +151,12 @@ def filtered(page: str, parameter: str, column: Column) -> Cell:
     return Cell(render)
 
 
-def limit(column: Column) -> Cell:
-    """A limit by its kind; where there is none it is empty, or 0."""
+def limit(column: Column, none: str = NO_LIMIT) -> Cell:
+    """A limit by its kind; where there is none it is empty, or 0, and `none` is shown."""
 
     def render(row: Row, now: datetime) -> str | SafeString:
         value = row[column.name]
-        return shown(column.kind, value, now) if value else NO_LIMIT
+        return shown(column.kind, value, now) if value else none
 
     return Cell(render)
 

@@ -275,7 +275,10 @@ def test_lists_say_where_there_is_no_limit(reader: Client, make_job: Callable[..
     Queue.objects.create(name="BOUND", site_name="A", **dict.fromkeys(names, 86_400))
     rows = reader.get(f"/sites/?ordering=name&columns=name,{','.join(names)}").context["table"]
     said = [[cell.html.replace("\u202f", " ") for cell in row[1:]] for _, row in rows]
-    assert said == [["86 400 MB", "1 d", "86 400 MB"], ["no limit"] * 3]
+    assert said == [["86 400 MB", "1 d", "86 400 MB"], ["no limit", "no limit", "not set"]]
+    unset = "not set: 16 336 MB, or more where a job is expected to need more"
+    for name, words in (("FREE", unset), ("BOUND", "86 400 MB")):
+        assert f"<dt>Scratch disk</dt><dd>{words}</dd>" in plain(reader.get(f"/sites/{name}/"))
     job = make_job(max_walltime_s=none)
     ((_, row),) = reader.get("/jobs/?columns=id,max_walltime_s").context["table"]
     assert row[1].html == "no limit"
