@@ -21,12 +21,13 @@ from jedisite.identity import Caller
 from jedisite.sql import numbers
 from jedisite.words import plural, sentence
 from tasks_app import amending, moves
+from tasks_app.accounting.books import with_no_result
 from tasks_app.commands import attempts, rights
 from tasks_app.commands.acts import Act, Change
 from tasks_app.filtersets import TaskFilter
 from tasks_app.models import Command, Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, TASK_FINAL
+from tasks_app.states import JOB_AT_PILOT, JOB_QUEUED, TASK_FINAL, TaskCommand
 
 Row = TypeVar("Row", bound=Model)
 AT_ONCE: Final = 100
@@ -113,23 +114,40 @@ def why_not(
     act: Act, task: Task, caller: Caller, parameters: Mapping[str, Any] | None = None, *, waiting: Sequence[str]
 ) -> WhyNot | None:
     """Why this caller cannot do this to this task now; None when it can be done. `waiting`: commands it is yet to obey."""
-    kind, refused = "right", rights.refusal(caller, act.name, task, parameters)
-    if refused is None:
-        kind, refused = "state", _state_refuses(act, task, waiting)
-    if refused is None:
-        return None
+    return _why_not(act, [task], caller, parameters, {task.id: waiting} if waiting else {}).get(task.id)
+
+
+def _why_not(
+    act: Act,
+    tasks: Sequence[Task],
+    caller: Caller,
+    parameters: Mapping[str, Any] | None,
+    waiting: Mapping[int, Sequence[str]],
+) -> dict[int, WhyNot]:
+    """The same for several tasks: of those to which it cannot be done."""
+    found = {}
+    for task in tasks:
+        if refused := rights.refusal(caller, act.name, task, parameters):
+            found[task.id] = _in_words("right", task.id, refused)
+    allowed = [task for task in tasks if task.id not in found]
+    return found | {
+        number: _in_words("state", number, said) for number, said in _refusals(act, allowed, waiting).items()
+    }
+
+
+def _in_words(kind: str, task_id: int, refused: str) -> WhyNot:
     words = refused[:1].lower() + refused[1:].rstrip(".")
-    return WhyNot(kind, words.removeprefix(f"task {task.id} "), f"{refused[:1].upper()}{refused[1:].rstrip('.')}.")
+    return WhyNot(kind, words.removeprefix(f"task {task_id} "), f"{refused[:1].upper()}{refused[1:].rstrip('.')}.")
 
 
-def _state_refuses(act: Act, task: Task, waiting: Sequence[str]) -> str | None:
+def _refusals(act: Act, tasks: Sequence[Task], waiting: Mapping[int, Sequence[str]]) -> dict[int, str]:
     if act.is_command:
-        try:
-            moves.check_command(task, act.name, waiting)
-        except moves.CommandRefusedError as exc:
-            return str(exc)
-        return None
-    return f"task {task.id} is {task.status}: it makes no more jobs" if task.status in TASK_FINAL else None
+        return moves.refusals(tasks, act.name, waiting)
+    return {
+        task.id: f"task {task.id} is {task.status}: it makes no more jobs"
+        for task in tasks
+        if task.status in TASK_FINAL
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +190,8 @@ class Preview:
     hit: Hit
     failed_files: int = 0
     more_attempts: str = ""
+    end_failed: int = 0
+    """Tasks that the act ends, and that have processed nothing yet."""
 
     @property
     def ids(self) -> list[int]:
@@ -188,26 +208,21 @@ class Preview:
 
 
 def preview(act: Act, chosen: Selection, caller: Caller, parameters: Mapping[str, Any] | None = None) -> Preview:
-    """At most five queries, whatever the number of tasks."""
+    """At most ten queries, whatever the number of tasks."""
     good, refused = _sorted_out(act, chosen.tasks, caller, parameters)
     ids = [task.id for task in good]
     failed = _failed_files(act, ids)
     more = attempts.more(attempts.added(ids).values()) if failed else ""
-    return Preview(act, tuple(good), tuple(_grouped(refused, chosen.missing)), _hit(act, ids), failed, more)
+    empty = with_no_result(good) if act.name == TaskCommand.FINISH else ()
+    return Preview(act, tuple(good), tuple(_grouped(refused, chosen.missing)), _hit(act, ids), failed, more, len(empty))
 
 
 def _sorted_out(
     act: Act, tasks: Sequence[Task], caller: Caller, parameters: Mapping[str, Any] | None
 ) -> tuple[list[Task], dict[int, WhyNot]]:
-    good, refused = [], {}
     waiting = Command.objects.waiting_of(task.id for task in tasks)
-    for task in tasks:
-        why = why_not(act, task, caller, parameters, waiting=waiting.get(task.id, ()))
-        if why is None:
-            good.append(task)
-        else:
-            refused[task.id] = why
-    return good, refused
+    refused = _why_not(act, tasks, caller, parameters, waiting)
+    return [task for task in tasks if task.id not in refused], refused
 
 
 def _grouped(refused: Mapping[int, WhyNot], missing: Iterable[int] = ()) -> list[Refused]:

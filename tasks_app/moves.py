@@ -184,25 +184,35 @@ def queue_commands(
     """Queue a command for each of several tasks, whose rows the caller's transaction has locked.
 
     `act` is noted in the audit trail beside the parameters. Raises CommandRefusedError, and writes nothing, when one
-    does not accept it or has nothing to retry, or when it is to give attempts and no file of any lacks them.
+    does not accept it or has nothing to retry, or when it is to give attempts and no file of one lacks them.
     """
     _check_all(tasks, command)
     return _queue(tasks, command, by, reason, parameters, act)
 
 
 def _check_all(tasks: Sequence[Task], command: str) -> None:
-    """Commands of a task are obeyed in their order: what counts is its state after those that wait."""
-    waiting = Command.objects.waiting_of([task.id for task in tasks])
-    at_work = []
+    refused = refusals(tasks, command, Command.objects.waiting_of([task.id for task in tasks]))
+    if refused:
+        raise CommandRefusedError(refused[min(refused)])
+
+
+def refusals(tasks: Sequence[Task], command: str, waiting: Mapping[int, Sequence[str]]) -> dict[int, str]:
+    """Why each of those of the tasks refuses the command that does, or would have nothing to do for it. Up to six queries.
+
+    Commands of a task are obeyed in their order: what counts is its state after those that wait.
+    """
+    refused: dict[int, str] = {}
     for task in tasks:
-        check_command(task, command, waiting.get(task.id, ()))
-        if gives_attempts(task, command, waiting.get(task.id, ())):
-            at_work.append(task.id)
-    at_once = [task for task in tasks if task.id not in waiting]
-    if command == TaskCommand.RETRY and (nothing := nothing_new.left_of(at_once)):
-        raise CommandRefusedError(nothing)
-    if at_work and len(at_work) == len(tasks) and not attempts.used_up_in(at_work):
-        raise CommandRefusedError(attempts.none_used_up(at_work[0]))
+        if says := accepting.refusal(_standing(task, waiting.get(task.id, ())), command):
+            refused[task.id] = says
+    takes = [task for task in tasks if task.id not in refused]
+    if command == TaskCommand.RETRY:
+        refused |= nothing_new.left_of([task for task in takes if task.id not in waiting])
+    giving = [task.id for task in takes if gives_attempts(task, command, waiting.get(task.id, ()))]
+    if giving:
+        used_up = attempts.used_up_in(giving)
+        refused |= {task_id: attempts.none_used_up(task_id) for task_id in giving if task_id not in used_up}
+    return refused
 
 
 def _queue(
@@ -366,6 +376,7 @@ __all__ = [
     "note_on_tasks",
     "note_task",
     "queue_commands",
+    "refusals",
     "set_aside",
     "submit",
     "throttle_task",

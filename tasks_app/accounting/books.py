@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from django.db.models import Sum
+from collections import defaultdict
+from collections.abc import Sequence
+
+from django.db.models import QuerySet, Sum
 
 from tasks_app.accounting.final import Books
 from tasks_app.models import Dataset, Task
@@ -47,18 +50,52 @@ def books_of(task: Task) -> Books:
         fail_unreached=rule.flag("FG") and not passed,
         use_exhausted=rule.flag("UX") and is_production(task),
         passed=passed,
-        # Without what preprocessing was to find, nobody knows whether the input is empty.
-        allow_empty=rule.flag("AE") and rule.get_int("UP") != 1,
+        allow_empty=_may_be_empty(rule),
         reads_parent=parent in (None, TaskStatus.DONE) or reads_parent(task),
     )
 
 
+def with_no_result(tasks: Sequence[Task]) -> list[Task]:
+    """Those of these tasks that would end failed now, since nothing was processed of any input. One query."""
+    ids = [task.id for task in tasks]
+    masters = Dataset.objects.filter(task_id__in=ids, type__in=INPUT_TYPES, master_id=None).exclude(
+        status=DatasetStatus.REMOVED
+    )
+    sums = masters.values_list("task_id").annotate(all=Sum("files"), done=Sum("files_finished"))
+    counts = {task_id: (files, finished) for task_id, files, finished in sums}
+    found = []
+    for task in tasks:
+        files, finished = counts.get(task.id, (0, 0))
+        rule = SplitRule.parse(task.split_rule)
+        if not finished and (files or not _may_be_empty(rule)):
+            found.append(task)
+    return found
+
+
+def _may_be_empty(rule: SplitRule) -> bool:
+    """Whether a task may be done without a file. Without what preprocessing was to find, nobody knows whether there is one."""
+    return rule.flag("AE") and rule.get_int("UP") != 1
+
+
 def reads_parent(task: Task) -> bool:
     """Whether the parent task makes an input of this one: a dataset, or what lies in the container that is read."""
-    made = Dataset.objects.filter(task_id=task.parent_id, type__in=MADE_TYPES).values_list("name", "container_name")
-    read = Dataset.objects.filter(task=task, type="input").values_list("name", "container_name")
-    ours, theirs = ({name.rstrip("/") for row in rows for name in row if name} for rows in (read, made))
-    return not ours.isdisjoint(theirs)
+    return bool(reading_parents([task]))
+
+
+def reading_parents(tasks: Sequence[Task]) -> set[int]:
+    """The ids of those of these tasks that read what their parents make. Two queries."""
+    parents = {task.parent_id for task in tasks}
+    theirs = _named(Dataset.objects.filter(task_id__in=parents, type__in=MADE_TYPES))
+    ours = _named(Dataset.objects.filter(task_id__in=[task.id for task in tasks], type="input"))
+    return {task.id for task in tasks if not ours[task.id].isdisjoint(theirs[task.parent_id])}
+
+
+def _named(rows: QuerySet[Dataset]) -> defaultdict[int | None, set[str]]:
+    """The names of datasets and of the containers in which they lie, for each task."""
+    found = defaultdict[int | None, set[str]](set)
+    for task_id, *names in rows.values_list("task_id", "name", "container_name"):
+        found[task_id] |= {name.rstrip("/") for name in names if name}
+    return found
 
 
 def _parent_status(task: Task) -> str | None:

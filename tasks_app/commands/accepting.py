@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from tasks_app.states import COMMAND_ACCEPTED_IN, MORE_ATTEMPTS_IN, TASK_FINAL, TaskCommand, TaskStatus
+from tasks_app.states import COMMAND_ACCEPTED_IN, MORE_ATTEMPTS_IN, TASK_FINAL, TASK_MOVES, TaskCommand, TaskStatus
 
 RUN_AGAIN: Final = f"run it again with {TaskCommand.INCEXEC}"
 MOST_STATES: Final = 8
@@ -72,6 +72,9 @@ def refusal(task: Standing, command: str) -> str | None:
         return f"task {task.task_id} is {_how_it_is(task)}; {_not_taken(name, task)}"
     if name == TaskCommand.RETRY and status in MORE_ATTEMPTS_IN and task.label != "user":
         return f"task {task.task_id} is {_how_it_is(task)}; only tasks with the label user are retried in this state"
+    rests = rests_in(task.status, task.old_status)
+    if name == TaskCommand.REASSIGN and not task.waiting and rests not in TASK_MOVES[TaskStatus.TOREASSIGN]:
+        return f"task {task.task_id} waits and will be {rests} again: it can be reassigned once it makes jobs"
     return None
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from jedisite.words import plural
 from tasks_app import moves, nuclei
+from tasks_app.accounting.books import with_no_result
 from tasks_app.accounting.endings import end_jobs
 from tasks_app.accounting.killcodes import Kill
 from tasks_app.commands import attempts, files
@@ -22,7 +23,7 @@ from tasks_app.commands.limits import RetryLimits
 from tasks_app.commands.parameters import HARD, NO_KILL, TARGETS
 from tasks_app.models import Task
 from tasks_app.params.splitrule import SplitRule
-from tasks_app.states import TASK_MOVES, TaskCommand, TaskStatus
+from tasks_app.states import TaskCommand, TaskStatus
 
 DONE: Final[Mapping[str, str]] = {
     TaskCommand.KILL: "killed", TaskCommand.FINISH: "finished early", TaskCommand.RESUME: "resumed",
@@ -31,6 +32,8 @@ DONE: Final[Mapping[str, str]] = {
     TaskCommand.INCEXEC: "run again",
 }  # fmt: skip
 """What a task is after a command, before who gave it: "killed by ada"."""
+
+NO_RESULT: Final = "no input has been processed yet: the task will end failed unless one of its jobs still finishes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def finish(task: Task, order: Order) -> str:
         # Else the forced end would make a task that misses its goal fail.
         rule = str(SplitRule.parse(task.split_rule).without("FG")) if task.split_rule else task.split_rule
         _enter(task, TaskStatus.FINISHING, order, split_rule=rule)
-    return end_jobs(
+    ended = end_jobs(
         task.id,
         by=order.by,
         reason=order.told("the task was finished early"),
@@ -75,6 +78,7 @@ def finish(task: Task, order: Order) -> str:
         code=Kill.JEDI_FORCE,
         keep_unmerged=True,
     )
+    return ended + (f"; {NO_RESULT}" if with_no_result([task]) else "")
 
 
 def _enter(task: Task, status: str, order: Order, **columns: Any) -> None:
@@ -133,10 +137,6 @@ def reassign(task: Task, order: Order) -> str:
     """End the jobs by the mode. When they have ended, `complete_reassign` gives the task its new place."""
     if task.status not in (TaskStatus.TOREASSIGN, TaskStatus.REASSIGNING):
         rests = rests_in(task.status, task.old_status)
-        if rests not in TASK_MOVES[TaskStatus.TOREASSIGN]:
-            raise moves.CommandRefusedError(
-                f"task {task.id} waits and will be {rests} again: it can be reassigned once it makes jobs"
-            )
         moves.move_task(
             task.id, TaskStatus.TOREASSIGN, by=order.by, reason=order.why, old_status=rests, error_dialog=order.why
         )

@@ -138,7 +138,9 @@ _CHANGES: tuple[Act, ...] = (
         keys=(Key("site", "text", "the queue that gets no more of its jobs", required=True, longest=60),),
     ),
     Act(
-        Change.NEEDS.value, "Change needs", "change what its next jobs ask for; jobs that exist keep what they have", _AGAIN,
+        Change.NEEDS.value, "Change needs",
+        "change what its next jobs ask for; what is left empty stays as it is, and jobs that exist keep what they have",
+        "The old values can be given again.",
         _AT_WORK, Giver.OPERATOR, tuple(KEYS[name] for name in NEEDS), for_many=False,
     ),
     Act(

@@ -20,10 +20,10 @@ def added(task_ids: Iterable[int]) -> dict[int, int]:
     return {number: attempts_of(SplitRule.parse(rule), *given.get(number, (None, None))) for number, rule in rules.items()}
 
 
-def used_up_in(task_ids: Iterable[int]) -> bool:
-    """Whether any of these tasks has an input file with no attempt left. One query: such a file counts as failed."""
+def used_up_in(task_ids: Iterable[int]) -> set[int]:
+    """Those of these tasks that have an input file with no attempt left. One query: such a file counts as failed."""
     spent = Dataset.objects.filter(task_id__in=list(task_ids), type__in=INPUT_TYPES, files_failed__gt=0)
-    return spent.exists()
+    return set(spent.values_list("task_id", flat=True).distinct())
 
 
 def none_used_up(task_id: int) -> str:

@@ -11,7 +11,7 @@ from django.db.models import Count, Q, Sum
 from jedisite.patterns import PatternError
 from jedisite.words import plural
 from tasks_app import preprocessed
-from tasks_app.accounting.books import reads_parent
+from tasks_app.accounting.books import reading_parents
 from tasks_app.commands.accepting import RUN_AGAIN
 from tasks_app.contents import foreseen, wishes
 from tasks_app.contents.wishes import Feeding
@@ -54,45 +54,62 @@ def says(task: Task, changes: Mapping[str, Any]) -> str:
     return f"and {why if listed else 'its numbers of files and events make no further work'}: nothing runs"
 
 
-def left_of(tasks: Sequence[Task]) -> str:
-    """Of the first of these tasks that rests and has processed all files that it has of its inputs, or never had any, what
-    stands in the way of a retry, with its number; "" when each has some left. Up to two queries, and three for a parent."""
+def left_of(tasks: Sequence[Task]) -> dict[int, str]:
+    """Of each of these tasks that rests and has processed all files that it has of its inputs, or never had any, what
+    stands in the way of a retry, with its number. Up to two queries, and three for parents."""
     tasks = [task for task in tasks if task.status in RETRIED_AT_REST]
     if not tasks:
-        return ""
-    masters = Dataset.objects.filter(task_id__in=[task.id for task in tasks], type__in=INPUT_TYPES, master_id=None)
-    counted = masters.exclude(status=DatasetStatus.REMOVED).values("task_id").annotate(
+        return {}
+    read = Dataset.objects.filter(
+        task_id__in=[task.id for task in tasks], type__in=(*INPUT_TYPES, preprocessed.INPUT), master_id=None
+    ).exclude(status=DatasetStatus.REMOVED)
+    counted = read.values("task_id").annotate(
         all=Sum("files"), done=Sum("files_finished"), lost=Sum("files_missing"), growing=Count("pk", filter=Q(state="mutable"))
     )  # fmt: skip
-    whole = {row["task_id"]: row["lost"] for row in counted if row["all"] and row["all"] == row["done"] and not row["growing"]}
-    task = next((task for task in tasks if task.id in whole), None)
-    if task is None:
-        return _never_had_any(tasks)
-    if lost := whole[task.id]:
-        whose, them = plural(lost, "input file is", "input files are"), "it" if lost == 1 else "them"
-        says = f"task {task.id} is {task.status}: {whose} lost, and all others were processed; nothing to retry"
-        return f"{says}. To have {them} looked up, {RUN_AGAIN}"
-    says = f"task {task.id} is {task.status}, and all of its files were processed; nothing to retry"
-    parent = Task.objects.filter(pk=task.parent_id).exclude(pk=task.id).values_list("status", flat=True).first()
-    if parent is None or task.status == TaskStatus.ABORTED:
-        return f"{says}. If there is more input by now, {RUN_AGAIN}"
-    if parent == TaskStatus.DONE:
-        return f"{says}. Its parent task {task.parent_id} is done by now: {RUN_AGAIN}, and it is done too"
-    then = "it is done too" if task.status == TaskStatus.FINISHED and not reads_parent(task) else RUN_AGAIN
-    return f"{says}. It is not done since its parent task {task.parent_id} is {parent}; once that is done, {then}"
+    has = {row["task_id"]: row for row in counted}
+    found, whole = {}, []
+    for task in tasks:
+        row = has.get(task.id)
+        if row and (row["growing"] or row["all"] != row["done"]):
+            continue
+        if row and row["lost"]:
+            found[task.id] = _lost(task, row["lost"], others=bool(row["all"]))
+        elif row and row["all"]:
+            whole.append(task)
+        else:
+            how = (
+                "was aborted before it had" if task.status == TaskStatus.ABORTED else f"is {task.status} and never had"
+            )
+            found[task.id] = f"task {task.id} {how} any input; nothing to retry. To have it looked up, {RUN_AGAIN}"
+    return found | _processed(whole)
 
 
-def _never_had_any(tasks: Sequence[Task]) -> str:
-    """The same of the first of these tasks that was aborted before it had any input: a retry looks nothing up."""
-    tasks = [task for task in tasks if task.status == TaskStatus.ABORTED]
-    if not tasks:
-        return ""
-    read = Dataset.objects.filter(task_id__in=[task.id for task in tasks], type__in=(*INPUT_TYPES, preprocessed.INPUT))
-    had = set(read.filter(Q(files__gt=0) | Q(files_missing__gt=0) | Q(state="mutable")).values_list("task_id", flat=True))
-    task = next((task for task in tasks if task.id not in had), None)
-    if task is None:
-        return ""
-    return f"task {task.id} was aborted before it had any input; nothing to retry. To have it looked up, {RUN_AGAIN}"
+def _lost(task: Task, lost: int, *, others: bool) -> str:
+    whose, them = plural(lost, "input file is", "input files are"), "it" if lost == 1 else "them"
+    rest = ", and all others were processed" if others else ""
+    says = f"task {task.id} is {task.status}: {whose} lost{rest}; nothing to retry"
+    return f"{says}. To have {them} looked up, {RUN_AGAIN}"
+
+
+def _processed(tasks: Sequence[Task]) -> dict[int, str]:
+    """What is said of tasks whose files were all processed, and of their parents. Up to three queries."""
+    wanted = {task.parent_id for task in tasks if task.parent_id and task.parent_id != task.id}
+    parents = dict(Task.objects.filter(pk__in=wanted).values_list("id", "status")) if wanted else {}
+    unread = [task for task in tasks if task.status == TaskStatus.FINISHED and parents.get(task.parent_id or 0)]
+    reading = reading_parents(unread) if unread else set()
+    found = {}
+    for task in tasks:
+        says = f"task {task.id} is {task.status}, and all of its files were processed; nothing to retry"
+        parent = parents.get(task.parent_id or 0) if task.parent_id != task.id else None
+        then = "it is done too" if task.status == TaskStatus.FINISHED and task.id not in reading else RUN_AGAIN
+        if parent is None or task.status == TaskStatus.ABORTED:
+            found[task.id] = f"{says}. If there is more input by now, {RUN_AGAIN}"
+        elif parent == TaskStatus.DONE:
+            found[task.id] = f"{says}. Its parent task {task.parent_id} is done by now: {RUN_AGAIN}, and it is done too"
+        else:
+            not_done = f"It is not done since its parent task {task.parent_id} is {parent}"
+            found[task.id] = f"{says}. {not_done}; once that is done, {then}"
+    return found
 
 
 def _would_get_files(task: Feeding, masters: Sequence[Dataset]) -> bool:

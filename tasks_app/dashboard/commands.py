@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jedisite.identity import Caller
-from jedisite.words import on_one_line, sentence
-from tasks_app import bulk, known, moves
-from tasks_app.commands import acts, attempts, nothing_new, rights
+from jedisite.words import on_one_line
+from tasks_app import bulk, known
+from tasks_app.commands import acts, rights
 from tasks_app.commands.accepting import RUN_AGAIN
 from tasks_app.commands.acts import ACTS, Act
 from tasks_app.dashboard.act_values import now_of
@@ -52,14 +52,8 @@ def buttons(task: Task, caller: Caller, waiting: Sequence[str] | None = None) ->
 
 
 def why_not(act: Act, task: Task, caller: Caller, waiting: Sequence[str]) -> bulk.WhyNot | None:
-    """Why this caller cannot do this to one task now, also when a retry would find nothing to do, in the words of the pages."""
+    """Why this caller cannot do this to one task now, in the words of the pages."""
     why = bulk.why_not(act, task, caller, waiting=waiting)
-    if why is None and act.name == TaskCommand.RETRY and not waiting and (nothing := nothing_new.left_of([task])):
-        why = bulk.WhyNot("state", nothing, sentence(nothing))
-    retries = act.name == TaskCommand.RETRY and moves.gives_attempts(task, act.name, waiting)
-    if why is None and retries and not attempts.used_up_in([task.id]):
-        nothing = attempts.none_used_up(task.id)
-        why = bulk.WhyNot("state", nothing, sentence(nothing))
     return why and why._replace(sentence=on_page(act, why.sentence))
 
 

@@ -129,7 +129,7 @@ def test_a_hard_finish_stops_running_jobs_and_keeps_what_is_done() -> None:
 def test_a_soft_finish_lets_running_jobs_end() -> None:
     made, pilot = running_task()
     given = command(made, "finish", parameters={"soft": True})
-    assert given.answer == "4 queued jobs were cancelled"
+    assert given.answer.startswith("4 queued jobs were cancelled; no input has been processed yet: the task will end failed")
     assert pilot.start(pilot.ran[0]) == "NULL"
     for job in pilot.ran:
         pilot.end(job, "finished")
@@ -293,6 +293,40 @@ def test_advice_on_an_aborted_task_is_what_the_door_takes() -> None:
         assert command(one, "incexec").status == "done"
     drive(pilot)
     assert (status(made), status(early)) == ("done", "done")
+
+
+@pytest.mark.parametrize("reading", [True, False])
+def test_a_task_that_failed_before_it_had_input_is_done_when_advice_is_followed(reading: bool) -> None:
+    made = (
+        submit(parameters("lab.t", reads("lab.in")))
+        if reading
+        else submit(parameters("lab.t", noInput=True, nEvents=2))
+    )
+    refiner.run()
+    answer = command(made, "finish").answer
+    assert "no input has been processed yet: the task will end failed" in answer
+    settle()
+    assert status(made) == "failed"
+    blocked = first_no(walk(facts_of(task(made), timezone.now(), {}, None)))
+    assert blocked is not None and "run it again (incexec)" in blocked.advice
+    says = f"task {made} is failed and never had any input; nothing to retry. To have it looked up, run it again with incexec"
+    with pytest.raises(moves.CommandRefusedError, match=says):
+        command(made, "retry")
+    add_dataset("lab.in", 2)
+    assert command(made, "incexec").status == "done"
+    drive(Pilot())
+    assert status(made) == "done"
+
+
+def test_a_task_without_input_whose_jobs_failed_is_done_when_it_is_retried_as_advised() -> None:
+    made = submit(parameters("lab.t", noInput=True, nEvents=2, nEventsPerJob=1, maxAttempt=1))
+    drive(Pilot(lambda job: "failed"))
+    assert status(made) == "failed"
+    blocked = first_no(walk(facts_of(task(made), timezone.now(), {}, None)))
+    assert blocked is not None and "retry the task" in blocked.advice
+    assert command(made, "retry").status == "done"
+    drive(Pilot())
+    assert status(made) == "done"
 
 
 def test_a_command_that_the_state_does_not_accept_is_refused_with_both_named() -> None:

@@ -196,9 +196,8 @@ def test_a_task_whose_parameters_wait_to_be_refined_is_not_reassigned() -> None:
     made = submit(parameters("lab.t", reads("lab.p.out")), parent=parent)
     refiner.run()
     assert (status(made), task(made).old_status) == ("pending", "registered")
-    given = command(made, "reassign", parameters={"site": SITE})
-    assert given.status == "refused"
-    assert "will be registered again: it can be reassigned once it makes jobs" in given.answer
+    with pytest.raises(moves.CommandRefusedError, match="will be registered again: it can be reassigned once it makes jobs"):
+        command(made, "reassign", parameters={"site": SITE})
     assert status(made) == "pending"
 
 

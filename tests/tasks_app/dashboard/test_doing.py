@@ -15,7 +15,7 @@ from jedisite.models import AuditEntry
 from tasks_app import amending
 from tasks_app.commands.acts import ACTS
 from tasks_app.dashboard.act_words import WITHOUT_EFFECT, field_of
-from tasks_app.models import Command, Job, Task, TaskParams, TaskStatusLog
+from tasks_app.models import Command, Dataset, Job, Task, TaskParams, TaskStatusLog
 from tests.statements import sent
 from tests.tasks_app.params.dictionaries import smallest
 
@@ -85,6 +85,7 @@ def test_an_act_that_cannot_be_done_is_refused(
     reader: Client, make_task: Make, changes: dict[str, str], path: str, form: dict[str, str], fault: str
 ) -> None:
     task = make_task(**changes)
+    Dataset.objects.create(task=task, name="d", type="input", files=2, files_failed=1)
     answer = reader.post(f"/tasks/{task.id}/do/{path}/", {"reason": "x", **form})
     assert answer.status_code == 409 and fault in text_of(answer)
     assert not Command.objects.exists() and not AuditEntry.objects.exists()
@@ -167,6 +168,11 @@ def test_operators_change_a_task_in_place(operator: Client, make_task: Make, mak
     assert AuditEntry.objects.count() == TaskStatusLog.objects.filter(task_id=task.id).count() == 4
     answer = operator.post(f"/tasks/{task.id}/do/avoid_site/", {"reason": "try", "site": "SITE_B"})
     assert answer.status_code == 409 and "is bound to SITE_B" in text_of(answer)
+
+
+def test_the_form_of_needs_says_that_empty_fields_change_nothing(operator: Client, make_task: Make) -> None:
+    text = text_of(operator.get(f"/tasks/{make_task().id}/do/needs/"))
+    assert "what is left empty stays as it is" in text and "The old values can be given again." in text
 
 
 def test_the_form_of_needs_shows_what_the_task_has_and_its_type_follows(operator: Client, make_task: Make) -> None:
@@ -393,6 +399,7 @@ def test_forms_and_the_trail_say_parameters_in_plain_words(operator: Client, mak
         assert len(set(titles)) == len(titles) and not {key.name for key in act.keys} & set(titles), act.name
         assert all(words != value for field in fields for value, words in field.choices)
     task = make_task(status="finished")
+    Dataset.objects.create(task=task, name="d", type="input", files=2, files_failed=1)
     form = text_of(operator.get(f"/tasks/{task.id}/do/retry/"))
     assert "Leave child tasks alone" in form and "discard" not in form and "transcend:" not in form
     given = {"reason": "again", "sole": "on", "transcend": "on"}

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from tasks_app.agents import commando
 from tasks_app.models import Command, Dataset, Task
 
 pytestmark = pytest.mark.django_db
@@ -48,13 +47,17 @@ def test_a_retry_of_a_task_at_work_is_no_failure_to_those_that_print_the_answer(
 
 def test_a_failed_task_takes_a_retry(api: Api, make_task: Make) -> None:
     task = make_task(status="failed")
+    Dataset.objects.create(task=task, name="user.ada.in", type="input", files=3, files_failed=3, files_used=3)
     said = give(api(), "retry", task)
     assert (said["data"], said["message"]) == (0, f"retry was registered for task {task.id}")
-    commando.run()
-    answer = Command.objects.get().answer
-    assert answer == f"task {task.id} has no file to try again: none was ever found"
-    task.refresh_from_db()
-    assert task.status == "failed"
+    assert Command.objects.get().name == "retry"
+
+
+def test_a_failed_task_that_never_had_input_refuses_a_retry_at_once(api: Api, make_task: Make) -> None:
+    task = make_task(status="failed")
+    says = f"task {task.id} is failed and never had any input; nothing to retry. To have it looked up, "
+    assert says in give(api(), "retry", task)["message"]
+    assert not Command.objects.exists()
 
 
 @pytest.mark.parametrize(
