@@ -36,7 +36,7 @@ class Reopened(NamedTuple):
 def reopen(task_id: int, *, incremental: bool) -> Reopened:
     """Open a task's input again: files without attempts get more, lost jobs give their files back.
 
-    A retry touches masters that are not processed completely, and what belongs to them; an incremental execution all
+    A retry touches masters that are not processed completely, and what goes with them; an incremental execution all
     inputs, which are then looked up again, and also files that were lost or missing.
     """
     values: dict[str, Any] = {"task": task_id, "more": attempts.added_to(task_id), "all": incremental}
@@ -72,12 +72,16 @@ def _open(cursor: CursorWrapper, values: dict[str, Any]) -> None:
 
 
 def _to_open(cursor: CursorWrapper, values: dict[str, Any]) -> list[int]:
-    """Ids of the datasets that are opened, in their order; on a retry without those that are processed completely."""
+    """Ids of the datasets that are opened, in their order; on a retry without masters that are processed completely. The
+    others serve all masters: they are opened when one of these is."""
     cursor.execute(
-        f"""SELECT d.datasetid FROM jedi_datasets d LEFT JOIN jedi_datasets m ON m.datasetid = d.masterid
+        f"""SELECT d.datasetid FROM jedi_datasets d
              WHERE d.jeditaskid = %(task)s AND d.type IN {_READ} AND d.status IS DISTINCT FROM 'removed'
-               AND (%(all)s OR d.type = 'random_seed' OR d.state = 'mutable'
-                    OR coalesce(m.nfiles > m.nfilesfinished, d.nfiles > d.nfilesfinished))
+               AND (%(all)s OR d.type = 'random_seed' OR d.state = 'mutable' OR CASE WHEN d.masterid IS NULL
+                    THEN d.nfiles > d.nfilesfinished
+                    ELSE EXISTS (SELECT FROM jedi_datasets m WHERE m.jeditaskid = d.jeditaskid AND m.masterid IS NULL
+                                    AND m.type IN {_INPUTS} AND m.status IS DISTINCT FROM 'removed'
+                                    AND (m.state = 'mutable' OR m.nfiles > m.nfilesfinished)) END)
              ORDER BY d.datasetid""",
         values,
     )

@@ -100,6 +100,20 @@ def test_a_retry_leaves_masters_alone_that_are_done() -> None:
     assert (status(made), used(made, before)) == ("done", Counter(["lab.b.00001"]))
 
 
+def test_jobs_of_any_master_get_the_secondary_files_of_failed_jobs_again() -> None:
+    for name, number in (("lab.a", 2), ("lab.b", 2), ("lab.s", 4)):
+        add_dataset(name, number)
+    items = (reads("lab.a,lab.b"), reads("lab.s", "IN2", ratio=1))
+    made = submit(parameters("lab.t", *items, nFilesPerJob=1, maxAttempt=1))
+    drive(Pilot(failing_on("lab.b.00000", "lab.b.00001")))
+    assert status(made) == "finished"
+    last = last_job(made)
+    command(made, "retry")
+    drive(Pilot())
+    assert status(made) == "done"
+    assert used(made, last) == Counter(("lab.b.00000", "lab.s.00002", "lab.b.00001", "lab.s.00003"))
+
+
 def test_priority_is_reset_unless_it_is_kept() -> None:
     made = finished_task("lab.t.in.00001")
     Task.objects.filter(pk=made).update(current_priority=900)
