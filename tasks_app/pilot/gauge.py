@@ -18,6 +18,10 @@ from tasks_app.pilot.folders import Size, size_of
 from tasks_app.pilot.limits import Measure
 from tasks_app.pilot.processes import Family
 
+FIRST_LOOK_S = 0.05
+"""After that time for the first time, and after twice as long each time: most of a short payload's memory would not be seen
+otherwise."""
+LOOK_EVERY_S = 0.5
 # Looking through a folder of many files takes time; it is done for at most this part of the time, but after such a pause at
 # the latest: much can be written meanwhile.
 FOLDER_SHARE = 0.05

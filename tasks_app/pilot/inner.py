@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +28,21 @@ from tasks_app.pilot.client import Client, InterruptedCallError
 from tasks_app.pilot.copying import content_of
 from tasks_app.pilot.errors import Code, JobFailedError
 from tasks_app.pilot.folders import TO_CHANGE, UnseenError, walk
-from tasks_app.pilot.gauge import Gauge, free_mb, holes_kb
+from tasks_app.pilot.gauge import FIRST_LOOK_S, LOOK_EVERY_S, Gauge, free_mb, holes_kb
 from tasks_app.pilot.job import BadJobError, Input, inputs_of, is_plain_name
 from tasks_app.pilot.latch import Latch, wait_any
-from tasks_app.pilot.limits import Limits, verdict, with_disk
+from tasks_app.pilot.limits import NO_GRACE, Limits, memory_limit_mb, verdict, with_disk
 from tasks_app.pilot.masking import mask_file, mask_printed, needles_of
 from tasks_app.pilot.oneword import of_word
 from tasks_app.pilot.payload import SECRETS, TEMPORARY, command_line, fetch_sandbox
 from tasks_app.pilot.processes import Family, adopt_orphans, tie_to_pilot
 from tasks_app.pilot.removing import remove_folder
 from tasks_app.pilot.stagein import compare
-from tasks_app.pilot.walls import JOB, Walls, refused_calls
+from tasks_app.pilot.walls import JOB, Walls, limit, obey, refused_calls
 
 SETTINGS = "JEDI_INNER_WALLS"
 """Variable with a JSON object: `server`, `programs` (folder of the site's), `payloads` (folder for theirs, on the file system of
-the pilot's), `readable`, `network`."""
+the pilot's), `readable`, `network`, `memory_mb` (of the slot; 0 is unsaid)."""
 SERVED = "/trf/user/"
 """Where servers of PanDA keep programs, in addresses of them."""
 KEPT = frozenset({
@@ -54,15 +55,15 @@ SIGN_OF_LIFE = "payload.writes"
 GRACE_S = 2.0
 """PanDA's pilot waits 3 s between SIGTERM and SIGKILL."""
 PATIENCE_S = 600.0
-LOOK_EVERY_S = 2.0
 REFUSED = 1
 
 
 def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     """In the pilot's folder for the job. The exit code is the program's, above 128 for a signal, or 1 with a sentence on stderr.
 
-    The one of `words` holds texts: the job's program, its parameters, its inputs with commas between, its disk and that of
-    the queue in MB, sizes and checksums of the inputs, and its outputs, as the job's description has them.
+    The one of `words` holds texts: the job's program, its parameters, its inputs with commas between, its memory (MB), wall
+    time (s) and disk (MB), the disk that the queue gives (MB), sizes and checksums of the inputs, and its outputs, as the job's
+    description has them.
     """
     terminated = Latch()
     told: list[int] = []
@@ -80,16 +81,19 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     for number in ASK_TO_END:
         signal.signal(number, ask)
     adopt_orphans()
-    program, parameters, inputs, disk_mb, queue_mb, sizes, sums, made = of_word(*words)
+    program, parameters, inputs, memory_mb, wall_s, disk_mb, queue_mb, sizes, sums, made = of_word(*words)
     own: set[str] = {TEMPORARY}
     needles: list[bytes] = []
     code = REFUSED
     try:
         files = _inputs(inputs, sizes, sums)
-        family, process = _start(program, parameters, files, here, folder, environ, settings, terminated, own, needles)
+        limits = Limits(memory_limit_mb(int(memory_mb), settings["memory_mb"]), int(wall_s))
+        limits = with_disk(limits, int(disk_mb), int(queue_mb), free_mb(folder))
+        family, process = _start(
+            program, parameters, files, here, folder, environ, settings, limits, terminated, own, needles
+        )
         served = _is_served(program, settings)
         outputs = [folder / name for name in made.split(",") if is_plain_name(name)]
-        limits = with_disk(Limits(), int(disk_mb), int(queue_mb), free_mb(folder))
         code = _watch(family, process, limits, outputs, here, folder, terminated, served=served)
     except JobFailedError as exc:
         sys.stderr.write(f"{exc.failure.diag}\n")
@@ -139,7 +143,7 @@ def _is_served(transformation: str, settings: Mapping[str, Any]) -> bool:
 
 def _start(
     transformation: str, parameters: str, files: Sequence[Input], here: Path, folder: Path, environ: Mapping[str, str],
-    settings: Mapping[str, Any], terminated: Latch, own: set[str], needles: list[bytes],
+    settings: Mapping[str, Any], limits: Limits, terminated: Latch, own: set[str], needles: list[bytes],
 ) -> tuple[Family, subprocess.Popen[bytes]]:  # fmt: skip
     """The running program. `own` gets the names of files that are not for the pilot, `needles` what nobody is to read.
 
@@ -175,12 +179,13 @@ def _start(
     walls = Walls(readable=tuple(settings["readable"]), network=settings["network"], shown=tuple(shown))
     path = {"PATH": environ.get("PATH", os.defpath), "PanDA_Server": settings["server"]}
     env = walls.environment(environ) | {key: value for key, value in environ.items() if key in KEPT} | path
+    fuses = limit(limits.memory_mb, limits.disk_mb, folder)
     family = Family()
     go_on()
     with refused_calls() as refused:
         process = subprocess.Popen(
             walls.around(argv, folder, refused), cwd=folder, env=env, stdin=subprocess.DEVNULL, start_new_session=True,
-            preexec_fn=tie_to_pilot(), pass_fds=refused,
+            preexec_fn=tie_to_pilot(partial(obey, fuses)), pass_fds=refused,
         )  # fmt: skip
     return family, process
 
@@ -189,26 +194,28 @@ def _watch(
     family: Family, process: subprocess.Popen[bytes], limits: Limits, outputs: Sequence[Path], here: Path, folder: Path,
     terminated: Latch, *, served: bool,
 ) -> int:
-    """Wait for the end of the program, and see to what the pilot cannot see: how much it writes, and that it writes at all.
+    """Wait for the end of the program, and see to what the pilot cannot see: how much it uses, and that it writes at all.
 
     `served`: the program is the site's, which asks what it starts to end when it is asked itself.
-    Raises JobFailedError when it takes too much of the disk. None of its processes is left either way.
+    Raises JobFailedError when it passes a limit. None of its processes is left either way.
     """
-    gauge, written, over = Gauge(family, folder), 0, None
+    gauge, written, over, pause_s = Gauge(family, folder), 0, None, FIRST_LOOK_S
     pidfd, sign = os.pidfd_open(process.pid), here / SIGN_OF_LIFE
     try:
-        while over is None and not wait_any((terminated,), LOOK_EVERY_S, pidfd):
+        while over is None and not wait_any((terminated,), pause_s, pidfd):
+            pause_s = min(pause_s * 2, LOOK_EVERY_S)
             over = verdict(last := gauge.measure(), limits)
             if last.disk_kb != written:
                 written = last.disk_kb
                 sign.touch()
     finally:
-        grace_s = GRACE_S if terminated.is_set else 0.0
+        grace_s = GRACE_S if terminated.is_set or (over and over.code not in NO_GRACE) else 0.0
         family.end(process.pid, grace_s=grace_s, asks_its_own=served, spare_leader=True)
         os.close(pidfd)
         sign.unlink(missing_ok=True)
     code = process.wait()
-    if over := over or verdict(replace(gauge.final(0), holes_kb=holes_kb(outputs)), limits):
+    last = replace(gauge.final(0), holes_kb=holes_kb(outputs))
+    if over := over or verdict(last, replace(limits, memory_mb=0, wall_s=0)):
         raise JobFailedError(over.code, over.diag)
     return code if code >= 0 else 128 - code
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 
 from tasks_app.pilot.errors import Code, Failure
 
+NO_GRACE = frozenset({Code.EXCEEDED_MAX_MEMORY, Code.WORK_FOLDER_TOO_LARGE})
+"""A payload that hurts others is ended at once; one that is ended for another reason may put its things away."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -16,10 +16,10 @@ from tasks_app.pilot import names
 from tasks_app.pilot import payload as payloads
 from tasks_app.pilot.client import Client, InterruptedCallError, RefusedError, UnreachableError
 from tasks_app.pilot.errors import Code, Failure, JobFailedError
-from tasks_app.pilot.gauge import Gauge, free_mb, holes_kb
+from tasks_app.pilot.gauge import FIRST_LOOK_S, LOOK_EVERY_S, Gauge, free_mb, holes_kb
 from tasks_app.pilot.job import Job, Output
 from tasks_app.pilot.latch import Latch
-from tasks_app.pilot.limits import Limits, memory_limit_mb, verdict, with_disk
+from tasks_app.pilot.limits import NO_GRACE, Limits, memory_limit_mb, verdict, with_disk
 from tasks_app.pilot.removing import remove_folder
 from tasks_app.pilot.report import Reporter, final_body, parting_s
 from tasks_app.pilot.settings import Settings
@@ -31,11 +31,7 @@ from tasks_app.pilot.walls import limit
 log = logging.getLogger(__name__)
 
 STORAGE_MAP = "/cache/ddmendpoints.json"
-FIRST_LOOK_S = 0.05
-LOOK_EVERY_S = 0.5
-# A payload that hurts others is ended at once; one that was told to go may put its things away.
 GRACE_S = 2.0
-NO_GRACE = frozenset({Code.EXCEEDED_MAX_MEMORY, Code.WORK_FOLDER_TOO_LARGE})
 
 
 def run_job(job: Job, settings: Settings, client: Client, terminated: Latch) -> bool:
@@ -180,7 +176,7 @@ class _Run:
     def _watch(self, payload: payloads.Payload, gauge: Gauge, limits: Limits) -> Failure | None:
         """Look at the payload until it ends; returns why it must be ended before, or None when it ended by itself."""
         latches = (self.terminated, self.reporter.killed)
-        pause_s = FIRST_LOOK_S  # often at first: most of a short payload's memory would not be seen otherwise
+        pause_s = FIRST_LOOK_S
         while not payload.wait(latches, pause_s):
             try:
                 self.check()

@@ -138,8 +138,8 @@ def behind_walls(job: dict[str, Any], program: str) -> dict[str, Any]:
     PanDA's pilots hand parameters to a shell, and obey some themselves: in this word there is nothing for either.
     """
     contents = (job["fsize"], job["checksum"])
-    disk = (str(job["maxDiskCount"]), str(job["maxwdir"]))
-    said = (job["transformation"] or "", job["jobPars"], job["inFiles"], *disk, *contents, job["outFiles"])
+    limits = [str(job[key]) for key in ("minRamCount", "maxWalltime", "maxDiskCount", "maxwdir")]
+    said = (job["transformation"] or "", job["jobPars"], job["inFiles"], *limits, *contents, job["outFiles"])
     return job | {"transformation": program, "jobPars": as_word(said), "container_name": ""}
 
 

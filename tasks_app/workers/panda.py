@@ -147,7 +147,7 @@ def command(source: Path, spec: PilotSpec, inputs: Path | str) -> list[str]:
 def inner(spec: PilotSpec, folder: Path) -> dict[str, str]:
     """What the program needs to know that puts walls round payloads, and where the pilot finds it."""
     sees = {"readable": spec.readable, "network": spec.network, "payloads": str(folder / PAYLOADS)}
-    told = {"server": spec.server, "programs": f"{INNER}/transforms", **sees}
+    told = {"server": spec.server, "programs": f"{INNER}/transforms", "memory_mb": spec.memory_mb, **sees}
     return {SETTINGS: json.dumps(told), "HARVESTER_WORKDIR": str(folder / PROGRAMS)}
 
 

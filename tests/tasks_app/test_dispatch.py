@@ -77,10 +77,12 @@ def test_a_job_brings_the_scratch_space_of_its_queue_beside_what_it_is_expected_
     tables: None, given: int | None, told: int
 ) -> None:
     Queue.objects.filter(pk=SITE).update(work_dir_mb=given)
-    Job.objects.filter(pk__in=add_jobs(1, [SITE], "activated")).update(max_disk_mb=301)
+    Job.objects.filter(pk__in=add_jobs(1, [SITE], "activated")).update(
+        max_disk_mb=301, min_ram_mb=900, max_walltime_s=70
+    )
     (job,) = get_jobs(Request(SITE))
     assert (job["maxDiskCount"], job["maxwdir"]) == (301, told)
-    assert of_word(behind_walls(job, "walls")["jobPars"])[3:5] == ["301", str(told)]
+    assert of_word(behind_walls(job, "walls")["jobPars"])[3:7] == ["900", "70", "301", str(told)]
 
 
 def test_a_job_brings_the_secrets_of_its_user_and_debug_mode_if_its_task_asks_for_them(

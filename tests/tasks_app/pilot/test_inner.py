@@ -43,6 +43,8 @@ def job_of(names: list[str]) -> dict[str, Any]:
         "inFiles": ",".join(names),
         "fsize": ",".join(str(chance.randrange(10**8, 10**10)) for _ in names),
         "checksum": ",".join(f"ad:{chance.getrandbits(32):08x}" for _ in names),
+        "minRamCount": 1800,
+        "maxWalltime": 0,
         "maxDiskCount": 20_000,
         "maxwdir": 0,
         "container_name": "",
@@ -69,25 +71,27 @@ class Inner:
     """The program as a process, with nothing round it."""
 
     def __init__(self, folder: Path) -> None:
+        self.slot_mb = 0
         self.here, self.payloads = folder / "here", folder / "payloads"
         for path in (self.here, self.payloads):
             path.mkdir()
-        about = {
+        self._about = {
             "server": "",
             "programs": str(TRANSFORMS),
             "payloads": str(self.payloads),
             "readable": [],
             "network": False,
         }
-        self._env = os.environ | {SETTINGS: json.dumps(about), "PYTHONPATH": str(CHECKOUT)}
 
-    def start(self, program: str, inputs: str, parameters: str = "", **told: str) -> subprocess.Popen[str]:
+    def start(self, program: str, inputs: str, parameters: str = "", **told: str | int) -> subprocess.Popen[str]:
         job = {
             "transformation": program,
             "jobPars": parameters,
             "inFiles": inputs,
             "fsize": "",
             "checksum": "",
+            "minRamCount": 0,
+            "maxWalltime": 0,
             "maxDiskCount": 0,
             "maxwdir": 0,
             "outFiles": "",
@@ -95,8 +99,9 @@ class Inner:
         }
         script = "import sys; from tasks_app.pilot.inner import main; sys.argv[0] = sys.argv[1]; sys.exit(main(sys.argv[2:]))"
         words = [str(self.here / "program"), behind_walls(job, PROGRAM)["jobPars"]]
+        env = os.environ | {SETTINGS: json.dumps(self._about | {"memory_mb": self.slot_mb}), "PYTHONPATH": str(CHECKOUT)}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", script, *words], cwd=self.here, env=self._env, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", script, *words], cwd=self.here, env=env, stderr=subprocess.PIPE, text=True
         )
         return self.process
 
@@ -144,6 +149,62 @@ def test_outputs_with_holes_count_with_all_of_their_length(inner: Inner) -> None
     _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 1
     assert "counting 120 MB of holes in outputs, its limit is 100 MB" in err
+
+
+FORGETS = """#!/bin/sh
+python3 -c '
+import time
+kept = b"x" * (200 << 20)
+while True: time.sleep(1000)'
+"""
+IN_MEMORY = """#!/bin/sh
+python3 -c '
+import os, time
+file = os.memfd_create("unseen")
+for _ in range(200): os.write(file, bytes(1 << 20))
+while True: time.sleep(1000)'
+"""
+
+
+@pytest.mark.parametrize("program", [FORGETS, IN_MEMORY], ids=["heap", "memfd"])
+def test_a_job_that_takes_more_memory_than_its_task_declared_is_ended(inner: Inner, program: str) -> None:
+    (inner.here / "mine").write_text(program)
+    _, err = inner.start("mine", "mine", minRamCount=90).communicate(timeout=LIMIT_S)
+    assert inner.process.returncode == 1
+    assert re.search(r"The payload used [12]\d\d MB, its limit is 100 MB\n$", err), err
+
+
+def test_a_job_that_declares_no_memory_has_that_of_its_slot(inner: Inner) -> None:
+    inner.slot_mb = 150
+    (inner.here / "mine").write_text(FORGETS)
+    _, err = inner.start("mine", "mine").communicate(timeout=LIMIT_S)
+    assert inner.process.returncode == 1 and ", its limit is 150 MB\n" in err, err
+
+
+def test_a_job_that_runs_longer_than_its_wall_time_is_ended_and_may_save_its_work(inner: Inner) -> None:
+    (inner.here / "mine").write_text(SAVES)
+    _, err = inner.start("mine", "mine", maxWalltime=1).communicate(timeout=LIMIT_S)
+    assert inner.process.returncode == 1
+    assert re.fullmatch(r"The payload ran for [1-9]\d*\.\d s, its limit is 1 s of wall time\n", err), err
+    assert (inner.here / "saved").exists() and not list(inner.payloads.iterdir())
+
+
+LIMITS_SEEN = """#!/usr/bin/env python3
+import resource
+kept = b"x" * (50 << 20)
+open("seen", "w").write(str(resource.getrlimit(resource.RLIMIT_DATA)))
+"""
+
+
+def test_a_job_within_its_limits_ends_well_and_the_kernel_holds_each_process_to_twice_its_memory_and_2_gb(
+    inner: Inner,
+) -> None:
+    (inner.here / "mine").write_text(LIMITS_SEEN)
+    limits = {"minRamCount": 180, "maxWalltime": 600, "maxDiskCount": 100, "maxwdir": 1000}
+    _, err = inner.start("mine", "mine", **limits).communicate(timeout=LIMIT_S)
+    assert (inner.process.returncode, err) == (0, "")
+    most = (2 * 200 + 2048) << 20
+    assert (inner.here / "seen").read_text() == str((most, most))
 
 
 def test_what_leads_out_is_not_brought_back_from_below_long_paths_either(tmp_path: Path) -> None:

@@ -258,14 +258,14 @@ def run_inside(
     program: str,
     parameters: str,
     inputs: str = "in,thief.py",
-    **told: str,
+    **told: str | int,
 ) -> Any:
     """What becomes of a job as PanDA's pilot starts it behind its walls: exit code, stdout, stderr, files, content of `found`."""
     home = tmp_path / "home"
     (home / "storage" / "user" / "ada" / "in").write_text("fine")
     (home / "storage" / "user" / "ada" / "thief.py").write_text(INNER_THIEF.format(home=str(home)))
     plain = {"transformation": program, "jobPars": parameters, "inFiles": inputs, "container_name": "busybox", "maxDiskCount": 30,
-             "maxwdir": 0, "fsize": "", "checksum": "", "outFiles": "", **told}  # fmt: skip
+             "minRamCount": 0, "maxWalltime": 0, "maxwdir": 0, "fsize": "", "checksum": "", "outFiles": "", **told}  # fmt: skip
     where = place(home / "storage", "user.ada", "said.json").path
     where.unlink(missing_ok=True)
     folders = "/".join(where.parts[-3:-1])
@@ -308,6 +308,19 @@ def test_a_payload_of_pandas_pilot_that_writes_too_much_is_ended(
     forever = "-- 'head -c 40000000 /dev/zero > big; setsid sleep 1000'"
     code, _, err, tree, _ = run_inside(tmp_path, starter, "run_command", forever)
     assert code == 1 and "The work folder held" in err and "payload.writes" not in tree
+
+
+def test_a_payload_of_pandas_pilot_that_takes_too_much_memory_or_time_is_ended(
+    tmp_path: Path, starter: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    takes = "-- 'python3 -c \"import time; kept = bytes(1) * (200 << 20); time.sleep(1000)\"'"
+    code, _, err, _, _ = run_inside(tmp_path, starter, "run_command", takes, minRamCount=90)
+    assert code == 1 and "The payload used " in err and "MB, its limit is 100 MB" in err
+    code, _, err, _, _ = run_inside(tmp_path, starter, "run_command", "-- sleep 1000", maxWalltime=1)
+    assert code == 1 and " s, its limit is 1 s of wall time" in err
+    within = "-- 'python3 -c \"kept = bytes(1) * (50 << 20)\"; ulimit -d > found'"
+    code, _, err, _, found = run_inside(tmp_path, starter, "run_command", within, minRamCount=180, maxWalltime=600)
+    assert (code, found) == (0, f"{(2 * 200 + 2048) << 10}\n"), err
 
 
 @pytest.mark.parametrize(
