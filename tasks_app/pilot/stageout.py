@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 LOG_MEMBERS = ("payload.stdout", "payload.stderr", "pilot.log", "jobReport.json")
 REPORT_LIMIT_BYTES = 10_000_000
 RESULTS_LIMIT_BYTES = 1_000_000
+PLAIN = "plain file"
 NAMED = 5
 """Missing outputs that a sentence names."""
 
@@ -54,7 +55,8 @@ class PayloadReport:
 
 def check_present(outputs: Sequence[Output], folder: Path) -> None:
     """Raises JobFailedError when the payload did not write all of its outputs as plain files."""
-    missing = [file.lfn for file in outputs if not _is_plain_file(folder / file.lfn)]
+    kinds = {file.lfn: kind_of(folder / file.lfn) for file in outputs}
+    missing = [f"{lfn} (it is a {kind})" if kind else lfn for lfn, kind in kinds.items() if kind != PLAIN]
     if missing:
         written = len(outputs) - len(missing)
         raise JobFailedError(
@@ -71,7 +73,7 @@ def make_log(target: Path, folder: Path) -> None:
         target.unlink(missing_ok=True)
         with open(target, "xb") as file, tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as tar:
             for name in LOG_MEMBERS:
-                if _is_plain_file(folder / name):
+                if kind_of(folder / name) == PLAIN:
                     tar.add(folder / name, f"{target.name.partition('.')[0]}/{name}", recursive=False)
     except OSError as exc:
         raise JobFailedError(Code.LOG_NOT_MADE, f"The log could not be packed: {exc.strerror or exc}") from exc
@@ -110,7 +112,7 @@ def read_report(folder: Path) -> PayloadReport:
     """Read jobReport.json. It is the payload's: anything in it that makes no sense is left out."""
     path = folder / "jobReport.json"
     try:
-        if not _is_plain_file(path) or path.stat().st_size > REPORT_LIMIT_BYTES:
+        if kind_of(path) != PLAIN or path.stat().st_size > REPORT_LIMIT_BYTES:
             return PayloadReport()
         raw = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as exc:
@@ -154,12 +156,14 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62 else None
 
 
-def _is_plain_file(path: Path) -> bool:
-    """A symbolic link is none: it could lead to a file that is not the payload's to give away."""
+def kind_of(path: Path) -> str:
+    """What is there; "" for nothing. A link is no plain file: it could lead to one that is not the payload's to give away."""
     try:
-        return stat.S_ISREG(path.lstat().st_mode)
+        mode = path.lstat().st_mode
     except OSError:
-        return False
+        return ""
+    kinds = {stat.S_IFREG: PLAIN, stat.S_IFDIR: "folder", stat.S_IFLNK: "link", stat.S_IFIFO: "named pipe"}
+    return kinds.get(stat.S_IFMT(mode), "special file")
 
 
 def make_folders(where: Place) -> None:

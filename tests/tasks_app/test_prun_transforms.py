@@ -72,13 +72,23 @@ def test_a_script_that_merges_gets_the_output_and_the_inputs(run: Run, tmp_path:
 
 
 def test_an_output_that_is_not_there_is_named_as_the_user_did(run: Run, tmp_path: Path) -> None:
-    def last(*names: str) -> str:
+    def last(*names: str, act: str = "") -> str:
         outputs = {name: f"user.ada.7._000001.{name.replace('*', 'XYZ')}" for name in names}
-        return run("run_command", "-r", ".", "-o", str(outputs), "-p", "touch there.txt").stderr.splitlines()[-1]
+        done = run("run_command", "-r", ".", "-o", str(outputs), "-p", quote(f"{act}touch there.txt"))
+        return done.stderr.splitlines()[-1]
 
     assert last("there.txt", "b*.txt") == (
         "The command wrote no file that b*.txt matches, of which user.ada.7._000001.bXYZ.txt was to be made."
     )
     assert last("c.txt", "there.txt") == "The command wrote no c.txt, which was to become user.ada.7._000001.c.txt."
     assert last("b*.txt", "there.txt", "c.txt") == "The command wrote no b*.txt or c.txt, which were to be outputs."
+    for name, act, what in (
+        ("d.txt", "mkdir d.txt", "folder"), ("l.txt", "ln -s there.txt l.txt", "link"), ("p.txt", "mkfifo p.txt", "named pipe"),
+        ("away.txt", "ln -s nowhere away.txt", "link"),
+    ):  # fmt: skip
+        said = f"The command wrote no plain file {name}, which was to become user.ada.7._000001.{name}: it is a {what}."
+        assert last(name, "there.txt", act=f"{act}; ") == said
+    assert last("d.txt", "c.txt", act="rm -rf d.txt; mkdir d.txt; ") == (
+        "The command wrote no d.txt (it is a folder) or c.txt, which were to be outputs."
+    )
     assert last(*"abcdefg") == "The command wrote no a, b, c, d, e or 2 more, which were to be outputs."

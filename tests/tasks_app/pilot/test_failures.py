@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,9 @@ def test_a_missing_output_fails_the_job_and_nothing_but_the_log_is_stored(site: 
 
 
 def test_a_link_is_not_an_output(site: Site, pilots: Pilots) -> None:
-    assert fail(site, pilots, LINKS_ITS_OUTPUT, outputs=("out",))["pilot_error_code"] == 1165
+    final = fail(site, pilots, LINKS_ITS_OUTPUT, outputs=("out",))
+    assert final["pilot_error_code"] == 1165
+    assert "wrote 0 of its 1 output; missing: out (it is a link)" in final["pilot_error_diag"]
 
 
 def test_an_input_with_other_content_is_refused_before_the_payload_runs(site: Site, pilots: Pilots) -> None:
@@ -267,5 +270,8 @@ def test_a_handful_of_missing_outputs_is_named_and_the_rest_counted(tmp_path: Pa
         return str(caught.value)
 
     assert "wrote 0 of its 1 output; missing: a" in said("a")
+    (tmp_path / "deep").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    assert "missing: deep (it is a folder), a, pipe (it is a named pipe)" in said("deep", "a", "pipe")
     assert "wrote 1 of its 6 outputs; missing: a, b, c, d, e" in said("there", *"abcde")
     assert said("there", *"abcdefg").endswith("wrote 1 of its 8 outputs; missing: a, b, c, d, e and 2 more")
