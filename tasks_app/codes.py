@@ -119,7 +119,7 @@ RETRY_SYSTEM_ERROR: Final = _code(
     "Nothing needs to be done: the failure does not count against the file.", severity="info",
 )  # fmt: skip
 RETRY_SITE_ENDED: Final = _code(
-    "retry_site_ended", "The site ended the job", "policy", "nobody",
+    "retry_site_ended", "The pilot of the job was ended", "policy", "nobody",
     "Nothing needs to be done: the attempt does not count against the file.", severity="info",
 )  # fmt: skip
 

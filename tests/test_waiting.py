@@ -473,7 +473,7 @@ def jobs_that_get_a_priority(made: SimpleNamespace) -> Held:
 @at("tasks_app/accounting/left_jobs.py:fail_jobs_of")
 def jobs_whose_pilot_has_ended(made: SimpleNamespace) -> Held:
     low, high = two_jobs(made, attempt=1, status="running", site="LAB", worker_id="7")
-    work = lambda: left_jobs.fail_jobs_of({("7", "LAB"): "Its pilot was ended with the site"})  # noqa: E731
+    work = lambda: left_jobs.fail_jobs_of({("7", "LAB"): "Its pilot is gone"})  # noqa: E731
     reported = "UPDATE jobs SET jobstatus = 'holding' WHERE pandaid = %s"
     return Held(low, work, free=high, then=reported, answer=1)
 

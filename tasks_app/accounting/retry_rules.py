@@ -216,9 +216,9 @@ class ErrorClass:
         object.__setattr__(self, "_start", _start(self.pattern))
 
 
-ENDED_WITH_SITE: Final = "Its pilot was ended with the site"
-SITE_ENDS: Final = (ErrorClass("pilot", 1201, "site_end"), ErrorClass("jobdispatcher", 100, "site_end", ENDED_WITH_SITE))
-"""A pilot that was told to end while a job ran, and one that the site's own end took with it."""
+ENDED_WITH_SERVICE: Final = "Its pilot was ended with the local workers that had started it"
+SITE_ENDS: Final = (ErrorClass("pilot", 1201, "site_end"), ErrorClass("jobdispatcher", 100, "site_end", ENDED_WITH_SERVICE))
+"""A pilot that was told to end while a job ran, and one that the end of its local workers, or of the whole site, took with it."""
 
 
 def site_end(errors: Iterable[JobError]) -> ErrorClass | None:

@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 
 from jedisite.children import die_with_parent, open_private
-from tasks_app.accounting.retry_rules import ENDED_WITH_SITE
+from tasks_app.accounting.retry_rules import ENDED_WITH_SERVICE
 from tasks_app.pilot.latch import Latch, wait_any
 from tasks_app.pilot.main import LOCK_NAME
 from tasks_app.pilot.payload import tail
@@ -231,7 +231,7 @@ class LocalSubmitter(PilotSubmitter):
     def _bury(self, folder: Path) -> None:
         """What is still to be had of a pilot that is gone, as was the service that started it."""
         if token := tail(folder / TOKEN, LONGEST_TOKEN).strip():
-            self._ended[token] = ENDED_WITH_SITE
+            self._ended[token] = ENDED_WITH_SERVICE
         self._kind.collect(folder)
 
     def cancel(self, worker_ids: Sequence[int]) -> None:
@@ -303,7 +303,7 @@ class LocalSubmitter(PilotSubmitter):
         if code is None:
             return pilot.worker(WorkerState.RUNNING)
         del self._pilots[pilot.id]
-        self._ended[pilot.token] = ENDED_WITH_SITE if pilot.cancelled else LEFT
+        self._ended[pilot.token] = ENDED_WITH_SERVICE if pilot.cancelled else LEFT
         os.close(pilot.pidfd)
         if not pilot.keep:
             self._to_remove.append(pilot.folder)
