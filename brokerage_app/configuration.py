@@ -68,10 +68,14 @@ class Level(StrEnum):
 
 
 class Leveled(NamedTuple):
-    """A limit and the level at which it was found; `value` is None, at the level of the resource type, when it is not set."""
+    """A limit of the throttler with the level and the key at which it was found.
+
+    `value` is None, at the level of the resource type, when it is not set.
+    """
 
     value: int | None
     level: Level
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ class Configuration:
         for name, level in steps:
             found = self._first(parameter, [name], vo or "")
             if found is not None:
-                return Leveled(found.value, level)
+                return Leveled(found.value, level, name)
         return Leveled(None, Level.RESOURCE)
 
     def variants(self, component: str, key: str) -> list[tuple[str, str]]:

@@ -43,6 +43,7 @@ class Parameter:
     special               (last suffix, default) where a suffix has a default of its own
     derived               the default, when it depends on others; `default_words` says how
     least, most           values that people may enter; None is no bound
+    unread                nothing here reads it: a value has no effect
     also                  further spellings of the key that are read when it is not set
     """
 
@@ -60,11 +61,17 @@ class Parameter:
     least: float | None = 0
     most: float | None = None
     also: tuple[str, ...] = ()
+    unread: bool = False
 
     @property
     def name(self) -> str:
         """The key with what may follow it, such as MIN_WEIGHT[_label[_share]]."""
         return self.key + "".join(f"[_{kind}" for kind in self.per) + "]" * len(self.per)
+
+    @property
+    def effect(self) -> str:
+        """That it has none, in words; "" for a parameter that is read."""
+        return "nothing reads it here, so that it has no effect" if self.unread else ""
 
     @property
     def allowed(self) -> str:

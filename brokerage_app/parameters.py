@@ -7,6 +7,7 @@ Names, units and defaults are those of the JEDI brokerage document and, where it
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from types import MappingProxyType
@@ -134,7 +135,8 @@ _ANALYSIS_BROKERAGE = (
     _classes("MAX_REM_JOBS_TO_BOOST_B", INT, 200, "jobs", "most jobs that may remain then, class B"),
 )  # fmt: skip
 
-THROTTLERS: Final = ("prod_job_throttler", "anal_job_throttler", "base_job_throttler")
+THROTTLERS: Final = ("prod_job_throttler", "anal_job_throttler")
+"""The first holds for tasks of all labels but user and panda, the second for these."""
 _THROTTLERS = tuple(
     row
     for component in THROTTLERS
@@ -145,8 +147,8 @@ _THROTTLERS = tuple(
             "the same while WORK_SHORTAGE holds"),
         Parameter(JEDI, component, "NQUEUELIMIT", INT, None, "jobs",
             "queued jobs that are always allowed; none is four bunches", ("queue", "resource")),
-        Parameter(JEDI, component, "NQUEUECAP", INT, None, "jobs", "queued jobs that are never exceeded",
-            ("queue", "resource")),
+        Parameter(JEDI, component, "NQUEUECAP", INT, None, "jobs",
+            "queued jobs above which only the most urgent tasks of production get more", ("queue", "resource")),
         Parameter(JEDI, component, "NRUNNINGCAP", INT, None, "jobs", "running jobs above which no more are made",
             ("queue", "resource")),
     )
@@ -285,10 +287,19 @@ _RETRIES = (
         "CPU efficiency that the median job must reach; none or 0 is no limit", ("label",), most=100),
 )  # fmt: skip
 
-PARAMETERS: Final[tuple[Parameter, ...]] = (
+_UNREAD: Final = frozenset({"NTASKS", "NFILES", "GROUPBYATTR", "TYPNFILES", "SUPER_HIGH_PRIO_TASK_RATIO", "DATASET_LIFETIME"})
+"""Parameters of the documents that nothing here reads, beside those of jumbo jobs and of the pool of the event service."""
+
+
+def _marked(parameter: Parameter) -> Parameter:
+    unread = parameter.component == "jumbo_dog" or parameter.key in _UNREAD or parameter.key.startswith("AES_")
+    return replace(parameter, unread=unread)
+
+
+PARAMETERS: Final[tuple[Parameter, ...]] = tuple(map(_marked, (
     *_TASK_BROKERAGE, *_CHOICE_OF_BROKERS,
     *_JOB_BROKERAGE, *_ANALYSIS_BROKERAGE, *_THROTTLERS, *_WATCHDOGS, *_GENERATION, *_SCOUTS, *_RETRIES,
-)  # fmt: skip
+)))  # fmt: skip
 """All parameters, in the order in which they are shown."""
 
 COMPONENT_ALIASES: Final[Mapping[str, str]] = MappingProxyType({"JumboWatchDog": "jumbo_dog"})

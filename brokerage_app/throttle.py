@@ -13,6 +13,7 @@ from typing import Final
 
 from brokerage_app import codes
 from brokerage_app.configuration import Configuration, Level
+from brokerage_app.parameters import THROTTLERS
 from jedisite import refusals
 from jedisite.words import plural
 
@@ -35,6 +36,7 @@ WHOLE_QUEUES: Final = frozenset({"eventservice"})
 PRESTAGED: Final = frozenset({"Heavy Ion", "Reprocessing default"})
 """Queues whose bunches fill what is left up to the limit, since their inputs have been staged for it."""
 NEVER_URGENT: Final = frozenset({"user", "panda"})
+PRODUCTION, ANALYSIS = THROTTLERS
 CORE_CLASSES: Final = ("MCORE", "SCORE")
 
 
@@ -76,10 +78,11 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A configured number of jobs, and the level whose jobs are compared with it."""
+    """A configured number of jobs, and the level whose jobs are compared with it. `name`: where it is set, for people."""
 
     value: int
     level: Level = Level.RESOURCE
+    name: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +119,16 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """One rule with its numbers. `held`: it is a reason to stop. `yields`: urgent tasks go on in spite of it."""
+    """One rule with its numbers. `held`: it is a reason to stop. `yields`: urgent tasks go on in spite of it.
+
+    advice   what to set to which value; "" where the advice of the code is all there is
+    """
 
     code: str
     held: bool
     detail: str
     yields: bool = True
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,7 @@ class Allowance:
     min_priority   only tasks of this priority and above; None is all
     lack_of_jobs   far fewer jobs are queued than may be: the next pass may follow at once
     code, detail   what stops jobs, all of them or those of less urgent tasks; empty when nothing does
+    advice         which setting stops them, and to what it would have to be changed; empty when none does
     rules          every rule with its numbers, for `explain`
 
     Raises UnknownRefusalError when the code is not registered.
@@ -144,6 +152,7 @@ class Allowance:
     code: str = ""
     detail: str = ""
     rules: tuple[RuleCheck, ...] = field(default=(), repr=False)
+    advice: str = ""
 
     def __post_init__(self) -> None:
         if self.code:
@@ -161,13 +170,13 @@ class Allowance:
 
 def limits_of(configuration: Configuration, label: str, queue: str, resource_type: str, vo: str) -> ThrottleLimits:
     """The limits that are configured for a queue or share and a resource type."""
-    component = "anal_job_throttler" if label in NEVER_URGENT else "prod_job_throttler"
+    component = ANALYSIS if label in NEVER_URGENT else PRODUCTION
     shortage = configuration.get("core", "WORK_SHORTAGE", vo=vo)
     threshold = "THROTTLE_THRESHOLD_FOR_WORK_SHORTAGE" if shortage else "THROTTLE_THRESHOLD"
 
     def limit(key: str) -> Limit | None:
         found = configuration.leveled(component, key, queue, resource_type, vo=vo)
-        return None if found.value is None else Limit(found.value, found.level)
+        return None if found.value is None else Limit(found.value, found.level, f"{component}.{found.key}")
 
     return ThrottleLimits(
         configuration.get(component, threshold, vo=vo), limit("NQUEUELIMIT"), limit("NQUEUECAP"), limit("NRUNNINGCAP")
@@ -194,15 +203,18 @@ def throttle(seen: Situation, limits: ThrottleLimits | None = None) -> Allowance
     bunch, limit = bunch_and_limit(seen, limits)
     rules = _rules(seen, limits, bunch, limit)
     cap = limits.queue_cap
-    most = bunch // PARTS_OF_BUNCH if cap is None else cap.value // PARTS_OF_CAP
+    # Of a cap below five a fifth is none, and then no task would ever get jobs, however few are queued.
+    most = bunch // PARTS_OF_BUNCH if cap is None else max(cap.value // PARTS_OF_CAP, 1)
     stops = next((rule for rule in rules if rule.held and not rule.yields), None) or next(
         (rule for rule in rules if rule.held), None
     )
     if stops is not None and not (stops.yields and urgent(seen)):
-        return Allowance(False, 0, None, False, stops.code, stops.detail, rules)
+        return Allowance(False, 0, None, False, stops.code, stops.detail, rules, stops.advice)
     if stops is not None:
         detail = f"{stops.detail}; only tasks with priority {seen.waiting_priority} or more get jobs"
-        return Allowance(True, most, seen.waiting_priority, False, codes.THROTTLED_PRIORITY, detail, rules)
+        return Allowance(
+            True, most, seen.waiting_priority, False, codes.THROTTLED_PRIORITY, detail, rules, stops.advice
+        )
     queued = seen.jobs.at(limit.level).queued
     if queued < NEARLY * limit.value or _own(seen).queued < _own(seen).running:
         return Allowance(True, max(most, limit.value // PARTS_OF_LIMIT), lack_of_jobs=True, rules=rules)
@@ -267,11 +279,17 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
     ]  # fmt: skip
     if limits.running_cap is not None:
         running = seen.jobs.at(limits.running_cap.level).running
-        detail = f"{plural(running, 'job runs', 'jobs run')}{_of(limits.running_cap)}, {limits.running_cap.value} may run"
-        rules.append(_cap(seen, limits.running_cap, running, codes.THROTTLED_RUNNING_CAP, detail, "running", yields=False))
+        detail = (
+            f"{plural(running, 'job runs', 'jobs run')}{_of(limits.running_cap)}, {limits.running_cap.value} may run"
+        )
+        rules.append(
+            _cap(seen, limits.running_cap, running, codes.THROTTLED_RUNNING_CAP, detail, "running", yields=False)
+        )
     if limits.queue_cap is not None:
         waits = seen.jobs.at(limits.queue_cap.level).queued
-        detail = f"{plural(waits, 'job is', 'jobs are')} queued{_of(limits.queue_cap)}, the cap is {limits.queue_cap.value}"
+        detail = (
+            f"{plural(waits, 'job is', 'jobs are')} queued{_of(limits.queue_cap)}, the cap is {limits.queue_cap.value}"
+        )
         rules.append(_cap(seen, limits.queue_cap, waits, codes.THROTTLED_QUEUE_CAP, detail, "queued", yields=True))
     return tuple(rules)
 
@@ -279,10 +297,22 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
 def _cap(seen: Situation, cap: Limit, jobs: int, code: str, detail: str, which: str, *, yields: bool) -> RuleCheck:
     """A cap of 0 is no matter of waiting, whatever the jobs: it is said whose it is."""
     if cap.value > 0:
-        return RuleCheck(code, beyond(jobs, cap), detail, yields=yields)
-    return RuleCheck(
-        codes.THROTTLED_CAP_ZERO, True, f"the cap on {which} jobs of {seen.queue}{_of(cap)} is {cap.value}", yields=False
-    )
+        advice = _raised(
+            f"Wait until {'pilots have started queued' if yields else 'running'} jobs{'' if yields else ' have ended'}",
+            cap,
+            jobs,
+        )
+        return RuleCheck(code, beyond(jobs, cap), detail, yields=yields, advice=advice)
+    detail = f"the cap on {which} jobs of {seen.queue}{_of(cap)} is {cap.value}"
+    return RuleCheck(codes.THROTTLED_CAP_ZERO, True, detail, yields=False, advice=_raised("", cap, jobs))
+
+
+def _raised(before: str, cap: Limit, jobs: int) -> str:
+    """What to do about a cap: empty when it is not known where it is set."""
+    if not cap.name:
+        return ""
+    have = f"have an administrator set {cap.name} to {jobs + 1} or more (it is {cap.value})"
+    return f"{before}, or {have}." if before else f"{have[0].upper()}{have[1:]}."
 
 
 def beyond(jobs: int, cap: Limit) -> bool:
@@ -309,7 +339,9 @@ def explain(allowance: Allowance) -> list[str]:
     elif allowance.min_priority is not None:
         head = f"{plural(allowance.max_jobs or 0, 'job')} may be made: {allowance.detail}."
     else:
-        head = f"{plural(allowance.max_jobs or 0, 'job')} may be made" + (", and soon more." if allowance.lack_of_jobs else ".")
+        head = f"{plural(allowance.max_jobs or 0, 'job')} may be made" + (
+            ", and soon more." if allowance.lack_of_jobs else "."
+        )
     lines = [
         f"{'stops' if rule.held else 'passes'}: {refusals.get(rule.code).title} ({rule.detail})"
         for rule in allowance.rules

@@ -263,6 +263,10 @@ NOT_LOOKED_AT: Final = _code(
     "not_looked_at", "Not looked at yet", "state", "nobody",
     "Wait for the first pass of the job generator; it asks the broker where the jobs may run.", severity="info",
 )  # fmt: skip
+JOBS_RATIONED: Final = _code(
+    "jobs_rationed", "Throttled: other tasks use up the jobs that may be made", "throttle", "nobody",
+    "Wait: so many jobs are made in each pass of the job generator, of the most urgent tasks first.", severity="info",
+)  # fmt: skip
 TASK_WAITS_TO_RETRY: Final = _code(
     "task_waits_to_retry", "Task waits to be tried again", "state", "nobody",
     "Wait until the time is over; the sentence says what was lacking.", severity="info",

@@ -24,6 +24,7 @@ class ThrottleRecord(models.Model):
     lack_of_jobs = models.BooleanField(default=False)
     code = models.CharField(max_length=40, blank=True, default="", help_text="the rule that stops jobs, if one does")
     detail = models.TextField(blank=True, default="")
+    advice = models.TextField(blank=True, default="", help_text="which setting stops jobs, and what would be enough")
     lines = models.JSONField(default=list, help_text="the decision with every rule and its numbers, as sentences")
 
     class Meta:

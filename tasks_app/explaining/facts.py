@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from brokerage_app.snapshot import SILENT_AFTER
@@ -165,7 +165,10 @@ def no_pilot_came(at: str, pilots: Sequence[PilotFact]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VerdictFact:
-    """What a broker said last. `since`: when it said so first without a break; None: when it was asked last, `at`."""
+    """What a broker said last. `since`: when it said so first without a break; None: when it was asked last, `at`.
+
+    advice   what would help, with the numbers of now; "" where the advice of the code is all there is
+    """
 
     code: str
     sentence: str
@@ -173,6 +176,7 @@ class VerdictFact:
     at: datetime
     stopped: bool = False
     since: datetime | None = None
+    advice: str = ""
 
     @property
     def is_throttle(self) -> bool:
@@ -187,6 +191,7 @@ class WhyFacts:
     share_zero  the task's share, when its target is 0 and jobs of other shares wait where its own do
     returns_to  of a pending task: the state in which it is tried again
     allowed   what the throttle says of a group of tasks that it lets pass
+    rationed  whether it lets only so many jobs be made in a pass; ration_helps: which setting does, and what would be enough
     had_errors, sites_gone
               of a task that has ended: whether jobs of it failed, and the sites that it names when none of them exists
     nothing_left
@@ -208,6 +213,8 @@ class WhyFacts:
     pilots: tuple[PilotFact, ...] = ()
     parent: ParentFact | None = None
     allowed: str = ""
+    rationed: bool = False
+    ration_helps: str = ""
     trouble: Trouble | None = None
     now: datetime | None = None
     stuck_since: datetime | None = None
@@ -220,6 +227,14 @@ class WhyFacts:
     def since(self, verdict: VerdictFact) -> datetime:
         """Since when the task waits for what a verdict says."""
         return self.stuck_since or verdict.since or verdict.at
+
+    @property
+    def passed_over(self) -> bool:
+        """Whether the generator has made a whole pass since the task could get jobs, and others got what might be made."""
+        agent, since = self.agent, self.state_since
+        if not self.rationed or agent is None or agent.silent_s is None or self.now is None or since is None:
+            return False
+        return since < self.now - timedelta(seconds=agent.silent_s + (agent.took_s or 0.0))
 
     @property
     def open_jobs(self) -> int:

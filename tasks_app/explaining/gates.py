@@ -12,7 +12,7 @@ from jedisite import refusals
 from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.attention.rules.found import hours, in_a_row, waits
-from tasks_app.explaining.facts import WhyFacts, no_pilot_came, pilot_command
+from tasks_app.explaining.facts import AgentFact, WhyFacts, no_pilot_came, pilot_command
 from tasks_app.states import COMMANDS, TASK_FINAL, TASK_GENERATING, TASK_SEEKS_INPUT, TaskCommand, TaskStatus
 
 T = TaskStatus
@@ -53,6 +53,7 @@ class Gate:
 
     remedies   changes that help, as deciding again has shown; None where nobody has tried any
     untried    sites at which none was tried
+    helps      what would help, with the numbers of now; "" where the advice of the code is all there is
     command    what helps when it is run in a shell on the machine of the site; "" where nothing does
     """
 
@@ -65,6 +66,7 @@ class Gate:
     remedies: tuple[Remedy, ...] | None = None
     untried: int = 0
     command: str = ""
+    helps: str = ""
 
     def __post_init__(self) -> None:
         if self.code:
@@ -80,12 +82,14 @@ class Gate:
             nothing = LITTLE_TRIED.format(plural(self.untried, "site")) if self.untried else NOTHING_HELPS
             first = f"{said.advice} " if said is not None and said.group == "software" else ""
             return f"{first}{nothing}{LOOK}"
-        return refusals.get(self.code).advice if self.code else ""
+        return self.helps or (refusals.get(self.code).advice if self.code else "")
 
     @property
     def who(self) -> str:
         if self.remedies:
             return self.remedies[0].who
+        if self.helps:
+            return "expert"
         return refusals.get(self.code).who_can_fix if self.code else ""
 
     @property
@@ -98,7 +102,13 @@ Ask = Callable[[WhyFacts], Gate]
 
 def _turns(facts: WhyFacts) -> Gate:
     title, trouble = "Agents get on with it", facts.trouble
-    if trouble is None or facts.status in TASK_FINAL:
+    if facts.status in TASK_FINAL:
+        return Gate("turns", title, "yes", "", "no agent has left it aside")
+    late = _overdue(facts.agent) if facts.agent is not None and not facts.waits_for_jobs else ""
+    if trouble is None and late:
+        # Said first: what is known of the other gates is from before.
+        return Gate("turns", title, "no", codes.AGENT_LATE, late)
+    if trouble is None:
         return Gate("turns", title, "yes", "", "no agent has left it aside")
     times = in_a_row(trouble.failures)
     sentence = f"the agent {trouble.agent} has failed at it {times}, and tries again later: {trouble.error}"
@@ -196,7 +206,7 @@ def _throttle(facts: WhyFacts) -> Gate:
     for verdict in (facts.throttle, facts.verdict):
         if verdict is None or not verdict.is_throttle:
             continue
-        return Gate("throttle", title, "no", verdict.code, verdict.sentence, verdict.since or verdict.at)
+        return Gate("throttle", title, "no", verdict.code, verdict.sentence, verdict.since or verdict.at, helps=verdict.advice)
     return Gate("throttle", title, "yes", "", facts.allowed or "no limit on its work queue or share concerns it")
 
 
@@ -204,19 +214,30 @@ def _agent(facts: WhyFacts) -> Gate:
     title, agent = "An agent looks at it", facts.agent
     if agent is None:
         return Gate("agent", title, "not asked", "", f"no agent looks at tasks that are {facts.status}")
+    overdue = _overdue(agent)
     if agent.paused:
-        return Gate("agent", title, "no", codes.AGENT_LATE, f"the agent {agent.name} is paused")
+        return Gate("agent", title, "no", codes.AGENT_LATE, overdue)
     if agent.errors_in_a_row:
         failed = f"the agent {agent.name} has failed {in_a_row(agent.errors_in_a_row)}"
         sentence = f"{', '.join(filter(None, (failed, agent.next_pass)))}: {agent.last_error}"
         return Gate("agent", title, "no", codes.AGENT_LATE, sentence)
-    if agent.silent_s is None or agent.silent_s > max(LATE_PERIODS * agent.period_s, 60):
-        ago = "has never run" if agent.silent_s is None else f"ended its last pass {agent.silent_s:.0f} s ago"
-        sentence = f"the agent {agent.name} {ago}, and should run every {agent.period_s:g} s"
+    if agent.silent_s is None:
+        sentence = f"the agent {agent.name} has never run, and should run every {agent.period_s:g} s"
         return Gate("agent", title, "no", codes.AGENT_LATE, sentence)
+    if overdue:
+        return Gate("agent", title, "no", codes.AGENT_LATE, overdue)
     claimed = f"{facts.claimed_by} works on it" if facts.claimed_by else ""
     says = (agent.last_pass, agent.next_pass, claimed)
     return Gate("agent", title, "yes", "", "; ".join(filter(None, says)))
+
+
+def _overdue(agent: AgentFact) -> str:
+    """That an agent is paused, or has run and does so no more; "" for others."""
+    if agent.paused:
+        return f"the agent {agent.name} is paused"
+    if agent.silent_s is None or agent.silent_s <= max(LATE_PERIODS * agent.period_s, 60):
+        return ""
+    return f"the agent {agent.name} ended its last pass {agent.silent_s:.0f} s ago, and should run every {agent.period_s:g} s"
 
 
 def _nucleus(facts: WhyFacts) -> Gate:
@@ -236,6 +257,9 @@ def _sites(facts: WhyFacts) -> Gate:
         if facts.status == T.PENDING:
             return Gate("sites", title, "no", codes.TASK_WAITS_TO_RETRY, facts.error_dialog, facts.state_since)
         if not facts.jobs and facts.status in TASK_GENERATING:
+            if facts.passed_over:
+                sentence = f"{facts.allowed.rstrip('.')}; tasks that come before it have had them so far"
+                return Gate("sites", title, "no", codes.JOBS_RATIONED, sentence, facts.state_since, helps=facts.ration_helps)
             due = f": {facts.agent.last_pass}; {facts.agent.next_pass}" if facts.agent is not None else ""
             sentence = f"no broker has looked at it yet{due.rstrip('; ')}"
             return Gate("sites", title, "no", codes.NOT_LOOKED_AT, sentence, facts.state_since)

@@ -117,6 +117,8 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         pilots=tuple(at_site for status, at_site in at_sites if status == JobStatus.ACTIVATED),
         parent=ParentFact(task.parent_id, parent_status) if task.parent_id and parent_status else None,
         allowed=f"{throttled.lines[0]}" if throttled is not None and throttled.lines else "",
+        rationed=throttled is not None and throttled.max_jobs is not None and not throttled.lack_of_jobs,
+        ration_helps=throttled.advice if throttled is not None else "",
         trouble=trouble,
         now=now,
         share_zero=_zero_share(task, [at.site for status, at in at_sites if status == JobStatus.ACTIVATED]),
@@ -204,7 +206,7 @@ def _throttle(task: Task, now: datetime, record: ThrottleRecord | None) -> Verdi
         return VerdictFact(GENERATION_OFF, f"JOB_SUBMISSION is false for {task.vo or 'all'}", 0, now, stopped=True)
     if record is None or not record.refuses(task.current_priority or 0):
         return None
-    return VerdictFact(record.code, record.detail, 0, record.since, stopped=True)
+    return VerdictFact(record.code, record.detail, 0, record.since, stopped=True, advice=record.advice)
 
 
 def _agent(row: Agent, now: datetime) -> AgentFact:

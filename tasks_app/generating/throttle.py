@@ -251,11 +251,12 @@ def _keep(allowances: Mapping[Group, Allowance], now: datetime) -> bool:
                     lack_of_jobs=allowance.lack_of_jobs,
                     code=allowance.code,
                     detail=allowance.detail,
+                    advice=allowance.advice,
                     lines=explain(allowance),
                 )
             )
     if rows:
-        columns = ["at", "since", "passed", "max_jobs", "min_priority", "lack_of_jobs", "code", "detail", "lines"]
+        columns = ["at", "since", "passed", "max_jobs", "min_priority", "lack_of_jobs", "code", "detail", "advice", "lines"]
         ThrottleRecord.objects.bulk_create(
             rows, update_conflicts=True, unique_fields=list(Group._fields), update_fields=columns
         )

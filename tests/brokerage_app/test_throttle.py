@@ -54,6 +54,12 @@ URGENT = {"waiting_priority": 900, "highest_priority": 800}
         pytest.param(
             seen(2000, 1000), ThrottleLimits(queue_cap=Limit(900)), 2400, False, 0, "throttled_queue_cap", id="H8"
         ),
+        pytest.param(
+            seen(9, 2), ThrottleLimits(queue_limit=Limit(2), queue_cap=Limit(2)), 2, True, 1, "", id="a fifth of a small cap"
+        ),
+        pytest.param(
+            seen(0, 38, **URGENT), ThrottleLimits(queue_cap=Limit(2)), 2000, True, 1, "throttled_priority", id="urgent, small cap"
+        ),
         pytest.param(seen(100, 50, 0, 1100), PLAIN, 2000, False, 0, "throttled_waiting", id="H9"),
         pytest.param(seen(1200, 1850, 100), PLAIN, 2200, True, 275, "", id="H10"),
         # Boundaries: every rule is strict.
@@ -297,3 +303,17 @@ def test_a_cap_of_0_names_the_share_and_does_not_say_to_wait(kind: str) -> None:
     assert found.detail == f"the cap on {'queued' if kind == 'queue' else 'running'} jobs of Express (whole queue) is 0"
     advice = refusals.get(found.code).advice
     assert "Wait" not in advice and "NQUEUECAP" in advice and "NRUNNINGCAP" in advice
+
+
+@pytest.mark.parametrize(("label", "component"), [("managed", "prod_job_throttler"), ("user", "anal_job_throttler")])
+def test_a_cap_names_its_setting_and_a_value_that_is_enough(label: str, component: str) -> None:
+    def decided(cap: int) -> Allowance:
+        rows = [Row("jedi", component, "NQUEUECAP_MC simul", str(cap), "int")]
+        limits = limits_of(Configuration(tuple(rows)), label, "MC simul", "SCORE", "atlas")
+        return throttle(seen(0, 38, label=label, **URGENT), limits)
+
+    found = decided(2)
+    expected = f"have an administrator set {component}.NQUEUECAP_MC simul to 39 or more (it is 2)."
+    assert found.advice == f"Wait until pilots have started queued jobs, or {expected}"
+    assert decided(39).code == "", "the value is enough"
+    assert decided(0).advice == f"H{expected[1:]}".replace("it is 2", "it is 0")

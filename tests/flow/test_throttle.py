@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from brokerage_app import configured
 from brokerage_app.models import GdpConfig, GlobalShare, ThrottleRecord, WorkQueue
+from jedisite.models import Agent
 from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.explaining.tasks import why
 from tasks_app.models import Job, Task
@@ -90,7 +91,9 @@ def test_a_queue_with_too_many_waiting_jobs_gets_no_more_and_its_tasks_say_so() 
     assert answer["blocked_by"]["name"] == "throttle"
     assert answer["blocked_by"]["code"] == "throttled_none_running"
     assert answer["throttle"] == record.lines
-    assert why(task(made), timezone.now() + timedelta(minutes=6))["throttle"] == [], "a decision of the past says nothing"
+    assert why(task(made), timezone.now() + timedelta(minutes=6))["throttle"] == [], (
+        "a decision of the past says nothing"
+    )
 
     crowd(queue, 1)
     assert generate() == 0
@@ -142,6 +145,32 @@ def test_urgent_tasks_go_on_alone() -> None:
     assert (task(usual).error_dialog or "").startswith("Throttled: more urgent tasks go first: 0 jobs run")
     assert not task(urgent).error_dialog
     assert ThrottleRecord.objects.get().min_priority == 900
+
+
+def test_with_a_small_cap_the_most_urgent_tasks_go_on_alone_and_all_say_which_setting_it_is() -> None:
+    queue = work_queue()
+    configure("NQUEUECAP", 2)
+    crowd(queue, 38, priority=400)
+    usual, urgent, as_urgent = (
+        ready_task(queue, f"lab.{name}", priority=priority) for name, priority in (("a", 400), ("b", 500), ("c", 500))
+    )
+    assert generate() == 1, "a fifth of the cap would be none"
+    assert [len(jobs(each)) for each in (usual, urgent, as_urgent)] == [0, 1, 0]
+    Agent.objects.update_or_create(
+        name="job_generator",
+        defaults={"period_s": 1, "last_ended_at": timezone.now(), "last_duration_s": 0, "due_at": timezone.now()},
+    )
+    setting = "have an administrator set prod_job_throttler.NQUEUECAP to 39 or more (it is 2)."
+    helps = f"Wait until pilots have started queued jobs, or {setting}"
+    found = {each: why(task(each), timezone.now() + timedelta(seconds=1))["blocked_by"] for each in (usual, as_urgent)}
+    assert {each: (one["code"], one["advice"], one["who_can_fix"]) for each, one in found.items()} == {
+        usual: ("throttled_priority", helps, "expert"), as_urgent: ("jobs_rationed", helps, "expert"),
+    }  # fmt: skip
+    assert "38 jobs are queued (whole queue), the cap is 2" in found[as_urgent]["sentence"]
+    assert generate() == 1 and len(jobs(urgent)) == 2
+    GdpConfig.objects.update(value="80")
+    configured.forget()
+    assert [generate() > 0, len(jobs(usual)) > 0] == [True, True]
 
 
 def test_urgent_tasks_do_not_pass_the_cap_on_running_jobs() -> None:

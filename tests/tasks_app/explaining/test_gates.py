@@ -1,5 +1,5 @@
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -46,6 +46,10 @@ CASES = [
     ("broken", replace(GOOD, status="broken"), "state", "task_broken"),
     ("to be broken", replace(GOOD, status="tobroken"), "state", "task_broken"),
     ("no pass yet", replace(GOOD, status="ready", verdict=None, jobs={}, pilots=()), "sites", "not_looked_at"),
+    ("others use up what may be made", replace(GOOD, status="ready", verdict=None, jobs={}, pilots=(), rationed=True,
+                                               state_since=AT, now=AT + timedelta(seconds=9)), "sites", "jobs_rationed"),
+    ("not refined, and the refiner is late", replace(GOOD, status="registered", agent=AgentFact("refiner", False, 5.0, 155.0)),
+     "turns", "agent_late"),
     ("paused", replace(GOOD, status="paused"), "state", "task_paused"),
     ("exhausted", replace(GOOD, status="exhausted"), "state", "task_stopped_by_itself"),
     ("finishing", replace(GOOD, status="finishing"), "state", "task_ending"),
@@ -77,11 +81,11 @@ CASES = [
     ("no inputs at all", replace(GOOD, inputs=()), "", ""),
     ("throttled state", replace(GOOD, status="throttled"), "throttle", "task_throttled"),
     ("throttled by the throttler", replace(GOOD, verdict=HELD), "throttle", "throttled_queued"),
-    ("agent paused", replace(GOOD, agent=replace(AGENT, paused=True)), "agent", "agent_late"),
+    ("agent paused", replace(GOOD, agent=replace(AGENT, paused=True)), "turns", "agent_late"),
     ("agent fails", replace(GOOD, agent=replace(AGENT, errors_in_a_row=2, last_error="boom")), "agent", "agent_late"),
     ("agent never ran", replace(GOOD, agent=replace(AGENT, silent_s=None)), "agent", "agent_late"),
     ("agent silent for a minute", replace(GOOD, agent=replace(AGENT, silent_s=60)), "", ""),
-    ("agent silent for longer", replace(GOOD, agent=replace(AGENT, silent_s=60.1)), "agent", "agent_late"),
+    ("agent silent for longer", replace(GOOD, agent=replace(AGENT, silent_s=60.1)), "turns", "agent_late"),
     ("slow agent", replace(GOOD, agent=replace(AGENT, period_s=30, silent_s=300)), "", ""),
     ("no agent for the state", replace(GOOD, agent=None), "", ""),
     ("assigning, not decided", replace(GOOD, status="assigning"), "nucleus", "no_nucleus_yet"),
