@@ -14,6 +14,10 @@ STUCK_AFTER_S: Final = 300
 """A pass that has begun and not ended for so long is over its limit, and those begun since have not ended either."""
 LATE_AFTER_S: Final = 10
 """Lateness that is never worth a warning, whatever the period."""
+DRIVING_PERIOD_S: Final = 5.0
+"""Agents that run as often as this, or more often, are those that bring tasks and jobs on."""
+STANDSTILL_S: Final = 60.0
+"""When all of them are overdue by more than this, nothing is brought on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +58,27 @@ def judge(agent: Agent, now: datetime) -> AgentRow:
     if working:
         return AgentRow(agent, "working", "run", 0.0)
     return AgentRow(agent, "late", "bad", late_s, True) if late else AgentRow(agent, "ok", "ok", late_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """Agents that are late, by name, of how many that are not paused, and when the first of them was due."""
+
+    names: list[str]
+    of: int
+    since: datetime
+
+
+def lateness(judged: Iterable[AgentRow]) -> Lateness | None:
+    """None when no agent is late."""
+    asked = [row for row in judged if row.state != "paused"]
+    late = [row for row in asked if row.late]
+    if not late:
+        return None
+    return Lateness([row.agent.name for row in late], len(asked), min(row.agent.due_at for row in late))
+
+
+def standstill(judged: Iterable[AgentRow]) -> list[AgentRow]:
+    """The agents that bring work on, when all of them are overdue by more than a minute; empty when one is not."""
+    driving = [row for row in judged if row.state != "paused" and row.agent.period_s <= DRIVING_PERIOD_S]
+    return driving if all(row.late_s > STANDSTILL_S for row in driving) else []

@@ -17,7 +17,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from jedisite import database_faults
-from jedisite.agent_state import is_stuck, rows
+from jedisite.agent_state import is_stuck, rows, standstill
 from jedisite.identity import Right, needs
 from jedisite.models import Agent
 from jedisite.words import plural
@@ -88,12 +88,17 @@ def _migrations() -> str:
 
 
 def _agents() -> str:
-    """One agent that is late concerns its own work; when all are, nobody runs them. One that is stuck keeps a worker."""
+    """One agent that is late concerns its own work; when all are that bring work on, nobody runs them. One that is stuck
+    keeps a worker."""
     now = timezone.now()
     judged = [row for row in rows(Agent.objects.filter(paused=False), now)]
     stuck = sorted(row.agent.name for row in judged if is_stuck(row.agent, now))
     if stuck:
         return f"passes of {', '.join(stuck)} do not end"
+    still = standstill(judged)
+    if still:
+        of = f"{len(still)} of {plural(len(judged), 'agent')}"
+        return f"all agents that bring work on ({of}) are late for more than a minute"
     if judged and all(row.late for row in judged):
         return "the only agent is late" if len(judged) == 1 else f"all {len(judged)} agents are late"
     return OK

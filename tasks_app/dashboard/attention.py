@@ -19,7 +19,7 @@ from jedisite.words import on_one_line
 from tasks_app.attention import keeping
 from tasks_app.attention.lists import STATES, AttentionFilter, in_state
 from tasks_app.attention.rules.found import KINDS
-from tasks_app.dashboard import pages
+from tasks_app.dashboard import freshness, pages
 from tasks_app.dashboard.lists.misspelt import a_number, one_of, takes
 from tasks_app.models import AttentionItem
 
@@ -48,6 +48,7 @@ def attention_list(request: HttpRequest) -> HttpResponse:
     context = {
         "section": "attention",
         "items": items,
+        "fresh": freshness.read(now),
         "page": page,
         "state": state,
         "filters": filters,

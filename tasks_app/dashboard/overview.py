@@ -13,12 +13,12 @@ from django.views.decorators.http import require_safe
 
 from brokerage_app import samples
 from jedisite.identity import Right, caller_of, needs
-from tasks_app.agents.attention import QUICK, SLOW
 from tasks_app.attention import bell
 from tasks_app.attention.lists import waiting
 from tasks_app.attention.rules.found import KINDS
-from tasks_app.dashboard import overview_data, window
+from tasks_app.dashboard import freshness, overview_data, window
 from tasks_app.dashboard.attention import SNOOZES
+from tasks_app.dashboard.freshness import LOOKS
 from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.dashboard.lists.views import address_of
 from tasks_app.models import SavedView
@@ -28,8 +28,6 @@ REFRESH_S: Final = 30
 USUAL_WINDOW: Final = "24h"
 STALE: Final = 3 * samples.INTERVAL
 """What was measured longer ago says nothing of now."""
-LOOKS: Final = {"attention": len(QUICK), "attention_tasks": len(SLOW)}
-"""The agents that look whether something needs attention, with the number of their rules."""
 FAILED: Final = (TaskStatus.FAILED, TaskStatus.BROKEN)
 SHOWN_ITEMS: Final = 10
 SHOWN_CHANGES: Final = 10
@@ -56,6 +54,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     context = {
         "section": "overview",
         "items": items[:SHOWN_ITEMS],
+        "fresh": freshness.read(now),
         "more_items": len(items) > SHOWN_ITEMS,
         "taken_on": numbers.taken_on,
         "put_off": numbers.put_off,

@@ -38,9 +38,22 @@ def test_it_is_ready_when_the_database_its_tables_and_an_agent_are(
     Agent.objects.create(name="late", period_s=5, due_at=now - timedelta(hours=1), last_error="x")
     Agent.objects.create(name="paused", period_s=5, due_at=now - timedelta(hours=1), paused=True)
     Agent.objects.create(name="works", period_s=60, due_at=now)
+    Agent.objects.create(name="feeder", period_s=5, due_at=now)
     assert asked() == (200, {"database": "ok", "room": "ok", "migrations": "ok", "agents": "ok"})
     with django_assert_max_num_queries(6):
         asked()
+    standstill = "all agents that bring work on (2 of 3 agents) are late for more than a minute"
+    for name, late_s, expected in (
+        ("feeder", 50, (200, "ok")),
+        ("feeder", 70, (503, standstill)),
+        ("late", 0, (200, "ok")),
+        ("late", 3600, (503, standstill)),
+    ):
+        Agent.objects.filter(name=name).update(due_at=now - timedelta(seconds=late_s))
+        status, checks = asked()
+        assert (status, checks["agents"]) == expected, (name, late_s)
+    Agent.objects.filter(name="feeder").delete()
+    Agent.objects.filter(name="late").update(period_s=50)
     Agent.objects.filter(name="works").update(due_at=now - timedelta(hours=1))
     assert asked() == (503, {"database": "ok", "room": "ok", "migrations": "ok", "agents": "all 2 agents are late"})
 

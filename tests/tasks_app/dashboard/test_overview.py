@@ -23,7 +23,7 @@ from tasks_app.dashboard import overview_data
 from tasks_app.models import AttentionItem, ErrorFingerprint, Job, JobFailure, JobStatusLog, SavedView, Task
 
 pytestmark = pytest.mark.django_db
-MOST_QUERIES = 12
+MOST_QUERIES = 13
 
 
 def test_all_is_normal_only_as_far_as_it_was_measured(reader: Client) -> None:
@@ -76,10 +76,38 @@ def test_each_look_has_its_own_time(reader: Client) -> None:
 
 
 def rules(looked: dict[str, datetime]) -> None:
+    Agent.objects.update(due_at=timezone.now())
     for name, at in looked.items():
         Agent.objects.update_or_create(
             name=name, defaults={"last_ended_at": at, "period_s": 300 if name == "attention_tasks" else 30}
         )
+
+
+@pytest.mark.parametrize("path", ["/", "/attention/"])
+def test_pages_themselves_see_that_agents_are_late_and_say_of_when_their_items_are(reader: Client, path: str) -> None:
+    now = timezone.now()
+    stopped, looked = now - timedelta(seconds=220), now - timedelta(seconds=230)
+
+    def said() -> str:
+        return " ".join(re.sub("<[^>]*>", "", reader.get(path).content.decode()).split())
+
+    Sample.objects.create(at=now - timedelta(minutes=2), running_jobs=0, queued_jobs=5)
+    keeping.keep(["asks"], [Found("asks", "1", "item 1", "/tasks/", "ada", 1)], looked)
+    Agent.objects.all().delete()
+    rules({"attention": looked, "attention_tasks": looked})
+    for name, period_s in (("refiner", 5), ("adder", 1), ("feeder", 5), ("archive", 300)):
+        Agent.objects.create(name=name, period_s=period_s, due_at=now)
+    Agent.objects.create(name="merger", period_s=3, due_at=stopped, paused=True)
+    assert "item 1" in said() and "late, since" not in said()
+    assert f"looked for at {looked:%Y-%m-%d %H:%M:%S} UTC (3 min ago); slower rules at" in said(), "its age is always said"
+
+    Agent.objects.filter(name="adder").update(due_at=stopped)
+    since = f"since {stopped:%Y-%m-%d %H:%M:%S} UTC: what is below is as of {looked:%Y-%m-%d %H:%M:%S} UTC."
+    assert f"1 of 6 agents is late (adder), {since}" in said()
+    Agent.objects.filter(paused=False).update(due_at=stopped)
+    assert f"4 of 6 agents are late, {since} Look at the agents" in said()
+    keeping.keep(["asks"], [], looked)
+    assert f"4 of 6 agents are late, {since}" in said() and "All normal" not in said() and "Nothing needs" not in said()
 
 
 def test_rules_that_nobody_looks_at_say_nothing(reader: Client) -> None:
