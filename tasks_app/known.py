@@ -22,8 +22,8 @@ from jedisite.words import nearest, sentence
 from tasks_app import data_rights, makers
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS, TESTED_LABELS
 from tasks_app.contents.selection import why_none
+from tasks_app.contents.slices import SEQUENCE
 from tasks_app.ddm import data_management
-from tasks_app.locality import NOT_IN_DATA_MANAGEMENT
 from tasks_app.models import Dataset, PlannedOutput, Task
 from tasks_app.models import TaskParams as StoredParams
 from tasks_app.models.dataset import MADE_TYPES
@@ -202,7 +202,7 @@ def _fields_of(params: TaskParams) -> dict[str, str]:
     """The field of each input that data management is to have, by its name."""
     fields: dict[str, str] = {}
     for field, name in read_by(params):
-        if name not in NOT_IN_DATA_MANAGEMENT and PREPROCESSED.search(name) is None:
+        if name != SEQUENCE and PREPROCESSED.search(name) is None:
             fields.setdefault(name, field)
     return fields
 

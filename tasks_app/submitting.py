@@ -235,13 +235,20 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
 
 
 def _check_file_names(params: TaskParams, user: str) -> None:
-    """Raises ParamErrors when a task that has not ended makes files of the same names: the refiner would break this one."""
+    """Raises ParamErrors when a task that has not ended makes files of the same names: the refiner would break this one.
+
+    Or when a file has the name that this task's is to have: each try of its job would fail.
+    """
     items = {item.file_name: item for item in output_items(params) if item.datasets}
-    taken = serials.open_tasks_with({name: item.datasets[0] for name, item in items.items()}, user)
+    wanted = {name: item.datasets[0] for name, item in items.items()}
+    taken = serials.open_tasks_with(wanted, user)
     faults = Faults()
     for name, other in taken.items():
         said = f"{serials.taken_by(other, name)}; put $JEDITASKID into the name."
         faults.add(f"{items[name].where}.value", "unique", sentence(said))
+    for name in sorted(serials.files_there(wanted, user)):
+        said = f"A file {shown(name)} is there already, and no other can have its name; put $JEDITASKID or ${{SN}} into the name."
+        faults.add(f"{items[name].where}.value", "unique", said)
     faults.raise_if_any()
 
 

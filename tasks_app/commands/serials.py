@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from django.db import connection
 
+from tasks_app.ddm import data_management
+from tasks_app.ddm.base import Named
 from tasks_app.models import OutputTemplate, PlannedOutput, Task
 from tasks_app.params.made import made_by
 from tasks_app.params.rules import output_items
@@ -58,6 +60,13 @@ def open_tasks_with(names: Mapping[str, str], user: str) -> dict[str, Task]:
     _keep_to_this_transaction((scope, name) for name, scope in scopes.items())
     rows = _making(scopes, open_only=True)
     return {made.template: made.task for made in rows if made.scope == scopes[made.template]}
+
+
+def files_there(names: Mapping[str, str], user: str) -> set[str]:
+    """Those of these whole names of files, each with the dataset that it is to go to, that a file has in that scope."""
+    fixed = {(scope_of(dataset, user), name) for name, dataset in names.items() if "$" not in name}
+    held = data_management().others_of_these_names(Named("", scope, name, -1, "") for scope, name in fixed)
+    return {name for _, name in held}
 
 
 def plan(task_id: int, params: TaskParams) -> None:

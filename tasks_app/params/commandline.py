@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 from urllib.parse import unquote
@@ -27,6 +27,8 @@ _FILLED: Final = re.compile(r"\$\{[^{}]*\}|\$(?:JEDITASKID|JOBSETID|PANDAID)\b")
 _NAMED: Final = re.compile(r"\$\{(\w+)([^{}$\s]*\})?")
 _SET: Final = re.compile(r"(?<![\w{$])(?:(\w+)=|for (\w+) in\b|read (?:-\w+ )*(\w+)\b)")
 _FILES: Final = re.compile(r"(?<![\w%])%IN\b")
+_NEAR_FILES: Final = re.compile(r"(?<![\w%])%(?:in|In|IN[A-Za-z_]\w*)\b")
+_STREAMS: Final = re.compile(r"['\"](\w+)['\"]\s*:")
 
 
 def remarks(params: TaskParams, text: str, transform: str) -> list[str]:
@@ -40,9 +42,7 @@ def remarks(params: TaskParams, text: str, transform: str) -> list[str]:
         why = f"the command line of its jobs cannot be split into words, {str(exc).lower()}"
         return [*said, sentence(f"{why}: each job will fail")]
     name = transform.rpartition("/")[2]
-    if name in QUOTED and _reads_nothing(words, QUOTED[name]):
-        said.append('Nothing stands for %IN in the command: put -i "${IN/T}" into the command line, with an item that makes IN.')
-    return said
+    return [*said, *_on_command(words, QUOTED[name])] if name in QUOTED else said
 
 
 def _left_to_the_shell(text: str, known: Collection[str]) -> list[str]:
@@ -71,11 +71,18 @@ def _is_set(name: str, text: str) -> bool:
     return any(name in names for names in _SET.findall(text))
 
 
-def _reads_nothing(words: Sequence[str], quoted: str) -> bool:
-    """Whether the command has %IN, and no option says which files that are."""
+def _on_command(words: Sequence[str], quoted: str) -> Iterator[str]:
+    """What may be wrong with the command itself, in which %IN and the like stand for files."""
     end = words.index("--") if "--" in words else len(words)
-    options = words[:end]
-    given = next((value for option, value in pairwise(options) if option == quoted), "")
-    command = unquote(given) or " ".join(words[end + 1 :])
-    has_files = any(word.startswith(("-i", "--inMap")) for word in options)
-    return not has_files and _FILES.search(command) is not None
+    options = list(pairwise([*words[:end], ""]))
+    command = unquote(dict(options).get(quoted, "")) or " ".join(words[end + 1 :])
+    if not command.strip():
+        yield f"The command line has no command, neither with {quoted} nor after --: each job will fail."
+        return
+    has_files = any(word.startswith(("-i", "--inMap")) for word, _ in options)
+    if _FILES.search(command) and not has_files:
+        yield 'Nothing stands for %IN in the command: put -i "${IN/T}" into the command line, with an item that makes IN.'
+    streams = {name for word, value in options if word == "--inMap" for name in _STREAMS.findall(value)}
+    for near in dict.fromkeys(_NEAR_FILES.findall(command) if has_files else ()):
+        if near.removeprefix("%") not in streams:
+            yield f"Nothing stands for {near} in the command; did you mean %IN?"

@@ -34,11 +34,13 @@ class _Walk:
         elif isinstance(value, int):
             self.size += 20
             if abs(value) > LARGEST_INTEGER:
-                self.faults.add(where, "range", f"A whole number must lie within ±{LARGEST_INTEGER}.")
+                self.faults.add(where, "range", f"A number must lie within ±{LARGEST_INTEGER}.")
         elif isinstance(value, float):
             self.size += 20
             if not math.isfinite(value):
                 self.faults.add(where, "finite", "NaN and infinity are not numbers that can be stored.")
+            elif abs(value) > LARGEST_INTEGER:  # the database gives it back as a whole number
+                self.faults.add(where, "range", f"A number must lie within ±{LARGEST_INTEGER}.")
         elif isinstance(value, (dict, list, tuple)):
             self.nest(value, where, depth + 1)
         else:

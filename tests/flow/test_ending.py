@@ -183,6 +183,32 @@ def test_a_task_whose_files_another_one_is_making_is_refused_at_the_door() -> No
         serials.go_on_after_others(task(first))
 
 
+def test_a_task_whose_file_is_there_already_is_refused_at_the_door() -> None:
+    caller = Caller("ada", frozenset({Role.USER}))
+
+    def ask(name: str, dataset: str, file: str = "hello.txt") -> submitting.Submitted:
+        made = template("output", f"--out={file}", dataset)
+        params = parameters(name, made, noInput=True, nEvents=1, nEventsPerJob=1, official=False)
+        return submitting.submit(submitting.check(params, caller), by="ada")
+
+    ask("user.ada.one", "user.ada.one.txt")
+    drive(Pilot())
+    for place in ("user.ada.one.txt", "user.ada.two.txt"):
+        with pytest.raises(ParamErrors, match=r"A file 'hello\.txt' is there already") as refused:
+            ask("user.ada.two", place)
+        assert refused.value.errors[0].field == "jobParameters[0].value"
+    assert ask("user.ada.two", "user.ada.two.txt", "other.txt").is_new
+    assert ask("user.ada.three", "user.ada.one.txt", "hello.$JEDITASKID.txt").is_new
+
+
+def test_an_input_that_only_the_site_itself_names_is_unknown() -> None:
+    caller = Caller("ada", frozenset({Role.USER}))
+    params = parameters("user.ada.one", reads("pseudo_dataset"), official=False)
+    with pytest.raises(ParamErrors, match="pseudo_dataset") as refused:
+        submitting.submit(submitting.check(params, caller), by="ada")
+    assert [fault.field for fault in refused.value.errors] == ["jobParameters[0].dataset"]
+
+
 def test_each_attempt_names_its_outputs_anew_and_remembers_the_one_before() -> None:
     add_dataset("lab.in", 1)
     made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, maxAttempt=3))

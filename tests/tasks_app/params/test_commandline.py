@@ -76,11 +76,29 @@ def test_a_command_for_files_that_gets_none_is_told_of(text: str, transform: str
     assert said(text, transform) == ([NO_FILES] if is_told else [])
 
 
+@pytest.mark.parametrize(
+    ("command", "near"),
+    [("cat %INN", ["%INN"]), ("cat %in", ["%in"]), ("cat %IN %In %INPUT %INN %INN", ["%In", "%INPUT", "%INN"]),
+     ("cat %IN2 %IN", []), ("date +%Y-%i; cat x%in %%in %INDEX", [])],
+)
+def test_a_name_near_to_that_of_the_files_is_told_of(command: str, near: list[str]) -> None:
+    text = f"--inMap \"{{'IN': ${{IN/T}}, 'INDEX': ${{IN/T}}}}\" -- '{command}'"
+    assert said(text) == [f"Nothing stands for {name} in the command; did you mean %IN?" for name in near]
+
+
+@pytest.mark.parametrize(
+    ("text", "transform", "is_told"),
+    [("", "run_command", True), ("-i '[]' --", "run_command", True), ('-p ""', "run_command", True),
+     ("", "athena_command", True), ("", "my_own", False), ("-- true", "run_command", False)],
+)
+def test_a_command_line_without_a_command_is_told_of(text: str, transform: str, is_told: bool) -> None:
+    assert any("has no command" in one for one in said(text, transform)) == is_told
+
+
 def test_nothing_is_said_of_what_the_client_sends() -> None:
     for raw in RECORDED.values():
         params = parse(raw)
         text = "".join(
             item.value + (" " if item.flag("padding", default=True) else "") for item in params.items if not item.flag("hidden")
         )
-        for transform in ("run_command", "athena_command"):
-            assert remarks(params, text, transform) == []
+        assert remarks(params, text, "run_command" if " -p " in text else "athena_command") == []

@@ -114,6 +114,7 @@ def test_asking_for_a_key_as_the_wrong_kind_is_a_programming_error() -> None:
         ({"nEvents": 2**70}, "nEvents", "range"),
         ({"cpuTime": float("nan")}, "cpuTime", "finite"),
         ({"goal": float("inf")}, "goal", "finite"),
+        ({"panda_data_carousel": 1e308}, "panda_data_carousel", "range"),
         ({"goal": 100.5}, "goal", "at most"),
         ({"ramUnit": "GB"}, "ramUnit", "one of"),
         ({"ramUnit": "MB", "ramCountUnit": "MBPerCore"}, "ramCountUnit", "contradiction"),
