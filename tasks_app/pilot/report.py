@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 UPDATE = "/api/v1/pilot/update_job"
 VERSION = "jedisite-pilot 1"
 PARTING_S = 5.0
+HURRY = "hurry"
+"""File in a pilot's folder that asks for a heartbeat now: who started the pilot has seen that its job is to be killed."""
 CONTENT = frozenset({400, TOO_LARGE, 422})
 """Answers that mean what stands in a report."""
 PILOT_LOG_LIMIT = 1024
@@ -175,6 +177,7 @@ class Reporter:
         self._changed = threading.Condition()
         self._pending: deque[State] = deque(["starting"])
         self._state: State = "starting"
+        self._hurried = False
         self._last_contact = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._thread.start()
@@ -184,6 +187,12 @@ class Reporter:
         with self._changed:
             self._state = state
             self._pending.append(state)
+            self._changed.notify()
+
+    def hurry(self) -> None:
+        """Send a heartbeat at once."""
+        with self._changed:
+            self._hurried = True
             self._changed.notify()
 
     def confirm(self) -> None:
@@ -231,9 +240,12 @@ class Reporter:
     def _run(self) -> None:
         while not self._closing.is_set and not self.disowned:
             with self._changed:
-                self._changed.wait_for(lambda: self._pending or self._closing.is_set, self._settings.heartbeat_s)
+                self._changed.wait_for(
+                    lambda: self._pending or self._hurried or self._closing.is_set, self._settings.heartbeat_s
+                )
                 if self._closing.is_set:
                     return
+                self._hurried = False
                 told = bool(self._pending)
                 state = self._pending[0] if told else self._state
             try:

@@ -21,7 +21,7 @@ from tasks_app.pilot.job import Job, Output
 from tasks_app.pilot.latch import Latch
 from tasks_app.pilot.limits import NO_GRACE, Limits, memory_limit_mb, verdict, with_disk
 from tasks_app.pilot.removing import remove_folder
-from tasks_app.pilot.report import Reporter, final_body, parting_s
+from tasks_app.pilot.report import HURRY, Reporter, final_body, parting_s
 from tasks_app.pilot.settings import Settings
 from tasks_app.pilot.stagein import Readable, stage_in
 from tasks_app.pilot.stageout import PayloadReport, Stored, check_present, make_log, read_report, stage_out, take_back
@@ -84,6 +84,9 @@ class _Run:
 
     def check(self) -> None:
         """Raises JobFailedError when the job must not go on."""
+        with contextlib.suppress(OSError):  # there is none, as a rule
+            (self.settings.work / HURRY).unlink()
+            self.reporter.hurry()
         if self.reporter.orders:
             raise JobFailedError(self.reporter.orders.code, self.reporter.orders.diag)
         if self.terminated.is_set:

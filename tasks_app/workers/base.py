@@ -88,6 +88,10 @@ class Tickets(Protocol):
         """The workers of these tokens have ended; with each, a sentence for jobs that it has left. Raises NoTokenError."""
         ...
 
+    def killed(self, jobs: Collection[int]) -> Collection[int]:
+        """Those of these jobs that are to be killed. Raises NoTokenError."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class OneForAll:
@@ -104,6 +108,10 @@ class OneForAll:
 
     def end(self, tokens: Mapping[str, str]) -> None:
         """Others use it."""
+
+    def killed(self, jobs: Collection[int]) -> Collection[int]:
+        """Heartbeats tell."""
+        return ()
 
 
 class PilotSubmitter(Protocol):

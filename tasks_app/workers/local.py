@@ -28,6 +28,7 @@ from tasks_app.pilot.main import LOCK_NAME
 from tasks_app.pilot.payload import tail
 from tasks_app.pilot.processes import adopt_orphans
 from tasks_app.pilot.removing import remove_folder
+from tasks_app.pilot.report import HURRY
 from tasks_app.pilot.settings import SERVER_VARIABLE, TOKEN_VARIABLE
 from tasks_app.pilot.walls import JOB, Walls, limit, obey
 from tasks_app.workers import outbox, panda
@@ -49,7 +50,9 @@ log = logging.getLogger(__name__)
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 GRACE_S = 12.0
-LOOK_EVERY_S = 5.0
+LOOK_EVERY_S = 4.0
+ASK_EVERY_S = 3.0
+"""Which of the running jobs are to be killed is asked at most so often, once for all pilots: their heartbeats tell much later."""
 COLLECT_EVERY_S = 0.5
 """Files must be in the storage before somebody who heard of them looks: a pilot reports some seconds after it wrote them."""
 SWEEP_EVERY_S = 15.0
@@ -104,6 +107,15 @@ class OwnPilot:
     def collect(self, folder: Path) -> None:
         """It brings its outputs to the storage itself."""
 
+    def jobs(self, folder: Path) -> list[int]:
+        """What it works on: each job has a folder that begins with its number."""
+        numbers = [path.name.partition("-")[0] for path in folder.glob("[0-9]*-*")]
+        return [int(number) for number in numbers if number.isdecimal()]
+
+    def hurry(self, folder: Path) -> None:
+        """Make it ask the site now what it is to do."""
+        (folder / HURRY).touch()
+
 
 class PandaPilot:
     """PanDA's own. `source` is its unpacked source, `walls` what stands round it, or why there are none."""
@@ -151,6 +163,13 @@ class PandaPilot:
         if self._walls:
             outbox.take(folder / panda.OUTBOX, self._storage)
 
+    def jobs(self, folder: Path) -> list[int]:
+        """It hears of its job by its heartbeat alone."""
+        return []
+
+    def hurry(self, folder: Path) -> None:
+        """Nothing makes it ask before its time."""
+
 
 @dataclass(slots=True)
 class _Pilot:
@@ -189,6 +208,7 @@ class LocalSubmitter(PilotSubmitter):
         """Folders of pilots that a service before this one has started."""
         self._to_remove: list[Path] = []
         self._untidy = False
+        self._ask_at = 0.0
         self._sweep()
         self._look_after_tokens()
 
@@ -203,6 +223,7 @@ class LocalSubmitter(PilotSubmitter):
         if self._others and time.monotonic() >= self._sweep_again:
             self._sweep()
         self._look_after_tokens()
+        self._look_after_kills()
         if self._untidy and not self._ended:  # else the next service must find the tokens in these folders
             # Those that could not be removed when their own pilots ended are tried again.
             self._untidy = False
@@ -227,6 +248,16 @@ class LocalSubmitter(PilotSubmitter):
                 self._renewed = now
         except NoTokenError as exc:
             log.warning("tokens.left ended=%d trouble=%s", len(self._ended), exc)
+
+    def _look_after_kills(self) -> None:
+        """Pilots whose job is to be killed are made to ask for it now. What fails is left to their heartbeats."""
+        if time.monotonic() < self._ask_at:
+            return
+        self._ask_at = time.monotonic() + ASK_EVERY_S
+        at_work = {job: pilot.folder for pilot in self._pilots.values() for job in self._kind.jobs(pilot.folder)}
+        with contextlib.suppress(NoTokenError, OSError):
+            for job in self._tickets.killed(at_work) if at_work else ():
+                self._kind.hurry(at_work[job])
 
     def _bury(self, folder: Path) -> None:
         """What is still to be had of a pilot that is gone, as was the service that started it."""

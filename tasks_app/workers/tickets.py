@@ -11,6 +11,7 @@ from datetime import timedelta
 from django.db import Error, connections
 
 from jedisite.identity import end_tokens_of_workers, extend_tokens_of_workers, issue_token, workers_of_tokens
+from jedisite.sql import hot_cursor, numbers
 from tasks_app.accounting.left_jobs import fail_jobs_of
 from tasks_app.pilots.closed_queues import why_closed
 from tasks_app.workers.base import NoTokenError, Ticket
@@ -55,6 +56,12 @@ class OneEach:
                 if left:
                     log.info("jobs.failed count=%d", left)
             end_tokens_of_workers(tokens)
+
+    def killed(self, jobs: Collection[int]) -> Collection[int]:
+        statement = "SELECT pandaid FROM jobs WHERE pandaid = ANY(%s::bigint[]) AND commandtopilot = 'tobekilled'"
+        with _database(), hot_cursor() as cursor:
+            cursor.execute(statement, [numbers(jobs)])
+            return {job for (job,) in cursor.fetchall()}
 
 
 @contextmanager

@@ -41,6 +41,8 @@ class OneForAll:
         return Ticket(self.token)
     def renew(self, tokens):
         pass
+    def killed(self, jobs):
+        return ()
     def end(self, tokens):
         if not self.refused:
             self.refused = True
@@ -49,6 +51,17 @@ class OneForAll:
 """,
 )
 """Says what becomes of tokens. The first that ends is not heard of."""
+
+KILLING = SERVICE.replace("heartbeat_s=0.2", "heartbeat_s=600.0").replace(
+    "logging.basicConfig",
+    """
+class OneForAll(OneForAll):
+    def killed(self, jobs):
+        print("asked about", *jobs, file=sys.stderr)
+        return jobs if Path(sys.argv[1], "kill").exists() else ()
+logging.basicConfig""",
+)
+"""Its pilots have no heartbeat, and all of its jobs are to be killed when there is a file of that name."""
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
@@ -119,6 +132,20 @@ def test_a_slot_is_filled_again_when_its_pilot_is_killed(site: Site, service: St
     job = site.offer("run_command", "-- true")
     assert site.wait_final(job)["job_status"] == "finished"
     assert len(list((tmp_path / "work").iterdir())) == 1, "the dead pilot's folder was left"
+
+
+def test_a_kill_does_not_wait_for_the_heartbeat_of_the_pilot(
+    site: Site, start: Start, tmp_path: Path, outputs: dict[int, Output]
+) -> None:
+    job = site.offer(ENDLESS, address(site))
+    service = start("-c", KILLING, str(tmp_path / "work"), TOKEN, site.url, "2")
+    [[leader, _]] = running_payloads(site, 1)
+    outputs[service.pid].wait_for(f"asked about {job}\n")
+    site.commands[job] = "tobekilled"
+    (tmp_path / "work" / "kill").touch()
+    assert site.wait_final(job)["pilot_error_code"] == 1144
+    wait_gone(leader)
+    assert not list((tmp_path / "work").glob("w-*/hurry"))
 
 
 def test_the_token_of_a_pilot_ends_with_it_and_that_of_a_service_that_was_killed_at_the_next_start(

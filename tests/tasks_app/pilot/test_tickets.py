@@ -142,6 +142,17 @@ def test_a_ticket_lives_as_long_as_it_is_renewed_and_its_end_is_kept_for_a_day(m
 
 
 @pytest.mark.django_db
+def test_the_jobs_that_are_to_be_killed_are_found_by_their_numbers(
+    monkeypatch: pytest.MonkeyPatch, make_job: Callable[..., Job]
+) -> None:
+    monkeypatch.setattr(tickets.connections, "close_all", lambda: None)
+    killed, other, runs = (
+        make_job(site=QUEUE, status="running", command_to_pilot=said).pk for said in ("tobekilled", "tobekilled", None)
+    )
+    assert OneEach(QUEUE).killed([killed, runs, runs + 1]) == {killed} and other
+
+
+@pytest.mark.django_db
 def test_jobs_that_ended_workers_leave_fail_at_once(
     monkeypatch: pytest.MonkeyPatch, make_job: Callable[..., Job]
 ) -> None:
