@@ -112,8 +112,8 @@ NO_CPU: Final = _code(
 )  # fmt: skip
 NO_GPU: Final = _code(
     "no_gpu", "No such GPU", "software", "user",
-    "Ask for less of the GPU (vendor, model, memory, versions), or have the site publish its GPUs: they are entered at the "
-    "queue's worker nodes.",
+    "Ask for less of the GPU (vendor, model, memory, versions), or have the site publish its GPUs: both at the queue's "
+    "worker nodes and in its software tags (architectures, an entry of the type gpu).",
 )  # fmt: skip
 HARDWARE_RESERVED: Final = _code(
     "hardware_reserved", "Site is kept for other hardware requests", "software", "nobody",

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from brokerage_app import codes, whatif
 from brokerage_app.deciding import STATUS, allowed
+from brokerage_app.gpu_advice import entered
 from brokerage_app.largest import most_of
 from brokerage_app.needs import EXPRESS_PRIORITY, TaskNeeds
 from brokerage_app.scratch_advice import less_scratch
@@ -283,6 +284,9 @@ def _of_site(needs: TaskNeeds, site: SiteView, grid: Grid, skip: Skip) -> Iterat
     elif code == codes.PROCESSING_TYPE:
         left = {k: v for k, v in site.switches.items() if k not in ("allowed_processing", "excluded_processing")}
         yield at_site(f"Have {name} take this kind of processing", switches=left)
+    elif code == codes.NO_GPU:
+        for one in entered(needs.architecture, queue):
+            yield replace(at_site(f"Have GPUs of {name}, if it has such, {one.what}", **one.changes), kind="gpu")
     elif code in _PUBLISHED:
         what = f"Have the software installed and published at {name} (its software tags, or ANY among its releases)"
         yield at_site(what, releases=["ANY"])

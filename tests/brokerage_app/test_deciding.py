@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,7 @@ from brokerage_app.brokers.choosing import ANALYSIS, GENERIC, PRODUCTION, decide
 from brokerage_app.brokers.generic import GenericCase
 from brokerage_app.configuration import DEFAULTS, Row
 from brokerage_app.funnel import funnel, order_of
+from brokerage_app.hardware import GpuRow
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.remedies import helping
 from brokerage_app.snapshot import Counts, Link, SiteView
@@ -376,6 +378,35 @@ def test_advice_on_hardware_is_what_can_be_done_with_a_task_that_exists() -> Non
     first, *_ = helping(Conditions(needs, world, configuration), found.blocked, decide)
     again = "Kill the task and submit it again, under another name and"
     assert first.what == f"{again} without asking for a GPU (architecture left empty)"
+
+
+TAGS = "published in its software tags (architectures, an entry of the type gpu)"
+NODES = "entered at its worker nodes (GPUs of worker nodes)"
+A100 = GpuRow("nvidia", "A100", 40_000)
+
+
+@pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS])
+@pytest.mark.parametrize(
+    ("spec", "has", "lacks"),
+    [
+        ({"vendor": "nvidia"}, {}, f"{TAGS} and {NODES}"),
+        ({"vendor": "nvidia"}, {"gpus": (A100,)}, TAGS),
+        ({"vendor": "nvidia"}, {"software": {"architectures": [{"type": "gpu"}]}}, NODES),
+        ({"vendor": "nvidia", "model": "A100|H100", "vram": ">=40000"}, {}, f"{TAGS} and {NODES}"),
+        ({"vendor": "nvidia"}, {"gpus": (A100,), "releases": ("ANY",)}, TAGS),
+        ({"vendor": "amd"}, {"gpus": (A100,), "software": {"architectures": [{"type": "gpu"}]}}, ""),
+    ],
+)
+def test_of_the_two_places_of_gpus_those_are_named_that_lack_them(
+    broker: str, spec: dict[str, str], has: dict[str, Any], lacks: str
+) -> None:
+    needs = replace(NEEDS, architecture=json.dumps({"gpu_spec": spec}), included_sites=("MINE",))
+    world, configuration = grid(queue("MINE", cores=1, **has)), configured(broker)
+    found = decide(needs, world, configuration)
+    assert found.blocked is not None and found.code == codes.NO_GPU, found.sentence()
+    told = [one for one in helping(Conditions(needs, world, configuration), found.blocked, decide) if "GPUs" in one.what]
+    expected = [f"Have GPUs of MINE, if it has such, {lacks}; then MINE takes its jobs."] if lacks else []
+    assert [one.sentence for one in told] == expected
 
 
 @pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS])

@@ -1,0 +1,72 @@
+"""What a queue lacks of the two things that let it take tasks for a GPU: its worker nodes' GPUs, and its software tags. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from brokerage_app.architecture import ANY, ArchitectureError, GpuSpec, parse
+from brokerage_app.snapshot import SiteView
+
+TAGS: Final = "published in its software tags (architectures, an entry of the type gpu)"
+NODES: Final = "entered at its worker nodes (GPUs of worker nodes)"
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """What is to be done about GPUs that a queue has, and the fields of the queue that it changes."""
+
+    what: str
+    changes: Mapping[str, Any]
+
+
+def entered(architecture: str, queue: SiteView) -> Iterator[Entered]:
+    """What may be lacking at a queue for a task that asks for a GPU, the least first. Nothing where it is not lacking."""
+    try:
+        platform = parse(architecture)
+    except ArchitectureError:
+        return
+    spec = platform.gpu_spec
+    if spec is None:
+        return
+    nodes = {"gpus": [_row(spec)]} if spec.asks_attributes and not queue.gpus else {}
+    published = queue.software if isinstance(queue.software, Mapping) and _is_read(queue) else None
+    parts = published.get("architectures", []) if published is not None else []
+    has_part = any(isinstance(part, Mapping) and part.get("type") == "gpu" for part in parts if isinstance(parts, list))
+    if has_part:
+        if nodes:
+            yield Entered(NODES, nodes)
+        return
+    with_gpu = [*(parts if isinstance(parts, list) else ()), {"type": "gpu"}]
+    both = f"{TAGS} and {NODES}" if nodes else TAGS
+    releases = {} if _is_read(queue) else {"releases": ["AUTO"]}
+    yield Entered(both, {"software": {**(published or {}), "architectures": with_gpu}, **releases, **nodes})
+    if published is None and platform.sw_platform:
+        software = {"cmtconfigs": [platform.sw_platform], "cvmfs": ["any"], "containers": ["any"], "architectures": with_gpu}
+        named = f"together with its platform {platform.sw_platform}"
+        yield Entered(both.replace(TAGS, f"{TAGS}, {named}"), {"software": software, **releases, **nodes})
+
+
+def _is_read(queue: SiteView) -> bool:
+    """Whether the software tags of a queue count."""
+    return not queue.releases or "AUTO" in queue.releases
+
+
+def _row(spec: GpuSpec) -> dict[str, Any]:
+    """A GPU as it is asked for, as far as that can be said of patterns."""
+    row: dict[str, Any] = {"vendor": _literal(spec.vendor), "model": "" if spec.excludes_model else _literal(spec.model)}
+    if spec.microarchitectures:
+        row["microarchitecture"] = spec.microarchitectures[0]
+    for name, condition in spec.conditions:
+        text = condition.text if "=" in condition.operator else f"{condition.text}9"
+        if name == "vram":
+            row["vram_mb"] = int(text) if text.isdigit() else None
+        else:
+            row[name] = text
+    return row
+
+
+def _literal(pattern: str) -> str:
+    return "" if pattern == ANY else re.split(r"[|*(]", pattern.strip("^$("))[0].rstrip(".")
