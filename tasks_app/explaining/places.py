@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from math import floor
 from typing import Any
 
 from django.db import connection
@@ -15,7 +17,8 @@ from brokerage_app.describing import switches_of
 from brokerage_app.funnel import NUCLEI
 from brokerage_app.models import JobCount, Queue, VerdictCount
 from brokerage_app.remedies import PER_CORE
-from brokerage_app.snapshot import CUT_TO_SIZE
+from brokerage_app.repository import load_grid
+from brokerage_app.snapshot import CUT_TO_SIZE, Grid
 from tasks_app.explaining import whatif
 from tasks_app.explaining.admitting import Proposal, proposals
 from tasks_app.explaining.verdicts import explained, gap_of, nearly
@@ -194,7 +197,17 @@ def _settings(queue: Queue, rows: Sequence[tuple[Any, ...]], most: int, each: in
     changes = {one.change(queue.name): list(one.ratios) for one in tried}
     gained = whatif.gaining(changes, queue.name, now) if changes else {}
     helping = [one.only(tasks) for one in tried if (tasks := gained[one.change(queue.name)])]
+    if any(one.setting.storage for one in helping):
+        grid = load_grid(now)
+        helping = [_as_it_is(one, grid) for one in helping]
     return sorted(helping, key=lambda one: (-one.tasks, one.setting.column))
+
+
+def _as_it_is(proposal: Proposal, grid: Grid) -> Proposal:
+    """With the space of a storage as it is now: decisions tell that of their time."""
+    endpoint = grid.endpoints.get(proposal.setting.column) if proposal.setting.storage else None
+    usable = endpoint.usable_gb if endpoint is not None else None
+    return proposal if usable is None else replace(proposal, now=floor(usable))
 
 
 def why_share(share: str, now: datetime | None = None) -> dict[str, Any]:
