@@ -1,7 +1,9 @@
-"""What a queue lacks of the two things that let it take tasks for a GPU: its worker nodes' GPUs, and its software tags. Pure."""
+"""What helps where hardware is refused: what a queue lacks of the two things that let it take tasks for a GPU, its worker nodes'
+GPUs and its software tags, and what a task asks for without it. Pure."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -70,3 +72,15 @@ def _row(spec: GpuSpec) -> dict[str, Any]:
 
 def _literal(pattern: str) -> str:
     return "" if pattern == ANY else re.split(r"[|*(]", pattern.strip("^$("))[0].rstrip(".")
+
+
+def without_hardware(text: str, *, gpu: bool) -> str:
+    """An architecture that asks for no GPU, or for no CPU."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict):
+        found.pop("gpu_spec" if gpu else "cpu_specs", None)
+        return json.dumps(found) if found else ""
+    return re.sub("&[^@#]*" if gpu else "#[^@&]*", "", text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor
@@ -11,7 +10,7 @@ from typing import Any, Final
 
 from brokerage_app import codes, whatif
 from brokerage_app.deciding import STATUS, allowed
-from brokerage_app.gpu_advice import entered
+from brokerage_app.hardware_advice import entered, without_hardware
 from brokerage_app.largest import most_of
 from brokerage_app.needs import EXPRESS_PRIORITY, TaskNeeds
 from brokerage_app.scratch_advice import less_scratch
@@ -127,12 +126,25 @@ def _candidates(
         yield from (("", one) for one in _of_needs(needs, skip, grid))
     yield from (("", one) for one in _of_choice(needs, grid))
     yield from ((_queue(skip, grid), one) for skip in near for one in _at(needs, skip, grid))
+    yield from _of_both(needs, grid, near, also)
     if needs.priority >= EXPRESS_PRIORITY:
         # What comes behind the objection may be that the link is too slow for express work.
         lower = _not_express(needs)
         for queue, one in ((_queue(skip, grid), one) for skip in near[:MOST] for one in _at(needs, skip, grid)):
             both = f"{one.what}, and have an operator {lower.what}"
             yield queue, replace(one, what=both, lines=(*one.lines, *lower.lines))
+
+
+def _of_both(needs: TaskNeeds, grid: Grid, near: Sequence[Skip], also: Sequence[Skip]) -> Iterator[tuple[str, Remedy]]:
+    """Two changes: of the queue that the task names, or of its choice, and of a queue of a nucleus that refuses as well."""
+    may = allowed(needs, grid).names
+    if not also or any(skip.site in may for skip in also):
+        return
+    own = [one for skip in near[:1] if skip not in also for one in _at(needs, skip, grid)]
+    for one in (*own, *_of_choice(needs, grid)):
+        for more in _at(needs, also[0], grid):
+            both = f"{one.what}, and {more.what[0].lower()}{more.what[1:]}"
+            yield _queue(near[0], grid), Remedy(both, more.who, (*one.lines, *more.lines), kind=one.kind and f"{one.kind}, both")
 
 
 def _at(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
@@ -199,7 +211,7 @@ def _of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
         least = f", if that is less than the {most} s that {site.queue} allows" if site is not None and most else ""
         yield _user(f"State how long the jobs run (cpuTime){least}", walltime_known=True)
     elif skip.code in _HARDWARE:
-        without = _without_hardware(needs.architecture, gpu=skip.code == codes.NO_GPU)
+        without = without_hardware(needs.architecture, gpu=skip.code == codes.NO_GPU)
         if without != needs.architecture:
             # The architecture of a task that was submitted stays as it is.
             what = "GPU" if skip.code == codes.NO_GPU else "particular CPU"
@@ -386,15 +398,3 @@ def _named(skip: Skip, grid: Grid) -> list[str]:
 def _some(names: Sequence[str], most: int = SHOWN) -> str:
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
-
-
-def _without_hardware(text: str, *, gpu: bool) -> str:
-    """An architecture that asks for no GPU, or for no CPU."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    if isinstance(found, dict):
-        found.pop("gpu_spec" if gpu else "cpu_specs", None)
-        return json.dumps(found) if found else ""
-    return re.sub("&[^@#]*" if gpu else "#[^@&]*", "", text)

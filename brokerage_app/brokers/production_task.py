@@ -271,6 +271,10 @@ def _blocked(grid: Grid, out: Sequence[Skip], jobs: Verdict, own: Blocked | None
             if own is None:
                 return replace(found, sentence=f"{all_of}: {of}. {found.sentence}.")
             earlier = (*own.earlier, *found.sites, *found.earlier)
+            nearest = found.sites[0]
+            if not {skip.site for skip in own.sites} & {skip.site for skip in found.sites}:
+                queue = grid.sites[nearest.site].queue if nearest.site in grid.sites else nearest.site
+                of += f" ({'the nearest is ' if len(found.sites) > 1 else ''}{queue}: {nearest.detail})"
             return replace(own, sentence=f"{all_of}: {of}. {own.sentence}", earlier=earlier, also=found.sites)
     reasons = counted(Verdict(skipped=tuple(out)).counts())
     where = last[0].site if len(out) == 1 else f"Last was {last[0].site}"
