@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,7 @@ from tasks_app.accounting.retry_rules import (
     select,
 )
 from tasks_app.params.splitrule import SplitRule
+from tasks_app.pilot.limits import Limits, Measure, verdict
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OOM = JobError("pilot", "1212", "Payload ran out of memory")
@@ -283,3 +285,33 @@ def test_attempts_never_rise_and_memory_never_falls(
     assert set(decision.gives_up) <= {i for i, f in before.items() if f.has_another}
     assert set(decision.rule_ids) <= {r.id for r in rules if r.acts}
     assert bool(decision.rule_ids) == any(r.acts for r in rules) == bool(decision.reasons)
+
+
+@pytest.mark.parametrize(
+    ("measure", "action"),
+    [
+        (Measure(rss_kb=2_000_000), Action.INCREASE_MEMORY),
+        (Measure(wall_s=61.0), Action.INCREASE_CPUTIME),
+        (Measure(disk_kb=2_000_000), Action.REDUCE_INPUT),
+        (Measure(disk_kb=100, holes_kb=2_000_000), Action.REDUCE_INPUT),
+        (Measure(unseen="a folder in it cannot be read"), Action.REDUCE_INPUT),
+    ],
+)
+def test_a_limit_passed_behind_the_walls_of_pandas_pilot_is_followed_as_one_of_our_own_pilot(
+    measure: Measure, action: Action
+) -> None:
+    """That pilot says no more than the payload's exit code: the sentence comes from its log."""
+    own = import_module("tasks_app.migrations.0004_retry_rules_and_scouts").RULES
+    behind = import_module("tasks_app.migrations.0029_limits_behind_walls").RULES
+    rules = [
+        RetryRule(n, source, code, Action(act), pattern, parameters=RetryParameters.parse(more))
+        for n, (source, code, pattern, act, more, _) in enumerate([*own, *(("trans", 1, *rule) for rule in behind)])
+    ]
+    over = verdict(measure, Limits(memory_mb=500, wall_s=60, disk_mb=500))
+    assert over
+    taken = []
+    for error in (JobError("pilot", str(int(over.code)), over.diag), JobError("trans", "1", over.diag)):
+        (one,) = select((error, JobError("pilot", "1305", "Failed to execute payload")), rules, Circumstances(), NOW).rules
+        taken.append((one.action, one.parameters))
+    assert taken[0] == taken[1] and taken[0][0] == action
+    assert select((JobError("trans", "1", "some words"),), rules, Circumstances(), NOW).rules == ()
