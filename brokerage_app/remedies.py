@@ -223,7 +223,7 @@ def _of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
 def _of_time(needs: TaskNeeds, ratio: float) -> Iterator[Remedy]:
     """Jobs of another length: of as many files or events as fit, where the task fixes them, or of less time than is stated.
 
-    How many events a job has stays as it was submitted, and only operators change the time that an open task states.
+    How many events a job has stays as it was submitted.
     """
     fits = floor if ratio <= 1 else ceil
     of_size = needs.cpu_hs06s > 0 or needs.walltime_s_per_mb > 0
@@ -232,10 +232,11 @@ def _of_time(needs: TaskNeeds, ratio: float) -> Iterator[Remedy]:
         what = f"Make jobs of {plural(files, 'file')} (nFilesPerJob; now {needs.files_a_job})"
         yield _user(what, **_scaled(needs, files / needs.files_a_job))
     elif 0 < events != needs.events_a_job:
-        what = f"Kill the task and submit it again with {plural(events, 'event')} a job (nEventsPerJob; now {needs.events_a_job})"
+        now = f"(nEventsPerJob; now {needs.events_a_job})"
+        what = f"Kill the task and submit it again, under another name and with {plural(events, 'event')} a job {now}"
         yield _user(what, **_scaled(needs, events / needs.events_a_job))
     if ratio <= 1 and (of_size or needs.walltime_s * ratio >= 1):
-        yield replace(_less_time(needs, ratio), who="shifter")
+        yield _less_time(needs, ratio)
     elif of_size and not (needs.files_a_job or needs.events_a_job):
         part = ceil(ratio * 100)
         yield _user(f"Make jobs {part} % as long as they are (more files a job)", **_scaled(needs, part / 100))
@@ -244,13 +245,13 @@ def _of_time(needs: TaskNeeds, ratio: float) -> Iterator[Remedy]:
 def _less_time(needs: TaskNeeds, ratio: float) -> Remedy:
     part, unless = _percent(ratio), "if its jobs need no more"
     if needs.cpu_hs06s > 0:
-        what = f"Have an operator lower the cpuTime of the task to {part} % of what it is, {unless}"
+        what = f"Lower the cpuTime of the task to {part} % of what it is, {unless}"
         return _user(what, cpu_hs06s=needs.cpu_hs06s * part / 100, least_cpu_hs06s=needs.least_cpu_hs06s * part / 100)
     if needs.walltime_s_per_mb > 0:
-        what = f"Have an operator lower the walltime of the task to {part} % of what it is, {unless}"
+        what = f"Lower the walltime of the task to {part} % of what it is, {unless}"
         return _user(what, walltime_s_per_mb=needs.walltime_s_per_mb * part / 100)
     least = floor(needs.walltime_s * ratio)
-    what = f"Have an operator lower the walltime of the task from {needs.walltime_s} to {least} s, {unless}"
+    what = f"Lower the walltime of the task from {needs.walltime_s} to {least} s, {unless}"
     return _user(what, walltime_s=least)
 
 

@@ -31,13 +31,13 @@ def less_scratch(needs: TaskNeeds, missing_mb: float) -> Iterator[Less]:
     work = size_of(needs.work_disk, needs.work_disk_unit, default="MB").bytes / MB
     if work >= missing_mb and (left := floor(needs.work_disk * (1 - missing_mb / work))) < needs.work_disk:
         saved = {"work_disk": left, "disk_mb": needs.disk_mb - floor(work * (1 - left / needs.work_disk))}
-        what = f"Have an operator lower the workDiskCount of the task from {needs.work_disk} to {left}, {UNLESS}"
-        yield Less(what, "shifter", "work", saved)
+        what = f"Lower the workDiskCount of the task from {needs.work_disk} to {left}, {UNLESS}"
+        yield Less(what, "user", "work", saved)
     size = size_of(needs.out_disk, needs.out_disk_unit)
     output = output_mb(size, Atom(needs.atom_mb, needs.effective_mb, needs.atom_events))
     if output >= missing_mb and (left := floor(needs.out_disk * (1 - missing_mb / output))) < needs.out_disk:
         saved = {"out_disk": left, "disk_mb": needs.disk_mb - floor(size.bytes / MB * (1 - left / needs.out_disk))}
-        what = f"Kill the task and submit it again with an outDiskCount of {left} (now {needs.out_disk}), {UNLESS}"
+        what = f"Lower the outDiskCount of the task from {needs.out_disk} to {left}, {UNLESS}"
         yield Less(what, "user", "output", saved)
 
 
@@ -54,7 +54,7 @@ def _fewer_files(needs: TaskNeeds, missing_mb: float) -> Iterator[Less]:
             what = f"Make jobs of {plural(left, 'file')} (nFilesPerJob; now {needs.files_a_job})"
         else:
             now = f"(nEventsPerJob; now {needs.events_a_job})"
-            what = f"Kill the task and submit it again with {plural(events, 'event')} a job {now}"
+            what = f"Kill the task and submit it again, under another name and with {plural(events, 'event')} a job {now}"
         yield Less(what, "user", "files", {
             "atom_mb": left * each, "effective_mb": max(needs.effective_mb * part, 1.0),
             "atom_events": ceil(needs.atom_events * part), "cpu_hs06s": needs.cpu_hs06s * part,

@@ -22,7 +22,7 @@ from tasks_app.params.faults import Faults, ParamErrors, shown
 from tasks_app.params.keys import KEYS
 from tasks_app.params.kinds import check_value, names_of
 from tasks_app.params.names import named_sites
-from tasks_app.params.resubmission import RULE_KEYS, Changes, apply_changes, changed_rule, check_changes
+from tasks_app.params.resubmission import ATTRIBUTES, RULE_KEYS, Changes, apply_changes, changed_rule, check_changes
 from tasks_app.params.schema import parse
 from tasks_app.params.splitrule import SplitRule, SplitRuleError
 from tasks_app.placing import check_share
@@ -30,27 +30,6 @@ from tasks_app.rehearsing import rehearse
 from tasks_app.states import TASK_FINAL, TaskCommand
 
 LONGEST_SHARE = 32
-
-ATTRIBUTES: Final[Mapping[str, str]] = {
-    "ramCount": "ram_count",
-    "ramUnit": "ram_unit",
-    "baseRamCount": "base_ram_count",
-    "walltime": "walltime",
-    "walltimeUnit": "walltime_unit",
-    "baseWalltime": "base_walltime",
-    "cpuTime": "cpu_time",
-    "cpuTimeUnit": "cpu_time_unit",
-    "cpuEfficiency": "cpu_efficiency",
-    "coreCount": "core_count",
-    "outDiskCount": "out_disk_count",
-    "outDiskUnit": "out_disk_unit",
-    "workDiskCount": "work_disk_count",
-    "workDiskUnit": "work_disk_unit",
-    "ioIntensity": "io_intensity",
-    "ioIntensityUnit": "io_intensity_unit",
-    "goal": "goal",
-}
-"""Attributes of tasks that operators may change, with their columns."""
 
 
 class CannotChangeError(ValueError):
@@ -169,12 +148,8 @@ def avoid_site(
     return f"no more jobs are made at {site}"
 
 
-@transaction.atomic
-def change_attributes(task_id: int, values: Mapping[str, Any], *, by: str, reason: str) -> str:
-    """Change what jobs of a task need, under the names of task parameters; jobs that exist keep what they have.
-
-    Returns what was done. Raises ParamErrors for a name or value that does not fit, CannotChangeError.
-    """
+def check_attributes(values: Mapping[str, Any]) -> None:
+    """Raises ParamErrors with every name that is no attribute of a task and every value that does not fit."""
     faults = Faults()
     for name, value in values.items():
         if name not in ATTRIBUTES:
@@ -185,6 +160,15 @@ def change_attributes(task_id: int, values: Mapping[str, Any], *, by: str, reaso
         else:
             check_value(KEYS[name], value, name, faults)
     faults.raise_if_any()
+
+
+@transaction.atomic
+def change_attributes(task_id: int, values: Mapping[str, Any], *, by: str, reason: str) -> str:
+    """Change what jobs of a task need, under the names of task parameters; jobs that exist keep what they have.
+
+    Returns what was done. Raises ParamErrors for a name or value that does not fit, CannotChangeError.
+    """
+    check_attributes(values)
     (task,) = _open_tasks([task_id])
     columns = {ATTRIBUTES[name]: _as_stored(name, value) for name, value in values.items()}
     Task.objects.filter(pk=task_id).update(**with_type(task, columns))
@@ -199,6 +183,17 @@ def _as_stored(name: str, value: Any) -> Any:
     return round(value) if isinstance(value, float) else value
 
 
+def check_rules(values: Mapping[str, Any]) -> Changes:
+    """Rules as they are changed. Raises ParamErrors with every key that is none and every value that does not fit."""
+    faults = Faults()
+    for name in values:
+        if name not in RULE_KEYS:
+            faults.add_unknown(name, f"{shown(name)} is none of the rules that can be changed", name, RULE_KEYS, "changeable")
+    changes = faults.take(lambda: check_changes({name: value for name, value in values.items() if name in RULE_KEYS}))
+    faults.raise_if_any()
+    return changes or {}
+
+
 @transaction.atomic
 def change_split_rule(task_id: int, values: Mapping[str, Any], *, by: str, reason: str) -> str:
     """Change how the input that is left is split, by keys of task parameters; null takes a rule away.
@@ -206,12 +201,7 @@ def change_split_rule(task_id: int, values: Mapping[str, Any], *, by: str, reaso
     Returns what was done. Raises ParamErrors for a key that is no changeable rule or a value that does not fit,
     CannotChangeError.
     """
-    faults = Faults()
-    for name in values:
-        if name not in RULE_KEYS:
-            faults.add_unknown(name, f"{shown(name)} is none of the rules that can be changed", name, RULE_KEYS, "changeable")
-    faults.raise_if_any()
-    changes = check_changes(values)
+    changes = check_rules(values)
     (task,) = _open_tasks([task_id])
     rule = str(_rule(task, changes))
     Task.objects.filter(pk=task_id).update(split_rule=rule)
@@ -265,5 +255,7 @@ __all__ = [
     "change_share",
     "change_shares",
     "change_split_rule",
+    "check_attributes",
+    "check_rules",
     "run_again",
 ]

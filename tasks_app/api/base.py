@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Model, QuerySet
@@ -44,7 +44,7 @@ class StrictSerializer(serializers.Serializer):
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
             unknown = list(islice((str(name) for name in data if name not in self.fields), MOST_FAULTS))
-            faults = {
+            faults: dict[str, Any] = {
                 name: [rather(f"{shown(name)} is no field of this body", name, self.fields if i < MOST_HINTS else ())]
                 for i, name in enumerate(unknown)
             }
@@ -53,6 +53,12 @@ class StrictSerializer(serializers.Serializer):
                 if wanted and name in data and type(data[name]) is not wanted[1]:
                     faults[name] = [f"This must be {wanted[2]}."]
             if faults:
+                # Faults of the other fields are told at once; a body of many unknown ones is refused cheaply.
+                try:
+                    if len(faults) < MOST_HINTS:
+                        super().to_internal_value(data)
+                except serializers.ValidationError as exc:
+                    faults = {**cast(dict[str, Any], exc.detail), **faults}
                 raise serializers.ValidationError(faults)
         return super().to_internal_value(data)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -21,6 +22,7 @@ from tasks_app.api import serializers as s
 from tasks_app.api.base import Lists, OfTask, Resource, check_command_right, one_of
 from tasks_app.columns.tasks import TASKS
 from tasks_app.commands import rights
+from tasks_app.commands.acts import Change
 from tasks_app.filtersets import TaskFilter
 from tasks_app.models import Command, Task, TaskParams, TaskStatusLog
 from tasks_app.params.resubmission import Code
@@ -195,34 +197,45 @@ class TaskCommandViewSet(Lists, OfTask):
         return Response(s.CommandSerializer(command).data, status=status.HTTP_202_ACCEPTED)
 
 
+_CHANGES: Mapping[str, tuple[Change, Callable[..., str]]] = {
+    "priority": (Change.PRIORITY, amending.change_priority),
+    "gshare": (Change.SHARE, amending.change_share),
+    "attributes": (Change.NEEDS, amending.change_attributes),
+    "split_rule": (Change.SPLIT_RULE, amending.change_split_rule),
+}
+"""What may stand in the body of a change: the act whose rights it needs, and the door."""
+
+
 class TaskChangeViewSet(OfTask):
     """Changes to a task at work: priority, share, needs of its jobs, split rule."""
 
-    rights = {"create": Right.STEER}
+    rights = {"create": Right.SUBMIT}
     queryset = Task.objects.all()
     serializer_class = s.TaskChangeSerializer
 
     @extend_schema(
         summary="Change a task",
-        description="All of it or, when a field is wrong or the task has ended (409), nothing.",
+        description="All of it or, when a field is wrong or the task has ended (409), nothing. Priority and share are "
+        "for those who steer, the rest is for the owner, too.",
         request=s.TaskChangeSerializer,
         responses={200: s.TaskChangedSerializer},
     )
     def create(self, request: Any, task_id: int) -> Response:
-        self.task()
+        task = self.task()
+        # Who may command nobody's task learns no more.
+        check_command_right(self.caller, task)
         body = s.TaskChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         by, given = self.actor(), body.validated_data
-        doors = (
-            ("priority", amending.change_priority), ("gshare", amending.change_share),
-            ("attributes", amending.change_attributes), ("split_rule", amending.change_split_rule),
-        )  # fmt: skip
+        wanted = {name: change for name, change in _CHANGES.items() if name in given}
+        for change, _ in wanted.values():
+            if refused := rights.refusal(self.caller, change.value, task):
+                raise exceptions.PermissionDenied(refused)
         try:
             with transaction.atomic():
                 done = {
                     name: door(task_id, given[name], by=by, reason=given["reason"])
-                    for name, door in doors
-                    if name in given
+                    for name, (_, door) in wanted.items()
                 }
         except amending.CannotChangeError as exc:
             raise Conflict(sentence(exc)) from exc

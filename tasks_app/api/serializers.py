@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.db.models import Count
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail
 
 from brokerage_app.models import Queue, VerdictRecord
 from jedisite import tokens
 from jedisite.choices import Choice
 from jedisite.models import Agent, ApiToken
 from jedisite.reasons import ReasonField
-from tasks_app import known
+from tasks_app import amending, known
 from tasks_app.api.base import StrictSerializer
 from tasks_app.commands import parameters
 from tasks_app.dashboard import progress
@@ -33,6 +35,7 @@ from tasks_app.models import (
 from tasks_app.models.dataset import INPUT_TYPES, UNMERGED_TYPES
 from tasks_app.models.job import JobColumns
 from tasks_app.params.faults import ParamErrors
+from tasks_app.placing import check_share
 from tasks_app.states import TASK_FINAL, TaskCommand
 
 MOST_DATASETS = 200
@@ -211,6 +214,17 @@ class SubmittedSerializer(serializers.Serializer[Any]):
     changes = serializers.DictField(source="decision.changes")
 
 
+def _checked(check: Callable[[], Any]) -> None:
+    """Faults in parts of one field of a body, each under its place in it."""
+    try:
+        check()
+    except ParamErrors as exc:
+        found: dict[str, list[ErrorDetail]] = {}
+        for e in exc.errors:
+            found.setdefault("" if e.field == "gshare" else e.field, []).append(ErrorDetail(e.message, code=e.rule))
+        raise serializers.ValidationError(found) from exc
+
+
 class TaskChangeSerializer(StrictSerializer):
     """Changes to a task at work. Attributes and rules go by the names of task parameters; null takes a rule away."""
 
@@ -219,6 +233,18 @@ class TaskChangeSerializer(StrictSerializer):
     attributes = serializers.DictField(required=False, help_text="such as ramCount, walltime, cpuTime, coreCount")
     split_rule = serializers.DictField(required=False, help_text="such as nFilesPerJob, nGBPerJob, noAutoPause")
     reason = ReasonField(max_length=LONGEST_REASON)
+
+    def validate_gshare(self, value: str) -> str:
+        _checked(lambda: check_share(value))
+        return value
+
+    def validate_attributes(self, value: dict[str, Any]) -> dict[str, Any]:
+        _checked(lambda: amending.check_attributes(value))
+        return value
+
+    def validate_split_rule(self, value: dict[str, Any]) -> dict[str, Any]:
+        _checked(lambda: amending.check_rules(value))
+        return value
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not any(attrs.get(name) not in (None, {}) for name in ("priority", "gshare", "attributes", "split_rule")):

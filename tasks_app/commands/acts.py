@@ -26,8 +26,8 @@ from tasks_app.states import (
 )
 
 HIGHEST_PRIORITY: Final = 100_000
-NEEDS: Final = ("ramCount", "walltime", "cpuTime", "coreCount", "workDiskCount", "ioIntensity")
-"""Of what operators may change on a task, that for which the form has fields."""
+NEEDS: Final = ("ramCount", "walltime", "cpuTime", "coreCount", "workDiskCount", "outDiskCount", "ioIntensity")
+"""Of what may be changed on a task, that for which the form has fields."""
 
 
 class Change(StrEnum):
@@ -141,11 +141,11 @@ _CHANGES: tuple[Act, ...] = (
         Change.NEEDS.value, "Change needs",
         "change what its next jobs ask for; what is left empty stays as it is, and jobs that exist keep what they have",
         "The old values can be given again.",
-        _AT_WORK, Giver.OPERATOR, tuple(KEYS[name] for name in NEEDS), for_many=False,
+        _AT_WORK, keys=tuple(KEYS[name] for name in NEEDS), for_many=False,
     ),
     Act(
         Change.SPLIT_RULE.value, "Change split rule", "change how the input that is left is cut into jobs", _AGAIN, _AT_WORK,
-        Giver.OPERATOR, (Key("changes", "object", "rules to change, such as nFilesPerJob; null takes one away", required=True),),
+        keys=(Key("changes", "object", "rules to change, such as nFilesPerJob; null takes one away", required=True),),
         for_many=False,
     ),
 )  # fmt: skip

@@ -10,7 +10,12 @@ from tasks_app.dashboard import words
 from tasks_app.dashboard.scouting import USUAL_UNITS
 from tasks_app.models import Task
 
-UNIT_OF: Final = {"ram_count": "ram_unit", "cpu_time": "cpu_time_unit", "work_disk_count": "work_disk_unit"}
+UNIT_OF: Final = {
+    "ram_count": "ram_unit",
+    "cpu_time": "cpu_time_unit",
+    "work_disk_count": "work_disk_unit",
+    "out_disk_count": "out_disk_unit",
+}
 """The attribute that holds the unit of another one; those of others are in the words of their fields."""
 COLUMNS: Final = {
     (Change.PRIORITY.value, "priority"): "current_priority",

@@ -44,6 +44,7 @@ WORDS: Final[Mapping[str, Words]] = {
     "cpuTime": Words("CPU time of an event"),
     "coreCount": Words("Cores", "For each job; 0 is any number."),
     "workDiskCount": Words("Scratch space"),
+    "outDiskCount": Words("Output"),
     "ioIntensity": Words("Input and output", "In kB a second."),
 }
 OF_ACT: Final[Mapping[tuple[str, str], Words]] = {

@@ -31,6 +31,26 @@ RULE_KEYS: Mapping[str, str] = MappingProxyType(
 CHANGEABLE_KEYS = frozenset(
     ["site", "cloud", "includedSite", "excludedSite", "cliParams", "nFiles", "nEvents", "fixedSandbox", "currentPriority"]
 ) | {"ramCount", *RULE_KEYS}  # fmt: skip
+ATTRIBUTES: Mapping[str, str] = MappingProxyType({
+    "ramCount": "ram_count",
+    "ramUnit": "ram_unit",
+    "baseRamCount": "base_ram_count",
+    "walltime": "walltime",
+    "walltimeUnit": "walltime_unit",
+    "baseWalltime": "base_walltime",
+    "cpuTime": "cpu_time",
+    "cpuTimeUnit": "cpu_time_unit",
+    "cpuEfficiency": "cpu_efficiency",
+    "coreCount": "core_count",
+    "outDiskCount": "out_disk_count",
+    "outDiskUnit": "out_disk_unit",
+    "workDiskCount": "work_disk_count",
+    "workDiskUnit": "work_disk_unit",
+    "ioIntensity": "io_intensity",
+    "ioIntensityUnit": "io_intensity_unit",
+    "goal": "goal",
+})
+"""Attributes of a task that can be changed until it has ended, with their columns."""
 RENAMED = MappingProxyType({"priority": "currentPriority", "loopingCheck": "noLoopingCheck"})
 """Names that clients use for changes. `loopingCheck` has the opposite truth."""
 
@@ -190,6 +210,12 @@ def changes_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     return changes
 
 
+_NEEDS_DOOR = (
+    "Change it while the task is open, by Change needs on its page or as one of the attributes of POST "
+    "/api/v2/tasks/<id>/changes/; or submit the task again, under another name."
+)
+
+
 def check_changes(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Changes that come with a command. Raises ParamErrors for keys that cannot be changed and values that do not fit.
 
@@ -201,9 +227,11 @@ def check_changes(raw: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in raw.items():
         key = _key(name)
         if key is None:
-            said = f"{shown(name)} is none of the parameters that can be changed on a task that exists"
-            if name in KEYS:
-                faults.add(name, "changeable", f"{said}; those are {', '.join(sorted(CHANGEABLE_KEYS))}.")
+            said = f"{shown(name)} cannot be changed by running a task again"
+            if name in ATTRIBUTES:
+                faults.add(name, "changeable", f"{said}. {_NEEDS_DOOR}")
+            elif name in KEYS:
+                faults.add(name, "changeable", f"{said}; what can be is {', '.join(sorted(CHANGEABLE_KEYS))}.")
             else:
                 faults.add_unknown(name, said, name, CHANGEABLE_KEYS, "changeable")
         elif value is not None:

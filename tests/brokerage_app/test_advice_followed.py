@@ -152,15 +152,15 @@ SCRATCH = {"memory_mb": 1000, "atom_mb": 9000.0, "effective_mb": 9000.0, "disk_m
         ({"file_mb": 3000.0, "files_a_job": 3}, {"Make jobs of 2 files (nFilesPerJob; now 3)"}),
         (
             {"file_mb": 3000.0, "events_a_job": 1000, "atom_events": 1000},
-            {"Kill the task and submit it again with 666 events a job (nEventsPerJob; now 1000)"},
+            {"Kill the task and submit it again, under another name and with 666 events a job (nEventsPerJob; now 1000)"},
         ),
         (
             {"file_mb": 3000.0, "atom_mb": 3000.0, "effective_mb": 3000.0, "work_disk": 6000},
-            {"Have an operator lower the workDiskCount of the task from 6000 to"},
+            {"Lower the workDiskCount of the task from 6000 to"},
         ),
         (
             {"file_mb": 3000.0, "atom_mb": 3000.0, "effective_mb": 3000.0, "out_disk": 2048},
-            {"Kill the task and submit it again with an outDiskCount of"},
+            {"Lower the outDiskCount of the task from 2048 to"},
         ),
     ],
 )

@@ -77,7 +77,7 @@ def bound(how: str, *queues: str) -> dict[str, Any]:
          ["Have A_Q set online; then A_Q takes its jobs."]),
         (LONG, {"A": SHORT, "B": {"max_walltime_s": 7200}}, "A_Q", "short_walltime",
          f"{START}A_Q, the only site that the task may use, was skipped: needs 1000000, the site gives 32400 HS06 s in 3600 s.",
-         ["Have an operator lower the cpuTime of the task to 3 % of what it is, if its jobs need no more; "
+         ["Lower the cpuTime of the task to 3 % of what it is, if its jobs need no more; "
           "then A_Q takes its jobs.",
           "Have the time limit (s) of A_Q changed from 3600 to 111112; then A_Q takes its jobs."]),
         # It is of no nucleus, and both have to take the jobs.

@@ -370,7 +370,7 @@ ASKS = TaskNeeds(vo="atlas", label="managed", memory_mb=1000, cpu_hs06s=100.0)
         ({"memory_mb": 16_000}, {}, "low_memory", "needs 14400 MB, the site gives 4000 MB",
          "Ask for 4444 MB of memory at most (ramCount; now 16000)"),
         ({"cpu_hs06s": 1e7}, {}, "short_walltime", "needs 10000000, the site gives 1555200 HS06 s in 172800 s",
-         "Have an operator lower the cpuTime of the task to 15 % of what it is"),
+         "Lower the cpuTime of the task to 15 % of what it is"),
         ({"architecture": '{"gpu_spec": {"vendor": "nvidia"}}'}, {"releases": ("ANY",)}, "no_gpu", "GPU",
          "Kill the task and submit it again, under another name and without asking for a GPU"),
         ({"trans_home": "Athena-24.0.1", "architecture": "x86_64-el9-gcc13-opt"}, {"releases": ("OTHER",)}, "no_release",

@@ -25,6 +25,8 @@ from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, 
 
 pytestmark = pytest.mark.usefixtures("tables")
 Make = Callable[..., Any]
+Follow = Callable[[int, Client], None]
+"""Does to a task what the advice says. The client is that of its owner."""
 MANY = 60
 """Far more jobs than may be queued where none runs."""
 
@@ -34,29 +36,38 @@ def storage(queue: str, **more: Any) -> None:
     QueueEndpoint.objects.create(queue_id=queue, endpoint_id=f"SE_{queue}", order_read=1, order_write=1)
 
 
-def of_queue(name: str, **values: Any) -> Callable[[int], None]:
-    return lambda task: Queue.objects.filter(pk=name).update(**values) and None
+def of_queue(name: str, **values: Any) -> Follow:
+    return lambda task, owner: Queue.objects.filter(pk=name).update(**values) and None
 
 
-def of_storage(queue: str, **values: Any) -> Callable[[int], None]:
-    return lambda task: StorageEndpoint.objects.filter(pk=f"SE_{queue}").update(**values) and None
+def of_storage(queue: str, **values: Any) -> Follow:
+    return lambda task, owner: StorageEndpoint.objects.filter(pk=f"SE_{queue}").update(**values) and None
 
 
-def attributes(**values: Any) -> Callable[[int], None]:
-    return lambda task: amending.change_attributes(task, values, by="ada", reason="as advised") and None
+def attributes(**values: Any) -> Follow:
+    return by_owner(attributes=values)
 
 
-def changed(**values: Any) -> Callable[[int], None]:
-    return lambda task: amending.change_in_place(task, values, by="ada")
+def by_owner(**change: Any) -> Follow:
+    def follow(task: int, owner: Client) -> None:
+        body = {**change, "reason": "as advised"}
+        answer = owner.post(f"/api/v2/tasks/{task}/changes/", body, "application/json")
+        assert answer.status_code == 200, answer.content
+
+    return follow
 
 
-def anew(**columns: Any) -> Callable[[int], None]:
+def changed(**values: Any) -> Follow:
+    return lambda task, owner: amending.change_in_place(task, values, by="ada")
+
+
+def anew(**columns: Any) -> Follow:
     """What a task that is submitted anew with other parameters has in its columns."""
-    return lambda task: Task.objects.filter(pk=task).update(**columns) and None
+    return lambda task, owner: Task.objects.filter(pk=task).update(**columns) and None
 
 
-def jobs_are(status: str, queue: str = "CAP") -> Callable[[int], None]:
-    return lambda task: Job.objects.filter(site=queue).update(status=status) and None
+def jobs_are(status: str, queue: str = "CAP") -> Follow:
+    return lambda task, owner: Job.objects.filter(site=queue).update(status=status) and None
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,7 @@ class Obstacle:
     code: str
     headline: str
     advice: str
-    follow: Callable[[int], None]
+    follow: Follow
     queue: dict[str, Any] = field(default_factory=dict)
     columns: dict[str, Any] = field(default_factory=dict)
     params: dict[str, Any] = field(default_factory=dict)
@@ -96,17 +107,25 @@ OBSTACLES = {
     ),
     "SHORT": Obstacle(
         "short_walltime", "needs 100000, the site gives 27000 HS06 s in 3600 s",
-        "lower the cpuTime of the task to 27 % of what it is",
+        "Lower the cpuTime of the task to 27 % of what it is",
         attributes(cpuTime=270), {"max_walltime_s": 3600}, {"cpu_time": 1000, "cpu_time_unit": "HS06sPerEvent"},
     ),
     "PAIRS": Obstacle(
         "short_walltime", "needs 200000, the site gives 124200 HS06 s in 14400 s", "Make jobs of 1 file (nFilesPerJob; now 2)",
-        changed(nFilesPerJob=1), {"max_walltime_s": 14_400}, {"cpu_time": 1000, "cpu_time_unit": "HS06sPerEvent"},
+        by_owner(split_rule={"nFilesPerJob": 1}), {"max_walltime_s": 14_400},
+        {"cpu_time": 1000, "cpu_time_unit": "HS06sPerEvent"},
         {"nFilesPerJob": 2},
     ),
     "SMALL": Obstacle(
         "low_memory", "needs 900 MB, the site gives 500 MB", "Ask for 555 MB of memory at most (ramCount; now 1000)",
         attributes(ramCount=555), {"max_memory_mb": 500},
+    ),
+    "CORES": Obstacle(
+        "too_few_cores", "", "Ask for 1 core a job (coreCount; now 4)", attributes(coreCount=1), params={"coreCount": 4},
+    ),
+    "SCRATCH": Obstacle(
+        "scratch_disk", "", "Lower the workDiskCount of the task from 6000 to ",
+        attributes(workDiskCount=2000), {"work_dir_mb": 4000}, {"work_disk_count": 6000, "work_disk_unit": "MB"},
     ),
     "RELEASE": Obstacle(
         "no_release", "on any platform; the site publishes no software",
@@ -160,9 +179,9 @@ def crowd() -> None:
     refiner.run()
     feeder.run()
     turn()
-    jobs_are("running")(0)
+    jobs_are("running")(0, Client())
     turn()
-    jobs_are("activated")(0)
+    jobs_are("activated")(0, Client())
 
 
 def plant() -> dict[str, int]:
@@ -220,6 +239,6 @@ def test_each_headline_is_true_and_its_advice_brings_jobs(
         (space,) = caller.get("/api/v2/sites/FULL/why/").json()["settings"]
         assert (space["column"], space["now"]) == ("SE_FULL", free), "of now, not of the decision"
     for name, one in OBSTACLES.items():
-        one.follow(tasks[name])
+        one.follow(tasks[name], caller)
     turn()
     assert {name for name, task in tasks.items() if jobs(task)} == set(OBSTACLES)

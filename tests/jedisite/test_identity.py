@@ -267,7 +267,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v2/tasks/<bigint:task_id>/commands/": {"GET": READ, "POST": SUBMIT},
     "api/v2/tasks/<bigint:task_id>/lost-files/": {"POST": SUBMIT},
     "api/v2/tasks/bulk-commands/": {"POST": SUBMIT},
-    "api/v2/tasks/<bigint:task_id>/changes/": {"POST": STEER},
+    "api/v2/tasks/<bigint:task_id>/changes/": {"POST": SUBMIT},
     "api/v2/tasks/<bigint:task_id>/why/": {"GET": READ},
     "api/v2/tasks/<bigint:task_id>/what-if/": {"POST": READ},
     "tasks/<int:task_id>/what-if/": {"GET": READ},
@@ -293,6 +293,7 @@ DJANGOS_OWN = {"login/", "logout/"}
 """Views that are not ours and cannot name a right; they are open to all."""
 BY_TASK = {
     ("api/v2/tasks/<bigint:task_id>/commands/", "POST"),
+    ("api/v2/tasks/<bigint:task_id>/changes/", "POST"),
     ("api/v2/tasks/<bigint:task_id>/lost-files/", "POST"),
 }
 """Calls that also look at whose task it is."""

@@ -307,6 +307,49 @@ class TestChanges:
         task.refresh_from_db()
         assert task.current_priority == 100
 
+    def test_all_faults_are_told_at_once(self, api: Api, make_task: Make) -> None:
+        task = make_task(current_priority=100)
+        body = {
+            "priority": "high", "gshare": "Nowhere", "attributes": {"ramCount": "a", "corCount": 1},
+            "split_rule": {"nFilesPerJob": -3, "nEventsPerJob": 3}, "colour": "red",
+        }  # fmt: skip
+        answer = api("production").post(f"{TASKS}{task.id}/changes/", body, "application/json")
+        told = {e["field"] for e in answer.json()["errors"]}
+        assert answer.status_code == 422 and told == {
+            "priority", "gshare", "attributes.ramCount", "attributes.corCount", "split_rule.nFilesPerJob",
+            "split_rule.nEventsPerJob", "colour", "reason",
+        }  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("who", "body", "code"),
+        [
+            ("ada", {"attributes": {"coreCount": 1}, "split_rule": {"nFilesPerJob": 2}}, 200),
+            ("ada", {"attributes": {"coreCount": 1}, "priority": 7}, 403), ("ada", {"gshare": "Express"}, 403),
+            ("eve", {"attributes": {"coreCount": 1}}, 403), ("eve", {"colour": "red"}, 403),
+        ],
+    )  # fmt: skip
+    def test_owners_change_the_needs_and_the_split_rule_of_their_tasks_only(
+        self, make_token: Callable[..., str], make_task: Make, who: str, body: Any, code: int
+    ) -> None:
+        GlobalShare.objects.create(name="Express", value=1)
+        task = make_task(user="ada", core_count=4, split_rule="NF=9")
+        client = Client(headers={"authorization": f"Bearer {make_token(name=who)}"})
+        answer = client.post(f"{TASKS}{task.id}/changes/", {**body, "reason": "as advised"}, "application/json")
+        assert answer.status_code == code, answer.content
+        task.refresh_from_db()
+        assert (task.core_count, task.split_rule) == ((1, "NF=2") if code == 200 else (4, "NF=9"))
+
+    @pytest.mark.parametrize("name", ["coreCount", "walltime", "workDiskCount"])
+    def test_a_need_that_running_again_does_not_change_is_refused_with_the_other_door(
+        self, api: Api, make_task: Make, name: str
+    ) -> None:
+        body = {"command": "incexec", "changes": {name: 1}}
+        answer = api().post(f"{TASKS}{make_task(status='aborted').id}/commands/", body, "application/json")
+        (error,) = answer.json()["errors"]
+        assert answer.status_code == 422 and error["field"] == f"changes.{name}"
+        assert error["message"].startswith(f"'{name}' cannot be changed by running a task again. Change it while")
+        assert "/changes/" in error["message"]
+
     def test_an_ended_task_is_not_changed(self, api: Api, make_task: Make) -> None:
         body = {"priority": 700, "reason": "x"}
         answer = api("production").post(f"{TASKS}{make_task(status='done').id}/changes/", body, "application/json")
