@@ -93,7 +93,11 @@ def _is_text(item: Item) -> bool:
 def _inputs(params: TaskParams, added: Collection[str]) -> list[dict[str, Any]]:
     """Inputs as they were submitted. Datasets of a stream to which the new submission adds some are taken over."""
     items = (item for item in params.items if item.param_type in ("input", "pseudo_input"))
-    return [{k: v for k, v in item.raw.items() if k != "dataset" or item.stream not in added} for item in items]
+    return [
+        # PanDA's client makes up a new name of the container each time.
+        {k: bool(v) if k == "consolidate" else v for k, v in item.raw.items() if k != "dataset" or item.stream not in added}
+        for item in items
+    ]
 
 
 def _outputs(params: TaskParams) -> list[object]:

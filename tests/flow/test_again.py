@@ -556,6 +556,39 @@ def test_another_command_under_the_name_of_a_task_that_has_ended_is_refused() ->
     assert new.decision.code == 3 and "sandbox" not in new.decision.sentence
 
 
+def as_prun(parent_id: int, uuid: str, **more: Any) -> submitting.Submitted:
+    """As prun --parentTaskID submits: names of the sandbox and of the container of the input are new each time."""
+    params = again_params(nFilesPerJob=3, processingType="panda-client-2.2.0-jedi-run", dsForIN="lab.p.out", parent_tid=parent_id)
+    wishes = {"exclude": r"\.log\.tgz(\.\d+)*$", "consolidate": f"user.ada.{uuid}/", **more}
+    read = template("input", '-i "${IN/T}"', "lab.p.out", **wishes)
+    line = [{"type": "constant", "value": f"-a jobO.{uuid}.tar.gz"}, *COMMAND[1:], read, params["jobParameters"][-1]]
+    return submitting.submit(submitting.check({**params, "jobParameters": line}, ADA), by="ada")
+
+
+def test_the_same_prun_with_a_parent_runs_again_on_what_the_parent_has_made_since() -> None:
+    add_dataset("lab.in", 12)
+    first = submit(parameters("lab.p", reads("lab.in"), nFilesPerJob=1, maxAttempt=1))
+    drive(Pilot(failing_on("lab.in.00002", "lab.in.00007")))
+    made = as_prun(first, "cf1e111a-8ec4-42b9-9d7e-ac1cb6bfea24")
+    drive(Pilot())
+    assert (status(first), status(made.task_id), dataset(made.task_id).files_finished) == ("finished", "finished", 10)
+    command(first, "retry", parameters={"sole": True})
+    drive(Pilot())
+    assert (status(first), status(made.task_id)) == ("done", "finished")
+    with pytest.raises(submitting.SubmissionRefusedError, match="other inputs"):
+        as_prun(first, "49151b36-a70a-43b6-a7ed-cf993157e08a", exclude="x")
+    with pytest.raises(submitting.SubmissionRefusedError, match="other inputs"):
+        as_prun(first, "", expand=True)
+    again = as_prun(first, "49151b36-a70a-43b6-a7ed-cf993157e08a")
+    assert (again.task_id, again.decision.code) == (made.task_id, 3)
+    before = last_job(made.task_id)
+    drive(Pilot())
+    assert (status(made.task_id), dataset(made.task_id).files_finished) == ("done", 12)
+    assert sum(used(made.task_id, before).values()) == 2
+    assert dataset(made.task_id).container_name == "user.ada.cf1e111a-8ec4-42b9-9d7e-ac1cb6bfea24/"
+    assert "nothing runs" in as_prun(first, "71f7fe7a-7af8-4601-bc8e-d90e59d51f6a").decision.sentence
+
+
 def test_the_name_of_a_task_that_broke_before_it_had_a_job_is_free() -> None:
     add_dataset("lab.t.in")
     broken = again().task_id
