@@ -37,7 +37,8 @@ INPUT_USED_UP: Final = _code(
 )  # fmt: skip
 INPUT_GROWS: Final = _code(
     "input_grows", "Its input may still get files", "input", "nobody",
-    "Wait until the dataset has enough files for a job, or is closed; one that gets no more files should be closed.",
+    "Wait until the dataset has enough files for its jobs, or gets no more: the task that makes it closes it when it ends; one "
+    "that no task makes is closed by its owner.",
     severity="info",
 )  # fmt: skip
 

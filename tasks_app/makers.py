@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import Q
 
@@ -40,6 +42,27 @@ def still_at_it(names: Collection[str], reader: int | None = None) -> dict[str, 
     for name, tasks in coming.items():
         at_work[name] = at_work.get(name, set()) | tasks - {reader}
     return {name: max(tasks) for name, tasks in at_work.items() if tasks}
+
+
+@dataclass(frozen=True, slots=True)
+class NotDone:
+    """How a task ended that made something, as the end of a sentence, and when."""
+
+    how: str
+    ended: datetime | None
+
+
+def not_done(names: Collection[str]) -> NotDone | None:
+    """Of these datasets and containers, the last task that made one, ended, and was not done: the rest of what it was to make
+    is missing. Where several made the same, the last one counts. Two statements, and one more when there is such a task."""
+    found, _ = _makers_of(names)
+    last = {name: max(tasks) for name, tasks in found.items()}
+    short = {last[name]: name for name, tasks in found.items() if tasks[last[name]] in TASK_FINAL - {TaskStatus.DONE}}
+    if not short:
+        return None
+    task = Task.objects.only("status", "end_time").get(pk=max(short))
+    which = TaskStatus(task.status)
+    return NotDone(f"task {task.id}, which makes {short[task.id]}, {_HAS_ENDED.get(which, f'is only {which}')}", task.end_time)
 
 
 def _makers_of(names: Collection[str]) -> tuple[dict[str, dict[int, str]], dict[str, set[int]]]:

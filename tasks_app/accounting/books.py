@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from django.db.models import QuerySet, Sum
 
-from tasks_app.accounting.final import Books
+from tasks_app import makers
+from tasks_app.accounting.final import Books, Maker
 from tasks_app.models import Dataset, Task
 from tasks_app.models.dataset import INPUT_TYPES, MADE_TYPES
 from tasks_app.params.splitrule import SplitRule
@@ -37,13 +38,15 @@ def books_of(task: Task) -> Books:
         events_used=Sum("events_used"),
     )
     parent = _parent_status(task)
+    growing = masters.filter(state="mutable", type="input").exists()
+    files, finished = sums["files"] or 0, sums["finished"] or 0
     rule = SplitRule.parse(task.split_rule)
     passed = task.status == TaskStatus.PASSED
     return Books(
-        files=sums["files"] or 0,
-        finished=sums["finished"] or 0,
+        files=files,
+        finished=finished,
         parent=parent,
-        mutable=masters.filter(state="mutable", type="input").exists(),
+        mutable=growing,
         events=sums["events"] or 0,
         events_used=sums["events_used"] or 0,
         goal=task.goal,
@@ -52,6 +55,7 @@ def books_of(task: Task) -> Books:
         passed=passed,
         allow_empty=_may_be_empty(rule),
         reads_parent=parent in (None, TaskStatus.DONE) or reads_parent(task),
+        maker=_maker(task, masters) if parent in (None, TaskStatus.DONE) and not growing and 0 < files == finished else None,
     )
 
 
@@ -75,6 +79,14 @@ def with_no_result(tasks: Sequence[Task]) -> list[Task]:
 def _may_be_empty(rule: SplitRule) -> bool:
     """Whether a task may be done without a file. Without what preprocessing was to find, nobody knows whether there is one."""
     return rule.flag("AE") and rule.get_int("UP") != 1
+
+
+def _maker(task: Task, masters: QuerySet[Dataset]) -> Maker | None:
+    """The task that made an input of this one and left some of it unmade; None when all that made one are done."""
+    short = makers.not_done(masters.filter(type="input").values_list("name", flat=True))
+    if short is None:
+        return None
+    return Maker(short.how, later=short.ended is not None and short.ended > task.creation_date)
 
 
 def reads_parent(task: Task) -> bool:

@@ -19,6 +19,17 @@ FULL_GOAL = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class Maker:
+    """A task that nobody named as the parent, that made an input and did not end done. `how`: the end of a sentence on that.
+
+    later    it ended after the task that reads the input was submitted, which waited for it as for a parent
+    """
+
+    how: str
+    later: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Books:
     """Files of the master inputs (removed datasets excluded), how many finished, and what the task asked for.
 
@@ -31,6 +42,7 @@ class Books:
     passed            the task was told to finish, or its time as exhausted is over: what is there is taken
     allow_empty       AE: without any file the task is done
     reads_parent      the parent makes some of the input
+    maker             what another task has left of an input that it makes
     """
 
     files: int
@@ -45,6 +57,7 @@ class Books:
     passed: bool = False
     allow_empty: bool = False
     reads_parent: bool = True
+    maker: Maker | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,7 @@ class FinalVerdict:
 
 _NO_JOB: Final = ", without a job"
 """How sentences end on a parent that was not done."""
+_HOW: Final = "Run again on its page, prun with the same --outDS, or incexec"
 _PARENT_FAILED = (TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED)
 
 
@@ -75,9 +89,9 @@ def final_verdict(books: Books) -> FinalVerdict:
     """How a task ends; the first rule that applies (lifecycle 6.4).
 
     done: every file was processed; finished: some were; failed: none was. With a parent that did not reach done, a
-    complete task is only finished, since its input may be incomplete; with a parent that failed it has failed. A task
-    that would be finished below its goal is exhausted if it asked for that and was not told to finish, and has failed
-    if it asked for that.
+    complete task is only finished, since its input may be incomplete; with a parent that failed it has failed. One that
+    waited for another task which makes its input, and was not done, is finished, too. A task that would be finished
+    below its goal is exhausted if it asked for that and was not told to finish, and has failed if it asked for that.
     """
     verdict = _by_files(books)
     if verdict.status != TaskStatus.FINISHED or goal_reached(books):
@@ -106,6 +120,10 @@ def _by_files(books: Books) -> FinalVerdict:
         return FinalVerdict(
             TaskStatus.FINISHED, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; more files may still be added")
         )
+    if books.maker is not None:
+        said = f"{words}; {books.maker.how}. Retry that one, and once it is done, run this one again ({_HOW})"
+        status = TaskStatus.FINISHED if books.maker.later else TaskStatus.DONE
+        return FinalVerdict(status, Reason(codes.TASK_PARENT_INCOMPLETE, said))
     return FinalVerdict(TaskStatus.DONE, Reason(codes.TASK_ALL_DONE, words))
 
 
@@ -117,8 +135,7 @@ def _with_its_parent(status: TaskStatus, words: str, books: Books) -> FinalVerdi
     then = f"once the parent task is done, this one is done too{_NO_JOB}"
     if status == TaskStatus.FAILED:
         then = (
-            "once the parent task is done, run this one again (Run again on its page, prun with the same --outDS, or incexec): "
-            f"it is done then{_NO_JOB}"
+            f"once the parent task is done, run this one again ({_HOW}): it is done then{_NO_JOB}"
         )
     return FinalVerdict(status, Reason(codes.TASK_PARENT_NOT_DONE, f"{words}; {why}; {then}"))
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from jedisite.agents import Pass, kick, owner
 from jedisite.words import plural
-from tasks_app import claims, locality, moves, timeouts
+from tasks_app import claims, locality, makers, moves, timeouts
 from tasks_app.accounting import scouting
 from tasks_app.agents import periodic
 from tasks_app.contents import changes, wishes
@@ -217,7 +217,9 @@ def _what_is_awaited(task: Feeding, growing: list[Dataset]) -> str:
         if task.status == TaskStatus.SCOUTING:
             return f"{whose} {waits} until the scout jobs are judged"
         enough = bunch_in_words(task.rule, to_scout=task.rule.get_int("US") == 2)
-        return f"{whose} {waits} until there are {enough}, or until the dataset is closed"
+        maker = makers.still_at_it([dataset.name], task.id).get(dataset.name)
+        over = f"task {maker}, which makes the dataset, has ended" if maker else "the dataset is closed"
+        return f"{whose} {waits} until there are {enough}, or until {over}"
     if dataset.files:
         files, are = ("only file", "is") if dataset.files == 1 else (f"{dataset.files} files", "are")
         return f"the {files} that {dataset.name} has so far {are} processed; it may still get more"

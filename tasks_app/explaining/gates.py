@@ -186,7 +186,7 @@ def _none_left(facts: WhyFacts, title: str, files: int) -> Gate:
 def _awaited(facts: WhyFacts, next_look: datetime, files: int) -> str:
     """What the feeder has said of inputs that may still get files, and when it looks again."""
     held = sum(one.held for one in facts.inputs)
-    said = f"{waits(held, 'file')} for more files, or until the dataset is closed"
+    said = f"{waits(held, 'file')} for more files, or until no more are to come"
     if not held:
         said = f"none of {plural(files, 'file')} is left; more may come" if files else "the input has no files yet; some may come"
     if facts.status == T.DEFINED and facts.error_dialog:

@@ -12,7 +12,8 @@ from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.dashboard import commands
 from tasks_app.ddm import data_management
 from tasks_app.ddm.base import SITE
-from tasks_app.models import CatalogueDataset, Task
+from tasks_app.explaining.tasks import why
+from tasks_app.models import CatalogueDataset, Task, TaskStatusLog
 from tasks_app.states import JOB_FINAL
 from tests.flow.driving import (
     add_dataset,
@@ -29,7 +30,7 @@ from tests.flow.driving import (
     submit,
     task,
 )
-from tests.flow.pilot import Pilot, always, drive
+from tests.flow.pilot import Pilot, always, drive, failing_on
 
 pytestmark = pytest.mark.usefixtures("books")
 ADA = Caller("ada", frozenset({Role.PRODUCTION}))
@@ -72,6 +73,51 @@ def test_a_task_that_names_only_the_dataset_gets_all_files_of_the_task_that_make
     drive(Pilot())
     assert (status(first), status(second)) == ("done", "done"), task(second).error_dialog
     assert sum(len(inputs(job.id)) for job in jobs(second)) == 10
+
+
+def test_a_task_that_names_only_the_dataset_is_finished_as_a_child_when_the_maker_is_and_done_when_it_runs_again() -> None:
+    first = parent()
+    agents_turn()
+    second = submit(parameters("lab.c", reads("lab.p.out"), nFilesPerJob=3))
+    drive(Pilot(failing_on("lab.in.00003")))
+    assert (status(first), status(second)) == ("finished", "finished")
+    said = (
+        f"9 of 9 input files were processed; task {first}, which makes lab.p.out, is only finished. Retry that one, and once it "
+        "is done, run this one again (Run again on its page, prun with the same --outDS, or incexec)"
+    )
+    assert task(second).error_dialog == said
+    last = TaskStatusLog.objects.filter(task_id=second).latest("id")
+    assert (last.status, last.reason) == ("finished", said)
+    assert last.status == "finished" and said in why(task(second))["blocked_by"]["sentence"]
+    moves.give_command(first, "retry", by="ada")
+    drive(Pilot())
+    moves.give_command(second, "incexec", by="ada")
+    drive(Pilot())
+    assert (status(first), status(second), task(second).error_dialog) == ("done", "done", None)
+    assert sum(len(inputs(job.id)) for job in jobs(second)) == 10
+
+
+def test_a_task_that_is_submitted_when_the_maker_of_its_input_had_ended_is_done_and_says_that_some_is_missing() -> None:
+    first = parent()
+    drive(Pilot(failing_on("lab.in.00003")))
+    second = submit(parameters("lab.c", reads("lab.p.out"), nFilesPerJob=3))
+    drive(Pilot())
+    assert (status(first), status(second)) == ("finished", "done")
+    assert f"task {first}, which makes lab.p.out, is only finished. Retry that one" in (task(second).error_dialog or "")
+    third = submit(parameters("lab.again", reads("lab.in"), nFilesPerJob=1, maxAttempt=1))
+    drive(Pilot())
+    assert (status(third), task(third).error_dialog) == ("done", None), "nobody here has made lab.in"
+
+
+def test_of_several_tasks_that_made_an_input_the_last_one_counts() -> None:
+    first = parent()
+    drive(Pilot(failing_on("lab.in.00003")))
+    again = submit(parameters("lab.p", reads("lab.in"), nFilesPerJob=1))
+    drive(Pilot())
+    second = submit(parameters("lab.c", reads("lab.p.out"), nFilesPerJob=3))
+    drive(Pilot())
+    assert [status(one) for one in (first, again, second)] == ["finished", "done", "done"]
+    assert task(second).error_dialog is None
 
 
 def test_a_task_that_takes_none_of_the_files_names_the_dataset_and_what_left_them_out() -> None:
