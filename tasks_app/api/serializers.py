@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.db.models import Count
+from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
@@ -19,6 +20,7 @@ from tasks_app import amending, known
 from tasks_app.api.base import StrictSerializer
 from tasks_app.commands import parameters
 from tasks_app.dashboard import progress
+from tasks_app.fetching import is_made
 from tasks_app.models import (
     Command,
     Dataset,
@@ -278,6 +280,13 @@ class TaskQueueSerializer(serializers.Serializer[Any]):
     faults = serializers.ListField(source="now.faults", child=serializers.CharField())
 
 
+_CONTENT = "where the content is fetched, without the address of the site; null of inputs, and of what no job has stored"
+
+
+def _content_of(file_id: int | None, type: str, surl: str | None) -> str | None:
+    return reverse("api-v2:file-content", args=[file_id]) if file_id and is_made(type, surl) else None
+
+
 class FileSerializer(serializers.ModelSerializer[File]):
     """A file; its queryset is `as_seen`."""
 
@@ -285,13 +294,18 @@ class FileSerializer(serializers.ModelSerializer[File]):
         source="seen_status", read_only=True, help_text="`failed` of an input: for good, unless a retry gives it more attempts"
     )
 
+    content = serializers.SerializerMethodField(help_text=_CONTENT)
+
     class Meta:
         model = File
         fields = [
             "id", "task_id", "dataset_id", "lfn", "scope", "guid", "type", "status", "size", "checksum", "events",
             "start_event", "end_event", "first_event", "attempt", "max_attempt", "failed_attempt", "job_id", "lumi_block",
-            "creation_date", "last_attempt_time", "surl",
+            "creation_date", "last_attempt_time", "surl", "content",
         ]  # fmt: skip
+
+    def get_content(self, file: File) -> str | None:
+        return _content_of(file.id, file.type, file.surl)
 
 
 class JobRowSerializer(serializers.ModelSerializer[Job]):
@@ -308,9 +322,16 @@ class JobRowSerializer(serializers.ModelSerializer[Job]):
 
 
 class JobFileSerializer(serializers.ModelSerializer[JobFile]):
+    """A file of a job: `id` is that of this row, `file_id` that of the file."""
+
+    content = serializers.SerializerMethodField(help_text=_CONTENT)
+
     class Meta:
         model = JobFile
         exclude = ["job_id", "task_id"]
+
+    def get_content(self, file: JobFile) -> str | None:
+        return _content_of(file.file_id, file.type, file.surl)
 
 
 class JobLogSerializer(serializers.ModelSerializer[JobStatusLog]):

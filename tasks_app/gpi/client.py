@@ -230,7 +230,8 @@ class Client:
                 if found.name == task:
                     return found
             latest = self._json("GET", self._address("tasks", {"page_size": PAGE, "ordering": "-id"}))["results"]
-            near = difflib.get_close_matches(task, [row["name"] or "" for row in latest], n=1)
+            names = [row["name"] for row in latest if row["name"] and _differ_little(task, row["name"])]
+            near = difflib.get_close_matches(task, names, n=1)
             meant = f" Did you mean {near[0]}?" if near else ""
             raise NotFound(404, "Not Found", f"There is no task of the name {task}.{meant}")
         return self._task(self._json("GET", f"/api/v2/tasks/{task}/"))
@@ -353,8 +354,8 @@ class Client:
         return there
 
     def fetch(self, file: Mapping[str, Any], folder: str | os.PathLike[str]) -> Path:
-        """Fetch one file, a row of `files`, into a folder. See `download`."""
-        return save(file, Path(folder), lambda have: self._content(file["id"], have))
+        """Fetch one file, a row of `files` or of a job's files, into a folder. See `download`."""
+        return save(file, Path(folder), lambda have: self._content(file.get("file_id") or file["id"], have))
 
     def _content(self, file_id: int, have: int) -> Iterator[bytes]:
         """A file from its byte `have` on. What is cut off is asked for again, until `tries` in a row bring nothing."""
@@ -555,6 +556,15 @@ def _written(value: Value) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value) if isinstance(value, (str, int)) else ",".join(value)
+
+
+def _differ_little(name: str, other: str) -> bool:
+    """Whether two names are near without the fields that both begin with."""
+    fields, others = name.rstrip("/").split("."), other.rstrip("/").split(".")
+    pairs = list(zip(fields, others))  # noqa: B905 - Python 3.9 has no strict
+    same = next((at for at, (one, two) in enumerate(pairs) if one != two), len(pairs))
+    one, two = ".".join(fields[same:]), ".".join(others[same:])
+    return one.startswith(two) or two.startswith(one) or bool(difflib.get_close_matches(one, [two]))
 
 
 def _whole(token: str | None) -> str | None:

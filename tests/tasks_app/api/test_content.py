@@ -18,7 +18,7 @@ from jedisite.roles import Scope
 from tasks_app import logarchives
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local import file_url
-from tasks_app.models import File, Task
+from tasks_app.models import Dataset, File, JobFile, Task
 
 pytestmark = pytest.mark.django_db
 CONTENT = bytes(range(256)) * 3000
@@ -99,6 +99,24 @@ def test_parts_are_sent_and_what_is_known_is_not_sent_again(api: Any, store: Sto
     assert (head.status_code, head["Content-Length"], head.content) == (200, "768000", b"")
     place_of(file).write_bytes(CONTENT[::-1])
     assert b"".join(get(**{"if-none-match": tag}).streaming_content) == CONTENT[::-1]
+
+
+def test_rows_of_files_have_the_address_of_their_content(api: Any, store: Store, make_job: Callable[..., Any]) -> None:
+    file, failed = store(), store(lfn="none.root", surl=None, status="failed")
+    read = store(lfn="in.root", type="input")
+    job = make_job(task_id=file.task_id)
+    for one in (read, file, failed):
+        JobFile.objects.create(
+            job_id=job.id, task_id=file.task_id, dataset_id=1, file_id=one.id, type=one.type, lfn=one.lfn, surl=one.surl
+        )
+    site = api(name="ada")
+    Dataset.objects.create(id=1, task_id=file.task_id, name="user.ada.out", type="output")
+    for path in (f"tasks/{file.task_id}", "datasets/1", f"jobs/{job.id}"):
+        rows = site.get(f"/api/v2/{path}/files/").json()["results"]
+        found = {row["lfn"]: row["content"] for row in rows}
+        assert found == {"out.root": address(file), "none.root": None, "in.root": None}, path
+    assert b"".join(site.get(found["out.root"]).streaming_content) == CONTENT
+    assert {row["lfn"]: row["content"] for row in site.get(f"/api/v2/jobs/{job.id}/").json()["files"]} == found
 
 
 def test_files_are_for_the_owner_managers_of_the_group_and_those_who_run_the_grid(
