@@ -68,6 +68,19 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return by_lower[near[0]] if near else ""
 
 
+def differ_little(name: str, other: str) -> bool:
+    """Whether two dotted names are near without the fields that both begin with: most of a user's names have two of them.
+
+    >>> differ_little("user.ada.nope", "user.ada.hope"), differ_little("user.ada.nope", "user.ada.ignp/")
+    (True, False)
+    """
+    fields, others = name.rstrip("/").split("."), other.rstrip("/").split(".")
+    pairs = list(zip(fields, others, strict=False))
+    same = next((at for at, (one, two) in enumerate(pairs) if one != two), len(pairs))
+    one, two = ".".join(fields[same:]), ".".join(others[same:])
+    return one.startswith(two) or two.startswith(one) or bool(nearest(one, [two]))
+
+
 def are_numbered_alike(one: str, other: str) -> bool:
     """Whether two names differ in the values of their numbers only: then neither is a misspelling of the other.
 

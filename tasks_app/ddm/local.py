@@ -22,7 +22,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 
 from jedisite.logs import sentence_of
 from jedisite.sql import hot_cursor, numbers, texts
-from jedisite.words import are_numbered_alike, nearest
+from jedisite.words import are_numbered_alike, differ_little, nearest
 from tasks_app.ddm.addresses import Roots, is_its_place, storage_path
 from tasks_app.ddm.base import (
     Content,
@@ -326,18 +326,9 @@ def _made_by(names: Iterable[str], by: Maker) -> QuerySet[CatalogueDataset]:
 
 def _meant(name: str, candidates: Iterable[str]) -> str:
     """The name that was probably meant: a dataset of logs only when no other is near, or logs are asked for."""
-    known = [one for one in candidates if _differ_little(name, one)]
+    known = [one for one in candidates if differ_little(name, one)]
     data = [one for one in known if not _LOGS.search(one)]
     return nearest(name, known if _LOGS.search(name) else data) or nearest(name, known)
-
-
-def _differ_little(name: str, other: str) -> bool:
-    """Whether two names are near without the fields that both begin with: most of a user's names have two of them."""
-    fields, others = name.rstrip(CONTAINER_MARK).split("."), other.rstrip(CONTAINER_MARK).split(".")
-    pairs = list(zip(fields, others, strict=False))
-    same = next((at for at, (one, two) in enumerate(pairs) if one != two), len(pairs))
-    one, two = ".".join(fields[same:]), ".".join(others[same:])
-    return one.startswith(two) or two.startswith(one) or bool(nearest(one, [two]))
 
 
 def container_name(name: str) -> str:

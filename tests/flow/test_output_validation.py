@@ -113,7 +113,7 @@ def test_without_the_check_nothing_is_looked_at(settings: Any) -> None:
 def test_the_command_says_what_is_wrong_and_mends_what_can_be_mended() -> None:
     made = started()
     drive(Pilot())
-    call_command("check_outputs", str(made), stdout=(said := StringIO()))
+    call_command("check_outputs", "lab.t", stdout=(said := StringIO()))
     assert said.getvalue() == "4 outputs and logs in the books, all of them in the catalogue as reported\n"
     stray()
     said = StringIO()

@@ -7,26 +7,22 @@ from argparse import ArgumentParser
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import CommandError
-
 from jedisite.command_line import Suggesting
 from jedisite.words import plural
 from tasks_app.accounting import output_check
-from tasks_app.models import Task
+from tasks_app.management.named import add_task, task_named
 
 
 class Command(Suggesting):
     help = "Compare the outputs of a task with the catalogue. Exits with 1 when something is wrong."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("task", type=int)
+        add_task(parser)
         parser.add_argument("--mend", action="store_true", help="remove what no job made and what is there twice")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if not Task.objects.filter(pk=options["task"]).exists():
-            raise CommandError(f"there is no task {options['task']}")
-        found = output_check.check(options["task"])
+        found = output_check.check(task_named(options["task"], self.stderr).id)
         removed = output_check.mend(found) if options["mend"] else 0
         if options["json"]:
             self.stdout.write(json.dumps({"ok": found.is_clean, "removed": removed, **asdict(found)}))

@@ -13,17 +13,13 @@ from django.core.management.base import CommandError
 from django.db.models import Sum
 
 from jedisite.command_line import Suggesting
-from jedisite.words import nearest, plural
+from jedisite.words import plural
 from tasks_app import fetching
 from tasks_app.gpi.client import ApiError, save
+from tasks_app.management.named import add_task, task_named
 from tasks_app.models import Dataset, File, Task
 from tasks_app.models.dataset import INPUT_TYPES
-from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.states import FileStatus, TaskStatus
-
-MOST_NAMES = 2000
-"""Tasks with whose names one that is none's is compared: the newest."""
-MOST_TOLD = 5
 
 
 class Command(Suggesting):
@@ -35,17 +31,12 @@ class Command(Suggesting):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "task", help="the number of a task, or its name (a slash at its end may be left out); of several the newest counts"
-        )
+        add_task(parser)
         parser.add_argument("--to", type=Path, metavar="FOLDER", help="where to (default: task-<number>)")
         parser.add_argument("--logs", action="store_true", help="the log archives, too")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        task, others = _task(options["task"])
-        if others:
-            more = ", ".join(map(str, others[:MOST_TOLD])) + (" …" if len(others) > MOST_TOLD else "")
-            self.stderr.write(f"task {task.id} is taken, the newest of this name; there are others: {more}")
+        task = task_named(options["task"], self.stderr)
         folder = options["to"] or Path(f"task-{task.id}")
         types = ("output", "log") if options["logs"] else ("output",)
         sets = list(Dataset.objects.filter(task=task, type__in=types).order_by("id").values_list("id", flat=True))
@@ -85,26 +76,6 @@ class Command(Suggesting):
             except BrokenPipeError:
                 self._is_read = False
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more at its end
-
-
-def _task(given: str) -> tuple[Task, list[int]]:
-    """The task of a number or name, and others of that name, the newest first. Raises CommandError."""
-    others: list[int] = []
-    if given.isdecimal():
-        found = Task.objects.filter(pk=int(given[:18])).first()
-    else:
-        name = given.replace("\0", "")
-        # Tasks of PanDA's clients have the slash of their output container at the end of their names.
-        bare = name.rstrip(CONTAINER_MARK)
-        rows = list(Task.objects.filter(name__in=[name, bare, bare + CONTAINER_MARK]).order_by("id"))
-        named = {task.name: task for task in rows}
-        found = named.get(name) or next(iter(named.values()), None)
-        others = [task.id for task in reversed(rows) if found and task.name == found.name and task.id != found.id]
-    if found is None:
-        names = () if given.isdecimal() else Task.objects.order_by("-id").values_list("name", flat=True)[:MOST_NAMES]
-        near = nearest(given, dict.fromkeys(names))
-        raise CommandError(f"there is no task {given}." + (f" Did you mean {near}?" if near else ""))
-    return found, others
 
 
 def _state(task: Task, there: int) -> str:

@@ -11,6 +11,7 @@ from django.core.management.base import CommandError
 
 from jedisite.command_line import Suggesting
 from tasks_app.accounting.recovery import CannotRecoverError, recover, task_of_dataset
+from tasks_app.management.named import add_task, task_named
 
 
 class Command(Suggesting):
@@ -20,8 +21,8 @@ class Command(Suggesting):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("task", nargs="?", type=int, help="the task that made them; or give --dataset")
-        parser.add_argument("--dataset", help="the dataset in which they were")
+        add_task(parser, optional=True)
+        parser.add_argument("--dataset", help="the dataset in which they were, in place of the task")
         parser.add_argument("--files", nargs="*", default=[], metavar="NAME", help="names, with a scope: or without")
         parser.add_argument("--from-file", type=Path, help="a file with one name a line")
         parser.add_argument("--reason", default="", help="a sentence for the log")
@@ -30,10 +31,11 @@ class Command(Suggesting):
     def handle(self, *args: Any, **options: Any) -> None:
         names = [*options["files"], *_names_in(options["from_file"])]
         if options["task"] is None and not options["dataset"]:
-            raise CommandError("give the number of a task or --dataset")
+            raise CommandError("give the number or name of a task, or --dataset")
+        named = task_named(options["task"], self.stderr).id if options["task"] else None
         try:
             found = recover(
-                options["task"] or task_of_dataset(options["dataset"]), names, by=getpass.getuser(),
+                named or task_of_dataset(options["dataset"]), names, by=getpass.getuser(),
                 reason=options["reason"], dataset=options["dataset"], dry_run=options["dry_run"],
             )  # fmt: skip
         except CannotRecoverError as exc:

@@ -16,7 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local import file_url
-from tasks_app.gpi.client import Client, Conflict, NotAllowed, Unavailable, save
+from tasks_app.gpi.client import Client, Conflict, NotAllowed, NotFound, Unavailable, save
 from tasks_app.models import Dataset, File, Task
 from tests.tasks_app.gpi.test_client import script
 
@@ -100,10 +100,10 @@ def test_files_are_copied_when_nobody_reads_their_names(
     assert capsys.readouterr().err.startswith("2 files in ")
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_the_command_takes_names_and_says_in_a_sentence_what_it_cannot_do(
     task: Task, make_task: Callable[..., Task], make_dataset: Callable[..., Dataset], tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], live_server: LiveServer, make_token: Callable[..., str],
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("mine")
@@ -130,9 +130,18 @@ def test_the_command_takes_names_and_says_in_a_sentence_what_it_cannot_do(
         call_command("download", "user.ada.waits")
     said = f"task {newest.id} is taken, the newest of this name; there are others: {older.id}\n"
     assert capsys.readouterr().err == said
-    for unknown in ("user.ada.none", "9" * 30, "a\0b"):
-        with pytest.raises(CommandError, match="there is no task"):
-            call_command("download", unknown)
+    make_task(name="user.ada.ignp/")
+    for unknown in ("user.ada.nope", "9" * 30, "a\0b"):
+        for command in ("download", "check_outputs", "recover_lost_files"):
+            with pytest.raises(CommandError, match=r"there is no task [^ ]*\.$"):
+                call_command(command, unknown)
+    for command in ("download", "check_outputs", "recover_lost_files"):
+        with pytest.raises(CommandError, match=r"there is no task user.ada.wait\. Did you mean user\.ada\.waits\?"):
+            call_command(command, "user.ada.wait")
+    with pytest.raises(NotFound, match=r"no task of the name user\.ada\.nope\.$"):
+        Client(live_server.url, make_token(name="ada")).task("user.ada.nope")
+    with pytest.raises(NotFound, match=r"Did you mean user\.ada\.waits\?"):
+        Client(live_server.url, make_token(name="ada")).task("user.ada.wait")
     Task.objects.filter(pk=task.id).update(name="user.ada.partly", status="running")
     File.objects.filter(lfn="b.root").update(status="failed")
     Dataset.objects.filter(task=task, type="input").update(files=2, files_finished=1)
