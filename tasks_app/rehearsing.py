@@ -13,9 +13,11 @@ from brokerage_app.walltime import is_undefined
 from jedisite.words import sentence
 from tasks_app.models import Task
 from tasks_app.params import commandline
+from tasks_app.params.clientwords import is_from_client, option_of
 from tasks_app.params.faults import Faults
 from tasks_app.params.rules import amount
 from tasks_app.params.schema import TaskParams
+from tasks_app.params.splitrule import SplitRule
 from tasks_app.refining import offered
 from tasks_app.refining.base import CannotRefine, NotYet, Policy, refine, refiner_for
 from tasks_app.refining.policy import Draws
@@ -78,7 +80,14 @@ def rehearse(params: TaskParams, task: Task) -> list[str]:
         faults.add("", "refining", sentence(exc))
         faults.raise_if_any()
     said = commandline.remarks(params, refined.job_params_template, str(refined.task["transpath"] or ""))
-    return [*_time_that_counts_as_none(refined.task), *said]
+    return [*_scouts_all_the_same(params, refined.task), *_time_that_counts_as_none(refined.task), *said]
+
+
+def _scouts_all_the_same(params: TaskParams, columns: Mapping[str, Any]) -> list[str]:
+    if not params.flag("skipScout") or "US" not in SplitRule.parse(str(columns["splitrule"] or "")):
+        return []
+    option = option_of("skipScout", params.raw) if is_from_client(params.raw) else "skipScout"
+    return [f"{option} has no effect: only production tasks and official ones do without scouts."]
 
 
 def _time_that_counts_as_none(columns: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "nMaxFilesPerJob": "--maxNFilesPerJob", "cpuTime": "--cpuTimePerEvent", "ramCount": "--memory", "coreCount": "--nCore",
         "maxCoreCount": "--maxCore", "addNthFieldToLFN": "--addNthFieldOfInFileToLFN", "container_name": "--containerImage",
         "multiStepExec": "--containerImage", "dsForIN": "--inDS", "buildSpec": "--bexec", "fixedSandbox": "--useNewCode",
-        "noLoopingCheck": "--noLoopingCheck", "debugMode": "--debugMode",
+        "noLoopingCheck": "--noLoopingCheck", "debugMode": "--debugMode", "skipScout": "--expertOnly_skipScout",
     }
     | {
         name: f"--{name}"
@@ -28,7 +28,7 @@ OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
             "maxAttempt", "useSecrets", "nFiles", "nFilesPerJob", "nEvents", "nEventsPerJob", "nEventsPerFile", "pfnList", "vo",
             "transferType", "avoidVP", "architecture", "transPath", "prodSourceLabel", "official",
             "nGBPerMergeJob", "mergeOutput",
-            "noWaitParent", "skipScout", "framework",
+            "noWaitParent", "framework",
         )
     }
 )  # fmt: skip

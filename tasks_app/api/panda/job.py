@@ -78,12 +78,15 @@ def set_debug_mode(ask: Ask) -> HttpResponse:
     """Let the pilot of a job send the payload's output while it runs, or no longer."""
     job_id, on = ask.given["job_id"], ask.given["mode"]
     job = Job.objects.filter(pk=job_id).only("user", "working_group").first()
+    no = ""
     if job is None:
-        return refused(f"there is no job {job_id}, or it ended long ago")
-    if not ask.caller.may_command(job.user or "", job.working_group):
-        return refused(f"job {job_id} belongs to {job.user}; you may not change it")
-    if not set_debug(job_id, on):
-        return refused(f"job {job_id} has ended")
+        no = f"there is no job {job_id}, or it ended long ago"
+    elif not ask.caller.may_command(job.user or "", job.working_group):
+        no = f"job {job_id} belongs to {job.user}; you may not change it"
+    elif not set_debug(job_id, on):
+        no = f"job {job_id} has ended"
+    if no:
+        return refused(no, no)  # pbook prints the data, also of a refusal
     return envelope(f"job {job_id} is {'' if on else 'no longer '}in debug mode", message="Succeeded")
 
 

@@ -149,6 +149,19 @@ def test_prun_s_users_are_told_of_a_priority_that_they_do_not_get(api: Api, task
         assert said["success"] is True and warned is (priority > 1000), said
 
 
+@pytest.mark.parametrize(
+    ("changes", "option"),
+    [({}, "skipScout"), ({"processingType": "panda-client-2.2.0-jedi-run"}, "--expertOnly_skipScout"), ({"official": True}, "")],
+)
+def test_a_user_who_wants_no_scouts_is_told_that_the_task_has_them(
+    api: Api, task_params: Params, changes: dict[str, Any], option: str
+) -> None:
+    answer = post(api("production"), task_params(vo="atlas", skipScout=True, **changes))
+    assert answer.status_code == 201, answer.json()
+    said = f"{option} has no effect: only production tasks and official ones do without scouts."
+    assert answer.json()["warnings"] == ([said] if option else [])
+
+
 def test_who_submits_for_another_is_on_record(api: Api, task_params: Params, make_user: Callable[..., Any]) -> None:
     make_user("eve")
     post(api("production"), task_params(userName="eve"))

@@ -99,7 +99,8 @@ def test_debug_mode_is_a_word_among_the_special_handlings(api: Api, make_job: Ma
     assert job.special_handling == "sj" and not has(None, DEBUG)
     ended = make_job(status="failed", special_handling=None)
     for client, number in ((api("user", name="eve"), job.id), (api(), ended.id), (api(), 7)):
-        assert post(client, "set_debug_mode", job_id=number, mode=True)["success"] is False
+        no = post(client, "set_debug_mode", job_id=number, mode=True)
+        assert no["success"] is False and str(number) in no["message"] and no["data"] == no["message"], "pbook prints the data"
     set_debug(job.id, False)
     Job.objects.filter(pk=job.id).update(special_handling="debug")
     set_debug(job.id, False)
