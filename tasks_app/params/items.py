@@ -49,7 +49,7 @@ ITEM_KEYS: dict[str, Key] = {
         _key("param_type", "text", "What a template stands for", choices=PARAM_TYPES),
         _key("dataset", "text", "Dataset, or several with commas; containers end with /", longest=200_000),
         _key("container", "text", "Container of the outputs", longest=132, form=NAME),
-        _key("consolidate", "text", "Container into which inputs are gathered", longest=132, form=NAME),
+        _key("consolidate", "text", "Name of a container: the input is read as one dataset", longest=132, form=NAME),
         _key("token", "text", "Storage token", longest=100),
         _key("destination", "text", "Storage endpoint of the outputs", longest=60),
         _key("offset", "integer", "Files to skip, or where numbers start", low=0, high=10**9),

@@ -131,7 +131,8 @@ def _add_input(layout: Layout, item: Item, request: Request) -> None:
                 streamname=stream,
                 master=None if is_master else layout.first_master,
                 attributes=attributes_of(item, master=is_master),
-                containername=item.text("consolidate") or (given if _is_container(item, given) else None),
+                # Nothing is gathered into the container that `consolidate` names: PanDA's client makes that name up.
+                containername=given if _is_container(item, given) else None,
                 storagetoken=item.text("token"),
             )
         )
