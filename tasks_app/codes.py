@@ -128,6 +128,10 @@ TASK_ALL_DONE: Final = _code(
     "task_all_done", "All inputs were processed", "state", "nobody",
     "Nothing needs to be done.", severity="info",
 )  # fmt: skip
+TASK_DONE_AND_WARNED: Final = _code(
+    "task_done_and_warned", "All inputs were processed; its submission was warned of", "state", "user",
+    "See whether its outputs are what was meant. If not, mend what the warning names, and submit it under another name.",
+)  # fmt: skip
 TASK_SOME_DONE: Final = _code(
     "task_some_done", "Some inputs were not processed", "state", "user",
     "Look at the errors, mend their cause, and retry the task.",
@@ -138,7 +142,7 @@ TASK_NONE_DONE: Final = _code(
 )  # fmt: skip
 TASK_PARENT_INCOMPLETE: Final = _code(
     "task_parent_incomplete", "Input may be incomplete, since its maker is", "input", "user",
-    "Retry the parent task; this one then runs on what is added.",
+    "Retry the task that makes the input. Then run this one again on what is added; a child task does so by itself.",
 )  # fmt: skip
 TASK_PARENT_NOT_DONE: Final = _code(
     "task_parent_not_done", "Parent task, which makes none of the input, is not done", "state", "user",

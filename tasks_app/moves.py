@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -264,6 +264,21 @@ def note_on_tasks(task_ids: Sequence[int], *, by: str, reason: str) -> None:
         TaskStatusLog(task_id=task_id, status=status, attempt=attempt, by=by, reason=reason, host=HOST)
         for task_id, status, attempt in Task.objects.filter(pk__in=task_ids).values_list("id", "status", "attempt")
     )
+
+
+WARNED: Final = "warned when it was submitted: "
+"""Begins the second line of a task's log, where there is something."""
+
+
+def note_warnings(task_id: int, warnings: Sequence[str], *, by: str) -> None:
+    """Keep what was doubted of a task that was submitted just now."""
+    note_on_task(task_id, by=by, reason=WARNED + " ".join(warnings))
+
+
+def warnings_of(task_id: int) -> str:
+    """What was doubted of a task when it was submitted; "" for nothing."""
+    second = TaskStatusLog.objects.filter(task_id=task_id).order_by("id").values_list("reason", flat=True)[1:2]
+    return next((said.removeprefix(WARNED) for said in second if said.startswith(WARNED)), "")
 
 
 def wake_task(task_id: int, *agents: str) -> None:

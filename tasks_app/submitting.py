@@ -230,7 +230,7 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
     if by != user:
         audit.record(by, "submit for", "task", task_id, details={"user": user})
     if warnings:
-        moves.note_on_task(task_id, by=by, reason=" ".join(warnings))
+        moves.note_warnings(task_id, warnings, by=by)
     return Submitted(task_id, decision, tuple(warnings))
 
 

@@ -70,6 +70,8 @@ class FinalVerdict:
 
 _NO_JOB: Final = ", without a job"
 """How sentences end on a parent that was not done."""
+UNMADE: Final = ". Retry that one, and once it is done"
+"""Stands in what is said of a task of which another one left some input unmade."""
 _HOW: Final = "Run again on its page, prun with the same --outDS, or incexec"
 _PARENT_FAILED = (TaskStatus.FAILED, TaskStatus.BROKEN, TaskStatus.ABORTED)
 
@@ -121,7 +123,7 @@ def _by_files(books: Books) -> FinalVerdict:
             TaskStatus.FINISHED, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; more files may still be added")
         )
     if books.maker is not None:
-        said = f"{words}; {books.maker.how}. Retry that one, and once it is done, run this one again ({_HOW})"
+        said = f"{words}; {books.maker.how}{UNMADE}, run this one again ({_HOW})"
         status = TaskStatus.FINISHED if books.maker.later else TaskStatus.DONE
         return FinalVerdict(status, Reason(codes.TASK_PARENT_INCOMPLETE, said))
     return FinalVerdict(TaskStatus.DONE, Reason(codes.TASK_ALL_DONE, words))

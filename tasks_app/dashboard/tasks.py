@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from brokerage_app.models import ResourceType, VerdictRecord
 from jedisite.identity import Right, caller_of, needs
+from tasks_app import moves
 from tasks_app.accounting.ranges import MOST_RANGES, RangedFiles, files_of_ranges
 from tasks_app.dashboard import commands, progress, queries, scouting, sentences
 from tasks_app.dashboard.folding import latest_lines
@@ -81,6 +82,7 @@ def task_page(request: HttpRequest, task_id: int) -> HttpResponse:
         "section": "tasks",
         "task": task,
         "line": sentences.status_line(facts),
+        "warned": moves.warnings_of(task_id),
         "progress": done,
         "has_ended": task.status in TASK_FINAL,
         "datasets": [(dataset, ranged.get(dataset.id)) for dataset in datasets[:DATASETS]],

@@ -223,6 +223,8 @@ class WhyFacts:
     nothing_left: bool = False
     share_zero: str = ""
     returns_to: str = ""
+    warned: str = ""
+    """What was doubted of it when it was submitted; only of one that is done."""
 
     def since(self, verdict: VerdictFact) -> datetime:
         """Since when the task waits for what a verdict says."""

@@ -11,6 +11,7 @@ from brokerage_app.remedies import Remedy
 from jedisite import refusals
 from jedisite.words import plural
 from tasks_app import codes
+from tasks_app.accounting.final import UNMADE
 from tasks_app.attention.rules.found import hours, in_a_row, waits
 from tasks_app.explaining.facts import AgentFact, WhyFacts, no_pilot_came, pilot_command
 from tasks_app.states import COMMANDS, TASK_FINAL, TASK_GENERATING, TASK_SEEKS_INPUT, TaskCommand, TaskStatus
@@ -127,6 +128,11 @@ def _state(facts: WhyFacts) -> Gate:
         return no(codes.TASK_NOTHING_LEFT, facts.error_dialog or f"the task is {status}")
     if facts.had_errors and status in WITH_ERRORS:
         return no(WITH_ERRORS[status], facts.error_dialog or f"the task is {status}")
+    if status == T.DONE and UNMADE in facts.error_dialog:
+        return no(codes.TASK_PARENT_INCOMPLETE, facts.error_dialog)
+    if facts.warned:
+        said = facts.error_dialog or f"the task is {status}"
+        return no(codes.TASK_DONE_AND_WARNED, f"{said.rstrip('.')}. When it was submitted, the site warned: {facts.warned}")
     if status in ENDED:
         return no(ENDED[status], facts.error_dialog or f"the task is {status}")
     if status in TASK_FINAL:

@@ -20,7 +20,7 @@ from brokerage_app.models import JobCount, ThrottleRecord, VerdictRecord
 from brokerage_app.policy import share_tree
 from jedisite import refusals
 from jedisite.models import Agent, Trouble
-from tasks_app import codes, timeouts
+from tasks_app import codes, moves, timeouts
 from tasks_app.attention.reading import TROUBLE_SEEN
 from tasks_app.commands import nothing_new
 from tasks_app.explaining import whatif
@@ -79,7 +79,7 @@ SELECT t.jeditaskid, t.taskname, t.status, coalesce(t.currentpriority, 0), count
 def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], throttled: ThrottleRecord | None) -> WhyFacts:
     """What the gates look at, from the latest verdicts and the throttle's decision, and three statements.
 
-    One more of a task that has a parent and no inputs yet.
+    One more of a task that has a parent and no inputs yet, and of one that is done.
     """
     at_sites = pilots_of(_JOBS, {"task": task.id}, now)
     jobs: Counter[str] = Counter()
@@ -126,6 +126,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         sites_gone=gone_sites(task, now) if task.status in RUNS_AGAIN else (),
         nothing_left=bool(nothing_new.left_of([task])),
         returns_to=task.old_status or "" if task.status == TaskStatus.PENDING else "",
+        warned=moves.warnings_of(task.id) if task.status == TaskStatus.DONE else "",
     )
 
 

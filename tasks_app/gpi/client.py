@@ -26,6 +26,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
+import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ __all__ = [
     "NotAllowed",
     "NotFound",
     "Progress",
+    "SubmissionWarning",
     "Task",
     "Unavailable",
 ]
@@ -96,6 +98,10 @@ class Unavailable(ApiError):
     """The site did not answer, or was too busy, as often as it was asked."""
 
 
+class SubmissionWarning(UserWarning):
+    """The site took a task, and something in it may not be what was meant."""
+
+
 _KINDS: dict[int, type[ApiError]] = {
     400: Invalid, 413: Invalid, 415: Invalid, 422: Invalid, 401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict,
     429: Unavailable, 502: Unavailable, 503: Unavailable, 504: Unavailable,
@@ -133,6 +139,11 @@ class Task:
     user: str
     data: Mapping[str, Any] = field(repr=False)
     client: Client = field(repr=False, compare=False)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the site warned of when `submit` gave it the task."""
+        return tuple(self.data.get("warnings") or ())
 
     def refresh(self) -> Task:
         return self.client.task(self.id)
@@ -217,10 +228,13 @@ class Client:
         """Submit a task (a dictionary of JEDI's task parameters).
 
         The same `key` gives the same task for 24 hours, so a script that starts again may use its own. With uniqueTaskName
-        in the parameters the task may be an older one, which runs again; with `allow_active` also one that runs.
+        in the parameters the task may be an older one, which runs again; with `allow_active` also one that runs. What may not be
+        what was meant is told by `warnings.warn` (a SubmissionWarning each), and stands in `task.warnings`.
         """
         path = "/api/v2/tasks/" + ("?allow_active=true" if allow_active else "")
         made = self._json("POST", path, params, headers={"Idempotency-Key": key or str(uuid.uuid4())}, again=True)
+        for said in made.get("warnings") or ():
+            warnings.warn(said, SubmissionWarning, stacklevel=2)
         return self._task(made) if "status" in made else self.task(made["id"])
 
     def task(self, task: int | str) -> Task:

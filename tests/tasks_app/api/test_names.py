@@ -341,7 +341,7 @@ def test_a_transform_from_outside_is_taken_and_said(
     assert answer.status_code == 201
     (warning,) = answer.json()["warnings"]
     assert said in warning
-    assert TaskStatusLog.objects.filter(task_id=answer.json()["id"], reason=warning).exists()
+    assert TaskStatusLog.objects.filter(task_id=answer.json()["id"], reason=f"warned when it was submitted: {warning}").exists()
 
 
 def test_a_program_among_the_files_of_an_input_is_no_transform_of_the_site(

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jedisite import refusals
+from tasks_app.accounting.final import UNMADE
 from tasks_app.explaining.facts import AgentFact, InputFact, ParentFact, PilotFact, Trouble, VerdictFact, WhyFacts
 from tasks_app.explaining.gates import GATES, Gate, first_no, walk
 from tasks_app.states import COMMANDS, TASK_FINAL, TaskCommand, TaskStatus
@@ -34,6 +35,8 @@ CASES = [
     ("an agent failed before it ended", replace(GOOD, status="done", trouble=Trouble("boost", 2, "KeyError: 'x'", AT)),
      "state", "task_all_done"),
     ("done", replace(GOOD, status="done"), "state", "task_all_done"),
+    ("done, warned", replace(GOOD, status="done", warned="Nothing stands for %IN."), "state", "task_done_and_warned"),
+    ("done, its input is not", replace(GOOD, status="done", error_dialog=f"x{UNMADE}, run"), "state", "task_parent_incomplete"),
     ("finished", replace(GOOD, status="finished"), "state", "task_ended"),
     ("failed", replace(GOOD, status="failed"), "state", "task_failed"),
     ("failed, jobs too", replace(GOOD, status="failed", had_errors=True), "state", "task_failed_with_errors"),

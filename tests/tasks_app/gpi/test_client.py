@@ -18,7 +18,17 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from tasks_app.gpi import client as module
-from tasks_app.gpi.client import ApiError, Client, Conflict, Invalid, NotAllowed, NotFound, Progress, Unavailable
+from tasks_app.gpi.client import (
+    ApiError,
+    Client,
+    Conflict,
+    Invalid,
+    NotAllowed,
+    NotFound,
+    Progress,
+    SubmissionWarning,
+    Unavailable,
+)
 from tasks_app.models import Task
 from tests.flow.pilot import Pilot, drive
 
@@ -53,6 +63,27 @@ def test_the_example_of_the_documentation_runs(
     assert (tmp_path / "jobs.csv").read_bytes().count(b"\r\n") == 5
 
 
+def test_what_the_site_warns_of_is_shown_and_kept_and_stands_on_the_page_of_the_task_that_is_done(
+    live_server: LiveServer, make_token: Callable[..., str], task_params: Callable[..., dict[str, Any]], books: None, api: Any
+) -> None:
+    site = Client(live_server.url, make_token(name="ada"))
+    said = "Nothing stands for %IN in the command"
+    params = task_params(noInput=True, nEvents=1, nEventsPerJob=1)
+    made = [item for item in params["jobParameters"] if item.get("param_type") == "output"]
+    line = [{"type": "constant", "value": "-- 'cat %IN'"}, *made]
+    with pytest.warns(SubmissionWarning, match=said) as shown:
+        task = site.submit({**params, "jobParameters": line})
+    assert [str(one.message) for one in shown] == list(task.warnings) and len(task.warnings) == 1
+    assert shown[0].filename == __file__, "as the fault of the line that submits"
+    drive(Pilot())
+    why = task.why()["blocked_by"]
+    assert task.refresh().status == "done" and why["code"] == "task_done_and_warned", why
+    assert said in why["sentence"] and "Nothing needs to be done" not in why["advice"]
+    page = api(name="ada").get(f"/tasks/{task.id}/").content.decode()
+    assert f"the site warned:</strong> {said}" in page
+
+
+@pytest.mark.filterwarnings("ignore::tasks_app.gpi.client.SubmissionWarning")
 def test_tasks_are_submitted_once_listed_commanded_and_waited_for(
     live_server: LiveServer, make_token: Callable[..., str], work: Callable[[float], None],
     task_params: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch,
