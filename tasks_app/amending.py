@@ -12,8 +12,8 @@ from typing import Any, Final
 from django.db import transaction
 
 from jedisite import audit
-from jedisite.words import plural
-from tasks_app import moves
+from jedisite.words import plural, sentence
+from tasks_app import moves, sandboxes
 from tasks_app.accounting.resource_typing import with_type
 from tasks_app.commands import files
 from tasks_app.commands.jobs import set_priority, set_share
@@ -52,6 +52,10 @@ def change_in_place(task_id: int, changes: Changes, *, by: str, reason: str = "s
     stored = TaskParams.objects.get(pk=task_id)
     changed = apply_changes(stored.params, changes)
     rehearse(parse(changed), task)
+    if no := sandboxes.refusal_again(task_id, task.user, stored.params, changes):
+        faults = Faults()
+        faults.add("fixedSandbox", "sandbox", sentence(no))
+        faults.raise_if_any()
     stored.params = changed
     stored.save(update_fields=["params"])
     columns: dict[str, Any] = {"split_rule": str(_rule(task, changes))}

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from jedisite import audit
 from jedisite.agents import kick
-from tasks_app import timeouts
+from tasks_app import sandboxes, timeouts
 from tasks_app.accounting.throttling import Cause
 from tasks_app.claims import LostClaimError
 from tasks_app.commands import accepting, attempts, nothing_new
@@ -162,12 +162,19 @@ def next_task_id() -> int:
 def give_command(
     task_id: int, command: str, *, by: str, reason: str = "", parameters: dict[str, Any] | None = None
 ) -> Command:
-    """Queue a command for a task. Raises CommandRefusedError when it does not accept it, or it would do nothing."""
+    """Queue a command for a task.
+
+    Raises CommandRefusedError when it does not accept it, it would do nothing, or its jobs cannot get their code.
+    """
     task = Task.objects.select_for_update().get(pk=task_id)
     _check_all([task], command)
     changes = (parameters or {}).get("changes") or {}
     if command == TaskCommand.INCEXEC and (nothing := nothing_new.says(task, changes)):
         raise NothingNewError(f"task {task_id} is done, {nothing}")
+    if command in (TaskCommand.RETRY, TaskCommand.INCEXEC):
+        stored = TaskParams.objects.filter(pk=task_id).values_list("params", flat=True).first()
+        if no := sandboxes.refusal_again(task_id, task.user, stored or {}, changes):
+            raise CommandRefusedError(f"task {task_id} cannot run again: {no}")
     (row,) = _queue([task], command, by, reason, parameters)
     return row
 

@@ -1,5 +1,9 @@
 """The archives with users' code that this site keeps for its jobs. They are kept as they are, never unpacked here.
 
+A name belongs for ever to the user who uploads it first, or whose task names it first, and what was uploaded under it never
+changes, unless the name says that its owner may overwrite it: jobs fetch their code by name, also those of a task that runs
+again after its sandbox was removed.
+
 A file is complete on disk, under a name that the site makes, before its row is written: what has no row is never served,
 and is swept away later. Within the owner's quota an archive stays as long as an open task has named it, and for
 JEDI_SANDBOX_DAYS after its last use.
@@ -25,15 +29,14 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Sum
 from django.http.request import validate_host
 
-from tasks_app.generating.buildstep import archive_of
+from tasks_app.generating.buildstep import OVERWRITABLE, archives_of
 from tasks_app.models import Sandbox
+from tasks_app.params.resubmission import apply_changes
 from tasks_app.states import TASK_FINAL
 
 LIMIT_BYTES = 768 * 1024 * 1024
 MB = 1_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
-OVERWRITABLE = ".__ow__"
-"""A name that ends so may be given again by its owner; the newest file counts."""
 PART = ".part"
 UNPACKED_LIMIT_BYTES = 5 * 1024**3
 """Of what an archive holds; transforms unpack no more."""
@@ -152,9 +155,11 @@ class Incoming:
 def _check_free(owner: str, name: str) -> None:
     """A name, and the one beside it that may be overwritten, belong to one owner: nobody takes the other half first."""
     plain = name.removesuffix(OVERWRITABLE)
-    for taken, by in Sandbox.objects.filter(name__in=[plain, plain + OVERWRITABLE]).values_list("name", "owner"):
-        if by != owner or (taken == name and not name.endswith(OVERWRITABLE)):
-            raise SandboxRefusedError(f"there is a sandbox of the name {taken} already")
+    for row in Sandbox.names.filter(name__in=[plain, plain + OVERWRITABLE]):
+        if row.stored is not None and (row.owner != owner or (row.name == name and not name.endswith(OVERWRITABLE))):
+            raise SandboxRefusedError(f"there is a sandbox of the name {row.name} already")
+        if row.owner != owner:
+            raise SandboxRefusedError(f"the name {row.name} belongs to another user: choose another name")
 
 
 def quota_left(owner: str, replaced: str = "") -> int:
@@ -185,10 +190,15 @@ def _write_row(row: Sandbox) -> None:
             _check_free(row.owner, row.name)
             if row.size > quota_left(row.owner, row.name):
                 raise SandboxRefusedError(_over_quota())
-            older = Sandbox.objects.filter(name=row.name).first()
+            older = Sandbox.names.filter(name=row.name).first()
             if older is not None:
+                if older.sha256 not in ("", row.sha256) and not row.name.endswith(OVERWRITABLE):
+                    raise SandboxRefusedError(
+                        f"{row.name} was the name of a sandbox that is removed, and had other contents: choose another name"
+                    )
                 row.pk, row.created, row.last_used = older.pk, older.created, older.last_used
-                _unlink(older.path)
+                if older.stored is not None:
+                    _unlink(older.path)
             row.save()
             used(row.name)
     except IntegrityError as exc:
@@ -212,13 +222,13 @@ def keep(source: Path, owner: str, prefix: str = "sources") -> str:
 def find(name: str) -> Sandbox | None:
     """The sandbox of that name; None when there is none, or its file is gone."""
     row = Sandbox.objects.filter(name=name).first()
-    return row if row is not None and row.path.is_file() else None
+    return row if row is not None and row.is_there else None
 
 
 def same(owner: str, size: int, crc: int) -> Sandbox | None:
     """The newest sandbox of somebody that holds the same."""
     row = Sandbox.objects.filter(owner=owner, crc=crc, size=size).order_by("-id").first()
-    return row if row is not None and row.path.is_file() else None
+    return row if row is not None and row.is_there else None
 
 
 def used(name: str, task_id: int | None = None) -> None:
@@ -236,36 +246,88 @@ def used(name: str, task_id: int | None = None) -> None:
         )
 
 
+def refusal(
+    user: str, raw: Mapping[str, Any], task_id: int | None = None, command_line: str | None = None, *, new: str = ""
+) -> str:
+    """Why a task of that user cannot run with the sandboxes that its parameters name; "" when it can.
+
+    A sandbox of another user must be there when the task is submitted (without `task_id`) or gets it as its `new` one;
+    afterwards the task must have named it then. Without `command_line` that of the parameters counts.
+    """
+    for name in archives_of(raw, _line(raw) if command_line is None else command_line):
+        row = Sandbox.names.filter(name=name).first()
+        if row is not None and row.owner != user:
+            if name.endswith(OVERWRITABLE):
+                return f"the sandbox {name} belongs to another user, who may overwrite it"
+            at_door = task_id is None or name == new
+            if row.stored is None if at_door else not row.tasks.filter(pk=task_id).exists():
+                return f"the sandbox {name} belongs to another user, and was not there when the task was submitted"
+        if _is_ours(raw) and (row is None or not row.is_there):
+            at = f" at {raw['sourceURL']}" if raw.get("sourceURL") else ""
+            if row is not None and row.sha256:
+                return f"the sandbox {name} was removed and is not kept{at}: upload the same archive again, or name another"
+            return f"the sandbox {name} is not kept{at}: upload it first"
+        if "$" in name:  # nobody owns the names that come of it
+            return f"the sandbox {name} is named by a placeholder: write its whole name"
+    return ""
+
+
+def _line(raw: Mapping[str, Any]) -> str:
+    return " ".join(str(item.get("value", "")) for item in raw.get("jobParameters") or ())
+
+
+def _is_ours(raw: Mapping[str, Any]) -> bool:
+    """Whether this site has to keep the sandboxes: it is named, or no other server is."""
+    source = str(raw.get("sourceURL") or "")
+    url = urlsplit(source)
+    # A folder (file://) is that of whoever runs the job: to look there would tell users which files this machine has.
+    return not source or bool(
+        url.scheme != "file" and url.hostname and validate_host(url.hostname, settings.ALLOWED_HOSTS)
+    )
+
+
+def claim(user: str, raw: Mapping[str, Any], command_line: str | None = None) -> None:
+    """Names of sandboxes that nobody has yet become this user's: else another user could upload code for the task."""
+    found = archives_of(raw, _line(raw) if command_line is None else command_line)
+    new = [Sandbox(owner=user, name=name, stored=None, size=0, crc=0) for name in found if NAME.fullmatch(name)]
+    Sandbox.names.bulk_create(new, ignore_conflicts=True)
+
+
 def note_task(task_id: int, raw: Mapping[str, Any]) -> None:
-    """A task was submitted: its sandbox stays until it has ended."""
-    words = " ".join(str(item.get("value", "")) for item in raw.get("jobParameters") or ())
-    name = archive_of(raw, words)
-    if name:
-        used(os.path.basename(name), task_id)
+    """A task was submitted, or gets other code: its sandboxes stay until it has ended."""
+    for name in archives_of(raw, _line(raw)):
+        used(name, task_id)
 
 
-def lacking(task_id: int, raw: Mapping[str, Any], command_line: str) -> str:
+def refusal_again(task_id: int, user: str, raw: Mapping[str, Any], changes: Mapping[str, Any]) -> str:
+    """Why a task of these parameters cannot run with these changes; "" when it can, and then it has a new sandbox noted."""
+    changed, new = apply_changes(raw, changes), os.path.basename(str(changes.get("fixedSandbox") or ""))
+    claim(user, changed)
+    no = refusal(user, changed, task_id, new=new)
+    if new and not no:
+        used(new, task_id)
+    return no
+
+
+def lacking(task_id: int, user: str, raw: Mapping[str, Any], command_line: str) -> str:
     """Why the jobs of a task cannot get its sandbox; empty when they can, or when another server keeps it.
 
     A sandbox that is used is marked as such, so that cleaning leaves it.
     """
-    name, url = archive_of(raw, command_line), urlsplit(str(raw.get("sourceURL") or ""))
-    if name is None:
-        return ""
-    # A folder (file://) is that of whoever runs the job: to look there would tell users which files this machine has.
-    if url.scheme == "file" or not url.hostname or not validate_host(url.hostname, settings.ALLOWED_HOSTS):
-        return ""
-    there = find(name) is not None
-    if there:
+    claim(user, raw, command_line)
+    no = refusal(user, raw, task_id, command_line)
+    if no:
+        return f"user sandbox file unavailable: {no}"
+    for name in archives_of(raw, command_line):
         used(name, task_id)
-    return "" if there else f"user sandbox file unavailable: {name} is not kept at {raw['sourceURL']}"
+    return ""
 
 
 @transaction.atomic
 def remove(rows: Iterable[int]) -> int:
-    """Remove sandboxes by their ids, whoever needs them. Returns how many there were."""
+    """Remove sandboxes by their ids, whoever needs them; their names stay taken. Returns how many there were."""
     found = list(Sandbox.objects.select_for_update(skip_locked=True).filter(pk__in=list(rows)))
-    Sandbox.objects.filter(pk__in=[row.pk for row in found]).delete()
+    Sandbox.objects.filter(pk__in=[row.pk for row in found]).update(stored=None)
     for row in found:
         _unlink(row.path)
     return len(found)
@@ -276,7 +338,7 @@ def unused(before: datetime, limit: int) -> list[int]:
     with connection.cursor() as cursor:
         cursor.execute(
             """SELECT s.id FROM sandboxes s
-                WHERE s.last_used < %s
+                WHERE s.last_used < %s AND s.stored IS NOT NULL
                   AND NOT EXISTS (SELECT 1 FROM sandbox_tasks u JOIN jedi_tasks t ON t.jeditaskid = u.task_id
                                    WHERE u.sandbox_id = s.id AND t.status <> ALL(%s))
                 ORDER BY s.last_used LIMIT %s""",

@@ -213,6 +213,9 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
         return Submitted(decision.task_id, decision)
     warnings += faults.take(lambda: rehearse(params, task)) or []
     _check_data(params, user, caller, parent_id, faults)
+    sandboxes.claim(user, params.raw)
+    if no := sandboxes.refusal(user, params.raw):
+        faults.add("jobParameters", "sandbox", sentence(no))
     faults.take(lambda: _check_file_names(params, user))
     faults.raise_if_any()
     task_id = moves.submit(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
+from tasks_app.pilot.names import sandbox_of
 
 LABEL = "panda"
 TRANSFORM = "build_command"
@@ -24,6 +26,11 @@ FAILED_BUILDS = 3
 _LIBRARY = re.compile(r"panda\.\d{10}\.\d{6}\.lib\._\d{6,}")
 _COMMAND = " -- "
 """What follows is the user's own."""
+_STEPS = {"buildSpec": TRANSFORM, "mergeSpec": "merge_command", "preproSpec": "preprocess_command"}
+"""Steps with command lines of their own, with their usual transforms."""
+OVERWRITABLE = ".__ow__"
+"""The name of a sandbox that ends so may be given again by its owner; the newest file counts."""
+_ARCHIVES = (".gz", ".tgz", ".tar")
 _ARCHIVE_OPTION = re.compile(r"(?<!\S)(-a\s+)(\"[^\"]*\"|'[^']*'|\S+)")
 
 
@@ -107,19 +114,37 @@ def _via_data_management(text: Any) -> tuple[str, str] | None:
     return dataset, lfn
 
 
-def archive_of(raw: Mapping[str, Any], command_line: str) -> str | None:
-    """The sandbox that jobs of a task fetch from the site: of its build step, or of `-a` in the command line.
+def archives_of(raw: Mapping[str, Any], command_line: str) -> list[str]:
+    """The names of the sandboxes that jobs of a task fetch, in all its steps: what pilots find in their command lines.
 
-    None when it fetches none, or when it comes through data management.
+    Without those that come through data management.
     """
-    spec = raw.get("buildSpec") or {}
-    if spec.get("tarBallViaDDM"):
-        return None
-    name = raw.get("fixedSandbox") or spec.get("archiveName")
-    found = _ARCHIVE_OPTION.search(command_line.partition(_COMMAND)[0])
-    if not spec and found is None:
-        return None
-    return str(name or (found[2].strip("\"'") if found else "")) or None
+    build = raw.get("buildSpec") or {}
+    fixed = raw.get("fixedSandbox")
+    archive = "" if build.get("tarBallViaDDM") else str(fixed or build.get("archiveName") or "")
+    found = [archive]
+    steps = [(raw, "run_command", with_sandbox(command_line, fixed))]
+    for key, usual in _STEPS.items():
+        spec = raw.get(key) or {}
+        steps.append((spec, usual, str(spec.get("jobParameters") or "")))
+    for spec, usual, text in steps:
+        program = str(spec.get("transPath") or usual).rpartition("/")[2]
+        name = _archive_in(program, text)
+        # Other transforms than the site's may mean something else by -a.
+        if program.endswith("_command") or name.removesuffix(OVERWRITABLE).endswith(_ARCHIVES):
+            found.append(name)
+    # Only the last part of a path counts; ${IN} of a build step stands for its archive.
+    return list(dict.fromkeys(name.rpartition("/")[2] for name in found if name not in ("", "${IN}")))
+
+
+def _archive_in(program: str, text: str) -> str:
+    if "-a" not in text and "-i" not in text:
+        return ""
+    try:
+        words = shlex.split(text)
+    except ValueError:  # such jobs fail
+        words = text.split()
+    return sandbox_of([f"./{program}", *words])
 
 
 def with_sandbox(command_line: str, sandbox: str | None) -> str:
@@ -147,6 +172,16 @@ def ram_mb(most_mb: int) -> int:
 
 
 __all__ = [
-    "FAILED_BUILDS", "KEPT", "PRIORITY", "BadBuildError", "BuildStep", "Library", "archive_of", "build_step", "dataset_name",
-    "ram_mb", "with_sandbox",
+    "FAILED_BUILDS",
+    "KEPT",
+    "OVERWRITABLE",
+    "PRIORITY",
+    "BadBuildError",
+    "BuildStep",
+    "Library",
+    "archives_of",
+    "build_step",
+    "dataset_name",
+    "ram_mb",
+    "with_sandbox",
 ]  # fmt: skip

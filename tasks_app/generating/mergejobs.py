@@ -21,6 +21,7 @@ from brokerage_app.needs import TaskNeeds
 from brokerage_app.snapshot import Grid, SiteView
 from brokerage_app.verdict import Skip
 from jedisite.sql import hot_cursor, numbers
+from tasks_app import sandboxes
 from tasks_app.accounting.unmerged import PROCESSING_TYPE
 from tasks_app.generating.builder import Builder, OutputStream, TaskFacts, job_walltime_s
 from tasks_app.generating.buildjobs import library_for
@@ -207,6 +208,7 @@ def make_merge_jobs(task_id: int, grid: Grid, now: datetime) -> Made:
     if task is None:
         return Made(0)
     work = MergeWork(task, now)
+    no_sandbox = sandboxes.lacking(task_id, task.user, work.of_first_jobs.raw, work.of_first_jobs.template.text)
     heaps = {heap.site: heap for heap in load_heaps(task_id).get(task_id, ())}
     made, skipped = 0, []
     with hot_cursor() as cursor:
@@ -214,7 +216,7 @@ def make_merge_jobs(task_id: int, grid: Grid, now: datetime) -> Made:
         by_site = _lock_producers(cursor, logs.files)
         for name in sorted(by_site):
             site = grid.sites.get(name)
-            refusal = _refusal(work, site, name, grid)
+            refusal = Skip(name, codes.INPUT_NOT_READABLE, no_sandbox) if no_sandbox else _refusal(work, site, name, grid)
             if site is None or refusal:
                 skipped.append(refusal)
                 continue

@@ -98,7 +98,7 @@ def _make(task_id: int, fence: int, grid: Grid, now: datetime) -> bool:
     except BadTemplate as exc:
         moves.break_task(task_id, fence, by=ME, reason=f"the preprocessing job cannot be made: {exc}")
         return False
-    no_sandbox = sandboxes.lacking(task_id, work.raw, work.template.text)
+    no_sandbox = sandboxes.lacking(task_id, task.user, work.raw, work.template.text)
     if no_sandbox:
         moves.set_aside(task_id, fence, by=ME, reason=no_sandbox, wait=timedelta(seconds=settings.JEDI_PENDING_RETRY_S))
         return False

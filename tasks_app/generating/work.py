@@ -88,7 +88,7 @@ def generate(
     if unread is not None:
         sentence = f"the input dataset {unread.name} is {unread.status}: its files have to be read first"
         return Turn(0, True, Verdict(), unread=sentence)
-    no_sandbox = sandboxes.lacking(task.id, work.raw, work.template.text)
+    no_sandbox = sandboxes.lacking(task.id, task.user, work.raw, work.template.text)
     if no_sandbox:
         return Turn(0, True, Verdict(), no_sandbox)
     work.read_inputs()

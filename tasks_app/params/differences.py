@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tasks_app.generating.buildstep import archive_of, with_sandbox
+from tasks_app.generating.buildstep import archives_of, with_sandbox
 from tasks_app.params.items import Item
 from tasks_app.params.schema import ParamErrors, TaskParams, parse
 
@@ -52,7 +52,7 @@ def differences(new: TaskParams, stored: Mapping[str, Any], taken_over: Collecti
         name for name, value in new.raw.items()
         if name not in told and not name.startswith("dsFor") and value and value != old.raw.get(name)
     )  # fmt: skip
-    code = "fixedSandbox" not in new.raw and _archive(new) != _archive(old)
+    code = "fixedSandbox" not in new.raw and _archives(new) != _archives(old)
     return Differences(tuple(work), tuple(keys), code)
 
 
@@ -110,6 +110,6 @@ def _given(raw: Mapping[str, Any], names: Collection[str]) -> list[Any]:
     return [raw.get(name) or None for name in names]
 
 
-def _archive(params: TaskParams) -> str | None:
-    """The sandbox that jobs fetch."""
-    return archive_of(params.raw, " ".join(item.value for item in params.items))
+def _archives(params: TaskParams) -> list[str]:
+    """The sandboxes that jobs fetch."""
+    return archives_of(params.raw, " ".join(item.value for item in params.items))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -9,7 +10,7 @@ from django.db import connection
 
 from brokerage_app.models import Queue
 from jedisite.agents import Pass
-from tasks_app import moves
+from tasks_app import moves, sandboxes
 from tasks_app.agents import (
     adder,
     commando,
@@ -85,6 +86,13 @@ def submit(params: dict[str, Any], parent: int | None = None, priority: int = 50
         params, name=params["taskName"], user=USER, vo="lab", label=params["prodSourceLabel"], task_type="anal",
         priority=priority, parent_id=parent,
     )  # fmt: skip
+
+
+def give_sandbox(name: str, owner: str = USER, content: bytes = b"an archive") -> None:
+    """Upload an archive of that content."""
+    incoming = sandboxes.Incoming(owner, name)
+    incoming.write(gzip.compress(content, mtime=0))
+    incoming.finish()
 
 
 def add_queue(name: str = SITE, **more: Any) -> Queue:

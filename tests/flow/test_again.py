@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from tests.flow.driving import (
     agents_turn,
     dataset,
     files,
+    give_sandbox,
     inputs,
     jobs,
     parameters,
@@ -531,7 +533,10 @@ def with_command(*items: dict[str, Any], **more: Any) -> submitting.Submitted:
     return submitting.submit(submitting.check({**params, "jobParameters": given}, ADA), by="ada")
 
 
-def test_another_command_under_the_name_of_a_task_that_has_ended_is_refused() -> None:
+def test_another_command_under_the_name_of_a_task_that_has_ended_is_refused(settings: Any, tmp_path: Path) -> None:
+    settings.JEDI_SANDBOXES = tmp_path
+    for name in ("jobO.old.tar.gz", "jobO.new.tar.gz"):
+        give_sandbox(name)
     add_dataset("lab.t.in", 1)
     add_dataset("lab.t.more", 1)
     made = with_command().task_id

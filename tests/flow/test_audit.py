@@ -118,7 +118,7 @@ def busy() -> Pilot:
     assert (status(done), status(working)) == ("done", "running")
     spec = {"archiveName": "sources.tar.gz", "jobParameters": "-i ${IN} -o ${OUT}"}
     for name in ("lab.built", "lab.building"):
-        submit(parameters(name, reads("lab.in"), nFilesPerJob=6, buildSpec=spec))
+        submit(parameters(name, reads("lab.in"), nFilesPerJob=6, buildSpec=spec, sourceURL="https://cache.example:443"))
         for _ in range(3):
             agents_turn()
         if name == "lab.built":

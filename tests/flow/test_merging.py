@@ -435,7 +435,7 @@ def lose(job_id: int) -> None:
 def test_a_merge_job_can_use_the_library_that_the_task_has_built() -> None:
     build = {"archiveName": "sources.tar.gz", "jobParameters": "-i ${IN} -o ${OUT}"}
     spec = {"jobParameters": "-l ${LIB} ${TRN_OUTPUT:OUTPUT}"}
-    made = merging_task(files=2, buildSpec=build, mergeSpec=spec)
+    made = merging_task(files=2, buildSpec=build, mergeSpec=spec, sourceURL="https://cache.example:443")
     pilot = Pilot()
     drive(pilot)
     assert status(made) == "done"

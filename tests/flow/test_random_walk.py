@@ -80,7 +80,7 @@ class Walk:
         built = submit(
             parameters(
                 "lab.h", reads("lab.in"), nFilesPerJob=3, maxAttempt=5,
-                buildSpec={"archiveName": "sources.tar.gz", "jobParameters": "-i ${IN} -o ${OUT}"},
+                buildSpec={"archiveName": "sources.tar.gz", "jobParameters": "-i ${IN} -o ${OUT}"}, sourceURL="https://cache.example:443",
             )
         )  # fmt: skip
         spec = {"transPath": "merge", "jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG:LOG}"}

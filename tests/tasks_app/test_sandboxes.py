@@ -17,7 +17,7 @@ from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import pending
 from tasks_app.generating import buildstep
 from tasks_app.models import Sandbox, Task
-from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, status, submit, task, wake
+from tests.flow.driving import add_dataset, add_queue, give_sandbox, jobs, parameters, reads, status, submit, task, wake
 
 ARCHIVE = gzip.compress(b"an archive", mtime=0)
 
@@ -58,7 +58,7 @@ def test_a_sandbox_in_use_is_dated_anew_and_knows_the_task(
     day = timezone.now() - timedelta(days=1)
     Sandbox.objects.update(last_used=day)
     for _ in range(2):
-        assert sandboxes.lacking(made.id, {"sourceURL": "http://127.0.0.1:8000"}, f"-r . -a {name} -p x") == ""
+        assert sandboxes.lacking(made.id, "ada", {"sourceURL": "http://127.0.0.1:8000"}, f"-r . -a {name} -p x") == ""
     row = Sandbox.objects.get()
     assert row.last_used > day and list(row.tasks.all()) == [made]
 
@@ -73,14 +73,24 @@ def test_a_sandbox_in_use_is_dated_anew_and_knows_the_task(
         ({"sourceURL": "http://localhost", "buildSpec": {"archiveName": "s", "tarBallViaDDM": "a:b"}}, "", False),
         ({"sourceURL": "https://elsewhere.example"}, "-a jobO.1.tar.gz", False),
         ({"sourceURL": "file:///nowhere"}, "-a jobO.1.tar.gz", False),
-        ({}, "-a jobO.1.tar.gz", False),
+        ({}, "-a jobO.1.tar.gz", True),
+        ({}, "-ajobO.1.tar.gz", True),
+        ({}, "-p x -- tar -a jobO.1.tar.gz", False),
+        ({}, '-p "ls -a x.tar.gz"', False),
+        ({"transPath": "Sim_tf.py"}, "-a 2.5", False),
+        ({"transPath": "mine.sh"}, "-a jobO.1.tar.gz", True),
+        ({"preproSpec": {"jobParameters": "-a jobO.1.tar.gz"}}, "", True),
+        ({"mergeSpec": {"jobParameters": "-a jobO.1.tar.gz"}}, "", True),
+        ({"buildSpec": {"jobParameters": "-i jobO.1.tar.gz"}}, "", True),
+        ({"buildSpec": {"jobParameters": "-i ${IN}"}}, "", False),
+        ({"sourceURL": "https://elsewhere.example"}, "-a jobO.${SN}.tar.gz", True),
         ({"sourceURL": "http://localhost:80"}, "--data jobO.1.tar.gz", False),
     ],
 )
 def test_which_sandboxes_the_site_must_have(
-    kept: Callable[[], str], raw: dict[str, Any], line: str, missing: bool
+    kept: Callable[[], str], make_task: Callable[..., Task], raw: dict[str, Any], line: str, missing: bool
 ) -> None:
-    assert bool(sandboxes.lacking(1, raw, line)) == missing
+    assert bool(sandboxes.lacking(make_task().id, "ada", raw, line)) == missing
 
 
 def test_another_sandbox_takes_the_place_of_the_first() -> None:
@@ -88,7 +98,7 @@ def test_another_sandbox_takes_the_place_of_the_first() -> None:
         '-j "" -a jobO.2.tar.gz -r . -p "-a%20b"'
     )
     assert buildstep.with_sandbox("-a x", None) == "-a x"
-    assert buildstep.archive_of({"fixedSandbox": "new"}, "-a old") == "new"
+    assert buildstep.archives_of({"fixedSandbox": "new"}, "-a old") == ["new"]
 
 
 @pytest.mark.usefixtures("transactional_db")
@@ -118,3 +128,51 @@ def test_a_file_that_cannot_be_removed_keeps_none_of_the_others(kept: Callable[[
     bad.path.mkdir()
     assert sandboxes.remove([bad.pk, good.pk]) == 2
     assert bad.path.is_dir() and not good.path.exists() and not Sandbox.objects.exists()
+
+
+WITH = {"jobParameters": [{"type": "constant", "value": "-a jobO.1.tar.gz -- sh run.sh"}]}
+
+
+@pytest.mark.django_db
+def test_the_sandbox_of_another_user_is_run_only_by_tasks_that_named_it_when_it_was_there(
+    kept: Callable[[], str], make_task: Callable[..., Task], django_capture_on_commit_callbacks: Any
+) -> None:
+    before, named = make_task(), make_task()
+    give_sandbox("jobO.1.tar.gz", owner="bob")
+    assert sandboxes.refusal("ada", WITH) == ""
+    sandboxes.note_task(named.id, WITH)
+    line = "-a jobO.1.tar.gz -- sh run.sh"
+    no = "the sandbox jobO.1.tar.gz belongs to another user, and was not there when the task was submitted"
+    assert sandboxes.lacking(before.id, "ada", WITH, line) == f"user sandbox file unavailable: {no}"
+    assert sandboxes.refusal_again(before.id, "ada", WITH, {}) == no
+    assert not before.sandbox_set.exists()
+    assert sandboxes.lacking(named.id, "ada", WITH, line) == sandboxes.refusal_again(named.id, "ada", WITH, {}) == ""
+    with django_capture_on_commit_callbacks(execute=True):
+        sandboxes.remove([Sandbox.objects.get().pk])
+    gone = "the sandbox jobO.1.tar.gz was removed and is not kept: upload the same archive again, or name another"
+    assert sandboxes.refusal_again(named.id, "ada", WITH, {}) == gone
+    assert "belongs to another user" in sandboxes.refusal("ada", WITH)
+    give_sandbox("jobO.1.tar.gz", owner="bob")
+    assert sandboxes.lacking(named.id, "ada", WITH, line) == ""
+
+
+@pytest.mark.django_db
+def test_code_that_another_user_may_overwrite_or_has_not_sent_yet_is_refused(
+    kept: Callable[[], str], make_task: Callable[..., Task]
+) -> None:
+    own, elsewhere = make_task(), {"sourceURL": "https://elsewhere.example"}
+    give_sandbox("a.tar.gz.__ow__", owner="bob")
+    sandboxes.claim("bob", {**WITH, **elsewhere})
+    overwritten = {"jobParameters": [{"value": "-a a.tar.gz.__ow__"}]}
+    assert sandboxes.refusal("ada", overwritten).endswith("belongs to another user, who may overwrite it")
+    assert sandboxes.refusal("bob", overwritten) == ""
+    assert "belongs to another user" in sandboxes.refusal("ada", {**WITH, **elsewhere})
+    with pytest.raises(sandboxes.SandboxRefusedError, match="belongs to another user"):
+        give_sandbox("jobO.1.tar.gz", owner="ada")
+    # New code of an old task: it counts from now on, also that of another user.
+    give_sandbox("jobO.2.tar.gz", owner="bob")
+    changes = {"fixedSandbox": "jobO.2.tar.gz"}
+    assert sandboxes.refusal_again(own.id, "ada", WITH, changes) == ""
+    assert sandboxes.refusal_again(own.id, "ada", {**WITH, **changes}, {}) == ""
+    late = {"fixedSandbox": "jobO.3.tar.gz"}
+    assert sandboxes.refusal_again(own.id, "ada", WITH, late).endswith("jobO.3.tar.gz is not kept: upload it first")

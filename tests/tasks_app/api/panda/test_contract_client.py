@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from brokerage_app.models import Queue
-from tasks_app.models import CatalogueDataset, Command, Dataset, File, Job, JobFile, JobMetadata, JobParams, Task
+from tasks_app.generating.buildstep import archives_of
+from tasks_app.models import (
+    CatalogueDataset,
+    Command,
+    Dataset,
+    File,
+    Job,
+    JobFile,
+    JobMetadata,
+    JobParams,
+    Sandbox,
+    Task,
+)
 from tests.contract import Exchange, compare, exchanges, send
+from tests.flow.driving import give_sandbox
 
 pytestmark = pytest.mark.django_db
 
@@ -59,6 +73,10 @@ class Scene:
             )
         if "/job/" in exchange.path:
             Job.objects.filter(status="cancelled").update(status="activated")  # killed before
+        raw = exchange.body.get("task_parameters") or {}
+        for name in archives_of(raw, " ".join(str(item.get("value")) for item in raw.get("jobParameters", ()))):
+            if not Sandbox.objects.filter(name=name).exists():
+                give_sandbox(name, "jdoe")
         answer = send(self.client, exchange, self.ids)
         found = compare(exchange, answer)
         if exchange.path.endswith("task/submit") and exchange.response["success"] and not found:
@@ -92,7 +110,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(api: Callable[..., Client]) -> Scene:
+def scene(api: Callable[..., Client], settings: Any, tmp_path: Path) -> Scene:
+    settings.JEDI_SANDBOXES = tmp_path
     # The stand-in took any name of a queue, and of an input.
     CatalogueDataset.objects.bulk_create(CatalogueDataset(name=f"user.jdoe.{name}", scope="x") for name in ("in1", "sec1"))
     Queue.objects.bulk_create(Queue(name=name, site_name=name) for name in ("Q1", "Q2", "BAD", "A", "B"))
