@@ -14,6 +14,7 @@ from tasks_app.states import TaskStatus
 
 MOST_ERRORS = 5
 """Errors that are told one by one."""
+MEMORY_ERRORS: Final = frozenset({"pilot:1212", "pilot:1235"})
 FULL_GOAL = 1000
 """Per mille; a task without a goal wants everything."""
 
@@ -157,9 +158,11 @@ def error_summary(errors: Iterable[tuple[JobError, int]], status: str) -> str | 
         return None
     total = sum(jobs for _, jobs in rows)
     told = ((jobs, error.key, (error.detail or "no text").strip()[:200].rstrip(".")) for error, jobs in rows[:MOST_ERRORS])
-    parts = [f"{jobs} × {key} ({detail})" for jobs, key, detail in told]
+    parts = [f"{jobs} × {key} ({'the last: ' if jobs > 1 else ''}{detail})" for jobs, key, detail in told]
     if others := sum(jobs for _, jobs in rows[MOST_ERRORS:]):
         parts.append(f"{others} × other errors")
     failed = f"{plural(total, 'attempt')} failed"
     ending = "; all files were processed in the end" if status == TaskStatus.DONE else ""
+    if status != TaskStatus.DONE and any(error.key in MEMORY_ERRORS for error, _ in rows):
+        ending = "; ask for more memory than that (ramCount), or make the payload need less"
     return f"{failed}: {'; '.join(parts)}{ending}"

@@ -18,7 +18,7 @@ from jedisite.columns import Column, Columns
 from jedisite.identity import Caller, Right, api_caller
 from jedisite.paging import CURSOR, ORDERING, PAGE_SIZE, KeysetPagination
 from jedisite.problems import InvalidFields
-from jedisite.words import rather
+from jedisite.words import nearest, rather
 from tasks_app.models import JobArchive, Task, TaskParams
 from tasks_app.params.faults import MOST_FAULTS, MOST_HINTS, shown
 
@@ -95,11 +95,12 @@ class Resource(GenericViewSet[Any]):
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         known = self.known_parameters()
-        faults = []
+        faults: list[tuple[str, str, str]] = []
         for name, values in request.query_params.lists():
             if name not in known:
-                few = ", ".join(sorted(known)) or "none"
-                faults.append((name, "known parameter", f"There is no such parameter; there are: {few}."))
+                near = nearest(name, known) if len(faults) < MOST_HINTS else ""
+                few = f". Did you mean {near}?" if near else f"; there are: {', '.join(sorted(known)) or 'none'}."
+                faults.append((name, "known parameter", f"There is no such parameter{few}"))
             elif len(values) > 1:
                 faults.append((name, "once", "This parameter is given more than once."))
             elif "\x00" in values[0]:

@@ -57,8 +57,8 @@ COMMANDS: Final[Mapping[str, str]] = {
 _SAID: Final[Mapping[str, str]] = {"retry": "Retry it", "resume": "Resume it"}
 _MORE_MEMORY = "Ask for more memory (ramCount), or make the payload need less."
 _ADVICE: Final[Mapping[str, str]] = {
-    "pilot:1098": "Make jobs smaller, or declare the disk space that they need (workDiskCount).",
-    "pilot:1104": "Make jobs smaller, or declare the disk space that they need (workDiskCount).",
+    "pilot:1098": "Make jobs smaller, or declare the disk space that they need (workDiskCount), if a queue gives as much.",
+    "pilot:1104": "Make jobs smaller, or declare the disk space that they need (workDiskCount), if a queue gives as much.",
     "pilot:1150": "Find out what the payload waits for; when long silence is normal for it, set noLoopingCheck.",
     "pilot:1165": "See in the log why the payload writes no such file, and whether its name is the one you gave.",
     "pilot:1212": _MORE_MEMORY,

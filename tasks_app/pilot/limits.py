@@ -10,6 +10,9 @@ NO_GRACE = frozenset({Code.EXCEEDED_MAX_MEMORY, Code.WORK_FOLDER_TOO_LARGE})
 """A payload that hurts others is ended at once; one that is ended for another reason may put its things away."""
 
 
+_OF_QUEUE = "what the queue gives (maxwdir)"
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """0 means no limit. `disk_is`: whence that of the disk is."""
@@ -72,14 +75,18 @@ def with_disk(limits: Limits, job_mb: int, queue_mb: int, free_mb: int) -> Limit
 
     A job may have in any case what it was expected to need; but of a task that states nothing that is a guess.
     """
-    most, disk_is = min((queue_mb, "what the queue gives (maxwdir)"), (free_mb // 2, "half of what was free on its disk"))
+    most, disk_is = min((queue_mb, _OF_QUEUE), (free_mb // 2, "half of what was free on its disk"))
     if not queue_mb or most <= job_mb:
         return replace(limits, disk_mb=job_mb)
     return replace(limits, disk_mb=most, disk_is=disk_is)
 
 
 def _disk_limit(limits: Limits) -> str:
-    return f"its limit is {limits.disk_mb} MB, {limits.disk_is}. A task that needs more says so by workDiskCount"
+    if limits.disk_is == _OF_QUEUE:
+        more = "To get more, the task needs a queue that gives more, or has to write less at once"
+    else:
+        more = "A task that needs more says so by workDiskCount, as much as its queue gives (maxwdir)"
+    return f"its limit is {limits.disk_mb} MB, {limits.disk_is}. {more}"
 
 
 def _rounded_up(kb: int) -> int:

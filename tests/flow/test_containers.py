@@ -207,6 +207,8 @@ def test_the_command_registers_containers_and_open_datasets(tmp_path: Path) -> N
         (tmp_path / name).write_text(name)
     call_command("register_dataset", "lab.a", str(tmp_path / "one"), "--open")
     call_command("register_dataset", "lab.a", str(tmp_path / "two"))
+    with pytest.raises(CommandError, match=r"lab\.a cannot be read: .* end its name with a slash: lab\.all/$"):
+        call_command("register_dataset", "lab.all", "lab.a")
     call_command("register_dataset", "lab.all/", "lab.a")
     assert data_management().describe("lab.all/").files == 2
     with pytest.raises(CommandError, match=r"lab\.a exists already and is closed.*--open"):

@@ -99,7 +99,7 @@ def test_files_that_always_fail_leave_the_task_finished_with_an_honest_summary()
         assert (by_name[name].status, by_name[name].attempt, by_name[name].max_attempt) == ("ready", 3, 3)
         assert by_name[name].failed_attempt == 3
     assert by_name["lab.in.00000"].attempt == 1
-    assert task(made).error_dialog == "6 attempts failed: 6 × exe:65 (the payload ended with 65)"
+    assert task(made).error_dialog == "6 attempts failed: 6 × exe:65 (the last: the payload ended with 65)"
 
 
 def test_the_summary_of_errors_quotes_the_last_job_that_says_something() -> None:
@@ -112,7 +112,10 @@ def test_the_summary_of_errors_quotes_the_last_job_that_says_something() -> None
         (job,) = pilot.fetch(1)
         update_job(report(job, "failed", errors={"pilot_error_code": 1235, "pilot_error_diag": words}))
     settle()
-    assert task(made).error_dialog == "3 attempts failed: 3 × pilot:1235 (held 4079 MB, its limit is 4000 MB)"
+    assert task(made).error_dialog == (
+        "3 attempts failed: 3 × pilot:1235 (the last: held 4079 MB, its limit is 4000 MB); ask for more memory than that "
+        "(ramCount), or make the payload need less"
+    )
 
 
 def test_files_with_the_number_of_their_task_in_the_name_count_from_one() -> None:

@@ -15,6 +15,7 @@ from jedisite import user_names
 from jedisite.command_line import Suggesting
 from jedisite.words import plural
 from tasks_app.ddm.registering import register_container, register_dataset
+from tasks_app.models import CatalogueDataset
 from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.scopes import scope_of
 
@@ -51,7 +52,10 @@ class Command(Suggesting):
             events = [options["events"]] * len(paths)
             register_dataset(name, scope_of(name, owner), paths, events=events, is_open=options["open"], owner=owner)
         except OSError as exc:
-            raise CommandError(f"{exc.filename} cannot be read: {exc.strerror}; nothing was registered") from exc
+            hint = ""
+            if CatalogueDataset.objects.filter(name__in=given).exists():
+                hint = f". To make a container of datasets, end its name with a slash: {name}{CONTAINER_MARK}"
+            raise CommandError(f"{exc.filename} cannot be read: {exc.strerror}; nothing was registered{hint}") from exc
         except ValueError as exc:
             raise CommandError(str(exc)) from exc
         self.stdout.write(f"{name}: {plural(len(paths), 'file')}")

@@ -75,9 +75,10 @@ def test_errors_in_one_sentence() -> None:
     )
     ended = JobError("pilot", "1305", "Failed to execute payload for run 7.")
     many = [(JobError("pilot", str(code)), 9 - code) for code in range(8)]
-    assert (error_summary(many, "failed") or "").startswith("44 attempts failed: 9 × pilot:0 (no text); ")
-    assert (error_summary(many, "failed") or "").endswith("; 5 × pilot:4 (no text); 9 × other errors")
-    assert error_summary([(ended, 2)], "failed") == "2 attempts failed: 2 × pilot:1305 (Failed to execute payload for run 7)"
+    assert (error_summary(many, "failed") or "").startswith("44 attempts failed: 9 × pilot:0 (the last: no text); ")
+    assert (error_summary(many, "failed") or "").endswith("; 5 × pilot:4 (the last: no text); 9 × other errors")
+    said = error_summary([(ended, 2)], "failed")
+    assert said == "2 attempts failed: 2 × pilot:1305 (the last: Failed to execute payload for run 7)"
 
 
 @given(

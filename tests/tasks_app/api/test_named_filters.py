@@ -78,3 +78,8 @@ def test_the_table_of_jobs_is_not_asked_for_a_queue_that_is_there(
     with django_assert_num_queries(1):
         assert JobFilter({"site": "CERN"}, queryset=Job.objects.all()).is_valid()
     assert not Task.objects.exists()
+
+
+def test_a_misspelt_parameter_is_told_the_one_that_was_meant(api: Callable[..., Client]) -> None:
+    (fault,) = api().get("/api/v2/tasks/?statsu=running").json()["errors"]
+    assert fault["message"] == "There is no such parameter. Did you mean status?"
