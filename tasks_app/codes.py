@@ -306,9 +306,8 @@ JOBS_NOT_ACTIVATED: Final = _code(
 )  # fmt: skip
 NO_PILOT_CAME: Final = _code(
     "no_pilot_came", "No pilot asks for the jobs", "capacity", "site",
-    "Have pilots started for the queue: its batch system or harvester, `manage.py local_workers --queue NAME` on a machine of "
-    "the site, which gives each pilot its token, or one by hand with `JEDI_PILOT_TOKEN=$(manage.py token pilot --site NAME) "
-    "manage.py pilot --queue NAME` (docs/sites.md).",
+    "Have pilots started for the queue: by its batch system or harvester, by manage.py local_workers on a machine of the site, "
+    "which gives each pilot its token, or one by hand (docs/sites.md).",
 )  # fmt: skip
 JOBS_AT_CLOSED_QUEUE: Final = _code(
     "jobs_at_closed_queue", "Jobs wait at a queue that runs none", "capacity", "shifter",

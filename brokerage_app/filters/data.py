@@ -53,7 +53,8 @@ def takes_outputs(case: GenericCase, site: SiteView) -> Skip | None:
         one = case.grid.endpoints[name]
         activity = "write_lan" if name in site.outputs else "write_wan"
         if not one.is_up(activity):
-            says = f"{activity} is down at {{}}, where outputs of the task go"
+            how = "writing" if activity == "write_lan" else "writing from outside"
+            says = f"{how} ({activity}) is blacklisted at {{}}, where outputs of the task go"
             return Skip(site.name, codes.OUTPUT_NOT_WRITABLE, says, (name,))
         free = one.usable_gb
         if free is not None and free < case.min_free_gb:
@@ -76,7 +77,7 @@ def shut(grid: Grid, min_free_gb: float) -> frozenset[str]:
 
 
 def _not_writable(site: SiteView) -> Skip:
-    return Skip(site.name, codes.OUTPUT_NOT_WRITABLE, "write_lan is down at {}", (_named(site.outputs),))
+    return Skip(site.name, codes.OUTPUT_NOT_WRITABLE, "writing (write_lan) is blacklisted at {}", (_named(site.outputs),))
 
 
 class Held(NamedTuple):
@@ -106,7 +107,7 @@ def input_readable(case: GenericCase, site: SiteView) -> Skip | None:
             continue
         here = tuple(e.name for e in one.at if e.name in own)
         if here:
-            return Skip(site.name, codes.INPUT_NOT_READABLE, "read_lan is down at {}", (_named(here),))
+            return Skip(site.name, codes.INPUT_NOT_READABLE, "reading (read_lan) is blacklisted at {}", (_named(here),))
         says = "the input {} is only at {}, where read_wan is down"
         return Skip(site.name, codes.SOURCE_NOT_SENDING, says, (one.name, _named(tuple(e.name for e in one.at))))
     return None
@@ -127,14 +128,16 @@ def storage_up(case: GridCase, site: SiteView) -> Skip | None:
     """
     storage = case.storage(site)
     if not storage.read_lan:
-        return Skip(site.name, codes.INPUT_NOT_READABLE, "read_lan is down at {}", (_named(storage.inputs),))
+        return Skip(site.name, codes.INPUT_NOT_READABLE, "reading (read_lan) is blacklisted at {}", (_named(storage.inputs),))
     if not storage.write_lan:
         return _not_writable(site)
     satellite = case.is_satellite(site)
     if not storage.write_wan and (satellite or _lacks_input(case, site)):
-        return Skip(site.name, codes.STORAGE_NOT_RECEIVING, "write_wan is down at {}", (_named(storage.inputs),))
+        says = "writing from outside (write_wan) is blacklisted at {}"
+        return Skip(site.name, codes.STORAGE_NOT_RECEIVING, says, (_named(storage.inputs),))
     if satellite and not storage.read_wan:
-        return Skip(site.name, codes.STORAGE_NOT_SENDING, "read_wan is down at {}", (_named(site.outputs),))
+        says = "reading from outside (read_wan) is blacklisted at {}"
+        return Skip(site.name, codes.STORAGE_NOT_SENDING, says, (_named(site.outputs),))
     return None
 
 

@@ -14,7 +14,7 @@ def nucleus_writable(case: ProductionCase, site: SiteView) -> Skip | None:
     """The nucleus takes files from outside; its own queues need not ask."""
     if not case.nucleus_down or (case.sharing is not None and case.sharing.owns(site)):
         return None
-    says = "write_wan is down at {} of the nucleus {}"
+    says = "writing from outside (write_wan) is blacklisted at {} of the nucleus {}"
     return Skip(site.name, codes.NUCLEUS_NOT_WRITABLE, says, (case.nucleus_down, case.needs.nucleus))
 
 

@@ -36,11 +36,11 @@ class Scene:
 
 
 SCENES = {
-    "READ": Scene("input_not_readable", "read_lan is down at LOCAL_SE", endpoint={"name": "LOCAL_SE", "blacklisted_read": True},
+    "READ": Scene("input_not_readable", "blacklisted at LOCAL_SE", endpoint={"name": "LOCAL_SE", "blacklisted_read": True},
                   mends={"blacklisted_read": False}),
-    "WRITE": Scene("output_not_writable", "write_lan is down at SE_Q", endpoint={"blacklisted_write": True},
+    "WRITE": Scene("output_not_writable", "(write_lan) is blacklisted at SE_Q", endpoint={"blacklisted_write": True},
                    mends={"blacklisted_write": False}),
-    "LOCAL": Scene("output_not_writable", "write_lan is down at LOCAL_SE",
+    "LOCAL": Scene("output_not_writable", "(write_lan) is blacklisted at LOCAL_SE",
                    endpoint={"name": "LOCAL_SE", "blacklisted_write": True}, mends={"blacklisted_write": False}),
     "FULL": Scene("storage_full", "200 GB must be usable, 0 GB are at SE_Q", endpoint={"space_free_gb": 0.0},
                   mends={"space_free_gb": 900.0}),

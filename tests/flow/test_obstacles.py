@@ -98,7 +98,7 @@ OBSTACLES = {
         of_queue("PAUSED", status="online"), {"status": "paused", "status_reason": "too many failures"},
     ),
     "BLACKLISTED": Obstacle(
-        "input_not_readable", "read_lan is down at SE_BLACKLISTED", "Have SE_BLACKLISTED made usable again",
+        "input_not_readable", "reading (read_lan) is blacklisted at SE_BLACKLISTED", "Have SE_BLACKLISTED made usable again",
         of_storage("BLACKLISTED", states={}), endpoint={"states": {"read_lan": "OFF"}},
     ),
     "FULL": Obstacle(

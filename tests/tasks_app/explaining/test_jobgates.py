@@ -56,7 +56,7 @@ def test_where_no_pilot_asks_the_command_that_starts_one_makes_its_token() -> No
     assert blocked is not None
     token = ".venv/bin/python manage.py token pilot --site 'A;rm x'"
     assert blocked.command == f"JEDI_PILOT_TOKEN=$({token}) .venv/bin/python manage.py pilot --queue 'A;rm x'"
-    assert "token pilot --site NAME" in blocked.advice and "local_workers --queue NAME" in blocked.advice
+    assert "manage.py local_workers" in blocked.advice and "`" not in blocked.advice and "NAME" not in blocked.advice
 
 
 def test_outputs_of_a_job_that_failed_are_not_said_to_wait_for_its_payload() -> None:
