@@ -266,9 +266,9 @@ def _sentence(open_to: list[Skip], nearest: Skip, queues: int, unknown: tuple[st
     also = f" {_unknown(unknown, grid)}." if unknown else ""
     if len(open_to) == 1 and queues > 1:
         return f"{queue}, the only site that the task may use, was skipped: {detail}.{also}"
-    reasons = counted(_counted(open_to))
     if len(open_to) == 1:
-        return f"The only site was skipped: {reasons}. {queue}: {detail}.{also}"
+        return f"The only site, {queue}, was skipped: {detail}.{also}"
+    reasons = counted(_counted(open_to))
     if len(open_to) == queues:
         subject = f"All {queues} sites were skipped"
     else:

@@ -107,7 +107,7 @@ def test_the_headline_says_of_which_slot_the_part_is(grid: Any) -> None:
     grid(max_memory_mb=1000)
     found, _ = decided(ANALYSIS, NEEDS)
     assert found.sentence() == (
-        "The only site was skipped: 1 low memory. MINE: needs 8100 MB, the site gives 125 MB "
+        "The only site, MINE, was skipped: needs 8100 MB, the site gives 125 MB "
         "(1 of the 8 cores of a slot of 1000 MB)."
     )
 

@@ -151,7 +151,7 @@ def test_files_for_whose_memory_there_is_no_site_wait_with_a_sentence_and_the_ot
     generate()
     assert len(jobs(made)) == 5
     assert status(made) == "running"
-    assert "Files that need 6000 MB wait: The only site was skipped: 1 low memory." in (task(made).error_dialog or "")
+    assert "Files that need 6000 MB wait: The only site, SITE_A, was skipped: needs 6000 MB" in (task(made).error_dialog or "")
     for _ in range(4):
         agents_turn()
         pilot.work()
