@@ -235,7 +235,7 @@ def test_each_headline_is_true_and_its_advice_brings_jobs(
         assert one.advice in page
     assert not any(map(jobs, tasks.values()))
     for free in (50, 7):
-        of_storage("FULL", space_free_gb=free)(0)
+        StorageEndpoint.objects.filter(pk="SE_FULL").update(space_free_gb=free)
         (space,) = caller.get("/api/v2/sites/FULL/why/").json()["settings"]
         assert (space["column"], space["now"]) == ("SE_FULL", free), "of now, not of the decision"
     for name, one in OBSTACLES.items():

@@ -240,7 +240,7 @@ def test_while_scouts_run_the_others_files_wait_for_them() -> None:
 
 def test_where_no_single_change_helps_it_is_said_what_a_site_would_have_to_publish() -> None:
     gate = Gate("sites", "A site takes its jobs", "no", "no_gpu", "asks for GPU A100", remedies=())
-    assert "they are entered at the queue's worker nodes. No single change was found" in gate.advice
+    assert "(architectures, an entry of the type gpu). No single change was found" in gate.advice
     assert replace(gate, code="low_memory").advice.startswith("No single change was found")
     assert "more than one reason" not in gate.advice
     some = replace(gate, code="low_memory", untried=900).advice
