@@ -189,7 +189,7 @@ def task_params() -> Callable[..., dict[str, Any]]:
             "noInput": True,
             "nEvents": 10,
             "nEventsPerJob": 5,
-            "jobParameters": [{"type": "constant", "value": "echo"}],
+            "jobParameters": [{"type": "constant", "value": "-- echo"}],
             **changes,
         }
 
