@@ -32,7 +32,7 @@ from brokerage_app.software import accepts, needs_of_production, parse_published
 from jedisite import identity
 from jedisite.models import Agent, ApiToken, AuditEntry
 from jedisite.roles import RIGHT_WORDS, Right
-from tasks_app.models import Command, Job, RetryRule, Task, TaskParams
+from tasks_app.models import Command, Dataset, Job, RetryRule, Task, TaskParams
 
 pytestmark = pytest.mark.django_db
 
@@ -410,6 +410,7 @@ def command(client: Client, name: str, *tasks: Task, **more: Any) -> Any:
 @pytest.mark.parametrize("name", ["pause", "resume", "kill", "finish", "retry"])
 def test_a_command_asks_for_a_reason_and_is_given_to_tasks_that_accept_it(grace, make_task, name):
     fits = make_task(status={"resume": "paused", "retry": "finished"}.get(name, "running"))
+    Dataset.objects.create(task=fits, name="user.ada.in", type="input", files=3, files_failed=1)
     not_now = make_task(status="broken")
     asked = command(grace, name, fits, not_now)
     assert asked.status_code == 200 and 'name="reason"' in asked.text and str(fits.pk) in asked.text

@@ -269,7 +269,7 @@ def test_a_key_that_a_body_does_not_take_is_answered_with_those_it_takes(
         assert message.startswith("'paramaters' is no field of this body; those are ") and "changes" in message
         for changes, says in (
             ({"nFilesPerJobs": 1}, "Did you mean nFilesPerJob?"),
-            ({"jobParameters": []}, "can be changed on a task that exists; those are "),
+            ({"jobParameters": []}, "cannot be changed by running a task again; what can be is "),
         ):
             body = {"command": "incexec", "changes": changes}
             errors = nothing_stored.post(f"{TASKS}{task.id}/commands/", body, "application/json").json()["errors"]

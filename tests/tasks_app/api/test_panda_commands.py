@@ -88,6 +88,8 @@ def test_those_who_steer_reactivate_a_task_whatever_the_limits_say(api: Api, mak
     manager = api("production")
     for status, command in (("finished", "retry"), ("failed", "retry"), ("done", "incexec")):
         task = make_task(status=status)
+        if command == "retry":
+            Dataset.objects.create(task=task, name="user.ada.in", type="input", files=3, files_failed=1)
         said = call(manager, "reactivate", task_id=task.id, keep_attempt_nr=False, trigger_job_generation=None).json()
         assert (said["success"], said["data"]) == (True, 0)
         given = Command.objects.get(task=task)

@@ -199,6 +199,7 @@ def test_limits_on_retries_are_for_operators_to_ignore(api: Api, make_task: Make
     body = {"command": "retry", "transcend": True}
     for role, code in (("user", 403), ("production", 202)):
         task = make_task(status="finished", user="ada")
+        Dataset.objects.create(task=task, name="user.ada.in", type="input", files=3, files_failed=1)
         assert api(role).post(f"{TASKS}{task.id}/commands/", body, "application/json").status_code == code
 
 
@@ -213,6 +214,7 @@ def test_limits_on_retries_are_for_operators_to_ignore(api: Api, make_task: Make
 )  # fmt: skip
 def test_parameters_of_a_command_are_stored(api: Api, make_task: Make, body: Any, stored: Any) -> None:
     task = make_task(status="finished")
+    Dataset.objects.create(task=task, name="user.ada.in", type="input", files=3, files_failed=1)
     answer = api().post(f"{TASKS}{task.id}/commands/", body, "application/json")
     assert answer.status_code == 202 and Command.objects.get().parameters == stored
 

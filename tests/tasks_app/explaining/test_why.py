@@ -261,6 +261,7 @@ def test_advice_on_a_task_that_has_ended_asks_for_its_errors_and_its_sites(
         return blocked["advice"], blocked["sentence"]
 
     failed, aborted = make_task(status="failed", error_dialog="nothing was done"), make_task(status="aborted", site="GONE")
+    make_dataset(failed, files=2, files_failed=2)
     assert "none of its jobs had an error" in told(failed)[0]
     make_job(task_id=failed.id, status="failed")
     assert told(failed)[0].startswith("Look at the errors of its jobs")
@@ -329,11 +330,14 @@ def test_a_task_that_is_not_tried_again_is_in_its_state_since_it_came_there(make
     assert make_task(status="assigning", state_change_time=then).since == then
 
 
-def test_a_task_that_has_done_all_its_work_is_no_trouble(client: Client, make_task: Make, make_user: Make) -> None:
+def test_a_task_that_has_done_all_its_work_is_no_trouble(
+    client: Client, make_task: Make, make_dataset: Make, make_user: Make
+) -> None:
     client.force_login(make_user())
-    done, failed = (
-        client.get(f"/tasks/{make_task(status=status).id}/why/").content.decode() for status in ("done", "failed")
-    )
+    tasks = [make_task(status=status) for status in ("done", "failed")]
+    for task in tasks:
+        make_dataset(task, files=2, **{"files_finished" if task.status == "done" else "files_failed": 2})
+    done, failed = (client.get(f"/tasks/{task.id}/why/").content.decode() for task in tasks)
     assert "It gets no more jobs." in done and "What would help:" not in done and "first-no" not in done
     assert '<tr class="first-wait">' in done and "chip bad" not in done
     assert "What would help:" in failed and "first-no" in failed
