@@ -12,7 +12,7 @@ from django.db import connection
 
 from brokerage_app.configuring import set_value
 from jedisite.identity import Caller, Role
-from tasks_app import known, moves, submitting
+from tasks_app import known, moves, sandboxes, submitting
 from tasks_app.agents import commando, refiner
 from tasks_app.commands import rights
 from tasks_app.models import Command, Dataset, Job, JobArchive, OutputTemplate, Task, TaskParams
@@ -566,11 +566,14 @@ def as_prun(parent_id: int, uuid: str, **more: Any) -> submitting.Submitted:
     params = again_params(nFilesPerJob=3, processingType="panda-client-2.2.0-jedi-run", dsForIN="lab.p.out", parent_tid=parent_id)
     wishes = {"exclude": r"\.log\.tgz(\.\d+)*$", "consolidate": f"user.ada.{uuid}/", **more}
     read = template("input", '-i "${IN/T}"', "lab.p.out", **wishes)
+    if not sandboxes.find(f"jobO.{uuid}.tar.gz"):
+        give_sandbox(f"jobO.{uuid}.tar.gz", content=uuid.encode())
     line = [{"type": "constant", "value": f"-a jobO.{uuid}.tar.gz"}, *COMMAND[1:], read, params["jobParameters"][-1]]
     return submitting.submit(submitting.check({**params, "jobParameters": line}, ADA), by="ada")
 
 
-def test_the_same_prun_with_a_parent_runs_again_on_what_the_parent_has_made_since() -> None:
+def test_the_same_prun_with_a_parent_runs_again_on_what_the_parent_has_made_since(settings: Any, tmp_path: Path) -> None:
+    settings.JEDI_SANDBOXES = tmp_path
     add_dataset("lab.in", 12)
     first = submit(parameters("lab.p", reads("lab.in"), nFilesPerJob=1, maxAttempt=1))
     drive(Pilot(failing_on("lab.in.00002", "lab.in.00007")))
@@ -583,7 +586,7 @@ def test_the_same_prun_with_a_parent_runs_again_on_what_the_parent_has_made_sinc
     with pytest.raises(submitting.SubmissionRefusedError, match="other inputs"):
         as_prun(first, "49151b36-a70a-43b6-a7ed-cf993157e08a", exclude="x")
     with pytest.raises(submitting.SubmissionRefusedError, match="other inputs"):
-        as_prun(first, "", expand=True)
+        as_prun(first, "0b7b2a4e-6d5f-4a55-9e0d-0f5a2f6c1a11", expand=True)
     again = as_prun(first, "49151b36-a70a-43b6-a7ed-cf993157e08a")
     assert (again.task_id, again.decision.code) == (made.task_id, 3)
     before = last_job(made.task_id)

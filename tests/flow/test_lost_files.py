@@ -120,7 +120,7 @@ def test_the_task_is_found_by_the_dataset_of_its_outputs(tmp_path: object) -> No
     assert status(made) == "done"
     with pytest.raises(CommandError, match=r"no task makes the dataset lab\.none"):
         call_command("recover_lost_files", "--dataset", "lab.none", "--files", "x")
-    with pytest.raises(CommandError, match="give the number of a task or --dataset"):
+    with pytest.raises(CommandError, match="give the number or name of a task, or --dataset"):
         call_command("recover_lost_files", "--files", "x")
 
 

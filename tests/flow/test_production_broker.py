@@ -54,7 +54,7 @@ def test_a_task_that_no_queue_takes_waits_with_the_numbers() -> None:
     made = production(2)
     generate()
     assert not jobs(made) and status(made) == "pending"
-    assert "low memory" in (task(made).error_dialog or "")
+    assert "SMALL, was skipped: needs 900 MB, the site gives 800 MB" in (task(made).error_dialog or "")
     assert dataset(made).files_used == 0
     ((site, code, says, values),) = VerdictRecord.objects.get(task_id=made).skipped
     assert (site, code, says, values) == ("SMALL", "low_memory", "needs 900 MB, the site gives 800 MB", [900, 800])

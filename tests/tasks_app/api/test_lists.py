@@ -58,7 +58,7 @@ TABLES: dict[str, dict[str, str]] = {
     "harvester_workers": {"harvesterid": "'h'", "workerid": "i", "computingsite": "'SITE_A'", "status": "'running'"},
     "attention_items": {"key": "i::text", "tone": "'bad'", "size": "i", "rank": "i"},
     "samples": {"site": "'Q' || i", "gshare": "''", "at": MOMENT, "finished": "0", "failed": "0", "wasted_core_s": "0"},
-    "sandboxes": {"owner": "'ada'", "sha256": "'0'"},
+    "sandboxes": {"owner": "'ada'", "sha256": "'0'", "stored": "'f' || i"},
     "audit_entries": {"object_type": "'task'", "details": "'{\"changed\": [1]}'"},
     "agent_passes": {"agent": "'feeder'", "error": "'x' || chr(10) || 'ValueError: ' || i"},
     "error_fingerprints": {
@@ -130,6 +130,7 @@ def test_every_list_has_each_row_once_in_every_order_and_form(api: Api, rows: No
         assert [json.loads(line) for line in whole(client, path, asked, "ndjson").splitlines()] == found
         table = list(csv.reader(io.StringIO(whole(client, path, asked, "csv"), newline="")))
         assert table[1:] == [[exports.cell(row[name]) for name in table[0]] for row in found], path
+        assert found, path
         assert table[0] == list(found[0])
         seen[path] = len(found)
     assert {path for path in seen if seen[path] < ROWS} == {"tokens/"}

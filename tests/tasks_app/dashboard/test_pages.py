@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from tasks_app.models import Dataset, File, Job, JobArchive, Task
 
-MOST_QUERIES = 13
+MOST_QUERIES = 14
 pytestmark = pytest.mark.django_db
 
 PATHS = ["/", "/tasks/", "/jobs/", "/sites/", "/agents/", "/timeouts/", "/search/?q=x"]
