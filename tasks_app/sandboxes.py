@@ -289,8 +289,10 @@ def _is_ours(raw: Mapping[str, Any]) -> bool:
 def claim(user: str, raw: Mapping[str, Any], command_line: str | None = None) -> None:
     """Names of sandboxes that nobody has yet become this user's: else another user could upload code for the task."""
     found = archives_of(raw, _line(raw) if command_line is None else command_line)
-    new = [Sandbox(owner=user, name=name, stored=None, size=0, crc=0) for name in found if NAME.fullmatch(name)]
-    Sandbox.names.bulk_create(new, ignore_conflicts=True)
+    taken = set(Sandbox.names.filter(name__in=found).values_list("name", flat=True))
+    new = [name for name in found if name not in taken and NAME.fullmatch(name)]
+    rows = [Sandbox(owner=user, name=name, stored=None, size=0, crc=0) for name in new]
+    Sandbox.names.bulk_create(rows, ignore_conflicts=True)
 
 
 def note_task(task_id: int, raw: Mapping[str, Any]) -> None:

@@ -8,13 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import psutil
 import psycopg
+import pytest
+
+from tasks_app.pilot import walls
+from tests.lacking import lacking
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -105,3 +109,19 @@ def wait_for(condition: Callable[[], Any], what: str, limit_s: float = 120) -> A
                 return found
         time.sleep(0.1)
     raise AssertionError(f"{what} did not happen within {limit_s:g} s")
+
+
+@contextlib.contextmanager
+def walled_site(folders: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site of one slot whose payloads run behind walls, once it has started."""
+    if isinstance(found := walls.find(), str):
+        lacking(found)
+    home = folders.mktemp("site")
+    home.parent.chmod(0o755)
+    home.chmod(0o755)
+    site = Site(home, "--slots", "1")
+    try:
+        wait_for(lambda: site.url, "the site's start")
+        yield site
+    finally:
+        site.stop()

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
@@ -137,6 +138,7 @@ def archives_of(raw: Mapping[str, Any], command_line: str) -> list[str]:
     return list(dict.fromkeys(name.rpartition("/")[2] for name in found if name not in ("", "${IN}")))
 
 
+@lru_cache(maxsize=256)  # the generator asks at each turn of a task, more than once
 def _archive_in(program: str, text: str) -> str:
     if "-a" not in text and "-i" not in text:
         return ""

@@ -11,10 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tasks_app.pilot import walls
 from tests.clients.test_pilot import files, jobs, post, task, token_of
-from tests.installation import Site, wait_for
-from tests.lacking import lacking
+from tests.installation import Site, wait_for, walled_site
 
 LIMIT_S = 120
 THIEF = r"""
@@ -42,18 +40,8 @@ def states(site: Site, name: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    found = walls.find()
-    if isinstance(found, str):
-        lacking(found)
-    home = tmp_path_factory.mktemp("site")
-    home.parent.chmod(0o755)
-    home.chmod(0o755)
-    site = Site(home, "--slots", "1")
-    try:
-        wait_for(lambda: site.url, "the site's start")
+    with walled_site(tmp_path_factory) as site:
         yield site
-    finally:
-        site.stop()
 
 
 def test_a_payload_on_a_whole_site_gets_nothing(site: Site) -> None:

@@ -13,10 +13,8 @@ from uuid import uuid4
 
 import pytest
 
-from tasks_app.pilot import walls
 from tests.clients.test_pilot import files, post
-from tests.installation import Site, wait_for
-from tests.lacking import lacking
+from tests.installation import Site, wait_for, walled_site
 
 LIMIT_S = 120
 USERS = "from django.contrib.auth.models import User; [User.objects.create_user(n) for n in ('ada', 'bob')]"
@@ -25,20 +23,10 @@ SECRET = "from tasks_app.usersecrets import set_secret; set_secret('ada', 'KEY',
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    found = walls.find()
-    if isinstance(found, str):
-        lacking(found)
-    home = tmp_path_factory.mktemp("site")
-    home.parent.chmod(0o755)
-    home.chmod(0o755)
-    site = Site(home, "--slots", "1")
-    try:
-        wait_for(lambda: site.url, "the site's start")
+    with walled_site(tmp_path_factory) as site:
         site.manage("shell", "-c", f"{USERS}; {SECRET}")
         site.environment["JEDI_SANDBOX_DAYS"] = "0"  # of commands, not of the site that has started
         yield site
-    finally:
-        site.stop()
 
 
 @pytest.fixture(scope="module")

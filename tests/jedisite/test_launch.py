@@ -27,6 +27,7 @@ from jedisite.launch import (
 )
 from jedisite.supervisor import Process, Supervisor
 from manage import is_light, needs_database
+from tests.lacking import lacking
 
 from .waiting import until
 
@@ -106,8 +107,9 @@ def test_sites_that_start_at_once_get_ports_of_their_own():
             take_port("127.0.0.1", port_of(first))
 
 
-@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
 def test_all_addresses_of_ipv6_are_those_of_ipv4_too():
+    if not socket.has_dualstack_ipv6():
+        lacking("IPv6")
     with take_port("::", None) as listener:
         for host in ("::1", "127.0.0.1"):
             socket.create_connection((host, port_of(listener)), timeout=30).close()
