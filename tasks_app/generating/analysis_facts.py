@@ -16,8 +16,8 @@ from brokerage_app.models.classes import AnalysisUser, SiteClassRecord, TaskClas
 from brokerage_app.shares import ShareTree
 from brokerage_app.userthrottle import SHARE_WITH_CLASSES, Quota, ShareState, Usage
 from jedisite.sql import hot_cursor
-from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
 from tasks_app.accounting.retry_rules import SITE_ENDS
+from tasks_app.accounting.users_work import users_jobs
 from tasks_app.models import Task
 from tasks_app.states import JOB_OPEN, JobStatus, TaskCommand
 
@@ -27,13 +27,13 @@ NOBODY: Final = Usage()
 QUOTA_VALID: Final = timedelta(hours=1)
 
 # Jobs that wait for a pilot, or to be allowed to; what waits for its library or its files counts too.
-_USAGE = """
+_USAGE = f"""
 SELECT CASE WHEN coalesce(workinggroup, '') = '' THEN coalesce(produsername, '') ELSE '' END, coalesce(workinggroup, ''),
        count(*) FILTER (WHERE jobstatus = 'running'), count(*) FILTER (WHERE jobstatus = ANY(%(queued)s)),
        coalesce(sum(greatest(coalesce(corecount, 1), 1)) FILTER (WHERE jobstatus = 'running'), 0)::int,
        coalesce(sum(greatest(coalesce(corecount, 1), 1)) FILTER (WHERE jobstatus = ANY(%(queued)s)), 0)::int
-  FROM jobs WHERE jobstatus = ANY(%(open)s) AND prodsourcelabel = ANY(%(labels)s) GROUP BY 1, 2
-"""
+  FROM jobs j WHERE jobstatus = ANY(%(open)s) AND {users_jobs("j")} GROUP BY 1, 2
+"""  # noqa: S608 - a constant
 QUEUED: Final = sorted(
     status.value
     for status in (
@@ -108,9 +108,7 @@ class AnalysisCrowd:
     @cached_property
     def _usage(self) -> Mapping[Who, Usage]:
         with hot_cursor() as cursor:
-            cursor.execute(
-                _USAGE, {"queued": QUEUED, "open": sorted(JOB_OPEN), "labels": sorted(ANALYSIS_LABELS)}
-            )  # fmt: skip
+            cursor.execute(_USAGE, {"queued": QUEUED, "open": sorted(JOB_OPEN)})
             return {
                 (user, group): Usage(running, queued, cores, waiting)
                 for user, group, running, queued, cores, waiting in cursor

@@ -115,6 +115,7 @@ class TaskFacts:
     user: str
     vo: str | None
     label: str | None
+    task_type: str | None
     working_group: str | None
     processing_type: str | None
     transformation: str | None

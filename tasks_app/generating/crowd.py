@@ -7,23 +7,23 @@ from datetime import datetime
 
 from brokerage_app.configured import configuration
 from jedisite.sql import hot_cursor
-from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
 from tasks_app.accounting.priorities import Boost, SerialPriority, Who, boost_of, read_boosts
 from tasks_app.accounting.unmerged import PROCESSING_TYPE
+from tasks_app.accounting.users_work import is_users, users_jobs
 from tasks_app.generating.builder import TaskFacts
 from tasks_app.states import JOB_OPEN
 
-_COUNTS = """
+_COUNTS = f"""
 SELECT CASE WHEN coalesce(workinggroup, '') = '' THEN coalesce(produsername, '') ELSE '' END, coalesce(workinggroup, ''),
-       count(*) FROM jobs
- WHERE jobstatus = ANY(%s) AND prodsourcelabel = ANY(%s) AND processingtype IS DISTINCT FROM %s GROUP BY 1, 2
-"""
+       count(*) FROM jobs j
+ WHERE jobstatus = ANY(%s) AND {users_jobs("j")} AND processingtype IS DISTINCT FROM %s GROUP BY 1, 2
+"""  # noqa: S608 - a constant
 
 
 class UserJobs:
     """Jobs that have not ended, by user or working group, and who is boosted (USER_JOB_PRIO_BOOST_DICTS).
 
-    For one pass: read once, at the first task of analysis, and counted on as jobs are made.
+    For one pass: read once, at the first task of a user, and counted on as jobs are made.
     """
 
     def __init__(self) -> None:
@@ -31,8 +31,8 @@ class UserJobs:
         self._boosts: tuple[Boost, ...] = ()
 
     def priorities(self, task: TaskFacts, now: datetime) -> SerialPriority | None:
-        """The priorities of the next jobs of a task; None when their number does not count: not of analysis."""
-        if task.label not in ANALYSIS_LABELS:
+        """The priorities of the next jobs of a task; None when their number does not count: not a user's."""
+        if not is_users(task.label, task.task_type):
             return None
         if self._counts is None:
             self._counts = _read()
@@ -52,5 +52,5 @@ def _who(task: TaskFacts) -> Who:
 
 def _read() -> Counter[Who]:
     with hot_cursor() as cursor:
-        cursor.execute(_COUNTS, [sorted(JOB_OPEN), sorted(ANALYSIS_LABELS), PROCESSING_TYPE])
+        cursor.execute(_COUNTS, [sorted(JOB_OPEN), PROCESSING_TYPE])
         return Counter({(user, group): count for user, group, count in cursor})

@@ -186,7 +186,8 @@ def _walltime_per_mb(task: Task) -> int:
 def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
     return TaskFacts(
         id=task.id, name=task.name or "", user=task.user, vo=task.vo, label=task.prod_source_label,
-        working_group=task.working_group, processing_type=task.processing_type, transformation=task.trans_path,
+        task_type=task.task_type, working_group=task.working_group, processing_type=task.processing_type,
+        transformation=task.trans_path,
         priority=task.current_priority or 0,
         req_id=task.req_id, work_queue_id=task.work_queue_id, gshare=task.gshare, resource_type=task.resource_type,
         release=task.trans_uses, home_package=task.trans_home, cmt_config=task.architecture or None,

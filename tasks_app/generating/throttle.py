@@ -37,6 +37,7 @@ from jedisite import refusals
 from jedisite.sql import hot_cursor, texts
 from jedisite.sql import numbers as as_array
 from tasks_app import statistics
+from tasks_app.accounting.users_work import users_tasks
 from tasks_app.generating.groups import CONCERNS, GROUPS, Group, Queues, Throttle, columns, key_of, known_queues
 from tasks_app.models import Task
 from tasks_app.states import JOB_OPEN, TASK_GENERATING
@@ -51,9 +52,10 @@ SAYS: Final = "Throttled: "
 
 
 _MINE = f"{key_of('{row}')} = ANY(%(keys)s::text[])"
+# Users' own tasks are never urgent.
 _WAITING = f"""
 SELECT coalesce(t.vo, ''), coalesce(t.prodsourcelabel, ''), {key_of("t")}, coalesce(t.resource_type, ''),
-       max(coalesce(t.currentpriority, 0))
+       max(coalesce(t.currentpriority, 0)) FILTER (WHERE NOT {users_tasks("t")})
   FROM jedi_tasks t WHERE t.status = ANY(%(statuses)s) AND {_MINE.replace("{row}", "t")} AND {{has_work}}
  GROUP BY 1, 2, 3, 4
 """
@@ -98,9 +100,9 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The tasks that wait, with the highest priority of each group, and the jobs that there are."""
+    """The groups of tasks that wait, with the highest priority of those that may be urgent, and the jobs that there are."""
 
-    waiting: Mapping[Group, int]
+    waiting: Mapping[Group, int | None]
     jobs: Mapping[Kind, JobCounts]
     standby: Sequence[tuple[Standby, int]] = ()
     details: Mapping[Kind, Detail] = field(default_factory=dict)
@@ -140,7 +142,7 @@ def _decide(queues: Queues, config: Configuration, has_work: str) -> dict[Group,
     }
     with hot_cursor() as cursor:
         cursor.execute(_WAITING.format(has_work=has_work), values)
-        waiting = {Group(*row[:4]): int(row[4]) for row in cursor.fetchall()}
+        waiting = {Group(*row[:4]): row[4] for row in cursor.fetchall()}
         if not waiting:
             return {}
         statistics.refresh()
@@ -184,7 +186,9 @@ def _situation(group: Group, name: str, seen: Seen) -> Situation:
     highest = max((d.highest_priority for d in details if d.highest_priority is not None), default=None)
     of_class = [t for t in types if core_class(t) == cores] if cores else [group.resource_type]
     urgent = (
-        [p for g, p in seen.waiting.items() if g[:3] == group[:3] and g.resource_type in own] if seen.details else []
+        [p for g, p in seen.waiting.items() if p is not None and g[:3] == group[:3] and g.resource_type in own]
+        if seen.details
+        else []
     )
     return Situation(
         name,

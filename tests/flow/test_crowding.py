@@ -140,6 +140,17 @@ def test_jobs_of_users_who_had_few_are_moved_to_the_top() -> None:
     Job.objects.filter(id__gte=90_000_000).delete()
 
 
+def test_tests_of_users_are_moved_as_analysis_is_and_those_of_the_site_are_not() -> None:
+    test, own = (submit(parameters(f"lab.{kind}", prodSourceLabel="test")) for kind in ("anal", "prod"))
+    Task.objects.filter(pk=own).update(task_type="prod")
+    crowd("ada", SITE, 40, "running", prod_source_label="test", task_id=test)
+    crowd("bob", SITE, 5, "activated", prod_source_label="test", task_id=own)
+    assert user_priorities.run().items == 0
+    crowd("bob", SITE, 5, "activated", prod_source_label="test", task_id=test)
+    assert user_priorities.run().items == 5
+    Job.objects.filter(id__gte=90_000_000).delete()
+
+
 def test_the_massage_leaves_production_and_merging_alone() -> None:
     crowd("ada", SITE, 40, "running")
     crowd("bob", SITE, 5, "activated", prod_source_label="managed")

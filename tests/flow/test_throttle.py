@@ -18,6 +18,10 @@ from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, 
 
 pytestmark = pytest.mark.usefixtures("books")
 MANAGED = {"prodSourceLabel": "managed", "taskType": "prod"}
+TEST = {"prodSourceLabel": "test", "taskType": "anal"}
+"""What every user may submit."""
+OWN_TEST = {"prodSourceLabel": "test", "taskType": "prod"}
+"""What those submit who run the site."""
 
 
 def configure(key: str, value: object, component: str = "prod_job_throttler", type: str = "int", **more: Any) -> None:
@@ -147,6 +151,19 @@ def test_urgent_tasks_go_on_alone() -> None:
     assert ThrottleRecord.objects.get().min_priority == 900
 
 
+def test_tests_of_users_are_no_more_urgent_than_their_analysis() -> None:
+    queue = work_queue()
+    WorkQueue.objects.create(name="Tests", type="test", vo="lab")
+    configure("NQUEUELIMIT_MC", 5)
+    crowd(queue, 6, priority=700, prod_source_label="test")
+    made = ready_task(queue, "lab.a", priority=900, **TEST)
+    assert generate() == 0
+    assert (task(made).error_dialog or "").startswith("Throttled: ")
+    own = ready_task(queue, "lab.b", priority=900, **OWN_TEST)
+    assert generate() > 0
+    assert len(jobs(own)) == 3
+
+
 def test_with_a_small_cap_the_most_urgent_tasks_go_on_alone_and_all_say_which_setting_it_is() -> None:
     queue = work_queue()
     configure("NQUEUECAP", 2)
@@ -267,6 +284,18 @@ def test_jobs_of_users_with_many_jobs_come_later() -> None:
     again = ready_task(None, "lab.u", number=1, prodSourceLabel="user", taskType="anal")
     assert generate() == 1
     assert [job.current_priority for job in jobs(again)] == [498]  # 7 jobs: int(500 − 1.4)
+
+
+def test_tests_of_users_come_later_as_their_analysis_does_and_those_of_the_site_do_not() -> None:
+    own = ready_task(None, "lab.own", number=6, **OWN_TEST)
+    assert generate() == 6
+    assert {job.current_priority for job in jobs(own)} == {500}
+    made = ready_task(None, number=7, **TEST)
+    assert generate() == 7
+    assert [job.current_priority for job in jobs(made)] == [500, 499, 499, 499, 499, 499, 498]
+    again = ready_task(None, "lab.u", number=1, prodSourceLabel="user", taskType="anal")
+    assert generate() == 1
+    assert [job.current_priority for job in jobs(again)] == [498], "the tests count"
 
 
 def test_jobs_of_boosted_users_have_a_fixed_offset() -> None:

@@ -458,8 +458,9 @@ def test_without_a_share_express_among_the_shares_only_the_priority_is_raised() 
     assert task(made).gshare == "Express"
 
 
-def test_analysis_keeps_its_share() -> None:
-    made = nearly_done()
+@pytest.mark.parametrize("label", ["user", "test"])
+def test_analysis_keeps_its_share(label: str) -> None:
+    made = nearly_done(prodSourceLabel=label)
     assert boost.run().items == 1
     assert (task(made).current_priority, task(made).gshare) == (900, None)
     assert boost.run().items == 0
@@ -587,8 +588,9 @@ def crowd(number: int = 4, running: int = 2, **more: Any) -> tuple[int, Pilot]:
     return made, pilot
 
 
-def test_a_user_at_the_cap_gets_no_new_jobs_and_queued_ones_are_held_until_there_is_room(settings: Any) -> None:
-    made, pilot = crowd()
+@pytest.mark.parametrize("label", ["user", "test"])
+def test_a_user_at_the_cap_gets_no_new_jobs_and_queued_ones_are_held_until_there_is_room(label: str, settings: Any) -> None:
+    made, pilot = crowd(prodSourceLabel=label)
     settings.JEDI_LIMITS = {"CAP_RUNNING_USER_JOBS": 2}
     user_caps.run()
     assert status(made) == "throttled"
@@ -602,6 +604,13 @@ def test_a_user_at_the_cap_gets_no_new_jobs_and_queued_ones_are_held_until_there
     assert states(made) == {"finished": 2, "activated": 2}
     drive(Pilot())
     assert status(made) == "done"
+
+
+def test_tests_of_the_site_itself_count_for_nobody(settings: Any) -> None:
+    own, _ = crowd(prodSourceLabel="test", taskType="prod")
+    settings.JEDI_LIMITS = {"CAP_RUNNING_USER_JOBS": 1}
+    user_caps.run()
+    assert (status(own), states(own)) == ("running", {"running": 2, "activated": 2})
 
 
 def test_without_a_cap_held_jobs_and_tasks_are_let_go(settings: Any) -> None:

@@ -223,9 +223,12 @@ def test_jobs_are_counted_for_the_user_or_for_the_group(make_job: Make, make_tas
     make_job(user="ada", status="throttled", **user)
     make_job(user="ada", status="finished", **user)
     make_job(user="ada", prod_source_label="managed")
+    for kind in ("anal", "prod"):  # tests of the type prod are those of the site itself
+        test = make_task(prod_source_label="test", task_type=kind, user="ada")
+        make_job(user="ada", prod_source_label="test", task_id=test.id, core_count=3)
     make_job(user="ada", working_group="higgs", core_count=4, **user)
     own, group = told(make_task(user="ada")), told(make_task(user="bob", working_group="higgs"))
-    assert (own.usage, own.is_group, own.who) == (Usage(1, 2, 8, 3), False, "the user ada")
+    assert (own.usage, own.is_group, own.who) == (Usage(2, 2, 11, 3), False, "the user ada")
     assert (group.usage, group.is_group, group.who) == (Usage(1, 0, 4, 0), True, "the group higgs")
 
 

@@ -10,8 +10,8 @@ from django.db import connection, transaction
 from brokerage_app import policy
 from jedisite.agents import Pass, owner
 from tasks_app import claims, limits, moves
-from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
 from tasks_app.accounting.throttling import BOOST_PRIORITY, BOOST_SHARE, BoostLimits, BoostView, boost
+from tasks_app.accounting.users_work import is_users, users_tasks
 from tasks_app.models import Task
 from tasks_app.states import JOB_OPEN, TASK_FINAL, TaskStatus
 
@@ -22,7 +22,7 @@ _ENDS = ", ".join(f"'{status}'" for status in sorted(TASK_FINAL))
 _MASTERS = """FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.masterid IS NULL
     AND d.type IN ('input', 'pseudo_input') AND d.status NOT IN ('removed', 'broken')"""
 _CANDIDATE = f"""(t.currentpriority < {BOOST_PRIORITY} OR ({{with_share}} AND t.gshare IS DISTINCT FROM '{BOOST_SHARE}'
-                    AND coalesce(t.prodsourcelabel, '') NOT IN ('panda', 'user')))
+                    AND NOT {users_tasks("t")}))
     AND (SELECT sum(d.nfilesfinished + d.nfilesfailed) * 100 >= {{percent}} * sum(d.nfiles) AND sum(d.nfiles) > 0
                 AND bool_and(d.state IS DISTINCT FROM 'mutable') {_MASTERS})
     AND NOT EXISTS (SELECT 1 FROM jedi_tasks p WHERE p.jeditaskid = t.parent_tid AND p.jeditaskid <> t.jeditaskid
@@ -59,7 +59,7 @@ def _has_express() -> bool:
 @transaction.atomic
 def _boost(task_id: int, fence: int, *, given: BoostLimits) -> bool:
     task = Task.objects.get(pk=task_id)
-    if task.prod_source_label in ANALYSIS_LABELS:
+    if is_users(task.prod_source_label, task.task_type):
         given = replace(given, share=None)  # Express is a share of production
     with connection.cursor() as cursor:
         cursor.execute(_VIEW, [task_id])

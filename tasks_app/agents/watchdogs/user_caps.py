@@ -22,8 +22,8 @@ from jedisite.sql import the_time
 from tasks_app import claims, limits, moves, timeouts
 from tasks_app.accounting.expiring import MERGE
 from tasks_app.accounting.holding import shift_jobs
-from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
 from tasks_app.accounting.usercaps import Caps, Kind, Usage, dialog, kind_of, over, queue_step, still_over
+from tasks_app.accounting.users_work import users_jobs, users_tasks
 from tasks_app.models import Task
 from tasks_app.states import JOB_OPEN, TASK_GENERATING, TaskStatus
 
@@ -31,11 +31,10 @@ ME = "user_caps"
 LIMIT = 500
 JOBS = 5000
 GB = 10**9
-_LABELS = ", ".join(f"'{label}'" for label in sorted(ANALYSIS_LABELS))
 _OPEN = ", ".join(f"'{status}'" for status in sorted(JOB_OPEN))
-_MINE = f"""t.prodsourcelabel IN ({_LABELS}) AND NOT EXISTS (
+_MINE = f"""{users_tasks("t")} AND NOT EXISTS (
     SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus IN ({_OPEN}) AND {MERGE})"""  # noqa: S608
-"""Tasks of analysis; those that are merging are left alone, since that makes room."""
+"""Tasks of users; those that are merging are left alone, since that makes room."""
 
 Who = tuple[str, str]
 """(user, working group); one of the two is empty."""
@@ -91,19 +90,19 @@ SELECT CASE WHEN coalesce(workinggroup, '') = '' THEN coalesce(produsername, '')
        count(*) FILTER (WHERE jobstatus IN ('starting', 'running')),
        count(*) FILTER (WHERE jobstatus IN ('pending', 'defined', 'assigned', 'activated')),
        coalesce(sum(coalesce(actualcorecount, corecount, 1)) FILTER (WHERE jobstatus IN ('starting', 'running')), 0)
-  FROM jobs WHERE jobstatus IN ({_OPEN}) AND prodsourcelabel IN ({_LABELS}) GROUP BY 1, 2
+  FROM jobs j WHERE jobstatus IN ({_OPEN}) AND {users_jobs("j")} GROUP BY 1, 2
 """  # noqa: S608 - constants
-# Files of open analysis tasks that are being staged (tasks with IS=1), and inputs of jobs that wait for theirs.
+# Files of open tasks of users that are being staged (tasks with IS=1), and inputs of jobs that wait for theirs.
 _STAGING = f"""
 SELECT t.username, sum(coalesce(c.fsize, 0)) FROM jedi_tasks t
   JOIN jedi_datasets d ON d.jeditaskid = t.jeditaskid AND d.type = 'input'
   JOIN jedi_dataset_contents c ON c.jeditaskid = t.jeditaskid AND c.datasetid = d.datasetid AND c.status = 'staging'
- WHERE t.prodsourcelabel IN ({_LABELS}) AND t.splitrule ~ '(^|,)IS=1'
+ WHERE {users_tasks("t")} AND t.splitrule ~ '(^|,)IS=1'
    AND t.status NOT IN ('done', 'finished', 'failed', 'aborted', 'broken') GROUP BY 1
 """  # noqa: S608
 _TRANSFERS = f"""
-SELECT coalesce(produsername, ''), sum(coalesce(inputfilebytes, 0)) FROM jobs
- WHERE jobstatus = 'assigned' AND prodsourcelabel IN ({_LABELS}) GROUP BY 1
+SELECT coalesce(produsername, ''), sum(coalesce(inputfilebytes, 0)) FROM jobs j
+ WHERE jobstatus = 'assigned' AND {users_jobs("j")} GROUP BY 1
 """  # noqa: S608
 
 
@@ -179,7 +178,7 @@ def _volume_over(user: str, kind: Kind, crowd: Crowd, most: Mapping[Kind, float 
 
 
 # Jobs of paused tasks stay as they are.
-_JOBS_OF = f"""j.prodsourcelabel IN ({_LABELS}) AND coalesce(j.workinggroup, '') = %(group)s
+_JOBS_OF = f"""{users_jobs("j")} AND coalesce(j.workinggroup, '') = %(group)s
     AND (%(group)s <> '' OR coalesce(j.produsername, '') = %(user)s)
     AND NOT EXISTS (SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND t.status = 'paused')"""  # noqa: S608
 
@@ -201,6 +200,6 @@ def _forgotten_jobs(crowd: Crowd) -> int:
     """Without caps, jobs that were held back under earlier ones are queued again."""
     if crowd.usage:
         return 0
-    which = f"""j.prodsourcelabel IN ({_LABELS}) AND NOT EXISTS (
+    which = f"""{users_jobs("j")} AND NOT EXISTS (
         SELECT 1 FROM jedi_tasks t WHERE t.jeditaskid = j.jeditaskid AND t.status = 'paused')"""  # noqa: S608
     return shift_jobs("throttled", "activated", which, {}, by=ME, reason="there is no cap", limit=JOBS)

@@ -1,6 +1,6 @@
 """Watch dog: jobs of users who have had less than the others are moved up, where others have had more (priority massage).
 
-Jobs of analysis only, merging left out. What counts are running jobs and those that ended within a day.
+Jobs of analysis and of users' tests only, merging left out. What counts are running jobs and those that ended within a day.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from jedisite.sql import hot_cursor, texts, the_time
 from jedisite.sql import numbers as as_array
 from jedisite.words import plural
 from tasks_app.accounting.expiring import MERGE
-from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS
 from tasks_app.accounting.priorities import Raise, SiteUsage, massage
+from tasks_app.accounting.users_work import users_jobs
 
 # ruff: noqa: S608 - every piece is a constant of this module
 LATELY: Final = timedelta(days=1)
-_LABELS = ", ".join(f"'{label}'" for label in sorted(ANALYSIS_LABELS))
-_MINE = f"j.prodsourcelabel IN ({_LABELS}) AND NOT {MERGE} AND j.computingsite IS NOT NULL"
+_MINE = f"{users_jobs('j')} AND NOT {MERGE} AND j.computingsite IS NOT NULL"
 _USER = "CASE WHEN coalesce(j.workinggroup, '') = '' THEN coalesce(j.produsername, '') ELSE '' END"
 _GROUP = "coalesce(j.workinggroup, '')"
 _WAITS = f"SELECT EXISTS (SELECT 1 FROM jobs j WHERE j.jobstatus = 'activated' AND {_MINE})"
