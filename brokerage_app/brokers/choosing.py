@@ -100,11 +100,11 @@ def takers(
     floor: int = MIN_QUEUE,
     to_queues: bool = False,
 ) -> Verdict:
-    """What the choice of a nucleus leads to: of a task that names its queues (and `to_queues` of any) what the broker of its
-    jobs says once a nucleus was drawn; else the verdict on the nuclei.
+    """What the choice of a nucleus leads to: of a task that names or excludes queues (and `to_queues` of any) what the broker
+    of its jobs says once a nucleus was drawn; else the verdict on the nuclei.
     """
     decision = production_task.decide(needs, grid, configuration, gathering, draw=draw, work=work)
-    if decision.drawn is None or not (to_queues or deciding.names_queues(needs)):
+    if decision.drawn is None or not (to_queues or needs.excluded_sites or deciding.names_queues(needs)):
         return decision.verdict
     return decide(replace(needs, nucleus=decision.drawn.nucleus), grid, configuration, floor=floor)
 

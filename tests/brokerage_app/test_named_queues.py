@@ -122,6 +122,19 @@ def test_a_task_that_names_a_queue_and_gets_no_nucleus_is_told_of_that_queue(
         assert tuple(follow(wants, grid, one)) == one.sites or (one.sites == ("A",) and "A_Q" in follow(wants, grid, one))
 
 
+def test_the_queue_of_a_nucleus_that_a_task_excludes_is_no_help() -> None:
+    """A nucleus would be found when that queue took longer jobs, but the task's jobs may not go to it."""
+    wants = replace(ASKS, **LONG, excluded_sites=("A_Q", "FAR_Q"))
+    grid = world(A=SHORT, B={"max_walltime_s": 1800}, FAR=SHORT)
+    found = decide(wants, grid)
+    assert found.verdict.blocked is not None
+    told = helping(Conditions(wants, grid, DEFAULTS), found.verdict.blocked, takers)
+    assert "Have the time limit (s) of B_Q changed from 1800 to 111112; then B_Q takes its jobs." in [one.sentence for one in told]
+    for one in told:
+        assert {"A_Q", "FAR_Q"}.isdisjoint(follow(wants, grid, one)), one
+        assert follow(wants, grid, one), one
+
+
 def test_of_several_named_queues_and_of_a_chain_only_those_of_a_nucleus_are_told() -> None:
     grid = world(A=OFF, B=OFF, FAR={"status": "paused"})
     for stays in ({"t1_weight": -1}, {"full_chain": "capable"}):
