@@ -129,7 +129,8 @@ def test_the_queue_of_a_nucleus_that_a_task_excludes_is_no_help() -> None:
     found = decide(wants, grid)
     assert found.verdict.blocked is not None
     told = helping(Conditions(wants, grid, DEFAULTS), found.verdict.blocked, takers)
-    assert "Have the time limit (s) of B_Q changed from 1800 to 111112; then B_Q takes its jobs." in [one.sentence for one in told]
+    advice = "Have the time limit (s) of B_Q changed from 1800 to 111112; then B_Q takes its jobs."
+    assert advice in [one.sentence for one in told]
     for one in told:
         assert {"A_Q", "FAR_Q"}.isdisjoint(follow(wants, grid, one)), one
         assert follow(wants, grid, one), one
