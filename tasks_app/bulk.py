@@ -131,7 +131,7 @@ def _why_not(
             found[task.id] = _in_words("right", task.id, refused)
     allowed = [task for task in tasks if task.id not in found]
     return found | {
-        number: _in_words("state", number, said) for number, said in _refusals(act, allowed, waiting).items()
+        number: _in_words("state", number, said) for number, said in _refusals(act, allowed, waiting, parameters).items()
     }
 
 
@@ -140,9 +140,11 @@ def _in_words(kind: str, task_id: int, refused: str) -> WhyNot:
     return WhyNot(kind, words.removeprefix(f"task {task_id} "), f"{refused[:1].upper()}{refused[1:].rstrip('.')}.")
 
 
-def _refusals(act: Act, tasks: Sequence[Task], waiting: Mapping[int, Sequence[str]]) -> dict[int, str]:
+def _refusals(
+    act: Act, tasks: Sequence[Task], waiting: Mapping[int, Sequence[str]], parameters: Mapping[str, Any] | None
+) -> dict[int, str]:
     if act.is_command:
-        return moves.refusals(tasks, act.name, waiting)
+        return moves.refusals(tasks, act.name, waiting, parameters)
     return {
         task.id: f"task {task.id} is {task.status}: it makes no more jobs"
         for task in tasks
@@ -208,7 +210,7 @@ class Preview:
 
 
 def preview(act: Act, chosen: Selection, caller: Caller, parameters: Mapping[str, Any] | None = None) -> Preview:
-    """At most ten queries, whatever the number of tasks."""
+    """At most twelve queries, whatever the number of tasks."""
     good, refused = _sorted_out(act, chosen.tasks, caller, parameters)
     ids = [task.id for task in good]
     failed = _failed_files(act, ids)
@@ -295,7 +297,7 @@ def give(
         with transaction.atomic():
             tasks = list(Task.objects.select_for_update().filter(pk__in=some).order_by("pk"))
             seen |= {task.id for task in tasks}
-            good, bad = _sorted_out(act, tasks, caller, parameters)
+            good, bad = _sorted_out(act, tasks, caller, parameters or {})
             refused |= bad
             refused |= _pass_on(act, good, caller.name[:128], reason, parameters, {"bulk": number})
         done += [task.id for task in good if task.id not in refused]

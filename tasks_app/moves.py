@@ -29,6 +29,7 @@ from tasks_app.states import (
 )
 
 HOST = socket.gethostname()[:128]
+NEW_CODE: Final = "fixedSandbox"
 
 NEXT_AGENT: dict[str, tuple[str, ...]] = {
     TaskStatus.REGISTERED: ("refiner",),
@@ -167,14 +168,12 @@ def give_command(
     Raises CommandRefusedError when it does not accept it, it would do nothing, or its jobs cannot get their code.
     """
     task = Task.objects.select_for_update().get(pk=task_id)
-    _check_all([task], command)
+    _raise_first(_refusals([task], command, Command.objects.waiting_of([task_id])))
     changes = (parameters or {}).get("changes") or {}
     if command == TaskCommand.INCEXEC and (nothing := nothing_new.says(task, changes)):
         raise NothingNewError(f"task {task_id} is done, {nothing}")
     if command in (TaskCommand.RETRY, TaskCommand.INCEXEC):
-        stored = TaskParams.objects.filter(pk=task_id).values_list("params", flat=True).first()
-        if no := sandboxes.refusal_again(task_id, task.user, stored or {}, changes):
-            raise CommandRefusedError(f"task {task_id} cannot run again: {no}")
+        _check_code(task, changes)
     (row,) = _queue([task], command, by, reason, parameters)
     return row
 
@@ -191,23 +190,54 @@ def queue_commands(
     """Queue a command for each of several tasks, whose rows the caller's transaction has locked.
 
     `act` is noted in the audit trail beside the parameters. Raises CommandRefusedError, and writes nothing, when one
-    does not accept it or has nothing to retry, or when it is to give attempts and no file of one lacks them.
+    does not accept it or has nothing to retry, its jobs cannot get their code, or no file lacks the attempts it is to give.
     """
-    _check_all(tasks, command)
+    waiting = Command.objects.waiting_of([task.id for task in tasks])
+    _raise_first(refusals(tasks, command, waiting, parameters or {}))
+    changes = (parameters or {}).get("changes") or {}
+    for task in tasks if NEW_CODE in changes else ():
+        _check_code(task, changes)
     return _queue(tasks, command, by, reason, parameters, act)
 
 
-def _check_all(tasks: Sequence[Task], command: str) -> None:
-    refused = refusals(tasks, command, Command.objects.waiting_of([task.id for task in tasks]))
+def _raise_first(refused: Mapping[int, str]) -> None:
     if refused:
         raise CommandRefusedError(refused[min(refused)])
 
 
-def refusals(tasks: Sequence[Task], command: str, waiting: Mapping[int, Sequence[str]]) -> dict[int, str]:
-    """Why each of those of the tasks refuses the command that does, or would have nothing to do for it. Up to six queries.
+def refusals(
+    tasks: Sequence[Task],
+    command: str,
+    waiting: Mapping[int, Sequence[str]],
+    parameters: Mapping[str, Any] | None = None,
+) -> dict[int, str]:
+    """Why each of those of the tasks refuses the command that does, or would have nothing to do for it. Up to eight queries.
 
-    Commands of a task are obeyed in their order: what counts is its state after those that wait.
+    Commands of a task are obeyed in their order: what counts is its state after those that wait. Without `parameters` it
+    is not known yet whether a task that is to run again gets other code.
     """
+    refused = _refusals(tasks, command, waiting)
+    if command == TaskCommand.INCEXEC and parameters is None:
+        return refused
+    takes = [task for task in tasks if task.id not in refused and task.id not in waiting]
+    return refused | _without_code(takes, command, (parameters or {}).get("changes") or {})
+
+
+def _without_code(tasks: Sequence[Task], command: str, changes: Mapping[str, Any]) -> dict[int, str]:
+    if command not in (TaskCommand.RETRY, TaskCommand.INCEXEC) or NEW_CODE in changes:
+        return {}
+    gone = sandboxes.gone(task.id for task in tasks)
+    return {task_id: f"task {task_id} cannot run again: {no}" for task_id, no in gone.items()}
+
+
+def _check_code(task: Task, changes: Mapping[str, Any]) -> None:
+    """Raise CommandRefusedError unless its jobs can get their code; a new sandbox is noted."""
+    stored = TaskParams.objects.filter(pk=task.id).values_list("params", flat=True).first()
+    if no := sandboxes.refusal_again(task.id, task.user, stored or {}, changes):
+        raise CommandRefusedError(f"task {task.id} cannot run again: {no}")
+
+
+def _refusals(tasks: Sequence[Task], command: str, waiting: Mapping[int, Sequence[str]]) -> dict[int, str]:
     refused: dict[int, str] = {}
     for task in tasks:
         if says := accepting.refusal(_standing(task, waiting.get(task.id, ())), command):

@@ -18,6 +18,7 @@ import re
 import tempfile
 import uuid
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -30,7 +31,7 @@ from django.db.models import Sum
 from django.http.request import validate_host
 
 from tasks_app.generating.buildstep import OVERWRITABLE, archives_of
-from tasks_app.models import Sandbox
+from tasks_app.models import Sandbox, TaskParams
 from tasks_app.params.resubmission import apply_changes
 from tasks_app.states import TASK_FINAL
 
@@ -263,13 +264,17 @@ def refusal(
             if row.stored is None if at_door else not row.tasks.filter(pk=task_id).exists():
                 return f"the sandbox {name} belongs to another user, and was not there when the task was submitted"
         if _is_ours(raw) and (row is None or not row.is_there):
-            at = f" at {raw['sourceURL']}" if raw.get("sourceURL") else ""
-            if row is not None and row.sha256:
-                return f"the sandbox {name} was removed and is not kept{at}: upload the same archive again, or name another"
-            return f"the sandbox {name} is not kept{at}: upload it first"
+            return _not_here(name, row, raw)
         if "$" in name:  # nobody owns the names that come of it
             return f"the sandbox {name} is named by a placeholder: write its whole name"
     return ""
+
+
+def _not_here(name: str, row: Sandbox | None, raw: Mapping[str, Any]) -> str:
+    at = f" at {raw['sourceURL']}" if raw.get("sourceURL") else ""
+    if row is not None and row.sha256:
+        return f"the sandbox {name} was removed and is not kept{at}: upload the same archive again, or name another"
+    return f"the sandbox {name} is not kept{at}: upload it first"
 
 
 def _line(raw: Mapping[str, Any]) -> str:
@@ -309,6 +314,28 @@ def refusal_again(task_id: int, user: str, raw: Mapping[str, Any], changes: Mapp
     if new and not no:
         used(new, task_id)
     return no
+
+
+def gone(task_ids: Iterable[int]) -> dict[int, str]:
+    """Why those of the tasks cannot run again that name a sandbox which this site has kept for them and keeps no longer.
+
+    One statement, and one more when there are any.
+    """
+    named: dict[int, dict[str, Sandbox]] = defaultdict(dict)
+    there: dict[int, bool] = {}
+    links: Any = Sandbox.tasks.through
+    for link in links.objects.filter(task_id__in=list(task_ids)).select_related("sandbox"):
+        row = link.sandbox
+        if row.pk not in there:
+            there[row.pk] = row.is_there
+        if not there[row.pk]:
+            named[link.task_id][row.name] = row
+    found = {}
+    for task_id, raw in TaskParams.objects.filter(pk__in=list(named)).values_list("pk", "params"):
+        names = [name for name in archives_of(raw, _line(raw)) if name in named[task_id]] if _is_ours(raw) else []
+        if names:
+            found[task_id] = _not_here(names[0], named[task_id][names[0]], raw)
+    return found
 
 
 def lacking(task_id: int, user: str, raw: Mapping[str, Any], command_line: str) -> str:

@@ -9,17 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from tasks_app import sandboxes
+from jedisite.identity import Caller, Role
+from tasks_app import bulk, sandboxes
 from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import pending
+from tasks_app.commands.acts import ACTS
 from tasks_app.generating import buildstep
-from tasks_app.models import Sandbox, Task
+from tasks_app.models import Command, Sandbox, Task, TaskParams
 from tests.flow.driving import add_dataset, add_queue, give_sandbox, jobs, parameters, reads, status, submit, task, wake
+from tests.statements import sent
+from tests.tasks_app.params.dictionaries import smallest
 
 ARCHIVE = gzip.compress(b"an archive", mtime=0)
+Make = Callable[..., Any]
 
 
 @pytest.fixture
@@ -176,3 +182,44 @@ def test_code_that_another_user_may_overwrite_or_has_not_sent_yet_is_refused(
     assert sandboxes.refusal_again(own.id, "ada", {**WITH, **changes}, {}) == ""
     late = {"fixedSandbox": "jobO.3.tar.gz"}
     assert sandboxes.refusal_again(own.id, "ada", WITH, late).endswith("jobO.3.tar.gz is not kept: upload it first")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("command", ["retry", "incexec"])
+def test_many_tasks_told_to_run_again_are_refused_where_their_sandbox_is_gone(
+    command: str, api: Callable[..., Client], kept: Callable[[], str], make_task: Make, make_dataset: Make
+) -> None:
+    made = []
+    for name in ("gone", "gone", "here", "elsewhere"):
+        task = make_task(status="finished", user="ada")
+        make_dataset(task, files=2, files_finished=1, files_failed=1)
+        params = {"jobParameters": [{"type": "constant", "value": f"-a jobO.{name}.tar.gz -- sh run.sh"}]}
+        params |= {"sourceURL": "https://other.example.org"} if name == "elsewhere" else {}
+        TaskParams.objects.create(task=task, params={**smallest(), **params})
+        if not sandboxes.find(f"jobO.{name}.tar.gz"):
+            give_sandbox(f"jobO.{name}.tar.gz")
+        sandboxes.note_task(task.id, params)
+        made.append(task.id)
+    gone = Sandbox.objects.exclude(name="jobO.here.tar.gz")
+    sandboxes.remove(gone.values_list("pk", flat=True))
+    client, page = api(), Client()
+    page.force_login(User.objects.get(username="ada"))
+    no = "cannot run again: the sandbox jobO.gone.tar.gz was removed and is not kept: upload the same archive again"
+    url, body = "/api/v2/tasks/bulk-commands/", {"command": command, "ids": made, "reason": "x", "preview": False}
+    answer = client.post(url, body, "application/json").json()
+    assert answer["ids"] == made[2:]
+    assert [(one["words"], one["ids"]) for one in answer["refused"]] == [(f"{no}, or name another", made[:2])]
+    assert set(Command.objects.values_list("task_id", flat=True)) == set(made[2:])
+    alone = page.post(f"/tasks/{made[0]}/do/{command}/", {"reason": "x"})
+    assert alone.status_code == 409 and no in alone.content.decode()
+    if command == "retry":
+        with sent() as seen:
+            plan = bulk.preview(ACTS["retry"], bulk.by_ids(made), Caller("ada", frozenset({Role.USER})))
+        assert [group.ids for group in plan.refused if group.words.startswith(no)] == [tuple(made[:2])]
+        assert sum("sandbox" in one for one in seen) == 1, "one statement for all tasks"
+        assert no in page.get(f"/tasks/bulk/?command=retry&ids={made[0]}&ids={made[2]}").content.decode()
+        return
+    give_sandbox("jobO.new.tar.gz")
+    other = {**body, "ids": made[:2], "changes": {"fixedSandbox": "jobO.new.tar.gz"}}
+    assert client.post(url, other, "application/json").json()["ids"] == made[:2]
+    assert set(Sandbox.objects.get(name="jobO.new.tar.gz").tasks.values_list("id", flat=True)) == set(made[:2])
