@@ -10,6 +10,8 @@ from typing import Any
 
 import psycopg
 
+from jedisite.words import plural
+from tasks_app import moves
 from tasks_app.generating.facts import TaskWork
 from tasks_app.generating.picker import (
     DatasetRow,
@@ -24,6 +26,7 @@ from tasks_app.refining.attributes import Attributes
 from tasks_app.splitting.chunk import InputFile, events_of
 from tasks_app.splitting.pairing import pair_again
 
+ME = "job_generator"
 MOST_COPIES = 5_000
 MOST_ROWS = 100_000
 """Rows that are added to a secondary dataset at a time."""
@@ -81,8 +84,8 @@ def add_copies(
 ) -> int:
     """Give a secondary dataset that runs short fresh rows for these master files. Returns how many.
 
-    Every file of the dataset is used once more, or as often as it takes; a sequence goes on with its next numbers.
-    A dataset that still grows is waited for.
+    Every file of the dataset is used once more, or as often as it takes, and the first time the log of the task says so;
+    a sequence goes on with its next numbers. A dataset that still grows is waited for.
     """
     row = companion.row
     if companion.grows or not is_tracked(row.attributes) or "LX" in work.rule:
@@ -91,7 +94,7 @@ def add_copies(
         wanted = _files_wanted(row, masters, jobs) - len(companion.files)
         return _add(cursor, work, row, _MORE_NUMBERS, copies=min(max(wanted, 1), MOST_ROWS))
     cursor.execute(_DISTINCT_COUNT, {"task": work.task.id, "dataset": row.id})
-    files, events = cursor.fetchone() or (0, 0)
+    files, events, names, rows = cursor.fetchone() or (0, 0, 0, 0)
     if not files:
         return 0
     ratio = Attributes.parse(row.attributes).values.get("er")
@@ -103,6 +106,10 @@ def add_copies(
     else:
         return 0
     copies = max(1, min(copies, MOST_COPIES, MOST_ROWS // files))
+    if rows == files:
+        they = "it is" if names == 1 else "they are"
+        said = f"The secondary dataset {row.name} has {plural(names, 'file')}, too few for all jobs: {they} used again."
+        moves.note_on_task(work.task.id, by=ME, reason=said)
     return _add(cursor, work, row, _COPIES, copies=copies)
 
 
@@ -117,9 +124,10 @@ def _files_wanted(row: DatasetRow, masters: Sequence[InputFile], jobs: int) -> i
 _OF_DATASET = """jeditaskid = %(task)s AND datasetid = %(dataset)s
        AND status NOT IN ('lost', 'missing', 'broken', 'pending', 'staging')"""
 _DISTINCT_COUNT = f"""
-SELECT count(*), coalesce(sum(events), 0)::bigint FROM (
-    SELECT DISTINCT ON (lfn, startevent) coalesce(endevent - startevent + 1, nevents, 0) AS events
-      FROM jedi_dataset_contents WHERE {_OF_DATASET} ORDER BY lfn, startevent, fileid) d
+SELECT count(*), coalesce(sum(events), 0)::bigint, count(DISTINCT lfn), coalesce(sum(rows), 0)::bigint FROM (
+    SELECT lfn, count(*) AS rows,
+           (array_agg(coalesce(endevent - startevent + 1, nevents, 0) ORDER BY fileid))[1] AS events
+      FROM jedi_dataset_contents WHERE {_OF_DATASET} GROUP BY lfn, startevent) d
 """  # noqa: S608
 _COPIED = """guid, type, fsize, checksum, scope, maxattempt, nevents, keeptrack, startevent, endevent, firstevent, maxfailure,
        lumiblocknr, boundaryid, surl"""

@@ -8,7 +8,7 @@ import pytest
 
 from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.ddm.registering import register_container
-from tasks_app.models import Dataset, JobParams
+from tasks_app.models import Dataset, JobParams, TaskStatusLog
 from tests.flow.driving import (
     add_dataset,
     dataset,
@@ -132,6 +132,9 @@ def test_files_of_a_secondary_dataset_that_runs_short_are_used_again() -> None:
     assert sum(used.values()) == 14
     assert max(used.values()) - min(used.values()) <= 1
     assert dataset(made, name="lab.pile").files >= 14
+    said = "The secondary dataset lab.pile has 3 files, too few for all jobs: they are used again."
+    noted = TaskStatusLog.objects.filter(task_id=made, reason__contains="lab.pile")
+    assert [(row.reason, row.by) for row in noted] == [(said, "job_generator")], "once, however often it runs short"
 
 
 def test_a_secondary_dataset_by_events_is_used_again_until_its_events_suffice() -> None:
