@@ -7,6 +7,7 @@ from typing import Any
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler
 from django.http import HttpRequest, HttpResponse
+from django.http.multipartparser import MultiPartParser
 from django.http.request import split_domain_port
 from rest_framework import serializers
 
@@ -31,6 +32,17 @@ class UploadParams(Params):
     file = serializers.FileField(max_length=250, help_text="a gzip archive; its file name is the name to fetch it by")
 
 
+class NamesAsSent(MultiPartParser):
+    """Leaves the folders out of the name of a file, as PanDA does, and nothing else.
+
+    Django takes out what it does not like, so that a file would be kept under another name than the sender's, unsaid.
+    """
+
+    def sanitize_file_name(self, file_name: str) -> str | None:
+        name = file_name.rpartition("/")[2]
+        return None if name in ("", ".", "..") else name
+
+
 class Received(UploadedFile):
     """A file that has arrived, or was refused on its way: its handler knows."""
 
@@ -52,6 +64,9 @@ class SandboxUpload(FileUploadHandler):
         super().__init__(request)
         self.owner, self.files, self.refusal = caller.name, 0, ""
         self.incoming: sandboxes.Incoming | None = None
+        request.parse_file_upload = lambda META, post_data: (  # type: ignore[method-assign]
+            NamesAsSent(META, post_data, request.upload_handlers, request.encoding).parse()
+        )
 
     def handle_raw_input(
         self, input_data: Any, META: dict[str, str], content_length: int, boundary: str, encoding: str | None = None

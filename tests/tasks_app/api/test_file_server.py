@@ -144,6 +144,18 @@ def test_only_the_last_part_of_a_path_counts(api: Api) -> None:
     assert Sandbox.objects.get().name == NAME
 
 
+@pytest.mark.parametrize(
+    "name", ["jobO.\x01a.tar.gz", "jobO.\u200ba.tar.gz", r"C:\jobO.a.tar.gz", "jobO.&#97;.tar.gz", "jobO.\xe4.tar.gz"]
+)
+def test_a_name_that_would_not_be_taken_as_it_is_is_refused(api: Api, name: str) -> None:
+    no = "a sandbox is named by up to 200 letters, digits, dots, dashes and underscores"
+    body = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode() + ARCHIVE + b"\r\n--x--\r\n"
+    url = "/api/v1/file_server/upload_cache_file"
+    answer = api().generic("POST", url, body, content_type="multipart/form-data; boundary=x")
+    assert answer.json() == {"success": False, "message": no, "data": None}
+    assert not Sandbox.objects.exists()
+
+
 def test_a_form_without_the_file_or_with_two_is_refused(api: Api, folder: Path) -> None:
     ada = api()
     answer = ada.post("/api/v1/file_server/upload_cache_file", {"other": "x"})
