@@ -22,6 +22,30 @@ class TooSlowError(NoMoreData):
         return "The body of the request came too slowly, or broke off."
 
 
+class _Held:
+    """Bytes that are here and not taken yet. What is taken at their beginning does not move the rest."""
+
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: bytes = b"") -> None:
+        self._data, self._at = data, 0
+
+    def __len__(self) -> int:
+        return len(self._data) - self._at
+
+    def getvalue(self) -> bytes:
+        """All of them, as the web server asks to see whether there are any."""
+        return self._data[self._at :]
+
+    def take(self, size: int) -> bytes:
+        """So many, or all when there are fewer."""
+        found = self._data[self._at : self._at + size]
+        self._at += len(found)
+        if not len(self):
+            self._data, self._at = b"", 0
+        return found
+
+
 class Unreader(SocketUnreader):
     """What the parser reads from: the bytes of an arrival, and for a long body the socket, for as long as it is fast enough."""
 
@@ -30,6 +54,7 @@ class Unreader(SocketUnreader):
     ) -> None:
         """`gives_way`: whether this body is to be given up, since its account has a place besides and others wait."""
         super().__init__(sock)
+        self.buf = _Held()
         self._limits = limits
         self._others_wait = others_wait
         self._gives_way = gives_way
@@ -42,6 +67,35 @@ class Unreader(SocketUnreader):
         self.unread(bytes(arrival.data))
         self._patience = Patience(self._limits.body) if arrival.long else None
         self.unread_body = arrival.long
+
+    def take_buffered(self) -> bytes:
+        """What is here, without a look at the socket."""
+        return self.buf.take(len(self.buf))
+
+    def unread(self, data: bytes) -> None:
+        self.buf = _Held(data + self.buf.getvalue())
+
+    def read(self, size: int | None = None, read_ahead: int | None = None) -> bytes:
+        """`size` bytes, fewer at the end; without a size what is here, else a piece. `read_ahead`: bytes that may be taken.
+
+        The library's own moves all that is held at each call: a body of ten megabytes, read in kilobytes, took a minute.
+        """
+        if size is None or size < 0:
+            return self.take_buffered() or self.chunk(read_ahead)
+        if len(self.buf) < size:
+            self._fill(size, max(size, read_ahead or 0))
+        return self.buf.take(size)
+
+    def _fill(self, least: int, most: int) -> None:
+        """Read from the socket until so many bytes are here, or none come. What has come is kept when one is too slow."""
+        pieces = [self.take_buffered()]
+        have = len(pieces[0])
+        try:
+            while have < least and (piece := self.chunk(most - have)):
+                pieces.append(piece)
+                have += len(piece)
+        finally:
+            self.buf = _Held(b"".join(pieces))
 
     def stop(self) -> None:
         """The answer is made: nothing more is read from the socket."""

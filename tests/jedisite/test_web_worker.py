@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from jedisite.launch import WEB_WORKER
@@ -75,6 +76,15 @@ def ask(port: int, body: bytes | Iterator[bytes] = b"", timeout: float = PATIENC
         return connection.getresponse().read().decode()
     finally:
         connection.close()
+
+
+def worker_of(port: int) -> psutil.Process:
+    """The process that answers there: the child of the one that we started."""
+    ours = psutil.Process().children(recursive=True)
+    return max(
+        (one for one in ours if any(c.laddr.port == port and c.status == "LISTEN" for c in one.net_connections("tcp"))),
+        key=lambda one: one.create_time(),
+    )
 
 
 def opened(stack: ExitStack, port: int, begin: bytes) -> socket.socket:
@@ -234,6 +244,26 @@ def test_a_refused_upload_is_answered_though_its_sender_reads_only_after_all_is_
     connection.request("POST", "/refuse", bytes(25_000_000))
     assert connection.getresponse().status == 401
     connection.close()
+
+
+def test_a_body_that_nobody_reads_costs_no_more_than_one_that_is_read(tmp_path: Path) -> None:
+    """Only the processor's time tells: dropped in small pieces, with the rest moved each time, one took half a minute."""
+    body = bytes(10_600_000)  # short enough to be here before a thread has it
+    with serving(tmp_path) as port:
+        worker = worker_of(port)
+        spent = []
+        for path in ("/", "/refuse"):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+            before = sum(worker.cpu_times()[:2])
+            for _ in range(3):
+                connection.request("POST", path, body)
+                connection.getresponse().read()
+            connection.request("GET", "/")  # once it is answered the bodies are gone
+            connection.getresponse().read()
+            spent.append(sum(worker.cpu_times()[:2]) - before)
+            connection.close()
+    read, dropped = spent
+    assert dropped < 2 * read + 0.5
 
 
 def test_who_reads_only_after_all_is_sent_learns_that_it_came_too_slowly(port: int) -> None:
