@@ -62,7 +62,7 @@ lines AS (
                WHERE NOT EXISTS (SELECT 1 FROM global_shares c WHERE c.parent = s.name)
     UNION ALL SELECT '', '', 0, 0, 0, 0, 0),
 gauges AS (
-    SELECT %(until)s::timestamptz AS at, CASE WHEN grouping(site) = 1 THEN '' ELSE site END AS site,
+    SELECT %(at)s::timestamptz AS at, CASE WHEN grouping(site) = 1 THEN '' ELSE site END AS site,
            CASE WHEN grouping(gshare) = 1 THEN '' ELSE gshare END AS gshare,
            coalesce(sum(jobs), 0)::int AS jobs, coalesce(sum(cores), 0)::int AS cores, coalesce(sum(hs), 0)::float8 AS hs,
            coalesce(sum(queued), 0)::int AS queued, coalesce(sum(queued_hs), 0)::float8 AS queued_hs
@@ -89,18 +89,24 @@ def sample(now: datetime) -> int:
     """Write the samples of the interval that ended last, and count anew what ended shortly before. Returns the rows written.
 
     Nothing is written when that interval has its samples already. Numbers of the moment are those of now, which is to be
-    soon after the interval's end.
+    soon after the interval's end. The very first ones bear their own moment: nobody has looked before.
     """
-    until = ORIGIN + INTERVAL * ((now - ORIGIN) // INTERVAL)
+    until = _whole(now)
     with transaction.atomic(), hot_cursor() as cursor:
         cursor.execute("SELECT max(at) FROM samples WHERE site = '' AND gshare = ''")
         ((last,),) = cursor.fetchall()
         if last is not None and last >= until:
             return 0
-        since = max(until - LONGEST_GAP, (last or until - LONGEST_GAP) - LATE)
-        values = {"interval": INTERVAL, "origin": ORIGIN, "since": since, "until": until}
+        since = max(until - LONGEST_GAP, _whole(last or until - LONGEST_GAP) - LATE)
+        at = now if last is None else until
+        values = {"interval": INTERVAL, "origin": ORIGIN, "since": since, "until": until, "at": at}
         cursor.execute(_WRITE, values)
         return cursor.rowcount
+
+
+def _whole(moment: datetime) -> datetime:
+    """The end of the interval that ended last."""
+    return ORIGIN + INTERVAL * ((moment - ORIGIN) // INTERVAL)
 
 
 def forget(before: datetime, pairs_before: datetime, limit: int) -> int:

@@ -12,6 +12,8 @@ from django.test import Client
 from brokerage_app import samples
 from brokerage_app.models import GlobalShare, Queue, Sample
 from tasks_app import sampling, statistics
+from tasks_app.attention import reading
+from tasks_app.dashboard import overview_data
 from tasks_app.models import Job, JobStatusLog, Task
 from tests.plans import fill_table, indexes, plan_of
 
@@ -51,6 +53,7 @@ def test_a_sample_says_what_runs_waits_and_ended(grid: Callable[..., Job]) -> No
     grid("failed", AT - 5 * MINUTE, start_time=None)
     grid("finished", AT - 2 * MINUTE)
     grid("finished", AT)  # of the next interval
+    Sample.objects.create(at=AT - 5 * MINUTE)
     statistics.refresh()
     assert sampling.sample(AT + MINUTE) == 7
     assert sampling.sample(AT + 2 * MINUTE) == 0, "the interval has its samples"
@@ -64,6 +67,25 @@ def test_a_sample_says_what_runs_waits_and_ended(grid: Callable[..., Job]) -> No
         ("IDLE", ""): nothing,
         ("", "Production"): nothing,
     }
+
+
+def test_the_first_sample_bears_its_own_moment_so_that_no_page_names_one_before_the_site_was_there(
+    grid: Callable[..., Job],
+) -> None:
+    grid("failed", AT - MINUTE)
+    statistics.refresh()
+    first = AT + 3 * MINUTE
+    sampling.sample(first)
+    assert rows(AT)[("", "")] == (None, None, None, None, None, None, 0, 1, 480)
+    assert rows(first)[("", "")] == (2, 10, 180.0, 1, 20.0, 1, 0, 0, 0)
+    assert overview_data.live(first + MINUTE, "").measured == first
+    Job.objects.filter(status="running").delete()
+    Sample.objects.filter(at=first).update(running_jobs=0)
+    assert reading.grid(first + MINUTE).idle_since == first
+    assert sampling.sample(first + MINUTE) == 0
+    sampling.sample(AT + 6 * MINUTE)
+    assert rows(AT)[("", "")][-2:] == (1, 480), "what ended is counted by whole intervals all the same"
+    assert sampling.sample(AT + 7 * MINUTE) == 0 and set(rows(AT + 5 * MINUTE))
 
 
 def test_ends_that_were_seen_late_are_counted_and_gaps_show(grid: Callable[..., Job]) -> None:
