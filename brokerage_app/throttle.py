@@ -15,7 +15,7 @@ from brokerage_app import codes
 from brokerage_app.configuration import Configuration, Level
 from brokerage_app.parameters import THROTTLERS
 from jedisite import refusals
-from jedisite.words import plural
+from jedisite.words import plural, thousands
 
 LEAST_BUNCH: Final = 500
 MOST_BUNCH: Final = 600
@@ -256,7 +256,7 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
     work = _work(seen)
     ratio = jobs.queued / jobs.running if jobs.running else 0.0
     most_waiting = max(WAITING_TO_RUNNING * jobs.running, WAITING_BUNCHES * bunch)
-    queued = f"{plural(at_limit.queued, 'job is', 'jobs are')} queued{_of(limit)}, {limit.value} may be"
+    queued = f"{plural(at_limit.queued, 'job is', 'jobs are')} queued{_of(limit)}, {thousands(limit.value)} may be"
     rules = [
         RuleCheck(
             codes.THROTTLED_NONE_RUNNING, jobs.running == 0 and over and much,
@@ -270,17 +270,18 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
         ),
         RuleCheck(
             codes.THROTTLED_DEFINED, at_limit.defined > limit.value,
-            f"{plural(at_limit.defined, 'job is', 'jobs are')} defined{_of(limit)}, {limit.value} may be",
+            f"{plural(at_limit.defined, 'job is', 'jobs are')} defined{_of(limit)}, {thousands(limit.value)} may be",
         ),
         RuleCheck(
             codes.THROTTLED_WAITING, jobs.waiting > most_waiting,
-            f"{plural(jobs.waiting, 'job waits', 'jobs wait')} for input with {jobs.running} running, {most_waiting} may wait",
+            f"{plural(jobs.waiting, 'job waits', 'jobs wait')} for input with {thousands(jobs.running)} running,"
+            f" {thousands(most_waiting)} may wait",
         ),
     ]  # fmt: skip
     if limits.running_cap is not None:
         running = seen.jobs.at(limits.running_cap.level).running
         detail = (
-            f"{plural(running, 'job runs', 'jobs run')}{_of(limits.running_cap)}, {limits.running_cap.value} may run"
+            f"{plural(running, 'job runs', 'jobs run')}{_of(limits.running_cap)}, {thousands(limits.running_cap.value)} may run"
         )
         rules.append(
             _cap(seen, limits.running_cap, running, codes.THROTTLED_RUNNING_CAP, detail, "running", yields=False)
@@ -288,7 +289,7 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
     if limits.queue_cap is not None:
         waits = seen.jobs.at(limits.queue_cap.level).queued
         detail = (
-            f"{plural(waits, 'job is', 'jobs are')} queued{_of(limits.queue_cap)}, the cap is {limits.queue_cap.value}"
+            f"{plural(waits, 'job is', 'jobs are')} queued{_of(limits.queue_cap)}, the cap is {thousands(limits.queue_cap.value)}"
         )
         rules.append(_cap(seen, limits.queue_cap, waits, codes.THROTTLED_QUEUE_CAP, detail, "queued", yields=True))
     return tuple(rules)

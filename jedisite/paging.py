@@ -24,6 +24,7 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from jedisite.columns import COLUMNS
 from jedisite.problems import InvalidFields
+from jedisite.words import thousands
 
 LARGEST_ID = 2**63 - 1
 CURSOR, PAGE_SIZE, ORDERING = "cursor", "page_size", "ordering"
@@ -138,7 +139,7 @@ class KeysetPagination(BasePagination):
             raise InvalidFields([{"field": ORDERING, "rule": "known ordering", "message": message}])
         name = text.removeprefix("-")
         if name in getattr(view, "small_orderings", ()) and queryset.order_by()[: MOST_SORTED + 1].count() > MOST_SORTED:
-            message = f"More than {MOST_SORTED} rows are not ordered by {name}: filter the list first."
+            message = f"More than {thousands(MOST_SORTED)} rows are not ordered by {name}: filter the list first."
             raise InvalidFields([{"field": ORDERING, "rule": "few rows", "message": message}])
         return text, Order.of(queryset.model, text, has_nulls=self.has_nulls)
 

@@ -26,7 +26,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
 from jedisite import database_faults
-from jedisite.words import sentence
+from jedisite.words import sentence, thousands
 
 CONTENT_TYPE = "application/problem+json"
 MAX_DEPTH = 60
@@ -67,7 +67,7 @@ class TooLarge(exceptions.APIException):
     status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
 
     def __init__(self, detail: str | None = None) -> None:
-        super().__init__(detail or f"The request is larger than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE} bytes.")
+        super().__init__(detail or f"The request is larger than {thousands(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)} bytes.")
 
 
 class BodyNotRead(exceptions.APIException):

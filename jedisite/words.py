@@ -14,6 +14,7 @@ LONGEST_MEANT = 128
 MOST_LISTED = 60
 """Known names that a refusal lists."""
 ENDS = (".", "!", "?", "…")
+APART_FROM = 10_000
 
 
 def sentence(said: object) -> str:
@@ -26,9 +27,19 @@ def sentence(said: object) -> str:
     return text[:1].upper() + text[1:] + ("" if not text or text.endswith(ENDS) else ".")
 
 
+def thousands(number: float) -> str:
+    """A number in a sentence: from five digits on with its thousands apart, by narrow spaces that do not break."""
+    return grouped(number) if abs(number) >= APART_FROM else f"{number}"
+
+
+def grouped(number: float) -> str:
+    """1234567 -> "1 234 567", also of fewer digits: in tables, where numbers stand below one another."""
+    return f"{number:,}".replace(",", "\u202f")
+
+
 def plural(number: int, one: str, many: str = "") -> str:
     """A number of things: "1 job", "12 jobs"."""
-    return f"{number} {one}" if number == 1 else f"{number} {many or one + 's'}"
+    return f"{thousands(number)} {one if number == 1 else many or one + 's'}"
 
 
 def filled(template: str, values: Sequence[object]) -> str:
@@ -52,7 +63,8 @@ class _Counted:
         one, several, many = spec.partition("|")
         if not several:
             return format(self.value, spec)
-        return f"{self.value} {one if self.value == 1 else many}"
+        number = thousands(self.value) if isinstance(self.value, int | float) else self.value
+        return f"{number} {one if self.value == 1 else many}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from django_filters import FilterSet
 from jedisite import audit
 from jedisite.identity import Caller
 from jedisite.sql import numbers
-from jedisite.words import plural, sentence
+from jedisite.words import plural, sentence, thousands
 from tasks_app import amending, moves
 from tasks_app.accounting.books import with_no_result
 from tasks_app.commands import attempts, rights
@@ -65,7 +65,7 @@ def checked_ids(ids: Iterable[int], what: str) -> list[int]:
     if not wanted:
         raise SelectionError("ids", f"No {what} is chosen.")
     if len(wanted) > settings.JEDI_BULK_LIMIT:
-        raise SelectionError("ids", _too_many(f"{len(wanted)} {what}s are"))
+        raise SelectionError("ids", _too_many(f"{thousands(len(wanted))} {what}s are"))
     return wanted
 
 
@@ -94,12 +94,12 @@ def filtered(kind: type[FilterSet], rows: QuerySet[Row], given: Mapping[str, Any
     limit: int = settings.JEDI_BULK_LIMIT
     found: list[Row] = list(chosen.qs.order_by("-pk")[: limit + 1])
     if len(found) > limit:
-        raise SelectionError("filter", _too_many(f"More than {limit} {what}s match: they are"))
+        raise SelectionError("filter", _too_many(f"More than {thousands(limit)} {what}s match: they are"))
     return found
 
 
 def _too_many(begin: str) -> str:
-    return f"{begin} too many for one act; {settings.JEDI_BULK_LIMIT} is the limit. Narrow the selection."
+    return f"{begin} too many for one act; {thousands(settings.JEDI_BULK_LIMIT)} is the limit. Narrow the selection."
 
 
 class WhyNot(NamedTuple):

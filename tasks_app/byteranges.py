@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from jedisite.words import thousands
+
 LONGEST: Final = 100
 _ONE = re.compile(r"bytes=\s*([0-9]*)\s*-\s*([0-9]*)\s*", re.ASCII)
 
@@ -28,5 +30,5 @@ def wanted(header: str | None, size: int) -> tuple[int, int] | None:
         if found[2] and int(found[2]) < int(found[1]):
             return None
     if first >= end:
-        raise NoSuchRangeError(f"The file has {size} bytes.")
+        raise NoSuchRangeError(f"The file has {thousands(size)} bytes.")
     return first, end

@@ -14,6 +14,7 @@ from typing import IO, Final
 
 from django.conf import settings
 
+from jedisite.words import thousands
 from tasks_app import logarchives
 from tasks_app.ddm.addresses import Roots, is_below, storage_path
 from tasks_app.ddm.opening import open_exactly
@@ -113,7 +114,8 @@ def open_made(file: File) -> Opened:
 def _checked(file: File, stream: IO[bytes]) -> Opened:
     found = os.fstat(stream.fileno())
     if file.size is not None and found.st_size != file.size:
-        raise NotSentError(f"{file.lfn} has {found.st_size} bytes in the storage and {file.size} in the books.")
+        booked = f"{thousands(file.size)} in the books"
+        raise NotSentError(f"{file.lfn} has {thousands(found.st_size)} bytes in the storage and {booked}.")
     tag = f"{file.checksum or 'at'}-{found.st_size}-{found.st_mtime_ns:x}"
     return Opened(stream, file.lfn, found.st_size, tag, file.type in LOG_TYPES)
 

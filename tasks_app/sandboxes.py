@@ -30,6 +30,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Sum
 from django.http.request import validate_host
 
+from jedisite.words import thousands
 from tasks_app.generating.buildstep import OVERWRITABLE, archives_of
 from tasks_app.models import Sandbox, TaskParams
 from tasks_app.params.resubmission import apply_changes
@@ -73,7 +74,7 @@ class GzipCheck:
             except zlib.error as exc:
                 raise BadGzipError("the file is no gzip archive, or was damaged on its way") from exc
             if self._unpacked > UNPACKED_LIMIT_BYTES:
-                raise BadGzipError(f"the sandbox holds more than {UNPACKED_LIMIT_BYTES} bytes when it is unpacked")
+                raise BadGzipError(f"the sandbox holds more than {thousands(UNPACKED_LIMIT_BYTES)} bytes when it is unpacked")
             block = self._part.unused_data if self._part.eof else self._part.unconsumed_tail
 
     @property
@@ -104,7 +105,7 @@ class Incoming:
     def write(self, block: bytes) -> None:
         self.size += len(block)
         if self.size > self._most:
-            raise self._drop(f"the sandbox has more than {self._most} bytes")
+            raise self._drop(f"the sandbox has more than {thousands(self._most)} bytes")
         if self.size > self._quota:
             raise self._drop(_over_quota())
         self._digest.update(block)

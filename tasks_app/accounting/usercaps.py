@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from jedisite.words import plural
+from jedisite.words import plural, thousands
 
 NEAR: Final = 0.95
 """Part of the cap from which a user's tasks are throttled; other numbers must exceed the cap itself."""
@@ -54,12 +54,16 @@ def still_over(usage: Usage, caps: Caps) -> str | None:
 
 def _beyond(usage: Usage, caps: Caps, running: float, queued: float, cores: float) -> str | None:
     if caps.jobs is not None and usage.running > running * caps.jobs:
-        return f"{plural(usage.running, 'job is', 'jobs are')} running, the cap is {caps.jobs:g}"
+        return f"{plural(usage.running, 'job is', 'jobs are')} running, the cap is {_cap(caps.jobs)}"
     if caps.jobs is not None and usage.queued > QUEUED_TO_RUNNING * queued * caps.jobs:
-        return f"{plural(usage.queued, 'job is', 'jobs are')} queued, the cap is {QUEUED_TO_RUNNING * caps.jobs:g}"
+        return f"{plural(usage.queued, 'job is', 'jobs are')} queued, the cap is {_cap(QUEUED_TO_RUNNING * caps.jobs)}"
     if caps.cores is not None and usage.cores > cores * caps.cores:
-        return f"{plural(usage.cores, 'core is', 'cores are')} in use, the cap is {caps.cores:g}"
+        return f"{plural(usage.cores, 'core is', 'cores are')} in use, the cap is {_cap(caps.cores)}"
     return None
+
+
+def _cap(number: float) -> str:
+    return thousands(int(number)) if number == int(number) else f"{number:g}"
 
 
 def queue_step(usage: Usage, caps: Caps) -> Literal["hold", "let_go"] | None:

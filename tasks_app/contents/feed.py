@@ -8,6 +8,7 @@ from functools import partial
 from itertools import count
 
 from jedisite.patterns import PatternError
+from jedisite.words import thousands
 from tasks_app import makers, moves
 from tasks_app.contents import changes
 from tasks_app.contents.bunches import chunks_to_wait, events_per_job, released_files, released_ranges
@@ -90,7 +91,8 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime, *, portion: int
         _missing(task, dataset, str(exc), now)
         return Fed()
     if info.files > MOST_LISTED:
-        raise CannotFeedError(f"the input {dataset.name} has {info.files} files, and at most {MOST_LISTED} are looked at")
+        most = f"at most {thousands(MOST_LISTED)} are looked at"
+        raise CannotFeedError(f"the input {dataset.name} has {thousands(info.files)} files, and {most}")
     if no := logs_of_others([dataset.name], task.user).get(dataset.name):
         raise CannotFeedError(no)
     mutable = _is_mutable(task, info)
@@ -127,8 +129,8 @@ def _check_number(task: Feeding, dataset: Dataset, rows: int) -> None:
     if rows > task.most_records:
         fewer = "a larger nEventsPerJob makes fewer" if task.rule.get_int("NE") else "make several tasks of it (nFiles, offset)"
         raise CannotFeedError(
-            f"the input {dataset.name} has more pieces of work (files or ranges of events) than the {task.most_records} that a "
-            f"task may have: {fewer}"
+            f"the input {dataset.name} has more pieces of work (files or ranges of events) than the "
+            f"{thousands(task.most_records)} that a task may have: {fewer}"
         )
 
 

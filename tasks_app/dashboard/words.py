@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from jedisite.words import grouped
 from tasks_app.states import TASK_FINAL, JobStatus, TaskStatus
 
 COUNT_CAP: Final = 10_000
@@ -54,7 +55,7 @@ def count(number: int | float | None) -> str:
     """1234567 -> "1 234 567" with narrow spaces that do not break; None -> "–"."""
     if number is None:
         return "–"
-    return f"{number:,}".replace(",", "\u202f")
+    return grouped(number)
 
 
 def hours(number: float) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from jedisite.words import thousands
 from tasks_app.params.faults import Faults
 from tasks_app.params.keys import KEYS, stream_of_ds_for
 from tasks_app.params.kinds import MOST_NAMES, count_fault
@@ -30,7 +31,7 @@ _DIVIDE: Final = "Divide the work among several tasks."
 def check_amounts(raw: Mapping[Any, Any], faults: Faults) -> None:
     """Add a fault for each part of the dictionary that is far too much."""
     if len(raw) > MOST_KEYS:
-        faults.add("", "length", f"A task has at most {MOST_KEYS} parameters, and these are {len(raw)}.")
+        faults.add("", "length", f"A task has at most {MOST_KEYS} parameters, and these are {thousands(len(raw))}.")
         return
     for name in _LISTS:
         _check_items(name, raw.get(name), faults)
@@ -39,14 +40,15 @@ def check_amounts(raw: Mapping[Any, Any], faults: Faults) -> None:
     _check_contents(raw, faults)
     for name, value in raw.items():
         if isinstance(value, dict) and len(value) > MOST_NAMES:
-            faults.add(name, "length", f"An object has at most {MOST_NAMES} keys, and this has {len(value)}.")
+            said = f"An object has at most {thousands(MOST_NAMES)} keys, and this has {thousands(len(value))}."
+            faults.add(name, "length", said)
         elif isinstance(value, list) and len(value) > MOST_NAMES and name in KEYS and KEYS[name].kind == "names":
             faults.add(name, "length", count_fault(len(value)))
 
 
 def _check_items(name: str, value: object, faults: Faults) -> None:
     if isinstance(value, list) and len(value) > MOST_ITEMS:
-        faults.add(name, "length", f"At most {MOST_ITEMS} items are allowed, and these are {len(value)}.")
+        faults.add(name, "length", f"At most {MOST_ITEMS} items are allowed, and these are {thousands(len(value))}.")
         return
     templates = 0
     for where, item in _items(name, value):
@@ -76,12 +78,13 @@ def _check_contents(raw: Mapping[Any, Any], faults: Faults) -> None:
             placeholders += value.count("${") if isinstance(value := item.get("value"), str) else 0
             if placeholders > MOST_PLACEHOLDERS:
                 said = (
-                    f"The items of a task have at most {MOST_PLACEHOLDERS} placeholders, and these are {placeholders}."
+                    f"The items of a task have at most {thousands(MOST_PLACEHOLDERS)} placeholders, "
+                    f"and these are {thousands(placeholders)}."
                 )
                 faults.add(f"{where}.value", "length", said)
                 return
             if files > MOST_FILES:
-                said = f"The items of a task name at most {MOST_FILES} files, and these are {files}"
+                said = f"The items of a task name at most {thousands(MOST_FILES)} files, and these are {thousands(files)}"
                 faults.add(f"{where}.files", "length", f"{said}. {_DIVIDE}")
                 return
             if patterns > MOST_PATTERNS:
@@ -101,7 +104,7 @@ def _check_contents(raw: Mapping[Any, Any], faults: Faults) -> None:
 
 
 def _too_many_datasets(count: int) -> str:
-    return f"The inputs of a task name at most {MOST_DATASETS} datasets, and these are {count}. {_DIVIDE}"
+    return f"The inputs of a task name at most {thousands(MOST_DATASETS)} datasets, and these are {thousands(count)}. {_DIVIDE}"
 
 
 def _pieces(value: object) -> int:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from jedisite.words import is_one_line
+from jedisite.words import is_one_line, thousands
 from tasks_app.params.faults import Faults, shown
 
 Kind = Literal["text", "integer", "number", "flag", "names", "object", "items", "any"]
@@ -147,7 +147,7 @@ def _check_number(key: Key, value: object, where: str, faults: Faults) -> None:
     if key.low is not None and value < key.low:
         faults.add(where, "at least", f"The least value is {key.low:g}, and this is {value}.")
     if key.high is not None and value > key.high:
-        faults.add(where, "at most", f"The largest value is {int(key.high)}, and this is {value}.")
+        faults.add(where, "at most", f"The largest value is {thousands(int(key.high))}, and this is {thousands(value)}.")
 
 
 def _check_names(key: Key, value: object, where: str, faults: Faults) -> None:
@@ -175,7 +175,7 @@ def _check_names(key: Key, value: object, where: str, faults: Faults) -> None:
 
 def count_fault(count: int) -> str:
     """The sentence on a list of more names than `MOST_NAMES`."""
-    return f"At most {MOST_NAMES} names are allowed, and these are {count}."
+    return f"At most {thousands(MOST_NAMES)} names are allowed, and these are {thousands(count)}."
 
 
 def split_names(text: str) -> tuple[str, ...]:

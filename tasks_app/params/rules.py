@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from brokerage_app.architecture import faults_of
-from jedisite.words import sentence
+from jedisite.words import sentence, thousands
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.items import PREPROCESSED, SERIAL, Item
 from tasks_app.params.placeholders import NEVER_FILLED, VALUE_NAMES, bad_placeholders, is_ours, names_in
@@ -52,7 +52,7 @@ def amount(params: TaskParams, most: int, faults: Faults) -> None:
         found = {"nEventsPerJob": -(-min(in_file, events or in_file) // size) if size and size < in_file else 0}
     for name, pieces in found.items():
         if pieces > most:
-            said = f"A task may have {most} pieces of work, and these would be {pieces}"
+            said = f"A task may have {thousands(most)} pieces of work, and these would be {thousands(pieces)}"
             hint = "give a larger nEventsPerJob, or make several tasks of it" if size else "make several tasks of it"
             faults.add(name, "at most", f"{said}: {hint}.")
 

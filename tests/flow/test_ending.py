@@ -275,7 +275,7 @@ def test_a_task_of_a_thousand_million_ranges_is_broken_with_the_number() -> None
     made = submit(parameters("lab.t", noInput=True, nEvents=1_000_000_000, nEventsPerJob=1))
     settle()
     assert status(made) == "broken"
-    assert "200000 pieces of work, and these would be 1000000000" in (task(made).error_dialog or "")
+    assert "200\u202f000 pieces of work, and these would be 1\u202f000\u202f000\u202f000" in (task(made).error_dialog or "")
 
 
 def test_an_empty_dataset_breaks_the_task() -> None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from brokerage_app.throttle import JobCounts, Levels, Limit, Situation, ThrottleLimits, throttle
 from brokerage_app.verdict import counted
-from jedisite.words import filled, plural, shortened
+from jedisite.words import filled, plural, shortened, thousands
 from tasks_app.accounting.usercaps import Caps, Usage, over
 from tasks_app.attention import bell, keeping
 from tasks_app.attention.rules.found import Found
@@ -27,6 +27,17 @@ ROOT = Path(conftest).parents[1]
 )
 def test_a_number_has_its_noun_and_verb(number: int, said: str) -> None:
     assert plural(number, "file is", "files are") == said
+
+
+def test_large_numbers_have_their_thousands_apart_everywhere() -> None:
+    assert [thousands(number) for number in (0, 9999, 10_000, -1_234_567)] == ["0", "9999", "10\u202f000", "-1\u202f234\u202f567"]
+    assert plural(200_000, "piece") == "200\u202f000 pieces"
+    assert filled("{:job is|jobs are} queued, {} may be", (12_345, 7)) == "12\u202f345 jobs are queued, 7 may be"
+    said = over(Usage(running=12_000, queued=0, cores=0), Caps(jobs=10_500))
+    assert said == "12\u202f000 jobs are running, the cap is 10\u202f500"
+    queued = JobCounts(not_running=30_000, running=10)
+    told = throttle(Situation("MC", jobs=Levels(*[queued] * 3)), ThrottleLimits(queue_limit=Limit(20_000)))
+    assert "30\u202f000 jobs are queued, 20\u202f000 may be" in told.detail
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from django.http.request import split_domain_port
 from rest_framework import serializers
 
 from jedisite.identity import Caller, Right
+from jedisite.words import thousands
 from tasks_app import sandboxes
 from tasks_app.api.panda.calls import Ask, call
 from tasks_app.api.panda.params import Number, Params
@@ -73,7 +74,7 @@ class SandboxUpload(FileUploadHandler):
     ) -> None:
         limit = sandboxes.LIMIT_BYTES
         if content_length > limit + FRAME_BYTES:
-            self.refusal = f"the sandbox has more than {limit} bytes"
+            self.refusal = f"the sandbox has more than {thousands(limit)} bytes"
         if content_length > 2 * limit:
             raise BadCallError(self.refusal)
 

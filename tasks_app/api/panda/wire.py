@@ -22,6 +22,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.multipartparser import MultiPartParserError
 
 from jedisite.problems import strict_json
+from jedisite.words import thousands
 
 GZIP = b"\x1f\x8b"
 MOST_FIELDS = 1000
@@ -149,7 +150,7 @@ def _unpacked(data: bytes) -> bytes:
     except (zlib.error, gzip.BadGzipFile) as exc:
         raise BadCallError(f"the body is not gzip: {exc}") from exc
     if unpacker.unconsumed_tail:
-        raise RequestDataTooBig(f"the unpacked body is larger than {limit} bytes")
+        raise RequestDataTooBig(f"the unpacked body is larger than {thousands(limit)} bytes")
     if not unpacker.eof:
         raise BadCallError("the body is not gzip: it ends too early")
     return found

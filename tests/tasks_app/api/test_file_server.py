@@ -19,6 +19,7 @@ from django.test import Client
 from django.utils import timezone
 
 from jedisite.arrivals import WHOSE_BODY
+from jedisite.words import thousands
 from tasks_app import sandboxes
 from tasks_app.agents.watchdogs import old_sandboxes
 from tasks_app.api.panda import file_server
@@ -134,7 +135,7 @@ def test_parts_zeros_behind_them_and_much_in_little_are_whole_archives(api: Api,
 
 def test_what_unpacks_to_more_than_jobs_unpack_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandboxes, "UNPACKED_LIMIT_BYTES", 1_000_000)
-    refusal = "the sandbox holds more than 1000000 bytes when it is unpacked"
+    refusal = "the sandbox holds more than 1\u202f000\u202f000 bytes when it is unpacked"
     assert send(api(), gzip.compress(bytes(1_000_001), mtime=0)) == (False, refusal)
     assert send(api(), gzip.compress(bytes(1_000_000), mtime=0)) == (True, "")
 
@@ -210,7 +211,7 @@ def test_a_file_is_refused_while_it_arrives_once_it_is_too_large(
         monkeypatch.setattr(sandboxes, "LIMIT_BYTES", limit)
         monkeypatch.setattr(file_server, "FRAME_BYTES", 60_000)
         written.clear()
-        assert send(ada, large) == (False, f"the sandbox has more than {limit} bytes")
+        assert send(ada, large) == (False, f"the sandbox has more than {thousands(limit)} bytes")
         assert bool(written) == written_at_all
     assert not Sandbox.objects.exists() and not list(folder.iterdir())
 

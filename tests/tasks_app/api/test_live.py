@@ -75,7 +75,7 @@ def test_what_is_too_large_gets_the_answer_of_its_interface(live_server: LiveSer
                 return exc.code, exc.headers["Content-Type"], exc.read().decode()
 
     urlencoded = "application/x-www-form-urlencoded"
-    said = "The request is larger than 10485760 bytes."
+    said = "The request is larger than 10\u202f485\u202f760 bytes."
     for path in ("/api/v1/task/kill", "/api/v1/pilot/update_job"):
         for kind in (urlencoded, "application/json"):
             status, answered, text = send(path, form, make_token("pilot") if "pilot" in path else token, kind)
