@@ -348,8 +348,8 @@ def test_a_growing_input_that_is_fed_in_portions_goes_on_at_once() -> None:
 @pytest.mark.parametrize(
     ("items", "more", "said"),
     [
-        ((), {"nEvents": 10_001, "nEventsPerJob": 1}, "these would be 10001: give a larger nEventsPerJob"),
-        ((), {"nFiles": 10_001}, "these would be 10001: make several tasks"),
+        ((), {"nEvents": 10_001, "nEventsPerJob": 1}, "these would be 10\u202f001: give a larger nEventsPerJob"),
+        ((), {"nFiles": 10_001}, "these would be 10\u202f001: make several tasks"),
         ((reads("lab.in"),), {"nFilesPerJob": 1, "nEventsPerInputFile": 10_001, "nEventsPerJob": 1}, "larger nEventsPerJob"),
         ((reads("lab.in"),), {"nEventsPerInputFile": 5001, "nEventsPerJob": 1}, "a larger nEventsPerJob makes fewer"),
         (
