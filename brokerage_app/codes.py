@@ -152,7 +152,7 @@ BUILD_FAILS_THERE: Final = _code(
 )  # fmt: skip
 
 PILOTS_STOPPED: Final = _code(
-    "pilots_stopped", "No pilot asks for the jobs that wait there", "state", "site",
+    "pilots_stopped", "No pilot asks for jobs there now", "state", "site",
     "See why no pilots of the queue ask for jobs now; until they do, other queues are tried first.", severity="info",
 )  # fmt: skip
 

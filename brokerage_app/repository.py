@@ -63,7 +63,7 @@ SELECT src, dst, json_object_agg(key, value), min(ts) FROM network_matrix_kv WHE
 """
 _ACTIVITY = """
 SELECT computingsite, u.users, a.computingsite IS NOT NULL, a.laststart, a.started_per_h, a.disk_io_kbps, a.transferring_to::json,
-       a.pilots_3h, a.batch_jobs, a.silent_since
+       a.pilots_3h, a.batch_jobs, a.silent_since, a.quiet_since
   FROM queue_activity a
   FULL JOIN (SELECT computingsite, json_agg(json_build_array(gshare, produsername, nqueue, nrunning)) AS users FROM user_counts
               GROUP BY 1) u USING (computingsite)
@@ -276,11 +276,12 @@ def _numbers_of(
             "running": jobs.running, "queued": jobs.queued, "defined": jobs.defined,
         }  # fmt: skip
     if activity is not None:
-        last_start, started, disk_io, transferring, pilots, batch, silent = activity
+        last_start, started, disk_io, transferring, pilots, batch, silent, quiet = activity
         found |= {
             "last_start_s": (now - last_start).total_seconds() if last_start is not None else None,
             "started_per_h": started, "disk_io_kbps": disk_io, "transferring_to": transferring, "pilots_3h": pilots,
             "batch_jobs": batch, "silent_s": (now - silent).total_seconds() if silent is not None else None,
+            "quiet_s": (now - quiet).total_seconds() if quiet is not None else None,
         }  # fmt: skip
     if users is not None:
         found["users"] = users

@@ -119,6 +119,8 @@ class SiteView:
     batch_jobs      workers that run or are submitted to the batch system
     silent_s        seconds for which jobs have waited there with no pilot asking for one, none running and no batch job on its
                     way; None where that is not so
+    quiet_s         seconds for which no pilot has asked for a job there, whether any waits, while none runs and no harvester
+                    reports on the queue; None where that is not so, or not known
     disk_io_kbps    mean over running jobs, per core
     transferring_to transferring jobs by nucleus
     started_per_h   jobs that got from queued to running in an hour
@@ -178,6 +180,7 @@ class SiteView:
     last_start_s: float | None = None
     pilots_3h: int | None = None
     silent_s: float | None = None
+    quiet_s: float | None = None
     batch_jobs: int = 0
     disk_io_kbps: float | None = None
     started_per_h: float = 0.0

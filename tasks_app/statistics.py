@@ -90,6 +90,7 @@ INSERT INTO user_counts AS c (computingsite, gshare, produsername, nqueue, nrunn
 """  # noqa: S608
 # The rate counts jobs that got a slot and did not fail or stop at once. Starts are read from the log of states, by its
 # index on time. Pilots: their calls, once some have been counted for three hours, of queues that have been there for so long.
+# A queue is quiet whether jobs wait there or not; one that pilots never asked at has been since it was added.
 _ACTIVITY = """
 WITH starts AS MATERIALIZED (
     SELECT pandaid, computingsite, max(modificationtime) AS at FROM jobs_statuslog
@@ -114,8 +115,9 @@ called AS (
 counting AS (
     SELECT EXISTS (SELECT 1 FROM sitedata
                     WHERE hour BETWEEN %(now)s - interval '5 hours' AND %(now)s - interval '3 hours') AS long_enough),
-young AS (
-    SELECT DISTINCT queue FROM queue_status_log WHERE old = '' AND at > %(now)s - interval '3 hours'),
+added AS MATERIALIZED (SELECT queue, max(at) AS at FROM queue_status_log WHERE old = '' GROUP BY 1),
+young AS (SELECT queue FROM added WHERE at > %(now)s - interval '3 hours'),
+asked AS MATERIALIZED (SELECT site, max(lastgetjob) AS at FROM sitedata GROUP BY 1),
 batch AS (
     SELECT computingsite, sum(n_workers)::int AS n FROM harvester_worker_stats
      WHERE status IN ('running', 'submitted') AND lastupdate > %(now)s - interval '60 minutes' GROUP BY computingsite),
@@ -128,11 +130,19 @@ silent AS (
       FROM waits w
       JOIN queues q ON q.name = w.computingsite AND q.status NOT IN ('offline', 'paused')
       LEFT JOIN batch b ON b.computingsite = w.computingsite
-      LEFT JOIN (SELECT site, max(lastgetjob) AS at FROM sitedata GROUP BY 1) l ON l.site = w.computingsite
+      LEFT JOIN asked l ON l.site = w.computingsite
      CROSS JOIN LATERAL (SELECT coalesce(j.statechangetime, j.creationtime) AS at FROM jobs j
                           WHERE j.computingsite = w.computingsite AND j.jobstatus = 'activated'
                           ORDER BY j.pandaid LIMIT 1) o
      WHERE coalesce(b.n, 0) = 0 AND greatest(o.at, l.at) <= %(now)s - %(silent)s::interval),
+quiet AS (
+    SELECT q.name, coalesce(l.at, a.at, %(now)s - %(kept)s::interval) AS since
+      FROM queues q LEFT JOIN asked l ON l.site = q.name LEFT JOIN added a ON a.queue = q.name
+     WHERE coalesce(l.at, a.at, %(now)s - %(kept)s::interval) <= %(now)s - %(silent)s::interval
+       AND NOT EXISTS (SELECT 1 FROM harvester_worker_stats h
+                        WHERE h.computingsite = q.name AND h.lastupdate > %(now)s - interval '60 minutes')
+       AND NOT EXISTS (SELECT 1 FROM job_counts c
+                        WHERE c.computingsite = q.name AND c.jobstatus = ANY(%(at_pilots)s) AND c.njobs > 0)),
 back AS (
     INSERT INTO grid_versions AS v (part, token, at)
     SELECT %(pilots)s, gen_random_uuid(), clock_timestamp()
@@ -141,18 +151,19 @@ back AS (
 gone AS (DELETE FROM queue_activity a WHERE NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = a.computingsite))
 INSERT INTO queue_activity AS a
        (computingsite, laststart, started_per_h, disk_io_kbps, transferring_to, pilots_3h, batch_jobs, silent_since,
-        updated)
+        quiet_since, updated)
 SELECT q.name, s.last, coalesce(s.rate, 0), io.kbps, coalesce(m.by_nucleus, '{}'),
        CASE WHEN counting.long_enough AND young.queue IS NULL THEN coalesce(c.n, 0) END,
-       coalesce(b.n, 0), silent.since, %(now)s
+       coalesce(b.n, 0), silent.since, quiet.since, %(now)s
   FROM queues q CROSS JOIN counting LEFT JOIN started s ON s.computingsite = q.name LEFT JOIN io ON io.computingsite = q.name
   LEFT JOIN moved m ON m.computingsite = q.name LEFT JOIN called c ON c.site = q.name
   LEFT JOIN batch b ON b.computingsite = q.name LEFT JOIN young ON young.queue = q.name
-  LEFT JOIN silent ON silent.computingsite = q.name
+  LEFT JOIN silent ON silent.computingsite = q.name LEFT JOIN quiet ON quiet.name = q.name
     ON CONFLICT (computingsite) DO UPDATE
    SET laststart = greatest(a.laststart, excluded.laststart), started_per_h = excluded.started_per_h,
        disk_io_kbps = excluded.disk_io_kbps, transferring_to = excluded.transferring_to, pilots_3h = excluded.pilots_3h,
-       batch_jobs = excluded.batch_jobs, silent_since = excluded.silent_since, updated = excluded.updated
+       batch_jobs = excluded.batch_jobs, silent_since = excluded.silent_since, quiet_since = excluded.quiet_since,
+       updated = excluded.updated
 """
 _LATE = timedelta(minutes=10)
 """How much later than its time a row of the log may be seen: its transaction took so long."""
@@ -170,7 +181,7 @@ def refresh_activity(now: datetime) -> int:
         ((last,),) = cursor.fetchall()
         cursor.execute(_ACTIVITY, {
             "now": now, "seen": (last or now - _FIRST_LOOK) - _LATE, "at_pilots": sorted(JOB_AT_PILOT),
-            "silent": SILENT_AFTER, "pilots": GridVersion.PILOTS,
+            "silent": SILENT_AFTER, "kept": CALLS_KEPT, "pilots": GridVersion.PILOTS,
         })  # fmt: skip
         queues = cursor.rowcount
         cursor.execute(_USERS)

@@ -138,12 +138,13 @@ def elsewhere_first(case: Case, sites: list[SiteView]) -> tuple[list[SiteView], 
     """Leave out the sites from which jobs of the work were taken back, if there is another one; and of those that are left
     the ones at which pilots have stopped asking.
     """
-    kept, left = _others_first(case, sites, policy.not_taken_back) if case.needs.avoided_sites else (sites, [])
-    kept, silent = _others_first(case, kept, state.pilots_ask)
+    kept, left = others_first(case, sites, policy.not_taken_back) if case.needs.avoided_sites else (sites, [])
+    kept, silent = others_first(case, kept, state.pilots_ask)
     return kept, [*left, *silent]
 
 
-def _others_first(case: Case, sites: list[SiteView], objects: Filter) -> tuple[list[SiteView], list[Skip]]:
+def others_first(case: Case, sites: list[SiteView], objects: Filter) -> tuple[list[SiteView], list[Skip]]:
+    """Leave out the sites that are objected to, if there is another one."""
     skips = [objects(case, site) for site in sites]
     others = [site for site, skip in zip(sites, skips, strict=True) if skip is None]
     return (others, [skip for skip in skips if skip is not None]) if others else (sites, [])

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from brokerage_app import codes, software
-from brokerage_app.brokers.candidates import cloud_of, elsewhere_first, other_cloud
+from brokerage_app.brokers.candidates import cloud_of, elsewhere_first, other_cloud, others_first
 from brokerage_app.brokers.candidates import in_order as names_in_order
 from brokerage_app.case import PlaceCase, grid_of
 from brokerage_app.filters import capacity, data, policy, resources, state
@@ -142,9 +142,10 @@ def broker(
     """Choose sites for the jobs of a task, best first, and say of every other site why not.
 
     Each site is skipped by the first rule that objects, so a verdict has one reason a site. Of those that are left the
-    best five are taken, those first that have had jobs of the task. Ties go by name and sites are asked by name: the same
-    input gives the same answer whatever its order. Pseudo queues are not asked: their parent is. `min_free_gb` is the
-    space that a storage for outputs must have left, `crowd` are the users who want places in queues.
+    best five are taken, those first that have had jobs of the task; queues whose pilots have stopped asking only when no
+    other takes the jobs. Ties go by name and sites are asked by name: the same input gives the same answer whatever its
+    order. Pseudo queues are not asked: their parent is. `min_free_gb` is the space that a storage for outputs must have
+    left, `crowd` are the users who want places in queues.
     """
     case = GenericCase(needs, sites if isinstance(sites, Grid) else grid_of(sites), min_free_gb, crowd)
     cloud = cloud_of(needs, case.grid)
@@ -159,10 +160,12 @@ def broker(
             asked.append(site)
     found = sift(case, asked, tuple(rules))
     kept, left = elsewhere_first(case, found.kept)
+    # Where pilots are started for jobs none asks before there is one: such queues are the last, and never refused.
+    kept, quiet = others_first(case, kept, state.pilots_come)
     chosen = [weigh(case, site) for site in kept]
     chosen.sort(key=lambda choice: (choice.site not in needs.used_sites, -choice.weight, choice.site))
     most = chosen[:MOST]
     says = "a weight of {:.3g} is the least of the best, it is {:.3g}; {:queue is|queues are} used at a time"
     least = min((choice.weight for choice in most), default=0.0)
     rest = [Skip(one.site, codes.LOW_WEIGHT, says, (least, one.weight, MOST)) for one in chosen[MOST:]]
-    return Verdict(tuple(most), (*elsewhere, *found.out, *left, *rest))
+    return Verdict(tuple(most), (*elsewhere, *found.out, *left, *quiet, *rest))

@@ -106,6 +106,18 @@ def pilots_ask(case: Case, site: SiteView) -> Skip | None:
     return Skip(site.name, codes.PILOTS_STOPPED, says, (site.silent_s / 60,))
 
 
+def pilots_come(case: Case, site: SiteView) -> Skip | None:
+    """Pilots have asked for jobs in the last minutes, whether any wait. For choosing among queues that would all do.
+
+    Of a queue whose pilots have ended, jobs tell only after minutes, and each that comes after them waits as long.
+    """
+    if site.quiet_s is None or ALLOW_NO_PILOT in site.switches:
+        return None
+    if site.quiet_s < 2 * HOUR_S:
+        return Skip(site.name, codes.PILOTS_STOPPED, "no pilot has asked for a job there for {:.0f} min", (site.quiet_s / 60,))
+    return Skip(site.name, codes.PILOTS_STOPPED, "no pilot has asked for a job there for {:.0f} h", (site.quiet_s / HOUR_S,))
+
+
 def has_pilots_for_queued(case: Case, site: SiteView) -> Skip | None:
     """Pilots have called in the last three hours; asked of queues where jobs wait, since pilots may come only for jobs."""
     if site.pilots_3h != 0 or not site.queued or ALLOW_NO_PILOT in site.switches or "test" in case.needs.label:

@@ -72,6 +72,10 @@ class QueueActivity(models.Model):
         null=True, blank=True,
         help_text="since when jobs wait and no pilot asks for one, while none runs and no batch job is on its way",
     )  # fmt: skip
+    quiet_since = models.DateTimeField(
+        null=True, blank=True,
+        help_text="since when no pilot asks for a job, waiting or not, while none runs and no harvester reports on the queue",
+    )  # fmt: skip
     updated = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -235,6 +235,27 @@ def test_work_goes_where_pilots_ask_if_it_can() -> None:
     assert [choice.site for choice in alone.chosen] == ["A"], "better late than nowhere"
 
 
+@pytest.mark.parametrize(
+    ("quiet_s", "said"), [(660.0, "for 11 min"), (7 * 86_400.0, "for 168 h"), (7199.0, "for 120 min"), (7200.0, "for 2 h")]
+)
+def test_a_queue_whose_pilots_have_ended_is_chosen_last_whether_jobs_wait_there_or_not(quiet_s: float, said: str) -> None:
+    ended = SiteView("A", quiet_s=quiet_s, running=9)
+    verdict = generic.broker(TaskNeeds(used_sites=("A",)), [ended, SiteView("B", queued=19)])
+    assert [choice.site for choice in verdict.chosen] == ["B"], "as long as it takes a job"
+    (skip,) = verdict.skipped
+    assert (skip.site, skip.code, skip.detail) == ("A", "pilots_stopped", f"no pilot has asked for a job there {said}")
+    assert generic.broker(TaskNeeds(), [ended, SiteView("B")]).sentence() == verdict.sentence()
+    for other in (SiteView("B", queued=20), SiteView("B", status="offline"), SiteView("B", quiet_s=300.0)):
+        assert "A" in [choice.site for choice in generic.broker(TaskNeeds(), [ended, other]).chosen]
+    switched = replace(ended, switches={"allow_no_pilot": ""})
+    assert [choice.site for choice in generic.broker(TaskNeeds(), [switched, SiteView("B")]).chosen] == ["A", "B"]
+
+
+def test_of_queues_without_pilots_those_where_no_jobs_wait_come_first() -> None:
+    sites = [SiteView("A", quiet_s=540.0, silent_s=540.0, queued=2), SiteView("B", quiet_s=540.0)]
+    assert [choice.site for choice in generic.broker(TaskNeeds(), sites).chosen] == ["B"]
+
+
 def test_work_that_was_taken_back_goes_elsewhere_if_it_can() -> None:
     sites = [SiteView("A", running=9), SiteView("B"), SiteView("C", status="offline")]
     verdict = generic.broker(TaskNeeds(avoided_sites=("A",)), sites)

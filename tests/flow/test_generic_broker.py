@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,12 +13,12 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app.models import Queue, QueueEndpoint, StorageEndpoint
+from brokerage_app.models import PilotCalls, Queue, QueueEndpoint, QueueStatusLog, StorageEndpoint, VerdictRecord
 from brokerage_app.repository import forget
 from jedisite.models import Agent
 from tasks_app import statistics
 from tasks_app.agents import feeder, job_generator, refiner
-from tasks_app.agents.watchdogs import pending
+from tasks_app.agents.watchdogs import pending, site_statistics
 from tasks_app.models import Task
 from tests.flow.driving import add_dataset, add_queue, jobs, parameters, reads, submit, wake
 
@@ -84,6 +86,33 @@ def test_what_stands_in_the_way_is_said_and_mending_it_brings_jobs(
     rows.update(**scene.mends)
     turn()
     assert len(jobs(task)) == 2
+
+
+def test_jobs_go_where_pilots_ask_as_long_as_that_queue_takes_them() -> None:
+    """Nothing waits at the queue whose pilot has ended, so that no waiting job tells of it: each task would try it anew."""
+    forget()
+    Queue.objects.all().delete()
+    add_queue("ENDED", capability="")
+    add_queue("LIVE", capability="")
+    now = timezone.now()
+    QueueStatusLog.objects.update(at=now - timedelta(hours=1))
+    for name, ago in (("ENDED", 11), ("LIVE", 0)):
+        asked = now - timedelta(minutes=ago)
+        PilotCalls.objects.create(site=name, hour=now - timedelta(hours=1), get_job=1, last_get_job=asked)
+    statistics.refresh()
+    site_statistics.run(now)
+    add_dataset("lab.in", 2)
+    tasks = [submit(parameters(f"lab.{n}", reads("lab.in"), nFilesPerJob=1)) for n in range(2)]
+    turn()
+    assert Counter(job.site for task in tasks for job in jobs(task)) == {"LIVE": 4}
+    first = VerdictRecord.objects.filter(task_id=tasks[0]).earliest("id")
+    assert first.sentence == "1 of 2 sites was chosen, LIVE; skipped: 1 pilots stopped."
+    ((site, code, said, _),) = first.skipped
+    assert (site, code, said) == ("ENDED", "pilots_stopped", "no pilot has asked for a job there for 11 min")
+    Queue.objects.filter(pk="LIVE").update(status="brokeroff")
+    last = submit(parameters("lab.last", reads("lab.in"), nFilesPerJob=1))
+    turn()
+    assert [job.site for job in jobs(last)] == ["ENDED"] * 2, "it is tried where nothing else takes the jobs"
 
 
 def turn() -> None:

@@ -230,3 +230,37 @@ def test_a_queue_is_silent_where_jobs_wait_and_no_pilot_asks(
     assert found == (None if silent_since is None else NOW - silent_since * minute)
     grid = repository.load_grid(NOW)
     assert grid.sites["SITE_A"].silent_s == (None if silent_since is None else silent_since * 60.0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "added", "at_pilot", "reported", "quiet_since"),
+    [
+        (11, 60, False, None, 11), (4, 60, False, None, None), (11, 60, True, None, None), (11, 60, False, 59, None),
+        (11, 60, False, 61, 11), (None, 60, False, None, 60), (None, 4, False, None, None), (11, 4, False, None, 11),
+        (None, None, False, None, 7 * 1440),
+    ],
+)  # fmt: skip
+def test_a_queue_is_quiet_where_no_pilot_asks_whether_jobs_wait_or_not(
+    queues: None, make_job: Callable[..., Job], asked: int | None, added: int | None, at_pilot: bool, reported: int | None,
+    quiet_since: int | None,
+) -> None:  # fmt: skip
+    minute = timedelta(minutes=1)
+    if at_pilot:
+        make_job(status="sent", site="SITE_A")
+    log = QueueStatusLog.objects.filter(queue="SITE_A")
+    if added is None:
+        log.delete()
+    else:
+        log.update(at=NOW - added * minute)
+    if asked is not None:
+        PilotCalls.objects.create(site="SITE_A", hour=NOW - 60 * minute, get_job=1, last_get_job=NOW - asked * minute)
+    if reported is not None:
+        WorkerStats.objects.create(
+            harvester="h", queue="SITE_A", resource_type="SCORE", status="running", workers=0, at=NOW - reported * minute
+        )
+    statistics.refresh()
+    site_statistics.run(NOW)
+    found = QueueActivity.objects.get(site="SITE_A")
+    assert (found.quiet_since, found.silent_since) == (None if quiet_since is None else NOW - quiet_since * minute, None)
+    site = repository.load_grid(NOW).sites["SITE_A"]
+    assert site.quiet_s == (None if quiet_since is None else quiet_since * 60.0)
