@@ -33,6 +33,7 @@ from django.http.request import validate_host
 from jedisite.words import thousands
 from tasks_app.generating.buildstep import OVERWRITABLE, archives_of
 from tasks_app.models import Sandbox, TaskParams
+from tasks_app.params.clientwords import is_from_client
 from tasks_app.params.resubmission import apply_changes
 from tasks_app.states import TASK_FINAL
 
@@ -274,7 +275,8 @@ def refusal(
 def _not_here(name: str, row: Sandbox | None, raw: Mapping[str, Any]) -> str:
     at = f" at {raw['sourceURL']}" if raw.get("sourceURL") else ""
     if row is not None and row.sha256:
-        return f"the sandbox {name} was removed and is not kept{at}: upload the same archive again, or name another"
+        other = " (prun: --useNewCode)" if is_from_client(raw) else ""
+        return f"the sandbox {name} was removed and is not kept{at}: upload the same archive again, or name another{other}"
     return f"the sandbox {name} is not kept{at}: upload it first"
 
 

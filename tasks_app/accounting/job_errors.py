@@ -67,7 +67,7 @@ PILOT_CODES: Final[Mapping[int, str]] = {
     1150: "The payload wrote nothing for so long that it was taken for hanging.",
     1165: "The payload ended well, but an expected output file is not there.",
     1171: "An input file's checksum differs.",
-    1201: "The batch system asked the job to end.",
+    1201: "The job was ended from outside: by the batch system, or because its worker was stopped.",
     1212: "The payload ran out of memory.",
     1213: "The payload ran longer than the job may.",
     1235: "The job used more memory than it asked for.",

@@ -29,6 +29,9 @@ from tasks_app.workers.base import PilotSpec
 
 SCRIPT = "pilot.py"
 CONFIGURATION = Path("pilot", "util", "default.cfg")
+VERSION = "PILOTVERSION"
+TAKEN = "3.7."
+"""The version that is run in the tests; jobs of 3.11 in the slots of this machine were seen to fail, all of them."""
 ORIGIN = "jedi.pilot"
 """Who the token is of, as PanDA's servers read it; here the token says that itself."""
 ANY_LABEL = "unified"
@@ -98,6 +101,12 @@ def check(source: Path, *, walled: bool = False) -> None:
             raise CannotIsolateError(
                 f"{path} is missing: JEDI_PANDA_PILOT_DIR is the unpacked source of panda-pilot, not its wheel"
             )
+    version = (source / VERSION).read_text().strip() if (source / VERSION).is_file() else ""
+    if version and not version.startswith(TAKEN):
+        raise CannotIsolateError(
+            f"{source} is panda-pilot {version}, with which local workers are not tried and jobs may fail: "
+            f"JEDI_PANDA_PILOT_DIR is to be one of {TAKEN}x (docs/pilots.md)"
+        )
     if walled:
         return
     why = "it is not installed"

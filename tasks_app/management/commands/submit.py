@@ -70,7 +70,9 @@ class Command(Suggesting):
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["user"]).first()
         if user is None:
-            raise CommandError(f"there is no user {options['user']}.{user_names.meant(options['user'])}")
+            name = options["user"]
+            makes = f"token make {name} --new-account makes the account"
+            raise CommandError(f"there is no user {name}.{user_names.meant(name)} {makes}; nothing was submitted")
         wish = _wish(options)
         try:
             raw = dictionary(wish) if wish else _read(options["file"])

@@ -78,6 +78,14 @@ def test_without_a_namespace_or_its_source_it_is_refused_with_the_reason(
             panda.check(source)
 
 
+def test_a_version_that_is_not_tried_is_refused_before_users_lose_attempts_to_it(source: Path) -> None:
+    (source / "PILOTVERSION").write_text("3.11.5.1")
+    with pytest.raises(panda.CannotIsolateError, match=r"panda-pilot 3\.11\.5\.1, with which .* one of 3\.7\.x"):
+        panda.check(source, walled=True)
+    (source / "PILOTVERSION").write_text("3.7.0.36\n")
+    panda.check(source, walled=True)
+
+
 def test_all_that_it_started_ends_with_the_process_that_holds_it(source: Path) -> None:
     try:
         panda.check(source)
