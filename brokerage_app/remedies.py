@@ -157,7 +157,7 @@ def _at(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
 def _not_express(needs: TaskNeeds) -> Remedy:
     now = f"below {EXPRESS_PRIORITY} (currentPriority; now {needs.priority})"
     what = f"lower the priority of the task {now}, so that it is no express work"
-    return replace(_user(what, priority=EXPRESS_PRIORITY - 1), who="shifter")
+    return replace(_user(what, priority=EXPRESS_PRIORITY - 1), who="production")
 
 
 def _of_nucleus(grid: Grid, skip: Skip) -> Iterator[Remedy]:
@@ -273,9 +273,9 @@ def _of_choice(needs: TaskNeeds, grid: Grid) -> Iterator[Remedy]:
         may = allowed(needs, grid)
         named = _some(may.unknown or _bound_to(needs))
         what = f"Reassign the task to another site than {named}"
-        yield replace(_user(what, **free), who="shifter")
+        yield replace(_user(what, **free), who="production")
     if needs.cloud:
-        yield replace(_user(f"Reassign the task to another cloud than {needs.cloud}", cloud=""), who="shifter")
+        yield replace(_user(f"Reassign the task to another cloud than {needs.cloud}", cloud=""), who="production")
 
 
 def _of_site(needs: TaskNeeds, site: SiteView, grid: Grid, skip: Skip) -> Iterator[Remedy]:

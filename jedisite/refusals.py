@@ -28,7 +28,8 @@ Group = Literal[
 ]
 Severity = Literal["info", "warning", "error"]
 """`info` passes by itself, `warning` passes when somebody or something elsewhere acts, `error` needs a change."""
-Fixer = Literal["nobody", "user", "site", "shifter", "expert"]
+Fixer = Literal["nobody", "user", "site", "shifter", "production", "expert"]
+"""`shifter` and `production` are the roles of that name: who sets the status of queues, and who steers everybody's tasks."""
 
 _CODE: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 

@@ -82,8 +82,11 @@ def asked_of(task: Task, now: datetime) -> Asked:
     queue = task.work_queue
     is_resource = queue is not None and queue.function == RESOURCE
     parent_nucleus, parent_chain = _parent(task)
+    needs = needs_of(task, raw)
+    by_cpu = bool(task.cpu_time and task.cpu_time_unit)  # then a walltime counts only for jobs whose events nobody knows
     needs = replace(
-        needs_of(task, raw),
+        needs,
+        walltime_s=0 if by_cpu else needs.walltime_s,
         nucleus=task.nucleus or "",
         full_chain=full_chain_of(rule),
         t1_weight=rule.get_int("TW"),

@@ -215,7 +215,7 @@ def test_work_that_is_express_by_its_priority_says_so_and_a_lower_one_is_advised
     assert found.sentence().endswith("; the task is express work by its priority of 1000 (1000 or more).")
     assert advice == [
         ("Have an operator lower the priority of the task below 1000 (currentPriority; now 1000), so that it is no express "
-         "work; then MINE takes its jobs.", "shifter"),
+         "work; then MINE takes its jobs.", "production"),
     ]  # fmt: skip
     # Behind another objection comes that of the link: one change alone helps as little as the other.
     found, advice = told(EXPRESS, status="offline")
@@ -350,7 +350,7 @@ def test_advice_names_what_can_be_done_with_an_open_task() -> None:
     assert ("Kill the task and run it again (incexec) with another excludedSite than ROOMY", "user") in advice(
         replace(NEEDS, excluded_sites=("ROOMY",)), ANALYSIS, free, off
     )
-    assert ("Reassign the task to another cloud than DE", "shifter") in advice(
+    assert ("Reassign the task to another cloud than DE", "production") in advice(
         replace(NEEDS, cloud="DE"), ANALYSIS, free, off
     )
     short = queue("SHORT", cores=1, max_walltime_s=3600)

@@ -306,6 +306,18 @@ def test_a_nucleus_whose_queues_are_offline_is_to_have_them_set_online(why: Call
     assert "Have BNL_Q set online; then BNL takes its jobs." in told["advice"]
 
 
+@pytest.mark.parametrize("by_cpu", [True, False])
+def test_a_walltime_is_nothing_to_the_choice_of_a_nucleus_where_jobs_go_by_cpu_time(by_cpu: bool) -> None:
+    """Else its advice to lower the walltime leads to the refusal of the CPU time."""
+    configure("JOB_BROKER_managed", "production", "str", "brokerage", "lab")
+    Queue.objects.update(max_walltime_s=3600)
+    made = fed(walltime=400_000, cpuTime=1, cpuTimeUnit="HS06sPerEvent")
+    if not by_cpu:
+        Task.objects.update(cpu_time=None, cpu_time_unit=None)
+    choose()
+    assert bool(task(made).nucleus) is by_cpu
+
+
 @pytest.mark.parametrize("named", ["CERN_Q", "SMALL_Q"])
 def test_a_task_that_names_a_queue_and_gets_no_nucleus_is_told_of_that_queue_and_its_advice_brings_jobs(
     named: str, why: Callable[[int], Any]
