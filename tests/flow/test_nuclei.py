@@ -311,7 +311,7 @@ def test_a_walltime_is_nothing_to_the_choice_of_a_nucleus_where_jobs_go_by_cpu_t
     """Else its advice to lower the walltime leads to the refusal of the CPU time."""
     configure("JOB_BROKER_managed", "production", "str", "brokerage", "lab")
     Queue.objects.update(max_walltime_s=3600)
-    made = fed(walltime=400_000, cpuTime=1, cpuTimeUnit="HS06sPerEvent")
+    made = fed(walltime=400_000)
     if not by_cpu:
         Task.objects.update(cpu_time=None, cpu_time_unit=None)
     choose()
