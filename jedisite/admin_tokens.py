@@ -20,6 +20,7 @@ from jedisite.admin_base import ReadOnlyAdmin
 from jedisite.admin_filters import days
 from jedisite.identity import issue_token, row_of_token
 from jedisite.models import ApiToken, DeviceLogin, LoginAttempts
+from jedisite.one_line import check_one_line
 from jedisite.roles import Scope
 from jedisite.words import plural
 
@@ -30,7 +31,10 @@ class TokenForm(forms.Form):
     """What a new token is for. Staff make tokens for themselves; only administrators make the others."""
 
     name = forms.CharField(
-        max_length=100, widget=UnfoldAdminTextInputWidget, help_text="what it is used for, to find it again"
+        max_length=100,
+        validators=[check_one_line],
+        widget=UnfoldAdminTextInputWidget,
+        help_text="what it is used for, to find it again",
     )
     kind = forms.ChoiceField(
         choices=[(k, k) for k in ApiToken.KINDS],

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from jedisite import tokens
 from jedisite.identity import Right, bearer, caller_of, needs
 from jedisite.models import ApiToken
+from jedisite.one_line import check_one_line
 from jedisite.roles import SCOPE_WORDS, Scope
 
 SHOWN = 200
@@ -23,7 +24,7 @@ SHOWN = 200
 class NewTokenForm(forms.Form):
     """What the token is for, and how far it is to go."""
 
-    name = forms.CharField(max_length=ApiToken.LONGEST_NAME, label="What it is for")
+    name = forms.CharField(max_length=ApiToken.LONGEST_NAME, validators=[check_one_line], label="What it is for")
     scope = forms.ChoiceField(
         choices=[(scope.value, words.capitalize()) for scope, words in SCOPE_WORDS.items()], label="It may"
     )

@@ -8,6 +8,8 @@ from difflib import get_close_matches
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Control characters, all that begin a new line, and those that turn the direction of what follows."""
+NOT_ONE_LINE = "has a line feed or another control character in it"
+"""What is said of a name that is not `is_one_line`."""
 _NUMBER = re.compile("[0-9]+")
 LONGEST_MEANT = 128
 """Characters of a name for which a near one is looked for: that takes as long as both are."""

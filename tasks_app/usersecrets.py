@@ -17,6 +17,7 @@ from django.db import transaction
 from django.utils.encoding import force_bytes
 
 from jedisite import audit
+from jedisite.words import NOT_ONE_LINE, is_one_line
 from tasks_app.models import UserSecret
 
 LONGEST_NAME = 200
@@ -40,6 +41,8 @@ def set_secret(user: str, name: str, value: str) -> None:
         raise SecretRefusedError(
             f"key: the name of a secret has 1 to {LONGEST_NAME} characters, and this has {len(name)}"
         )
+    if not is_one_line(name):
+        raise SecretRefusedError(f"key: {name[:60]!r} {NOT_ONE_LINE}")
     if len(value) > LONGEST_VALUE:
         raise SecretRefusedError(f"value: a secret has at most {LONGEST_VALUE} characters, and this has {len(value)}")
     with transaction.atomic():

@@ -15,6 +15,7 @@ from brokerage_app.models import Queue, VerdictRecord
 from jedisite import tokens
 from jedisite.choices import Choice
 from jedisite.models import Agent, ApiToken
+from jedisite.one_line import check_one_line
 from jedisite.reasons import ReasonField
 from tasks_app import amending, known
 from tasks_app.api.base import StrictSerializer
@@ -400,7 +401,7 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
 
 
 class NewTokenSerializer(StrictSerializer):
-    name = serializers.CharField(max_length=100, help_text="what it is for")
+    name = serializers.CharField(max_length=100, validators=[check_one_line], help_text="what it is for")
     scope = Choice(choices=ApiToken.SCOPES, default="all", help_text="what it is good for")
     days = serializers.IntegerField(min_value=1, max_value=tokens.LONGEST_DAYS, default=tokens.USUAL_DAYS)
 

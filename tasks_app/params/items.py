@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from jedisite.patterns import fault_of
-from jedisite.words import is_one_line, sentence
+from jedisite.words import NOT_ONE_LINE, is_one_line, sentence
 from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.filelists import why_not_carried
 from tasks_app.params.keys import DATASETS, NAME
@@ -45,9 +45,9 @@ ITEM_KEYS: dict[str, Key] = {
     key.name: key
     for key in (
         _key("type", "text", "constant or template", choices=("constant", "template"), required=True, nullable=False),
-        _key("value", "text", "Text with placeholders", longest=200_000),
+        _key("value", "text", "Text with placeholders", longest=200_000, lines=True),
         _key("param_type", "text", "What a template stands for", choices=PARAM_TYPES),
-        _key("dataset", "text", "Dataset, or several with commas; containers end with /", longest=200_000),
+        _key("dataset", "text", "Dataset, or several with commas; containers end with /", longest=200_000, lines=True),
         _key("container", "text", "Container of the outputs", longest=132, form=NAME),
         _key("consolidate", "text", "Name of a container: the input is read as one dataset", longest=132, form=NAME),
         _key("token", "text", "Storage token", longest=100),
@@ -58,9 +58,9 @@ ITEM_KEYS: dict[str, Key] = {
         _key("eventRatio", "number", "Events for each event of the master", low=0.000001, high=10_000),
         _key("nFilesPerJob", "integer", "Fixed number of files a job", low=1, high=1000),
         _key("num_records", "integer", "Numbers in the sequence", low=1, high=10**7),
-        _key("files", "any", "Use these files only"),
-        _key("include", "text", "Use files that match one of these regular expressions", longest=4000),
-        _key("exclude", "text", "Leave out files that match one of these regular expressions", longest=4000),
+        _key("files", "any", "Use these files only", lines=True),
+        _key("include", "text", "Use files that match one of these regular expressions", longest=4000, lines=True),
+        _key("exclude", "text", "Leave out files that match one of these regular expressions", longest=4000, lines=True),
         *(_key(name, "flag", meaning) for name, meaning in _FLAGS.items()),
     )
 }
@@ -214,18 +214,23 @@ def _check_output(item: Item, faults: Faults) -> None:
         return
     if len(name) > 256:
         faults.add(where, "length", f"A file-name template has at most 256 characters, and this has {len(name)}.")
-    if _FILE_NAME.fullmatch(PLACEHOLDER.sub("0", name)) is None:
-        faults.add(
-            where,
-            "file name",
-            f"{shown(name)} is not a file name: letters, digits and _ . + @ % # ~ - are allowed, after the last '='.",
+    plain = PLACEHOLDER.sub("0", name)
+    if _FILE_NAME.fullmatch(plain) is None:
+        # A file that begins with - would be an option of most programs, one that begins with a dot is hidden.
+        wrong = (
+            f"must not begin with {plain[0]!r}: a file name begins with a letter, a digit or _"
+            if plain and _FILE_NAME.fullmatch(f"0{plain}")
+            else "is not a file name: letters, digits and _ . + @ % # ~ - are allowed, after the last '='"
         )
+        faults.add(where, "file name", f"{shown(name)} {wrong}.")
 
 
 def _check_files(item: Item, faults: Faults) -> None:
     for name in ("include", "exclude"):
         for expression in split_names(item.text(name) or ""):
-            if fault := fault_of(expression):
+            if not is_one_line(expression):
+                faults.add(join_path(item.where, name), "characters", f"{shown(expression)} {NOT_ONE_LINE}.")
+            elif fault := fault_of(expression):
                 faults.add(join_path(item.where, name), "regular expression", sentence(fault))
     files = item.raw.get("files")
     if files is None:
@@ -243,7 +248,7 @@ def _check_files(item: Item, faults: Faults) -> None:
                 f"{where}[{index}]", "file name", "Expected a name of 1 to 256 characters, or an object with lfn."
             )
         elif not is_one_line(lfn):
-            faults.add(f"{where}[{index}]", "characters", f"{shown(lfn)} has a control character in it.")
+            faults.add(f"{where}[{index}]", "characters", f"{shown(lfn)} {NOT_ONE_LINE}.")
         elif bad := why_not_carried(lfn.rpartition(":")[2]):
             faults.add(f"{where}[{index}]", "file name", f"{shown(lfn)} names no file that a job could read: {bad}.")
 

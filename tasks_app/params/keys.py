@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from tasks_app.params.kinds import NINE_DIGITS, Form, Key, Kind
 
@@ -42,6 +43,7 @@ def _text(
     required: bool = False,
     nullable: bool = True,
     code: str | None = None,
+    lines: bool = False,
 ) -> Key:
     return Key(
         name,
@@ -54,6 +56,7 @@ def _text(
         nullable=nullable,
         code=code,
         rule="own" if code else "",
+        lines=lines,
     )
 
 
@@ -81,11 +84,11 @@ def _flag(name: str, meaning: str, code: str | None = None, own: bool = False) -
 
 
 def _other(
-    name: str, kind: Kind, meaning: str, longest: int | None = None, code: str | None = None, form: Form | None = None
+    name: str, kind: Kind, meaning: str, longest: int | None = None, code: str | None = None, form: Form | None = None,
+    *, lines: bool = False,
 ) -> Key:
-    return Key(
-        name, kind, meaning, nullable=True, longest=longest, code=code, rule="own" if code else "", form=form
-    )
+    rule: Literal["own", ""] = "own" if code else ""
+    return Key(name, kind, meaning, nullable=True, longest=longest, code=code, rule=rule, form=form, lines=lines)
 
 
 IDENTITY: Sequence[Key] = (
@@ -128,7 +131,7 @@ IDENTITY: Sequence[Key] = (
     _text("parentTaskName", 132, "Name of that task"),
     _flag("official", "Official task of a group"),
     _text("sourceURL", 256, "Server that keeps the sandbox; fills ${SURL}"),
-    _text("cliParams", 200_000, "Command line that made the task"),
+    _text("cliParams", 200_000, "Command line that made the task", lines=True),
     _flag("noEmail", "Send no mail when the task ends"),
 )
 
@@ -222,7 +225,7 @@ CHOICES: Sequence[Key] = (
     _flag("skipScout", "Run no scout jobs first", code="US", own=True),
     _flag("forceStaged", "Copy inputs to local disk, as useLocalIO does", code="LI", own=True),
     _flag("useLocalIO", "Copy inputs to local disk instead of reading them over the network", code="LI", own=True),
-    _text("loadXML", 1_000_000, "Job boundaries given as XML", code="LX"),
+    _text("loadXML", 1_000_000, "Job boundaries given as XML", code="LX", lines=True),
     _text("ddmBackEnd", 32, "Data management system", form=BACK_END, code="DE"),
     _text(
         "ipConnectivity",
@@ -252,7 +255,7 @@ CHOICES: Sequence[Key] = (
     _flag("hpoWorkflow", "The task optimises hyper-parameters", code="HO", own=True),
     _flag("segmentedWork", "The inputs are divided into named segments", code="SW", own=True),
     _other("pfnList", "names", "Physical names of the input files", longest=4000, code="PL"),
-    _other("multiStepExec", "object", "Commands of the steps of the payload", code="MS"),
+    _other("multiStepExec", "object", "Commands of the steps of the payload", code="MS", lines=True),
 )
 
 _FLAGS: Sequence[tuple[str, str, str]] = (
@@ -312,14 +315,16 @@ FLAGS: Sequence[Key] = tuple(_flag(name, meaning, code) for name, code, meaning 
 
 LATER: Sequence[Key] = (
     _flag("noInput", "The task reads no dataset; jobs are made from nEvents or nFiles"),
-    Key("jobParameters", "items", "What the command line of a job is made of, in order", required=True),
-    _other("log", "any", "Template of the log files: one object or a list"),
-    _other("log_merge", "any", "Template of the log files of merge jobs: one object or a list"),
-    _other("mergeSpec", "object", "The merge step; needed with mergeOutput"),
-    _other("buildSpec", "object", "The build step"),
-    _other("preproSpec", "object", "The preprocessing step"),
-    _other("esmergeSpec", "object", "The merge step of event service"),
-    _other("periodic", "object", "Make jobs on a schedule; goes with noInput and takes the place of nEvents and nFiles"),
+    Key("jobParameters", "items", "What the command line of a job is made of, in order", required=True, lines=True),
+    _other("log", "any", "Template of the log files: one object or a list", lines=True),
+    _other("log_merge", "any", "Template of the log files of merge jobs: one object or a list", lines=True),
+    _other("mergeSpec", "object", "The merge step; needed with mergeOutput", lines=True),
+    _other("buildSpec", "object", "The build step", lines=True),
+    _other("preproSpec", "object", "The preprocessing step", lines=True),
+    _other("esmergeSpec", "object", "The merge step of event service", lines=True),
+    _other(
+        "periodic", "object", "Make jobs on a schedule; goes with noInput and takes the place of nEvents and nFiles", lines=True
+    ),
     _text("fixedSandbox", 256, "Sandbox to use from now on"),
     _int("maxAttempt", "Attempts of each input", low=0, high=999),
     _int("maxFailure", "Failures of each input", low=0, high=999),
@@ -345,7 +350,7 @@ LATER: Sequence[Key] = (
     _number("esFraction", "Share of tasks to turn into event service", high=1),
     _flag("esConvertible", "The task may be turned into event service"),
     _flag("taskBrokerOnMaster", "The nucleus is chosen by the master dataset only"),
-    _other("hpoRequestData", "object", "Request of the optimisation service"),
+    _other("hpoRequestData", "object", "Request of the optimisation service", lines=True),
 )
 
 GROUPS: Sequence[tuple[str, Sequence[Key]]] = (

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from jedisite.words import is_one_line, thousands
-from tasks_app.params.faults import Faults, shown
+from jedisite.words import NOT_ONE_LINE, is_one_line, thousands
+from tasks_app.params.faults import Faults, join_path, shown
 
 Kind = Literal["text", "integer", "number", "flag", "names", "object", "items", "any"]
 
@@ -24,8 +24,6 @@ KIND_TITLES: dict[Kind, str] = {
 }
 
 MOST_NAMES = 10_000
-LONGEST_LINE = 512
-"""Texts that may be longer are command lines, which have several lines; all others are names and words."""
 INT4 = 2**31 - 1
 NINE_DIGITS = 999_999_999
 
@@ -63,6 +61,8 @@ class Key:
     `longest` counts characters of a text, or of each name of a list. `code` is the split-rule code that the key
     becomes, if it does. `rule` says how: the value itself (`value`), 1 when true (`flag`), or in a way that the
     split-rule module knows (`own`).
+    `lines`: a text that may have several lines, such as a command line; or one with a table or a check of its own for what is
+    inside. All other texts, also inside of objects, are names and words, and have no control characters.
     """
 
     name: str
@@ -78,6 +78,7 @@ class Key:
     rule: Literal["value", "flag", "own", ""] = ""
     form: Form | None = None
     group: str = ""
+    lines: bool = False
 
     def type_title(self) -> str:
         return KIND_TITLES[self.kind] + (", or null" if self.nullable else "")
@@ -103,6 +104,25 @@ def check_value(key: Key, value: object, where: str, faults: Faults) -> None:
             _wrong_type(key, value, where, faults)
     elif key.kind == "items" and not isinstance(value, list):
         _wrong_type(key, value, where, faults)
+    if key.kind in ("any", "object", "items") and not key.lines:
+        _check_inside(value, where, faults)
+
+
+def _check_inside(value: object, where: str, faults: Faults) -> None:
+    """Add a fault for each text in a value that is not one line, and for keys that are not."""
+    left = [(value, where)]
+    while left:
+        inner, place = left.pop()
+        if isinstance(inner, str) and not is_one_line(inner):
+            faults.add(place, "characters", f"{shown(inner)} {NOT_ONE_LINE}.")
+        elif isinstance(inner, list):
+            left += [(one, f"{place}[{index}]") for index, one in enumerate(inner)]
+        elif isinstance(inner, dict):
+            for name, one in inner.items():
+                if not isinstance(name, str) or is_one_line(name):
+                    left.append((one, join_path(place, f"{name}")))
+                else:
+                    faults.add(place, "characters", f"The key {shown(name)} {NOT_ONE_LINE}.")
 
 
 def _wrong_type(key: Key, value: object, where: str, faults: Faults) -> None:
@@ -129,8 +149,8 @@ def _check_text(key: Key, value: object, where: str, faults: Faults) -> None:
 
 
 def _check_characters(key: Key, value: str, where: str, faults: Faults) -> None:
-    if (key.kind == "names" or (key.longest or LONGEST_LINE) <= LONGEST_LINE) and not is_one_line(value):
-        faults.add(where, "characters", f"{shown(value)} has a line feed or another control character in it.")
+    if not key.lines and not is_one_line(value):
+        faults.add(where, "characters", f"{shown(value)} {NOT_ONE_LINE}.")
     elif key.longest is not None and len(value) > key.longest:
         faults.add(where, "length", f"At most {key.longest} characters are allowed, and this has {len(value)}.")
     elif key.required and not value.strip():

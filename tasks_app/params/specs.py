@@ -11,7 +11,7 @@ from tasks_app.params.schedule import LONGEST_S, SHORTEST_S
 
 _LABEL = Key("prodSourceLabel", "text", "Source label of the step's jobs", nullable=True, longest=20)
 _ARCHIVE = Key("archiveName", "text", "Sandbox with the sources", nullable=True, longest=256)
-_JOB_PARAMETERS = Key("jobParameters", "text", "Command line of the step", required=True, longest=200_000)
+_JOB_PARAMETERS = Key("jobParameters", "text", "Command line of the step", required=True, longest=200_000, lines=True)
 _TRANS_PATH = Key("transPath", "text", "Transformation of the step", nullable=True, longest=128)
 _LOCAL_IO = Key("useLocalIO", "flag", "Copy inputs to local disk", nullable=True)
 _VIA_DDM = Key("tarBallViaDDM", "text", "Sandbox as dataset:file", nullable=True, longest=512)

@@ -53,8 +53,8 @@ def test_a_person_makes_a_token_sees_it_once_and_takes_it_back(make_user: Callab
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"name": ""}, {"name": "x" * 101}, {"name": "\x00"}, {"days": "0"}, {"days": "366"}, {"days": "x"}, {"days": "9" * 400},
-     {"scope": "god"}, {"scope": ""}],
+    [{"name": ""}, {"name": "x" * 101}, {"name": "\x00"}, {"name": "a\r\nb"}, {"days": "0"}, {"days": "366"}, {"days": "x"},
+     {"days": "9" * 400}, {"scope": "god"}, {"scope": ""}],
 )  # fmt: skip
 def test_a_bad_wish_makes_no_token_and_says_why(make_user: Callable[..., User], wrong: dict[str, str]) -> None:
     people = Client()
@@ -147,7 +147,8 @@ def test_a_file_holds_the_token_and_nothing_else(make_user: Callable[..., User],
     [(("make", "nobody"), "no active user nobody; --new-account makes one"), (("list", "adaa"), "Did you mean ada?"),
      (("make", "adaa"), "no active user adaa. Did you mean ada? --new-account makes the account adaa"),
      (("make", "ada", "--days", "0"), "--days must be"),
-     (("make", "ada", "--name", "x" * 101), "--name has"), (("pilot", "--site", "x" * 129), "--site has"),
+     (("make", "ada", "--name", "x" * 101), "--name has"), (("make", "ada", "--name", "a\nb"), "--name: 'a\\nb' has a line feed"),
+     (("pilot", "--name", "a\u202eb"), "--name: 'a\\u202eb' has a line feed"), (("pilot", "--site", "x" * 129), "--site has"),
      (("pilot", "--site", "site_b"), "--site: There is no queue 'site_b'. Did you mean SITE_A?"),
      (("revoke", "abc"), "'abc' is no number of a token; `token list` shows them"),
      (("revoke", "999999"), "nothing was revoked"), (("make", "ada", "--file", "/nowhere/at/all"), "cannot be written")],
@@ -178,3 +179,5 @@ def test_the_form_of_the_admin_has_scopes(make_user: Callable[..., User]) -> Non
     assert scope_of(made) is Scope.READ
     refused = grace.post("/admin/jedisite/apitoken/add/", {**wish, "kind": "pilot", "user": ""})
     assert refused.context["token"] is None and "Only user tokens have a scope" in refused.text
+    refused = grace.post("/admin/jedisite/apitoken/add/", {**wish, "name": "a\r\nb"})
+    assert refused.context["token"] is None and "has a line feed" in refused.text

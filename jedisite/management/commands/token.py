@@ -20,6 +20,7 @@ from jedisite.identity import issue_token, row_of_token
 from jedisite.models import ApiToken
 from jedisite.roles import SCOPE_WORDS, Scope
 from jedisite.token_pages import state_of
+from jedisite.words import NOT_ONE_LINE, is_one_line
 
 BY = "manage.py"
 LONGEST_DAYS = 3650
@@ -65,6 +66,8 @@ class Command(Suggesting):
                 raise CommandError(f"--days must be from 1 to {LONGEST_DAYS}")
             if not 1 <= len(options["name"]) <= ApiToken.LONGEST_NAME:
                 raise CommandError(f"--name has 1 to {ApiToken.LONGEST_NAME} characters")
+            if not is_one_line(options["name"]):
+                raise CommandError(f"--name: {options['name']!r} {NOT_ONE_LINE}")
             self._make(action, options)
 
     @transaction.atomic

@@ -454,6 +454,7 @@ class TestTokens:
         ("body", "field"),
         [({"days": 3}, "name"), ({"name": "x" * 101}, "name"), ({"name": ""}, "name"), ({"name": "x", "days": 366}, "days"),
          ({"name": "x", "days": 0}, "days"), ({"name": "x", "days": "3"}, "days"), ({"name": "x", "days": 1e300}, "days"),
+         ({"name": "a\r\nb"}, "name"), ({"name": "a\x1bb"}, "name"), ({"name": "a\u2066b"}, "name"),
          ({"name": "x", "kind": "pilot"}, "kind"), ({"name": "x", "user": "eve"}, "user")],
     )  # fmt: skip
     def test_a_bad_wish_names_the_field(self, api: Api, body: dict[str, Any], field: str) -> None:

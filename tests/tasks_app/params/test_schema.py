@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks_app.params.faults import Faults
+from tasks_app.params.items import ITEM_KEYS
 from tasks_app.params.keys import KEYS
 from tasks_app.params.rules import amount
 from tasks_app.params.schema import ParamErrors, describe, parse
+from tasks_app.params.specs import SPEC_KEYS
 from tests.tasks_app.params import dictionaries as d
 
 Params = dict[str, Any]
@@ -23,6 +25,47 @@ def faults_of(raw: object) -> dict[str, str]:
     except ParamErrors as errors:
         return {error.field: error.rule for error in errors.errors}
     return {}
+
+
+NO_LINES = ("a\r\nb", "a\x1bb", "a\x85b", "a\u202eb", "a\u2066b")
+LINES = {"cliParams", "loadXML", "value", "jobParameters"}
+"""Command lines, and texts that are files; all else that is a text is a name or a word."""
+
+
+@pytest.mark.parametrize("text", NO_LINES, ids=ascii)
+def test_every_text_of_the_tables_but_command_lines_is_one_line(text: str) -> None:
+    taken = {name for name in KEYS if name not in faults_of({**d.smallest(), name: text})}
+    taken |= {
+        name
+        for name in ITEM_KEYS
+        if not any(name in field for field in faults_of(
+            d.smallest(noInput=False, jobParameters=[{**d.template("input", "${IN}", "a.b"), name: text}])
+        ))
+    }
+    taken |= {
+        key.name
+        for spec, keys in SPEC_KEYS.items()
+        for key in keys
+        if f"{spec}.{key.name}" not in faults_of({**d.smallest(), spec: {"jobParameters": "x", key.name: text}})
+    }
+    assert taken <= LINES, taken - LINES
+
+
+@pytest.mark.parametrize("name", ["architecture", "prestagingRuleID", "panda_data_carousel"])
+@pytest.mark.parametrize("text", NO_LINES, ids=ascii)
+def test_texts_inside_of_objects_are_one_line(name: str, text: str) -> None:
+    for value, where in (({"a": [{"b": text}]}, f"{name}.a[0].b"), ({text: "b"}, name)):
+        assert faults_of(d.smallest(**{name: value})).get(where) == "characters"
+
+
+def test_an_architecture_in_json_has_no_line_feed_in_escapes_either() -> None:
+    assert "architecture" in faults_of(d.smallest(architecture='{"sw_platform": "a\\r\\nb"}'))
+    assert faults_of(d.smallest(architecture='{"sw_platform":\n "x86_64-el9-gcc13-opt"}')) == {"architecture": "characters"}
+
+
+def test_command_lines_have_several_lines() -> None:
+    lines = "for i in 1 2\ndo echo $i\ndone"
+    assert faults_of(d.smallest(cliParams=lines, jobParameters=[d.constant(lines)], multiStepExec={"preprocess": lines})) == {}
 
 
 @pytest.mark.parametrize("make", d.ALL, ids=lambda make: make.__name__)
@@ -363,6 +406,21 @@ def test_an_unknown_key_is_answered_with_the_one_that_was_meant_or_all(changes: 
     with pytest.raises(ParamErrors) as refused:
         parse(d.smallest(**changes))
     assert says in refused.value.errors[0].message
+
+
+@pytest.mark.parametrize("name", ["%s.${SN}", "-", "-rf.${SN}", ".x${SN}", "~a.${SN}"])
+def test_an_output_that_begins_with_what_may_stand_further_on_is_told_so(name: str) -> None:
+    with pytest.raises(ParamErrors) as refused:
+        parse(d.smallest(jobParameters=[d.template("output", f"--out={name}", "a")]))
+    said = next(e.message for e in refused.value.errors if e.rule == "file name")
+    assert said == f"{name!r} must not begin with {name[0]!r}: a file name begins with a letter, a digit or _."
+
+
+@pytest.mark.parametrize("name", ["", "a,b${SN}", "-a/b.${SN}", "é.${SN}"])
+def test_an_output_with_a_character_that_is_not_allowed_is_told_which_are(name: str) -> None:
+    with pytest.raises(ParamErrors) as refused:
+        parse(d.smallest(jobParameters=[d.template("output", f"--out={name}", "a")]))
+    assert any("is not a file name: letters, digits and" in e.message for e in refused.value.errors)
 
 
 def test_a_dictionary_of_unknown_keys_is_refused_quickly() -> None:
