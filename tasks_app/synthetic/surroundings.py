@@ -26,6 +26,7 @@ from jedisite.agents import REGISTRY
 from jedisite.models import AuditEntry
 from jedisite.sql import copy_lines, copy_text, hot_cursor
 from tasks_app.models import CatalogueDataset, CatalogueFile, Dataset, Task
+from tasks_app.refining.values import Defaults
 from tasks_app.synthetic.plan import ACTIVITIES, USERS
 
 DECISIONS: Final = 40
@@ -35,6 +36,7 @@ PASS_HOURS: Final = 24
 MOST_PASSES: Final = 1440
 CHANGES: Final = 1500
 SCOPE: Final = "synthetic"
+OWN_LABELS: Final = ("user", "test", "managed")
 FILES_READ: Final = 20
 """Files of each input that is still to be looked up."""
 
@@ -79,7 +81,11 @@ def make_shares() -> dict[str, int]:
     if not WorkQueue.objects.exists():
         rows = [WorkQueue(name=name, type="managed", vo="atlas", share=30, order=n, criteria="processingType=:kind",
                           variables=f"kind:{name}", stretchable=1) for n, name in enumerate(ACTIVITIES)]  # fmt: skip
-        WorkQueue.objects.bulk_create([*rows, WorkQueue(name="analy", type="user", vo="atlas", share=40, order=50)])
+        analysis = WorkQueue(name="analy", type="user", vo="atlas", share=40, order=50)
+        # Once there is a queue, a VO without any gets no task: those of this site's own users go on as before.
+        vo = Defaults().vo
+        own = [WorkQueue(name=f"own {label}", type=label, vo=vo, share=100, order=60 + n) for n, label in enumerate(OWN_LABELS)]
+        WorkQueue.objects.bulk_create([*rows, analysis, *own])
     return dict(WorkQueue.objects.values_list("name", "id"))
 
 

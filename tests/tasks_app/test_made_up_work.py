@@ -7,8 +7,10 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
+from brokerage_app.attributes import TaskAttributes
 from brokerage_app.criteria import parse
 from brokerage_app.models import WorkQueue
+from brokerage_app.policy import work_queues
 from tasks_app.agents import feeder, job_generator, refiner, task_broker
 from tasks_app.agents.watchdogs import pending
 from tasks_app.models import Job, Task
@@ -35,3 +37,11 @@ def test_most_tasks_that_wait_get_jobs_from_the_real_agents_and_none_breaks() ->
     assert len(waiting & given) >= len(waiting) * 3 / 4
     broken = Task.objects.filter(status__in=("broken", "tobroken"), id__in=waiting)
     assert list(broken.values_list("id", "error_dialog")) == []
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("label", ["user", "test", "managed"])
+def test_tasks_of_the_sites_own_users_have_a_work_queue_beside_those_of_the_made_up_grid(label: str) -> None:
+    call_command("make_grid", sites=12, tasks=3, jobs=10, files=30, stdout=StringIO())
+    found = work_queues().choose(TaskAttributes(vo="local", prod_source_label=label))
+    assert found.queue is not None, found
