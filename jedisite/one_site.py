@@ -76,16 +76,20 @@ def note(**more: Any) -> None:
 
 def address(home: Path) -> str:
     """Where the site of a home answers; "" when none runs."""
-    other = _read(_lock(home))
-    url = other.get("url", "")
+    url = _read(_lock(home)).get("url", "")
+    return url if isinstance(url, str) and runs(home) else ""
+
+
+def runs(home: Path) -> bool:
+    """Whether a process holds the home."""
     try:
         with _lock(home).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return url if isinstance(url, str) else ""
+        return True
     except OSError:
         pass
-    return ""
+    return False
 
 
 def _lock(home: Path) -> Path:

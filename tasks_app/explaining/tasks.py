@@ -12,6 +12,7 @@ from django.db import connection
 from django.db.models import Case, F, Q, Subquery, When
 from django.db.models.functions import JSONObject
 from django.utils import timezone
+from django.utils.text import capfirst
 
 from brokerage_app.codes import GENERATION_OFF
 from brokerage_app.configured import configuration
@@ -244,6 +245,21 @@ class Why:
         return first_no(self.gates)
 
     @property
+    def lead(self) -> str:
+        """What comes of what holds the task up, in a few words; "" when nothing does."""
+        gate = self.blocked
+        if gate is None:
+            return ""
+        if self.has_ended:
+            return "It gets no more jobs."
+        return _LEADS.get(gate.code) or _LEADS.get(gate.name) or f"{gate.title}: no."
+
+    @property
+    def headline(self) -> str:
+        """The first words of the page: what comes of what holds the task up, and that itself; "" when nothing does."""
+        return f"{self.lead} {capfirst(self.blocked.sentence)}" if self.blocked is not None else ""
+
+    @property
     def has_ended(self) -> bool:
         return self.task.status in TASK_FINAL
 
@@ -257,6 +273,11 @@ class Why:
 
 
 KINDS = ("task", "job", "merge")
+_LEADS: Final = {
+    "not_looked_at": "Not looked at yet.", "scouts_go_first": "Scouts go first.", "sites": "No site takes its jobs.",
+    "queues": "Its jobs wait.", "pilots": "Its jobs wait.", "running": "Its jobs wait.",
+}  # fmt: skip
+"""Words for codes, and for gates that are no questions to whoever waits."""
 
 
 def look(task: Task, now: datetime) -> Why:

@@ -81,7 +81,8 @@ def test_a_site_that_is_ending_is_waited_for(tmp_path: Path) -> None:
 def test_one_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     with holder(tmp_path, "runs"):
         assert one_site.address(tmp_path) == "http://127.0.0.1:8811", "where pilots of this home call"
-    assert one_site.address(tmp_path) == ""
+        assert one_site.runs(tmp_path)
+    assert one_site.address(tmp_path) == "" and not one_site.runs(tmp_path)
     one_site.hold(tmp_path)
     one_site.note(url="http://127.0.0.1:8000")
     assert "8000" in (tmp_path / "run" / "site.lock").read_text()

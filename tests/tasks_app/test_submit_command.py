@@ -11,10 +11,14 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
+from brokerage_app.models import Queue
+from jedisite.models import Agent
 from tasks_app.models import Job, JobParams, Task
 from tasks_app.params.schema import ParamErrors, parse
 from tasks_app.params.shorthand import Wish, dictionary
+from tests.flow.driving import settle
 from tests.flow.pilot import Pilot, always, drive
 from tests.tasks_app.transforms import Run
 
@@ -32,6 +36,7 @@ def submit(*arguments: str, **more: Any) -> tuple[int, str]:
 
 def test_a_command_in_a_few_words_becomes_a_task_that_runs(books: None, make_user: Make) -> None:
     make_user()
+    agents_work()
     words = [
         "--user",
         "ada",
@@ -60,6 +65,58 @@ def test_a_command_in_a_few_words_becomes_a_task_that_runs(books: None, make_use
         "-o",
         "{'hello.txt': 'user.ada.hello.000002.hello.txt'}",
     ]
+
+
+def test_waiting_says_why_nothing_goes_on_once_and_again_when_it_is_another_reason(books: None, make_user: Make) -> None:
+    make_user()
+    agents_work()
+    looks = 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            settle()
+        elif looks == 20:
+            Queue.objects.update(status="offline")
+        elif looks == 40:
+            Queue.objects.update(status="online")
+            drive(Pilot())
+        assert looks < 60
+        agents_work()
+
+    words = ["--user", "ada", "--exec", "x", "--name", "user.ada.t", "--wait"]
+    number, said = submit(*words, sleep=sleep)
+    lines = said.splitlines()
+    waits, closed = lines[2:4]
+    assert lines[1] == f"{number} running       0/1     1 activated" and len(lines) == 5, said
+    assert waits.startswith("Its jobs wait. No pilot has asked for jobs at SITE_A")
+    assert closed == "Its jobs wait. 1 job waits at SITE_A: the queue is offline"
+
+
+def test_waiting_says_at_once_that_no_site_runs(books: None, make_user: Make) -> None:
+    make_user()
+    looks = 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 20:
+            agents_work()
+            drive(Pilot())
+        assert looks < 60
+
+    number, said = submit(*ADA, "user.ada.t", "--wait", sleep=sleep)
+    first, no_site, last = said.splitlines()
+    assert first == f"{number} registered     0/0" and last.startswith(f"{number} done")
+    assert no_site.startswith("No site runs here (") and no_site.endswith("with `.venv/bin/python manage.py up`.")
+
+
+def agents_work() -> None:
+    """As when a site runs somewhere on this database."""
+    alive = {"period_s": 5, "last_ended_at": timezone.now()}
+    for name in ("refiner", "job_generator"):
+        Agent.objects.update_or_create(name=name, defaults=alive)
 
 
 def test_the_exit_code_says_how_the_task_ended(books: None, make_user: Make) -> None:

@@ -6,27 +6,40 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
+from string import digits
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
+from django.utils import timezone
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from jedisite import user_names
+from jedisite import one_site, user_names
 from jedisite.command_line import Suggesting
 from jedisite.identity import caller_of_user
+from jedisite.models import Agent
 from jedisite.problems import strict_json
 from tasks_app import submitting, watching
+from tasks_app.explaining.facts import PYTHON
+from tasks_app.explaining.tasks import look
+from tasks_app.models import Task
 from tasks_app.moves import CommandRefusedError
 from tasks_app.params.schema import ParamErrors
 from tasks_app.params.shorthand import Wish, dictionary, origin_of
 from tasks_app.states import TASK_FINAL, TaskStatus
 
 LOOK_S = 1.0
+WHY_EVERY_S = 5.0
+"""Why a task waits is asked each time that nothing has changed for so long."""
+AT_WORK = timedelta(seconds=30)
+"""Agents that end no pass for so long are not at work: some are due every few seconds."""
+NO_SITE = f"No site runs here ({{}}), so that nothing is done with the task: start one in another terminal with `{PYTHON} up`."
+_NO_DIGITS = str.maketrans("", "", digits)
 EXIT_CODES = {
     TaskStatus.DONE: 0, TaskStatus.FINISHED: 3, TaskStatus.FAILED: 4, TaskStatus.ABORTED: 5, TaskStatus.BROKEN: 6,
 }  # fmt: skip
@@ -37,8 +50,8 @@ IN_WORDS = ("name", "in_ds", "out_ds", "output", "n_jobs", "files_per_job", "mem
 class Command(Suggesting):
     help = (
         "Submit a task whose parameters stand in a JSON file (- is standard input), or a shell command with --exec. Prints its "
-        "id. With --wait it shows how far the task is, and ends when the task does: exit code 0 done, 3 finished (some inputs "
-        "failed), 4 failed, 5 aborted, 6 broken, 7 any other end; 1 is a submission that was refused."
+        "id. With --wait it shows how far the task is and why it waits, and ends when the task does: exit code 0 done, 3 "
+        "finished (some inputs failed), 4 failed, 5 aborted, 6 broken, 7 any other end; 1 is a submission that was refused."
     )
     stealth_options = ("sleep",)
     unknown = "Any other task parameter is given by --set KEY=JSON."
@@ -96,22 +109,62 @@ class Command(Suggesting):
     def _wait(self, task_id: int, sleep: Callable[[float], object]) -> int:
         """Show each change until the task has ended. Returns the exit code that says how."""
         console = Console(file=sys.stderr)
-        said = ""
+        said, unchanged_s, reasons = "", 0.0, _Reasons(task_id)
+
+        def say(text: str) -> None:
+            if console.is_terminal:
+                console.print(text, highlight=False, markup=False)
+            else:
+                self.stderr.write(text)
+
         with Status("", console=console) as shown:
             while True:
                 (row,) = watching.progress_of([task_id])
                 text = watching.line(row)
+                unchanged_s += LOOK_S
                 if text != said:
                     shown.update(Text(text))
                     if not console.is_terminal:
                         self.stderr.write(text)
-                    said = text
+                    said, unchanged_s = text, 0.0
                 if row["status"] in TASK_FINAL:
                     break
+                if why := reasons.found(unchanged_s):
+                    say(why)
                 sleep(LOOK_S)
         if console.is_terminal:
-            console.print(said, highlight=False, markup=False)
+            say(said)
         return EXIT_CODES.get(TaskStatus(row["status"]), OTHER_END)
+
+
+class _Reasons:
+    """What is said while nothing goes on: that no site runs, at once; why the task waits, after some seconds. Each once."""
+
+    def __init__(self, task_id: int) -> None:
+        self.task_id = task_id
+        self.runs = True
+        self.known = ""
+
+    def found(self, unchanged_s: float) -> str:
+        """A sentence that was not said yet; "" when there is none."""
+        runs, self.runs = self.runs, _site_runs()
+        if not self.runs:
+            return NO_SITE.format(settings.JEDI_HOME) if runs else ""
+        if not unchanged_s or unchanged_s % WHY_EVERY_S:
+            return ""
+        task = Task.objects.select_related("work_queue").filter(pk=self.task_id).first()
+        headline = look(task, timezone.now()).headline if task is not None else ""
+        # Times in it grow with each look: that is no other reason.
+        reason = headline.translate(_NO_DIGITS)
+        if not reason or reason == self.known:
+            return ""
+        self.known = reason
+        return headline
+
+
+def _site_runs() -> bool:
+    """Whether a site holds this home, or agents of one work on the same database."""
+    return one_site.runs(settings.JEDI_HOME) or Agent.objects.filter(last_ended_at__gt=timezone.now() - AT_WORK).exists()
 
 
 def _told(faults: ParamErrors, wish: Wish | None) -> str:
