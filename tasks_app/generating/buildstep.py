@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from tasks_app.params.placeholders import JobParamsTemplate, compile_template
+from tasks_app.params.shellwords import words_of
 from tasks_app.pilot.names import sandbox_of
 
 LABEL = "panda"
@@ -31,6 +31,8 @@ _STEPS = {"buildSpec": TRANSFORM, "mergeSpec": "merge_command", "preproSpec": "p
 """Steps with command lines of their own, with their usual transforms."""
 OVERWRITABLE = ".__ow__"
 """The name of a sandbox that ends so may be given again by its owner; the newest file counts."""
+KEPT_TEXT = 10_000
+"""Characters of a command line that is kept with the answer; longer ones would fill the memory."""
 _ARCHIVES = (".gz", ".tgz", ".tar")
 _ARCHIVE_OPTION = re.compile(r"(?<!\S)(-a\s+)(\"[^\"]*\"|'[^']*'|\S+)")
 
@@ -138,15 +140,21 @@ def archives_of(raw: Mapping[str, Any], command_line: str) -> list[str]:
     return list(dict.fromkeys(name.rpartition("/")[2] for name in found if name not in ("", "${IN}")))
 
 
-@lru_cache(maxsize=256)  # the generator asks at each turn of a task, more than once
 def _archive_in(program: str, text: str) -> str:
     if "-a" not in text and "-i" not in text:
         return ""
+    return (_archive_of_short if len(text) <= KEPT_TEXT else _archive_of)(program, text)
+
+
+def _archive_of(program: str, text: str) -> str:
     try:
-        words = shlex.split(text)
+        words = words_of(text)
     except ValueError:  # such jobs fail
         words = text.split()
     return sandbox_of([f"./{program}", *words])
+
+
+_archive_of_short = lru_cache(maxsize=256)(_archive_of)  # the generator asks at each turn of a task, more than once
 
 
 def with_sandbox(command_line: str, sandbox: str | None) -> str:

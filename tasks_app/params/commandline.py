@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
@@ -13,6 +12,7 @@ from jedisite.words import nearest, sentence
 from tasks_app.params.placeholders import is_ours
 from tasks_app.params.rules import streams_of, values_of
 from tasks_app.params.schema import TaskParams
+from tasks_app.params.shellwords import words_of
 
 QUOTED: Final = {"run_command": "-p", "athena_command": "-j"}
 """Transforms of the site that put files in the place of %IN, with the option that brings the command, URL-quoted."""
@@ -20,12 +20,13 @@ MOST_TOLD: Final = 5
 MOST_NAMES: Final = 20
 """Of the shell, for which a near one is looked for: that takes a millisecond each."""
 LONGEST: Final = 200_000
-"""Characters of a command line that is split: that takes a tenth of a second."""
+"""Characters of a command line that is split; on longer ones less is said."""
 SHORTEST: Final = 3
 """Letters of a name that may be a misspelling: shells count with names such as i and n."""
 _FILLED: Final = re.compile(r"\$\{[^{}]*\}|\$(?:JEDITASKID|JOBSETID|PANDAID)\b")
 _NAMED: Final = re.compile(r"\$\{(\w+)([^{}$\s]*\})?")
-_SET: Final = re.compile(r"(?<![\w{$])(?:(\w+)=|for (\w+) in\b|read (?:-\w+ )*(\w+)\b)")
+_SET: Final = re.compile(r"(?<![\w{$])(?:(\w+)=|for (\w+) in\b|(?<!-)read (?:-\w+ )*(\w+)\b)")
+"""`read` begins where no option does: else texts of `-read -read` would take a time as the square of their length."""
 _FILES: Final = re.compile(r"(?<![\w%])%IN\b")
 _NEAR_FILES: Final = re.compile(r"(?<![\w%])%(?:in|In|IN[A-Za-z_]\w*)\b")
 _STREAMS: Final = re.compile(r"['\"](\w+)['\"]\s*:")
@@ -37,7 +38,7 @@ def remarks(params: TaskParams, text: str, transform: str) -> list[str]:
     if len(text) > LONGEST:
         return said
     try:
-        words = shlex.split(_FILLED.sub("0", text))
+        words = words_of(_FILLED.sub("0", text))
     except ValueError as exc:
         why = f"the command line of its jobs cannot be split into words, {str(exc).lower()}"
         return [*said, sentence(f"{why}: each job will fail")]
