@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import django_filters
+from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from rest_framework import serializers
@@ -23,6 +24,8 @@ def no_choice(value: object, choices: Iterable[object]) -> str:
     """
     known = [str(choice) for choice in choices]
     text = str(value)[:LONGEST_SHOWN]
+    if not known:
+        return f"{text!r} is none of the choices: there are none."
     near = nearest(text, known)
     meant = f" Did you mean {near}?" if near else ""
     return f"{text!r} is none of the choices, which are {', '.join(known)}.{meant}"
@@ -37,17 +40,24 @@ class Choice(serializers.ChoiceField):
         return super().fail(key, **given)
 
 
-class _ChoiceField(django_filters.fields.ChoiceField):
+class OneOfField(forms.ChoiceField):
+    """A field of a form."""
+
     def validate(self, value: Any) -> None:
         try:
             super().validate(value)
         except ValidationError as exc:
             if exc.code != "invalid_choice":
                 raise
-            known = [choice for choice, _ in self.choices if choice != ""]
+            choices: Any = self.choices
+            known = [choice for choice, _ in choices if choice != ""]
             # As a parameter, since django-filter formats each message, and the value may look like a format.
             said = {"said": no_choice(value, known)}
             raise ValidationError("%(said)s", code=exc.code, params=said) from exc
+
+
+class _ChoiceField(OneOfField, django_filters.fields.ChoiceField):
+    pass
 
 
 class ChoiceFilter(django_filters.ChoiceFilter):

@@ -79,7 +79,7 @@ def number(text: str | None) -> int | None:
     return value if value <= LARGEST_ID else None
 
 
-def address(request: HttpRequest, **changes: object) -> str:
+def address(request: HttpRequest, /, **changes: object) -> str:
     """The address of this page with some parameters changed; None takes a parameter away."""
     parameters: QueryDict = request.GET.copy()
     for name, value in changes.items():

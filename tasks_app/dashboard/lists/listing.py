@@ -277,7 +277,7 @@ class Found:
         known = self.listing.cells.get(column.name)
         return known or Cell(lambda row, now: cells.shown(column.kind, row[column.name], now))
 
-    def address(self, **changes: str | None) -> str:
+    def address(self, /, **changes: str | None) -> str:
         """This page's address with parameters changed; None takes one away. The page of the list starts anew."""
         kept = {name: value for name, value in self.given.items() if name not in (CURSOR, VIEW)}
         for name, value in changes.items():

@@ -10,6 +10,7 @@ from django import forms
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 
+from jedisite.choices import OneOfField
 from jedisite.words import rather
 from tasks_app.dashboard import frame, pages, window
 
@@ -19,11 +20,13 @@ ALWAYS: Final = frozenset((*window.NAMES, *frame.SCOPE, "cursor", "view"))
 MOST_SAID, LONGEST = 5, 60
 
 
-def faults_of(given: Iterable[str], known: Collection[str], others: Collection[str] = ()) -> dict[str, str]:
+def faults_of(
+    given: Iterable[str], known: Collection[str], others: Collection[str] = (), what: str = "filter"
+) -> dict[str, str]:
     """The sentence on each name that is neither a filter, nor one of `others` or of the frame."""
     names = [name for name in given if name not in known and name not in others and name not in ALWAYS]
     short = {name: name[:LONGEST] for name in names[:MOST_SAID]}
-    return {name: rather(f"{said}: There is no such filter here", said, known, most=0) for name, said in short.items()}
+    return {name: rather(f"{said}: There is no such {what} here", said, known, most=0) for name, said in short.items()}
 
 
 def takes(*names: str, starting: str = "", **fields: forms.Field) -> Callable[[V], V]:
@@ -44,7 +47,7 @@ def takes(*names: str, starting: str = "", **fields: forms.Field) -> Callable[[V
 
     def _refused(request: HttpRequest) -> dict[str, list[str]]:
         given = [name for name, value in request.GET.items() if value and not (starting and name.startswith(starting))]
-        found = {name: [said] for name, said in faults_of(given, known).items()}
+        found = {name: [said] for name, said in faults_of(given, known, what="parameter").items()}
         form = kind({name: request.GET[name] for name in given})
         for name, errors in form.errors.items():
             found[name] = [f"{name}: {error}" for error in errors]
@@ -62,10 +65,10 @@ def _refusal(request: HttpRequest, refused: dict[str, list[str]]) -> HttpRespons
     return render(request, "lists/refused.html", context, status=400)
 
 
-def one_of(choices: Iterable[str] | Callable[[], Iterable[str]]) -> forms.ChoiceField:
+def one_of(choices: Iterable[str] | Callable[[], Iterable[str]]) -> OneOfField:
     """A parameter that is one of these texts."""
     names = choices if callable(choices) else lambda: choices
-    return forms.ChoiceField(required=False, choices=lambda: [(name, name) for name in names() if name])
+    return OneOfField(required=False, choices=lambda: [(name, name) for name in names() if name])
 
 
 def a_number() -> forms.IntegerField:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
@@ -146,9 +147,10 @@ def test_faults_of_the_address_are_named_and_the_rest_is_shown(reader: Client, s
 def test_a_misspelt_filter_is_said_and_not_taken_for_none(reader: Client, some_tasks: list[Task], page: str) -> None:
     answer = reader.get(page, {"siet": "x", "share": "Express", "window": "24h", "cursor": ""}, follow=True)
     text = answer.content.decode()
-    assert "siet: There is no such filter here" in text and "share: There" not in text and "window: There" not in text
+    assert re.search("siet: There is no such (filter|parameter) here", text)
+    assert "share: There" not in text and "window: There" not in text
     found = reader.get(page, {"share": "Express", "window": "24h", "ordering": "nonsense"}, follow=True)
-    assert "There is no such filter" not in found.content.decode()
+    assert "There is no such" not in found.content.decode()
 
 
 def test_a_misspelt_filter_lists_nothing_and_can_be_taken_away(reader: Client, some_tasks: list[Task]) -> None:
@@ -158,8 +160,10 @@ def test_a_misspelt_filter_lists_nothing_and_can_be_taken_away(reader: Client, s
     assert "Nothing is listed while there is a filter that does not exist" in page.content.decode()
     assert page.context["summary"] == "", "nothing was counted"
     assert {chip.title: chip.off_url for chip in page.context["chips"]}["statsu"] == "/tasks/?user=ada"
+    (chip,) = reader.get("/tasks/?self=x").context["chips"]
+    assert (chip.title, chip.off_url) == ("self", "/tasks/?view=all")
     assert "Did you mean state?" not in reader.get("/attention/?state=gone&before=5").content.decode()
-    assert "kidn: There is no such filter here. Did you mean kind?" in reader.get("/attention/?kidn=x").content.decode()
+    assert "kidn: There is no such parameter here. Did you mean kind?" in reader.get("/attention/?kidn=x").content.decode()
 
 
 def test_a_view_with_a_column_that_is_gone_keeps_the_others(reader: Client, some_tasks: list[Task]) -> None:
