@@ -18,7 +18,6 @@ from tasks_app.attention.lists import waiting
 from tasks_app.attention.rules.found import KINDS
 from tasks_app.dashboard import freshness, overview_data, window
 from tasks_app.dashboard.attention import SNOOZES
-from tasks_app.dashboard.freshness import LOOKS
 from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.dashboard.lists.views import address_of
 from tasks_app.models import SavedView
@@ -81,15 +80,10 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 
 def _normal(now: datetime) -> dict[str, Any]:
-    """What "all normal" means: the rules, when each agent looked last, and when the last item ended; and what they do not look
-    at, tasks that have failed.
-    """
-    found = overview_data.normal(list(LOOKS), FAILED, now - overview_data.DAY)
+    """What "all normal" means: the rules, and when the last item ended; and what they do not look at, tasks that have failed."""
     return {
-        "normal": found,
-        "looks": list(zip(LOOKS.values(), found.looked_at, strict=True)),
+        "normal": overview_data.normal(FAILED, now - overview_data.DAY),
         "rules": [kind.title for kind in KINDS.values()],
-        "rules_stale": found.not_recent(now),
         "failed_statuses": ",".join(FAILED),
     }
 

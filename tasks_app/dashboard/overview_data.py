@@ -15,7 +15,6 @@ from django.urls import reverse
 from brokerage_app import samples
 from brokerage_app.models import GdpConfig, QueueStatusLog, Sample
 from brokerage_app.samples import Series
-from jedisite.agent_state import LATE_AFTER_PERIODS
 from jedisite.models import AuditEntry
 from tasks_app.dashboard import sparklines, trends, words
 from tasks_app.dashboard.act_words import happened, kind_of
@@ -25,8 +24,6 @@ from tasks_app.states import JOB_QUEUED
 from tasks_app.statistics import JOB_COUNTS
 
 HOUR: Final = timedelta(hours=1)
-RECENT: Final = timedelta(minutes=2)
-"""A look that is no older says how things are now, however often the agent is to look."""
 DAY: Final = timedelta(hours=24)
 SPARK_STEP: Final = timedelta(minutes=15)
 POINTS: Final = 150
@@ -107,46 +104,24 @@ def live(now: datetime, share: str) -> Live:
 class Normal:
     """How far it is true that nothing needs attention.
 
-    looked_at   when each of the agents looked last; None: it never has
-    periods_s   how often each of them is to look
     last_gone   when the last thing went away; None: there was none for as long as that is kept
     failed      tasks, counted up to COUNT_CAP + 1
     """
 
-    looked_at: list[datetime | None]
-    periods_s: list[float | None]
     last_gone: datetime | None
     failed: int
 
-    def not_recent(self, now: datetime) -> bool:
-        """Whether an agent looked so long ago that what it found says nothing of now."""
-        return any(
-            at is None or now - at > max(LATE_AFTER_PERIODS * timedelta(seconds=period or 0.0), RECENT)
-            for at, period in zip(self.looked_at, self.periods_s, strict=True)
-        )
-
-    @property
-    def oldest(self) -> datetime | None:
-        """The older look; None: one of the agents has never looked."""
-        looks = [at for at in self.looked_at if at is not None]
-        return min(looks) if looks and len(looks) == len(self.looked_at) else None
-
 
 _NORMAL = """
-SELECT ARRAY(SELECT a.last_ended_at FROM unnest(%(agents)s::text[]) WITH ORDINALITY n (name, place)
-               LEFT JOIN agents a USING (name) ORDER BY place),
-       ARRAY(SELECT a.period_s::float8 FROM unnest(%(agents)s::text[]) WITH ORDINALITY n (name, place)
-               LEFT JOIN agents a USING (name) ORDER BY place),
-       (SELECT max(gone_at) FROM attention_items),
+SELECT (SELECT max(gone_at) FROM attention_items),
        (SELECT count(*) FROM (SELECT 1 FROM jedi_tasks WHERE status = ANY(%(failed)s::text[]) AND modificationtime >= %(since)s
                                LIMIT %(most)s) t)
 """
 
 
-def normal(agents: Sequence[str], failed: Sequence[str], since: datetime) -> Normal:
-    """When those agents looked last, and how many tasks have come into those states since a time. One query."""
+def normal(failed: Sequence[str], since: datetime) -> Normal:
+    """When the last item ended, and how many tasks have come into those states since a time. One query."""
     values: dict[str, Any] = {
-        "agents": list(agents),
         "failed": list(failed),
         "since": since,
         "most": words.COUNT_CAP + 1,

@@ -236,7 +236,7 @@ def shifter(client: Client) -> Client:
 def test_shifters_act_on_the_page_and_by_the_api(
     shifter: Client, api: Callable[..., Client], django_assert_max_num_queries: Any
 ) -> None:
-    Agent.objects.update(due_at=timezone.now())
+    Agent.objects.update(due_at=timezone.now(), last_ended_at=timezone.now())
     empty = shifter.get("/attention/").content.decode()
     assert "Nothing needs attention." in empty and "No items need attention" in empty
     found = [one(f"<b>{n}</b>", key=str(n), owner="ada" if n else "bob") for n in range(30)]

@@ -102,7 +102,7 @@ def test_pages_themselves_see_that_agents_are_late_and_say_of_when_their_items_a
     assert f"looked for at {looked:%Y-%m-%d %H:%M:%S} UTC (3 min ago); slower rules at" in said(), "its age is always said"
 
     Agent.objects.filter(name="adder").update(due_at=stopped)
-    since = f"since {stopped:%Y-%m-%d %H:%M:%S} UTC: what is below is as of {looked:%Y-%m-%d %H:%M:%S} UTC."
+    since = f"since {stopped:%Y-%m-%d %H:%M:%S} UTC: what needs attention was last looked for at {looked:%Y-%m-%d %H:%M:%S} UTC."
     assert f"1 of 6 agents is late (adder), {since}" in said()
     Agent.objects.filter(paused=False).update(due_at=stopped)
     assert f"4 of 6 agents are late, {since} Look at the agents" in said()
@@ -110,12 +110,17 @@ def test_pages_themselves_see_that_agents_are_late_and_say_of_when_their_items_a
     assert f"4 of 6 agents are late, {since}" in said() and "All normal" not in said() and "Nothing needs" not in said()
 
 
-def test_rules_that_nobody_looks_at_say_nothing(reader: Client) -> None:
+@pytest.mark.parametrize("path", ["/", "/attention/"])
+def test_rules_that_nobody_looks_at_say_nothing(reader: Client, path: str) -> None:
     now = timezone.now()
     Sample.objects.create(at=now - timedelta(minutes=2), running_jobs=3, queued_jobs=5)
     rules({"attention": now, "attention_tasks": now - timedelta(minutes=40)})
-    text = reader.get("/").content.decode()
-    assert "All normal" not in text and "was last looked for" in text and "40 min ago" in text
+    text = reader.get(path).content.decode()
+    assert "All normal" not in text and "Nothing needs attention" not in text
+    assert "Not known: what needs attention was last looked for" in text and "40 min ago" in text
+    Agent.objects.filter(name="attention").update(last_ended_at=None)
+    text = reader.get(path).content.decode()
+    assert "Nothing needs" not in text and "Not known: nothing has looked for what needs attention yet" in text
 
 
 def test_tasks_that_failed_are_told_beside_all_normal(
