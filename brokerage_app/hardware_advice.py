@@ -12,7 +12,8 @@ from typing import Any, Final
 from brokerage_app.architecture import ANY, ArchitectureError, GpuSpec, parse
 from brokerage_app.snapshot import SiteView
 
-TAGS: Final = "published in its software tags (architectures, an entry of the type gpu)"
+TAGS: Final = "published in its software tags (architectures, an entry of the type gpu{})"
+READ: Final = "; they count only with AUTO among its releases"
 NODES: Final = "entered at its worker nodes (GPUs of worker nodes)"
 
 
@@ -35,20 +36,23 @@ def entered(architecture: str, queue: SiteView) -> Iterator[Entered]:
         return
     nodes = {"gpus": [_row(spec)]} if spec.asks_attributes and not queue.gpus else {}
     published = queue.software if isinstance(queue.software, Mapping) and _is_read(queue) else None
-    parts = published.get("architectures", []) if published is not None else []
-    has_part = any(isinstance(part, Mapping) and part.get("type") == "gpu" for part in parts if isinstance(parts, list))
+    listed = published.get("architectures") if published is not None else None
+    parts = listed if isinstance(listed, list) else []
+    has_part = any(isinstance(part, Mapping) and part.get("type") == "gpu" for part in parts)
     if has_part:
         if nodes:
             yield Entered(NODES, nodes)
         return
-    with_gpu = [*(parts if isinstance(parts, list) else ()), {"type": "gpu"}]
-    both = f"{TAGS} and {NODES}" if nodes else TAGS
-    releases = {} if _is_read(queue) else {"releases": ["AUTO"]}
-    yield Entered(both, {"software": {**(published or {}), "architectures": with_gpu}, **releases, **nodes})
+    with_gpu = [*parts, {"type": "gpu"}]
+    is_read = _is_read(queue)
+    tags, more = TAGS.format("" if is_read else READ), f" and {NODES}" if nodes else ""
+    # What else stands there lets tasks of others run.
+    releases = {} if is_read else {"releases": [*queue.releases, "AUTO"]}
+    yield Entered(tags + more, {"software": {**(published or {}), "architectures": with_gpu}, **releases, **nodes})
     if published is None and platform.sw_platform:
         software = {"cmtconfigs": [platform.sw_platform], "cvmfs": ["any"], "containers": ["any"], "architectures": with_gpu}
         named = f"together with its platform {platform.sw_platform}"
-        yield Entered(both.replace(TAGS, f"{TAGS}, {named}"), {"software": software, **releases, **nodes})
+        yield Entered(f"{tags}, {named}{more}", {"software": software, **releases, **nodes})
 
 
 def _is_read(queue: SiteView) -> bool:
@@ -62,7 +66,11 @@ def _row(spec: GpuSpec) -> dict[str, Any]:
     if spec.microarchitectures:
         row["microarchitecture"] = spec.microarchitectures[0]
     for name, condition in spec.conditions:
-        text = condition.text if "=" in condition.operator else f"{condition.text}9"
+        text = condition.text
+        if condition.operator in ("!=", ">"):
+            text += "9"
+        elif condition.operator == "<":
+            text = "0"
         if name == "vram":
             row["vram_mb"] = int(text) if text.isdigit() else None
         else:

@@ -299,7 +299,7 @@ def _of_site(needs: TaskNeeds, site: SiteView, grid: Grid, skip: Skip) -> Iterat
         yield at_site(f"Have {name} take this kind of processing", switches=left)
     elif code == codes.NO_GPU:
         for one in entered(needs.architecture, queue):
-            yield replace(at_site(f"Have GPUs of {name}, if it has such, {one.what}", **one.changes), kind="gpu")
+            yield replace(at_site(f"If {name} has such GPUs, have them {one.what}", **one.changes), kind="gpu")
     elif code in _PUBLISHED:
         what = f"Have the software installed and published at {name} (its software tags, or ANY among its releases)"
         yield at_site(what, releases=["ANY"])

@@ -381,6 +381,7 @@ def test_advice_on_hardware_is_what_can_be_done_with_a_task_that_exists() -> Non
 
 
 TAGS = "published in its software tags (architectures, an entry of the type gpu)"
+UNREAD = f"{TAGS[:-1]}; they count only with AUTO among its releases)"
 NODES = "entered at its worker nodes (GPUs of worker nodes)"
 A100 = GpuRow("nvidia", "A100", 40_000)
 
@@ -393,7 +394,10 @@ A100 = GpuRow("nvidia", "A100", 40_000)
         ({"vendor": "nvidia"}, {"gpus": (A100,)}, TAGS),
         ({"vendor": "nvidia"}, {"software": {"architectures": [{"type": "gpu"}]}}, NODES),
         ({"vendor": "nvidia", "model": "A100|H100", "vram": ">=40000"}, {}, f"{TAGS} and {NODES}"),
-        ({"vendor": "nvidia"}, {"gpus": (A100,), "releases": ("ANY",)}, TAGS),
+        ({"vendor": "nvidia"}, {"gpus": (A100,), "releases": ("ANY",)}, UNREAD),
+        ({"vendor": "nvidia"}, {"gpus": (A100,), "software": {"architectures": None}}, TAGS),
+        ({"vendor": "nvidia", "version": "<12.0", "vram": ">40000"}, {}, f"{TAGS} and {NODES}"),
+        ({"vendor": "nvidia", "driver_version": "!=550"}, {}, f"{TAGS} and {NODES}"),
         ({"vendor": "amd"}, {"gpus": (A100,), "software": {"architectures": [{"type": "gpu"}]}}, ""),
     ],
 )
@@ -405,8 +409,10 @@ def test_of_the_two_places_of_gpus_those_are_named_that_lack_them(
     found = decide(needs, world, configuration)
     assert found.blocked is not None and found.code == codes.NO_GPU, found.sentence()
     told = [one for one in helping(Conditions(needs, world, configuration), found.blocked, decide) if "GPUs" in one.what]
-    expected = [f"Have GPUs of MINE, if it has such, {lacks}; then MINE takes its jobs."] if lacks else []
+    expected = [f"If MINE has such GPUs, have them {lacks}; then MINE takes its jobs."] if lacks else []
     assert [one.sentence for one in told] == expected
+    releases = [line for one in told for line in one.lines if ".releases=" in line]
+    assert releases == (['site.MINE.releases=["ANY", "AUTO"]'] if "releases" in has else [])
 
 
 @pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS])
