@@ -68,7 +68,7 @@ class Level(StrEnum):
 
 
 class Leveled(NamedTuple):
-    """A limit of the throttler with the level and the key at which it was found.
+    """A limit of the throttler with the level at which it was found, and the key, with the VO where it is set for one only.
 
     `value` is None, at the level of the resource type, when it is not set.
     """
@@ -136,7 +136,7 @@ class Configuration:
         for name, level in steps:
             found = self._first(parameter, [name], vo or "")
             if found is not None:
-                return Leveled(found.value, level, name)
+                return Leveled(found.value, level, found.words)
         return Leveled(None, Level.RESOURCE)
 
     def variants(self, component: str, key: str) -> list[tuple[str, str]]:

@@ -306,14 +306,15 @@ def test_a_cap_of_0_names_the_share_and_does_not_say_to_wait(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("label", "component"), [("managed", "prod_job_throttler"), ("user", "anal_job_throttler")])
-def test_a_cap_names_its_setting_and_a_value_that_is_enough(label: str, component: str) -> None:
+@pytest.mark.parametrize(("vo", "of"), [("", ""), ("atlas", " of atlas")])
+def test_a_cap_names_its_setting_and_a_value_that_is_enough(label: str, component: str, vo: str, of: str) -> None:
     def decided(cap: int) -> Allowance:
-        rows = [Row("jedi", component, "NQUEUECAP_MC simul", str(cap), "int")]
+        rows = [Row("jedi", component, "NQUEUECAP_MC simul", str(cap), "int", vo)]
         limits = limits_of(Configuration(tuple(rows)), label, "MC simul", "SCORE", "atlas")
         return throttle(seen(0, 38, label=label, **URGENT), limits)
 
     found = decided(2)
-    expected = f"have an administrator set {component}.NQUEUECAP_MC simul to 39 or more (it is 2)."
+    expected = f"have an administrator set {component}.NQUEUECAP_MC simul{of} to 39 or more (it is 2)."
     assert found.advice == f"Wait until pilots have started queued jobs, or {expected}"
     assert decided(39).code == "", "the value is enough"
     assert decided(0).advice == f"H{expected[1:]}".replace("it is 2", "it is 0")
