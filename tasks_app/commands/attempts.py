@@ -27,7 +27,7 @@ def used_up_in(task_ids: Iterable[int]) -> set[int]:
 
 
 def none_used_up(task_id: int) -> str:
-    return f"no file of task {task_id} has used up its attempts: all that failed are tried again without a retry"
+    return f"task {task_id} has no file that has used up its attempts: all that failed are tried again without a retry"
 
 
 def added_to(task_id: int) -> int:

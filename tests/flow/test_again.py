@@ -202,7 +202,7 @@ def test_a_retry_of_a_running_task_gives_its_failed_files_more_attempts() -> Non
 
 def test_more_attempts_are_refused_where_no_file_lacks_them() -> None:
     made, pilot = running_task()
-    with pytest.raises(moves.CommandRefusedError, match=f"no file of task {made} has used up its attempts"):
+    with pytest.raises(moves.CommandRefusedError, match=f"task {made} has no file that has used up its attempts"):
         moves.give_command(made, "increase_attempts", by="ada", parameters={"attempts": 2})
     Task.objects.filter(pk=made).update(prod_source_label="managed")
     with pytest.raises(moves.CommandRefusedError, match="only tasks with the label user"):

@@ -200,7 +200,7 @@ def task_with_params(task: Task) -> int:
 def test_a_retry_that_would_find_nothing_to_do_is_not_offered(reader: Client, make_task: Make, make_dataset: Make) -> None:
     task = make_task(status="running", prod_source_label="user")
     made = make_dataset(task, type="input", files=4, files_failed=0)
-    says = f"No file of task {task.id} has used up its attempts"
+    says = f"Task {task.id} has no file that has used up its attempts"
     page = reader.get(f"/tasks/{task.id}/do/retry/")
     assert page.context["refused"] and says in text_of(page)
     made.files_failed = 1

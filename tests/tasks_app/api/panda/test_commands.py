@@ -31,7 +31,7 @@ def test_more_attempts_are_refused_at_once_where_no_file_lacks_them(
     said = give(client, name, task)
     assert (said["success"], said["data"]) == (name == "retry", 4)
     assert said["message"] == (
-        f"no file of task {task.id} has used up its attempts: all that failed are tried again without a retry"
+        f"task {task.id} has no file that has used up its attempts: all that failed are tried again without a retry"
     )
     assert rows_stored() == before
 
