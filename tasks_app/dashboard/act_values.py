@@ -17,6 +17,9 @@ UNIT_OF: Final = {
     "out_disk_count": "out_disk_unit",
 }
 """The attribute that holds the unit of another one; those of others are in the words of their fields."""
+OF_EACH: Final = {"ram_count": "job", "work_disk_count": "job", "out_disk_count": "MB of input"}
+SIZES: Final = frozenset({"B", "kB", "MB", "GB"})
+"""Units that do not say themselves of what they are."""
 COLUMNS: Final = {
     (Change.PRIORITY.value, "priority"): "current_priority",
     (Change.SHARE.value, "share"): "gshare",
@@ -42,4 +45,4 @@ def _unit(task: Task, column: str) -> str:
     if column not in UNIT_OF:
         return ""
     unit = words.unit(getattr(task, UNIT_OF[column]) or USUAL_UNITS[column])
-    return f"{unit} for each job" if unit == "MB" else unit
+    return f"{unit} for each {OF_EACH[column]}" if unit in SIZES else unit

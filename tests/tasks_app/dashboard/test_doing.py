@@ -175,6 +175,23 @@ def test_the_form_of_needs_says_that_empty_fields_change_nothing(operator: Clien
     assert "what is left empty stays as it is" in text and "The old values can be given again." in text
 
 
+@pytest.mark.parametrize(
+    ("unit", "says"),
+    [
+        (None, "In kB for each MB of input. Now: 3."),
+        ("MB", "In MB for each MB of input. Now: 3."),
+        ("MBFixed", "In MB for each MB of input. Now: 3."),
+        ("kBPerEvent", "In kB an event. Now: 3."),
+    ],
+)
+def test_the_form_of_needs_says_of_what_the_output_is_and_how_advice_calls_it(
+    operator: Client, make_task: Make, unit: str | None, says: str
+) -> None:
+    task = make_task(out_disk_count=3, out_disk_unit=unit, work_disk_count=5, work_disk_unit="GB")
+    text = " ".join(re.sub("<[^>]*>", " ", text_of(operator.get(f"/tasks/{task.id}/do/needs/"))).split())
+    assert f"Output outDiskCount {says}" in text and "Scratch space workDiskCount In GB for each job. Now: 5." in text, text
+
+
 def test_the_form_of_needs_shows_what_the_task_has_and_its_type_follows(operator: Client, make_task: Make) -> None:
     task = make_task(ram_count=900_000, core_count=1, resource_type="SCORE_HIMEM", ram_unit="MBPerCore", io_intensity=None)
     url = f"/tasks/{task.id}/do/needs/"
