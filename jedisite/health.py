@@ -98,7 +98,7 @@ def _agents() -> str:
     still = standstill(judged)
     if still:
         of = f"{len(still)} of {plural(len(judged), 'agent')}"
-        return f"all agents that bring work on ({of}) are late for more than a minute"
+        return f"all agents that bring work on ({of}) have been late for more than a minute"
     if judged and all(row.late for row in judged):
         return "the only agent is late" if len(judged) == 1 else f"all {len(judged)} agents are late"
     return OK

@@ -129,8 +129,8 @@ TASK_ALL_DONE: Final = _code(
     "Nothing needs to be done.", severity="info",
 )  # fmt: skip
 TASK_DONE_AND_WARNED: Final = _code(
-    "task_done_and_warned", "All inputs were processed; its submission was warned of", "state", "user",
-    "See whether its outputs are what was meant. If not, mend what the warning names, and submit it under another name.",
+    "task_done_and_warned", "All inputs were processed; the site warned when it was submitted", "state", "user",
+    "Check that its outputs are what was meant. If not, correct what the warning names, and submit it again under another name.",
 )  # fmt: skip
 TASK_SOME_DONE: Final = _code(
     "task_some_done", "Some inputs were not processed", "state", "user",
@@ -141,7 +141,7 @@ TASK_NONE_DONE: Final = _code(
     "Look at the errors, mend their cause, and retry the task or run it again (incexec).", severity="error",
 )  # fmt: skip
 TASK_PARENT_INCOMPLETE: Final = _code(
-    "task_parent_incomplete", "Input may be incomplete, since its maker is", "input", "user",
+    "task_parent_incomplete", "Input may be incomplete, as the task that makes it is", "input", "user",
     "Retry the task that makes the input. Then run this one again on what is added; a child task does so by itself.",
 )  # fmt: skip
 TASK_PARENT_NOT_DONE: Final = _code(

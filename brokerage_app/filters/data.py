@@ -108,7 +108,7 @@ def input_readable(case: GenericCase, site: SiteView) -> Skip | None:
         here = tuple(e.name for e in one.at if e.name in own)
         if here:
             return Skip(site.name, codes.INPUT_NOT_READABLE, "reading (read_lan) is blacklisted at {}", (_named(here),))
-        says = "the input {} is only at {}, where read_wan is down"
+        says = "the input {} is only at {}, where reading from outside (read_wan) is blacklisted"
         return Skip(site.name, codes.SOURCE_NOT_SENDING, says, (one.name, _named(tuple(e.name for e in one.at))))
     return None
 

@@ -281,7 +281,7 @@ class TaskQueueSerializer(serializers.Serializer[Any]):
     faults = serializers.ListField(source="now.faults", child=serializers.CharField())
 
 
-_CONTENT = "where the content is fetched, without the address of the site; null of inputs, and of what no job has stored"
+_CONTENT = "where the content is fetched, without the address of the site; null for inputs, and for what no job has stored"
 
 
 def _content_of(file_id: int | None, type: str, surl: str | None) -> str | None:

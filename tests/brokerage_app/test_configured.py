@@ -131,7 +131,7 @@ def test_the_command_sets_lists_and_unsets(capsys: pytest.CaptureFixture[str]) -
 
 def test_what_nothing_reads_is_told_or_refused_when_it_is_set(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("config", "set", "jobgen", "NTASKS", "5")
-    assert "jobgen.NTASKS is 5; nothing reads it here, so that it has no effect" in capsys.readouterr().out
+    assert "jobgen.NTASKS is 5; nothing reads it here, so it has no effect" in capsys.readouterr().out
     call_command("config", "set", "prod_job_throttler", "NQUEUECAP", "5")
     assert capsys.readouterr().out == "prod_job_throttler.NQUEUECAP is 5\n"
     with pytest.raises(CommandError, match="NQUEUECAP is a parameter of anal_job_throttler and of prod_job_throttler"):

@@ -282,7 +282,7 @@ STORAGE: Sequence[tuple[str, TaskNeeds, SiteView, dict[str, Any], str, str]] = [
     ("local reading is off for others", TaskNeeds(inputs=(AT_SE,)), SITE, {"states": {"read_lan": "OFF"}}, "", ""),
     ("it sends nothing", TaskNeeds(inputs=(AT_SE,)), HERE, {"states": {"read_wan": "OFF"}}, "", ""),
     ("it sends nothing to others", TaskNeeds(inputs=(AT_SE,)), SITE, {"states": {"read_wan": "OFF"}}, "source_not_sending",
-     "the input lab.in is only at SE, where read_wan is down"),
+     "the input lab.in is only at SE, where reading from outside (read_wan) is blacklisted"),
     ("another has it", TaskNeeds(inputs=(AT_BOTH,)), HERE, {"states": READ_OFF}, "", ""),
     ("another has a part", TaskNeeds(inputs=(PART,)), HERE, {"states": READ_OFF}, "input_not_readable", "at SE"),
     ("writing is off", TaskNeeds(), HERE, {"states": WRITE_OFF}, "output_not_writable", "(write_lan) is blacklisted at SE"),

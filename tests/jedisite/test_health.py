@@ -42,7 +42,7 @@ def test_it_is_ready_when_the_database_its_tables_and_an_agent_are(
     assert asked() == (200, {"database": "ok", "room": "ok", "migrations": "ok", "agents": "ok"})
     with django_assert_max_num_queries(6):
         asked()
-    standstill = "all agents that bring work on (2 of 3 agents) are late for more than a minute"
+    standstill = "all agents that bring work on (2 of 3 agents) have been late for more than a minute"
     for name, late_s, expected in (
         ("feeder", 50, (200, "ok")),
         ("feeder", 70, (503, standstill)),
