@@ -1,4 +1,4 @@
-"""Pages on data: inputs of open tasks with where they lie and what is not there yet, and one use of a dataset."""
+"""Pages on data: uses of datasets, first those by open tasks, where they lie and what is not there yet, and one use."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ STUCK_AFTER: Final = timedelta(hours=24)
 MOST_COUNTED: Final = 50_000
 OTHERS: Final = 20
 STAGING: Final = (TaskStatus.STAGING, TaskStatus.STAGED)
+IN_USE: Final = {"in_use": "true"}
 COLUMN = DATASETS.by_name
 FILE_COLUMN = DATASET_FILES.by_name
 
@@ -71,16 +72,21 @@ def _files(name: str, status: str) -> Cell:
     return Cell(render, ("id",))
 
 
+def _readers(row: Row) -> dict[str, str]:
+    return {**IN_USE, "name": row["name"]}
+
+
 LISTING = Listing(
     page="dashboard:data",
     api="api-v2:datasets",
     section="data",
     title="Data",
-    one="input",
-    many="inputs",
+    one="dataset",
+    many="datasets",
     view=DatasetViewSet,
     facets=(
         FacetOf("status", "Status", "status"),
+        FacetOf("type", "Use", "type"),
         FacetOf("task_status", "Task is", "task__status"),
         FacetOf("user", "User", "task__user"),
     ),
@@ -94,11 +100,12 @@ LISTING = Listing(
         "files_finished": Cell(_finished, ("files", "files_failed")),
         "files_failed": _files("files_failed", "failed"),
         "files_missing": _files("files_missing", "missing,lost"),
-        "readers": cells.counted("dashboard:data", COLUMN["readers"], lambda row: {"name": row["name"]}, ("name",)),
+        "readers": cells.counted("dashboard:data", COLUMN["readers"], _readers, ("name",)),
     },
     template="tasks_app/data.html",
     refresh_s=30,
-    nothing_yet="No open task reads a dataset.",
+    nothing_yet="No task has used a dataset yet.",
+    preset=IN_USE,
 )
 FILES_LISTING = Listing(
     page="dashboard:dataset",
@@ -126,16 +133,13 @@ FETCHING = replace(FILES_LISTING, cells={**FILES_LISTING.cells, "lfn": cells.FET
 @needs(Right.READ)
 @require_safe
 def data(request: HttpRequest) -> HttpResponse:
-    """Inputs of open tasks, what of them is not there, and the tasks that wait for staging."""
+    """Datasets, those that open tasks read unless others are asked for; numbers of these, and the tasks that wait for staging."""
     now = timezone.now()
-    in_use = Dataset.objects.filter(type__in=INPUT_TYPES).exclude(task__status__in=sorted(TASK_FINAL))
     waiting = Task.objects.filter(status__in=STAGING).order_by("-id")
     staging = list(waiting.only("id", "name", "status", "state_change_time", "modification_time")[: OTHERS + 1])
     return listing.show(
         request,
         LISTING,
-        in_use,
-        fixed={"in_use": "true"},
         tiles=_tiles(now),
         staging=staging[:OTHERS],
         more_staging=len(staging) > OTHERS,
@@ -182,7 +186,7 @@ def _tiles(now: datetime) -> Sequence[Tile]:
         used, not_ready, files, stuck, missing, missing_files, nowhere, in_part = cursor.fetchone()
 
     def tile(number: int, label: str, more: str = "", tone: str = "warn", **query: str) -> Tile:
-        url = f"{reverse('dashboard:data')}?{urlencode(query) or 'view=all'}"
+        url = f"{reverse('dashboard:data')}?{urlencode({**IN_USE, **query})}"
         return Tile(Figure(words.capped(number, MOST_COUNTED - 1), label, more, tone if number else "ok"), url)
 
     return [

@@ -21,7 +21,7 @@ from jedisite.columns import COLUMNS, Column, Columns
 from jedisite.identity import Caller, caller_of
 from jedisite.paging import CURSOR, ORDERING, PAGE_SIZE, KeysetPagination, Rows
 from jedisite.problems import InvalidFields
-from tasks_app.dashboard import words
+from tasks_app.dashboard import frame, window, words
 from tasks_app.dashboard.lists import cells, facets, misspelt
 from tasks_app.dashboard.lists.cells import Cell
 from tasks_app.dashboard.lists.facets import Counted, FacetOf
@@ -35,6 +35,8 @@ SWITCHES = (COLUMNS, CURSOR, PAGE_SIZE, ORDERING, DENSITY, PICKED, "plots")
 LONGEST_VALUE = 1024
 MOST_VIEWS = 24
 MOST_GONE = 5
+OF_FRAME = frozenset((*window.NAMES, *frame.SCOPE))
+"""What links of the frame bring along: an address of these only has not chosen any rows."""
 KINDS_OF_INPUT = {"DecimalField": "number", "NullBooleanField": "flag", "MomentField": "moment"}
 
 
@@ -45,6 +47,7 @@ class Listing:
     `page` is the address's name here, `api` the one in the API; `cells` say how columns are shown where their kind does
     not say enough. `actions`: (command, title) of what can be done to a selection, at the address `bulk`. While there is
     nothing, the page says `nothing_yet`, and shows the template `nothing_help`. `counted`: its column of when it counted.
+    `preset`: the filters of an address that says none; they stand in the address then, so that they can be taken away.
     """
 
     page: str
@@ -65,6 +68,7 @@ class Listing:
     usual_ordering: str = ""
     has_views: bool = True
     counted: str = ""
+    preset: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> Columns:
@@ -180,7 +184,10 @@ def _canonical(request: HttpRequest, listing: Listing, views: Sequence[SavedView
     if not given:
         who = caller_of(request).name
         usual = next((view for view in views if view.is_usual and view.owner == who), None)
-        return f"{request.path}?{usual.query}" if usual and usual.query else None
+        if usual and usual.query:
+            return f"{request.path}?{usual.query}"
+    if listing.preset and OF_FRAME.issuperset(given):
+        return f"{request.path}?{urlencode({**given.dict(), **listing.preset}, safe=',')}"
     picked = given.getlist(PICKED)
     if not picked and all(value != "" for value in given.values()):
         return None
@@ -190,7 +197,14 @@ def _canonical(request: HttpRequest, listing: Listing, views: Sequence[SavedView
         chosen = ""
     if chosen:
         kept.append((COLUMNS, chosen))
-    return f"{request.path}?{urlencode(kept, safe=',') or f'{VIEW}=all'}"
+    return _address(request.path, listing, dict(kept))
+
+
+def _address(path: str, listing: Listing, kept: Mapping[str, str]) -> str:
+    """The address of a list; that of all of it says so, as one that says nothing stands for a usual view or the preset."""
+    if not kept or (listing.preset and OF_FRAME.issuperset(kept)):
+        kept = {**kept, VIEW: "all"}
+    return f"{path}?{urlencode(kept, safe=',')}"
 
 
 class Found:
@@ -284,7 +298,7 @@ class Found:
             kept.pop(name, None)
             if value is not None:
                 kept[name] = value
-        return f"{self.request.path}?{urlencode(kept, safe=',') or f'{VIEW}=all'}"
+        return _address(self.request.path, self.listing, kept)
 
     @property
     def active(self) -> dict[str, str]:

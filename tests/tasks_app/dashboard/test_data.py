@@ -52,9 +52,9 @@ def inputs(make_task: Callable[..., Task]) -> dict[str, Dataset]:
 def test_inputs_in_use_are_counted_listed_and_exported(
     reader: Client, inputs: dict[str, Dataset], django_assert_max_num_queries: Any
 ) -> None:
-    reader.get("/data/?view=all")
+    reader.get("/data/?in_use=true")
     with django_assert_max_num_queries(MOST_QUERIES):
-        page = reader.get("/data/?view=all")
+        page = reader.get("/data/?in_use=true")
     found = dict(zip(TITLES, page.context["tiles"], strict=True))
     numbers = {title: (tile.figure.value, tile.figure.more) for title, tile in found.items()}
     assert numbers == {
@@ -69,13 +69,45 @@ def test_inputs_in_use_are_counted_listed_and_exported(
         assert exported[1:] == Table(linked.content.decode()).rows, title
     text = page.content.decode()
     assert "waits.for.tape" in text.replace("<wbr>", "") and "oldest answer" in text
-    shown = reader.get("/data/?name=whole&columns=name,replicas,partial_replicas,readers,not_ready,files_finished")
+    shown = reader.get("/data/?in_use=true&name=whole&columns=name,replicas,partial_replicas,readers,not_ready,files_finished")
     assert {tuple(row) for row in Table(shown.content.decode()).rows} == {
         ("whole", "1", "1", "2", "0", "4"), ("whole", "1", "1", "2", "0", "0"),
     }  # fmt: skip
-    assert 'href="/data/?name=whole">2</a>' in shown.content.decode()
+    assert 'href="/data/?in_use=true&amp;name=whole">2</a>' in shown.content.decode()
     Task.objects.update(status="done")
-    assert "No open task reads a dataset" in reader.get("/data/?view=all").content.decode()
+    assert "No dataset matches <em>Input of an open task = true" in reader.get("/data/?in_use=true").content.decode()
+
+
+FILTERS = (
+    "contains=ove", "name=over", "in_use=false", "task_status=done", "type=output", "task={ended}", "status=done", "view=all",
+    "user=scientist&name=over",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("query", FILTERS)
+def test_a_filter_of_data_finds_what_the_api_finds(reader: Client, inputs: dict[str, Dataset], query: str) -> None:
+    Dataset.objects.filter(name="over").update(status="done")
+    Task.objects.filter(pk=inputs["over"].task_id).update(user="scientist")
+    query = query.format(ended=inputs["over"].task_id)
+    api = reader.get(f"/api/v2/datasets/?{query.replace('view=all', '')}").json()["results"]
+    page = reader.get(f"/data/?{query}&columns=id")
+    assert api and [row[0] for row in Table(page.content.decode()).rows] == [str(row["id"]) for row in api]
+    answer: Any = reader.get(dict(page.context["export_forms"])["CSV"])
+    assert len(b"".join(answer.streaming_content).splitlines()) == len(api) + 1
+
+
+def test_data_begins_with_the_inputs_of_open_tasks_and_says_so(reader: Client, inputs: dict[str, Dataset]) -> None:
+    assert reader.get("/data/")["Location"] == "/data/?in_use=true"
+    assert reader.get("/data/?vo=lab")["Location"] == "/data/?vo=lab&in_use=true"
+    page = reader.get("/data/?vo=lab&in_use=true")
+    (chip,) = page.context["chips"]
+    assert (chip.title, chip.value, chip.off_url) == ("Input of an open task", "true", "/data/?vo=lab&view=all")
+    assert page.context["counted"].total == 5
+    assert reader.get(chip.off_url).context["counted"].total == len(inputs) + 1
+    assert reader.get("/data/?vo=lab&in_use=&name=")["Location"] == chip.off_url
+    form = {"page": "data", "name": "mine", "query": "type=output", "is_usual": "on"}
+    reader.post("/views/save/", form)
+    assert reader.get("/data/")["Location"] == "/data/?type=output"
 
 
 def test_a_dataset_has_places_other_uses_and_its_files(
