@@ -32,7 +32,7 @@ from tasks_app.dashboard.lists.facets import FacetOf
 from tasks_app.dashboard.lists.listing import Listing
 from tasks_app.locality import NOT_IN_DATA_MANAGEMENT
 from tasks_app.models import CatalogueDataset, Dataset, File, Task
-from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.models.dataset import INPUT_TYPES, seen_status
 from tasks_app.states import TASK_FINAL, TaskStatus
 from tasks_app.templatetags import dashboard as tags
 
@@ -58,6 +58,12 @@ def _finished(row: Row, now: datetime) -> str | SafeString:
     failed = f", {words.count(done.failed)} failed" if done.failed else ""
     text = f"{words.count(done.finished)} of {words.count(done.total)}{failed}"
     return format_html('<span class="bar-text nowrap">{}</span>{}', text, tags.bar_of(done))
+
+
+def _status(row: Row, now: datetime) -> str | SafeString:
+    """In words that do not contradict its files, as a link to all that have it in the books."""
+    seen = cells.shown("status", seen_status(row["type"], row["status"], row["files"], row["files_finished"]), now)
+    return cells.link(f"{reverse('dashboard:data')}?{urlencode({'status': row['status']})}", seen) if row["status"] else seen
 
 
 def _files(name: str, status: str) -> Cell:
@@ -95,7 +101,7 @@ LISTING = Listing(
         "id": cells.to("dashboard:dataset", COLUMN["id"]),
         "task_id": cells.to("dashboard:task", COLUMN["task_id"]),
         "user": cells.to("dashboard:user", COLUMN["user"]),
-        "status": cells.filtered("dashboard:data", "status", COLUMN["status"]),
+        "status": Cell(_status, ("type", "files", "files_finished")),
         "not_ready": _files("not_ready", "defined,staging,pending"),
         "files_finished": Cell(_finished, ("files", "files_failed")),
         "files_failed": _files("files_failed", "failed"),

@@ -37,6 +37,14 @@ COUNTERS = (
 )
 
 
+def seen_status(use: str, status: str | None, files: int, finished: int) -> str | None:
+    """The status that people are shown. Outputs and logs of tasks that failed or were aborted are `failed` in the books, as
+    in JEDI, whatever their files are: people are told of the files, by the rule that inputs have there, too."""
+    if status != DatasetStatus.FAILED or use not in OUTPUT_TYPES or not finished:
+        return status
+    return DatasetStatus.DONE.value if finished >= files else DatasetStatus.FINISHED.value
+
+
 class DatasetQuerySet(models.QuerySet["Dataset"]):
     def shown(self) -> DatasetQuerySet:
         """All but those of unmerged files, which concern nobody until merging goes wrong."""
@@ -147,3 +155,7 @@ class Dataset(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def seen_status(self) -> str | None:
+        return seen_status(self.type, self.status, self.files, self.files_finished)

@@ -187,7 +187,7 @@ def _canonical(request: HttpRequest, listing: Listing, views: Sequence[SavedView
         if usual and usual.query:
             return f"{request.path}?{usual.query}"
     if listing.preset and OF_FRAME.issuperset(given):
-        return f"{request.path}?{urlencode({**given.dict(), **listing.preset}, safe=',')}"
+        return f"{request.path}?{urlencode([*given.items(), *listing.preset.items()], safe=',')}"
     picked = given.getlist(PICKED)
     if not picked and all(value != "" for value in given.values()):
         return None
@@ -197,7 +197,7 @@ def _canonical(request: HttpRequest, listing: Listing, views: Sequence[SavedView
         chosen = ""
     if chosen:
         kept.append((COLUMNS, chosen))
-    return _address(request.path, listing, dict(kept))
+    return _address(request.path, listing, {name: str(value) for name, value in kept})
 
 
 def _address(path: str, listing: Listing, kept: Mapping[str, str]) -> str:

@@ -134,6 +134,25 @@ def test_a_dataset_has_places_other_uses_and_its_files(
         assert reader.get(f"/data/{missing}/").status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("use", "finished", "seen"),
+    [("log", 6, "done"), ("output", 2, "finished"), ("output", 0, "failed"), ("lib", 0, "failed"), ("input", 6, "failed")],
+)
+def test_the_badge_of_what_a_failed_task_has_made_does_not_contradict_its_files(
+    reader: Client, make_task: Callable[..., Task], use: str, finished: int, seen: str
+) -> None:
+    task = make_task(status="failed")
+    dataset = Dataset.objects.create(
+        task=task, name="made", type=use, status="failed", files=6, files_to_be_used=6, files_finished=finished
+    )
+    assert reader.get(f"/api/v2/datasets/{dataset.id}/").json()["status"] == "failed"
+    listed = reader.get(f"/data/?task={task.id}&columns=status").content.decode().partition("<tbody>")[2].partition("</a>")[0]
+    head = reader.get(f"/data/{dataset.id}/").content.decode().partition("<h1>")[2].partition("</h1>")[0]
+    row = reader.get(f"/tasks/{task.id}/").content.decode().partition(f"/data/{dataset.id}/")[2]
+    badge = row.partition('data-label="Status">')[2].partition("</td>")[0]
+    assert [text.strip().endswith(f"{seen}</span>") for text in (listed, head, badge)] == [True] * 3
+
+
 @pytest.fixture
 def catalogued() -> dict[str, CatalogueDataset]:
     """A dataset of 60 files that no task has used, one that a task has, an empty one, and a container of the first two."""
