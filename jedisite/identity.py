@@ -112,6 +112,9 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
+OF_BROWSERS = frozenset({"basic", "digest", "negotiate", "ntlm"})
+"""Schemes of Authorization headers that browsers send by themselves, once a proxy before the site has asked for them: they say
+nothing about who calls here, and whoever comes with one may have a session."""
 BAD_TOKEN = "The token is unknown, expired or revoked."
 CACHE_S = 5.0
 """Seconds for which a process trusts a token it has looked up; a revoked token works that long at most."""
@@ -328,9 +331,10 @@ class TokenAuthentication(authentication.BaseAuthentication):
     def authenticate(self, request: Any) -> tuple[Any, Caller] | None:
         caller = caller_by_token(request)
         if caller is None:
-            if bearer(request) is None:
+            header = str(request.META.get("HTTP_AUTHORIZATION", "")).strip()
+            if not header or header.partition(" ")[0].lower() in OF_BROWSERS:
                 return None
-            raise exceptions.AuthenticationFailed(BAD_TOKEN)
+            raise exceptions.AuthenticationFailed(refusal_without_token(request))
         return TokenUser(caller), caller
 
     def authenticate_header(self, request: Any) -> str:

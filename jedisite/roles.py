@@ -91,11 +91,13 @@ BEARER: Final = "Authorization: Bearer <token>"
 
 def asks_for_token(header: str) -> str:
     """The refusal of a request without a token, by its Authorization header."""
-    kind = header.partition(" ")[0]
+    kind, blank, _ = header.partition(" ")
     if not kind:
         return f"This needs a token, in the header `{BEARER}`."
     if kind.lower() == "bearer":
         return f"The header Authorization has no token in it; it is `{BEARER}`."
+    if not blank:  # a token alone, which nobody wants to read in a log
+        return f"Tokens are sent in the header `{BEARER}`; the word Bearer and a blank are missing from this one."
     return f"Tokens are sent in the header `{BEARER}`; this one begins with {kind[:20]!r}."
 
 

@@ -56,6 +56,7 @@ POLL_S = (1.0, 15.0)
 """A wait asks that often: at first, and at most when nothing has changed for a while."""
 BACK_OFF_S = (0.5, 30.0)
 BUSY = (429, 503)
+WITHOUT_TOKEN = " No token was given: it is an argument of Client, or stands in JEDI_TOKEN or in ~/.config/jedi/token."
 PIECE = 1 << 20
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
@@ -462,7 +463,7 @@ class Client:
                 return answer
             except urllib.error.HTTPError as exc:
                 with exc:
-                    problem = _problem(exc)
+                    problem = _problem(exc, WITHOUT_TOKEN if exc.code == 401 and not self._token else "")
                 if exc.code not in BUSY or attempt == tries:
                     raise problem from None
                 wait_s = max(wait_s, _seconds(exc.headers))
@@ -540,8 +541,8 @@ def _pieces(*files: IO[bytes]) -> Iterator[bytes]:
             yield piece
 
 
-def _problem(answer: urllib.error.HTTPError) -> ApiError:
-    """What a refusal says, be it a problem document or not."""
+def _problem(answer: urllib.error.HTTPError, more: str) -> ApiError:
+    """What a refusal says, be it a problem document or not, and what we know about it."""
     try:
         said = json.loads(answer.read(1 << 20))
     except (ValueError, OSError, http.client.HTTPException):
@@ -554,7 +555,7 @@ def _problem(answer: urllib.error.HTTPError) -> ApiError:
     )
     kind = _KINDS.get(answer.code, ApiError)
     title = str(said.get("title") or answer.reason)
-    return kind(answer.code, title, str(said.get("detail") or f"{answer.code} {title}"), faults)
+    return kind(answer.code, title, str(said.get("detail") or f"{answer.code} {title}") + more, faults)
 
 
 def _seconds(headers: Message) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import OperationalError
 from django.test import Client, override_settings
 from django.test.client import FakePayload
@@ -246,6 +247,25 @@ def test_who_sends_no_token_that_holds_is_told_how_tokens_are_sent(
     answer = client.get(address, headers={"authorization": header} if header else {})
     assert answer.status_code == 401 and says in answer.text
     assert "`Authorization: Bearer <token>`" in answer.text or header == "Bearer x"
+
+
+@pytest.mark.parametrize("address", ["/api/v2/me/", "/api/v2/schema/"])
+@pytest.mark.parametrize("scheme", ["{}", "Token {}", "JWT {}", "Bearer", "Bearer{}"])
+def test_a_header_that_is_none_of_ours_is_not_passed_over_where_anybody_may_look(
+    make_token: Callable[..., str], address: str, scheme: str
+) -> None:
+    token = make_token()
+    answer = Client(headers={"authorization": scheme.format(token)}).get(address)
+    assert answer.status_code == 401 and "`Authorization: Bearer <token>`" in answer.text
+    assert answer["WWW-Authenticate"] == "Bearer" and token[:8] not in answer.text
+
+
+@pytest.mark.parametrize("scheme", ["Basic", "basic", "Digest", "Negotiate", "NTLM"])
+def test_what_browsers_send_to_a_proxy_by_themselves_is_passed_over(make_user: Callable[..., User], scheme: str) -> None:
+    people = Client(headers={"authorization": f"{scheme} YTpi"})
+    assert people.get("/api/v2/me/").json()["roles"] == ["anonymous"]
+    people.force_login(make_user("ada"))
+    assert people.get("/api/v2/me/").json()["name"] == "ada"
 
 
 def test_a_token_that_is_too_narrow_is_told_so(make_token: Callable[..., str], task_params: Callable[..., Any]) -> None:

@@ -268,6 +268,18 @@ def test_tokens_come_from_the_environment_or_a_file_of_ones_own(
             Client(address)
 
 
+def test_who_gives_no_token_is_told_where_to_put_one(
+    live_server: LiveServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("JEDI_TOKEN", raising=False)
+    with pytest.raises(NotAllowed, match=r"`Authorization: Bearer <token>`.* JEDI_TOKEN.*jedi/token"):
+        next(Client(live_server.url).tasks())
+    with pytest.raises(NotAllowed) as refused:
+        next(Client(live_server.url, "wrong").tasks())
+    assert "JEDI_TOKEN" not in str(refused.value)
+
+
 @pytest.mark.parametrize("given", ["jedi_secret\n", "  jedi_secret", "jedi_secret\r\n"])
 def test_what_stands_around_a_token_is_no_part_of_it(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JEDI_TOKEN", given)
