@@ -14,6 +14,7 @@ from typing import Any, Final
 from django.db import models
 
 from jedisite.problems import InvalidFields
+from jedisite.words import nearest
 
 Row = Mapping[str, Any]
 COLUMNS: Final = "columns"
@@ -96,7 +97,10 @@ class Columns:
         names, unknown = self.named(text)
         if unknown or not names or len(names) > MOST:
             few = ", ".join(self.by_name)
-            said = f"There is no column {unknown[0][:64]!r}; there are: {few}." if unknown else f"Name some of: {few}."
+            said = f"Name some of: {few}."
+            if unknown:
+                near = nearest(unknown[0], self.by_name)
+                said = f"There is no column {unknown[0][:64]!r}; there are: {few}." + (f" Did you mean {near}?" if near else "")
             raise InvalidFields([{"field": COLUMNS, "rule": "known column", "message": said}])
         return [self.by_name[name] for name in names]
 

@@ -24,7 +24,7 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from jedisite.columns import COLUMNS
 from jedisite.problems import InvalidFields
-from jedisite.words import thousands
+from jedisite.words import nearest, thousands
 
 LARGEST_ID = 2**63 - 1
 CURSOR, PAGE_SIZE, ORDERING = "cursor", "page_size", "ordering"
@@ -135,7 +135,9 @@ class KeysetPagination(BasePagination):
         """What the request says, or the usual order: as text and as an order. Raises InvalidFields."""
         text = request.query_params.get(ORDERING, self.ordering)
         if text not in self.choices(view):
+            near = nearest(text, self.choices(view))
             message = f"A list is ordered by one of: {', '.join(self.choices(view))}."
+            message += f" Did you mean {near}?" if near else ""
             raise InvalidFields([{"field": ORDERING, "rule": "known ordering", "message": message}])
         name = text.removeprefix("-")
         if name in getattr(view, "small_orderings", ()) and queryset.order_by()[: MOST_SORTED + 1].count() > MOST_SORTED:

@@ -137,6 +137,8 @@ def test_faults_of_the_address_are_named_and_the_rest_is_shown(reader: Client, s
     page = reader.get("/tasks/?columns=nonsense&ordering=blocked_by&cursor=x")
     assert page.context["faults"][0].startswith("There is no column 'nonsense'; there are: id, name")
     assert len(page.context["faults"]) == 2 and len(Table(page.content.decode()).rows) == 12
+    faults = reader.get("/tasks/?columns=nmae&ordering=-modification_tme").context["faults"]
+    assert [fault.rpartition(". ")[2] for fault in faults] == ["Did you mean name?", "Did you mean -modification_time?"]
     page = reader.get("/tasks/?status=nonsense")
     assert "status" in page.context["faults"][0] and not Table(page.content.decode()).rows
 
