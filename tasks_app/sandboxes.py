@@ -285,9 +285,12 @@ def _line(raw: Mapping[str, Any]) -> str:
 
 
 def _is_ours(raw: Mapping[str, Any]) -> bool:
-    """Whether this site has to keep the sandboxes: it is named, or no other server is."""
+    """Whether this site has to keep the sandboxes: it is named, or no other server is, at least none that can be read."""
     source = str(raw.get("sourceURL") or "")
-    url = urlsplit(source)
+    try:
+        url = urlsplit(source)
+    except ValueError:
+        return True
     # A folder (file://) is that of whoever runs the job: to look there would tell users which files this machine has.
     return not source or bool(
         url.scheme != "file" and url.hostname and validate_host(url.hostname, settings.ALLOWED_HOSTS)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from tasks_app.params.kinds import NINE_DIGITS, Form, Key, Kind
+from tasks_app.params.kinds import NINE_DIGITS, Address, Form, Key, Kind
 
 # Names of datasets, and of tasks, from which clients make them, end up in paths of storage systems and in comma lists of the
 # pilot's protocol. No two dots in a row: as a folder they lead upwards.
@@ -26,6 +26,7 @@ DATASETS = replace(
 BACK_END = Form(r"[A-Za-z0-9_.-]+", "it has letters, digits and _ . - only")
 TASK_NUMBER = Form(r"\d+", "a task is named by its number")
 FIELD = Form(r"[1-9]\d{0,2}", "a field is a number from 1 to 999")
+SERVER = Address(r".*", "it is no address that can be read, such as https://server.example:8443")
 UNIT_OF_DISK = tuple(
     f"{unit}{per}{fixed}" for unit in ("B", "kB", "MB", "GB") for per in ("", "PerEvent") for fixed in ("", "Fixed")
 )
@@ -130,7 +131,7 @@ IDENTITY: Sequence[Key] = (
     _int("parent_tid", "Task whose outputs this one reads", high=10**12),
     _text("parentTaskName", 132, "Name of that task"),
     _flag("official", "Official task of a group"),
-    _text("sourceURL", 256, "Server that keeps the sandbox; fills ${SURL}"),
+    _text("sourceURL", 256, "Server that keeps the sandbox; fills ${SURL}", form=SERVER),
     _text("cliParams", 200_000, "Command line that made the task", lines=True),
     _flag("noEmail", "Send no mail when the task ends"),
 )

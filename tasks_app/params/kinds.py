@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 from jedisite.words import NOT_ONE_LINE, is_one_line, thousands
 from tasks_app.params.faults import Faults, join_path, shown
@@ -52,6 +53,18 @@ class Form:
         if self.wild and not WILDCARDS.isdisjoint(text):
             return WILDCARD, f"{shown(text)} {self.wild}."
         return "pattern", f"{shown(text)} cannot {kind}: {self.words}."
+
+
+@dataclass(frozen=True, slots=True)
+class Address(Form):
+    """What can be read as an address as well, when it looks like one."""
+
+    def fits(self, text: str) -> bool:
+        try:
+            urlsplit(text)
+        except ValueError:
+            return False
+        return Form.fits(self, text)
 
 
 @dataclass(frozen=True, slots=True)

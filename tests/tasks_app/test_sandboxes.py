@@ -91,6 +91,7 @@ def test_a_sandbox_in_use_is_dated_anew_and_knows_the_task(
         ({"buildSpec": {"jobParameters": "-i ${IN}"}}, "", False),
         ({"sourceURL": "https://elsewhere.example"}, "-a jobO.${SN}.tar.gz", True),
         ({"sourceURL": "http://localhost:80"}, "--data jobO.1.tar.gz", False),
+        ({"sourceURL": "http://[x"}, "-a jobO.1.tar.gz", True),
     ],
 )
 def test_which_sandboxes_the_site_must_have(

@@ -290,3 +290,9 @@ def test_changes_that_do_not_go_together_are_refused() -> None:
 )
 def test_changes_reach_the_split_rule(rule: str, changes: dict[str, Any], wanted: str) -> None:
     assert str(changed_rule(SplitRule.parse(rule), changes)) == wanted
+
+
+def test_a_server_of_sandboxes_that_cannot_be_read_is_refused_by_name() -> None:
+    with pytest.raises(ParamErrors) as refused:
+        check_changes({"fixedSandbox": "s.tgz", "sourceURL": "http://[x"})
+    assert [(fault.field, fault.rule) for fault in refused.value.errors] == [("sourceURL", "pattern")]

@@ -180,6 +180,8 @@ def test_asking_for_a_key_as_the_wrong_kind_is_a_programming_error() -> None:
         ({"jobParameters": "echo"}, "jobParameters", "type"),
         ({"log": [d.constant("x")]}, "log[0].param_type", "one of"),
         ({"cliParams": "a\x00b"}, "cliParams", "characters"),
+        ({"sourceURL": "http://[x"}, "sourceURL", "pattern"),
+        ({"sourceURL": "http://a\u2100b"}, "sourceURL", "pattern"),
         ({"cliParams": "a\ud800b"}, "cliParams", "characters"),
     ],
 )
