@@ -301,7 +301,7 @@ def claim(user: str, raw: Mapping[str, Any], command_line: str | None = None) ->
     """Names of sandboxes that nobody has yet become this user's: else another user could upload code for the task."""
     found = archives_of(raw, _line(raw) if command_line is None else command_line)
     taken = set(Sandbox.names.filter(name__in=found).values_list("name", flat=True))
-    new = [name for name in found if name not in taken and NAME.fullmatch(name)]
+    new = [name for name in sorted(found) if name not in taken and NAME.fullmatch(name)]
     rows = [Sandbox(owner=user, name=name, stored=None, size=0, crc=0) for name in new]
     Sandbox.names.bulk_create(rows, ignore_conflicts=True)
 

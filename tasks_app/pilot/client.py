@@ -119,8 +119,11 @@ class Client:
         self._retry(path, attempt, patience_s, until)
 
     def is_own(self, url: str) -> bool:
-        """Whether the address is of the same server (scheme, host and port)."""
-        ours, theirs = urlsplit(self.server), urlsplit(url)
+        """Whether the address is of the same server (scheme, host and port); one that cannot be read is not."""
+        try:
+            ours, theirs = urlsplit(self.server), urlsplit(url)
+        except ValueError:
+            return False
         return (ours.scheme, ours.netloc.lower()) == (theirs.scheme, theirs.netloc.lower())
 
     def _insist(self, path: str, body: Body | None, patience_s: float, until: Sequence[Latch]) -> dict[str, Any]:

@@ -224,3 +224,11 @@ def test_many_tasks_told_to_run_again_are_refused_where_their_sandbox_is_gone(
     other = {**body, "ids": made[:2], "changes": {"fixedSandbox": "jobO.new.tar.gz"}}
     assert client.post(url, other, "application/json").json()["ids"] == made[:2]
     assert set(Sandbox.objects.get(name="jobO.new.tar.gz").tasks.values_list("id", flat=True)) == set(made[:2])
+
+
+@pytest.mark.django_db
+def test_names_are_claimed_in_one_order_whatever_the_order_in_the_task() -> None:
+    """Two transactions that claim the same names would else wait for one another."""
+    steps = {"mergeSpec": {"jobParameters": "-a jobO.1.tar.gz"}, "preproSpec": {"jobParameters": "-a jobO.2.tar.gz"}}
+    sandboxes.claim("ada", steps, "-a jobO.3.tar.gz")
+    assert list(Sandbox.names.order_by("id").values_list("name", flat=True)) == [f"jobO.{n}.tar.gz" for n in (1, 2, 3)]

@@ -202,7 +202,7 @@ def test_a_transform_that_the_server_does_not_have(site: Site, pilots: Pilots) -
     assert "404" in final["pilot_error_diag"]
 
 
-@pytest.mark.parametrize("name", ["http://127.0.0.1:1/trf/user/x", "../secret", "a/b", ".hidden", "x?y"])
+@pytest.mark.parametrize("name", ["http://127.0.0.1:1/trf/user/x", "http://[x/trf/user/x", "../secret", "a/b", ".hidden", "x?y"])
 def test_a_transform_from_elsewhere_is_refused(site: Site, pilots: Pilots, name: str) -> None:
     assert fail(site, pilots, name)["pilot_error_code"] == 1149
 
