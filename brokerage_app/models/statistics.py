@@ -75,7 +75,7 @@ class QueueActivity(models.Model):
     quiet_since = models.DateTimeField(
         null=True, blank=True,
         help_text="since when no pilot asks for a job, waiting or not, while none runs and no harvester reports on the queue",
-    )  # fmt: skip
+    )
     updated = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -276,7 +276,7 @@ KINDS = ("task", "job", "merge")
 _LEADS: Final = {
     "not_looked_at": "Not looked at yet.", "scouts_go_first": "Scouts go first.", "sites": "No site takes its jobs.",
     "queues": "Its jobs wait.", "pilots": "Its jobs wait.", "running": "Its jobs wait.",
-}  # fmt: skip
+}
 """Words for codes, and for gates that are no questions to whoever waits."""
 
 

@@ -31,7 +31,7 @@ SCRIPT = "pilot.py"
 CONFIGURATION = Path("pilot", "util", "default.cfg")
 VERSION = "PILOTVERSION"
 TAKEN = "3.7."
-"""The version that is run in the tests; jobs of 3.11 in the slots of this machine were seen to fail, all of them."""
+"""The version that is run in the tests; all jobs of 3.11 that local workers started were seen to fail."""
 ORIGIN = "jedi.pilot"
 """Who the token is of, as PanDA's servers read it; here the token says that itself."""
 ANY_LABEL = "unified"

@@ -239,11 +239,11 @@ def test_a_queue_is_silent_where_jobs_wait_and_no_pilot_asks(
         (11, 60, False, 61, 11), (None, 60, False, None, 60), (None, 4, False, None, None), (11, 4, False, None, 11),
         (None, None, False, None, 7 * 1440),
     ],
-)  # fmt: skip
+)
 def test_a_queue_is_quiet_where_no_pilot_asks_whether_jobs_wait_or_not(
     queues: None, make_job: Callable[..., Job], asked: int | None, added: int | None, at_pilot: bool, reported: int | None,
     quiet_since: int | None,
-) -> None:  # fmt: skip
+) -> None:
     minute = timedelta(minutes=1)
     if at_pilot:
         make_job(status="sent", site="SITE_A")

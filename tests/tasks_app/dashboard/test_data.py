@@ -81,7 +81,7 @@ def test_inputs_in_use_are_counted_listed_and_exported(
 FILTERS = (
     "contains=ove", "name=over", "in_use=false", "task_status=done", "type=output", "task={ended}", "status=done", "view=all",
     "user=scientist&name=over",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("query", FILTERS)
