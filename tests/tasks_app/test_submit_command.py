@@ -6,6 +6,7 @@ import io
 import json
 import shlex
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -67,23 +68,28 @@ def test_a_command_in_a_few_words_becomes_a_task_that_runs(books: None, make_use
     ]
 
 
+def looking(act: Callable[[int], object], most: int = 60) -> Callable[[float], None]:
+    """A sleep that does what happens between two looks instead, by the number of the look; too many of them fail."""
+    looks = count(1)
+
+    def sleep(seconds: float) -> None:
+        look = next(looks)
+        assert look < most
+        act(look)
+
+    return sleep
+
+
 def test_waiting_says_why_nothing_goes_on_once_and_again_when_it_is_another_reason(books: None, make_user: Make) -> None:
     make_user()
     agents_work()
-    looks = 0
 
-    def sleep(seconds: float) -> None:
-        nonlocal looks
-        looks += 1
-        if looks == 1:
-            settle()
-        elif looks == 20:
-            Queue.objects.update(status="offline")
-        elif looks == 40:
-            Queue.objects.update(status="online")
-            drive(Pilot())
-        assert looks < 60
-        agents_work()
+    def back_online() -> None:
+        Queue.objects.update(status="online")
+        drive(Pilot())
+
+    acts = {1: settle, 20: lambda: Queue.objects.update(status="offline"), 40: back_online}
+    sleep = looking(lambda look: (acts.get(look, agents_work)(), agents_work()))
 
     words = ["--user", "ada", "--exec", "x", "--name", "user.ada.t", "--wait"]
     number, said = submit(*words, sleep=sleep)
@@ -96,16 +102,7 @@ def test_waiting_says_why_nothing_goes_on_once_and_again_when_it_is_another_reas
 
 def test_waiting_says_at_once_that_no_site_runs(books: None, make_user: Make) -> None:
     make_user()
-    looks = 0
-
-    def sleep(seconds: float) -> None:
-        nonlocal looks
-        looks += 1
-        if looks == 20:
-            agents_work()
-            drive(Pilot())
-        assert looks < 60
-
+    sleep = looking(lambda look: (agents_work(), drive(Pilot())) if look == 20 else None)
     number, said = submit(*ADA, "user.ada.t", "--wait", sleep=sleep)
     first, no_site, last = said.splitlines()
     assert first == f"{number} registered     0/0" and last.startswith(f"{number} done")
