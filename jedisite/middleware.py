@@ -31,7 +31,10 @@ RELAXED = (
 CHUNK = 1 << 16
 MOST_UNREAD = 3 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 UNREAD_S = 10.0
-DETAILS = {405: "This address does not answer this method."}
+DETAILS = {
+    405: "This address does not answer this method.",
+    411: "The length of a body is wanted before it: send it with Content-Length, not in chunks.",
+}
 
 
 class ContentSecurityPolicy:
@@ -85,6 +88,18 @@ class LongForms:
         takes_files = getattr(getattr(view, "cls", None), "uploads", None) is not None
         if int(length) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE and not takes_files:
             raise RequestDataTooBig
+
+
+class StatedLengths:
+    """Refuse a body that comes in chunks: Django reads nothing of it, so that the request would pass for one without."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
+            return HttpResponse(f"{DETAILS[411]}\n", status=411, content_type="text/plain")
+        return self.get_response(request)
 
 
 class StorablePaths:

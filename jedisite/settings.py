@@ -196,6 +196,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "jedisite.middleware.ContentSecurityPolicy",
     "jedisite.middleware.ProblemsUnderApi",
+    "jedisite.middleware.StatedLengths",
     "jedisite.middleware.DatabaseFaults",
     "jedisite.middleware.Throttled",
     "django.contrib.sessions.middleware.SessionMiddleware",

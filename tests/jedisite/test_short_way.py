@@ -29,6 +29,7 @@ REQUESTS: dict[str, tuple[int, str, bytes, dict[str, Any]]] = {
     "nested deeply": (200, UPDATE, b'{"a":' * 5000, {}),
     "somebody else's job": (403, UPDATE, ALIVE.replace(b"1,", b"99,", 1), {}),
     "too large": (413, UPDATE, b'{"a": "' + b"x" * 11_000_000 + b'"}', {}),
+    "in chunks": (411, UPDATE, ALIVE, {"CONTENT_LENGTH": "", "HTTP_TRANSFER_ENCODING": "chunked"}),
     "no token": (401, UPDATE, ALIVE, {"HTTP_AUTHORIZATION": ""}),
     "a bad token": (401, UPDATE, ALIVE, {"HTTP_AUTHORIZATION": "Bearer jedi_none"}),
     "a cookie, no token": (401, UPDATE, ALIVE, {"HTTP_AUTHORIZATION": "", "HTTP_COOKIE": "sessionid=abc"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -56,6 +57,20 @@ def test_what_is_too_large_gets_its_answer(live_server: LiveServer, make_token: 
     assert call(live_server, "GET", TASKS, "jedi_nobody")[0] == 401
     assert call(live_server, "GET", "/api/v2/nothing/", token)[0] == 404
     assert Task.objects.count() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_body_in_chunks_is_not_taken_for_none(live_server: LiveServer, make_token: Callable[..., str]) -> None:
+    for path, kind in ((TASKS, "application/problem+json"), ("/api/v1/task/kill", "text/plain")):
+        line = http.client.HTTPConnection(live_server.thread.host, live_server.thread.port, timeout=30)
+        try:
+            headers = {"Authorization": f"Bearer {make_token()}", "Content-Type": "application/json"}
+            line.request("POST", path, iter([b'{"taskName"', b': "user.ada.t"}']), headers, encode_chunked=True)
+            answer = line.getresponse()
+            assert (answer.status, answer.headers["Content-Type"]) == (411, kind), path
+            assert "send it with Content-Length, not in chunks" in answer.read().decode()
+        finally:
+            line.close()
 
 
 @pytest.mark.django_db(transaction=True)
