@@ -364,7 +364,8 @@ class DatasetFilter(NamedFilters):
         fields: list[str] = []
 
     def of_open_tasks(self, queryset: QuerySet[Dataset], name: str, value: bool) -> QuerySet[Dataset]:
-        inputs = queryset.filter(type__in=INPUT_TYPES).exclude(task__status__in=sorted(TASK_FINAL))
+        inputs = queryset.filter(type__in=INPUT_TYPES).exclude(name__in=NOT_IN_DATA_MANAGEMENT)
+        inputs = inputs.exclude(task__status__in=sorted(TASK_FINAL))
         return inputs if value else queryset.exclude(pk__in=inputs.values("pk"))
 
     def with_files_not_ready(self, queryset: QuerySet[Dataset], name: str, value: bool) -> QuerySet[Dataset]:

@@ -158,10 +158,10 @@ def data(request: HttpRequest) -> HttpResponse:
 _SUMMARY = """
 WITH used AS (
     SELECT d.type, d.status, d.nfiles - d.nfilestobeused AS not_ready, d.nfilesmissing, d.modificationtime, r.whole,
-           d.datasetname <> ALL(%(nowhere)s) AND d.type = 'input' AND d.status IS DISTINCT FROM 'removed' AS lies
+           d.type = 'input' AND d.status IS DISTINCT FROM 'removed' AS lies
       FROM jedi_tasks t JOIN jedi_datasets d USING (jeditaskid)
       LEFT JOIN (SELECT datasetname, bool_or(complete) AS whole FROM dataset_replicas GROUP BY datasetname) r USING (datasetname)
-     WHERE NOT t.status = ANY(%(final)s) AND d.type = ANY(%(inputs)s) LIMIT %(most)s)
+     WHERE NOT t.status = ANY(%(final)s) AND d.type = ANY(%(inputs)s) AND d.datasetname <> ALL(%(nowhere)s) LIMIT %(most)s)
 SELECT count(*), count(*) FILTER (WHERE not_ready > 0), coalesce(sum(greatest(not_ready, 0)), 0)::bigint,
        count(*) FILTER (WHERE not_ready > 0 AND modificationtime < %(stuck)s),
        count(*) FILTER (WHERE nfilesmissing > 0), coalesce(sum(nfilesmissing), 0)::bigint,
@@ -212,8 +212,9 @@ def dataset_page(request: HttpRequest, dataset_id: int) -> HttpResponse:
     if dataset_id > pages.LARGEST_ID:
         raise Http404
     dataset = get_object_or_404(Dataset.objects.select_related("task"), pk=dataset_id)
+    is_data = dataset.name not in NOT_IN_DATA_MANAGEMENT
     uses = Dataset.objects.filter(name=dataset.name).exclude(pk=dataset.pk).select_related("task").order_by("-task_id")
-    others = list(uses[: OTHERS + 1])
+    others = list(uses[: OTHERS + 1]) if is_data else []  # else each task has its own, of one name
     return listing.show(
         request,
         FETCHING if caller_of(request).may_fetch(dataset.task.user, dataset.task.working_group) else FILES_LISTING,
@@ -225,7 +226,7 @@ def dataset_page(request: HttpRequest, dataset_id: int) -> HttpResponse:
         replicas=DatasetReplica.objects.filter(dataset=dataset.name).order_by("-complete", "-files", "endpoint"),
         lookup=ReplicaLookup.objects.filter(pk=dataset.name).first(),
         catalogued=CatalogueDataset.objects.filter(name=dataset.name).first(),
-        in_data_management=dataset.name not in NOT_IN_DATA_MANAGEMENT,
+        in_data_management=is_data,
         others=others[:OTHERS],
         more_others=len(others) > OTHERS,
         now=timezone.now(),

@@ -27,6 +27,7 @@ class InputFact:
 
     held   files that are not released for jobs yet
     next_look   of one that may still get files: when it is looked at next
+    numbers   whether its files are only numbers, by which work is cut that reads none
     """
 
     name: str
@@ -36,6 +37,7 @@ class InputFact:
     missing: int = 0
     held: int = 0
     next_look: datetime | None = None
+    numbers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +253,11 @@ class WhyFacts:
     def next_look(self) -> datetime | None:
         """When the next of the inputs that may still get files is looked at; None when there is no such input."""
         return min((one.next_look for one in self.inputs if one.next_look is not None), default=None)
+
+    @property
+    def reads_nothing(self) -> bool:
+        """Whether the work is cut by numbers alone."""
+        return all(one.numbers for one in self.inputs)
 
     @property
     def waits_for_jobs(self) -> bool:

@@ -173,7 +173,8 @@ def _inputs(facts: WhyFacts) -> Gate:
     if facts.inputs and not left:
         return _none_left(facts, title, files)
     missing = sum(one.missing for one in facts.inputs)
-    says = f"{left} of {plural(files, 'file is', 'files are')} left for jobs" if files else "the task needs no input"
+    units = ("part of the work is", "parts of the work are") if facts.reads_nothing else ("file is", "files are")
+    says = f"{left} of {plural(files, *units)} left for jobs" if files else "the task needs no input"
     return Gate("inputs", title, "yes", "", f"{says}, {plural(missing, 'is', 'are')} missing" if missing else says)
 
 

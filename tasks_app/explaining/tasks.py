@@ -31,6 +31,7 @@ from tasks_app.explaining.gates import AGENT_OF, AT_WORK, RUNS_AGAIN, UNREAD, WI
 from tasks_app.explaining.verdicts import chosen_queues, told
 from tasks_app.generating.groups import record_of
 from tasks_app.generating.wants import gone_sites
+from tasks_app.locality import NOT_IN_DATA_MANAGEMENT
 from tasks_app.models import Dataset, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.nucleus_waits import next_look
@@ -97,6 +98,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         InputFact(
             d.name, d.status, d.files, max(d.files_to_be_used - d.files_used, 0), d.files_missing or 0,
             held=max(d.files - d.files_to_be_used, 0), next_look=_next_look(d),
+            numbers=d.name in NOT_IN_DATA_MANAGEMENT,
         )
         for d in masters
     )

@@ -58,7 +58,7 @@ def test_inputs_in_use_are_counted_listed_and_exported(
     found = dict(zip(TITLES, page.context["tiles"], strict=True))
     numbers = {title: (tile.figure.value, tile.figure.more) for title, tile in found.items()}
     assert numbers == {
-        "in use": ("5", ""), "not all ready": ("2", "8 files"), "stuck": ("1", ""), "missing": ("1", "2 files"),
+        "in use": ("4", ""), "not all ready": ("2", "8 files"), "stuck": ("1", ""), "missing": ("1", "2 files"),
         "known": ("1", ""), "whole": ("1", ""),
     }  # fmt: skip
     for title, tile in found.items():
@@ -76,6 +76,13 @@ def test_inputs_in_use_are_counted_listed_and_exported(
     assert 'href="/data/?in_use=true&amp;name=whole">2</a>' in shown.content.decode()
     Task.objects.update(status="done")
     assert "No dataset matches <em>Input of an open task = true" in reader.get("/data/?in_use=true").content.decode()
+
+
+def test_numbers_are_nobody_elses_data(reader: Client, inputs: dict[str, Dataset], make_task: Callable[..., Task]) -> None:
+    another = Dataset.objects.create(task=make_task(), name="seq_number", type="pseudo_input", status="ready", files=10)
+    page = reader.get(f"/data/{another.id}/")
+    assert not page.context["others"] and "No other task reads or makes it." in page.content.decode()
+    assert reader.get(f"/data/{inputs['whole'].id}/").context["others"]
 
 
 FILTERS = (
@@ -102,7 +109,7 @@ def test_data_begins_with_the_inputs_of_open_tasks_and_says_so(reader: Client, i
     page = reader.get("/data/?vo=lab&in_use=true")
     (chip,) = page.context["chips"]
     assert (chip.title, chip.value, chip.off_url) == ("Input of an open task", "true", "/data/?vo=lab&view=all")
-    assert page.context["counted"].total == 5
+    assert page.context["counted"].total == 4
     assert reader.get(chip.off_url).context["counted"].total == len(inputs) + 1
     assert reader.get("/data/?vo=lab&in_use=&name=")["Location"] == chip.off_url
     form = {"page": "data", "name": "mine", "query": "type=output", "is_usual": "on"}

@@ -159,6 +159,9 @@ def test_gates_that_are_passed_say_by_how_much() -> None:
         for gate in walk(replace(facts, pilots=(PilotFact("A", 1, 5.0, 40, 3), PilotFact("B"))))
     }
     assert said["inputs"] == "4 of 10 files are left for jobs, 2 are missing"
+    numbers = replace(facts, inputs=(replace(INPUT, numbers=True),))
+    made_up = next(gate.sentence for gate in walk(numbers) if gate.name == "inputs")
+    assert made_up == "4 of 10 parts of the work are left for jobs"
     assert said["throttle"] == "MC: 80 of 100 jobs are queued"
     assert said["agent"] == (
         "the last pass of the agent job_generator ended 1 s ago (took 0.25 s, 12 items); the next is due in 2 s"
