@@ -27,7 +27,7 @@ _FILLED: Final = re.compile(r"\$\{[^{}]*\}|\$(?:JEDITASKID|JOBSETID|PANDAID)\b")
 _NAMED: Final = re.compile(r"\$\{(\w+)([^{}$\s]*\})?")
 _SET: Final = re.compile(r"(?<![\w{$])(?:(\w+)=|for (\w+) in\b|(?<!-)read (?:-\w+ )*(\w+)\b)")
 """`read` begins where no option does: else texts of `-read -read` would take a time as the square of their length."""
-_FILES: Final = re.compile(r"(?<![\w%])%IN\b")
+FILES: Final = re.compile(r"(?<![\w%])%IN\b")
 _NEAR_FILES: Final = re.compile(r"(?<![\w%])%(?:in|In|IN[A-Za-z_]\w*)\b")
 _STREAMS: Final = re.compile(r"['\"](\w+)['\"]\s*:")
 
@@ -81,7 +81,7 @@ def _on_command(words: Sequence[str], quoted: str) -> Iterator[str]:
         yield f"The command line has no command, neither with {quoted} nor after --: each job will fail."
         return
     has_files = any(word.startswith(("-i", "--inMap")) for word, _ in options)
-    if _FILES.search(command) and not has_files:
+    if FILES.search(command) and not has_files:
         yield 'Nothing stands for %IN in the command: put -i "${IN/T}" into the command line, with an item that makes IN.'
     streams = {name for word, value in options if word == "--inMap" for name in _STREAMS.findall(value)}
     for near in dict.fromkeys(_NEAR_FILES.findall(command) if has_files else ()):

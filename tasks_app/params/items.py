@@ -212,6 +212,10 @@ def _check_output(item: Item, faults: Faults) -> None:
     name = item.file_name
     if name.startswith("regex|"):
         return
+    if not name:
+        says = f"A template of type {item.param_type} needs a file name here, such as out.${{SN}}.txt"
+        faults.add(where, "required", f"{says}; after an =, it is what follows the last one.")
+        return
     if len(name) > 256:
         faults.add(where, "length", f"A file-name template has at most 256 characters, and this has {len(name)}.")
     plain = PLACEHOLDER.sub("0", name)
@@ -220,7 +224,7 @@ def _check_output(item: Item, faults: Faults) -> None:
         wrong = (
             f"must not begin with {plain[0]!r}: a file name begins with a letter, a digit or _"
             if plain and _FILE_NAME.fullmatch(f"0{plain}")
-            else "is not a file name: letters, digits and _ . + @ % # ~ - are allowed, after the last '='"
+            else "is no file name: it may have letters, digits and _ . + @ % # ~ - only"
         )
         faults.add(where, "file name", f"{shown(name)} {wrong}.")
 

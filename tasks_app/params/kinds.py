@@ -24,6 +24,8 @@ KIND_TITLES: dict[Kind, str] = {
     "any": "any JSON value",
 }
 
+_ARTICLES: dict[Kind, str] = {"text": "", "flag": "", "object": "an ", "any": ""}
+
 MOST_NAMES = 10_000
 INT4 = 2**31 - 1
 NINE_DIGITS = 999_999_999
@@ -96,12 +98,16 @@ class Key:
     def type_title(self) -> str:
         return KIND_TITLES[self.kind] + (", or null" if self.nullable else "")
 
+    def wanted(self) -> str:
+        """The same within a sentence, with its article."""
+        return f"{_ARTICLES.get(self.kind, 'a ')}{self.type_title()}"
+
 
 def check_value(key: Key, value: object, where: str, faults: Faults) -> None:
     """Add a fault for each way in which `value` breaks what `key` promises."""
     if value is None:
         if not key.nullable:
-            faults.add(where, "not null", f"null is not allowed here; leave the key out or give a {key.type_title()}.")
+            faults.add(where, "not null", f"null is not allowed here; leave the key out or give {key.wanted()}.")
         return
     if key.kind == "text":
         _check_text(key, value, where, faults)
@@ -139,7 +145,7 @@ def _check_inside(value: object, where: str, faults: Faults) -> None:
 
 
 def _wrong_type(key: Key, value: object, where: str, faults: Faults) -> None:
-    faults.add(where, "type", f"Expected a {key.type_title()}, got {_json_type(value)} {shown(value)}.")
+    faults.add(where, "type", f"Expected {key.wanted()}, got {_json_type(value)} {shown(value)}.")
 
 
 def _json_type(value: object) -> str:

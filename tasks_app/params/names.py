@@ -93,7 +93,7 @@ def check_params(params: TaskParams, known: Known, faults: Faults) -> None:
     if queue:
         queues = known.work_queues(params.vo, params.prod_source_label)
         if queue not in queues:
-            faults.add("workQueueName", "known", no_such("work queue", queue, queues) + _kept_for(params))
+            faults.add("workQueueName", "known", _no_work_queue(queue, queues, params))
     _check_endpoint(params.text("destination"), "destination", known, faults)
     for item in (*params.items, *params.logs, *params.merge_logs):
         _check_endpoint(item.text("destination"), join_path(item.where, "destination"), known, faults)
@@ -103,8 +103,11 @@ def check_params(params: TaskParams, known: Known, faults: Faults) -> None:
             faults.add(join_path(item.where, "value"), "reserved", says)
     _check_older(params, known, faults)
     for where, name in _transforms(params):
-        if is_local(name) and name not in known.transforms and not _comes_with(params, name):
-            faults.add(where, "known", no_such("transform", name, known.transforms))
+        ours = next((name.removeprefix(url) for url in known.transform_urls if name.startswith(url)), None)
+        if ours is None and is_local(name) and not _comes_with(params, name):
+            ours = name
+        if ours is not None and ours not in known.transforms:
+            faults.add(where, "known", no_such("transform", ours, known.transforms))
         elif not is_local(name) and not name.startswith(FETCHED):
             faults.add(where, "address", f"Pilots fetch transforms from {' or '.join(FETCHED)} only, not {shown(name)}.")
     _check_labels(params, known, faults)
@@ -115,9 +118,11 @@ def _check_labels(params: TaskParams, known: Known, faults: Faults) -> None:
         faults.add("prodSourceLabel", "known", no_such("source label", params.prod_source_label, known.labels))
 
 
-def _kept_for(params: TaskParams) -> str:
+def _no_work_queue(name: str, known: Collection[str], params: TaskParams) -> str:
     of = f"label {params.prod_source_label}" + (f" and VO {params.vo}" if params.vo else "")
-    return f" Work queues are those for {of}."
+    if not known:
+        return f"There is no work queue {shown(name)}: this site has none for tasks of {of}."
+    return f"{no_such('work queue', name, known)} Only work queues for {of} can be named."
 
 
 def named_sites(site: str | None) -> str | None:
@@ -154,7 +159,7 @@ def foreign_transforms(params: TaskParams, known: Known) -> list[str]:
             if name not in known.transforms:
                 says = "is not served by this site; it is to come with the task's software or input"
                 found.append(f"{where}: {shown(name)} {says}.")
-        elif not any(name == f"{begin}{one}" for begin in known.transform_urls for one in known.transforms):
+        elif not name.startswith(tuple(known.transform_urls)):
             says = "lies outside this site; the site's own pilots fetch no transforms from elsewhere"
             found.append(f"{where}: {shown(name)} {says}.")
     return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from tasks_app.params.commandline import FILES
 from tasks_app.params.faults import Faults
 from tasks_app.params.keys import KEYS, NAME
 from tasks_app.params.kinds import Key, check_value
@@ -88,6 +89,8 @@ def _check(wish: Wish) -> None:
         faults.add(
             "n_jobs", "combination", "With an input, its files say how many jobs there are; see --files-per-job."
         )
+    if not wish.in_ds and "jobParameters" not in wish.more and FILES.search(wish.command):
+        faults.add("in_ds", "required", "%IN in the command stands for the files of an input: name its dataset.")
     if not wish.in_ds and wish.files_per_job is not None:
         faults.add("files_per_job", "combination", "Without an input there are no files; see --n-jobs.")
     for name, value in (("n_jobs", wish.jobs), ("files_per_job", wish.files_per_job), ("memory_mb", wish.memory_mb)):

@@ -188,6 +188,7 @@ def test_what_is_refused_is_said_and_nothing_is_stored(
         (["--user", "ada"], "a file or --exec is needed"),
         ([str(good), "--user", "ada", "--n-jobs", "2"], "--n-jobs are for --exec"),
         (["--user", "ada", "--exec", "x"], "--name: "),
+        (["--user", "ada", "--exec", "cat %IN > o", "--name", "user.ada.t"], "--in-ds: %IN in the command stands for"),
         ([*ADA, "user.ada.my task"], "--name: 'user.ada.my task' cannot stand here: a name has letters"),
         ([*ADA, "user.eve.t", "--output", "a"], "--name: user.eve.t.a is in the scope of a user"),
         ([*ADA, "user.ada.t", "--out-ds", "user.ada.a b"], "--out-ds: 'user.ada.a b' cannot stand here"),

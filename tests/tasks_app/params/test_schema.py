@@ -418,11 +418,39 @@ def test_an_output_that_begins_with_what_may_stand_further_on_is_told_so(name: s
     assert said == f"{name!r} must not begin with {name[0]!r}: a file name begins with a letter, a digit or _."
 
 
-@pytest.mark.parametrize("name", ["", "a,b${SN}", "-a/b.${SN}", "é.${SN}"])
+@pytest.mark.parametrize("name", ["a,b${SN}", "-a/b.${SN}", "é.${SN}"])
 def test_an_output_with_a_character_that_is_not_allowed_is_told_which_are(name: str) -> None:
     with pytest.raises(ParamErrors) as refused:
         parse(d.smallest(jobParameters=[d.template("output", f"--out={name}", "a")]))
-    assert any("is not a file name: letters, digits and" in e.message for e in refused.value.errors)
+    assert any("is no file name: it may have letters, digits and" in e.message for e in refused.value.errors)
+
+
+@pytest.mark.parametrize("value", ["", "--out=", None])
+def test_an_output_without_a_name_is_told_that_it_needs_one(value: str | None) -> None:
+    item = d.template("output", value or "", "a")
+    if value is None:
+        del item["value"]
+    with pytest.raises(ParamErrors) as refused:
+        parse(d.smallest(jobParameters=[item]))
+    (said,) = [e.message for e in refused.value.errors if e.field.endswith(".value")]
+    assert said.startswith("A template of type output needs a file name here, such as out.${SN}.txt;")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"noInput": "yes"}, "Expected true or false (1 and 0 are taken as well), or null, got text 'yes'."),
+        ({"taskName": 5}, "Expected text, got number 5."),
+        ({"nFilesPerJob": "many"}, "Expected a whole number, or null, got text 'many'."),
+        ({"buildSpec": [1]}, "Expected an object, or null, got list [1]."),
+        ({"jobParameters": "x"}, "Expected a list of objects, got text 'x'."),
+        ({"jobParameters": None}, "null is not allowed here; leave the key out or give a list of objects."),
+    ],
+)
+def test_a_value_of_a_wrong_kind_is_told_the_right_one_in_a_sentence(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ParamErrors) as refused:
+        parse({**d.smallest(), **changes})
+    assert said in [e.message for e in refused.value.errors]
 
 
 def test_a_dictionary_of_unknown_keys_is_refused_quickly() -> None:
