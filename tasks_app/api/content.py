@@ -40,9 +40,9 @@ class FileContentViewSet(Resource):
     @extend_schema(
         summary="The content of a file",
         description="The bytes of an output, a log archive or a library that a task made, for its owner, managers and "
-        "members of its working group, shifters and operators. One range of bytes can be asked for (206); `ETag` changes with "
-        "the content. 404: there is no such file, or it is not there any more; 409: it is not in a storage that this site "
-        "serves, or a log that holds secrets.",
+        "members of its working group, shifters, production and administrators. One range of bytes can be asked for (206); "
+        "`ETag` changes with the content. 404: there is no such file, or it is not there any more; 409: it is not in a "
+        "storage that this site serves, or a log that holds secrets.",
         parameters=[
             OpenApiParameter("Range", OpenApiTypes.STR, OpenApiParameter.HEADER, description="such as bytes=1000-"),
             OpenApiParameter("If-None-Match", OpenApiTypes.STR, OpenApiParameter.HEADER),
@@ -55,7 +55,7 @@ class FileContentViewSet(Resource):
         if not self.caller.may_fetch(task.user, task.working_group):
             raise exceptions.PermissionDenied(
                 f"Task {task.id} belongs to {task.user}; its files are for its owner, managers and members of its "
-                "working group, shifters and operators."
+                "working group, shifters, production and administrators."
             )
         try:
             with ExitStack() as stack:

@@ -201,6 +201,6 @@ def check(act: Act, given: Mapping[str, Any]) -> dict[str, Any] | None:
         if key.required and given.get(key.name) in (None, "", {}):
             faults.add(key.name, "required", "This is needed.")
     if not any(value not in (None, "") for value in given.values()) and not faults:
-        faults.add(act.keys[0].name, "required", "Nothing to change is given.")
+        faults.add("", "required", "Nothing to change is given.")
     faults.raise_if_any()
     return {name: value for name, value in given.items() if value is not None}

@@ -74,12 +74,12 @@ def _by_name(text: str) -> Iterator[Hit]:
         users.append(text)
     for user in users[:MOST_OF_A_KIND]:
         yield Hit("user", user, "", reverse("dashboard:user", args=[user]))
-    # The page of a task's use of a dataset leads to all other uses.
-    uses = Dataset.objects.filter(Q(name=text) | Q(container_name=text)).order_by("-id")
-    used = False
-    for dataset, name, kind, task in uses.values_list("id", "name", "type", "task_id")[:1]:
-        used = True
-        yield Hit("dataset", name, f"{kind} of task {task}", reverse("dashboard:dataset", args=[dataset]))
-    kept = CatalogueDataset.objects.none() if used else CatalogueDataset.objects.filter(name__in=[text, container_name(text)])
+    # The page of the dataset itself leads to its uses, of which the newest may have failed without its fault.
+    kept = CatalogueDataset.objects.filter(name__in=[text, container_name(text)])
+    known = False
     for number, name, owner in kept.order_by("name").values_list("id", "name", "owner"):
+        known = True
         yield Hit("dataset", name, f"of {owner or 'this site'}", reverse("dashboard:catalogued", args=[number]))
+    uses = Dataset.objects.none() if known else Dataset.objects.filter(Q(name=text) | Q(container_name=text)).order_by("-id")
+    for dataset, name, kind, task in uses.values_list("id", "name", "type", "task_id")[:1]:
+        yield Hit("dataset", name, f"{kind} of task {task}", reverse("dashboard:dataset", args=[dataset]))

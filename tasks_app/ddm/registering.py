@@ -41,10 +41,10 @@ def register_dataset(
     """Register files that lie on this machine as a dataset, with their real size and checksum.
 
     `names` gives their logical names (default: the files' own names). With `is_open` more files may be added later, by
-    registering them in the same dataset, and by tasks of its `owner` (default: the site, so that no task adds any).
-    Raises OSError for a file that cannot be read, ValueError when there is none, two have the same name, pilots cannot carry
-    a name, the dataset exists and is closed, its scope has a name already, for another content, a link of somebody leads to
-    a file of somebody else, or a file is one of the site's own.
+    registering them in the same dataset, and by tasks of its `owner` (default: the site, so that no task adds any); those that
+    it has already, with the same content, stay. Raises OSError for a file that cannot be read, ValueError when there is none,
+    two have the same name, pilots cannot carry a name, the dataset exists and is closed, it or its scope has a name already,
+    for another content, a link of somebody leads to a file of somebody else, or a file is one of the site's own.
 
     The files stay where they are. Links at the places of the storage lead to them, by which PanDA's pilots find inputs.
     """
@@ -73,10 +73,16 @@ def register_dataset(
             f"the dataset {name} exists already and is closed, so it takes no more files: choose another name; "
             "a dataset that is to grow is registered with --open each time but the last"
         )
-    known = set(dataset.files.filter(lfn__in=lfns).values_list("lfn", flat=True))
-    if known:
-        raise ValueError(f"the dataset {name} has {min(known)} already")
-    found = [_read(path) for path in listed]
+    read = {lfn: _read(path) for lfn, path in zip(lfns, listed, strict=True)}
+    there = set[str]()
+    for row in dataset.files.filter(lfn__in=lfns).order_by("lfn"):
+        if (row.size, row.adler32) != (read[row.lfn].size, read[row.lfn].adler32):
+            raise ValueError(
+                f"the dataset {name} has a file {row.lfn} already, with another content: what was changed is registered "
+                "under another name. Nothing was registered"
+            )
+        there.add(row.lfn)
+    found = [file for lfn, file in read.items() if lfn not in there]
     _check_places(found)
     rows = [
         CatalogueFile(
@@ -90,7 +96,9 @@ def register_dataset(
             endpoint=ENDPOINT,
             url=file_url(file.path),
         )
-        for file, lfn, count in zip(found, lfns, counts, strict=True)
+        for lfn, count in zip(lfns, counts, strict=True)
+        if lfn not in there
+        for file in (read[lfn],)
     ]
     _check_names(name, scope, rows)
     links = _links(scope, rows, [file.path for file in found])

@@ -74,7 +74,10 @@ def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: R
         if readable.stored(source):
             raise
         # What is in a file of the machine that nobody stored is not for everybody who reads of the job.
-        says = f"Input {file.lfn} is not what was expected: its size or checksum differs, and it lies in no storage"
+        says = (
+            f"Input {file.lfn} is not what was expected: its size or checksum differs, and it lies in no storage. If it was "
+            "changed on purpose, register it under another name, for a new task"
+        )
         raise JobFailedError(exc.failure.code, says) from None
     log.info("stagein.copied lfn=%s bytes=%d adler32=%s", file.lfn, copied.size, copied.hex)
     return copied.size

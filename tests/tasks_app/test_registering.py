@@ -27,13 +27,13 @@ SCOPE = "user.ada"
 def lab(tmp_path: Path, settings: Any, django_capture_on_commit_callbacks: Any) -> Any:
     settings.JEDI_STORAGE = tmp_path / "storage"
 
-    def register(name: str, folder: str, /, **files: str) -> str:
+    def register(name: str, folder: str, /, *options: str, **files: str) -> str:
         (tmp_path / folder).mkdir(exist_ok=True)
         for file, content in files.items():
             (tmp_path / folder / f"{file}.csv").write_text(content)
         out, err = StringIO(), StringIO()
         with django_capture_on_commit_callbacks(execute=True):
-            call_command("register_dataset", name, str(tmp_path / folder), stdout=out, stderr=err)
+            call_command("register_dataset", name, str(tmp_path / folder), *options, stdout=out, stderr=err)
         return out.getvalue() + err.getvalue()
 
     return register
@@ -55,6 +55,19 @@ def test_a_name_that_its_scope_has_for_another_content_is_refused_and_nothing_is
     assert place("meas_01.csv").read_text() == "1\n2\n" and not place("other.csv").exists()
     assert "lab.third: 2 files\n" in lab("lab.third", "data3"), "another scope"
     assert place("meas_01.csv").read_text() == "1\n2\n"
+
+
+def test_a_folder_that_grows_is_registered_again_and_what_is_new_in_it_is_added(lab: Any) -> None:
+    assert "user.ada.grow: 1 file\n" in lab("user.ada.grow", "data", "--open", one="1")
+    was = CatalogueFile.objects.get()
+    assert "user.ada.grow: 3 files, 2 are new\n" in lab("user.ada.grow", "data", "--open", two="2", three="3")
+    assert "user.ada.grow: 3 files, 0 are new\n" in lab("user.ada.grow", "data", "--open")
+    assert CatalogueFile.objects.get(lfn="one.csv").guid == was.guid and place("three.csv").read_text() == "3"
+    with pytest.raises(CommandError, match=r"has a file one\.csv already, with another content: .* under another name"):
+        lab("user.ada.grow", "data", "--open", one="9", four="4")
+    assert CatalogueFile.objects.count() == 3 and CatalogueDataset.objects.get().open
+    assert "user.ada.grow: 4 files, 1 is new\n" in lab("user.ada.grow", "data", one="1", four="4")
+    assert not CatalogueDataset.objects.get().open
 
 
 def test_the_same_size_is_not_the_same_content(lab: Any) -> None:

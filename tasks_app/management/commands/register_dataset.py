@@ -15,7 +15,7 @@ from jedisite import user_names
 from jedisite.command_line import Suggesting
 from jedisite.words import plural
 from tasks_app.ddm.registering import register_container, register_dataset
-from tasks_app.models import CatalogueDataset
+from tasks_app.models import CatalogueDataset, CatalogueFile
 from tasks_app.params.made import CONTAINER_MARK
 from tasks_app.scopes import scope_of
 
@@ -50,7 +50,9 @@ class Command(Suggesting):
             if not paths:
                 raise CommandError(f"no file is in {', '.join(given)}; nothing was registered")
             events = [options["events"]] * len(paths)
-            register_dataset(name, scope_of(name, owner), paths, events=events, is_open=options["open"], owner=owner)
+            before = CatalogueFile.objects.filter(dataset__name=name).count()
+            is_open, scope = options["open"], scope_of(name, owner)
+            made = register_dataset(name, scope, paths, events=events, is_open=is_open, owner=owner)
         except OSError as exc:
             hint = ""
             if CatalogueDataset.objects.filter(name__in=given).exists():
@@ -58,7 +60,9 @@ class Command(Suggesting):
             raise CommandError(f"{exc.filename} cannot be read: {exc.strerror}; nothing was registered{hint}") from exc
         except ValueError as exc:
             raise CommandError(str(exc)) from exc
-        self.stdout.write(f"{name}: {plural(len(paths), 'file')}")
+        files = made.files.count()
+        added = f", {plural(files - before, 'is', 'are')} new" if before else ""
+        self.stdout.write(f"{name}: {plural(files, 'file')}{added}")
         if unseen := _unseen(paths):
             self.stderr.write(_told(unseen))
 

@@ -211,7 +211,9 @@ def test_containers_and_datasets_of_the_catalogue_lead_to_each_other_and_to_thei
     assert [member.name for member in page.context["members"].rows] == ["user.ada.measured", "user.ada.used"]
     assert "It has 62 files" in page.content.decode()
     use = make_dataset(make_task(), name=used.name, files=2)
-    assert reader.get("/search/", {"q": used.name})["Location"] == f"/data/{use.id}/"
+    assert reader.get("/search/", {"q": used.name})["Location"] == f"/data/catalogue/{used.id}/", "not one that may have failed"
+    elsewhere = make_dataset(make_task(), name="mc.elsewhere", files=2)
+    assert reader.get("/search/", {"q": "mc.elsewhere"})["Location"] == f"/data/{elsewhere.id}/"
     assert f"/data/catalogue/{used.id}/" in reader.get(f"/data/{use.id}/").content.decode()
     assert f"/data/{use.id}/" in reader.get(f"/data/catalogue/{used.id}/").content.decode()
     empty = reader.get(f"/data/catalogue/{catalogued['user.ada.empty'].id}/").content.decode()

@@ -73,6 +73,7 @@ def test_a_retry_says_how_many_attempts_failed_files_get(
         ({}, "resume", {}, "resume is accepted in"),
         ({}, "increase_attempts", {"attempts": "1000"}, "More attempts for each file: The largest value is 100"),
         ({}, "increase_attempts", {"attempts": "many"}, "More attempts for each file: Expected a whole number"),
+        ({}, "needs", {}, "<span>Nothing to change is given."),
         ({}, "pause", {"reason": "x" * 1001}, "at most 1000"),
         ({}, "pause", {"reason": "a\x00b"}, "plain characters"),
         ({}, "avoid_site", {"site": "a\x00b"}, "U+0000"),
