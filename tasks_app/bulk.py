@@ -263,7 +263,8 @@ def _failed_files(act: Act, ids: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of an act: tasks that got it, and those that did not and why. `number` is its row in the audit trail."""
+    """What became of an act: tasks that got it, and those that did not and why. `number` is the row of what was asked in the
+    audit trail, where a second one tells of what was refused."""
 
     ids: tuple[int, ...]
     refused: tuple[Refused, ...]
@@ -286,7 +287,7 @@ def give(
     """
     wanted = sorted(set(ids))
     number = audit.record(
-        caller.name, f"bulk {act.name}", "tasks", f"{plural(len(wanted), 'task')}", reason=reason,
+        caller.name, f"bulk {act.name}", "tasks", f"asked of {plural(len(wanted), 'task')}", reason=reason,
         details={**(parameters or {}), "query": query[:2000], "ids": wanted},
     ).pk  # fmt: skip
     done: list[int] = []
@@ -301,7 +302,12 @@ def give(
             refused |= bad
             refused |= _pass_on(act, good, caller.name[:128], reason, parameters, {"bulk": number})
         done += [task.id for task in good if task.id not in refused]
-    return Done(tuple(done), tuple(_grouped(refused, sorted(set(wanted) - seen))), number)
+    groups = _grouped(refused, sorted(set(wanted) - seen))
+    if groups:
+        by_whom = f"refused by {plural(sum(len(one.ids) for one in groups), 'task')}"
+        details = {"bulk": number, **{one.words: one.ids for one in groups}}
+        audit.record(caller.name, f"bulk {act.name}", "tasks", by_whom, reason=reason, details=details)
+    return Done(tuple(done), tuple(groups), number)
 
 
 def _pass_on(

@@ -125,8 +125,9 @@ def plan_kill(job_ids: Sequence[int], caller: Caller) -> KillPlan:
 def kill_for_a_reason(job_ids: Sequence[int], caller: Caller, reason: str) -> list[int]:
     """Kill as `kill_by_hand` does, with an entry in the audit trail for the act and for each job. Returns the killed."""
     ids = sorted(set(job_ids))
-    act = audit.record(caller.name, "bulk kill", "jobs", f"{plural(len(ids), 'job')}", reason=reason, details={"ids": ids})
     done = kill_by_hand(ids, caller, code_for(caller), why=reason)
     killed = [job_id for job_id, is_killed in zip(ids, done, strict=True) if is_killed]
+    hit = f"{len(killed)} of {plural(len(ids), 'job')}"
+    act = audit.record(caller.name, "bulk kill", "jobs", hit, reason=reason, details={"ids": ids})
     audit.record_many(caller.name, "kill", "job", killed, reason=reason, details={"bulk": act.pk})
     return killed

@@ -269,8 +269,12 @@ def test_many_tasks_are_previewed_and_exactly_those_get_it(
         answer
     )
     assert sorted(Command.objects.values_list("task_id", flat=True)) == ids[1:5]
-    act = AuditEntry.objects.get(object_type="tasks")
-    assert (act.action, act.reason, act.details["ids"]) == ("bulk pause", "stop", ids[:5])
+    act, refusals = AuditEntry.objects.filter(object_type="tasks").order_by("id")
+    assert (act.action, act.reason, act.object_id) == ("bulk pause", "stop", "asked of 5 tasks")
+    assert act.details["ids"] == ids[:5]
+    assert (refusals.action, refusals.object_id) == ("bulk pause", "refused by 1 task")
+    (words,) = refusals.details.keys() - {"bulk"}
+    assert words.startswith("is aborted") and refusals.details == {"bulk": act.pk, words: ids[:1]}
     each = AuditEntry.objects.filter(object_type="task", action="pause")
     assert {(e.object_id, e.reason, e.details["bulk"]) for e in each} == {(str(i), "stop", act.pk) for i in ids[1:5]}
 
@@ -383,7 +387,8 @@ def test_jobs_are_killed_one_or_many_for_a_reason(reader: Client, busy_task: Tas
     assert killed.status == "cancelled" and killed.task_buffer_error_diag.endswith("(ada): stuck")
     assert Job.objects.filter(command_to_pilot="tobekilled").count() == 6
     assert AuditEntry.objects.filter(object_type="job", action="kill", reason="stuck").count() == 12
-    assert AuditEntry.objects.get(object_type="jobs").details["ids"] == sorted([*plan.ids, bobs.id])
+    entry = AuditEntry.objects.get(object_type="jobs")
+    assert (entry.object_id, entry.details["ids"]) == ("12 of 13 jobs", sorted([*plan.ids, bobs.id]))
     one = make_job(status="running", task_id=busy_task.id)
     for act in ("debug", "no-debug", "kill"):
         assert f"/jobs/{one.id}/do/{act}/" in text_of(reader.get(f"/jobs/{one.id}/")) or act == "kill"
