@@ -14,6 +14,8 @@ from django.db import connection
 from brokerage_app.models import Queue
 from brokerage_app.needs import names
 from brokerage_app.queue_deleting import Held
+from brokerage_app.samples import INTERVAL, ORIGIN
+from jedisite.agents import REGISTRY
 from tasks_app.accounting.units import TELLS_EFFICIENCY
 from tasks_app.models.worker import WORKER_ENDED, WORKER_OPEN
 from tasks_app.params.kinds import names_of
@@ -251,6 +253,20 @@ def ends(now: datetime, queue: str = "") -> dict[str, Ends]:
     """Ends at one queue, or at all, by name. One query."""
     values = {"now": now, "hour": HOUR, "week": WEEK, "site": queue}
     return {site: Ends(*numbers) for site, *numbers in _rows(_ENDS, values)}
+
+
+def first_count_within(now: datetime) -> float | None:
+    """In how many seconds at most a queue without samples has its first ones; None while the agent writes none. One query.
+
+    The agent looks at every queue at the end of an interval. Two of its periods are left to it.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT max(at) FROM samples WHERE site = '' AND gshare = ''")
+        ((last,),) = cursor.fetchall()
+    if last is None or now - last > 2 * INTERVAL:
+        return None
+    left = INTERVAL - (now - ORIGIN) % INTERVAL
+    return left.total_seconds() + 2 * REGISTRY["samples"].period_s
 
 
 @dataclass(frozen=True, slots=True)

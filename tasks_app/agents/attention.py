@@ -49,6 +49,7 @@ QUICK: Final[dict[str, Rule]] = {
     "failures": lambda look: sites.failure_spikes(reading.failure_rates(look.now)),
     "no_pilots": lambda look: sites.no_pilots(reading.sites_with_work(), look.now),
     "offline": lambda look: sites.closed(reading.closed_queues(look.now), look.now),
+    "full_storage": lambda look: sites.full_storage(reading.full_stores()),
     "asks": lambda look: tasks.asks_a_person(reading.asking_tasks(), look.now),
 }
 SLOW: Final[dict[str, Rule]] = {

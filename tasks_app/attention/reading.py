@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.db import connection
 
 from brokerage_app import policy
+from brokerage_app.full_storage import full_storage
 from jedisite import agent_state
 from jedisite.models import Agent
 from tasks_app.attention.rules.facts import (
@@ -18,6 +19,7 @@ from tasks_app.attention.rules.facts import (
     RateFact,
     ShareFact,
     SiteFact,
+    StorageFact,
     TaskFact,
     TroubleFact,
 )
@@ -251,6 +253,10 @@ def closed_queues(now: datetime) -> list[ClosedFact]:
         "takes": sorted(TAKES_JOBS), "holds": sorted(HOLDS), "queued": sorted(JOB_QUEUED), "since": now - NEWLY,
     }  # fmt: skip
     return [ClosedFact(*row) for row in _rows(_CLOSED, values)]
+
+
+def full_stores() -> list[StorageFact]:
+    return [StorageFact(one.name, one.site, one.lack, one.queues, one.updated) for one in full_storage()]
 
 
 def queues_by_status() -> dict[str, int]:

@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from brokerage_app import queue_status, samples
+from brokerage_app.full_storage import full_storage
 from brokerage_app.models import (
     PilotCalls,
     Queue,
@@ -111,10 +112,13 @@ def site_page(request: HttpRequest, name: str) -> HttpResponse:
         Q(site=name) | Q(site__startswith=f"{name}/"), kind="job", day__gt=now - timedelta(days=2)
     )
     outcomes = list(verdicts.values("code").annotate(n=Sum("decisions")).order_by("-n")[:8])
+    ends = site_use.ends(now, name).get(name, site_use.Ends())
+    first_count_s = None if ends.at else site_use.first_count_within(now)
     context |= {
         "counted_at": jobs.counted,
         "jobs": jobs,
-        "ends": site_use.ends(now, name).get(name, site_use.Ends()),
+        "ends": ends,
+        "counts_within": words.duration(first_count_s) if first_count_s else "",
         "called": queue.called,  # type: ignore[attr-defined]
         "pilots": site_use.pilot_flow(name, now),
         "activity": queue.activity or {"pilots_3h": None, "started_per_h": None},  # type: ignore[attr-defined]
@@ -134,6 +138,7 @@ def site_page(request: HttpRequest, name: str) -> HttpResponse:
         ),
         "notes": notes,
         "holes": find_black_holes(span.since, span.until, name),
+        "full": full_storage(name),
         "errors": site_use.top_errors(name, span.since, span.until),
         "outcomes": [(row["code"], explained(row["code"]) if row["code"] else None, row["n"]) for row in outcomes],
         "statuses": [(s, STATUS_WORDS[s]) for s in STATUS_WORDS],

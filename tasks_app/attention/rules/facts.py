@@ -109,6 +109,17 @@ class ClosedFact:
 
 
 @dataclass(frozen=True, slots=True)
+class StorageFact:
+    """A full storage to which `queues` write that take jobs. `lack` says how much it has and needs, by the numbers of `at`."""
+
+    name: str
+    site: str
+    lack: str
+    queues: tuple[str, ...]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ShareFact:
     """A leaf of the tree of shares. HS23, means over the last day."""
 

@@ -37,6 +37,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "failures": Kind("Failure spikes", 75, "bad", "shifter"),
         "black_hole": Kind("Worker nodes that fail everything", 72, "bad", "site"),
         "no_pilots": Kind("Sites with work but no pilots", 65, "bad", "site"),
+        "full_storage": Kind("Storage that is full", 60, "bad", "site"),
         "offline": Kind("Sites newly closed, or closed with queued jobs", 55, "warn", "site"),
         "stuck_task": Kind("Stuck tasks", 50, "bad", "shifter"),
         "data": Kind("Data that does not come", 45, "warn", "shifter"),

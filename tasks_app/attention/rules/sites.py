@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from jedisite.words import plural
 from tasks_app.accounting.black_holes import BlackHole
-from tasks_app.attention.rules.facts import ClosedFact, GridFact, RateFact, ShareFact, SiteFact
+from tasks_app.attention.rules.facts import ClosedFact, GridFact, RateFact, ShareFact, SiteFact, StorageFact
 from tasks_app.attention.rules.found import Found, address, few, hours, largest, sentence, waits
 from tasks_app.states import JOB_QUEUED
 
@@ -28,6 +28,7 @@ NEWLY: Final = timedelta(hours=24)
 HOLDS: Final = frozenset({"offline", "paused"})
 """What is queued there stays: pilots get none of it."""
 TAKES_JOBS: Final = frozenset({"online", "standby"})
+SHOWN_QUEUES: Final = 5
 STARVED_RATIO: Final = 0.5
 STARVED_PERCENT: Final = 1.0
 """Smaller shares are not watched: one large job more or less is half of them."""
@@ -151,6 +152,21 @@ def closed(sites: Iterable[ClosedFact], now: datetime) -> Iterator[Found]:
         path = address("sites", site.name, "why")
         found.append(Found("offline", site.name, text, path, site.name, site.jobs, "jobs", site.at))
     yield from few(largest(found), "sites are newly closed, or closed with queued jobs", address("sites"))
+
+
+def full_storage(stores: Iterable[StorageFact]) -> Iterator[Found]:
+    """Storage without space for outputs, at queues that take jobs: they get none whose outputs go there."""
+    found = []
+    for store in stores:
+        shown = ", ".join(store.queues[:SHOWN_QUEUES])
+        more = len(store.queues) - SHOWN_QUEUES
+        text = sentence(
+            f"{store.lack}, as of {store.at:%Y-%m-%d %H:%M} UTC",
+            f"jobs whose outputs go there are not sent to {shown}" + (f" and {more} more" if more > 0 else ""),
+        )
+        path = address("sites", store.queues[0], "data")
+        found.append(Found("full_storage", store.name, text, path, store.site, len(store.queues), "queues"))
+    yield from few(largest(found), "storages are full", address("sites"))
 
 
 def black_holes(holes: Iterable[BlackHole]) -> Iterator[Found]:

@@ -11,7 +11,18 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
-from brokerage_app.models import GlobalShare, JobCount, PilotCalls, Queue, QueueActivity, Sample
+from brokerage_app import configured
+from brokerage_app.models import (
+    GdpConfig,
+    GlobalShare,
+    JobCount,
+    PilotCalls,
+    Queue,
+    QueueActivity,
+    QueueEndpoint,
+    Sample,
+    StorageEndpoint,
+)
 from jedisite.models import Agent, AuditEntry
 from tasks_app import statistics
 from tasks_app.agents import attention
@@ -299,3 +310,39 @@ def test_jobs_at_a_queue_that_no_pilot_has_ever_asked_are_told_of_within_minutes
         item.sentence
         == "2 jobs wait at UNKNOWN, and no pilot has ever asked for jobs there; no batch job is on its way."
     )
+
+
+def test_full_storage_of_queues_that_take_jobs_is_told_of() -> None:
+    """As brokers judge: by the first storage for outputs, by what is usable, and by what is set to be the least."""
+    Agent.objects.all().delete()
+    for name, free, more in (
+        ("FULL", 250.0, {"space_min_free_gb": 60.0}),
+        ("SECOND", 0.0, {}),
+        ("ENOUGH", 200.0, {}),
+        ("UNKNOWN", None, {}),
+        ("CLOSED", 0.0, {}),
+    ):
+        StorageEndpoint.objects.create(name=name, site_name="A", space_free_gb=free, updated=NOW - HOUR, **more)
+    for queue, status, stores in (
+        ("ONE", "online", ("FULL", "SECOND")),
+        ("TWO", "standby", ("FULL",)),
+        ("THREE", "online", ("ENOUGH",)),
+        ("FOUR", "online", ("UNKNOWN",)),
+        ("FIVE", "offline", ("CLOSED",)),
+    ):
+        Queue.objects.create(name=queue, site_name="A", status=status)
+        for order, store in enumerate(stores, 1):
+            QueueEndpoint.objects.create(queue_id=queue, endpoint_id=store, order_read=1, order_write=order)
+    attention.run(now=NOW)
+    (item,) = AttentionItem.objects.filter(kind="full_storage")
+    at = f"{NOW - HOUR:%Y-%m-%d %H:%M}"
+    assert item.sentence == (
+        f"190 GB are usable at FULL, and 200 GB must be, as of {at} UTC; jobs whose outputs go there are not sent to ONE, TWO."
+    )
+    assert (item.key, item.path, item.owner, item.size) == ("full_storage:FULL", "/sites/ONE/data/", "A", 2)
+    GdpConfig.objects.create(
+        app="jedi", component="jobbroker", key="STORAGE_MIN_FREE_SIZE", value="150", type="float", vo="wlcg"
+    )
+    configured.forget()
+    attention.run(now=NOW + MINUTE)
+    assert AttentionItem.objects.get(kind="full_storage").gone_at == NOW + MINUTE, "one broker still takes it"

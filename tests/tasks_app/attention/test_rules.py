@@ -20,6 +20,7 @@ from tasks_app.attention.rules.facts import (
     RateFact,
     ShareFact,
     SiteFact,
+    StorageFact,
     TaskFact,
     TroubleFact,
 )
@@ -100,6 +101,9 @@ CASES: list[tuple[str, list[Found], str]] = [
         queues, GridFact(144, 9, 0, NOW, 0, 1))], ""),
     ("nothing runs and tasks wait", list(sites.nothing_runs(GridFact(0, 0, 0, NOW - HOUR / 6, 3, 1, 28), NOW)),
      "No job has run for 10 min, although 28 tasks wait for jobs."),
+    ("full storage", list(sites.full_storage([StorageFact("SE", "S", "5 GB are usable at SE", tuple("ABCDEF"), NOW)])),
+     "5 GB are usable at SE, as of 2026-11-22 12:00 UTC; jobs whose outputs go there are not sent to A, B, C, D, E and 1 more."),
+    ("no full storage", list(sites.full_storage([])), ""),
     ("black hole", list(sites.black_holes([BlackHole(NodeEnds("S", "wn1", 1, 99, 40.0), 0.05)])),
      "99 of 100 jobs failed on wn1, half of them within 40 s; elsewhere at S 5% of the jobs fail."),
     ("starved", list(sites.starved_shares([ShareFact("User", 30, 40, 100, 500)])),

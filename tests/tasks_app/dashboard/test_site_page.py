@@ -37,6 +37,7 @@ from tasks_app.models import AttentionItem, ErrorFingerprint, Job, JobEnds, JobF
 
 pytestmark = pytest.mark.django_db
 MOST_QUERIES = 12
+OF_SITE = 13
 NAME = "SITE/A"
 
 
@@ -109,7 +110,7 @@ def test_a_queue_has_pages_for_what_it_does_its_nodes_and_its_data(
     reader: Client, queue: Queue, django_assert_max_num_queries: Any
 ) -> None:
     reader.get("/help/states/")  # the choices of the frame are kept for a minute
-    with django_assert_max_num_queries(MOST_QUERIES):
+    with django_assert_max_num_queries(OF_SITE):
         answer = reader.get(f"/sites/{NAME}/")
     text = plain(answer)
     jobs, pilots = answer.context["jobs"], answer.context["pilots"]
@@ -122,6 +123,8 @@ def test_a_queue_has_pages_for_what_it_does_its_nodes_and_its_data(
     assert "Not enough memory at the site" in text and "1 234" in text
     assert [layer.name for layer in answer.context["plot"].layers] == ["MC"]
     assert "Set the status" not in text
+    words = " ".join(re.sub("<[^>]*>", "", text).split())
+    assert f"Storage is full: 0 GB are usable at A_DISK, and 200 GB must be, as of {timezone.now():%Y-%m-%d}" in words
     with django_assert_max_num_queries(MOST_QUERIES):
         nodes = reader.get(f"/sites/{NAME}/nodes/")
     assert [(row["node"], row["running"], bool(row["hole"])) for row in nodes.context["rows"]] == [
@@ -171,6 +174,19 @@ def test_a_queue_of_which_nothing_is_known_says_so(reader: Client, sites: None) 
     assert "were not counted in the last hour" in uncounted
     assert '<span class="tile-value">–</span><span class="tile-label">finished in the last hour' in uncounted
     assert "SITE_A" in plain(reader.get("/sites/SITE_A/?window=nonsense"))
+
+
+def test_a_new_queue_says_when_its_jobs_are_counted_first(reader: Client, sites: None) -> None:
+    """Other queues have samples, so that nothing is wrong with the agent that writes them."""
+    now = timezone.now()
+    Sample.objects.create(at=now - INTERVAL)
+    said = plain(reader.get("/sites/SITE_A/"))
+    assert "This queue is new: its finished and failed jobs are counted for the first time within" in said
+    assert "Look at the" not in said
+    boundary = ORIGIN + INTERVAL * ((now - ORIGIN) // INTERVAL)
+    Sample.objects.update(at=boundary)
+    assert site_use.first_count_within(boundary + timedelta(minutes=1)) == 240 + 60
+    assert site_use.first_count_within(boundary + timedelta(minutes=11)) is None, "the agent is late"
 
 
 def test_a_shifter_sets_the_status_and_writes_notes(operator: Client, queue: Queue) -> None:
