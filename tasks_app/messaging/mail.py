@@ -21,8 +21,10 @@ from tasks_app.accounting.final import MOST_ERRORS
 from tasks_app.explaining.gates import RUNS_AGAIN
 from tasks_app.generating.wants import gone_sites
 from tasks_app.messaging.summary import LONGEST_COMMAND_LINE, SHOWN_SITES, Ended, Output, error_line
-from tasks_app.models import Dataset, Job, JobArchive, Notification, Task, TaskParams
+from tasks_app.models import Dataset, Job, JobArchive, Notification, Task, TaskParams, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
+from tasks_app.params.clientwords import is_from_client
+from tasks_app.states import TaskStatus
 
 
 class NoMailError(Exception):
@@ -88,6 +90,7 @@ def facts_of(notification: Notification) -> Ended:
     outputs = Dataset.objects.filter(task=task, type__in=("output", "log"), files_finished__gt=0).order_by(
         "-type", "id"
     )
+    params = _params(task.id)
     return Ended(
         task_id=task.id,
         name=task.name or "",
@@ -107,8 +110,16 @@ def facts_of(notification: Notification) -> Ended:
         errors=tuple(error_line(*row) for row in errors_of(task.id)[:MOST_ERRORS]),
         outputs=tuple(Output(d.name, d.files_finished, d.events_used if d.type == "output" else None) for d in outputs),
         sites_gone=notification.status in RUNS_AGAIN and bool(gone_sites(task, timezone.now())),
-        command_line=str(_params(task.id).get("cliParams") or "")[:LONGEST_COMMAND_LINE],
+        command_line=str(params.get("cliParams") or "")[:LONGEST_COMMAND_LINE],
+        stopped=_was_stopped(task),
+        from_client=is_from_client(params),
     )
+
+
+def _was_stopped(task: Task) -> bool:
+    """Whether its present attempt was told to finish."""
+    log = TaskStatusLog.objects.filter(task_id=task.id, attempt=task.attempt)
+    return log.filter(status=TaskStatus.FINISHING).exists()
 
 
 def _counted(task_id: int, field: str) -> dict[str, int]:

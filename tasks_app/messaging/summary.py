@@ -50,6 +50,7 @@ NEXT_WITHOUT_ERRORS: Final[Mapping[str, tuple[str, ...]]] = {
 NEXT_WITHOUT_SITES: Final = (
     "If more is wanted of it, run the task again (incexec) with other sites, since those that it names do not exist any more.",
 )
+NEXT_WHEN_STOPPED: Final = ("If the rest of its input is wanted, retry the task: it goes on with the files that are left.",)
 COMMANDS: Final[Mapping[str, str]] = {
     T.FINISHED: "retry", T.FAILED: "retry", T.ABORTED: "retry", T.EXHAUSTED: "retry", T.PAUSED: "resume"
 }  # fmt: skip
@@ -111,9 +112,15 @@ class Ended:
     command_line: str = ""
     sites_gone: bool = False
     """None of the sites that it names exists any more."""
+    stopped: bool = False
+    """Somebody told it to finish before its end, so that it has no failure of its own."""
+    from_client: bool = False
+    """It was submitted by prun or its kin, whose users have pbook."""
 
     @property
     def headline(self) -> str:
+        if self.stopped and self.status in (T.FINISHED, T.FAILED):
+            return "was finished early" + ("" if self.finished else ", before any of its input was processed")
         return HEADLINES.get(self.status, f"is {self.status}")
 
     @property
@@ -124,13 +131,24 @@ class Ended:
     @property
     def next_steps(self) -> tuple[str, ...]:
         if self.sites_gone:
-            return NEXT_WITHOUT_SITES
+            return self._worded(NEXT_WITHOUT_SITES)
+        if self.stopped and self.status in (T.FINISHED, T.FAILED):
+            return NEXT_WHEN_STOPPED
         found = NEXT.get(self.status, ())
-        return found if self.errors else NEXT_WITHOUT_ERRORS.get(self.status, found)
+        return self._worded(found if self.errors else NEXT_WITHOUT_ERRORS.get(self.status, found))
+
+    def _worded(self, steps: tuple[str, ...]) -> tuple[str, ...]:
+        """In the words of whoever submitted it."""
+        return tuple(one.replace("incexec", "prun with the same --outDS") for one in steps) if self.from_client else steps
 
     @property
     def command(self) -> str:
         return "" if self.sites_gone else COMMANDS.get(self.status, "")
+
+    @property
+    def client_command(self) -> str:
+        """The same for PanDA's client, which has all of them; "" when that did not submit the task."""
+        return f"pbook {self.command} {self.task_id}" if self.from_client and self.command else ""
 
     @property
     def command_said(self) -> str:
@@ -152,7 +170,9 @@ class Ended:
     def subject(self) -> str:
         """One line, whatever stands in the task's name."""
         files = f": {self.finished} of {plural(self.files, 'file')}" if self.files else ""
-        return " ".join(f"Task {self.task_id} {self.name} is {self.status}{files}".split())[:200]
+        early = self.stopped and self.status in (T.FINISHED, T.FAILED)
+        became = "was finished early" if early else f"is {self.status}"
+        return " ".join(f"Task {self.task_id} {self.name} {became}{files}".split())[:200]
 
 
 def error_line(error: JobError, jobs: int) -> ErrorLine:

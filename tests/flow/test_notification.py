@@ -24,7 +24,7 @@ from tasks_app.accounting.job_errors import JobError
 from tasks_app.agents import notification
 from tasks_app.messaging import mail as mails
 from tasks_app.messaging import summary
-from tasks_app.models import Job, Notification, Task
+from tasks_app.models import Command, Job, Notification, Task
 from tasks_app.states import COMMAND_ACCEPTED_IN, TaskCommand
 from tests.flow.driving import add_dataset, parameters, reads, settle, status, submit
 from tests.flow.pilot import Pilot, always, drive, failing_on
@@ -110,6 +110,33 @@ def test_every_command_that_a_mail_names_is_taken_in_that_state() -> None:
         (state, name) for state, name in summary.COMMANDS.items() if state not in COMMAND_ACCEPTED_IN[TaskCommand(name)]
     ]
     assert set(summary.COMMANDS.values()) <= summary._SAID.keys()
+
+
+def test_a_task_that_was_finished_early_has_not_failed() -> None:
+    """No job of it had run: it ends as failed, since none of its input was processed, and nothing went wrong."""
+    add_dataset("lab.in", 2)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1))
+    settle()
+    Command.objects.create(task_id=made, name="finish", owner="ada", comment="enough")
+    settle()
+    assert status(made) == "failed"
+    notification.run(now=NOW)
+    (sent,) = mail.outbox
+    assert sent.subject == f"Task {made} lab.t was finished early: 0 of 2 files"
+    body = text(sent)
+    assert f"({made}) was finished early, before any of its input was processed." in body
+    assert "If the rest of its input is wanted, retry the task" in body
+    assert "failed" not in body.partition("Jobs")[0] and "None of its jobs had an error" not in body
+
+
+def test_who_submitted_by_prun_reads_of_pbook() -> None:
+    made = run_task(4, processingType="panda-client-1.5.80-jedi-run")
+    notification.run(now=NOW)
+    (sent,) = mail.outbox
+    body = text(sent)
+    assert f"    pbook retry {made}\n" in body and "curl" not in body
+    assert "run it again (prun with the same --outDS)" in body and "incexec" not in body
+    assert f">pbook retry {made}</pre>" in sent.alternatives[0][0] and "curl" not in sent.alternatives[0][0]
 
 
 @pytest.mark.parametrize("status", ["finished", "failed"])
