@@ -59,6 +59,12 @@ def only_interfaces(endpoints: list[Any]) -> list[Any]:
     return [endpoint for endpoint in endpoints if endpoint[0].startswith((RESOURCES, *PANDA))]
 
 
+def resources_first(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
+    """What people come for stands before the calls of PanDA's clients and pilots, of which some are always refused."""
+    result["paths"] = dict(sorted(result["paths"].items(), key=lambda row: not row[0].startswith(RESOURCES)))
+    return result
+
+
 def add_problems(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
     """Every operation on resources may be refused with a problem document."""
     result["components"].setdefault("schemas", {})["Problem"] = PROBLEM

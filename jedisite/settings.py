@@ -168,6 +168,7 @@ ALLOWED_HOSTS = env.list(
 CSRF_TRUSTED_ORIGINS = env.list("JEDI_CSRF_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [
+    "jedisite.account_commands",
     "unfold",
     "unfold.contrib.filters",
     "django.contrib.admin",
@@ -348,6 +349,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "jedisite.openapi.add_problems",
+        "jedisite.openapi.resources_first",
         "tasks_app.api.examples.add_examples",
     ],
     "PATH_CONVERTER_OVERRIDES": {"bigint": int},

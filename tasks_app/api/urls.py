@@ -45,6 +45,7 @@ class SchemaView(SpectacularJSONAPIView):
 
 
 class DocsView(SpectacularSwaggerView):
+    template_name = "api_docs.html"
     permission_classes = [HasRight]
     rights = {"get": Right.NOTHING}
 

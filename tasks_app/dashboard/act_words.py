@@ -52,6 +52,26 @@ OF_ACT: Final[Mapping[tuple[str, str], Words]] = {
     ("split_rule", "changes"): Words("Rules to change", "As JSON, such as nFilesPerJob; null takes a rule away."),
 }
 """What a parameter is called in one act only."""
+QUESTIONS: Final[Mapping[str, str]] = {
+    "pause": "Pause {}?",
+    "resume": "Resume {}?",
+    "avalanche": "Skip the scouts of {}?",
+    "retry": "Retry {}?",
+    "incexec": "Run {} again?",
+    "increase_attempts": "Give files of {} more attempts?",
+    "release": "Release {} although files are still being staged?",
+    "reassign": "Reassign {}?",
+    "finish": "Finish {} early?",
+    "kill": "Kill {}?",
+    "priority": "Change the priority of {}",
+    "share": "Change the share of {}",
+    "avoid_site": "Let {} avoid a site",
+    "needs": "Change what jobs of {} need",
+    "split_rule": "Change how input of {} is split",
+    "debug": "Debug {}?",
+    "no-debug": "End debugging {}?",
+}
+"""Headings of the pages of acts; the braces stand for what it is done to, such as "task 7"."""
 OTHER_ACTS: Final[Mapping[str, str]] = {
     "submit": "Submit",
     "submit for": "Submit for another user",
@@ -88,6 +108,7 @@ OTHER_ACTS: Final[Mapping[str, str]] = {
     "token.revoke": "Revoke a token",
     "account.make": "Make an account for a program",
     "user.make": "Make an account",
+    "user.password": "Change a password",
     "device.allowed": "Allow a login from a terminal",
     "device.refused": "Refuse a login from a terminal",
 }
@@ -145,6 +166,11 @@ def words_of(act: str, name: str) -> Words:
 def field_of(act: str, key: Key) -> Field:
     words = words_of(act, key.name)
     return Field(key, words.title, words.help, tuple((choice, CHOICES.get(choice, choice)) for choice in key.choices or ()))
+
+
+def question(act: str, subject: str) -> str:
+    """The heading of the page of an act, on a task, a job or many of them."""
+    return QUESTIONS[act].format(subject)
 
 
 def title_of(act: str) -> str:

@@ -20,6 +20,7 @@ from tasks_app import bulk
 from tasks_app.amending import CannotChangeError
 from tasks_app.commands.acts import ACTS, Act, Change
 from tasks_app.dashboard import commands, pages, words
+from tasks_app.dashboard.act_words import question
 from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.models import Command, Task
 from tasks_app.moves import CommandRefusedError
@@ -75,6 +76,7 @@ def task_do(request: HttpRequest, task_id: int, name: str) -> HttpResponse:
         "refused": refused,
         "fields": commands.fields_of(act, caller, task),
         "plan": bulk.preview(act, bulk.Selection((task,)), caller),
+        "question": question(name, f"task {task_id}"),
         "given": request.POST,
         "faults": faults,
     }
@@ -153,6 +155,7 @@ def tasks_bulk(request: HttpRequest) -> HttpResponse:
         "ids": _joined(plan.ids),
         "fields": commands.fields_of(act, caller),
         "tasks": plan.tasks[:SHOWN],
+        "question": question(act.name, words.plural(len(plan.tasks), "task")),
         "more_tasks": max(len(plan.tasks) - SHOWN, 0),
         "refused_shown": REFUSED_SHOWN,
     }

@@ -19,6 +19,7 @@ from tasks_app import bulk, handling
 from tasks_app.accounting import killing
 from tasks_app.commands.acts import JOB_ACTS, JobAct
 from tasks_app.dashboard import commands, doing, words
+from tasks_app.dashboard.act_words import question
 from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.filtersets import JobFilter
 from tasks_app.models import Job
@@ -65,6 +66,7 @@ def job_do(request: HttpRequest, job_id: int, name: str) -> HttpResponse:
             messages.success(request, f"{act.title}: noted for job {job_id}.")
             return redirect("dashboard:job", job_id=job_id)
     context = {"section": "jobs", "act": act, "job": job, "refused": refused, "faults": faults, "given": request.POST}
+    context["question"] = question(name, f"job {job_id}")
     if act.name == KILL and not refused:
         context["plan"] = killing.plan_kill([job_id], caller_of(request))
     code = 200 if not faults else 409 if _may(job, caller_of(request)) else 403

@@ -10,6 +10,8 @@ from django.core.management import call_command
 from django.test import Client
 
 from jedisite import first_account, identity
+from jedisite.models import AuditEntry
+from tasks_app.dashboard.act_words import title_of
 from tasks_app.management.commands import demo
 
 pytestmark = pytest.mark.django_db
@@ -35,6 +37,25 @@ def test_the_first_start_makes_an_account_that_runs_the_site(client: Client) -> 
 def test_whoever_runs_the_site_already_is_named(client: Client) -> None:
     User.objects.create_superuser("grace", password="compiler-of-1952")
     assert first_account.lines(URL)[1] == "user grace" and User.objects.count() == 1
+
+
+def test_an_account_that_a_command_changes_is_in_the_audit_trail(monkeypatch: pytest.MonkeyPatch) -> None:
+    call_command("createsuperuser", "--noinput", username="grace", email="grace@lab.org")
+    user = User.objects.get()
+    monkeypatch.setattr("getpass.getpass", lambda prompt="": "compiler-of-1952")
+    call_command("changepassword", "grace", stdout=io.StringIO())
+    user.refresh_from_db()
+    assert user.check_password("compiler-of-1952")
+    entries = AuditEntry.objects.order_by("id").values_list("actor", "action", "object_type", "object_id", "details")
+    key = str(user.pk)
+    assert list(entries) == [
+        ("manage.py", "user.make", "user", key, {"name": "grace", "rights": "administrator"}),
+        ("manage.py", "user.password", "user", key, {"name": "grace"}),
+    ]
+    user.set_password("bug-of-1947")
+    user.save()
+    assert AuditEntry.objects.count() == 2, "only commands are recorded here"
+    assert title_of("user.password") == "Change a password"
 
 
 def test_nobody_is_given_rights_by_the_name_alone() -> None:

@@ -117,5 +117,6 @@ def test_the_schema_and_its_viewer_are_open_to_all(client: Client) -> None:
     body = submit["requestBody"]["content"]["application/json"]["schema"]
     assert {"taskName", "prodSourceLabel"} <= set(body["required"]) and "nFilesPerJob" in body["properties"]
     page = client.get("/api/docs/")
+    assert "css/api_docs" in page.content.decode(), "its dark colours"
     assert page.status_code == 200 and "/static/drf_spectacular_sidecar/" in page.content.decode()
     assert "//cdn" not in page.content.decode()

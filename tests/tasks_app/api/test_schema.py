@@ -33,6 +33,11 @@ def operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any
                 yield method.upper(), path, operation
 
 
+def test_resources_come_before_the_calls_of_panda(schema: dict[str, Any]) -> None:
+    ours = [path.startswith("/api/v2/") for path in schema["paths"]]
+    assert ours == sorted(ours, reverse=True) and set(ours) == {True, False}
+
+
 def test_every_operation_is_told_in_words_and_by_examples(schema: dict[str, Any]) -> None:
     missing, names = [], []
     for method, path, operation in operations(schema):

@@ -13,8 +13,8 @@ from django.test import Client
 from brokerage_app.models import Queue
 from jedisite.models import AuditEntry
 from tasks_app import amending
-from tasks_app.commands.acts import ACTS
-from tasks_app.dashboard.act_words import WITHOUT_EFFECT, field_of
+from tasks_app.commands.acts import ACTS, JOB_ACTS
+from tasks_app.dashboard.act_words import QUESTIONS, WITHOUT_EFFECT, field_of, question
 from tasks_app.models import Command, Dataset, Job, Task, TaskParams, TaskStatusLog
 from tests.statements import sent
 from tests.tasks_app.params.dictionaries import smallest
@@ -35,6 +35,7 @@ def test_an_act_on_a_task_is_explained_asked_for_its_reason_and_noted(
     assert url in text_of(reader.get(f"/tasks/{busy_task.id}/"))
     with django_assert_max_num_queries(MOST_QUERIES):
         text = text_of(reader.get(url))
+    assert f"<h1>Kill task {busy_task.id}?</h1>" in text
     assert "12 jobs at 3 sites" in text and "(6 queued, 6 with pilots)" in text and "stay ended" in text
     answer = reader.post(url, {"reason": " "})
     assert answer.status_code == 409 and "needs a reason" in text_of(answer) and not Command.objects.exists()
@@ -433,3 +434,9 @@ def test_forms_and_the_trail_say_parameters_in_plain_words(operator: Client, mak
     for page in ("/audit/?view=all", f"/tasks/{task.id}/audit/"):
         text = text_of(operator.get(page))
         assert "Retry" in text and "Leave child tasks alone: yes, Ignore the limits on retries: yes" in text
+
+
+def test_every_act_has_a_question_in_plain_english() -> None:
+    assert set(QUESTIONS) == {*ACTS, *JOB_ACTS}
+    assert question("needs", "task 7") == "Change what jobs of task 7 need"
+    assert all(":" not in question(name, "task 7") for name in QUESTIONS)

@@ -1,0 +1,17 @@
+"""Makes an account that may do everything, and says so in the audit trail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.management.commands import createsuperuser
+
+from jedisite.account_commands.recording import recorded
+
+
+class Command(createsuperuser.Command):
+    help = "Make an account that may do everything."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with recorded():
+            super().handle(*args, **options)
