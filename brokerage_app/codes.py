@@ -473,25 +473,25 @@ THROTTLED_PRIORITY: Final = _code(
 )  # fmt: skip
 USER_RUNNING_JOBS: Final = _code(
     "user_running_jobs", "Throttled: too many running jobs", "throttle", "nobody",
-    "Wait: more jobs are made as running ones of the user or the working group end. CAP_RUNNING_USER_JOBS (of groups "
-    "CAP_RUNNING_GROUP_JOBS) in the configuration, component prio_mgr, is the cap.", severity="info",
+    "Wait: more jobs are made as running ones of the user or the working group end. Administrators set the cap: "
+    "CAP_RUNNING_USER_JOBS (of groups CAP_RUNNING_GROUP_JOBS) in the configuration, component prio_mgr.", severity="info",
 )  # fmt: skip
 USER_QUEUED_JOBS: Final = _code(
     "user_queued_jobs", "Throttled: too many queued jobs", "throttle", "nobody",
     "Wait until pilots have started queued jobs of the user or the working group; if none come, have pilots started at their "
-    "queues. Twice CAP_RUNNING_USER_JOBS (of groups CAP_RUNNING_GROUP_JOBS) in the configuration, component prio_mgr, is the "
-    "cap.", severity="info",
+    "queues. The cap is twice CAP_RUNNING_USER_JOBS (of groups CAP_RUNNING_GROUP_JOBS), which administrators set in the "
+    "configuration, component prio_mgr.", severity="info",
 )  # fmt: skip
 USER_RUNNING_CORES: Final = _code(
     "user_running_cores", "Throttled: too many running cores", "throttle", "nobody",
-    "Wait: more jobs are made as running ones of the user or the working group end. CAP_RUNNING_USER_CORES (of groups "
-    "CAP_RUNNING_GROUP_CORES) in the configuration, component prio_mgr, is the cap.", severity="info",
+    "Wait: more jobs are made as running ones of the user or the working group end. Administrators set the cap: "
+    "CAP_RUNNING_USER_CORES (of groups CAP_RUNNING_GROUP_CORES) in the configuration, component prio_mgr.", severity="info",
 )  # fmt: skip
 USER_QUEUED_CORES: Final = _code(
     "user_queued_cores", "Throttled: too many queued cores", "throttle", "nobody",
     "Wait until pilots have started queued jobs of the user or the working group; if none come, have pilots started at their "
-    "queues. Twice CAP_RUNNING_USER_CORES (of groups CAP_RUNNING_GROUP_CORES) in the configuration, component prio_mgr, is the "
-    "cap.", severity="info",
+    "queues. The cap is twice CAP_RUNNING_USER_CORES (of groups CAP_RUNNING_GROUP_CORES), which administrators set in the "
+    "configuration, component prio_mgr.", severity="info",
 )  # fmt: skip
 USER_CAP_ZERO: Final = _code(
     "user_cap_zero", "Throttled: the cap is 0", "throttle", "expert",

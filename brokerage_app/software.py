@@ -284,7 +284,7 @@ def accepts_on_gpu_queue(
         says = "the site is a queue of GPUs, and the task names no software platform (needs {})"
         return Refused(codes.HARDWARE_RESERVED, says, (needs.release,))
     if not site.published and not needs.fault:
-        return Refused(codes.NO_GPU, "the site is a queue of GPUs that publishes {} kinds of hardware", (0,))
+        return Refused(codes.NO_GPU, "the site is a queue of GPUs, and publishes no hardware", ())
     return accepts(needs, site, sources)
 
 
@@ -294,7 +294,7 @@ def accepts_gpu(needs: SoftwareNeeds, site: SiteSoftware) -> Refused | None:
     if gpu is None:
         return None
     if not site.published:
-        return Refused(codes.NO_GPU, "asks for GPU {}; the site publishes 0 kinds of hardware", (gpu,))
+        return Refused(codes.NO_GPU, "asks for GPU {}; the site publishes no hardware", (gpu,))
     return hardware.gpu_accepts(gpu, site.hardware)
 
 
@@ -319,12 +319,12 @@ def _accepts_unpublished(needs: SoftwareNeeds, site: SiteSoftware) -> Refused | 
         return refused
     if platform.asks_cpu:
         asked = " or ".join(map(str, platform.cpu_specs))
-        return Refused(codes.NO_CPU, "asks for CPU {}; the site publishes 0 kinds of hardware", (asked,))
+        return Refused(codes.NO_CPU, "asks for CPU {}; the site publishes no hardware", (asked,))
     if not site.takes_any:
         return _nothing_published(needs, "publishes software, but its releases are not AUTO" if site.unread else NOTHING)
     if needs.container and needs.only_tags:
         return Refused(
-            codes.NO_CONTAINER, "container {} has to be a tag; the site publishes 0 tags", (needs.container,)
+            codes.NO_CONTAINER, "container {} has to be a tag; the site publishes no tags", (needs.container,)
         )
     return None
 

@@ -113,7 +113,6 @@ NO_NUMBERS_OF_THINGS = frozenset(
     {
         "the queue takes {} jobs only",
         " ({} of the {} cores of a slot of {} MB)",
-        "the site is a queue of GPUs that publishes {} kinds of hardware",
     }
 )
 """What stands there is a word, or a number that is never 1."""
