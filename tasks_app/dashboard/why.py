@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Final, get_args
+from typing import Final, NamedTuple, get_args
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -14,14 +14,16 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from brokerage_app.models import VerdictRecord
+from brokerage_app.remedies import Remedy
 from jedisite.exports import CSVExport, Row
-from jedisite.identity import Right, needs
-from tasks_app import codes
+from jedisite.identity import Caller, Right, caller_of, needs
+from tasks_app import bulk, codes
+from tasks_app.commands.acts import ACTS
 from tasks_app.dashboard.areas import Areas, Span, stack
 from tasks_app.dashboard.jobs import error_words, job_of, merging_words
 from tasks_app.dashboard.lists.misspelt import one_of, takes
 from tasks_app.dashboard.verdicts import PICKS, Part, Picked, Which
-from tasks_app.explaining import jobs, places, tasks, verdicts
+from tasks_app.explaining import following, jobs, places, tasks, verdicts
 from tasks_app.explaining.gates import Gate
 from tasks_app.models import Task
 
@@ -48,11 +50,35 @@ def task_why(request: HttpRequest, task_id: int) -> HttpResponse:
     on_jobs = [record for record in found.history if record.kind != "task"]
     context = {
         "section": "tasks", "task": task, "why": found, "gates": gate_rows(found.gates), "parts": parts,
+        "remedies": followed(task, found.blocked, caller_of(request)),
         "all_done": all_done,
         "tone": TONE_OF[found.blocked.severity] if found.blocked else "", "areas": reasons_over_time(on_jobs, now),
         "csv": csv_query(picked), "seconds": REFRESH_S, "now": now,
     }  # fmt: skip
     return render(request, "tasks_app/task_why.html", context)
+
+
+class Way(NamedTuple):
+    """A page on which advice is followed."""
+
+    title: str
+    address: str
+
+
+def followed(task: Task, blocked: Gate | None, caller: Caller) -> list[tuple[Remedy, list[Way]]]:
+    """What helps, each with the pages on which this reader may do it now."""
+    remedies = blocked.remedies if blocked is not None else None
+    return [(one, [*_ways(task, one, caller)]) for one in remedies or ()]
+
+
+def _ways(task: Task, remedy: Remedy, caller: Caller) -> Iterator[Way]:
+    for name in dict.fromkeys(following.acts_of(remedy)):
+        # Commands that wait are not asked for: the act's own page says it where one of them stands against it.
+        if caller.may(Right.SUBMIT) and bulk.why_not(ACTS[name], task, caller, waiting=()) is None:
+            yield Way(ACTS[name].title, reverse("dashboard:task-do", args=[task.id, name]))
+    queue = following.queue_of(remedy)
+    if queue and caller.may(Right.OPERATE):
+        yield Way(f"Set the status of {queue}", reverse("dashboard:site", args=[queue]) + "#d-set")
 
 
 @needs(Right.READ)

@@ -27,6 +27,7 @@ from tasks_app.commands import nothing_new
 from tasks_app.explaining import whatif
 from tasks_app.explaining.facts import AgentFact, InputFact, ParentFact, PilotFact, VerdictFact, WhyFacts
 from tasks_app.explaining.facts import Trouble as TroubleFact
+from tasks_app.explaining.following import with_cpu_time
 from tasks_app.explaining.gates import AGENT_OF, AT_WORK, RUNS_AGAIN, UNREAD, WITH_ERRORS, Gate, first_no, walk
 from tasks_app.explaining.verdicts import chosen_queues, told
 from tasks_app.generating.groups import record_of
@@ -287,7 +288,7 @@ def look(task: Task, now: datetime) -> Why:
     records, history = _verdicts(task.id, now)
     throttled = record_of(task, now)
     facts = facts_of(task, now, records, throttled)
-    gates = _with_remedies(walk(facts), records, now)
+    gates = _with_remedies(task, walk(facts), records, now)
     return Why(task, gates, records, throttled, history, _position(task, facts, now))
 
 
@@ -295,7 +296,9 @@ _DECIDED: Final = {"nucleus": "task", "sites": "job"}
 """The gates that a broker decides, and the kind of its verdicts."""
 
 
-def _with_remedies(gates: tuple[Gate, ...], records: Mapping[str, VerdictRecord], now: datetime) -> tuple[Gate, ...]:
+def _with_remedies(
+    task: Task, gates: tuple[Gate, ...], records: Mapping[str, VerdictRecord], now: datetime
+) -> tuple[Gate, ...]:
     """The gates, and with the one of a broker what helps, when it is the one that the task waits at."""
     blocked = first_no(gates)
     if blocked is None:
@@ -305,7 +308,8 @@ def _with_remedies(gates: tuple[Gate, ...], records: Mapping[str, VerdictRecord]
     if found is None or (not found.remedies and blocked.code in order_of("", NUCLEI)):
         # What nuclei lack is told by the code where no change is known that would help.
         return gates
-    told = replace(blocked, remedies=found.remedies, untried=found.untried)
+    remedies = tuple(with_cpu_time(one, task.cpu_time, task.cpu_time_unit or "") for one in found.remedies)
+    told = replace(blocked, remedies=remedies, untried=found.untried)
     return tuple(told if gate is blocked else gate for gate in gates)
 
 

@@ -107,7 +107,7 @@ OBSTACLES = {
     ),
     "SHORT": Obstacle(
         "short_walltime", "needs 100000, the site gives 27000 HS06 s in 3600 s",
-        "Lower the cpuTime of the task to 27 % of what it is",
+        "Lower the cpuTime of the task from 1000 to 270 HS06s an event, if",
         attributes(cpuTime=270), {"max_walltime_s": 3600}, {"cpu_time": 1000, "cpu_time_unit": "HS06sPerEvent"},
     ),
     "PAIRS": Obstacle(
@@ -133,7 +133,7 @@ OBSTACLES = {
         of_queue("RELEASE", releases=["ANY"]), {"releases": ["AUTO"]}, {"trans_home": "Athena-24.0.1", "architecture": None},
     ),
     "GPU": Obstacle(
-        "no_gpu", "the site publishes 0 kinds of hardware",
+        "no_gpu", "the site publishes no hardware",
         "Kill the task and submit it again, under another name and without asking for a GPU (architecture x86_64-el9-gcc13-opt)",
         anew(architecture="x86_64-el9-gcc13-opt"), {"releases": ["ANY"]}, {"architecture": GPU},
     ),
@@ -233,6 +233,10 @@ def test_each_headline_is_true_and_its_advice_brings_jobs(
         assert one.advice in said["advice"], said
         page = client.get(f"/tasks/{tasks[name]}/why/").content.decode()
         assert one.advice in page
+    ways = {"SHORT": "needs", "PAIRS": "split_rule", "SCRATCH": "needs", "GPU": "kill"}
+    for name, act in ways.items():
+        address = f'href="/tasks/{tasks[name]}/do/{act}/"'
+        assert address in client.get(f"/tasks/{tasks[name]}/why/").content.decode(), name
     assert not any(map(jobs, tasks.values()))
     for free in (50, 7):
         StorageEndpoint.objects.filter(pk="SE_FULL").update(space_free_gb=free)

@@ -12,11 +12,12 @@ from brokerage_app.models import GlobalShare, JobCount, PilotCalls, Queue, Queue
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.queue_status import set_status
 from brokerage_app.records import Decided, keep
+from brokerage_app.remedies import Remedy
 from brokerage_app.verdict import Choice, Skip, Verdict
 from jedisite.models import Agent
 from tasks_app import moves, statistics
 from tasks_app.commands import actions
-from tasks_app.explaining import tasks
+from tasks_app.explaining import following, tasks
 from tasks_app.explaining.gates import first_no, walk
 from tasks_app.models import Task, TaskStatusLog
 from tasks_app.states import TaskStatus
@@ -393,3 +394,39 @@ def test_a_share_of_nothing_is_the_reason_only_where_jobs_of_others_wait(make_ta
     assert found() == ""
     JobCount.objects.filter(pk=others.pk).update(jobs=1)
     assert found() == "Nothing"
+
+
+def test_advice_links_to_the_acts_that_it_names_for_those_who_may_do_them(
+    client: Client, make_user: Make, waiting: Any
+) -> None:
+    """The owner changes what the task needs; a shifter sets a queue online; others get the words alone."""
+    linked = {}
+    for name, right in (("ada", ""), ("bob", ""), ("grace", "shifter")):
+        client.force_login(make_user(name, right) if right else make_user(name))
+        text = client.get(f"/tasks/{waiting.id}/why/").content.decode()
+        assert "Ask for 3000 MB of memory" in text
+        linked[name] = (f"/tasks/{waiting.id}/do/needs/" in text, "/sites/C/#d-set" in text)
+    assert linked == {"ada": (True, False), "bob": (False, False), "grace": (False, True)}
+
+
+@pytest.mark.parametrize(
+    ("what", "lines", "acts", "queue"),
+    [
+        ("Make jobs of 1 file (nFilesPerJob; now 2)", (), ["split_rule"], ""),
+        ("Reassign the task to another site than A", (), ["reassign"], ""),
+        ("Kill the task and run it again (incexec) with another excludedSite than A", (), ["kill"], ""),
+        ("Have A.B set online", ('site.A.B.status="online"',), [], "A.B"),
+        ("Wait until jobs that are queued at A have started", ("site.A.queued=0",), [], ""),
+    ],
+)
+def test_the_acts_of_advice(what: str, lines: tuple[str, ...], acts: list[str], queue: str) -> None:
+    remedy = Remedy(what, "user", lines)
+    assert (list(following.acts_of(remedy)), following.queue_of(remedy)) == (acts, queue)
+
+
+def test_a_part_of_a_cpu_time_below_one_stays_a_part() -> None:
+    remedy = Remedy("Lower the cpuTime of the task to 27 % of what it is, if its jobs need no more", "user", ())
+    lower = "Lower the cpuTime of the task from 1000 to 270, if its jobs need no more"
+    assert following.with_cpu_time(remedy, 1000, "").what == lower
+    assert following.with_cpu_time(remedy, 3, "HS06sPerEvent") == remedy
+    assert following.with_cpu_time(remedy, None, "") == remedy

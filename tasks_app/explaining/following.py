@@ -1,0 +1,47 @@
+"""How advice on a task is followed: by which act of the site, and with which number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from brokerage_app.remedies import Remedy
+from tasks_app.commands.acts import NEEDS, Change
+from tasks_app.states import TaskCommand
+
+_BEGINNINGS: Final = (("Reassign the task", TaskCommand.REASSIGN), ("Kill the task", TaskCommand.KILL))
+_PARAMETER: Final = re.compile(rf"\b({'|'.join((*NEEDS, 'nFilesPerJob'))})\b")
+_STATUS: Final = re.compile(r'site\.(.+)\.status="online"')
+_PART_OF_CPU_TIME: Final = re.compile(r"the cpuTime of the task to ([0-9]+) % of what it is")
+
+
+def acts_of(remedy: Remedy) -> Iterator[str]:
+    """The acts on the task that the advice names, in its order."""
+    for beginning, command in _BEGINNINGS:
+        if remedy.what.startswith(beginning):
+            yield command.value
+            return
+    for name in dict.fromkeys(found[1] for found in _PARAMETER.finditer(remedy.what)):
+        yield Change.SPLIT_RULE.value if name == "nFilesPerJob" else Change.NEEDS.value
+
+
+def queue_of(remedy: Remedy) -> str:
+    """The queue whose status is to be changed; "" where the advice is of something else."""
+    found = next(filter(None, map(_STATUS.fullmatch, remedy.lines)), None)
+    return str(found[1]) if found is not None else ""
+
+
+def with_cpu_time(remedy: Remedy, now: int | None, unit: str) -> Remedy:
+    """The advice with the CPU time that the task is to have in place of a percentage, as its form takes it.
+
+    A part that is less than 1 stays one: the books hold whole numbers.
+    """
+
+    def told(found: re.Match[str]) -> str:
+        value = (now or 0) * int(found[1]) // 100
+        words = unit.replace("PerEvent", " an event")
+        return f"the cpuTime of the task from {now} to {value} {words}".rstrip() if value else found[0]
+
+    return replace(remedy, what=_PART_OF_CPU_TIME.sub(told, remedy.what))
