@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from django.db import transaction
 
+from brokerage_app.walltime import is_ineffective
 from jedisite import audit
 from jedisite.words import plural, sentence
 from tasks_app import moves, sandboxes
@@ -175,10 +176,21 @@ def change_attributes(task_id: int, values: Mapping[str, Any], *, by: str, reaso
     check_attributes(values)
     (task,) = _open_tasks([task_id])
     columns = {ATTRIBUTES[name]: _as_stored(name, value) for name, value in values.items()}
+    _check_walltime(task, columns)
     Task.objects.filter(pk=task_id).update(**with_type(task, columns))
     before = {name: getattr(task, ATTRIBUTES[name]) for name in values}
     _noted([task_id], by, "change attributes", reason, dict(values), before=before)
     return "; ".join(f"{name} is {value}" for name, value in values.items())
+
+
+def _check_walltime(task: Task, columns: Mapping[str, Any]) -> None:
+    """A walltime is refused where it would change nothing. Raises ParamErrors."""
+    new = {name: columns.get(name, getattr(task, name)) for name in ("walltime", "walltime_unit", "cpu_time", "cpu_time_unit")}
+    if "walltime" in columns and is_ineffective(**new):
+        faults = Faults()
+        said = f"It has no effect: how long jobs run is worked out from cpuTime ({new['cpu_time']}). Change that."
+        faults.add("walltime", "effective", said)
+        faults.raise_if_any()
 
 
 def _as_stored(name: str, value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from brokerage_app.configured import configuration
-from brokerage_app.walltime import is_undefined
+from brokerage_app.walltime import is_ineffective, is_undefined
 from jedisite.words import sentence
 from tasks_app.models import Task
 from tasks_app.params import commandline
@@ -94,7 +94,11 @@ def _time_that_counts_as_none(columns: Mapping[str, Any]) -> list[str]:
     """As JEDI has it: where there is a unit of CPU time, as tasks of analysis always have, only the CPU time counts."""
     names = ("walltime", "walltimeunit", "cputime", "cputimeunit")
     walltime, unit, cpu_time, cpu_unit = (columns[name] for name in names)
-    if (walltime or 0) <= 0 or not is_undefined(walltime, unit, cpu_time, cpu_unit):
+    if (walltime or 0) <= 0:
+        return []
+    if is_ineffective(walltime, unit, cpu_time, cpu_unit):
+        return [f"walltime {walltime} has no effect: how long jobs run is worked out from cpuTime ({cpu_time})."]
+    if not is_undefined(walltime, unit, cpu_time, cpu_unit):
         return []
     return [
         f"walltime {walltime} counts as no time, since the task gives no cpuTime (CPU time of an event): its jobs go to queues "

@@ -85,7 +85,7 @@ class JobViewSet(JobLists):
     )
     def retrieve(self, request: Any, pk: int) -> Response:
         found: Any = job_of(pk)
-        return Response(JobSerializer(found).data)
+        return Response(JobSerializer(found, context=self.get_serializer_context()).data)
 
 
 class OfJob(Lists, Resource):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.db.models import Count
@@ -252,6 +252,8 @@ class TaskChangeSerializer(StrictSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not any(attrs.get(name) not in (None, {}) for name in ("priority", "gshare", "attributes", "split_rule")):
             raise serializers.ValidationError("Nothing to change is given.")
+        if empty := [name for name in ("attributes", "split_rule") if attrs.get(name) == {}]:
+            raise serializers.ValidationError({name: "Nothing to change is given. Leave it out." for name in empty})
         return attrs
 
 
@@ -281,11 +283,15 @@ class TaskQueueSerializer(serializers.Serializer[Any]):
     faults = serializers.ListField(source="now.faults", child=serializers.CharField())
 
 
-_CONTENT = "where the content is fetched, without the address of the site; null for inputs, and for what no job has stored"
+_CONTENT = "address from which the content is fetched; null for inputs, and for what no job has stored"
 
 
-def _content_of(file_id: int | None, type: str, surl: str | None) -> str | None:
-    return reverse("api-v2:file-content", args=[file_id]) if file_id and is_made(type, surl) else None
+def _content_of(context: Mapping[str, Any], file_id: int | None, type: str, surl: str | None) -> str | None:
+    if not file_id or not is_made(type, surl):
+        return None
+    path = reverse("api-v2:file-content", args=[file_id])
+    request = context.get("request")
+    return str(request.build_absolute_uri(path)) if request is not None else path
 
 
 class FileSerializer(serializers.ModelSerializer[File]):
@@ -306,7 +312,7 @@ class FileSerializer(serializers.ModelSerializer[File]):
         ]  # fmt: skip
 
     def get_content(self, file: File) -> str | None:
-        return _content_of(file.id, file.type, file.surl)
+        return _content_of(self.context, file.id, file.type, file.surl)
 
 
 class JobRowSerializer(serializers.ModelSerializer[Job]):
@@ -332,7 +338,7 @@ class JobFileSerializer(serializers.ModelSerializer[JobFile]):
         exclude = ["job_id", "task_id"]
 
     def get_content(self, file: JobFile) -> str | None:
-        return _content_of(file.file_id, file.type, file.surl)
+        return _content_of(self.context, file.file_id, file.type, file.surl)
 
 
 class JobLogSerializer(serializers.ModelSerializer[JobStatusLog]):
@@ -366,7 +372,8 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
     @extend_schema_field(JobFileSerializer(many=True))
     def get_files(self, job: JobColumns) -> Any:
-        return JobFileSerializer(JobFile.objects.filter(job_id=job.id).order_by("id")[:MOST_JOB_FILES], many=True).data
+        files = JobFile.objects.filter(job_id=job.id).order_by("id")[:MOST_JOB_FILES]
+        return JobFileSerializer(files, many=True, context=self.context).data
 
     @extend_schema_field(JobLogSerializer(many=True))
     def get_log(self, job: JobColumns) -> Any:

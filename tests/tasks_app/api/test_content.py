@@ -114,7 +114,7 @@ def test_rows_of_files_have_the_address_of_their_content(api: Any, store: Store,
     for path in (f"tasks/{file.task_id}", "datasets/1", f"jobs/{job.id}"):
         rows = site.get(f"/api/v2/{path}/files/").json()["results"]
         found = {row["lfn"]: row["content"] for row in rows}
-        assert found == {"out.root": address(file), "none.root": None, "in.root": None}, path
+        assert found == {"out.root": f"http://testserver{address(file)}", "none.root": None, "in.root": None}, path
     assert b"".join(site.get(found["out.root"]).streaming_content) == CONTENT
     assert {row["lfn"]: row["content"] for row in site.get(f"/api/v2/jobs/{job.id}/").json()["files"]} == found
 

@@ -292,6 +292,8 @@ class TestChanges:
             ({"reason": "x"}, ""), ({"priority": 5}, "reason"), ({"priority": -1, "reason": "x"}, "priority"),
             ({"priority": "5", "reason": "x"}, "priority"), ({"attributes": {"site": "A"}, "reason": "x"}, "attributes.site"),
             ({"attributes": {"ramCount": "a"}, "reason": "x"}, "attributes.ramCount"),
+            ({"attributes": {}, "priority": 5, "reason": "x"}, "attributes"),
+            ({"split_rule": {}, "priority": 5, "reason": "x"}, "split_rule"),
             ({"attributes": {"ramCount": None}, "reason": "x"}, "attributes.ramCount"),
             ({"split_rule": {"nEventsPerJob": 3}, "reason": "x"}, "split_rule.nEventsPerJob"),
             ({"split_rule": {"nFilesPerJob": -3}, "reason": "x"}, "split_rule.nFilesPerJob"),
@@ -308,6 +310,30 @@ class TestChanges:
         assert field in [e["field"] for e in answer.json()["errors"]]
         task.refresh_from_db()
         assert task.current_priority == 100
+
+    @pytest.mark.parametrize(
+        ("columns", "given", "refused"),
+        [
+            ({"cpu_time": 10, "cpu_time_unit": "HS06sPerEvent"}, {"walltime": 600}, True),
+            ({"cpu_time_unit": "HS06sPerEvent"}, {"walltime": 600, "cpuTime": 10}, True),
+            ({"cpu_time": 10, "cpu_time_unit": "HS06sPerEvent", "walltime_unit": "kSI2kseconds"}, {"walltime": 600}, False),
+            ({"cpu_time": 10, "cpu_time_unit": "HS06sPerEvent"}, {"walltime": -1}, False),
+            ({"cpu_time": 10, "cpu_time_unit": "HS06sPerEvent", "walltime": 60}, {"cpuTime": 20}, False),
+            ({}, {"walltime": 600}, False),
+        ],
+    )
+    def test_a_walltime_that_would_change_nothing_is_refused(
+        self, api: Api, make_task: Make, columns: Any, given: Any, refused: bool
+    ) -> None:
+        task = make_task(**columns)
+        answer = api().post(f"{TASKS}{task.id}/changes/", {"attributes": given, "reason": "x"}, "application/json")
+        assert answer.status_code == (422 if refused else 200), answer.content
+        if refused:
+            (error,) = answer.json()["errors"]
+            assert error["field"] == "attributes.walltime"
+            assert error["message"] == (
+                "It has no effect: how long jobs run is worked out from cpuTime (10). Change that."
+            )
 
     def test_all_faults_are_told_at_once(self, api: Api, make_task: Make) -> None:
         task = make_task(current_priority=100)

@@ -115,20 +115,22 @@ def test_only_production_sets_owners_and_high_priorities(
 @pytest.mark.parametrize(
     ("changes", "warned"),
     [
-        ({"walltime": 3600}, True),
-        ({"walltime": 3600, "walltimeUnit": "kSI2kseconds"}, True),
-        ({"walltime": 3600, "cpuTime": 10}, False),
-        ({"walltime": -1}, False),
-        ({"walltime": 3600, "taskType": "test", "prodSourceLabel": "test"}, False),
+        ({"walltime": 3600}, "counts as no time, since"),
+        ({"walltime": 3600, "walltimeUnit": "kSI2kseconds"}, "counts as no time, since"),
+        ({"walltime": 3600, "cpuTime": 10}, "has no effect: how long jobs run is worked out from cpuTime (10)"),
+        ({"walltime": 3600, "walltimeUnit": "kSI2kseconds", "cpuTime": 10}, ""),
+        ({"walltime": -1, "cpuTime": 10}, ""),
+        ({"walltime": -1}, ""),
+        ({"walltime": 3600, "taskType": "test", "prodSourceLabel": "test"}, ""),
     ],
 )
-def test_a_walltime_that_counts_as_no_time_is_told_at_the_door(
-    api: Api, task_params: Params, changes: dict[str, Any], warned: bool
+def test_a_walltime_that_has_no_effect_or_counts_as_no_time_is_told_at_the_door(
+    api: Api, task_params: Params, changes: dict[str, Any], warned: str
 ) -> None:
     answer = post(api(), task_params(vo="atlas", **changes))
     assert answer.status_code == 201, answer.json()
     said = answer.json()["warnings"]
-    assert len(said) == warned and all(one.startswith("walltime 3600 counts as no time, since") for one in said)
+    assert len(said) == bool(warned) and all(one.startswith(f"walltime 3600 {warned}") for one in said)
 
 
 def test_what_a_command_line_leaves_unfilled_is_told_at_the_door(api: Api, task_params: Params) -> None:
