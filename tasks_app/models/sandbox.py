@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ class Sandbox(models.Model):
         db_table = "sandboxes"
         verbose_name_plural = "sandboxes"
         indexes = [
-            models.Index(fields=["owner", "crc"], name="sandboxes_owner"),
-            models.Index(fields=["last_used"], name="sandboxes_last_used"),
+            models.Index(fields=["owner", "crc"], name="sandboxes_owner", condition=Q(stored__isnull=False)),
+            models.Index(fields=["last_used"], name="sandboxes_last_used", condition=Q(stored__isnull=False)),
         ]
 
     def __str__(self) -> str:

@@ -14,6 +14,7 @@ from jedisite.identity import end_tokens_of_workers, extend_tokens_of_workers, i
 from jedisite.sql import hot_cursor, numbers
 from tasks_app.accounting.left_jobs import fail_jobs_of
 from tasks_app.pilots.closed_queues import why_closed
+from tasks_app.states import JOB_FINAL
 from tasks_app.workers.base import NoTokenError, Ticket
 
 log = logging.getLogger(__name__)
@@ -58,9 +59,11 @@ class OneEach:
             end_tokens_of_workers(tokens)
 
     def killed(self, jobs: Collection[int]) -> Collection[int]:
-        statement = "SELECT pandaid FROM jobs WHERE pandaid = ANY(%s::bigint[]) AND commandtopilot = 'tobekilled'"
+        # A folder that is kept also names jobs that have ended, which keep the command.
+        statement = """SELECT pandaid FROM jobs WHERE pandaid = ANY(%s::bigint[]) AND commandtopilot = 'tobekilled'
+                          AND jobstatus <> ALL(%s)"""
         with _database(), hot_cursor() as cursor:
-            cursor.execute(statement, [numbers(jobs)])
+            cursor.execute(statement, [numbers(jobs), sorted(JOB_FINAL)])
             return {job for (job,) in cursor.fetchall()}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -232,3 +233,12 @@ def test_names_are_claimed_in_one_order_whatever_the_order_in_the_task() -> None
     steps = {"mergeSpec": {"jobParameters": "-a jobO.1.tar.gz"}, "preproSpec": {"jobParameters": "-a jobO.2.tar.gz"}}
     sandboxes.claim("ada", steps, "-a jobO.3.tar.gz")
     assert list(Sandbox.names.order_by("id").values_list("name", flat=True)) == [f"jobO.{n}.tar.gz" for n in (1, 2, 3)]
+
+
+@pytest.mark.django_db
+def test_rows_whose_archive_is_gone_stand_in_no_index_but_that_of_names() -> None:
+    """They stay for ever, as their names do."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indexname, indexdef FROM pg_indexes WHERE indexname IN ('sandboxes_owner', 'sandboxes_last_used')")
+        found = dict(cursor.fetchall())
+    assert len(found) == 2 and all("WHERE (stored IS NOT NULL)" in definition for definition in found.values()), found

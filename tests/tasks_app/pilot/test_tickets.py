@@ -149,7 +149,8 @@ def test_the_jobs_that_are_to_be_killed_are_found_by_their_numbers(
     killed, other, runs = (
         make_job(site=QUEUE, status="running", command_to_pilot=said).pk for said in ("tobekilled", "tobekilled", None)
     )
-    assert OneEach(QUEUE).killed([killed, runs, runs + 1]) == {killed} and other
+    ended = make_job(site=QUEUE, status="closed", command_to_pilot="tobekilled").pk
+    assert OneEach(QUEUE).killed([killed, runs, runs + 1, ended]) == {killed} and other
 
 
 @pytest.mark.django_db
