@@ -10,9 +10,9 @@ from brokerage_app.analysis_weights import SHARES_WITH_CLASSES
 from brokerage_app.brokers.analysis_settings import NONE_ENDED, AnalysisFacts, AnalysisSettings, Ended
 from brokerage_app.case import GridCase
 from brokerage_app.classes import SiteClass, TaskClass
-from brokerage_app.locality import Inputs, reach
+from brokerage_app.locality import Inputs, Reach, reach
 from brokerage_app.near import is_virtual, near, without_virtual
-from brokerage_app.needs import TaskNeeds
+from brokerage_app.needs import TaskNeeds, names_queue
 from brokerage_app.snapshot import Counts, Grid, SiteView
 from brokerage_app.software import needs_of_analysis
 from brokerage_app.stabiliser import UserRoom, share_rate, user_room
@@ -31,6 +31,8 @@ class AnalysisCase(GridCase):
     near            where the input is
     may_move        the task need not stay near its input when the queues there have problems of the moment
     has_source      every dataset can be fetched from somewhere
+    unsent          else the first that cannot, and the storage that has it; None also while a queue that reads it there may
+                    be chosen by its name
     bound           the queue to which the work is bound, "" is none; `listed`: queues among which it is to stay
     share_ratio     queued for each running job of the share on the whole grid; infinite where none runs
     task_class      of the task in shares that have classes
@@ -38,7 +40,7 @@ class AnalysisCase(GridCase):
 
     __slots__ = (
         "_rooms", "bound", "by_data", "facts", "has_source", "listed", "may_move", "missing", "near", "settings",
-        "share_ratio", "task_class", "wanted",
+        "share_ratio", "task_class", "unsent", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -57,15 +59,26 @@ class AnalysisCase(GridCase):
         self.bound, self.listed = bound, listed
         self.wanted = tuple(name for name in needs.included_sites if name != AUTO)
         self.near = near(needs.inputs, _readers(grid), virtual=_may_use_virtual(needs))
-        self.missing, self.has_source = self._reach()
+        self.missing, unsent = self._reach()
+        self.has_source = self.missing is None and unsent is None
+        self.unsent = None if any(map(self._may_be_named, self.near.with_data)) else unsent
         self.may_move = _may_move(needs, settings)
         self.share_ratio = self._share_ratio()
         self.task_class = _class(needs.share, facts)
         self._rooms: dict[str, UserRoom] = {}
 
-    def _reach(self) -> tuple[Skip | None, bool]:
-        """What stops the task because of its input, and whether all of it can be fetched from elsewhere."""
-        settings, has_source = self.settings, True
+    def _may_be_named(self, name: str) -> bool:
+        """Whether what the task says of queues lets it go to this one."""
+        site = self.grid.sites.get(name)
+        if site is None or names_queue(self.needs.excluded_sites, site):
+            return False
+        if self.bound or self.listed:
+            return self.is_preassigned(site) or site.name in self.listed or site.parent in self.listed
+        return not self.wanted or AUTO in self.needs.included_sites or names_queue(self.wanted, site)
+
+    def _reach(self) -> tuple[Skip | None, Reach | None]:
+        """What stops the task because of its input, and the first dataset that cannot be fetched from elsewhere."""
+        settings, unsent = self.settings, None
         inputs = Inputs(without_virtual(self.needs.inputs))
         for one in reach(
             inputs, self.grid.endpoints.get, most_missing=settings.most_missing, least_percent=settings.least_percent
@@ -74,12 +87,13 @@ class AnalysisCase(GridCase):
             if not one.complete:
                 most = max((replica.files for replica in data.replicas.values()), default=0)
                 says = "{:file is|files are} read, at most {} of them at one place: the dataset {}"
-                return Skip("", codes.INPUT_INCOMPLETE, says, (data.files, most, data.name)), False
+                return Skip("", codes.INPUT_INCOMPLETE, says, (data.files, most, data.name)), None
             if not one.readable:
                 says = "the dataset {} is complete only at {}, which cannot be read now"
-                return Skip("", codes.INPUT_IN_DOWNTIME, says, (data.name, ", ".join(one.complete[:5]))), False
-            has_source = has_source and bool(one.sending)
-        return None, has_source
+                return Skip("", codes.INPUT_IN_DOWNTIME, says, (data.name, ", ".join(one.complete[:5]))), None
+            if not one.sending and unsent is None:
+                unsent = one
+        return None, unsent
 
     def _share_ratio(self) -> float:
         queued = running = 0

@@ -18,6 +18,9 @@ def has_data(case: AnalysisCase, site: SiteView) -> Skip | None:
     near = case.near
     if site.name in near.with_data:
         return None
+    if case.unsent is not None:
+        says = "the input {} is only at {}, where reading from outside (read_wan) is blacklisted"
+        return Skip(site.name, codes.SOURCE_NOT_SENDING, says, (case.unsent.data.name, ", ".join(case.unsent.complete[:5])))
     here = near.on_disk.get(site.name, 0) + near.on_tape.get(site.name, 0)
     return Skip(
         site.name, codes.NO_DATA_THERE, "{:input dataset is|input datasets are} read, {:is|are} there{}",

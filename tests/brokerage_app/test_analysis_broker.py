@@ -82,6 +82,18 @@ def test_input_that_cannot_be_sent_is_not_moved() -> None:
     }
 
 
+@pytest.mark.parametrize("wish", [{"included_sites": ("B",)}, {"excluded_sites": ("A",)}, {"preassigned_site": "B"}])
+def test_input_that_only_others_could_read_names_its_storage_and_the_switch(wish: dict[str, Any]) -> None:
+    """No queue that the task may go to reads it there, so that only the storage can be changed; else it is the queue."""
+    task = needs(inputs=(DATA,), **wish)
+    verdict = broker(task, grid(site("A"), site("B"), SE_A={"states": {"read_wan": "OFF"}}))
+    (skip,) = (one for one in verdict.skipped if one.site == "B")
+    assert skip.code == "source_not_sending"
+    assert skip.detail == f"the input {DATA.name} is only at SE_A, where reading from outside (read_wan) is blacklisted"
+    freed = broker(task, grid(site("A"), site("B")))
+    assert names(freed) == ["B"], "as the advice says"
+
+
 FULL = {SHARE: {"SCORE": Counts(running=10, activated=41)}}
 
 
