@@ -46,6 +46,7 @@ _INPUTS = "'input', 'pseudo_input', 'random_seed'"
 _JOBS = "(SELECT pandaid, jeditaskid, jobstatus FROM jobs UNION ALL SELECT pandaid, jeditaskid, jobstatus FROM jobs_archive)"
 _SHARE_MAY_BE_OUT = """(d.masterid IS NULL AND EXISTS (
                     SELECT 1 FROM jedi_tasks s WHERE s.jeditaskid = d.jeditaskid AND s.splitrule ~ '(^|,)US=2(,|$)'))"""
+_AT_WORK = "'assigning', 'ready', 'scouting', 'scouted', 'running', 'pending', 'throttled'"
 _NO_ATTEMPT_LEFT = "(c.attemptnr >= c.maxattempt OR c.failedattempt >= c.maxfailure)"
 _GONE = "('lost', 'missing')"
 _NOT_YET = "('pending', 'staging')"
@@ -76,12 +77,13 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "scouts_have_their_share",
-        "A task that scouts says so in its split rule, and its jobs take no more than the share that was released.",
+        "A task that scouts says so in its split rule, and jobs of a task at work take no more files than were released.",
         f"""
         SELECT d.jeditaskid, d.datasetid, t.status, t.splitrule, d.nfiles, d.nfilestobeused, d.nfilesused
           FROM jedi_datasets d JOIN jedi_tasks t USING (jeditaskid)
-         WHERE t.status IN ('scouting', 'scouted') AND d.type IN ({_INPUTS}) AND d.masterid IS NULL
-           AND (t.status = 'scouted' OR NOT {_SHARE_MAY_BE_OUT} OR d.nfilestobeused NOT BETWEEN d.nfilesused AND d.nfiles)""",
+         WHERE t.status IN ({_AT_WORK}) AND d.type IN ({_INPUTS}) AND d.masterid IS NULL
+           AND (t.status = 'scouted' OR d.nfilestobeused NOT BETWEEN d.nfilesused AND d.nfiles
+                OR (t.status = 'scouting' AND NOT {_SHARE_MAY_BE_OUT}))""",
     ),
     Invariant(
         "output_counters",

@@ -126,7 +126,10 @@ def _on(attributes: str | None) -> frozenset[str]:
 
 
 def _end_inputs(task_id: int) -> None:
-    """No more files come, and none are waited for: those that were pending stay for a retry as files not yet used."""
+    """No more files come, and none are waited for: those that were pending stay for a retry as files not yet used.
+
+    Scouts that were not judged keep their share: what was pending waits for them when the task runs again.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -137,8 +140,10 @@ def _end_inputs(task_id: int) -> None:
                                               WHERE jeditaskid = %(task)s AND nfiles > nfilestobeused))
                 RETURNING datasetid),
             counts AS (SELECT datasetid, count(*) AS files FROM released GROUP BY 1)
-            UPDATE jedi_datasets d SET nfilestobeused = nfilestobeused + c.files FROM counts c
-             WHERE d.datasetid = c.datasetid""",
+            UPDATE jedi_datasets d SET nfilestobeused = nfilestobeused + c.files
+              FROM counts c, jedi_tasks t
+             WHERE d.datasetid = c.datasetid AND t.jeditaskid = %(task)s
+               AND NOT (d.masterid IS NULL AND coalesce(t.splitrule, '') ~ '(^|,)US=2(,|$)')""",
             {"task": task_id},
         )
         cursor.execute(

@@ -52,16 +52,25 @@ def release_scouts(task_id: int, fence: int, *, skip: bool = False) -> None:
     """
     with hot_cursor() as cursor:
         hold(cursor, task_id, fence)
-        rule = SplitRule.parse(Task.objects.values_list("split_rule", flat=True).get(pk=task_id))
-        masters = masters_of(task_id)
-        if not scouts.will_scout(rule) or not masters:
-            return
-        if skip:
-            Task.objects.filter(pk=task_id).update(split_rule=str(rule.having("US", SKIPPED)))
-            return
+        _release_share(cursor, task_id, skip=skip)
+
+
+def release_scouts_again(task_id: int) -> None:
+    """The same for a task that is tried again, in the transaction of whoever has locked it and opened its input: a
+    task that had ended before its scouts were judged has given up what it had not released."""
+    with hot_cursor() as cursor:
+        _release_share(cursor, task_id, skip=False)
+
+
+def _release_share(cursor: psycopg.Cursor[Any], task_id: int, *, skip: bool) -> None:
+    rule = SplitRule.parse(Task.objects.values_list("split_rule", flat=True).get(pk=task_id))
+    masters = masters_of(task_id)
+    if not scouts.will_scout(rule) or not masters:
+        return
+    if not skip:
         share = scouts.release(rule, [_master_files(cursor, rule, master) for master in masters])
         _set_released(cursor, dict(share.files))
-    if not share.scouting:
+    if skip or not share.scouting:
         Task.objects.filter(pk=task_id).update(split_rule=str(rule.having("US", SKIPPED)))
 
 

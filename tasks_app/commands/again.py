@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from jedisite.agents import kick
 from jedisite.words import plural
 from tasks_app import known, moves
+from tasks_app.accounting.scouting import release_scouts_again
 from tasks_app.accounting.units import TELLS_EFFICIENCY
 from tasks_app.commands import attempts, files, nothing_new, serials
 from tasks_app.commands.actions import Order, increase_attempts
@@ -60,6 +61,7 @@ def retry(task: Task, order: Order) -> str:
     left = files.reopen(task.id, incremental=False)
     if not left.files and not left.growing:
         raise moves.CommandRefusedError(f"task {task.id} has no file to try again: {_nothing_left(task.id)}")
+    release_scouts_again(task.id)
     _open_outputs(task)
     sentence = f"{plural(left.files, 'file is', 'files are')} tried again; {_more_for(task.id)}"
     moves.move_task(task.id, TaskStatus.READY, by=order.by, reason=sentence, **_fresh(task, keep=order.given("keep")))

@@ -221,7 +221,9 @@ def give_attempts(task_id: int, more: int | None = None) -> int:
 
 
 def give_up(task_id: int) -> int:
-    """Files that wait for another attempt get none: the limit comes down to what was tried, and no attempt is made up.
+    """Files that wait for an attempt, or to be released, get none: the limit comes down to what was tried, and no attempt
+    is made up. They count as released then: a task that scouted holds nothing back any more, and makes a lost output
+    again without having its scouts judged first.
 
     Returns how many files of master inputs that are.
     """
@@ -230,14 +232,15 @@ def give_up(task_id: int) -> int:
         cursor.execute(
             f"""
             WITH given_up AS (
-                UPDATE jedi_dataset_contents SET maxattempt = attemptnr
-                 WHERE jeditaskid = %(task)s AND type IN {_INPUTS} AND status = 'ready' AND keeptrack = 1
+                UPDATE jedi_dataset_contents SET status = 'ready', maxattempt = attemptnr
+                 WHERE jeditaskid = %(task)s AND type IN {_INPUTS} AND status IN ('ready', 'pending', 'staging') AND keeptrack = 1
                    AND maxattempt IS NOT NULL AND attemptnr < maxattempt
                    AND (maxfailure IS NULL OR failedattempt < maxfailure)
                 RETURNING datasetid, fileid),
             counts AS (SELECT datasetid, count(*) AS files, max(fileid) AS last FROM given_up GROUP BY 1),
             counted AS (
                 UPDATE jedi_datasets d SET nfilesfailed = nfilesfailed + c.files, nfilesused = nfilesused + c.files,
+                       nfilestobeused = greatest(nfilestobeused, nfilesused + c.files),
                        pick_cursor = greatest(d.pick_cursor, c.last),
                        state = CASE WHEN state = 'mutable' THEN 'closed' ELSE state END
                   FROM counts c WHERE d.datasetid = c.datasetid RETURNING d.masterid, c.files)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tasks_app import audit_sql
 from tasks_app.pilots import dispatch
+from tests.flow.balance import assert_books_balance
 from tests.flow.driving import add_queue
 
 
@@ -23,7 +23,6 @@ def tables(transactional_db: None) -> None:
 def books(tables: None, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Real tables whose books balance when the test ends, and agents that met no unexpected error."""
     yield
-    broken = audit_sql.find()
-    assert not broken, "\n".join(map(str, broken))
+    assert_books_balance()
     errors = [r.getMessage() for r in caplog.get_records("call") if r.levelno >= logging.ERROR]
     assert not errors, errors

@@ -9,8 +9,9 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
 
-from tasks_app import audit_sql
-from tasks_app.models import File
+from tasks_app import audit_sql, moves
+from tasks_app.models import Dataset, File
+from tests.flow.balance import assert_books_balance
 from tests.flow.driving import add_dataset, add_queue, agents_turn, jobs, parameters, reads, status, submit, template
 from tests.flow.pilot import Pilot, drive, failing_on
 
@@ -190,6 +191,24 @@ def test_each_invariant_that_is_broken_is_found(busy: Pilot) -> None:
                 unseen.append(invariant.name)
             transaction.set_rollback(True)
     assert not unseen
+
+
+def test_books_that_do_not_balance_are_shown_with_the_moves_and_commands_of_the_task() -> None:
+    add_dataset("lab.in", 2)
+    made = submit(parameters("lab.a", reads("lab.in"), nFilesPerJob=1, maxAttempt=1))
+    drive(Pilot(failing_on("lab.in.00001")))
+    moves.give_command(made, "retry", by="ada")
+    drive(Pilot())
+    assert status(made) == "done"
+    assert_books_balance()
+    Dataset.objects.filter(task_id=made, type="input").update(files_used=5)
+    with pytest.raises(AssertionError) as failed:
+        assert_books_balance("step 7")
+    told = str(failed.value).splitlines()
+    assert told[0] == "step 7" and told[1].startswith("input_counters: ")
+    assert f"task {made}:" in told
+    assert any("defined -> ready by feeder: 2 input files are known" in line for line in told)
+    assert any("ada gave retry" in line for line in told)
 
 
 def audit(*arguments: str) -> tuple[int, str]:

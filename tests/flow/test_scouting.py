@@ -10,6 +10,7 @@ import pytest
 
 from brokerage_app.models import Queue
 from tasks_app import moves
+from tasks_app.accounting.recovery import recover
 from tasks_app.agents import adder, commando, feeder, job_generator, post_processor, refiner
 from tasks_app.agents.watchdogs import second_look
 from tasks_app.models import CatalogueDataset, ScoutReport, Task, TaskStatusLog
@@ -229,6 +230,85 @@ def test_a_pause_while_scouting_ends_in_scouting() -> None:
     assert status(made) == "scouting"
     drive(Pilot())
     assert status(made) == "done"
+
+
+def finished_while_scouting(done: int, files: int = 15, **more: Any) -> int:
+    """A task that was told to finish when so many of its scouts had succeeded."""
+    made = scouting_task(files, **more)
+    finish(Pilot().fetch(done))
+    settle()
+    assert status(made) == "scouting"
+    moves.give_command(made, "finish", by="ada")
+    settle()
+    assert status(made) == "finished"
+    return made
+
+
+def released(made: int) -> tuple[int, int, int]:
+    row = dataset(made)
+    return row.files, row.files_to_be_used, row.files_used
+
+
+def test_a_task_that_was_finished_while_it_scouted_makes_a_lost_output_again_without_scouts() -> None:
+    made = finished_while_scouting(1, scoutSuccessRate=8)
+    assert (released(made), task(made).progress) == ((15, 15, 15), 6)
+    recover(made, ["lab.t.000001.root"], by="olga")
+    settle()
+    assert (status(made), released(made), states(made)["activated"]) == ("running", (15, 15, 15), 1)
+    drive(Pilot())
+    assert (status(made), dataset(made).files_finished, len(jobs(made))) == ("finished", 1, 11)
+    assert steps(made).count("scouting") == 1 and not ScoutReport.objects.filter(scouts=True).exists()
+
+
+def test_a_task_that_was_finished_while_it_scouted_scouts_again_when_it_is_tried_again() -> None:
+    made = finished_while_scouting(3)
+    recover(made, ["lab.t.000001.root"], by="olga")
+    drive(Pilot())
+    moves.give_command(made, "retry", by="ada")
+    settle()
+    assert (status(made), released(made), states(made)["activated"]) == ("scouting", (15, 10, 10), 7)
+    drive(Pilot())
+    assert (status(made), dataset(made).files_finished) == ("done", 15)
+    assert ScoutReport.objects.filter(scouts=True).count() == 1
+
+
+def ended_while_scouting_what_grows(command: str) -> int:
+    """A task that was ended by a command when two of its scouts had succeeded and more of its input had come."""
+    add_dataset("lab.in", 12, open=True)
+    made = submit(parameters("lab.t", reads("lab.in"), nFilesPerJob=1, runUntilClosed=True))
+    settle()
+    finish(Pilot().fetch(2))
+    add_files("lab.in", range(12, 40))
+    look_again()
+    settle()
+    moves.give_command(made, command, by="ada")
+    settle()
+    return made
+
+
+@pytest.mark.parametrize(("command", "ended"), [("kill", "aborted"), ("finish", "finished")])
+def test_a_task_that_scouted_a_growing_input_scouts_again_when_it_is_tried_again(command: str, ended: str) -> None:
+    made = ended_while_scouting_what_grows(command)
+    assert status(made) == ended
+    moves.give_command(made, "retry", by="ada")
+    settle()
+    assert (status(made), released(made), states(made)["activated"]) == ("scouting", (40, 10, 10), 8)
+    drive(Pilot())
+    assert (status(made), dataset(made).files_finished) == ("done", 40)
+
+
+@pytest.mark.parametrize(("command", "ended", "processed"), [("kill", "done", 40), ("finish", "finished", 2)])
+def test_a_lost_output_of_a_task_that_scouted_a_growing_input_brings_back_only_what_was_not_given_up(
+    command: str, ended: str, processed: int
+) -> None:
+    made = ended_while_scouting_what_grows(command)
+    recover(made, ["lab.t.000001.root"], by="olga")
+    settle()
+    assert states(made)["activated"] == (9 if command == "kill" else 1), (
+        "an aborted task scouts on, a finished one has ended"
+    )
+    drive(Pilot())
+    assert (status(made), dataset(made).files_finished) == (ended, processed)
 
 
 def measured(made: int) -> list[tuple[str, int]]:
