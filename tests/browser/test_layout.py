@@ -136,3 +136,15 @@ def test_a_chip_of_several_words_stays_in_its_cell_on_a_phone(open_page: Any, de
     page = open_page(f"/brokerage/what-if/?task={decided[0].id}&memory=2500&sites=A+C", size=NARROW)
     assert page.get_by_text("other numbers").count() == 2
     assert page.evaluate(CHIPS_BEYOND) == []
+
+
+TOOLS = """[...document.querySelectorAll('.list-tools > .button, .list-tools .tool > summary')].map(
+    e => e.getBoundingClientRect()).filter(r => r.width).map(r => [Math.round(r.left), Math.round(r.top), Math.round(r.width)])"""
+
+
+def test_the_buttons_above_a_list_stand_in_columns_on_a_phone(open_page: Any, busy_task: Task) -> None:
+    for query in ("", "?status=running&user=ada"):
+        page = open_page(f"/tasks/{query}", size=NARROW)
+        tools = page.evaluate(TOOLS)
+        assert len(tools) >= 4 and len({left for left, _, _ in tools}) <= 3, tools
+        assert len({width for _, _, width in tools}) == 1 and len({top for _, top, _ in tools}) == 2, tools
