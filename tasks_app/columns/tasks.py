@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db.models import Count, Max
+from django.utils import timezone
 
 from brokerage_app.models import VerdictRecord
 from jedisite.columns import Batch, Column, Columns, Row
 from tasks_app.dashboard import progress
 from tasks_app.dashboard.queries import blocking
+from tasks_app.explaining.waiting import without_pilots
 from tasks_app.models import Dataset, Job, Task
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.models.task import since
@@ -43,7 +45,10 @@ def _of_inputs(rows: Sequence[Row]) -> Mapping[Any, Row]:
 
 
 def _of_jobs(rows: Sequence[Row]) -> Mapping[Any, Row]:
-    """Numbers of jobs, and what blocks a task that has none on the way. Three small queries."""
+    """Numbers of jobs, and what blocks a task that has none on the way, or only such as no pilot takes.
+
+    Three small queries, and one more where jobs of a task wait and none is at a pilot.
+    """
     ids = [row["id"] for row in rows]
     jobs: dict[int, dict[str, int]] = defaultdict(dict)
     counted = Job.objects.filter(task_id__in=ids).values_list("task_id", "status").annotate(n=Count("id")).order_by()
@@ -53,6 +58,8 @@ def _of_jobs(rows: Sequence[Row]) -> Mapping[Any, Row]:
     latest = VerdictRecord.objects.filter(task_id__in=ids).order_by().values("task_id").annotate(last=Max("id"))
     wanted = VerdictRecord.objects.filter(id__in=[row["last"] for row in latest])
     verdicts = {v.task_id: v for v in wanted.only("task_id", "chosen", "code", "sentence")}
+    only_wait = {row["id"]: row["status"] for row in rows if _only_wait(jobs[row["id"]])}
+    silent = without_pilots(only_wait, timezone.now())
     found: dict[int, dict[str, Any]] = {}
     for row in rows:
         of_task = jobs[row["id"]]
@@ -68,9 +75,13 @@ def _of_jobs(rows: Sequence[Row]) -> Mapping[Any, Row]:
             "finished": finished,
             "failure_percent": round(100 * failed / (failed + finished), 1) if failed + finished else None,
             "reason": verdict.code if is_blocked and verdict is not None and not verdict.chosen else "",
-            "blocked_by": blocking(row["status"], row["error_dialog"], verdict) if is_blocked else "",
+            "blocked_by": blocking(row["status"], row["error_dialog"], verdict) if is_blocked else silent.get(row["id"], ""),
         }
     return found
+
+
+def _only_wait(jobs: Mapping[str, int]) -> bool:
+    return bool(jobs.get(JobStatus.ACTIVATED)) and not any(jobs.get(status) for status in JOB_AT_PILOT)
 
 
 def _of_sites(rows: Sequence[Row]) -> Mapping[Any, Row]:

@@ -305,7 +305,7 @@ def _activated(facts: WhyFacts) -> Gate:
     return Gate("activated", title, "no", codes.NO_JOB_MADE, sentence)
 
 
-def _queues(facts: WhyFacts) -> Gate:
+def at_queues(facts: WhyFacts) -> Gate:
     """The queues at which its activated jobs wait run jobs."""
     title, closed = "Their queues run jobs", [one for one in facts.pilots if one.closed]
     if not facts.pilots:
@@ -326,7 +326,7 @@ def _queues(facts: WhyFacts) -> Gate:
     return Gate("queues", title, "no", codes.JOBS_AT_CLOSED_QUEUE, sentence)
 
 
-def _pilots(facts: WhyFacts) -> Gate:
+def by_pilots(facts: WhyFacts) -> Gate:
     title, open_to = "Pilots ask for them", [one for one in facts.pilots if not one.closed]
     if not open_to:
         return Gate("pilots", title, "not asked", "", "no job waits for a pilot at a queue that runs jobs")
@@ -396,7 +396,7 @@ def _them(number: int) -> str:
 
 GATES: Final[tuple[Ask, ...]] = (
     _turns, _state, _inputs, _of_new_jobs(_throttle), _of_new_jobs(_agent), _of_new_jobs(_nucleus), _of_new_jobs(_sites),
-    _activated, _queues, _pilots, _running, _scouts,
+    _activated, at_queues, by_pilots, _running, _scouts,
 )  # fmt: skip
 """The order in which a task passes them. Running jobs show that all before were passed once; new jobs pass them again."""
 

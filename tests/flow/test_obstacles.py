@@ -198,8 +198,9 @@ def plant() -> dict[str, int]:
         add_dataset(f"lab.{name}", 2, events=100)
         more = {"nFilesPerJob": 1, "includedSite": [name], "cpuTime": 1, "cpuTimeUnit": "HS06sPerEvent", **one.params}
         tasks[name] = submit(parameters(f"lab.t.{name}", reads(f"lab.{name}"), **more))
-    refiner.run()
-    feeder.run()
+    for agent in (refiner, feeder):
+        while agent.run().items:  # a pass ends after a while
+            pass
     for name, one in OBSTACLES.items():
         Task.objects.filter(pk=tasks[name]).update(**one.columns)
     Queue.objects.filter(pk="UNKNOWN").delete()

@@ -15,8 +15,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import NoReverseMatch, get_resolver, reverse
+from django.utils import timezone
 
-from brokerage_app.models import VerdictRecord
+from brokerage_app.models import PilotCalls, Queue, VerdictRecord
 from jedisite import exports
 from tasks_app.api.base import Lists
 from tasks_app.dashboard.lists import facets
@@ -275,3 +276,26 @@ def test_every_list_says_the_same_as_its_exports(operator: Client) -> None:
                 )
             compared[page] = len(shown)
     assert len(compared) >= 6 and min(compared.values()) > 0, compared
+
+
+def test_a_task_all_of_whose_jobs_wait_where_no_pilot_asks_is_blocked_by_that(
+    reader: Client, make_task: Callable[..., Task], make_job: Callable[..., Any]
+) -> None:
+    """In the words of its why; one that has a job at a pilot, or waits where pilots ask, is not blocked."""
+    now = timezone.now()
+    for name, status in (("SILENT", "online"), ("SHUT", "offline"), ("ALIVE", "online")):
+        Queue.objects.create(name=name, site_name=name, status=status)
+    PilotCalls.objects.create(site="ALIVE", hour=now, get_job=1, last_get_job=now)
+    silent, shut, alive, mixed, runs = tasks = [make_task(status="running") for _ in range(5)]
+    for task, sites in zip(tasks, ("SILENT", "SHUT", "ALIVE", "SILENT ALIVE", "SILENT"), strict=True):
+        for site in sites.split():
+            make_job(task_id=task.id, status="activated", site=site)
+    make_job(task_id=runs.id, status="running", site="SILENT")
+    rows = reader.get("/api/v2/tasks/?columns=id,blocked_by").json()["results"]
+    found = {row["id"]: row["blocked_by"] for row in rows}
+    why = {task.id: reader.get(f"/api/v2/tasks/{task.id}/why/").json()["gates"] for task in (silent, shut)}
+    gates = {number: {gate["name"]: gate for gate in told} for number, told in why.items()}
+    assert found[silent.id] == gates[silent.id]["pilots"]["sentence"]
+    assert found[shut.id] == gates[shut.id]["queues"]["sentence"]
+    assert "no pilot has asked for jobs at SILENT" in found[silent.id] and "the queue is offline" in found[shut.id]
+    assert [found[task.id] for task in (alive, mixed, runs)] == ["", "", ""]

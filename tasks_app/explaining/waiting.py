@@ -1,0 +1,33 @@
+"""What stands against tasks whose jobs all wait for pilots, of many tasks at once, in the words of their gates."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+
+from tasks_app.explaining.facts import PilotFact, WhyFacts
+from tasks_app.explaining.gates import at_queues, by_pilots
+from tasks_app.explaining.tasks import pilots_of
+
+# The task stands where the state does in what is asked of one task.
+_OF_TASKS = """
+SELECT jeditaskid AS jobstatus, computingsite AS site, count(*) AS n
+  FROM jobs WHERE jeditaskid = ANY(%(tasks)s) AND jobstatus = 'activated' GROUP BY 1, 2
+"""
+
+
+def without_pilots(status_of: dict[int, str], now: datetime) -> dict[int, str]:
+    """Of tasks by number, with their states: a sentence for each whose activated jobs no pilot takes. One query, or none."""
+    if not status_of:
+        return {}
+    pilots: dict[int, list[PilotFact]] = defaultdict(list)
+    for task, at_site in pilots_of(_OF_TASKS, {"tasks": sorted(status_of)}, now):
+        pilots[int(task)].append(at_site)
+    said = {task: _said(status_of[task], found) for task, found in pilots.items()}
+    return {task: sentence for task, sentence in said.items() if sentence}
+
+
+def _said(status: str, pilots: Sequence[PilotFact]) -> str:
+    facts = WhyFacts(status, pilots=tuple(sorted(pilots, key=lambda one: (-one.waiting, one.site))))
+    return next((gate.sentence for gate in (at_queues(facts), by_pilots(facts)) if gate.answer == "no"), "")
