@@ -6,6 +6,8 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.db.models.functions import Now
+from django.http import HttpRequest
 
 from brokerage_app import (
     admin_classes,  # noqa: F401 - it registers the classes of analysis
@@ -65,6 +67,12 @@ class StorageEndpointAdmin(AuditedAdmin):
         "blacklisted_read": "no job reads from it until this is unticked",
         "blacklisted_write": "no output goes to it until this is unticked",
     }
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Who gives numbers of space by hand gives those of now: pages say of when they are."""
+        super().save_model(request, obj, form, change)
+        if change and any(name.startswith("space_") for name in form.changed_data):
+            StorageEndpoint.objects.filter(pk=obj.pk).update(updated=Now())
 
 
 class ResourceTypeForm(BoundsForm):

@@ -191,6 +191,18 @@ def test_software_tags_count_from_the_next_decision_on_and_say_what_brokers_woul
     assert refused() is None
 
 
+def test_space_that_is_given_by_hand_is_of_now_and_other_changes_leave_its_time(grace):
+    long_ago = timezone.now() - timedelta(days=9)
+    StorageEndpoint.objects.create(name="SE", site_name="A", type="DATADISK", space_free_gb=5, updated=long_ago)
+    page = reverse("admin:brokerage_app_storageendpoint_change", args=["SE"])
+    form = {"site_name": "A", "type": "DATADISK", "space_free_gb": 5, "states": "{}", "data": "{}"}
+    assert grace.post(page, {**form, "token": "T"}).status_code == 302
+    assert StorageEndpoint.objects.get().token == "T" and StorageEndpoint.objects.get().updated == long_ago
+    assert grace.post(page, {**form, "token": "T", "space_free_gb": 900}).status_code == 302
+    found = StorageEndpoint.objects.get()
+    assert found.space_free_gb == 900 and found.updated > timezone.now() - timedelta(hours=1)
+
+
 def test_storage_resource_types_and_work_queues_are_edited(grace):
     posts = {
         StorageEndpoint: {"name": "SE", "site_name": "A", "type": "DATADISK", "path": "/data"},
