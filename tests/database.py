@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -17,6 +18,10 @@ _home.chmod(0o755)
 os.environ["JEDI_HOME"] = str(_home / "home")
 for _name in [n for n in os.environ if n.startswith("JEDI_") and n not in ("JEDI_HOME", "JEDI_TEST_ALL", "JEDI_POSTGRES_BIN")]:
     del os.environ[_name]
+
+# What is compiled is kept, whatever the environment says: hundreds of processes would each compile the whole site.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def _start() -> None:
