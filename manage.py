@@ -74,6 +74,9 @@ def _one_site(arguments: list[str], home: Path) -> None:
 
 
 def main() -> None:
+    from jedisite import garbage
+
+    garbage.put_off()  # until the apps are ready
     light = is_light(sys.argv[1:])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.light_settings" if light else "jedisite.settings")
     home = Path(os.environ.get("JEDI_HOME") or Path(__file__).resolve().parent / ".jedisite").resolve()

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
+from jedisite import garbage
+
 
 class EventsConfig(AppConfig):
     name = "events_app"
     verbose_name = "Events"
+
+    def ready(self) -> None:
+        # This is the last of the apps: what all of them need has been imported.
+        garbage.look_again()

@@ -4,6 +4,9 @@ import os
 
 import django
 
+from jedisite import garbage
+
+garbage.put_off()  # until the apps are ready
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "jedisite.settings")
 django.setup(set_prefix=False)
 
