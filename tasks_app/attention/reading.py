@@ -158,12 +158,13 @@ SELECT q.name, q.status, c.activated, c.at_pilots, a.pilots_3h, coalesce(a.batch
        CASE WHEN a.laststart IS NULL AND NOT EXISTS (SELECT 1 FROM sitedata s WHERE s.site = q.name AND s.getjob > 0)
             THEN (SELECT j.statechangetime FROM jobs j WHERE j.computingsite = q.name AND j.jobstatus = 'activated'
                    ORDER BY j.pandaid LIMIT 1) END,
-       a.silent_since
+       a.silent_since, l.at
   FROM queues q
   JOIN (SELECT computingsite, coalesce(sum(njobs) FILTER (WHERE jobstatus = 'activated'), 0)::int AS activated,
                coalesce(sum(njobs) FILTER (WHERE jobstatus = ANY(%(pilot)s)), 0)::int AS at_pilots
           FROM job_counts GROUP BY 1) c ON c.computingsite = q.name
   LEFT JOIN queue_activity a ON a.computingsite = q.name
+  LEFT JOIN (SELECT site, max(lastgetjob) AS at FROM sitedata GROUP BY 1) l ON l.site = q.name
  WHERE c.activated > 0
 """
 

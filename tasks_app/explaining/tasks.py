@@ -43,20 +43,24 @@ HISTORY_ROWS = 200
 CALLS_OF = timedelta(hours=4)
 AHEAD_SHOWN = 5
 
-# Times come from the clock of the database, `now` from that of this process, which may be behind.
+# Times come from the clock of the database, `now` from that of this process, which may be behind. All days that calls are
+# kept for are read only of queues without one in the last hours.
 PILOTS = """
-SELECT w.jobstatus, w.site, w.n::int, CASE WHEN coalesce(c.last, a.laststart) IS NOT NULL
-            THEN greatest(extract(epoch FROM %(now)s - greatest(c.last, a.laststart)), 0)::float8 END,
+SELECT w.jobstatus, w.site, w.n::int, CASE WHEN coalesce(c.last, e.at, a.laststart) IS NOT NULL
+            THEN greatest(extract(epoch FROM %(now)s - greatest(c.last, e.at, a.laststart)), 0)::float8 END,
        coalesce(c.calls, 0)::int, coalesce(a.batch_jobs, 0), coalesce(q.status, ''), coalesce(q.status_reason, ''),
        CASE WHEN l.at IS NOT NULL THEN greatest(extract(epoch FROM %(now)s - l.at), 0)::float8 END, h.until,
-       coalesce(p.n, 0)::int, greatest(c.last, a.laststart)
+       coalesce(p.n, 0)::int, coalesce(c.asked, e.at, greatest(c.last, a.laststart))
   FROM ({jobs}) w
   LEFT JOIN queue_activity a ON a.computingsite = w.site
   LEFT JOIN queues q ON q.name = w.site
   LEFT JOIN LATERAL (SELECT max(at) AS at FROM queue_status_log WHERE queue = w.site AND old = '') l ON true
   LEFT JOIN queue_status_log h ON h.queue = w.site AND h.ended_at IS NULL
-  LEFT JOIN (SELECT site, max(coalesce(lastgetjob, least(hour + interval '1 hour', %(now)s))) AS last, sum(getjob) AS calls
+  LEFT JOIN (SELECT site, max(coalesce(lastgetjob, least(hour + interval '1 hour', %(now)s))) AS last, max(lastgetjob) AS asked,
+                    sum(getjob) AS calls
                FROM sitedata WHERE hour > %(since)s AND getjob > 0 GROUP BY site) c ON c.site = w.site
+  LEFT JOIN LATERAL (SELECT lastgetjob AS at FROM sitedata
+                      WHERE c.last IS NULL AND site = w.site AND lastgetjob IS NOT NULL ORDER BY hour DESC LIMIT 1) e ON true
   LEFT JOIN (SELECT computingsite, sum(njobs) AS n FROM job_counts WHERE jobstatus = ANY(%(at_pilots)s) GROUP BY 1) p
          ON p.computingsite = w.site
 """

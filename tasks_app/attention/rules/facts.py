@@ -58,6 +58,7 @@ class SiteFact:
 
     uncalled_since   since when its oldest job waits, at a queue at which no pilot has ever asked for one; else None
     silent_since     since when jobs wait and no pilot asks for one although some did; None where they ask
+    called_at        when a pilot asked for a job last, whether one waited or not; None when that is not kept
     """
 
     name: str
@@ -69,6 +70,7 @@ class SiteFact:
     last_start: datetime | None = None
     uncalled_since: datetime | None = None
     silent_since: datetime | None = None
+    called_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,17 +70,21 @@ def no_pilots(sites: Iterable[SiteFact], now: datetime) -> Iterator[Found]:
     for site in sites:
         if site.status not in TAKES_JOBS or not site.activated or site.at_pilots:
             continue
-        since = site.uncalled_since or site.silent_since
-        if site.pilots != 0 and (since is None or now - since < UNCALLED_AFTER):
+        waits_since = site.uncalled_since or site.silent_since
+        if site.pilots != 0 and (waits_since is None or now - waits_since < UNCALLED_AFTER):
             continue
+        # Jobs come and are taken back while no pilot asks: since when the oldest waits is not since when none has asked.
+        since = site.uncalled_since or site.called_at or site.silent_since
         on_way = plural(site.batch_jobs, "batch job is on its way", "batch jobs are on their way")
         batch = on_way if site.batch_jobs else "no batch job is on its way"
         if site.uncalled_since is not None:
             said = "no pilot has ever asked for jobs there"
+        elif site.called_at is not None:
+            said = f"no pilot has asked for any since {site.called_at:%Y-%m-%d %H:%M:%S} UTC"
         elif site.pilots == 0:
             said = "no pilot has called for 3 hours"
         else:
-            said = f"no pilot has asked for any since {since:%Y-%m-%d %H:%M} UTC"
+            said = f"no pilot has asked for one since {site.silent_since:%Y-%m-%d %H:%M:%S} UTC, when the oldest came"
         text = sentence(f"{waits(site.activated, 'job')} at {site.name}, and {said}", batch)
         path = address("sites", site.name, "why")
         found.append(

@@ -26,6 +26,7 @@ from brokerage_app.models import (
 from jedisite.models import Agent, AuditEntry
 from tasks_app import statistics
 from tasks_app.agents import attention
+from tasks_app.agents.watchdogs import site_statistics
 from tasks_app.attention import bell, keeping, reading
 from tasks_app.attention.rules.found import Found
 from tasks_app.models import AttentionItem, Dataset, Job, JobStatusLog, Task
@@ -310,6 +311,34 @@ def test_jobs_at_a_queue_that_no_pilot_has_ever_asked_are_told_of_within_minutes
         item.sentence
         == "2 jobs wait at UNKNOWN, and no pilot has ever asked for jobs there; no batch job is on its way."
     )
+
+
+@pytest.mark.parametrize("ago", [30 * MINUTE, 26 * HOUR])
+def test_the_last_call_of_a_pilot_is_the_same_moment_wherever_it_is_named(
+    make_task: Callable[..., Any], make_job: Callable[..., Any], api: Callable[..., Client], ago: timedelta
+) -> None:
+    """Also when the jobs that wait came later, a job that was fetched began later, and the oldest job is taken back."""
+    asked = NOW - ago
+    task = make_task(status="running")
+    Queue.objects.create(name="QUIET", site_name="A", capability="")
+    hour = asked.replace(minute=0, second=0, microsecond=0)
+    PilotCalls.objects.create(site="QUIET", hour=hour, get_job=3, last_get_job=asked)
+    QueueActivity.objects.create(site="QUIET", last_start=asked + MINUTE)
+    jobs = [
+        make_job(task_id=task.id, status="activated", site="QUIET", state_change_time=NOW - m * MINUTE) for m in (20, 7)
+    ]
+    for job in jobs:
+        statistics.refresh()
+        site_statistics.run(NOW)
+        attention.run(now=NOW)
+        item = AttentionItem.objects.get(kind="no_pilots")
+        assert f"no pilot has asked for any since {asked:%Y-%m-%d %H:%M:%S} UTC" in item.sentence
+        assert item.since == asked
+        why = api().get(f"/api/v2/tasks/{task.id}/why/").json()
+        (gate,) = (one for one in why["gates"] if one["name"] == "pilots")
+        assert f"(since {asked:%Y-%m-%d %H:%M:%S} UTC)" in gate["sentence"]
+        assert f"{asked:%Y-%m-%d %H:%M:%S} UTC" in api().get("/sites/QUIET/").content.decode()
+        Job.objects.filter(pk=job.pk).update(status="closed")
 
 
 def test_full_storage_of_queues_that_take_jobs_is_told_of() -> None:

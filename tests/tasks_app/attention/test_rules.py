@@ -71,7 +71,14 @@ CASES: list[tuple[str, list[Found], str]] = [
         SiteFact("just sent", "online", 12, 0, None, 0, None, NOW - HOUR / 15)], NOW)), ""),
     ("pilots have stopped", list(sites.no_pilots(
         [SiteFact("S", "online", 2, 0, 347, 0, None, None, NOW - HOUR / 10)], NOW)),
-     "2 jobs wait at S, and no pilot has asked for any since 2026-11-22 11:54 UTC; no batch job is on its way."),
+     "2 jobs wait at S, and no pilot has asked for one since 2026-11-22 11:54:00 UTC, when the oldest came; "
+     "no batch job is on its way."),
+    ("pilots have stopped before the job came", list(sites.no_pilots(
+        [SiteFact("S", "online", 2, 0, 347, 0, None, None, NOW - HOUR / 10, NOW - HOUR / 4)], NOW)),
+     "2 jobs wait at S, and no pilot has asked for any since 2026-11-22 11:45:00 UTC; no batch job is on its way."),
+    ("pilots have stopped hours ago", list(sites.no_pilots(
+        [SiteFact("S", "online", 2, 0, 0, 0, None, None, NOW - HOUR / 10, NOW - 4 * HOUR)], NOW)),
+     "2 jobs wait at S, and no pilot has asked for any since 2026-11-22 08:00:00 UTC; no batch job is on its way."),
     ("no pilot ever", list(sites.no_pilots([SiteFact("S", "online", 2, 0, None, 0, None, NOW - HOUR / 12)], NOW)),
      "2 jobs wait at S, and no pilot has ever asked for jobs there; no batch job is on its way."),
     ("nothing runs", list(sites.nothing_runs(GridFact(70, 40, 0, NOW - HOUR / 6, 3, 1), NOW)),
