@@ -50,6 +50,18 @@ class ContentSecurityPolicy:
         return response
 
 
+class PrivateAnswers:
+    """What is made for who asks is kept by no cache on the way, and asked for again, unless a view says otherwise."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        response.headers.setdefault("Cache-Control", "private, no-cache")
+        return response
+
+
 class UnreadBodies:
     """Read what a request's body has left, for a while, before it is answered.
 

@@ -195,6 +195,7 @@ MIDDLEWARE = [
     "jedisite.middleware.LongForms",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "jedisite.middleware.PrivateAnswers",
     "jedisite.middleware.ContentSecurityPolicy",
     "jedisite.middleware.ProblemsUnderApi",
     "jedisite.middleware.StatedLengths",

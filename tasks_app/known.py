@@ -18,12 +18,13 @@ from brokerage_app import policy
 from brokerage_app.models import Queue, Site, StorageEndpoint, WorkQueue
 from brokerage_app.placement import NoPlaceError, check_leaf
 from jedisite import user_names
-from jedisite.words import nearest, sentence
+from jedisite.words import sentence
 from tasks_app import data_rights, makers
 from tasks_app.accounting.jobtimeouts import ANALYSIS_LABELS, TESTED_LABELS
 from tasks_app.contents.selection import why_none
 from tasks_app.contents.slices import SEQUENCE
 from tasks_app.ddm import data_management
+from tasks_app.ddm.local import nearest_data
 from tasks_app.models import Dataset, PlannedOutput, Task
 from tasks_app.models import TaskParams as StoredParams
 from tasks_app.models.dataset import MADE_TYPES
@@ -234,7 +235,7 @@ def _add_unknown(
     for name, near in unknown.items():
         if name in coming or name.rstrip("/") in made:
             continue
-        meant = (nearest(name.rstrip("/"), made) if faults.hints else "") or near
+        meant = (nearest_data(name.rstrip("/"), made) if faults.hints else "") or near
         whose = f", and task {min(parents)}, the parent, makes none of this name" if len(parents) == 1 else ""
         whose = f", and {ended[name]}" if name in ended else whose
         hint = f" Did you mean {meant}?" if meant else ""

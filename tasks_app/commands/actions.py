@@ -118,7 +118,8 @@ def increase_attempts(task: Task, order: Order) -> str:
     opened = files.give_attempts(task.id, more)
     if not opened:
         raise moves.CommandRefusedError(attempts.none_used_up(task.id))
-    sentence = f"{plural(opened, 'file is', 'files are')} tried again, with {plural(more, 'more attempt')} each"
+    each = " each" if opened > 1 else ""
+    sentence = f"{plural(opened, 'file is', 'files are')} tried again, with {plural(more, 'more attempt')}{each}"
     moves.note_on_task(task.id, by=order.by, reason=f"{order.why}; {sentence}")
     moves.wake_task(task.id, "job_generator")
     return sentence

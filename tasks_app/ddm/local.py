@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -326,7 +326,11 @@ def _made_by(names: Iterable[str], by: Maker) -> QuerySet[CatalogueDataset]:
 
 def _meant(name: str, candidates: Iterable[str]) -> str:
     """The name that was probably meant: a dataset of logs only when no other is near, or logs are asked for."""
-    known = [one for one in candidates if differ_little(name, one)]
+    return nearest_data(name, [one for one in candidates if differ_little(name, one)])
+
+
+def nearest_data(name: str, known: Collection[str]) -> str:
+    """The nearest of these names, of logs only when no other is near, or logs are asked for; "" when none is near."""
     data = [one for one in known if not _LOGS.search(one)]
     return nearest(name, known if _LOGS.search(name) else data) or nearest(name, known)
 

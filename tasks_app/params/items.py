@@ -18,6 +18,7 @@ ParamType = Literal["input", "pseudo_input", "output", "log", "number"]
 PARAM_TYPES: tuple[ParamType, ...] = ("input", "pseudo_input", "output", "log", "number")
 LONGEST_STREAM = 20
 LONGEST_DATASET = 255
+LONGEST_FILE_NAME = 255
 ATTRIBUTES = Form(r"[\w=,. ]*", "attributes are words such as nosplit or ratio=3, with commas between them")
 
 _FLAGS = {
@@ -216,8 +217,10 @@ def _check_output(item: Item, faults: Faults) -> None:
         says = f"A template of type {item.param_type} needs a file name here, such as out.${{SN}}.txt"
         faults.add(where, "required", f"{says}; after an =, it is what follows the last one.")
         return
-    if len(name) > 256:
-        faults.add(where, "length", f"A file-name template has at most 256 characters, and this has {len(name)}.")
+    # Serial numbers have six digits, and those of tasks and jobs mostly more.
+    if (length := len(PLACEHOLDER.sub("000000", name))) > LONGEST_FILE_NAME:
+        says = f"A file name has at most {LONGEST_FILE_NAME} characters, and with its numbers this has {length}."
+        faults.add(where, "length", says)
     plain = PLACEHOLDER.sub("0", name)
     if _FILE_NAME.fullmatch(plain) is None:
         # A file that begins with - would be an option of most programs, one that begins with a dot is hidden.

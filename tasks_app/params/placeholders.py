@@ -255,6 +255,8 @@ def _formula(whole: str, name: str, text: str) -> Part:
         formula = compile_formula(text)
     except BadFormula as error:
         raise BadTemplate(f"${{{whole}}}: {error}") from error
+    if not any(_has_result(formula, number) for number in _TRIED):
+        raise BadTemplate(f"${{{whole}}}: it has no result, as when it divides by zero.")
 
     def part(streams: Streams, values: Values) -> str:
         files = streams.get(name) or ([str(values[name])] if name in values else [])
@@ -266,6 +268,17 @@ def _formula(whole: str, name: str, text: str) -> Part:
             raise UnresolvedPlaceholder(whole, str(error)) from error
 
     return part
+
+
+_TRIED = (1, 2, 10, 1000)
+
+
+def _has_result(formula: Callable[[int], object], number: int) -> bool:
+    try:
+        formula(number)
+    except (ValueError, ArithmeticError):
+        return False
+    return True
 
 
 def _merge_groups(sources: str, targets: str, whole: str) -> Part:

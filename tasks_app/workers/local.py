@@ -201,6 +201,7 @@ class LocalSubmitter(PilotSubmitter):
         self._ended: dict[str, str] = {}
         """Tokens of pilots that are gone, until they are worthless; and how these have ended."""
         self._renewed = time.monotonic()
+        self._tokens_left = False
         self._pilots: dict[int, _Pilot] = {}
         self._last_id = 0
         adopt_orphans()
@@ -246,8 +247,12 @@ class LocalSubmitter(PilotSubmitter):
             if now - self._renewed >= RENEW_EVERY_S:
                 self._tickets.renew([pilot.token for pilot in self._pilots.values()])
                 self._renewed = now
+            self._tokens_left = False
         except NoTokenError as exc:
-            log.warning("tokens.left ended=%d trouble=%s", len(self._ended), exc)
+            # Told once, not at each of the tries that follow while the database is away.
+            if not self._tokens_left:
+                log.warning("tokens.left ended=%d trouble=%s", len(self._ended), exc)
+            self._tokens_left = True
 
     def _look_after_kills(self) -> None:
         """Pilots whose job is to be killed are made to ask for it now. What fails is left to their heartbeats."""

@@ -193,7 +193,7 @@ def test_a_retry_of_a_running_task_gives_its_failed_files_more_attempts() -> Non
     pilot.end(pilot.ran[0], "failed")
     settle()
     assert (status(made), dataset(made).files_failed) == ("running", 1)
-    assert command(made, "retry").answer == "1 file is tried again, with 1 more attempt each"
+    assert command(made, "retry").answer == "1 file is tried again, with 1 more attempt"
     assert (status(made), dataset(made).files_failed) == ("running", 0)
     pilot.end(pilot.ran[1], "finished")
     drive(pilot)

@@ -83,7 +83,7 @@ def _state(task: Task, there: int) -> str:
     rows = Dataset.objects.filter(task=task, type__in=INPUT_TYPES, master_id=None)
     sums = rows.aggregate(all=Sum("files"), finished=Sum("files_finished"), failed=Sum("files_failed"))
     total, finished, failed = (sums[name] or 0 for name in ("all", "finished", "failed"))
-    work = f", with {finished} of {plural(total, 'input')} processed and {failed} failed" if total else ""
+    work = f", with {finished} of {plural(total, 'input')} processed and {failed} given up" if total else ""
     made = f"{plural(there, 'file')} of what it makes {'is' if there == 1 else 'are'} there"
     return f"task {task.id} is {task.status}{work}; {made}"
 

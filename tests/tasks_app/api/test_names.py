@@ -135,6 +135,11 @@ def test_an_input_that_the_parent_does_not_make_is_refused_with_what_it_makes(
             "A task that is to wait for its input says so (waitInput)."
         )
         assert answer.status_code == 422 and faults(answer) == {"jobParameters[0].dataset": said}
+    log = {"type": "template", "param_type": "log", "value": "o.${SN}.tgz", "dataset": "user.ada.par.log"}
+    output = {**output, "dataset": "user.ada.par_p.txt"}
+    two = post(api(), task_params(taskName="user.ada.par", log=log, jobParameters=[output])).json()["id"]
+    told = faults(post(api(), task_params(**reading("user.ada.par/", parent_tid=two, noWaitParent=True))))
+    assert "Did you mean user.ada.par_p.txt?" in told["jobParameters[0].dataset"], "not the log"
     for n, given in enumerate(("user.ada.ch1_out", "user.ada.ch1_out/", f"user.ada.ch1_out.{parent}")):
         wish = reading(given, parent_tid=parent, noWaitParent=True)
         assert post(api(), task_params(taskName=f"user.ada.c{n}", **wish)).status_code == 201

@@ -63,6 +63,10 @@ def test_a_retry_says_how_many_attempts_failed_files_get(
     texts = [text_of(reader.get(f"/tasks/{task.id}/do/{command}/")) for task in tasks]
     for text, more in zip(texts, ("2 more attempts", "3 more attempts", "1 more attempt", "2 more attempts"), strict=True):
         assert f"3 failed input files</strong>: tried again, with {more} each." in text
+    Dataset.objects.filter(task=tasks[1]).update(files_failed=1)
+    alone = text_of(reader.get(f"/tasks/{tasks[1].id}/do/{command}/"))
+    assert "1 failed input file</strong>: tried again, with 3 more attempts." in alone
+    Dataset.objects.filter(task=tasks[1]).update(files_failed=3)
     query = "&".join(f"ids={task.id}" for task in tasks)
     bulk = text_of(reader.get(f"/tasks/bulk/?command={command}&{query}"))
     assert command == "incexec" or "12 failed input files</strong>: tried again, with 1 to 3 more attempts each." in bulk

@@ -170,7 +170,7 @@ def test_cores_of_the_step_under_way_are_drawn_beside_the_tiles(reader: Client) 
     assert drawn.startswith(f"M{cores.plot.left}.0,") and f"L{cores.plot.right}.0," in drawn, "it can be seen"
     Sample.objects.exclude(share="").delete()
     Sample.objects.update(at=now - timedelta(minutes=1))
-    assert "No job with a share was running at any sample of this window" in reader.get("/").content.decode()
+    assert "Only jobs that have a share are drawn here. None of them was running" in reader.get("/").content.decode()
     assert "No job was running at any sample of this window" in reader.get("/?share=User").content.decode()
     Sample.objects.create(at=now - timedelta(minutes=1), share="User", running_jobs=0, running_cores=0, finished=22)
     page = reader.get("/?share=User").content.decode()

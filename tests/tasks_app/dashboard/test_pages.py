@@ -174,6 +174,12 @@ def test_counts_of_errors_lead_to_as_many_jobs(reader: Client, busy_task: Task) 
         assert found.total == group.jobs
 
 
+def test_no_cache_on_the_way_keeps_what_is_made_for_a_person(reader: Client, busy_task: Task) -> None:
+    for path in ("/", f"/tasks/{busy_task.id}/", "/nowhere/", "/api/v2/tasks/", "/api/v2/nothing/"):
+        assert reader.get(path)["Cache-Control"] == "private, no-cache", path
+    assert "no-store" in reader.get("/tokens/")["Cache-Control"], "what a view asks for stays"
+
+
 def test_search_goes_to_the_number(reader: Client, busy_task: Task, failed_job: Job) -> None:
     assert reader.get(f"/search/?q={busy_task.id}")["Location"] == f"/tasks/{busy_task.id}/"
     assert reader.get(f"/search/?q={failed_job.id}")["Location"] == f"/jobs/{failed_job.id}/"

@@ -112,7 +112,7 @@ def test_the_command_takes_names_and_says_in_a_sentence_what_it_cannot_do(
             call_command("download", str(task.id), "--to", place)
     waits = make_task(status="pending", name="user.ada.waits")
     make_dataset(waits, type="input", name="user.ada.in7", files=7, files_finished=2)
-    with pytest.raises(CommandError, match="pending, with 2 of 7 inputs processed and 0 failed; 0 files"):
+    with pytest.raises(CommandError, match="pending, with 2 of 7 inputs processed and 0 given up; 0 files"):
         call_command("download", "user.ada.waits")
     with pytest.raises(CommandError, match=f"task {waits.id} is pending"):
         call_command("download", "user.ada.waits/")
@@ -147,7 +147,7 @@ def test_the_command_takes_names_and_says_in_a_sentence_what_it_cannot_do(
     Dataset.objects.filter(task=task, type="input").update(files=2, files_finished=1)
     call_command("download", "user.ada.partly", "--to", "mine")
     said = capsys.readouterr().err
-    assert "1 file in mine" in said and "is running, with 1 of 2 inputs processed and 0 failed; 1 file of" in said
+    assert "1 file in mine" in said and "is running, with 1 of 2 inputs processed and 0 given up; 1 file of" in said
 
 
 def row(content: bytes = b"0123456789", **changes: Any) -> dict[str, Any]:

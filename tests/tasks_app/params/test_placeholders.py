@@ -82,7 +82,10 @@ def test_a_job_is_not_made_with_a_hole_in_its_command_line(text: str) -> None:
     assert caught.value.name and caught.value.name in text
 
 
-@pytest.mark.parametrize("text", ["${IN/Q}", "${IN[a:b]}", "${IN/M[#**9]}", "${IN/M[open()]}", "${}", "${IN-1}"])
+BAD = "${IN/Q} ${IN[a:b]} ${IN/M[#**9]} ${IN/M[open()]} ${} ${IN-1} ${SN/M[#/0]} ${IN/M[#%(2-2)]}"
+
+
+@pytest.mark.parametrize("text", BAD.split())
 def test_a_template_that_suits_no_job_is_refused_at_once(text: str) -> None:
     with pytest.raises(BadTemplate):
         compile_template(text)

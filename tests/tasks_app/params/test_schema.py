@@ -425,6 +425,14 @@ def test_an_output_with_a_character_that_is_not_allowed_is_told_which_are(name: 
     assert any("is no file name: it may have letters, digits and" in e.message for e in refused.value.errors)
 
 
+def test_an_output_that_no_disk_can_hold_by_its_name_is_refused_with_its_length() -> None:
+    parse(d.smallest(jobParameters=[d.template("output", "a" * 248 + ".${SN}", "a")]))
+    with pytest.raises(ParamErrors) as refused:
+        parse(d.smallest(jobParameters=[d.template("output", "a" * 249 + ".${SN}", "a")]))
+    (said,) = [e.message for e in refused.value.errors]
+    assert said == "A file name has at most 255 characters, and with its numbers this has 256."
+
+
 @pytest.mark.parametrize("value", ["", "--out=", None])
 def test_an_output_without_a_name_is_told_that_it_needs_one(value: str | None) -> None:
     item = d.template("output", value or "", "a")

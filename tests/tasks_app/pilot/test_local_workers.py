@@ -35,7 +35,7 @@ NOTING = SERVICE.replace(
 from tasks_app.workers.base import NoTokenError, OneForAll, PilotSpec, Ticket
 class OneForAll:
     def __init__(self, token):
-        self.token, self.refused = token, False
+        self.token, self.refused = token, 0
     def make(self, worker_id):
         print("made", self.token, file=sys.stderr)
         return Ticket(self.token)
@@ -44,13 +44,13 @@ class OneForAll:
     def killed(self, jobs):
         return ()
     def end(self, tokens):
-        if not self.refused:
-            self.refused = True
+        if self.refused < 3:
+            self.refused += 1
             raise NoTokenError("no database")
         print("ended", *tokens, file=sys.stderr)
 """,
 )
-"""Says what becomes of tokens. The first that ends is not heard of."""
+"""Says what becomes of tokens. That the first has ended is heard at the fourth try."""
 
 KILLING = SERVICE.replace("heartbeat_s=0.2", "heartbeat_s=600.0").replace(
     "logging.basicConfig",
@@ -170,6 +170,7 @@ def test_the_token_of_a_pilot_ends_with_it_and_that_of_a_service_that_was_killed
     assert service.wait(LIMIT_S) == 0
     said.join()
     assert [line.split()[0] for line in said.lines if TOKEN in line] == ["ended", "made", "ended"]
+    assert sum("no database" in line for line in said.lines) == 1, "not once for each try"
 
 
 def test_a_service_that_is_told_to_end_ends_its_pilots_and_reports_their_jobs(
