@@ -83,9 +83,9 @@ def keep(decided: Decided) -> int:
         of_kind = VerdictRecord.objects.filter(task_id=decided.task_id, kind=decided.kind).order_by("-id")
         latest = of_kind.values_list("id", "code", "reasons", "chosen").first()
         if latest is not None and _shape(*latest[1:]) == _shape(verdict.code, values["reasons"], values["chosen"]):
+            anew = {name: _jsonb(value) if name in _JSON else value for name, value in values.items()}
             with hot_cursor() as cursor:
-                cursor.execute(_AGAIN, {**{k: _jsonb(v) for k, v in values.items() if k in _JSON}, "sentence": values["sentence"],
-                                        "snapshot": values["snapshot_id"], "at": at, "id": latest[0]})  # fmt: skip
+                cursor.execute(_AGAIN, {**anew, "at": at, "id": latest[0]})
             return int(latest[0])
         if latest is not None:
             older = of_kind.values("id")[KEPT_IN_FULL - 1 : KEPT_IN_FULL]
@@ -96,7 +96,7 @@ def keep(decided: Decided) -> int:
 _JSON = ("chosen", "skipped", "reasons", "stopped", "needs", "facts")
 _AGAIN = """
 UPDATE verdicts SET at = %(at)s, repeats = repeats + 1, chosen = %(chosen)s, skipped = %(skipped)s, stopped = %(stopped)s,
-       needs = %(needs)s, facts = %(facts)s, sentence = %(sentence)s, snapshot_id = %(snapshot)s
+       needs = %(needs)s, facts = %(facts)s, sentence = %(sentence)s, snapshot_id = %(snapshot_id)s, broker = %(broker)s
  WHERE id = %(id)s
 """
 

@@ -38,7 +38,7 @@ KNOWN = {
     "JEDI_PILOT_HEARTBEAT_S": "seconds between the heartbeats of local pilots (default 30)",
     "JEDI_SENT_TIMEOUT_S": "seconds that a pilot has to start a job it was given (default 1800)",
     "JEDI_OPEN_DATASET_INTERVAL_S": "seconds between looks at an input dataset that still grows (default 300)",
-    "JEDI_PENDING_RETRY_S": "seconds that a task waits in pending before it is tried again (default 60; 0: by cause, up to 1 h)",
+    "JEDI_PENDING_RETRY_S": "longest wait in pending in seconds (default 60; 0: by cause, up to 1 h)",
     "JEDI_LIMITS": "time-outs and caps: comma list of name=number, names as on the page of time-outs and in tasks_app/limits.py",
     "JEDI_MOST_ACTIVE_TASKS": "active tasks of one label that a user may have (default: no limit)",
     "JEDI_CHECK_OUTPUTS": "outputs at the end of a task: off, report what is wrong (default), or pause the task for it",

@@ -149,6 +149,11 @@ _TASK_ROWS: Final = (
         "returns to what it did before", "S 6.5", "pending",
     ),
     Timeout(
+        "task.pending_changed", "task", ("pending",),
+        "no site took its jobs, and the grid or parameters have changed since the look; whatever the cause",
+        timedelta(seconds=10), "returns to what it did before", "ours", "pending",
+    ),
+    Timeout(
         "task.stuck", "task", ("pending",),
         "nothing could be done since (frozenTime), however often it was tried; not while its parent works",
         throttling.PENDING_LIMIT, "exhausted", "T, S 6.5 PENDING_TIMEOUT", "pending",

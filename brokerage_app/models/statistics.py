@@ -205,12 +205,13 @@ class GridVersion(models.Model):
     """A token for each part of the grid's description. Triggers of its tables write a new one with each change."""
 
     STATIC, LINKS, ACTIVITY, CONFIGURATION, PILOTS = "static", "links", "activity", "configuration", "pilots"
+    SHARES = "shares"
     AWAITED = (STATIC, CONFIGURATION, PILOTS)
     """What may end a wait: what people set and storages report, and pilots of a queue that had none for three hours."""
 
     part = models.CharField(max_length=16, primary_key=True)
     token = models.UUIDField()
-    at = models.DateTimeField()
+    at = models.DateTimeField(help_text="when the change was complete, just before others saw it")
 
     class Meta:
         db_table = "grid_versions"

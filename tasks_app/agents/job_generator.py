@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.utils import timezone
 
-from brokerage_app import records
+from brokerage_app import configured, records
 from brokerage_app.configured import configuration
 from brokerage_app.stored import as_json
 from brokerage_app.verdict import Verdict
 from jedisite import refusals
 from jedisite.agents import Pass, owner
+from jedisite.sql import the_time
 from jedisite.words import plural
-from tasks_app import claims, moves, statistics
+from tasks_app import claims, moves, site_waits, statistics
 from tasks_app.generating import prepro
 from tasks_app.generating.buildstep import BadBuildError
 from tasks_app.generating.crowd import UserJobs
@@ -58,10 +58,13 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
     first = prepro.claim(tasks, throttle.off)
     if not claimed and not first:
         return Pass()
+    # Taken before anything is read: whatever changes from here on is a reason to look again.
+    read_at = the_time()
+    configured.forget()
     grid = statistics.current_grid(timezone.now(), JUST_COUNTED_S if throttle.queues.names else 0.0)
     places = Places(condition, values, FULL_WAIT)
-    around = Surroundings(World(grid, configuration(), places), records.Snapshots(grid), throttle)
-    made = prepro.generate(first, grid, timezone.now())
+    around = Surroundings(World(grid, configuration(), places), records.Snapshots(grid), throttle, read_at)
+    made = prepro.generate(first, grid, timezone.now(), read_at)
     eager, more = False, False
 
     def work(task_id: int, fence: int) -> None:
@@ -80,11 +83,15 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What one pass knows: the grid, with the copies of it that verdicts keep, what may be made, and the jobs of users."""
+    """What one pass knows: the grid, with the copies of it that verdicts keep, what may be made, and the jobs of users.
+
+    `read_at`: before the grid was read, by the database's clock.
+    """
 
     world: World
     snapshots: records.Snapshots
     throttle: Throttle
+    read_at: datetime
     crowd: UserJobs = field(default_factory=UserJobs)
 
 
@@ -104,7 +111,7 @@ def _turn(task: Task, fence: int, around: Surroundings, jobs_a_task: int) -> Tur
         moves.break_task(task_id, fence, by=ME, reason=f"the parameters of a job cannot be made: {exc}")
         return None
     _keep(task, turn, around, now)
-    _conclude(task, fence, turn)
+    _conclude(task, fence, turn, around.read_at)
     return turn
 
 
@@ -121,7 +128,7 @@ def _keep(task: Task, turn: Turn, around: Surroundings, now: datetime) -> None:
     records.keep(records.Decided(task.id, decided, needs, broker=broker, facts=facts, snapshots=snapshots, at=now))
 
 
-def _conclude(task: Task, fence: int, turn: Turn) -> None:
+def _conclude(task: Task, fence: int, turn: Turn, read_at: datetime) -> None:
     """Free the task, in the state and with the sentence that fit what came of its turn."""
     unplaced = _unplaced(turn)
     if turn.jobs:
@@ -135,19 +142,18 @@ def _conclude(task: Task, fence: int, turn: Turn) -> None:
             note = unplaced if (task.error_dialog or "") != unplaced else None
             claims.release_task(task.id, fence, note=note, thawed=True)
         return
-    wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
     if turn.unread:
         # Not pending: the feeder looks at the inputs of tasks that work.
         claims.release_task(task.id, fence, wait=UNREAD_WAIT, note=turn.unread)
         return
     if turn.waits_for:
-        moves.set_aside(task.id, fence, by=ME, reason=turn.waits_for, wait=wait)
+        site_waits.set_aside(task.id, fence, by=ME, reason=turn.waits_for, read_at=read_at)
         return
     if unplaced:
         if all(map(_only_full, turn.unplaced.values())):
             claims.release_task(task.id, fence, wait=FULL_WAIT, note=unplaced)
         else:
-            moves.set_aside(task.id, fence, by=ME, reason=unplaced, wait=wait)
+            site_waits.set_aside(task.id, fence, by=ME, reason=unplaced, read_at=read_at)
         return
     if turn.verdict.chosen:
         # Sites would take jobs.
@@ -157,7 +163,7 @@ def _conclude(task: Task, fence: int, turn: Turn) -> None:
         note = turn.verdict.sentence()
         claims.release_task(task.id, fence, wait=FULL_WAIT, note=note if note != task.error_dialog else None)
         return
-    moves.set_aside(task.id, fence, by=ME, reason=turn.verdict.sentence(), wait=wait)
+    site_waits.set_aside(task.id, fence, by=ME, reason=turn.verdict.sentence(), read_at=read_at)
 
 
 def _only_full(verdict: Verdict) -> bool:

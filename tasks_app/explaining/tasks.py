@@ -21,7 +21,7 @@ from brokerage_app.models import JobCount, ThrottleRecord, VerdictRecord
 from brokerage_app.policy import share_tree
 from jedisite import refusals
 from jedisite.models import Agent, Trouble
-from tasks_app import codes, moves, timeouts
+from tasks_app import codes, moves, site_waits, timeouts
 from tasks_app.attention.reading import TROUBLE_SEEN
 from tasks_app.commands import nothing_new
 from tasks_app.explaining import whatif
@@ -98,7 +98,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         .exclude(status="removed").annotate(parent_status=Subquery(parent.values("status")))
         .order_by("list_position", "id")
     )  # fmt: skip
-    agent, trouble = _agent_and_trouble(task, now)
+    agent, trouble, changed = _agent_and_trouble(task, now)
     inputs = tuple(
         InputFact(
             d.name, d.status, d.files, max(d.files_to_be_used - d.files_used, 0), d.files_missing or 0,
@@ -113,7 +113,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         error_dialog=_why_paused(task) if task.status == TaskStatus.PAUSED else task.error_dialog or "",
         state_since=task.since,
         stuck_since=task.frozen_time,
-        next_check=task.next_check,
+        next_check=_next_check(task, changed),
         inputs=inputs,
         agent=agent,
         claimed_by=task.locked_by or "",
@@ -136,6 +136,13 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         returns_to=task.old_status or "" if task.status == TaskStatus.PENDING else "",
         warned=moves.warnings_of(task.id) if task.status == TaskStatus.DONE else "",
     )
+
+
+def _next_check(task: Task, changed: datetime | None) -> datetime:
+    """When an agent looks at the task next, where the grid has `changed` last then. One statement for one without a nucleus."""
+    if task.status == TaskStatus.ASSIGNING:
+        return next_look(task)
+    return site_waits.due(task, changed) if task.status == TaskStatus.PENDING else task.next_check
 
 
 def _next_look(dataset: Dataset) -> datetime | None:
@@ -166,8 +173,9 @@ def _why_paused(task: Task) -> str:
     return last.reason if last is not None and last.status == TaskStatus.PAUSED else task.error_dialog or ""
 
 
-def _agent_and_trouble(task: Task, now: datetime) -> tuple[AgentFact | None, TroubleFact | None]:
-    """The agent that is to look at the task, and the oldest error for which an agent that it needs has left it aside.
+def _agent_and_trouble(task: Task, now: datetime) -> tuple[AgentFact | None, TroubleFact | None, datetime | None]:
+    """The agent that is to look at the task, the oldest error for which an agent that it needs has left it aside, and when the
+    grid has changed last, where an agent is to look.
 
     One statement, where there is such an agent.
     """
@@ -175,12 +183,14 @@ def _agent_and_trouble(task: Task, now: datetime) -> tuple[AgentFact | None, Tro
     name = AGENT_OF.get(task.status)
     if name is not None:
         as_json = JSONObject(agent="agent", failures="failures", error="error", since="since")
-        row = Agent.objects.filter(name=name).annotate(left=Subquery(left.values(found=as_json)[:1])).first()
+        here, changed = Subquery(left.values(found=as_json)[:1]), Subquery(site_waits.last_change())
+        row = Agent.objects.filter(name=name).annotate(left=here, changed=changed).first()
         if row is not None:
             told = row.left and TroubleFact(**{**row.left, "since": datetime.fromisoformat(row.left["since"])})
-            return _agent(row, now), told or None
+            return _agent(row, now), told or None, row.changed
     found = left.first()
-    return None, TroubleFact(found.agent, found.failures, found.error, found.since) if found is not None else None
+    trouble = TroubleFact(found.agent, found.failures, found.error, found.since) if found is not None else None
+    return None, trouble, None
 
 
 def _verdicts(task_id: int, now: datetime) -> tuple[dict[str, VerdictRecord], list[VerdictRecord]]:
@@ -369,10 +379,9 @@ def _position(task: Task, facts: WhyFacts, now: datetime) -> dict[str, Any]:
     blocked_by_input = facts.status == TaskStatus.DEFINED and not any(one.status in UNREAD for one in facts.inputs)
     awaits_more = facts.next_look if blocked_by_input else None
     due = now + timedelta(seconds=max(agent.due_s or 0.0, 0.0)) if agent is not None and not agent.paused else None
-    check = next_look(task) if task.status == TaskStatus.ASSIGNING else task.next_check
     return {
         "share": task.gshare or "", "work_queue": task.work_queue.name if task.work_queue is not None else "",
         "priority": priority, "ahead": rows[0][4] if rows else 0,
         "first": [{"task": r[0], "name": r[1], "status": r[2], "priority": r[3]} for r in rows],
-        "next_pass": max(due, check, awaits_more or due) if due is not None else None,
+        "next_pass": max(due, facts.next_check or due, awaits_more or due) if due is not None else None,
     }  # fmt: skip

@@ -23,7 +23,7 @@ from brokerage_app.verdict import Verdict
 from jedisite.agents import owner
 from jedisite.sql import hot_cursor
 from jedisite.words import plural
-from tasks_app import claims, moves, sandboxes
+from tasks_app import claims, moves, sandboxes, site_waits
 from tasks_app.feeding import hold
 from tasks_app.generating import buildstep
 from tasks_app.generating.builder import Builder
@@ -86,12 +86,12 @@ def claim(limit: int, off: Collection[str] = ()) -> list[tuple[int, int]]:
     return claims.claim_tasks(owner(), waiting, limit, condition=condition, values={"off": list(off)}, agent=ME)
 
 
-def generate(claimed: Iterable[tuple[int, int]], grid: Grid, now: datetime) -> int:
-    """Make a job for each of these tasks. Returns how many."""
-    return claims.for_each(claimed, lambda task_id, fence: _make(task_id, fence, grid, now), by=ME)
+def generate(claimed: Iterable[tuple[int, int]], grid: Grid, now: datetime, read_at: datetime) -> int:
+    """Make a job for each of these tasks. Returns how many. `read_at`: before the grid was read, by the database's clock."""
+    return claims.for_each(claimed, lambda task_id, fence: _make(task_id, fence, grid, now, read_at), by=ME)
 
 
-def _make(task_id: int, fence: int, grid: Grid, now: datetime) -> bool:
+def _make(task_id: int, fence: int, grid: Grid, now: datetime, read_at: datetime) -> bool:
     task = Task.objects.select_related("job_params_template").get(pk=task_id)
     try:
         work = TaskWork(task, fence, now)
@@ -106,8 +106,7 @@ def _make(task_id: int, fence: int, grid: Grid, now: datetime) -> bool:
     verdict = generic.broker(needs, grid, generic.rules(settings.JEDI_QUEUE_FLOOR))
     verdict = deciding.told(verdict, needs, grid, order_of(GENERIC))
     if not verdict.chosen:
-        wait = timedelta(seconds=settings.JEDI_PENDING_RETRY_S)
-        moves.set_aside(task_id, fence, by=ME, reason=_unplaced(verdict), wait=wait)
+        site_waits.set_aside(task_id, fence, by=ME, reason=_unplaced(verdict), read_at=read_at)
         return False
     site = grid.sites[verdict.chosen[0].site]
     try:

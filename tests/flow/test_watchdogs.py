@@ -117,6 +117,12 @@ def _rests(by: str = "job_generator", priority: int = 500, **more: Any) -> Case:
     return Case(since, lambda now: pending.run(now=now).items, lambda: status(made) == "ready")
 
 
+def _changed() -> Case:
+    case = _rests(**PRODUCTION)
+    Queue.objects.update(status="online")
+    return case
+
+
 def _stuck() -> Case:
     made = put_aside()
     since = task(made).frozen_time
@@ -281,6 +287,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "task.pending_analysis": _rests,
     "task.pending_900": lambda: _rests(priority=900, **PRODUCTION),
     "task.pending_950": lambda: _rests(priority=950, **PRODUCTION),
+    "task.pending_changed": _changed,
     "task.stuck": _stuck,
     "task.exhausted": _exhausted,
     "task.throttled_attempts": _throttled,

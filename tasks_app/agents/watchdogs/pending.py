@@ -1,5 +1,7 @@
 """Watch dog: tasks that were set aside return to what they did before, or are given up when nothing helps.
 
+Those that no site would take return sooner when the grid has changed since (`tasks_app/site_waits.py`).
+
 frozenTime keeps the moment since which nothing could be done, also while the task goes back and forth between pending
 and what it tries: so a task whose trouble never ends is exhausted after a week. A task that waits for its parent has
 none, and waits without end.
@@ -12,7 +14,7 @@ from functools import partial
 
 from jedisite.agents import Pass, owner
 from jedisite.sql import sql_time, the_time
-from tasks_app import claims, moves, timeouts
+from tasks_app import claims, moves, site_waits, timeouts
 from tasks_app.accounting.throttling import PendingView, leave_pending
 from tasks_app.models import Task
 from tasks_app.states import TASK_FINAL, TaskStatus
@@ -26,22 +28,26 @@ _PARENT_WORKS = f"""EXISTS (SELECT 1 FROM jedi_tasks p WHERE p.jeditaskid = t.pa
 
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """One pass over tasks whose wait is over, and over those that are stuck for too long."""
-    now = the_time(now)
+    now, changed = the_time(now), site_waits.last_change().first()
     condition = f"""t.oldstatus IS NOT NULL AND (t.next_check_at <= {sql_time(now)}
+        OR {site_waits.CHANGED.format(now=sql_time(now))}
         OR (t.frozentime <= {sql_time(now)} - {timeouts.stuck_sql()} AND NOT {_PARENT_WORKS}))"""
-    claimed = claims.claim_tasks(owner(), [TaskStatus.PENDING], limit, condition=condition, even_waiting=True, agent=ME)
-    work = partial(_leave, now=now)
+    values, waiting = site_waits.values(changed), [TaskStatus.PENDING]
+    claimed = claims.claim_tasks(
+        owner(), waiting, limit, condition=condition, values=values, even_waiting=True, agent=ME, begun="FALSE"
+    )
+    work = partial(_leave, now=now, changed=changed)
     return Pass(claims.for_each(claimed, work, by=ME), more=len(claimed) == limit)
 
 
-def _leave(task_id: int, fence: int, *, now: datetime) -> bool:
+def _leave(task_id: int, fence: int, *, now: datetime, changed: datetime | None) -> bool:
     task = Task.objects.get(pk=task_id)
     longest = timeouts.limit("task.stuck", task.prod_source_label or "", vo=task.vo or "")
     parent = None
     if task.parent_id and task.parent_id != task_id:
         parent = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first()
     since = task.state_change_time or task.creation_date
-    view = PendingView(task.old_status, since, task.frozen_time, parent=parent, due=task.next_check)
+    view = PendingView(task.old_status, since, task.frozen_time, parent=parent, due=site_waits.due(task, changed))
     step = leave_pending(view, now, longest)
     if step is None:
         claims.release_task(task_id, fence, wait=max(task.next_check - now, timedelta()))
