@@ -472,23 +472,23 @@ THROTTLED_PRIORITY: Final = _code(
     "Wait: jobs of other tasks are made as queued ones start to run.", severity="info",
 )  # fmt: skip
 USER_RUNNING_JOBS: Final = _code(
-    "user_running_jobs", "Throttled: too many running jobs", "throttle", "nobody",
+    "user_running_jobs", "Throttled: too many running jobs", "throttle", "expert",
     "Wait: more jobs are made as running ones of the user or the working group end. Administrators set the cap: "
     "CAP_RUNNING_USER_JOBS (of groups CAP_RUNNING_GROUP_JOBS) in the configuration, component prio_mgr.", severity="info",
 )  # fmt: skip
 USER_QUEUED_JOBS: Final = _code(
-    "user_queued_jobs", "Throttled: too many queued jobs", "throttle", "nobody",
+    "user_queued_jobs", "Throttled: too many queued jobs", "throttle", "expert",
     "Wait until pilots have started queued jobs of the user or the working group; if none come, have pilots started at their "
     "queues. The cap is twice CAP_RUNNING_USER_JOBS (of groups CAP_RUNNING_GROUP_JOBS), which administrators set in the "
     "configuration, component prio_mgr.", severity="info",
 )  # fmt: skip
 USER_RUNNING_CORES: Final = _code(
-    "user_running_cores", "Throttled: too many running cores", "throttle", "nobody",
+    "user_running_cores", "Throttled: too many running cores", "throttle", "expert",
     "Wait: more jobs are made as running ones of the user or the working group end. Administrators set the cap: "
     "CAP_RUNNING_USER_CORES (of groups CAP_RUNNING_GROUP_CORES) in the configuration, component prio_mgr.", severity="info",
 )  # fmt: skip
 USER_QUEUED_CORES: Final = _code(
-    "user_queued_cores", "Throttled: too many queued cores", "throttle", "nobody",
+    "user_queued_cores", "Throttled: too many queued cores", "throttle", "expert",
     "Wait until pilots have started queued jobs of the user or the working group; if none come, have pilots started at their "
     "queues. The cap is twice CAP_RUNNING_USER_CORES (of groups CAP_RUNNING_GROUP_CORES), which administrators set in the "
     "configuration, component prio_mgr.", severity="info",
