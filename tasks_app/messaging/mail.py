@@ -91,6 +91,7 @@ def facts_of(notification: Notification) -> Ended:
         "-type", "id"
     )
     params = _params(task.id)
+    from_client = is_from_client(params)
     return Ended(
         task_id=task.id,
         name=task.name or "",
@@ -107,12 +108,12 @@ def facts_of(notification: Notification) -> Ended:
         failed=sums["failed"] or 0,
         jobs=_counted(task.id, "status"),
         sites=dict(list(_counted(task.id, "site").items())[:SHOWN_SITES]),
-        errors=tuple(error_line(*row) for row in errors_of(task.id)[:MOST_ERRORS]),
+        errors=tuple(error_line(*row, from_client=from_client) for row in errors_of(task.id)[:MOST_ERRORS]),
         outputs=tuple(Output(d.name, d.files_finished, d.events_used if d.type == "output" else None) for d in outputs),
         sites_gone=notification.status in RUNS_AGAIN and bool(gone_sites(task, timezone.now())),
         command_line=str(params.get("cliParams") or "")[:LONGEST_COMMAND_LINE],
         stopped=_was_stopped(task),
-        from_client=is_from_client(params),
+        from_client=from_client,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,7 @@ from jedisite import refusals
 from jedisite.words import plural
 from tasks_app import codes
 from tasks_app.accounting.job_errors import PAYLOAD_FAILED, TRANS, JobError
+from tasks_app.params.clientwords import OPTIONS
 from tasks_app.states import TaskStatus
 
 T = TaskStatus
@@ -69,6 +71,10 @@ _ADVICE: Final[Mapping[str, str]] = {
     "ddm:201": "See in the log whether the payload wrote all of its outputs.",
 }
 PAYLOAD_ADVICE: Final = "Read the log of one of these jobs; running the payload by hand on its input often shows more."
+
+
+_PARAMETER: Final = re.compile(r"\b(ramCount|noLoopingCheck)\b")
+"""Parameters that advice names, of those that prun has options for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +181,11 @@ class Ended:
         return " ".join(f"Task {self.task_id} {self.name} {became}{files}".split())[:200]
 
 
-def error_line(error: JobError, jobs: int) -> ErrorLine:
-    """An error in words, with what helps against it as far as that is known."""
+def error_line(error: JobError, jobs: int, *, from_client: bool = False) -> ErrorLine:
+    """An error in words, with what helps against it as far as that is known: in the options of prun for its users."""
     words = " ".join(error.detail.split())[:LONGEST_DETAIL]
     of_payload = error.component in ("exe", TRANS) or error.key == f"pilot:{PAYLOAD_FAILED}"
-    return ErrorLine(jobs, error.key, error.sentence, words, PAYLOAD_ADVICE if of_payload else _ADVICE.get(error.key, ""))
+    advice = PAYLOAD_ADVICE if of_payload else _ADVICE.get(error.key, "")
+    if from_client:
+        advice = _PARAMETER.sub(lambda found: OPTIONS.get(found[0], found[0]), advice)
+    return ErrorLine(jobs, error.key, error.sentence, words, advice)

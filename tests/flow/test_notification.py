@@ -139,6 +139,15 @@ def test_who_submitted_by_prun_reads_of_pbook() -> None:
     assert f">pbook retry {made}</pre>" in sent.alternatives[0][0] and "curl" not in sent.alternatives[0][0]
 
 
+@pytest.mark.parametrize(
+    ("key", "named"), [("1212", "(--memory)"), ("1235", "(--memory)"), ("1150", "set --noLoopingCheck")]
+)
+def test_advice_names_the_options_of_prun_to_its_users(key: str, named: str) -> None:
+    error = JobError("pilot", key, "x")
+    assert named in summary.error_line(error, 1, from_client=True).advice
+    assert named not in summary.error_line(error, 1).advice
+
+
 @pytest.mark.parametrize("status", ["finished", "failed"])
 def test_a_task_without_errors_is_not_told_to_mend_any(status: str) -> None:
     made = summary.Ended(1, "t", status, "", "", 0, NOW, None, None, 4, 3, 0, {}, {})
