@@ -72,7 +72,7 @@ def followed(task: Task, blocked: Gate | None, caller: Caller) -> list[tuple[Rem
 
 
 def _ways(task: Task, remedy: Remedy, caller: Caller) -> Iterator[Way]:
-    for name in dict.fromkeys(following.acts_of(remedy)):
+    for name in following.acts_of(remedy):
         # Commands that wait are not asked for: the act's own page says it where one of them stands against it.
         if caller.may(Right.SUBMIT) and bulk.why_not(ACTS[name], task, caller, waiting=()) is None:
             yield Way(ACTS[name].title, reverse("dashboard:task-do", args=[task.id, name]))

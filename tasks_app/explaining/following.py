@@ -12,7 +12,8 @@ from tasks_app.commands.acts import NEEDS, Change
 from tasks_app.states import TaskCommand
 
 _BEGINNINGS: Final = (("Reassign the task", TaskCommand.REASSIGN), ("Kill the task", TaskCommand.KILL))
-_PARAMETER: Final = re.compile(rf"\b({'|'.join((*NEEDS, 'nFilesPerJob'))})\b")
+_WORD: Final = re.compile(r"[A-Za-z]+")
+_ACT_OF: Final = {**dict.fromkeys(NEEDS, Change.NEEDS.value), "nFilesPerJob": Change.SPLIT_RULE.value}
 _STATUS: Final = re.compile(r'site\.(.+)\.status="online"')
 _PART_OF_CPU_TIME: Final = re.compile(r"the cpuTime of the task to ([0-9]+) % of what it is")
 
@@ -23,8 +24,7 @@ def acts_of(remedy: Remedy) -> Iterator[str]:
         if remedy.what.startswith(beginning):
             yield command.value
             return
-    for name in dict.fromkeys(found[1] for found in _PARAMETER.finditer(remedy.what)):
-        yield Change.SPLIT_RULE.value if name == "nFilesPerJob" else Change.NEEDS.value
+    yield from dict.fromkeys(_ACT_OF[word] for word in _WORD.findall(remedy.what) if word in _ACT_OF)
 
 
 def queue_of(remedy: Remedy) -> str:
