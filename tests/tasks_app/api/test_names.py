@@ -135,8 +135,8 @@ def test_an_input_that_the_parent_does_not_make_is_refused_with_what_it_makes(
             "A task that is to wait for its input says so (waitInput)."
         )
         assert answer.status_code == 422 and faults(answer) == {"jobParameters[0].dataset": said}
-    log = {"type": "template", "param_type": "log", "value": "o.${SN}.tgz", "dataset": "user.ada.par.log"}
-    output = {**output, "dataset": "user.ada.par_p.txt"}
+    log = {"type": "template", "param_type": "log", "value": "p.${SN}.tgz", "dataset": "user.ada.par.log"}
+    output = {**output, "value": "p.${SN}", "dataset": "user.ada.par_p.txt"}
     two = post(api(), task_params(taskName="user.ada.par", log=log, jobParameters=[output])).json()["id"]
     told = faults(post(api(), task_params(**reading("user.ada.par/", parent_tid=two, noWaitParent=True))))
     assert "Did you mean user.ada.par_p.txt?" in told["jobParameters[0].dataset"], "not the log"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -35,7 +36,7 @@ NOTING = SERVICE.replace(
 from tasks_app.workers.base import NoTokenError, OneForAll, PilotSpec, Ticket
 class OneForAll:
     def __init__(self, token):
-        self.token, self.refused = token, 0
+        self.token, self.refused = token, False
     def make(self, worker_id):
         print("made", self.token, file=sys.stderr)
         return Ticket(self.token)
@@ -44,13 +45,16 @@ class OneForAll:
     def killed(self, jobs):
         return ()
     def end(self, tokens):
-        if self.refused < 3:
-            self.refused += 1
+        if not self.refused:
+            self.refused = True
             raise NoTokenError("no database")
         print("ended", *tokens, file=sys.stderr)
 """,
 )
-"""Says what becomes of tokens. That the first has ended is heard at the fourth try."""
+"""Says what becomes of tokens. The first that ends is not heard of."""
+
+THRICE = NOTING.replace("not self.refused:", "self.refused < 3:").replace("refused = True", "refused += 1")
+"""That a token has ended is heard at the fourth try."""
 
 KILLING = SERVICE.replace("heartbeat_s=0.2", "heartbeat_s=600.0").replace(
     "logging.basicConfig",
@@ -170,7 +174,6 @@ def test_the_token_of_a_pilot_ends_with_it_and_that_of_a_service_that_was_killed
     assert service.wait(LIMIT_S) == 0
     said.join()
     assert [line.split()[0] for line in said.lines if TOKEN in line] == ["ended", "made", "ended"]
-    assert sum("no database" in line for line in said.lines) == 1, "not once for each try"
 
 
 def test_a_service_that_is_told_to_end_ends_its_pilots_and_reports_their_jobs(
@@ -235,6 +238,17 @@ def test_a_pilot_that_outlives_its_service_is_buried_when_it_has_ended(
         assert folder.exists()
     outputs[process.pid].wait_for("ended old")
     assert not folder.exists()
+
+
+def test_a_database_that_is_away_is_told_once_and_not_at_each_try(
+    site: Site, start: Start, outputs: dict[int, Output], tmp_path: Path
+) -> None:
+    service = start("-c", THRICE, str(tmp_path / "work"), TOKEN, site.url, "1")
+    said = outputs[service.pid]
+    os.kill(int(said.wait_for("pilot.started").split("pid=")[1]), signal.SIGKILL)
+    said.wait_for("no database")
+    said.wait_for(f"ended {TOKEN}")
+    assert sum("no database" in line for line in said.lines) == 1
 
 
 def test_what_comes_to_the_service_between_the_ends_of_pilots_is_ended_and_reaped(
