@@ -11,9 +11,7 @@ import csv
 import io
 import json
 import re
-import threading
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +22,7 @@ from rest_framework.request import Request
 from rest_framework.utils.encoders import JSONEncoder
 
 from jedisite.identity import api_caller
+from jedisite.places import Places
 from jedisite.problems import Unavailable
 
 CHUNK = 1000
@@ -101,29 +100,7 @@ class OwnExportUnderWay(Unavailable):
     default_detail = "Another list is being sent to you as a whole; try again when it has arrived."
 
 
-class _Places:
-    """Who is being sent an export by this process, and how many."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._held: Counter[str] = Counter()
-
-    def take(self, account: str) -> None:
-        """Raises TooManyExports and OwnExportUnderWay."""
-        with self._lock:
-            if self._held[account] >= MOST_OF_ONE:
-                raise OwnExportUnderWay
-            if self._held.total() >= AT_ONCE:
-                raise TooManyExports
-            self._held[account] += 1
-
-    def give_back(self, account: str) -> None:
-        with self._lock:
-            self._held[account] -= 1
-            self._held += Counter()  # forgets who holds none
-
-
-_places = _Places()
+_places = Places(AT_ONCE, MOST_OF_ONE, TooManyExports, OwnExportUnderWay)
 
 
 class _Held:

@@ -125,9 +125,9 @@ def _search(log: Opened) -> None:
     try:
         secret = logarchives.holds_secrets(log.stream)
     except logarchives.BROKEN as exc:
-        limit = logarchives.UNPACKED_LIMIT // 1024**2
+        why = str(exc) if isinstance(exc, logarchives.TooMuchError) else "it is no archive, or damaged"
         raise NotSentError(
-            f"{log.name} cannot be searched for secrets: it is no archive, or unpacks to more than {limit} MiB. "
+            f"{log.name} cannot be searched for secrets: {why}. "
             "The job's log page shows what can be read of it."
         ) from exc
     if secret:

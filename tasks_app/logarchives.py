@@ -1,19 +1,30 @@
 """Log archives of jobs (tar, tar.gz): what in them is nobody's to read, and how they are read within bounds.
 
-What is in them is untrusted: an archive may unpack to far more than it weighs.
+What is in them is untrusted: an archive may unpack to far more than it weighs, and what it says of sizes may be anything.
+So it is walked through here, a block at a time: Python's tarfile takes the whole of a long name into memory, counts to the end
+of a file that is said to have 10^15 bytes, and reads zeros without end from a file with holes.
 """
 
 from __future__ import annotations
 
-import gzip
-import io
 import tarfile
+import time
 import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import IO, Final
 
 UNPACKED_LIMIT: Final = 256 * 1024 * 1024
+LONGEST_S: Final = 5.0
+"""For one look."""
+HEADER_LIMIT: Final = 64 * 1024
+"""Bytes of a long name, or of another header before a header."""
+HEADERS_LIMIT: Final = 32
+"""Of them before one file."""
+PIECE: Final = 64 * 1024
+LARGEST: Final = 2**63
 SECRET_MEMBERS: Final = {
     "panda_secrets.json*": "secrets that pilots hand to a payload; PanDA's pilot packs the whole folder of a job",
     "x509up*": "proxies, as grid tools call them",
@@ -38,9 +49,12 @@ KEY_FILES: Final = "*.pem"
 """Certificates that are for everybody, or keys and proxies: what is in them says which."""
 KEY_FILE_LIMIT: Final = 1024 * 1024
 """Bytes; the bundles of all public authorities are a quarter of it. What is larger is not shown."""
-BROKEN: Final = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError, zlib.error)
-"""What reading an archive may raise. Long names are headers before a header, read by a call within a call: some thousands of
-them end the stack."""
+BROKEN: Final = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, zlib.error)
+"""What reading an archive may raise."""
+
+
+class TooMuchError(OSError):
+    """An archive asks for more than is done for one look; the words say for what."""
 
 
 def is_secret(member: str) -> bool:
@@ -51,39 +65,182 @@ def is_secret(member: str) -> bool:
 
 def holds_secrets(archive: IO[bytes]) -> bool:
     """Whether one of its members is secret. Raises one of BROKEN when it cannot be read to its end, or not within bounds."""
-    with tarfile.open(fileobj=bounded(archive), mode="r|") as members:
-        return any(is_secret(one.name) or (one.isfile() and content_of(members, one) is None) for one in members)
+    return any(
+        is_secret(one.name) or (one.is_file and _may_be_key(one) and content_of(one) is None) for one in members_of(archive)
+    )
 
 
-def content_of(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes] | None:
-    """What a plain file of an archive holds; None when that is nobody's to read. Raises one of BROKEN."""
-    content = None if is_secret(member.name) else archive.extractfile(member)
-    if content is None or not fnmatchcase(member.name.lower(), KEY_FILES):
-        return content
-    text = content.read(KEY_FILE_LIMIT + 1)
-    return None if len(text) > KEY_FILE_LIMIT or b"PRIVATE KEY" in text else io.BytesIO(text)
+def _may_be_key(member: Member) -> bool:
+    return fnmatchcase(member.name.lower(), KEY_FILES)
 
 
-def bounded(raw: IO[bytes]) -> IO[bytes]:
-    """What an archive unpacks to; reading more than UNPACKED_LIMIT of it raises OSError."""
-    magic = raw.read(2)
-    raw.seek(0)
-    stream = gzip.GzipFile(fileobj=raw) if magic == b"\x1f\x8b" else raw
-    return _Bounded(stream, UNPACKED_LIMIT)  # type: ignore[arg-type, return-value]
+def content_of(member: Member) -> Iterator[bytes] | None:
+    """What a plain file of an archive holds; None when that is nobody's to read, or has holes. Raises one of BROKEN."""
+    if not member.is_file or member.has_holes or is_secret(member.name):
+        return None
+    if not _may_be_key(member):
+        return member.pieces()
+    if member.size > KEY_FILE_LIMIT:
+        return None
+    text = b"".join(member.pieces())
+    return None if b"PRIVATE KEY" in text else iter([text])
 
 
-class _Bounded(io.RawIOBase):
-    """A stream that refuses to yield more than so many bytes."""
+@dataclass(slots=True)
+class Member:
+    """A file, folder or link in an archive. It can be read once, while it is its turn."""
 
-    def __init__(self, stream: IO[bytes], limit: int) -> None:
-        self._stream, self._left = stream, limit
+    name: str
+    size: int
+    is_file: bool
+    has_holes: bool
+    """A file that says where its zeros are, and may say that there are 10^15 of them."""
+    stream: Unpacked
 
-    def readable(self) -> bool:
-        return True
+    def pieces(self) -> Iterator[bytes]:
+        """What it holds. Raises one of BROKEN."""
+        left = self.size
+        while left:
+            piece = self.stream.read(min(left, PIECE))
+            if not piece:
+                raise EOFError("the archive is cut off")
+            left -= len(piece)
+            yield piece
 
-    def read(self, size: int = -1) -> bytes:
-        chunk = self._stream.read(size if size >= 0 else self._left + 1)
-        self._left -= len(chunk)
-        if self._left < 0:
-            raise OSError("the archive unpacks to more than is read here")
-        return chunk
+
+def members_of(archive: IO[bytes]) -> Iterator[Member]:
+    """What is in an archive. A member that is not read is passed over. Raises one of BROKEN, as reading members does."""
+    stream = Unpacked(archive)
+    common: dict[str, str] = {}
+    if not (block := stream.block()):
+        raise EOFError("the file is empty")
+    while block.strip(b"\0"):
+        own, headers = dict(common), 0
+        while (info := _header(block)).type in _HEADERS:
+            headers += 1
+            if info.size > HEADER_LIMIT or headers > HEADERS_LIMIT:
+                raise TooMuchError(f"a name in it has headers of more than {HEADER_LIMIT // 1024} KiB, or very many")
+            text = stream.exactly(_padded(info.size))[: info.size]
+            if info.type == tarfile.GNUTYPE_LONGNAME:
+                own["path"] = text.partition(b"\0")[0].decode(errors="replace")
+            elif info.type == tarfile.XGLTYPE:
+                common |= _records(text)
+                own = common | own
+            elif info.type != tarfile.GNUTYPE_LONGLINK:
+                own |= _records(text)
+            block = stream.exactly(tarfile.BLOCKSIZE)
+        more = info.type == tarfile.GNUTYPE_SPARSE and block[_HAS_MORE]
+        while more:
+            more = stream.exactly(tarfile.BLOCKSIZE)[_HAS_MORE_AGAIN]
+        size = int(own.get("size", info.size))
+        end = stream.position + (_padded(size) if info.isreg() or info.type not in tarfile.SUPPORTED_TYPES else 0)
+        name = (own.get(_TRUE_NAME) or own.get("path") or info.name).rstrip("/").replace("\0", "\ufffd")
+        yield Member(name, size, info.isreg(), info.type == tarfile.GNUTYPE_SPARSE or _HOLES in own, stream)
+        stream.skip_to(end)
+        block = stream.block()
+    stream.skip_to(LARGEST)
+
+
+_HEADERS: Final = (
+    tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE,
+)  # fmt: skip
+_HAS_MORE: Final = 482
+_HAS_MORE_AGAIN: Final = 504
+"""Where a header of a file with holes, and a block after it, say that a block with more of them follows."""
+_HOLES: Final = "GNU.sparse."
+_TRUE_NAME: Final = "GNU.sparse.name"
+_LENGTH: Final = 10
+"""Digits of the length of a line, and its space."""
+
+
+def _header(block: bytes) -> tarfile.TarInfo:
+    return tarfile.TarInfo.frombuf(block, "utf-8", "replace")
+
+
+def _padded(size: int) -> int:
+    if not 0 <= size < LARGEST:
+        raise ValueError("a size is none that a file can have")
+    return -(-size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+
+
+def _records(text: bytes) -> dict[str, str]:
+    """Of lines "<length> <key>=<value>" those that matter here: the name, the size, and whether there are holes."""
+    found, at = {}, 0
+    while at < len(text) and text[at]:
+        length = int(text[at : at + _LENGTH].partition(b" ")[0])
+        key, equals, value = text[at : at + length].partition(b" ")[2].rstrip(b"\n").partition(b"=")
+        if length <= 0 or not equals:
+            raise ValueError("a header is broken")
+        name, at = key.decode(errors="replace"), at + length
+        if name in ("path", "size", _TRUE_NAME):
+            found[name] = value.decode(errors="replace")
+        if name.startswith(_HOLES):
+            found[_HOLES] = "yes"
+    return found
+
+
+class Unpacked:
+    """What a file unpacks to. Reading raises TooMuchError beyond UNPACKED_LIMIT bytes or LONGEST_S seconds."""
+
+    def __init__(self, raw: IO[bytes], clock: Callable[[], float] = time.monotonic) -> None:
+        raw.seek(0)
+        first = raw.read(2)
+        raw.seek(0)
+        self._pieces = _gunzipped(raw) if first == b"\x1f\x8b" else iter(lambda: raw.read(PIECE), b"")
+        self._clock, self._end = clock, clock() + LONGEST_S
+        self._piece, self._at = b"", 0
+        self._unpacked = self.position = 0
+
+    def read(self, size: int) -> bytes:
+        """Some bytes, at most `size`, fewer where fewer are at hand; none at the end."""
+        while self._at >= len(self._piece):
+            piece = next(self._pieces, None)
+            if piece is None:
+                return b""
+            self._piece, self._at = piece, 0
+            self._unpacked += len(piece)
+            if self._unpacked > UNPACKED_LIMIT:
+                raise TooMuchError(f"it unpacks to more than {UNPACKED_LIMIT // 1024**2} MiB")
+            if self._clock() > self._end:
+                raise TooMuchError(f"reading it takes more than {LONGEST_S:g} s")
+        found = self._piece[self._at : self._at + size]
+        self._at += len(found)
+        self.position += len(found)
+        return found
+
+    def block(self) -> bytes:
+        """The next block; none at the end. Raises EOFError for a part of one."""
+        first = self.read(tarfile.BLOCKSIZE)
+        return first and first + self.exactly(tarfile.BLOCKSIZE - len(first))
+
+    def exactly(self, size: int) -> bytes:
+        """So many bytes. Raises EOFError."""
+        found = b""
+        while len(found) < size:
+            if not (piece := self.read(size - len(found))):
+                raise EOFError("the archive is cut off")
+            found += piece
+        return found
+
+    def skip_to(self, position: int) -> None:
+        """Raises EOFError when there is less, unless all is to be read."""
+        while self.position < position:
+            if not self.read(min(position - self.position, PIECE)):
+                if position < LARGEST:
+                    raise EOFError("the archive is cut off")
+                return
+
+
+def _gunzipped(raw: IO[bytes]) -> Iterator[bytes]:
+    """Pieces of what a gzip file holds; also empty ones, so that its reader may look at the clock."""
+    part = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    while block := raw.read(PIECE // 4):
+        while block:
+            if part.eof:  # the next part; what follows the last one may be zeros
+                if not (block := block.lstrip(b"\0")):
+                    break
+                part = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            yield part.decompress(block, PIECE)
+            block = part.unused_data if part.eof else part.unconsumed_tail
+    if not part.eof:
+        raise EOFError("the archive is cut off")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tarfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
 
 from django.conf import settings
 
@@ -93,17 +92,14 @@ def read_log(path: Path, *, limit: int, member: str = "") -> Log:
     members: list[tuple[str, int]] = []
     more, wanted = False, (member,) if member else LOG_MEMBERS
     try:
-        with (
-            path.open("rb") as raw,
-            tarfile.open(fileobj=logarchives.bounded(raw), mode="r|") as archive,
-        ):
-            for number, entry in enumerate(archive):
+        with path.open("rb") as raw:
+            for number, entry in enumerate(logarchives.members_of(raw)):
                 more = number >= MEMBER_LIMIT or len(members) >= MEMBERS_SHOWN
                 if number >= MEMBER_LIMIT:
                     break
-                if not entry.isfile() or len(entry.name) > LONGEST_NAME:
+                if not entry.is_file or len(entry.name) > LONGEST_NAME:
                     continue
-                content = logarchives.content_of(archive, entry)
+                content = logarchives.content_of(entry)
                 if content is None:
                     continue
                 if not more:
@@ -113,7 +109,8 @@ def read_log(path: Path, *, limit: int, member: str = "") -> Log:
                     found[name] = _tail(name, content, entry.size, limit)
     except logarchives.BROKEN as exc:
         if not found:
-            raise StorageError(f"{path.name} cannot be read as a log archive.") from exc
+            why = f"cannot be shown: {exc}" if isinstance(exc, logarchives.TooMuchError) else "cannot be read as a log archive"
+            raise StorageError(f"{path.name} {why}.") from exc
         more = True
     if not found:
         raise StorageError(f"{path.name} holds none of {', '.join(wanted)}.")
@@ -133,9 +130,9 @@ def last_words(surl: str, lfn: str, scope: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
-def _tail(name: str, content: IO[bytes], size: int, limit: int) -> Tail:
+def _tail(name: str, content: Iterable[bytes], size: int, limit: int) -> Tail:
     kept = b""
-    while chunk := content.read(256 * 1024):
-        kept = (kept + chunk)[-limit:]
+    for piece in content:
+        kept = (kept + piece)[-limit:]
     text = kept.decode("utf-8", errors="replace").replace("\x00", "\ufffd")
     return Tail(name, text, size, max(size - len(kept), 0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any, Final
 
 from django.http import FileResponse, HttpResponse
@@ -17,6 +17,7 @@ from jedisite.problems import Conflict, json_problem
 from tasks_app import fetching
 from tasks_app.api.base import Resource, one_of
 from tasks_app.byteranges import NoSuchRangeError, wanted
+from tasks_app.looks import LOOKS
 from tasks_app.models import File, Task
 
 BYTES: Final = "application/octet-stream"
@@ -42,7 +43,7 @@ class FileContentViewSet(Resource):
         description="The bytes of an output, a log archive or a library that a task made, for its owner, managers and "
         "members of its working group, shifters, production and administrators. One range of bytes can be asked for (206); "
         "`ETag` changes with the content. 404: there is no such file, or it is not there any more; 409: it is not in a "
-        "storage that this site serves, or a log that holds secrets.",
+        "storage that this site serves, or a log that holds secrets; 503: other logs are being searched for secrets.",
         parameters=[
             OpenApiParameter("Range", OpenApiTypes.STR, OpenApiParameter.HEADER, description="such as bytes=1000-"),
             OpenApiParameter("If-None-Match", OpenApiTypes.STR, OpenApiParameter.HEADER),
@@ -61,7 +62,7 @@ class FileContentViewSet(Resource):
             with ExitStack() as stack:
                 opened = fetching.open_made(file)
                 stack.callback(opened.stream.close)
-                answer = _answer(request, opened)
+                answer = _answer(request, opened, self.caller.name)
                 if answer.streaming:
                     stack.pop_all()  # closed when all of it is sent
                 return answer
@@ -71,8 +72,8 @@ class FileContentViewSet(Resource):
             raise Conflict(str(exc)) from exc
 
 
-def _answer(request: Any, opened: fetching.Opened) -> HttpResponseBase:
-    """Raises NotSentError. A log is searched only when bytes of it are asked for."""
+def _answer(request: Any, opened: fetching.Opened, account: str) -> HttpResponseBase:
+    """Raises NotSentError and TooManyLooks. A log is searched only when bytes of it are asked for."""
     tag = f'"{opened.tag}"'
     seen = parse_etags(request.headers.get("If-None-Match", ""))
     headers = {**SAFE, "ETag": tag}
@@ -96,6 +97,8 @@ def _answer(request: Any, opened: fetching.Opened) -> HttpResponseBase:
     if request.method == "HEAD":
         return HttpResponse(status=status, headers=headers, content_type=BYTES)
     # As a file, so that the web server sends it without keeping a thread.
-    answer = FileResponse(opened.part(first, end), status=status, headers=headers, content_type=BYTES)
+    with LOOKS.place(account) if opened.is_log else nullcontext():
+        content = opened.part(first, end)
+    answer = FileResponse(content, status=status, headers=headers, content_type=BYTES)
     answer.block_size = fetching.PIECE_BYTES
     return answer

@@ -11,7 +11,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from jedisite.database_faults import Fault
 from jedisite.identity import Caller, Right, caller_of, needs
+from jedisite.problems import unavailable
 from tasks_app import storage
 from tasks_app.columns import jobs as columns
 from tasks_app.dashboard import job_doing, job_facts, job_plots, merging
@@ -20,6 +22,7 @@ from tasks_app.dashboard.lists import listing
 from tasks_app.dashboard.lists.misspelt import takes
 from tasks_app.explaining.jobs import builder_of
 from tasks_app.fetching import is_made
+from tasks_app.looks import LOOKS, TooManyLooks
 from tasks_app.models import Job, JobArchive, JobFile, JobRetryHistory, JobStatusLog
 from tasks_app.models.dataset import LOG_TYPES
 from tasks_app.models.job import JobColumns
@@ -124,7 +127,10 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponse:
     else:
         try:
             path = storage.path_of(log_file.surl, log_file.lfn, scope=log_file.scope)
-            found = storage.read_log(path, limit=SHOWN_BYTES, member=member)
+            with LOOKS.place(caller_of(request).name):
+                found = storage.read_log(path, limit=SHOWN_BYTES, member=member)
+        except TooManyLooks as exc:
+            return unavailable(request, Fault(str(exc), exc.wait))
         except storage.StorageError as exc:
             problem = str(exc)
     context = {

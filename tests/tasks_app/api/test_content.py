@@ -18,6 +18,7 @@ from jedisite.roles import Scope
 from tasks_app import logarchives
 from tasks_app.ddm.addresses import storage_path
 from tasks_app.ddm.local import file_url
+from tasks_app.looks import LOOKS
 from tasks_app.models import Dataset, File, JobFile, Task
 
 pytestmark = pytest.mark.django_db
@@ -210,6 +211,18 @@ def test_a_log_is_sent_unless_it_holds_secrets(api: Any, store: Store, monkeypat
     monkeypatch.setattr(logarchives, "UNPACKED_LIMIT", 1000)
     large = store(archive(x=b"0" * 100_000), "large.log.tgz", type="trn_log")
     assert "cannot be searched" in refusal(client.get(address(large)), 409)
+
+
+def test_few_logs_are_searched_at_once(api: Any, store: Store) -> None:
+    client, log, plain = api(name="ada"), store(archive(x=b"hello"), "x.log.tgz", type="log"), store()
+    with LOOKS.place("bob"), LOOKS.place("carol"):
+        answer = client.get(address(log))
+        assert "Other log archives are being read" in refusal(answer, 503) and answer["Retry-After"] == "2"
+        assert b"".join(client.get(address(plain)).streaming_content) == CONTENT
+        assert client.head(address(log)).status_code == 200
+    with LOOKS.place("ada"):
+        assert "being read for you" in refusal(client.get(address(log)), 503)
+    assert b"".join(client.get(address(log)).streaming_content)
 
 
 def test_a_log_is_not_unpacked_for_who_asks_for_none_of_its_bytes(api: Any, store: Store) -> None:

@@ -140,6 +140,16 @@ def test_what_unpacks_to_more_than_jobs_unpack_is_refused(api: Api, monkeypatch:
     assert send(api(), gzip.compress(bytes(1_000_000), mtime=0)) == (True, "")
 
 
+def test_little_that_unpacks_to_much_and_very_many_parts_are_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandboxes, "FREE_BYTES", 1_000_000)
+    refusal = "the sandbox unpacks to more than 1\u202f000\u202f000 bytes, and to more than 100 times its size"
+    assert send(api(), gzip.compress(bytes(1_000_001), mtime=0)) == (False, refusal)
+    assert send(api(), gzip.compress(bytes(1_000_000), mtime=0)) == (True, "")
+    empty = gzip.compress(b"", mtime=0)
+    refusal = "the sandbox has more than 200\u202f000 gzip parts: pack it in one"
+    assert send(api(), empty * 200_001, "parts.tar.gz") == (False, refusal)
+
+
 def test_only_the_last_part_of_a_path_counts(api: Api) -> None:
     assert send(api(), name=f"/some/where/../{NAME}") == (True, "")
     assert Sandbox.objects.get().name == NAME

@@ -1,0 +1,24 @@
+"""Looks into log archives by the web server: each may unpack much for seconds, so that few are had at once.
+
+Who finds no place is told at once to come again: to wait here would keep a thread from other calls.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jedisite.places import Places
+from jedisite.problems import Unavailable
+
+
+class TooManyLooks(Unavailable):
+    default_detail = "Other log archives are being read; try again in a moment."
+    wait = 2
+
+
+class OwnLookUnderWay(TooManyLooks):
+    default_detail = "Another log archive is being read for you; try again in a moment."
+
+
+LOOKS: Final = Places(2, 1, TooManyLooks, OwnLookUnderWay)
+"""With all exports (see `jedisite.exports`) and looks there may be, the threads of one process are busy for seconds only."""
