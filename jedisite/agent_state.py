@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
-from jedisite.models import Agent
+from django.db.models import Q
+
+from jedisite.models import Agent, AuditEntry
 
 LATE_AFTER_PERIODS: Final = 3
 STUCK_AFTER_S: Final = 300
@@ -82,3 +84,28 @@ def standstill(judged: Iterable[AgentRow]) -> list[AgentRow]:
     """The agents that bring work on, when all of them are overdue by more than a minute; empty when one is not."""
     driving = [row for row in judged if row.state != "paused" and row.agent.period_s <= DRIVING_PERIOD_S]
     return driving if all(row.late_s > STANDSTILL_S for row in driving) else []
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Who paused an agent, when (UTC) and why, as typed."""
+
+    by: str
+    at: datetime
+    reason: str
+
+    @property
+    def words(self) -> str:
+        """It follows "is paused"."""
+        said = f"by {self.by} since {self.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        return f"{said} (“{self.reason.rstrip('.')[:200]}”)" if self.reason else said
+
+
+def pauses(names: Iterable[str]) -> dict[str, Pause]:
+    """The last time that somebody paused each of these agents, on a page or in the admin. One query; none without names."""
+    if not (paused := list(names)):
+        return {}
+    was_paused = Q(action="agent.pause") | Q(action="admin.change", details__changed__paused__1=True)
+    rows = AuditEntry.objects.filter(was_paused, object_type="agent", object_id__in=paused)
+    last = rows.order_by("object_id", "-id").distinct("object_id")
+    return {row.object_id: Pause(row.actor, row.at, " ".join(row.reason.split())) for row in last}

@@ -286,7 +286,11 @@ INPUT_NOT_READ: Final = _code(
 )  # fmt: skip
 AGENT_LATE: Final = _code(
     "agent_late", "Agent is late", "state", "expert",
-    "Look at the page of agents: it is paused, fails, or no worker of the site runs.", severity="error",
+    "Look at the page of agents: it fails, or no worker of the site runs.", severity="error",
+)  # fmt: skip
+AGENT_PAUSED: Final = _code(
+    "agent_paused", "Agent is paused", "state", "shifter",
+    "Resume the agent on its page, once what it was paused for is over: any shifter or administrator may do that.",
 )  # fmt: skip
 AGENT_FAILS: Final = _code(
     "agent_fails", "An agent fails at the task", "state", "expert",

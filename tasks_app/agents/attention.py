@@ -18,7 +18,7 @@ from tasks_app import timeouts
 from tasks_app.accounting.failing_nodes import find_black_holes
 from tasks_app.attention import keeping, reading
 from tasks_app.attention.rules import machinery, sites, tasks
-from tasks_app.attention.rules.facts import GridFact
+from tasks_app.attention.rules.facts import AgentFact, GridFact
 from tasks_app.attention.rules.found import Found
 
 log = structlog.get_logger(__name__)
@@ -35,12 +35,17 @@ class Look:
     def grid(self) -> GridFact:
         return reading.grid(self.now)
 
+    @cached_property
+    def agents(self) -> list[AgentFact]:
+        return reading.agents(self.now)
+
 
 Rule = Callable[[Look], Iterable[Found]]
 NODES_SEEN: Final = timedelta(hours=3)
 """How far back failures on worker nodes count."""
 QUICK: Final[dict[str, Rule]] = {
-    "late_agent": lambda look: machinery.late_agents(reading.agents(look.now)),
+    "late_agent": lambda look: machinery.late_agents(look.agents),
+    "paused_agent": lambda look: machinery.paused_agents(look.agents),
     "trouble": lambda look: machinery.troubles(reading.troubles(look.now)),
     "backlog": lambda look: machinery.full_queues(reading.backlogs(look.now)),
     "all_closed": lambda look: sites.all_closed(reading.queues_by_status(), look.grid),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import connection
+from django.db.models import Count
 
 from brokerage_app import policy
 from brokerage_app.full_storage import full_storage
@@ -25,8 +28,10 @@ from tasks_app.attention.rules.facts import (
 )
 from tasks_app.attention.rules.sites import HOLDS, IDLE_AFTER, NEWLY, SPIKE_FAILED, SPIKE_PERCENT, TAKES_JOBS
 from tasks_app.attention.rules.tasks import ASKS_AFTER, STUCK_AFTER
+from tasks_app.models import Task
 from tasks_app.models.task import SINCE
 from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JOB_OPEN, JOB_QUEUED, TASK_FINAL, TASK_SEEKS_INPUT, TaskStatus
+from tasks_app.turns import AGENT_OF
 
 TROUBLE_SEEN: Final = timedelta(minutes=15)
 """For so long after its time a subject that was left aside counts as one that will be tried again."""
@@ -285,13 +290,29 @@ def shares_of_a_day(now: datetime) -> list[ShareFact]:
 
 
 def agents(now: datetime) -> list[AgentFact]:
+    rows = agent_state.rows(Agent.objects.all(), now)
+    paused = [row.agent.name for row in rows if row.agent.paused]
+    pauses, tasks = agent_state.pauses(paused), _tasks_of(paused)
     return [
         AgentFact(
             row.agent.name, row.agent.title, row.agent.paused, row.late, row.late_s, row.agent.errors_in_a_row,
             row.agent.last_error, row.agent.last_ended_at,
+            pause=pauses[row.agent.name].words if row.agent.name in pauses else "",
+            paused_at=pauses[row.agent.name].at if row.agent.name in pauses else None, tasks=tasks[row.agent.name],
         )
-        for row in agent_state.rows(Agent.objects.all(), now)
+        for row in rows
     ]  # fmt: skip
+
+
+def _tasks_of(agents: Sequence[str]) -> Counter[str]:
+    """How many tasks are in states in which one of these agents works on them. One query; none without agents."""
+    found: Counter[str] = Counter()
+    statuses = [status for status, agent in AGENT_OF.items() if agent in agents]
+    if statuses:
+        by_status = Task.objects.filter(status__in=statuses).order_by().values_list("status").annotate(n=Count("id"))
+        for status, n in by_status:
+            found[AGENT_OF[status]] += n
+    return found
 
 
 # An agent that does not look at the subject any more has no trouble with it.

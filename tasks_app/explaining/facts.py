@@ -16,6 +16,8 @@ from tasks_app.states import JOB_OPEN, TASK_FINAL, TaskStatus
 
 PILOT_SILENT_S: Final = SILENT_AFTER.total_seconds()
 """When no pilot has asked for so long, none asks now."""
+ASKS_NOW_S: Final = 90.0
+"""Free pilots ask several times a minute, and their calls are written seconds later."""
 AT_WORK_S: Final = 3 * 3600
 """Pilots that run jobs ask for the next one when these end."""
 _CLOSED: Final = frozenset({"offline", "paused"})
@@ -54,7 +56,10 @@ class ParentFact:
 
 @dataclass(frozen=True, slots=True)
 class AgentFact:
-    """The agent that is to look at the task. `took_s` and `items` are of its last pass; `due_s`: seconds until the next."""
+    """The agent that is to look at the task. `took_s` and `items` are of its last pass; `due_s`: seconds until the next.
+
+    pause   of a paused one: who paused it, since when and why, as far as that is kept
+    """
 
     name: str
     paused: bool = False
@@ -66,6 +71,7 @@ class AgentFact:
     items: int | None = None
     due_s: float | None = None
     holder: str = ""
+    pause: str = ""
 
     @property
     def last_pass(self) -> str:
@@ -134,6 +140,11 @@ class PilotFact:
         return self.silent_s is not None and self.silent_s <= (AT_WORK_S if self.at_pilots else PILOT_SILENT_S)
 
     @property
+    def asks_now(self) -> bool:
+        """Whether a pilot that was free asked so lately that the next call is a matter of seconds."""
+        return self.silent_s is not None and self.silent_s <= ASKS_NOW_S
+
+    @property
     def is_new(self) -> bool:
         """Whether the queue was added so lately that no pilot can have asked for long."""
         return self.known_s is not None and self.known_s < AT_WORK_S
@@ -191,6 +202,7 @@ class WhyFacts:
 
     stuck_since   since when it waits, however often it was tried meanwhile; None when it does not wait
     share_zero  the task's share, when its target is 0 and jobs of other shares wait where its own do
+              and pilots ask now
     returns_to  of a pending task: the state in which it is tried again
     allowed   what the throttle says of a group of tasks that it lets pass
     rationed  whether it lets only so many jobs be made in a pass; ration_helps: which setting does, and what would be enough

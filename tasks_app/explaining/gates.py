@@ -15,18 +15,13 @@ from tasks_app.accounting.final import UNMADE
 from tasks_app.attention.rules.found import hours, in_a_row, waits
 from tasks_app.explaining.facts import AgentFact, WhyFacts, no_pilot_came, pilot_command
 from tasks_app.states import COMMANDS, TASK_FINAL, TASK_GENERATING, TASK_SEEKS_INPUT, TaskCommand, TaskStatus
+from tasks_app.turns import AGENT_OF
 
 T = TaskStatus
 Answer = Literal["yes", "no", "not asked", "not reached"]
 LATE_PERIODS: Final = 10
 """An agent is late when it has not ended a pass for so many of its periods, and a minute at least."""
 
-AGENT_OF: Final[Mapping[str, str]] = {
-    T.REGISTERED: "refiner", T.REREFINE: "refiner", T.DEFINED: "feeder", T.ASSIGNING: "task_broker", T.READY: "job_generator",
-    T.RUNNING: "job_generator", T.SCOUTING: "job_generator", T.PENDING: "pending", T.PREPARED: "post_processor",
-    T.PASSED: "post_processor", T.FINISHING: "post_processor", T.TOABORT: "commando", T.ABORTING: "commando",
-    T.TORETRY: "commando", T.TOINCEXEC: "commando", T.TOREASSIGN: "commando",
-}  # fmt: skip
 AT_WORK: Final = frozenset({*AGENT_OF.values(), "merger", "adder", "libraries", "periodic"})
 """Agents without which a task does not get on; watch dogs are none."""
 STAGING: Final = frozenset({T.STAGING, T.STAGED})
@@ -105,10 +100,11 @@ def _turns(facts: WhyFacts) -> Gate:
     title, trouble = "Agents get on with it", facts.trouble
     if facts.status in TASK_FINAL:
         return Gate("turns", title, "yes", "", "no agent has left it aside")
-    late = _overdue(facts.agent) if facts.agent is not None and not facts.waits_for_jobs else ""
-    if trouble is None and late:
+    agent = facts.agent if not facts.waits_for_jobs else None
+    late = _overdue(agent) if agent is not None else ""
+    if trouble is None and agent is not None and late:
         # Said first: what is known of the other gates is from before.
-        return Gate("turns", title, "no", codes.AGENT_LATE, late)
+        return Gate("turns", title, "no", codes.AGENT_PAUSED if agent.paused else codes.AGENT_LATE, late)
     if trouble is None:
         return Gate("turns", title, "yes", "", "no agent has left it aside")
     times = in_a_row(trouble.failures)
@@ -223,7 +219,7 @@ def _agent(facts: WhyFacts) -> Gate:
         return Gate("agent", title, "not asked", "", f"no agent looks at tasks that are {facts.status}")
     overdue = _overdue(agent)
     if agent.paused:
-        return Gate("agent", title, "no", codes.AGENT_LATE, overdue)
+        return Gate("agent", title, "no", codes.AGENT_PAUSED, overdue)
     if agent.errors_in_a_row:
         failed = f"the agent {agent.name} has failed {in_a_row(agent.errors_in_a_row)}"
         sentence = f"{', '.join(filter(None, (failed, agent.next_pass)))}: {agent.last_error}"
@@ -241,7 +237,7 @@ def _agent(facts: WhyFacts) -> Gate:
 def _overdue(agent: AgentFact) -> str:
     """That an agent is paused, or has run and does so no more; "" for others."""
     if agent.paused:
-        return f"the agent {agent.name} is paused"
+        return f"the agent {agent.name} is paused {agent.pause}".rstrip()
     if agent.silent_s is None or agent.silent_s <= max(LATE_PERIODS * agent.period_s, 60):
         return ""
     return f"the agent {agent.name} ended its last pass {agent.silent_s:.0f} s ago, and should run every {agent.period_s:g} s"
@@ -365,6 +361,13 @@ def _running(facts: WhyFacts) -> Gate:
     if waiting and facts.share_zero:
         sentence += f"; the share {facts.share_zero} has a target of 0, so that jobs of all other shares go first"
         return Gate("running", title, "no", codes.SHARE_IS_ZERO, sentence)
+    open_to = [one for one in facts.pilots if not one.closed]
+    if waiting and open_to and not any(one.asks_now for one in open_to):
+        named = sorted(one.site for one in open_to)
+        at = named[0] if len(named) == 1 else f"{len(named)} queues ({', '.join(named[:NAMED])})"
+        sentence += f"; {no_pilot_came(at, open_to)}"
+        if at_work := sum(one.at_pilots for one in open_to):
+            sentence += f", while {'one has' if at_work == 1 else 'they have'} {plural(at_work, 'job')} there"
     return Gate("running", title, "no", codes.NO_JOB_RUNS, sentence)
 
 

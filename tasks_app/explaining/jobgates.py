@@ -196,6 +196,8 @@ def _turn(facts: JobFacts) -> Gate:
         goes = "goes first" if queue.shares == 1 else "go first"
         before = f"{plural(queue.shares, 'job')} of shares that are served before {goes}, of {queue.first} the next"
         said = f"{said}; {before}" if said else before
+    if facts.pilot is not None and not facts.pilot.asks_now:
+        said += f"; {no_pilot_came(facts.site, [facts.pilot])}"
     return Gate(name, title, "no", codes.JOBS_GO_FIRST, said, facts.reached.get(J.ACTIVATED, facts.since))
 
 

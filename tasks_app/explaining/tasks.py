@@ -19,7 +19,7 @@ from brokerage_app.configured import configuration
 from brokerage_app.funnel import NUCLEI, order_of
 from brokerage_app.models import JobCount, ThrottleRecord, VerdictRecord
 from brokerage_app.policy import share_tree
-from jedisite import refusals
+from jedisite import agent_state, refusals
 from jedisite.models import Agent, Trouble
 from tasks_app import codes, moves, site_waits, timeouts
 from tasks_app.attention.reading import TROUBLE_SEEN
@@ -28,7 +28,7 @@ from tasks_app.explaining import whatif
 from tasks_app.explaining.facts import AgentFact, InputFact, ParentFact, PilotFact, VerdictFact, WhyFacts
 from tasks_app.explaining.facts import Trouble as TroubleFact
 from tasks_app.explaining.following import with_cpu_time
-from tasks_app.explaining.gates import AGENT_OF, AT_WORK, RUNS_AGAIN, UNREAD, WITH_ERRORS, Gate, first_no, walk
+from tasks_app.explaining.gates import AT_WORK, RUNS_AGAIN, UNREAD, WITH_ERRORS, Gate, first_no, walk
 from tasks_app.explaining.verdicts import chosen_queues, told
 from tasks_app.generating.groups import record_of
 from tasks_app.generating.wants import gone_sites
@@ -37,6 +37,7 @@ from tasks_app.models import Dataset, Task, TaskStatusLog
 from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.nucleus_waits import next_look
 from tasks_app.states import JOB_AT_PILOT, TASK_FINAL, JobStatus, TaskStatus
+from tasks_app.turns import AGENT_OF
 
 HISTORY = timedelta(hours=48)
 HISTORY_ROWS = 200
@@ -129,7 +130,7 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         ration_helps=throttled.advice if throttled is not None else "",
         trouble=trouble,
         now=now,
-        share_zero=_zero_share(task, [at.site for status, at in at_sites if status == JobStatus.ACTIVATED]),
+        share_zero=_zero_share(task, [at.site for status, at in at_sites if status == JobStatus.ACTIVATED and at.asks_now]),
         had_errors=task.status in WITH_ERRORS and _had_errors(task.id),
         sites_gone=gone_sites(task, now) if task.status in RUNS_AGAIN else (),
         nothing_left=bool(nothing_new.left_of([task])),
@@ -153,7 +154,8 @@ def _next_look(dataset: Dataset) -> datetime | None:
 
 
 def _zero_share(task: Task, sites: list[str]) -> str:
-    """The share of a task when nothing is meant for it and jobs of others wait where its own do; "" else. Two statements."""
+    """The share of a task when nothing is meant for it and jobs of others wait at `sites`, where its own do and pilots ask now;
+    "" else. Two statements."""
     share = task.gshare or ""
     if not sites or share_tree().percents.get(share) != 0.0:
         return ""
@@ -230,10 +232,12 @@ def _throttle(task: Task, now: datetime, record: ThrottleRecord | None) -> Verdi
 
 def _agent(row: Agent, now: datetime) -> AgentFact:
     silent = (now - row.last_ended_at).total_seconds() if row.last_ended_at else None
+    pause = agent_state.pauses([row.name]).get(row.name) if row.paused else None
     holds = row.lease_owner if row.lease_until is not None and row.lease_until > now else ""
     return AgentFact(
         row.name, row.paused, row.period_s, silent, row.errors_in_a_row, row.last_error.strip()[-300:],
         took_s=row.last_duration_s, items=row.last_items, due_s=(row.due_at - now).total_seconds(), holder=holds or "",
+        pause=pause.words if pause is not None else "",
     )  # fmt: skip
 
 

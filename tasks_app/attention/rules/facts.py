@@ -134,7 +134,10 @@ class ShareFact:
 
 @dataclass(frozen=True, slots=True)
 class AgentFact:
-    """An agent. `late_s`: seconds by which it is overdue; `late`: more than it may be."""
+    """An agent. `late_s`: seconds by which it is overdue; `late`: more than it may be.
+
+    Of a paused one `pause` says who paused it, when and why, as far as that is kept; `tasks` are those that are its to work on.
+    """
 
     name: str
     title: str
@@ -144,6 +147,9 @@ class AgentFact:
     errors_in_a_row: int
     last_error: str
     last_ended: datetime | None
+    pause: str = ""
+    paused_at: datetime | None = None
+    tasks: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ class Kind:
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
         "late_agent": Kind("Agents that are late or fail", 90, "bad", "expert"),
+        "paused_agent": Kind("Agents that are paused", 78, "warn", "shifter"),
         "trouble": Kind("Tasks at which an agent fails", 88, "bad", "expert"),
         "backlog": Kind("Queues that are full", 85, "bad", "expert"),
         "all_closed": Kind("No queue takes jobs", 86, "bad", "shifter"),

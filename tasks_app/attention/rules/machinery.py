@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tasks_app.attention.rules.facts import AgentFact, BacklogFact, TroubleFact
-from tasks_app.attention.rules.found import Found, address, few, hours, in_a_row, largest, sentence
+from tasks_app.attention.rules.found import Found, address, few, hours, in_a_row, largest, sentence, waits
 
 FAILS_IN_A_ROW: Final = 3
 FULL_OLDEST_S: Final = 300.0
@@ -32,6 +32,22 @@ def late_agents(agents: Iterable[AgentFact]) -> Iterator[Found]:
             Found("late_agent", agent.name, text, address("agents"), "", size, "min late", agent.last_ended)
         )  # fmt: skip
     yield from few(largest(found), "agents are late or fail", address("agents"))
+
+
+def paused_agents(agents: Iterable[AgentFact]) -> Iterator[Found]:
+    """Agents that somebody has paused, at once: what they do stands still for everybody, whom no other page tells why."""
+    found = []
+    for agent in agents:
+        if not agent.paused:
+            continue
+        text = sentence(
+            f"Agent {agent.name} is paused {agent.pause}".rstrip(),
+            agent.title,
+            f"{waits(agent.tasks, 'task')} for it" if agent.tasks else "",
+        )
+        path = address("agents", agent.name)
+        found.append(Found("paused_agent", agent.name, text, path, "", agent.tasks, "tasks", agent.paused_at))
+    yield from few(largest(found), "agents are paused", address("agents"))
 
 
 def troubles(facts: Iterable[TroubleFact]) -> Iterator[Found]:

@@ -23,6 +23,7 @@ from brokerage_app.models import (
     Sample,
     StorageEndpoint,
 )
+from jedisite import agent_orders
 from jedisite.models import Agent, AuditEntry
 from tasks_app import statistics
 from tasks_app.agents import attention
@@ -311,6 +312,36 @@ def test_jobs_at_a_queue_that_no_pilot_has_ever_asked_are_told_of_within_minutes
         item.sentence
         == "2 jobs wait at UNKNOWN, and no pilot has ever asked for jobs there; no batch job is on its way."
     )
+
+
+def test_an_agent_that_somebody_paused_is_told_of_at_once(
+    make_task: Callable[..., Any], client: Client, make_user: Callable[..., User]
+) -> None:
+    """Also one that was paused in the admin, by its last pause, and no more when it goes on."""
+    Agent.objects.all().delete()
+    for name in ("refiner", "feeder", "adder"):
+        Agent.objects.create(name=name, period_s=5, due_at=NOW)
+    for status in ("registered", "rerefine", "running"):
+        make_task(status=status)
+    agent_orders.set_paused(Agent.objects.get(pk="refiner"), True, by="grace", reason="Rucio is down.")
+    client.force_login(make_user("root", "administrator"))
+    form = {"period_s": 5, "paused": "on", "_why": "no disk", "_save": "Save"}
+    assert client.post("/admin/jedisite/agent/adder/change/", form).status_code == 302
+    attention.run(now=NOW)
+    at = f"{timezone.now():%Y-%m-%d}"
+    found = {item.key.partition(":")[2]: item for item in AttentionItem.objects.filter(kind="paused_agent")}
+    assert set(found) == {"refiner", "adder"}
+    assert found["refiner"].sentence.startswith(f"Agent refiner is paused by grace since {at}")
+    assert found["refiner"].sentence.endswith("(“Rucio is down”); 2 tasks wait for it.")
+    assert found["refiner"].path == "/agents/refiner/" and client.get("/agents/refiner/").status_code == 200
+    assert found["refiner"].since == AuditEntry.objects.get(object_id="refiner").at
+    assert found["adder"].sentence.startswith(f"Agent adder is paused by root since {at}")
+    assert "(“no disk”)" in found["adder"].sentence
+    agent_orders.set_paused(Agent.objects.get(pk="refiner"), False, by="grace", reason="it is back")
+    attention.run(now=NOW + MINUTE)
+    assert [item.key for item in AttentionItem.objects.filter(kind="paused_agent", gone_at=None)] == [
+        "paused_agent:adder"
+    ]
 
 
 @pytest.mark.parametrize("ago", [30 * MINUTE, 26 * HOUR])

@@ -84,7 +84,7 @@ CASES = [
     ("no inputs at all", replace(GOOD, inputs=()), "", ""),
     ("throttled state", replace(GOOD, status="throttled"), "throttle", "task_throttled"),
     ("throttled by the throttler", replace(GOOD, verdict=HELD), "throttle", "throttled_queued"),
-    ("agent paused", replace(GOOD, agent=replace(AGENT, paused=True)), "turns", "agent_late"),
+    ("agent paused", replace(GOOD, agent=replace(AGENT, paused=True)), "turns", "agent_paused"),
     ("agent fails", replace(GOOD, agent=replace(AGENT, errors_in_a_row=2, last_error="boom")), "agent", "agent_late"),
     ("agent never ran", replace(GOOD, agent=replace(AGENT, silent_s=None)), "agent", "agent_late"),
     ("agent silent for a minute", replace(GOOD, agent=replace(AGENT, silent_s=60)), "", ""),
@@ -234,6 +234,24 @@ def test_a_share_whose_target_is_0_is_named() -> None:
     assert headline(facts) == (
         "3 jobs are activated, none runs; the share ZERO has a target of 0, so that jobs of all other shares go first"
     )
+
+
+def test_where_no_pilot_has_asked_for_minutes_jobs_that_wait_say_since_when() -> None:
+    asked = datetime(2026, 11, 22, 19, 54, 2, tzinfo=UTC)
+    facts = replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 3}, pilots=(PilotFact("A", 3, 240.0, called_at=asked),))
+    since = "no pilot has asked for jobs at A for 4 min (since 2026-11-22 19:54:02 UTC)"
+    assert headline(facts) == f"3 jobs are activated, none runs; {since}"
+    busy = replace(facts.pilots[0], at_pilots=2)
+    assert headline(replace(facts, pilots=(busy,))).endswith(f"{since}, while they have 2 jobs there")
+    assert headline(replace(facts, pilots=(replace(busy, silent_s=20.0),))) == "3 jobs are activated, none runs"
+
+
+def test_a_paused_agent_says_by_whom_and_who_may_resume_it() -> None:
+    pause = "by grace since 2026-11-22 19:54 UTC (“a move of Rucio”)"
+    facts = replace(GOOD, agent=replace(AGENT, paused=True, pause=pause))
+    blocked = first_no(walk(facts))
+    assert blocked is not None and blocked.sentence == f"the agent job_generator is paused {pause}"
+    assert blocked.who == "shifter" and "any shifter or administrator may do that" in blocked.advice
 
 
 def test_while_scouts_run_the_others_files_wait_for_them() -> None:

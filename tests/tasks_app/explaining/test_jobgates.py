@@ -44,6 +44,13 @@ CASES = [
 ]
 
 
+def test_a_job_that_others_go_before_says_when_no_pilot_asks() -> None:
+    silent = replace(ACTIVE, queue=QueueFact(7, "MC", 10_001), pilot=replace(PILOT, silent_s=240.0))
+    blocked = first_no(walk(silent))
+    assert blocked is not None
+    assert blocked.sentence.endswith(f"; no pilot has asked for jobs at {ACTIVE.site} for 4 min")
+
+
 @pytest.mark.parametrize(("facts", "name", "code"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
 def test_the_first_no_is_what_the_job_waits_for(facts: JobFacts, name: str, code: str) -> None:
     blocked = first_no(walk(facts))

@@ -14,7 +14,8 @@ from brokerage_app.queue_status import set_status
 from brokerage_app.records import Decided, keep
 from brokerage_app.remedies import Remedy
 from brokerage_app.verdict import Choice, Skip, Verdict
-from jedisite.models import Agent
+from jedisite import agent_orders
+from jedisite.models import Agent, AuditEntry
 from tasks_app import moves, statistics
 from tasks_app.commands import actions
 from tasks_app.explaining import following, tasks
@@ -391,9 +392,29 @@ def test_a_share_of_nothing_is_the_reason_only_where_jobs_of_others_wait(make_ta
     def found() -> str:
         return tasks.facts_of(task, timezone.now(), {}, None).share_zero
 
+    now = timezone.now()
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    PilotCalls.objects.create(site="B", hour=hour, get_job=1, last_get_job=now)
     assert found() == ""
     JobCount.objects.filter(pk=others.pk).update(jobs=1)
     assert found() == "Nothing"
+    PilotCalls.objects.update(last_get_job=now - timedelta(minutes=4))
+    assert found() == "", "nobody gets a job while no pilot asks"
+
+
+def test_a_task_whose_agent_is_paused_says_who_paused_it_and_why(api: Api, waiting: Task) -> None:
+    agent = Agent.objects.get(pk="pending")
+    agent_orders.set_paused(agent, True, by="ada", reason="first")
+    agent_orders.set_paused(agent, False, by="ada", reason="well again")
+    agent_orders.set_paused(agent, True, by="grace", reason="a move of\nthe database.")
+    at = AuditEntry.objects.order_by("-id")[0].at
+    blocked = api().get(f"/api/v2/tasks/{waiting.id}/why/").json()["blocked_by"]
+    assert (blocked["code"], blocked["who_can_fix"]) == ("agent_paused", "shifter")
+    assert blocked["sentence"] == (
+        f"the agent pending is paused by grace since {at:%Y-%m-%d %H:%M} UTC (“a move of the database”)"
+    )
+    AuditEntry.objects.all().delete()
+    assert api().get(f"/api/v2/tasks/{waiting.id}/why/").json()["blocked_by"]["sentence"] == "the agent pending is paused"
 
 
 def test_advice_links_to_the_acts_that_it_names_for_those_who_may_do_them(
