@@ -343,11 +343,12 @@ def explain(allowance: Allowance) -> list[str]:
         head = f"{plural(allowance.max_jobs or 0, 'job')} may be made" + (
             ", and soon more." if allowance.lack_of_jobs else "."
         )
-    lines = [
-        f"{'stops' if rule.held else 'passes'}: {refusals.get(rule.code).title} ({rule.detail})"
-        for rule in allowance.rules
-    ]
-    return [head, *lines]
+    return [head, *(_explained(rule) for rule in allowance.rules)]
+
+
+def _explained(rule: RuleCheck) -> str:
+    what = refusals.get(rule.code).title.removeprefix("Throttled: ")
+    return f"{'stops' if rule.held else 'does not stop'}: {what} ({rule.detail})"
 
 
 def total_walltime_s(known_s: float, with_walltime: int, without: int) -> float | None:

@@ -199,7 +199,8 @@ def test_an_explanation_has_every_rule_with_its_numbers() -> None:
         "Throttled: enough jobs are queued: 2200 jobs are queued for 1000 that run (2.20 times as many), 2 times as many"
         " may be; 2200 jobs are queued, 2000 may be. Only merge jobs are made."
     )
-    assert [line.split(":")[0] for line in lines[1:]] == ["passes", "stops", "passes", "passes", "passes", "passes"]
+    assert [line.split(":")[0] for line in lines[1:]] == ["does not stop", "stops", *["does not stop"] * 4]
+    assert not any("Throttled" in line for line in lines[1:]), "a rule that does not stop is no throttle"
     assert "2200 jobs are queued (whole queue), the cap is 3000" in lines[6]
     assert "1000 jobs run (core class), 5000 may run" in lines[5]
     assert explain(throttle(seen(1000, 700, 100)))[0] == "300 jobs may be made, and soon more."
