@@ -116,7 +116,12 @@ def _field_errors(detail: Any, path: str = "") -> list[dict[str, str]]:
         for index, value in enumerate(detail):
             found += _field_errors(value, path if isinstance(value, str) else f"{path}[{index}]")
         return found
-    return [{"field": path, "rule": getattr(detail, "code", None) or "invalid", "message": str(detail)}]
+    rule = getattr(detail, "code", None) or "invalid"
+    return [{"field": path, "rule": rule, "message": _PLAIN.get(rule, str(detail))}]
+
+
+_PLAIN = {"not_a_dict": "Expected an object.", "not_a_list": "Expected a list."}
+"""Faults that the framework tells in words of Python."""
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:

@@ -29,8 +29,8 @@ class Realm(StrEnum):
 
 WRITERS: Final[Mapping[Realm, str]] = MappingProxyType(
     {
-        Realm.USER: "that user, and by production for them (userName)",
-        Realm.GROUP: "managers of the group, and by production",
+        Realm.USER: "that user, and production on their behalf (userName),",
+        Realm.GROUP: "managers of the group, and production,",
         Realm.PRODUCTION: "production",
     }
 )
@@ -111,7 +111,7 @@ def refusal(name: str, writer: Writer) -> str | None:
     if _owns(bare, realm, writer):
         return None
     return (
-        f"{name} is in {_WHOSE[realm]}, where datasets are made by {WRITERS[realm]}. "
+        f"{name} is in {_WHOSE[realm]}, where only {WRITERS[realm]} may make datasets. "
         f"You may use {writer.names}."
     )
 

@@ -155,7 +155,7 @@ def _inputs(facts: WhyFacts) -> Gate:
         sentence = f"the parent task {parent.id}, which makes {unread[0].name}, is {parent.status}"
         return Gate("inputs", title, "no", codes.PARENT_NOT_FINISHED, sentence, facts.state_since)
     if unread:
-        sentence = f"{unread[0].name} is {unread[0].status}"
+        sentence = f"{unread[0].name} is not read yet"
         if len(unread) > 1:
             sentence += f", and {plural(len(unread) - 1, 'more is', 'more are')} not read"
         if facts.error_dialog:

@@ -73,8 +73,8 @@ def test_who_may_make_a_dataset_of_a_name(name: str) -> None:
 
 def test_a_refusal_says_whose_the_scope_is_and_which_names_one_may_use() -> None:
     assert refusal("user.ann.x", WRITERS["bob"]) == (
-        "user.ann.x is in the scope of a user, where datasets are made by that user, and by production for them (userName). "
-        "You may use user.bob.*."
+        "user.ann.x is in the scope of a user, where only that user, and production on their behalf (userName), may make "
+        "datasets. You may use user.bob.*."
     )
     said = refusal("mc23.x", WRITERS["boss"]) or ""
     assert "a scope of productions" in said and said.endswith("You may use user.boss.*, group.phys-higgs.*.")

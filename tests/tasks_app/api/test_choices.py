@@ -71,6 +71,15 @@ def test_any_filter_may_look_like_a_format(api: Api) -> None:
     assert {key: status for key, status in answers.items() if status not in (200, 422)} == {}
 
 
+def test_a_body_with_a_list_for_an_object_is_told_what_is_wanted(api: Api, make_task: Make) -> None:
+    make_task(id=20000001)
+    incexec = {"command": "incexec", "changes": "x"}
+    for path, body, field in (("changes", {"split_rule": [1]}, "split_rule"), ("commands", incexec, "changes")):
+        answer = api().post(f"/api/v2/tasks/20000001/{path}/", {**body, "reason": "x"}, "application/json")
+        assert answer.status_code == 422
+        assert [(e["field"], e["message"]) for e in answer.json()["errors"]] == [(field, "Expected an object.")]
+
+
 @pytest.mark.parametrize(
     ("path", "body", "field", "meant"),
     [

@@ -151,6 +151,11 @@ def test_a_task_that_has_ended_waits_at_no_gate(status: str) -> None:
     }
 
 
+def test_an_input_that_is_not_read_is_not_called_by_the_name_of_its_state() -> None:
+    waits = replace(GOOD, inputs=(replace(INPUT, status="defined"),), error_dialog="the dataset data does not exist")
+    assert first_no(walk(waits)).sentence == "data is not read yet: the dataset data does not exist"
+
+
 def test_gates_that_are_passed_say_by_how_much() -> None:
     agent = replace(AGENT, took_s=0.25, items=12, due_s=1.5)
     facts = replace(GOOD, agent=agent, allowed="MC: 80 of 100 jobs are queued", inputs=(replace(INPUT, missing=2),))
