@@ -169,7 +169,7 @@ def broker(
         )
     lacking = nowhere_complete(case) if case.locality else None
     if lacking is not None:
-        return _stopped(_unreadable(lacking))
+        return _stopped(_unreadable(lacking, grid))
     case, note, jobs = _asked_of_all(case, job_check)
     found = sift(case, case.candidates, RULES)
     # Where nobody has any of the input, it would make all weights 0 and say nothing.
@@ -203,12 +203,15 @@ def decide(
     return broker(needs, grid, gathering, settings, job_check=check, named_check=named, draw=draw, work=work)
 
 
-def _unreadable(data: InputData) -> Skip:
+def _unreadable(data: InputData, grid: Grid) -> Skip:
     """Why nobody outside can read all of an input: where it is complete cannot be read, or it is complete nowhere."""
     complete = sorted(name for name, replica in data.replicas.items() if replica.complete)
     if complete:
-        says = "the dataset {} is complete only at {}, which cannot be read now"
-        return Skip("", codes.INPUT_IN_DOWNTIME, says, (data.name, ", ".join(complete[:5])))
+        names = (data.name, ", ".join(complete[:5]))
+        if any(grid.endpoints[name].is_up("read_lan") for name in complete if name in grid.endpoints):
+            says = "the dataset {} is complete only at {}, where reading from outside (read_wan) is blacklisted"
+            return Skip("", codes.SOURCE_NOT_SENDING, says, names)
+        return Skip("", codes.INPUT_IN_DOWNTIME, "the dataset {} is complete only at {}, which cannot be read now", names)
     says = "{1} has {0:known copy|known copies}, none is complete on a storage that can be read from outside"
     return Skip("", codes.INPUT_INCOMPLETE, says, (len(data.replicas), data.name))
 

@@ -244,6 +244,11 @@ def test_a_task_whose_input_is_nowhere_complete_is_stopped_with_the_datasets_nam
     down = replace(grid_of("A"), endpoints={"A_DATADISK": Endpoint("A_DATADISK", states={"read_wan": "OFF"}, **ROOMY)})
     whole = replace(broken, replicas={"A_DATADISK": Replica(10, 10)})
     unreadable = decide(TaskNeeds(inputs=(whole,)), down)
+    assert code(unreadable) == "source_not_sending"
+    says = "mc.in is complete only at A_DATADISK, where reading from outside (read_wan) is blacklisted."
+    assert says in unreadable.sentence(), "it may be read at its own site all the same"
+    off = Endpoint("A_DATADISK", states={"read_wan": "OFF", "read_lan": "OFF"}, **ROOMY)
+    unreadable = decide(TaskNeeds(inputs=(whole,)), replace(down, endpoints={"A_DATADISK": off}))
     assert code(unreadable) == "input_in_downtime"
     assert "mc.in is complete only at A_DATADISK, which cannot be read now." in unreadable.sentence()
 
