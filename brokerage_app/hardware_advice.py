@@ -14,7 +14,7 @@ from brokerage_app.snapshot import SiteView
 
 TAGS: Final = "published in its software tags (architectures, an entry of the type gpu{})"
 READ: Final = "; they count only with AUTO among its releases"
-NODES: Final = "entered at its worker nodes (GPUs of worker nodes)"
+NODES: Final = "entered at its worker nodes (Worker node GPUs in the administration)"
 
 
 @dataclass(frozen=True, slots=True)

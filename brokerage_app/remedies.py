@@ -200,6 +200,9 @@ def _of_needs(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
         yield _user(f"Ask for {plural(given, 'core')} a job (coreCount; now {needs.cores})", cores=given)
     elif ratio is not None and skip.code in _TIME:
         yield from _of_time(needs, ratio)
+        # The time that each job takes whatever its size does not get less with its events.
+        if needs.base_walltime_s and (rest := _ratio(skip, needs.base_walltime_s)) is not None:
+            yield from _of_time(needs, rest)
     elif skip.code == codes.SLOW_NETWORK and needs.priority >= EXPRESS_PRIORITY:
         yield replace(lower := _not_express(needs), what=f"Have an operator {lower.what}")
     elif ratio is not None and skip.code == codes.SCRATCH_DISK:
@@ -230,16 +233,17 @@ def _of_time(needs: TaskNeeds, ratio: float) -> Iterator[Remedy]:
     files, events = (fits(fixed * ratio) if of_size else 0 for fixed in (needs.files_a_job, needs.events_a_job))
     if 0 < files != needs.files_a_job:
         what = f"Make jobs of {plural(files, 'file')} (nFilesPerJob; now {needs.files_a_job})"
-        yield _user(what, **_scaled(needs, files / needs.files_a_job))
+        yield replace(_user(what, **_scaled(needs, files / needs.files_a_job)), kind="files a job")
     elif 0 < events != needs.events_a_job:
         now = f"(nEventsPerJob; now {needs.events_a_job})"
         what = f"Kill the task and submit it again, under another name and with {plural(events, 'event')} a job {now}"
-        yield _user(what, **_scaled(needs, events / needs.events_a_job))
+        yield replace(_user(what, **_scaled(needs, events / needs.events_a_job)), kind="events a job")
     if ratio <= 1 and (of_size or needs.walltime_s * ratio >= 1):
-        yield _less_time(needs, ratio)
+        yield replace(_less_time(needs, ratio), kind="less time")
     elif of_size and not (needs.files_a_job or needs.events_a_job):
         part = ceil(ratio * 100)
-        yield _user(f"Make jobs {part} % as long as they are (more files a job)", **_scaled(needs, part / 100))
+        longer = _user(f"Make jobs {part} % as long as they are (more files a job)", **_scaled(needs, part / 100))
+        yield replace(longer, kind="length")
 
 
 def _less_time(needs: TaskNeeds, ratio: float) -> Remedy:
@@ -372,12 +376,14 @@ def _line(place: str, name: str, value: Any) -> str:
     return f"{place}.{name}={json.dumps(value)}"
 
 
-def _ratio(skip: Skip) -> float | None:
-    """What is offered as a part of what is needed; None where nothing is compared."""
+def _ratio(skip: Skip, fixed: float = 0) -> float | None:
+    """What is offered as a part of what is needed, both without what each job needs whatever its size; None where nothing is
+    compared."""
     if skip.gap is None:
         return None
     need, offer = skip.values[:2]
     assert isinstance(need, int | float) and isinstance(offer, int | float)
+    need, offer = need - fixed, offer - fixed
     return float(offer / need) if need > 0 and offer > 0 else None
 
 

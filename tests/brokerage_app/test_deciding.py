@@ -256,6 +256,28 @@ def test_shorter_jobs_are_advised_only_as_they_can_be_had(fixed: dict[str, Any],
     assert told[0] == advice and not any("present length" in one for one in told), told
 
 
+@pytest.mark.parametrize("bound", [{"preassigned_site": "SHORT"}, {}])
+@pytest.mark.parametrize(
+    ("of_size", "advice"),
+    [
+        ({"events_a_job": 1}, "Lower the cpuTime of the task to 67 % of what it is, if its jobs need no more"),
+        ({"files_a_job": 5}, "Make jobs of 3 files (nFilesPerJob; now 5)"),
+    ],
+)
+def test_the_time_that_each_job_takes_whatever_its_size_does_not_shrink_with_it(
+    bound: dict[str, Any], of_size: dict[str, int], advice: str
+) -> None:
+    """600 of 5045 s: the limit is 71 % of the whole, and 67 % of what is left."""
+    needs = TaskNeeds(vo="local", label="user", cpu_hs06s=40_000.0, base_walltime_s=600, **bound, **of_size)
+    limits = {"SHORT": 3600, "SHORTER": 600}
+    sites = [SiteView(name, max_walltime_s=limit, core_power=10.0) for name, limit in limits.items()]
+    world, configuration = grid(*sites), configured(GENERIC)
+    found = decide(needs, world, configuration)
+    assert found.blocked is not None and "needs 5045 s, the site allows 3600 s" in found.blocked.sentence
+    told = [one.what for one in helping(Conditions(needs, world, configuration), found.blocked, decide)]
+    assert told[0] == advice and len([one for one in told if "cpuTime" in one]) <= 1
+
+
 def test_the_last_gate_decides_and_not_the_most_frequent_reason() -> None:
     short = queue("SHORT", cores=1, max_walltime_s=60)
     found = verdict(replace(NEEDS, walltime_s=3600), short)
@@ -382,7 +404,7 @@ def test_advice_on_hardware_is_what_can_be_done_with_a_task_that_exists() -> Non
 
 TAGS = "published in its software tags (architectures, an entry of the type gpu)"
 UNREAD = f"{TAGS[:-1]}; they count only with AUTO among its releases)"
-NODES = "entered at its worker nodes (GPUs of worker nodes)"
+NODES = "entered at its worker nodes (Worker node GPUs in the administration)"
 A100 = GpuRow("nvidia", "A100", 40_000)
 
 

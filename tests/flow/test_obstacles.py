@@ -110,6 +110,13 @@ OBSTACLES = {
         "Lower the cpuTime of the task from 1000 to 270 HS06s an event, if",
         attributes(cpuTime=270), {"max_walltime_s": 3600}, {"cpu_time": 1000, "cpu_time_unit": "HS06sPerEvent"},
     ),
+    "BASE": Obstacle(
+        "short_walltime", "BASE, the only site that the task may use, was skipped: needs 5045 s, the site allows 3600 s",
+        "Lower the cpuTime of the task from 40000 to 26800 HS06s an event, if",
+        attributes(cpuTime=26800), {"max_walltime_s": 3600},
+        {"vo": "local", "cpu_time": 40_000, "cpu_time_unit": "HS06sPerEvent"},
+        {"nFilesPerJob": None, "includedSite": None, "nEventsPerJob": 1, "site": "BASE"},
+    ),
     "PAIRS": Obstacle(
         "short_walltime", "needs 200000, the site gives 124200 HS06 s in 14400 s", "Make jobs of 1 file (nFilesPerJob; now 2)",
         by_owner(split_rule={"nFilesPerJob": 1}), {"max_walltime_s": 14_400},
