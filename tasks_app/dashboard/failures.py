@@ -189,7 +189,9 @@ def _by_category(found: Failures, kinds: list[Kind], wasted: int) -> list[dict[s
 
 
 def _ended(found: Failures) -> int | None:
-    """Jobs that ended in the window and fit the filters; None where that is not counted."""
+    """Jobs that ended in the window and fit the filters; None where that is not counted, or a filter is wrong."""
+    if not found.filters.is_valid():
+        return None
     counted = [
         (name, value) for name, value in found.picked.items() if name not in ("known", "ended_after", "ended_before")
     ]

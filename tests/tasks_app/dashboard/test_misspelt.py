@@ -10,10 +10,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, reverse
+from django.utils import timezone
 
 from brokerage_app.models import GlobalShare, Queue
+from tasks_app.dashboard.lists.misspelt import ALWAYS
 from tasks_app.dashboard.urls import urlpatterns
-from tasks_app.models import Dataset, Task
+from tasks_app.models import Dataset, ErrorFingerprint, Task
 
 NO_PAGE = {"metrics"}
 
@@ -47,6 +49,27 @@ def test_every_page_says_that_a_misspelt_parameter_does_not_exist(boss: Client, 
         if answer.status_code != 405 and said is None:
             silent.append(name)
     assert set(silent) == NO_PAGE
+
+
+def test_no_page_fails_for_what_its_own_parameters_hold(boss: Client, make_task: Callable[..., Task]) -> None:
+    task = make_task()
+    dataset = Dataset.objects.create(task=task, name="d", type="input")
+    GlobalShare.objects.create(name="x", value=1)
+    Queue.objects.create(name="x")
+    now = timezone.now()
+    ErrorFingerprint.objects.create(id=1, category="disk", first_seen=now, last_seen=now)
+    boss.raise_request_exception = False
+    views = {pattern.name: pattern.callback for pattern in urlpatterns if isinstance(pattern, URLPattern)}
+    tried, failed = set(), []
+    for name, address in addresses(task, dataset):
+        own = vars(views[name]).get("takes", ())
+        asked = [f"{one}={value}" for one in own for value in ("%00", "%ED%A0%80" + "x" * 10_000)]
+        if own and boss.get(address).status_code == 200:
+            tried.add(name)
+            asked.append("&".join(f"{one}=%00" for one in sorted(ALWAYS - set(own))))
+            failed += [f"{address}?{query[:20]}" for query in asked if boss.get(f"{address}?{query}").status_code >= 500]
+    assert not failed
+    assert {"errors", "errors-pivot", "error", "brokerage", "users", "queue-tester", "task-why"} <= tried
 
 
 def test_every_page_says_that_it_cannot_read_a_window(boss: Client, make_task: Callable[..., Task]) -> None:
