@@ -32,6 +32,9 @@ QUANTITIES: Final = (
 USED: Final = {"ram_count": "ram_used"}
 """What jobs used, of quantities of which more is asked for: with a margin, and no less than the least."""
 
+TOLD_IN_SECONDS: Final = ("cpu_time", "walltime")
+"""Made of what jobs tell in whole seconds: 0 is not nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -89,6 +92,8 @@ def of_task(task: Task) -> Section | None:
 
 def _row(declared: dict[str, Any], measured: dict[str, Any], name: str, title: str, unit: str, task: Task) -> Row:
     before, now = (_value(values, name, unit, task) for values in (declared, measured))
+    if name in TOLD_IN_SECONDS and not measured[name]:
+        now = "too little to measure"
     used = measured.get(USED.get(name, ""))
     if used is None:
         return Row(title, before, now)
@@ -99,6 +104,8 @@ def _value(values: dict[str, Any], name: str, unit: str, task: Task) -> str:
     value = values.get(name)
     if value is None:
         return "–"
+    if str(values.get(unit)).startswith("mHS06"):
+        value, values = value / 1000, {**values, unit: values[unit][1:]}
     number = words.count(value) if isinstance(value, int) else f"{value:g}"
     return f"{number} {unit[1:] if unit.startswith('=') else _unit(values, name, unit, task)}"
 
