@@ -100,7 +100,7 @@ def _make(task: Feeding, dataset: Dataset, row: PeriodicTask, now: datetime) -> 
         span = (0, events - 1, offset + serial * events + 1) if events else (None, None, None)
         page.append(Record(file, *span))
     target = FeedTarget(
-        task.id, dataset.id, dataset.type, task.max_attempt, task.raw.get("maxFailure"), True, task.fence
+        task.id, dataset.id, dataset.type, task.max_attempt, task.max_failure, True, task.fence
     )
     fed = feed(target, [page], now, slice_page=records_already)  # type: ignore[list-item]
     row.made, row.records, row.last = row.made + 1, row.records + fed.files, now

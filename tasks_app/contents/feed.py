@@ -120,7 +120,7 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime, *, portion: int
 def _target(task: Feeding, dataset: Dataset, status: str = FileStatus.READY) -> FeedTarget:
     tracked = is_tracked(dataset.attributes or "")
     return FeedTarget(
-        task.id, dataset.id, dataset.type, task.max_attempt, task.raw.get("maxFailure"), tracked, task.fence, status
+        task.id, dataset.id, dataset.type, task.max_attempt, task.max_failure, tracked, task.fence, status
     )
 
 

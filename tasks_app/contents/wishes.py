@@ -55,6 +55,11 @@ class Feeding:
         return 1 if self.rule.flag("DR") else int(self.raw.get("maxAttempt") or DEFAULT_ATTEMPTS)
 
     @property
+    def max_failure(self) -> int | None:
+        """None for 0, which older tasks may say: none of their inputs would ever be tried, or counted as failed."""
+        return self.raw.get("maxFailure") or None
+
+    @property
     def events_a_file(self) -> int | None:
         """Events that count for each file of the master, whatever is known of it."""
         return self.rule.get_int("EI")

@@ -12,7 +12,7 @@ from django.db import connection
 
 from brokerage_app.configuring import set_value
 from jedisite.identity import Caller, Role
-from tasks_app import known, moves, sandboxes, submitting
+from tasks_app import audit_sql, known, moves, sandboxes, submitting
 from tasks_app.agents import commando, refiner
 from tasks_app.commands import rights
 from tasks_app.models import Command, Dataset, Job, JobArchive, OutputTemplate, Task, TaskParams
@@ -79,6 +79,21 @@ def test_a_retry_gives_as_many_attempts_more_as_a_new_file_has(
     limits = {f.lfn: (f.max_attempt, f.max_failure) for f in files(made)}
     assert limits["lab.t.in.00001"] == then
     assert limits["lab.t.in.00000"] == (given or 3, 1)
+
+
+def test_a_task_that_was_taken_with_no_failure_at_all_is_tried_and_counted() -> None:
+    """As tasks may have been before that was refused: its files would never be tried, nor booked as failed."""
+    add_dataset("lab.t.in", 2)
+    made = submit(parameters("lab.t", reads("lab.t.in"), nFilesPerJob=1))
+    refiner.run()
+    row = TaskParams.objects.get(pk=made)
+    row.params["maxFailure"] = 0
+    row.save()
+    settle()
+    assert jobs(made) and [f.max_failure for f in files(made) if f.type == "input"] == [None, None]
+    command(made, "kill")
+    settle()
+    assert status(made) == "aborted" and audit_sql.find() == []
 
 
 @pytest.mark.parametrize("again", ["retry", "incexec"])

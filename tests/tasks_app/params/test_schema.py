@@ -159,6 +159,7 @@ def test_asking_for_a_key_as_the_wrong_kind_is_a_programming_error() -> None:
         ({"goal": float("inf")}, "goal", "finite"),
         ({"panda_data_carousel": 1e308}, "panda_data_carousel", "range"),
         ({"goal": 100.5}, "goal", "at most"),
+        ({"maxFailure": 0}, "maxFailure", "at least"),
         ({"ramUnit": "GB"}, "ramUnit", "one of"),
         ({"ramUnit": "MB", "ramCountUnit": "MBPerCore"}, "ramCountUnit", "contradiction"),
         ({"allowInputLAN": "yes"}, "allowInputLAN", "one of"),
