@@ -151,7 +151,7 @@ RESOURCES: Sequence[Key] = (
     _text("ramCountUnit", 32, "Same as ramUnit", choices=UNIT_OF_RAM),
     _int("baseRamCount", "Memory that does not scale with cores, in MB"),
     _int("mergeRamCount", "Memory of a merge job, in MB; 0 = as if left out"),
-    _int("mergeCoreCount", "Cores of a merge job", high=10_000),
+    _int("mergeCoreCount", "Cores of a merge job; 1 when left out or 0", high=10_000),
     _int("outDiskCount", "Size of outputs in outDiskUnit, per MB of input or per event"),
     _text("outDiskUnit", 32, "Unit of outDiskCount", choices=UNIT_OF_DISK),
     _int("workDiskCount", "Size of the work folder in workDiskUnit"),
