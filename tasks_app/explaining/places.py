@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from math import floor
-from typing import Any
+from typing import Any, Final
 
 from django.db import connection
 from django.db.models import Count, Q, Sum, Value
 from django.utils import timezone
 
+from brokerage_app import codes
 from brokerage_app.describing import switches_of
 from brokerage_app.funnel import NUCLEI
 from brokerage_app.models import JobCount, Queue, VerdictCount
@@ -23,7 +24,7 @@ from tasks_app.explaining import whatif
 from tasks_app.explaining.admitting import Proposal, proposals
 from tasks_app.explaining.verdicts import explained, gap_of, nearly
 from tasks_app.models import Task
-from tasks_app.states import TASK_FINAL, TaskStatus
+from tasks_app.states import JOB_OPEN, TASK_FINAL, TaskStatus
 
 RECENT = timedelta(hours=24)
 DAYS = 30
@@ -42,6 +43,12 @@ PARTS_NAMED = 5
 MOST = 2000
 """The most urgent tasks of a share that are looked at."""
 
+STATUS_OF: Final[Mapping[str, str]] = {
+    codes.SITE_OFFLINE: "offline", codes.SITE_PAUSED: "paused", codes.SITE_STANDBY: "standby", codes.SITE_BROKEROFF: "brokeroff",
+    codes.SITE_TEST_ONLY: "test",
+}  # fmt: skip
+"""The status of a queue that a refusal is for: it holds no more when the queue has another one."""
+
 _OPEN = "t.status <> ALL(%(final)s)"
 # Each decision has every site: those of more tasks take too long to read.
 _URGENT = f"""(SELECT t.jeditaskid, t.taskname, t.currentpriority,
@@ -52,7 +59,9 @@ _URGENT = f"""(SELECT t.jeditaskid, t.taskname, t.currentpriority,
 # what was said of queues beside the nuclei.
 _OF_SITE = f"""
 SELECT l.jeditaskid, t.taskname, l.share, l.at, s.skip,
-       (SELECT r.key FROM jsonb_each(q.reasons) r WHERE r.value ? %(site)s LIMIT 1)
+       (SELECT r.key FROM jsonb_each(q.reasons) r WHERE r.value ? %(site)s LIMIT 1),
+       EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus = ANY(%(open)s)
+                  AND j.computingsite <> ALL(ARRAY[%(site)s, %(queue)s]))
   FROM {_URGENT} t
  CROSS JOIN LATERAL (SELECT v.* FROM verdicts v WHERE v.jeditaskid = t.jeditaskid AND v.kind = t.kind
                       ORDER BY v.id DESC LIMIT 1) l
@@ -102,15 +111,20 @@ def _days(now: datetime, *conditions: Q, **of: Any) -> list[dict[str, Any]]:
 def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> dict[str, Any]:
     """What brokers say of a queue for the tasks that are open: by code with examples, and which came near.
 
+    What was said of a status that the queue has no more is left out; `blocked` are tasks without jobs at other queues.
+
     `name` is that of one of its pseudo queues, to be told of that alone; else a queue counts once for a task, by the reason
     of the pseudo queue that came furthest.
     """
     now, name = now or timezone.now(), name or queue.name
     values: dict[str, Any] = {"site": name, "parts": f"{name}/", "since": now - RECENT, "final": sorted(TASK_FINAL)}
     values |= {"urgent": URGENT, "assigning": TaskStatus.ASSIGNING.value, "nuclei": NUCLEI}
+    values |= {"open": sorted(JOB_OPEN), "queue": queue.name}
     with connection.cursor() as cursor:
         cursor.execute(_OF_SITE, values)
-        rows = [(*row[:4], _loaded(row[4]), row[5]) for row in cursor.fetchall()]
+        rows = [(*row[:4], _loaded(row[4]), *row[5:]) for row in cursor.fetchall()]
+        # A queue that is online again is offline for nobody: the next decision finds other reasons, or none.
+        rows = [row for row in rows if STATUS_OF.get(row[4][1], queue.status) == queue.status]
         if name == queue.name:
             rows = _one_each(rows)
         cursor.execute(_CHOSEN, values)
@@ -146,7 +160,7 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
         ],
         "blocked": [
             {"task": r[0], "name": r[1], "share": r[2], "queue": r[4][0], "code": r[4][1], "sentence": r[4][2], "at": r[3]}
-            for r in list(reversed(tasks.values()))[:TASKS]
+            for r in [r for r in reversed(tasks.values()) if not r[6]][:TASKS]
         ],
         "days": _days(now, Q(site=name) | Q(site__startswith=f"{name}/"), kind="job"),
     }  # fmt: skip

@@ -379,6 +379,41 @@ def test_no_pilot_calls_in_the_future(api: Api, make_task: Make, make_dataset: M
     assert "-" not in said, said
 
 
+def test_a_site_lists_only_tasks_that_it_still_keeps_waiting(
+    api: Api, waiting: Any, make_task: Make, make_job: Make, client: Client, make_user: Make
+) -> None:
+    """Not those that run elsewhere, and no reason of a status that it has no more."""
+
+    def found(site: str) -> tuple[list[int], list[str]]:
+        said = api().get(f"/api/v2/sites/{site}/why/").json()
+        return [one["task"] for one in said["blocked"]], [one["code"] for one in said["reasons"]]
+
+    elsewhere, here = (make_task(status="running", gshare="Express", current_priority=600) for _ in range(2))
+    for task, site in ((elsewhere, "D"), (here, "B")):
+        keep(Decided(task.id, BAD, TaskNeeds(memory_mb=4000, share="Express")))
+        make_job(task_id=task.id, status="running", site=site)
+    assert found("B") == ([here.id, waiting.id], ["low_memory"])
+    assert found("C") == ([waiting.id], ["site_offline"])
+    for status in ("online", "brokeroff"):
+        set_status("C", status, by="ada", reason="new switches", now=timezone.now())
+        assert found("C") == ([], [])
+    client.force_login(make_user())
+    page = client.get("/sites/C/why/").content.decode()
+    assert "Wait until the site is online again" not in page and "by a reason that still holds." in page
+    set_status("C", "offline", by="ada", reason="off again", now=timezone.now())
+    assert found("C") == ([waiting.id], ["site_offline"])
+
+
+def test_a_share_whose_tasks_were_skipped_before_does_not_say_that_none_was(
+    waiting: Any, client: Client, make_user: Make
+) -> None:
+    client.force_login(make_user())
+    assert "is kept from sites" not in client.get("/shares/Express/").content.decode()
+    keep(Decided(waiting.id, Verdict((Choice("B", 1.0),), (OFF,)), TaskNeeds(memory_mb=400, share="Express")))
+    page = client.get("/shares/Express/").content.decode()
+    assert "No open task of this share is kept from sites by its last decision." in page
+
+
 def test_a_share_of_nothing_is_the_reason_only_where_jobs_of_others_wait(make_task: Make, make_job: Make) -> None:
     GlobalShare.objects.create(name="Nothing", value=0)
     GlobalShare.objects.create(name="All", value=100)
