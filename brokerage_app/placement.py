@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from brokerage_app.attributes import TaskAttributes
-from brokerage_app.shares import ShareTree
+from brokerage_app.shares import ShareTree, compared
 from brokerage_app.workqueues import Tried, WorkQueues
 from jedisite.words import nearest
 
 NO_SHARE: Final = "task definition does not match any global share"
+NAMED: Final = 12
+"""Shares that are named where none takes a task."""
 
 
 class NoPlaceError(ValueError):
@@ -62,9 +64,19 @@ def place(task: TaskAttributes, wish: Wish, queues: WorkQueues, tree: ShareTree)
             check_leaf(wish.share, tree)
         leaf = tree.choose(task, wish.share)
         if leaf is None:
-            raise NoPlaceError(NO_SHARE)
+            raise NoPlaceError(no_share(task, tree))
         share = leaf.name
     return Placement(queue_id, share)
+
+
+def no_share(task: TaskAttributes, tree: ShareTree) -> str:
+    """That a task matches no share: by what it was compared, with which shares, and who can help."""
+    leaves = [leaf.name for leaf in tree.leaves]
+    more = f" and {len(leaves) - NAMED} more" if len(leaves) > NAMED else ""
+    return (
+        f"{NO_SHARE}: {compared(task)}; the shares are {', '.join(leaves[:NAMED])}{more}. A production manager can name one of "
+        "them (gshare), an administrator can change what they take"
+    )
 
 
 def check_leaf(share: str, tree: ShareTree) -> None:
@@ -87,7 +99,7 @@ def explain(task: TaskAttributes, wish: Wish, queues: WorkQueues, tree: ShareTre
     if queues and mapped.queue is None:
         faults.append(mapped.error)
     if tree and leaf is None:
-        faults.append(NO_SHARE)
+        faults.append(no_share(task, tree))
     elif leaf is not None and wish.share not in (None, leaf.name):
         faults.append(f"{wish.share!r} is not a share that tasks can have")
     return Explained(

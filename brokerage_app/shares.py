@@ -403,5 +403,12 @@ def _values(task: TaskAttributes) -> tuple[str | None, ...]:
     )  # fmt: skip
 
 
+def compared(task: TaskAttributes) -> str:
+    """What shares look at of a task, in words."""
+    named = {"vo": task.vo, **dict(zip(_PLACES, _values(task), strict=True))}
+    named = {("resource type of its site" if what == "rtype" else what): value for what, value in named.items()}
+    return ", ".join(f"{what}={value.strip() or 'none' if value else 'none'}" for what, value in named.items())
+
+
 def _fits(pattern: Pattern | None, value: str | None) -> bool:
     return pattern is not None and pattern.match(value or "")

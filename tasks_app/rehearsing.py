@@ -9,8 +9,11 @@ from typing import Any
 from django.utils import timezone
 
 from brokerage_app.configured import configuration
+from brokerage_app.policy import share_tree
 from brokerage_app.walltime import is_ineffective, is_undefined
+from brokerage_app.workqueues import WorkQueues
 from jedisite.words import sentence
+from tasks_app import placing
 from tasks_app.models import Task
 from tasks_app.params import commandline
 from tasks_app.params.clientwords import is_from_client, option_of
@@ -64,15 +67,18 @@ def check_offered(params: TaskParams, vo: str | None) -> None:
     faults.raise_if_any()
 
 
-def rehearse(params: TaskParams, task: Task) -> list[str]:
+def rehearse(params: TaskParams, task: Task, *, place: bool = False) -> list[str]:
     """Refine parameters as for this task, which need not be stored, and keep nothing of it. Returns what is worth saying.
 
     What depends on other tasks and on data management is left to the refiner: the parent counts as ended, and containers
-    are taken as single datasets. Raises ParamErrors.
+    are taken as single datasets. With `place` it also needs a share that takes it; work queues are
+    left to the refiner. Raises ParamErrors.
     """
     check_offered(params, task.vo)
     try:
         refined = refine(params, task_id=task.id or NUMBER, user=task.user or "", now=timezone.now(), policy=policy_of(task))
+        if place:
+            placing.placed(refined, params, placing.Policy(WorkQueues([]), share_tree()))
     except NotYet:
         return []
     except CannotRefine as exc:

@@ -211,7 +211,7 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
         else:
             amending.change_in_place(decision.task_id, decision.changes, by=by)
         return Submitted(decision.task_id, decision)
-    warnings += faults.take(lambda: rehearse(params, task)) or []
+    warnings += faults.take(lambda: rehearse(params, task, place=True)) or []
     _check_data(params, user, caller, parent_id, faults)
     sandboxes.claim(user, params.raw)
     if no := sandboxes.refusal(user, params.raw):

@@ -47,9 +47,12 @@ def test_a_task_that_belongs_nowhere_is_told_why(task, wish, says, field):
 
 def test_a_task_that_matches_no_share_is_told_so():
     tree = ShareTree([Share("s", 1, processing_type="evgen")])
-    with pytest.raises(NoPlaceError, match=NO_SHARE):
+    with pytest.raises(NoPlaceError, match=NO_SHARE) as caught:
         place(TASK, Wish(), WorkQueues([]), tree)
-    assert explain(TASK, Wish(), QUEUES, tree).faults == (NO_SHARE,)
+    said = str(caught.value)
+    assert explain(TASK, Wish(), QUEUES, tree).faults == (said,)
+    assert f"vo={TASK.vo}, prodSourceLabel={TASK.prod_source_label}, workingGroup=none" in said
+    assert "; the shares are s. A production manager can name one of them (gshare), an administrator" in said
 
 
 def test_no_name_is_a_share_where_none_is_configured():

@@ -82,6 +82,24 @@ def test_a_task_without_a_share_is_broken_and_says_so(grid: None, params: dict[s
     assert task.status == "tobroken" and says in (task.error_dialog or "")
 
 
+def test_a_task_that_no_share_takes_is_refused_at_the_door(grid: None, api: Callable[..., Client]) -> None:
+    """By the refiner's own function: what one share takes is accepted."""
+    get_user_model().objects.create_user("ada")
+    GlobalShare.objects.create(name="Evgen", value=100, processing_type="evgen")
+    caller = api("production")
+    answer = caller.post("/api/v2/tasks/", parameters("lab.t", reads("lab.in")), "application/json")
+    assert answer.status_code == 422, answer.content
+    errors = answer.json()["errors"]
+    assert len(errors) == 1, errors
+    fault = errors[0]
+    assert "ask definition does not match any global share: vo=lab, prodSourceLabel=user" in fault["message"]
+    assert "processingType=test" in fault["message"] and "the shares are Evgen." in fault["message"]
+    assert not Task.objects.exists()
+    GlobalShare.objects.create(name="Rest", value=1)
+    answer = caller.post("/api/v2/tasks/", parameters("lab.t", reads("lab.in")), "application/json")
+    assert answer.status_code == 201, answer.content
+
+
 @pytest.mark.parametrize(
     ("queue", "says"),
     [
