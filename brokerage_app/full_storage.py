@@ -32,13 +32,18 @@ class FullStorage:
         return f"{usable:.0f} GB are usable at {self.name}, and {self.least_gb:g} GB must be"
 
 
-# As brokers judge: the first storage for outputs counts, and what is usable is what Endpoint.usable_gb says.
+# As brokers judge: the first storage for outputs counts, or, without a list, the one that the queue names (`describing.view_of`);
+# equal orders are told apart by name, as Python sorts; and what is usable is what Endpoint.usable_gb says.
 _FULL = """
-WITH first AS (
-    SELECT DISTINCT ON (r.panda_site_name, r.scope) r.panda_site_name AS queue, r.ddm_endpoint_name AS name
-      FROM panda_ddm_relation r JOIN queues q ON q.name = r.panda_site_name
-     WHERE r.order_write IS NOT NULL AND q.status IN ('online', 'standby') AND (%(queue)s = '' OR q.name = %(queue)s)
-     ORDER BY r.panda_site_name, r.scope, r.order_write, r.ddm_endpoint_name),
+WITH open AS (
+    SELECT name, storage_id FROM queues WHERE status IN ('online', 'standby') AND (%(queue)s = '' OR name = %(queue)s)),
+first AS (
+    (SELECT DISTINCT ON (q.name, r.scope) q.name AS queue, r.ddm_endpoint_name AS name
+       FROM panda_ddm_relation r JOIN open q ON q.name = r.panda_site_name WHERE r.order_write IS NOT NULL
+      ORDER BY q.name, r.scope, r.order_write, r.ddm_endpoint_name COLLATE "C")
+    UNION ALL
+    SELECT q.name, q.storage_id FROM open q WHERE NOT EXISTS (
+        SELECT 1 FROM panda_ddm_relation r WHERE r.panda_site_name = q.name AND r.scope = 'default')),
 usable AS (
     SELECT e.name, e.site_name, e.updated,
            (e.space_free_gb + coalesce(e.space_expired_gb, 0) - coalesce(e.space_min_free_gb, 0)
