@@ -33,6 +33,10 @@ class NotSentError(Exception):
     """The file is not sent; the sentence says why."""
 
 
+class NotNowError(NotSentError):
+    """Trying again may help."""
+
+
 @dataclass(frozen=True, slots=True)
 class Opened:
     """A file that is open for reading: its name, size in bytes, and a tag that changes when its content does."""
@@ -124,6 +128,11 @@ def _search(log: Opened) -> None:
     log.stream.seek(0)
     try:
         secret = logarchives.holds_secrets(log.stream)
+    except logarchives.TooLongError as exc:
+        raise NotNowError(
+            f"{log.name} cannot be searched for secrets now: {exc}. Trying again may help; the job's log page shows what "
+            "can be read of it."
+        ) from exc
     except logarchives.BROKEN as exc:
         why = str(exc) if isinstance(exc, logarchives.TooMuchError) else "it is no archive, or damaged"
         raise NotSentError(

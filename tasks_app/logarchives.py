@@ -17,8 +17,12 @@ from pathlib import PurePosixPath
 from typing import IO, Final
 
 UNPACKED_LIMIT: Final = 256 * 1024 * 1024
-LONGEST_S: Final = 5.0
-"""For one look."""
+PACKED_LIMIT: Final = 260 * 1024 * 1024
+"""Somewhat more, as packing makes some files larger. What is passed over, such as zeros behind the archive, counts here only."""
+BUSY_S: Final = 5.0
+"""Of a processor, for one look. Not by the clock on the wall, which goes on while a busy machine does other things."""
+LONGEST_S: Final = 20.0
+"""By the clock on the wall, for one look: it keeps a thread of the web server."""
 HEADER_LIMIT: Final = 64 * 1024
 """Bytes of a long name, or of another header before a header."""
 HEADERS_LIMIT: Final = 32
@@ -57,16 +61,32 @@ class TooMuchError(OSError):
     """An archive asks for more than is done for one look; the words say for what."""
 
 
+class TooLongError(TooMuchError):
+    """A look took too long. The next one may not, when the machine is less busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """What the time of a look is told by."""
+
+    busy: Callable[[], float] = time.thread_time
+    wall: Callable[[], float] = time.monotonic
+
+
+CLOCKS: Final = Clocks()
+
+
 def is_secret(member: str) -> bool:
     """Whether the name of a member alone says that it is not to be shown or sent, in whatever folder it is."""
     name = PurePosixPath(member).name.lower()
     return any(fnmatchcase(name, pattern) for pattern in SECRET_MEMBERS)
 
 
-def holds_secrets(archive: IO[bytes]) -> bool:
+def holds_secrets(archive: IO[bytes], clocks: Clocks = CLOCKS) -> bool:
     """Whether one of its members is secret. Raises one of BROKEN when it cannot be read to its end, or not within bounds."""
     return any(
-        is_secret(one.name) or (one.is_file and _may_be_key(one) and content_of(one) is None) for one in members_of(archive)
+        is_secret(one.name) or (one.is_file and _may_be_key(one) and content_of(one) is None)
+        for one in members_of(archive, clocks)
     )
 
 
@@ -108,9 +128,9 @@ class Member:
             yield piece
 
 
-def members_of(archive: IO[bytes]) -> Iterator[Member]:
+def members_of(archive: IO[bytes], clocks: Clocks = CLOCKS) -> Iterator[Member]:
     """What is in an archive. A member that is not read is passed over. Raises one of BROKEN, as reading members does."""
-    stream = Unpacked(archive)
+    stream = Unpacked(archive, clocks)
     common: dict[str, str] = {}
     if not (block := stream.block()):
         raise EOFError("the file is empty")
@@ -180,14 +200,15 @@ def _records(text: bytes) -> dict[str, str]:
 
 
 class Unpacked:
-    """What a file unpacks to. Reading raises TooMuchError beyond UNPACKED_LIMIT bytes or LONGEST_S seconds."""
+    """What a file unpacks to. Reading raises TooMuchError beyond UNPACKED_LIMIT or PACKED_LIMIT bytes, and TooLongError."""
 
-    def __init__(self, raw: IO[bytes], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, raw: IO[bytes], clocks: Clocks = CLOCKS) -> None:
         raw.seek(0)
         first = raw.read(2)
         raw.seek(0)
         self._pieces = _gunzipped(raw) if first == b"\x1f\x8b" else iter(lambda: raw.read(PIECE), b"")
-        self._clock, self._end = clock, clock() + LONGEST_S
+        self._clocks = clocks
+        self._busy_end, self._end = clocks.busy() + BUSY_S, clocks.wall() + LONGEST_S
         self._piece, self._at = b"", 0
         self._unpacked = self.position = 0
 
@@ -201,12 +222,17 @@ class Unpacked:
             self._unpacked += len(piece)
             if self._unpacked > UNPACKED_LIMIT:
                 raise TooMuchError(f"it unpacks to more than {UNPACKED_LIMIT // 1024**2} MiB")
-            if self._clock() > self._end:
-                raise TooMuchError(f"reading it takes more than {LONGEST_S:g} s")
+            self._check_time()
         found = self._piece[self._at : self._at + size]
         self._at += len(found)
         self.position += len(found)
         return found
+
+    def _check_time(self) -> None:
+        if self._clocks.busy() > self._busy_end:
+            raise TooLongError(f"reading it takes more than {BUSY_S:g} s of a processor")
+        if self._clocks.wall() > self._end:
+            raise TooLongError(f"reading it takes more than {LONGEST_S:g} s")
 
     def block(self) -> bytes:
         """The next block; none at the end. Raises EOFError for a part of one."""
@@ -233,11 +259,15 @@ class Unpacked:
 
 def _gunzipped(raw: IO[bytes]) -> Iterator[bytes]:
     """Pieces of what a gzip file holds; also empty ones, so that its reader may look at the clock."""
-    part = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    part, packed = zlib.decompressobj(zlib.MAX_WBITS | 16), 0
     while block := raw.read(PIECE // 4):
+        packed += len(block)
+        if packed > PACKED_LIMIT:
+            raise TooMuchError(f"it has more than {PACKED_LIMIT // 1024**2} MiB")
         while block:
             if part.eof:  # the next part; what follows the last one may be zeros
                 if not (block := block.lstrip(b"\0")):
+                    yield b""
                     break
                 part = zlib.decompressobj(zlib.MAX_WBITS | 16)
             yield part.decompress(block, PIECE)

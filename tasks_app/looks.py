@@ -20,5 +20,11 @@ class OwnLookUnderWay(TooManyLooks):
     default_detail = "Another log archive is being read for you; try again in a moment."
 
 
+class LookTookLong(Unavailable):
+    """A look that was ended; a machine that is busy is not asked for the next one at once."""
+
+    wait = 30
+
+
 LOOKS: Final = Places(2, 1, TooManyLooks, OwnLookUnderWay)
 """With all exports (see `jedisite.exports`) and looks there may be, the threads of one process are busy for seconds only."""

@@ -43,6 +43,8 @@ class Log:
     members: list[tuple[str, int]]
     more: bool
     """Whether there are more files than `members` names."""
+    ended: str = ""
+    """Why the reading ended early, where trying again may help; a sentence."""
 
 
 def path_of(surl: str | None, lfn: str, *, scope: str | None) -> Path:
@@ -81,7 +83,7 @@ def small_file(path: Path, limit: int) -> bytes:
     return content
 
 
-def read_log(path: Path, *, limit: int, member: str = "") -> Log:
+def read_log(path: Path, *, limit: int, member: str = "", clocks: logarchives.Clocks = logarchives.CLOCKS) -> Log:
     """The last `limit` bytes of each text of interest in a log archive (tar or tar.gz), and what files it holds.
 
     Texts come in the order of LOG_MEMBERS, whatever folder they are in; with `member`, it is that file alone, by its whole
@@ -90,10 +92,10 @@ def read_log(path: Path, *, limit: int, member: str = "") -> Log:
     """
     found: dict[str, Tail] = {}
     members: list[tuple[str, int]] = []
-    more, wanted = False, (member,) if member else LOG_MEMBERS
+    more, ended, wanted = False, "", (member,) if member else LOG_MEMBERS
     try:
         with path.open("rb") as raw:
-            for number, entry in enumerate(logarchives.members_of(raw)):
+            for number, entry in enumerate(logarchives.members_of(raw, clocks)):
                 more = number >= MEMBER_LIMIT or len(members) >= MEMBERS_SHOWN
                 if number >= MEMBER_LIMIT:
                     break
@@ -108,13 +110,14 @@ def read_log(path: Path, *, limit: int, member: str = "") -> Log:
                 if name in wanted and name not in found:
                     found[name] = _tail(name, content, entry.size, limit)
     except logarchives.BROKEN as exc:
+        again = " Trying again may help." if isinstance(exc, logarchives.TooLongError) else ""
         if not found:
             why = f"cannot be shown: {exc}" if isinstance(exc, logarchives.TooMuchError) else "cannot be read as a log archive"
-            raise StorageError(f"{path.name} {why}.") from exc
-        more = True
+            raise StorageError(f"{path.name} {why}.{again}") from exc
+        more, ended = True, again and f"Not all of it was read: {exc}.{again}"
     if not found:
         raise StorageError(f"{path.name} holds none of {', '.join(wanted)}.")
-    return Log([found[name] for name in wanted if name in found], members, more)
+    return Log([found[name] for name in wanted if name in found], members, more, ended)
 
 
 def last_words(surl: str, lfn: str, scope: str) -> str:

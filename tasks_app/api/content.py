@@ -17,7 +17,7 @@ from jedisite.problems import Conflict, json_problem
 from tasks_app import fetching
 from tasks_app.api.base import Resource, one_of
 from tasks_app.byteranges import NoSuchRangeError, wanted
-from tasks_app.looks import LOOKS
+from tasks_app.looks import LOOKS, LookTookLong
 from tasks_app.models import File, Task
 
 BYTES: Final = "application/octet-stream"
@@ -43,7 +43,8 @@ class FileContentViewSet(Resource):
         description="The bytes of an output, a log archive or a library that a task made, for its owner, managers and "
         "members of its working group, shifters, production and administrators. One range of bytes can be asked for (206); "
         "`ETag` changes with the content. 404: there is no such file, or it is not there any more; 409: it is not in a "
-        "storage that this site serves, or a log that holds secrets; 503: other logs are being searched for secrets.",
+        "storage that this site serves, or a log that holds secrets; 503: other logs are being searched for secrets, "
+        "or searching this one took too long.",
         parameters=[
             OpenApiParameter("Range", OpenApiTypes.STR, OpenApiParameter.HEADER, description="such as bytes=1000-"),
             OpenApiParameter("If-None-Match", OpenApiTypes.STR, OpenApiParameter.HEADER),
@@ -68,6 +69,8 @@ class FileContentViewSet(Resource):
                 return answer
         except fetching.NoFileError as exc:
             raise exceptions.NotFound(str(exc)) from exc
+        except fetching.NotNowError as exc:
+            raise LookTookLong(str(exc)) from exc
         except fetching.NotSentError as exc:
             raise Conflict(str(exc)) from exc
 

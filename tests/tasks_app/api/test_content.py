@@ -213,6 +213,18 @@ def test_a_log_is_sent_unless_it_holds_secrets(api: Any, store: Store, monkeypat
     assert "cannot be searched" in refusal(client.get(address(large)), 409)
 
 
+@pytest.mark.parametrize("limit", ["BUSY_S", "LONGEST_S"])
+def test_a_log_that_takes_long_to_search_may_be_asked_for_again(
+    api: Any, store: Store, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    client, log = api(name="ada"), store(archive(x=b"hello"), "x.log.tgz", type="log")
+    with monkeypatch.context() as patch:
+        patch.setattr(logarchives, limit, -1)
+        answer = client.get(address(log))
+        assert "Trying again may help" in refusal(answer, 503) and answer["Retry-After"] == "30"
+    assert b"".join(client.get(address(log)).streaming_content)
+
+
 def test_few_logs_are_searched_at_once(api: Any, store: Store) -> None:
     client, log, plain = api(name="ada"), store(archive(x=b"hello"), "x.log.tgz", type="log"), store()
     with LOOKS.place("bob"), LOOKS.place("carol"):
