@@ -1,8 +1,13 @@
 from django.db import migrations
 
+# Agents lock datasets by ascending number, which an UPDATE of many rows does not. Masters alone, as in the invariant that it
+# serves (`scouts_have_their_share`).
 GIVEN_UP = """
-UPDATE jedi_datasets SET nfilestobeused = nfilesused
- WHERE type IN ('input', 'pseudo_input') AND nfilesused > nfilestobeused AND nfilesused <= nfiles
+WITH wrong AS (
+    SELECT datasetid FROM jedi_datasets
+     WHERE type IN ('input', 'pseudo_input') AND masterid IS NULL AND nfilesused > nfilestobeused AND nfilesused <= nfiles
+     ORDER BY datasetid FOR UPDATE)
+UPDATE jedi_datasets d SET nfilestobeused = d.nfilesused FROM wrong w WHERE d.datasetid = w.datasetid
 """
 
 
