@@ -100,11 +100,11 @@ def is_undefined(
 def is_ineffective(
     walltime: float | None, walltime_unit: str | None, cpu_time: float | None, cpu_time_unit: str | None
 ) -> bool:
-    """Whether a walltime changes nothing on jobs, since their time follows from the CPU time.
+    """Whether a walltime changes nothing on jobs whose events are known, since their time follows from the CPU time.
 
     One with a unit is for each MB of input and limits how much of it a job gets. A negative one is no time at all.
     """
-    return bool(walltime and walltime > 0 and not walltime_unit and cpu_time is not None and cpu_time_unit)
+    return bool(walltime and walltime > 0 and not walltime_unit and cpu_time and cpu_time_unit)
 
 
 def share_of_consumer(cpu_hs06s: float, consumers: int | None = None, max_attempts: int | None = None) -> float:

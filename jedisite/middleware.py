@@ -31,6 +31,7 @@ RELAXED = (
 CHUNK = 1 << 16
 MOST_UNREAD = 3 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 UNREAD_S = 10.0
+SENDING = frozenset({"POST", "PUT", "PATCH"})
 DETAILS = {
     405: "This address does not answer this method.",
     411: "The length of a body is wanted before it: send it with Content-Length, not in chunks.",
@@ -109,7 +110,8 @@ class StatedLengths:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
+        coded = request.method in SENDING and request.META.get("HTTP_TRANSFER_ENCODING", "identity") != "identity"
+        if coded and not request.META.get("CONTENT_LENGTH"):
             return HttpResponse(f"{DETAILS[411]}\n", status=411, content_type="text/plain")
         return self.get_response(request)
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from django.db import transaction
+from django.db.models import Q
 
 from brokerage_app.walltime import is_ineffective
 from jedisite import audit
@@ -18,7 +19,8 @@ from tasks_app import moves, sandboxes
 from tasks_app.accounting.resource_typing import with_type
 from tasks_app.commands import files
 from tasks_app.commands.jobs import set_priority, set_share
-from tasks_app.models import Task, TaskParams
+from tasks_app.models import Dataset, File, Task, TaskParams
+from tasks_app.models.dataset import INPUT_TYPES
 from tasks_app.params.faults import Faults, ParamErrors, shown
 from tasks_app.params.keys import KEYS
 from tasks_app.params.kinds import check_value, names_of
@@ -184,13 +186,20 @@ def change_attributes(task_id: int, values: Mapping[str, Any], *, by: str, reaso
 
 
 def _check_walltime(task: Task, columns: Mapping[str, Any]) -> None:
-    """A walltime is refused where it would change nothing. Raises ParamErrors."""
+    """A walltime is refused where it would change nothing, as the events of all inputs are known. Raises ParamErrors."""
     new = {name: columns.get(name, getattr(task, name)) for name in ("walltime", "walltime_unit", "cpu_time", "cpu_time_unit")}
-    if "walltime" in columns and is_ineffective(**new):
+    if "walltime" in columns and is_ineffective(**new) and _has_known_events(task):
         faults = Faults()
         said = f"It has no effect: how long jobs run is worked out from cpuTime ({new['cpu_time']}). Change that."
         faults.add("walltime", "effective", said)
         faults.raise_if_any()
+
+
+def _has_known_events(task: Task) -> bool:
+    """Whether some file of the input is there and each says how many events it has."""
+    masters = Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES, master_id=None)
+    files = File.objects.filter(task_id=task.id, dataset_id__in=masters.values("id"))
+    return files.exists() and not files.filter(Q(events=None) | Q(events=0)).exists()
 
 
 def _as_stored(name: str, value: Any) -> Any:

@@ -95,8 +95,8 @@ class Tables:
         return LABELS | set(WorkQueue.objects.values_list("type", flat=True))
 
     @cached_property
-    def transform_urls(self) -> Collection[str]:
-        return {f"{settings.JEDI_SERVER_URL}/trf/user/", f"{settings.JEDI_TRANSFORM_URL.rstrip('/')}/"}
+    def transform_urls(self) -> Sequence[str]:
+        return (f"{settings.JEDI_SERVER_URL}/trf/user/", f"{settings.JEDI_TRANSFORM_URL.rstrip('/')}/")
 
     def work_queues(self, vo: str | None, label: str) -> Collection[str]:
         return frozenset(row.name for row in policy.work_queues().in_order(vo or DEFAULTS.vo, label))

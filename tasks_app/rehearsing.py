@@ -103,7 +103,8 @@ def _time_that_counts_as_none(columns: Mapping[str, Any]) -> list[str]:
     if (walltime or 0) <= 0:
         return []
     if is_ineffective(walltime, unit, cpu_time, cpu_unit):
-        return [f"walltime {walltime} has no effect: how long jobs run is worked out from cpuTime ({cpu_time})."]
+        says = f"how long jobs run is worked out from cpuTime ({cpu_time}) where the events of the input are known"
+        return [f"walltime {walltime} has no effect: {says}."]
     if not is_undefined(walltime, unit, cpu_time, cpu_unit):
         return []
     return [

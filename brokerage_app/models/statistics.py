@@ -102,6 +102,7 @@ class PilotCalls(models.Model):
         db_table = "sitedata"
         verbose_name_plural = "pilot calls"
         constraints = [models.UniqueConstraint(fields=["hour", "site"], name="sitedata_once")]
+        indexes = [models.Index(fields=["site", "-hour"], name="sitedata_of_site")]
 
     def __str__(self) -> str:
         return f"{self.site} {self.hour:%Y-%m-%d %H}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import Count, Max
 from django.utils import timezone
@@ -58,7 +58,7 @@ def _of_jobs(rows: Sequence[Row]) -> Mapping[Any, Row]:
     latest = VerdictRecord.objects.filter(task_id__in=ids).order_by().values("task_id").annotate(last=Max("id"))
     wanted = VerdictRecord.objects.filter(id__in=[row["last"] for row in latest])
     verdicts = {v.task_id: v for v in wanted.only("task_id", "chosen", "code", "sentence")}
-    only_wait = {row["id"]: row["status"] for row in rows if _only_wait(jobs[row["id"]])}
+    only_wait = {row["id"]: row["status"] for row in rows if row["status"] in AT_WORK and _only_wait(jobs[row["id"]])}
     silent = without_pilots(only_wait, timezone.now())
     found: dict[int, dict[str, Any]] = {}
     for row in rows:
@@ -78,6 +78,10 @@ def _of_jobs(rows: Sequence[Row]) -> Mapping[Any, Row]:
             "blocked_by": blocking(row["status"], row["error_dialog"], verdict) if is_blocked else silent.get(row["id"], ""),
         }
     return found
+
+
+AT_WORK: Final = frozenset({TaskStatus.SCOUTING, TaskStatus.RUNNING})
+"""States of tasks that may wait for nothing but pilots; of others the state says more."""
 
 
 def _only_wait(jobs: Mapping[str, int]) -> bool:

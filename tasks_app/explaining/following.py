@@ -41,7 +41,7 @@ def with_cpu_time(remedy: Remedy, now: int | None, unit: str) -> Remedy:
 
     def told(found: re.Match[str]) -> str:
         value = (now or 0) * int(found[1]) // 100
-        words = unit.replace("PerEvent", " an event")
+        words = unit.removesuffix("Fixed").replace("PerEvent", " an event")
         return f"the cpuTime of the task from {now} to {value} {words}".rstrip() if value else found[0]
 
     return replace(remedy, what=_PART_OF_CPU_TIME.sub(told, remedy.what))

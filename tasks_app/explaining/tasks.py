@@ -47,11 +47,12 @@ AHEAD_SHOWN = 5
 # Times come from the clock of the database, `now` from that of this process, which may be behind. All days that calls are
 # kept for are read only of queues without one in the last hours.
 PILOTS = """
-SELECT w.jobstatus, w.site, w.n::int, CASE WHEN coalesce(c.last, e.at, a.laststart) IS NOT NULL
-            THEN greatest(extract(epoch FROM %(now)s - greatest(c.last, e.at, a.laststart)), 0)::float8 END,
+SELECT w.jobstatus, w.site, w.n::int,
+       CASE WHEN coalesce(c.asked, e.at, c.last, a.laststart) IS NOT NULL
+            THEN greatest(extract(epoch FROM %(now)s - coalesce(c.asked, e.at, c.last, a.laststart)), 0)::float8 END,
        coalesce(c.calls, 0)::int, coalesce(a.batch_jobs, 0), coalesce(q.status, ''), coalesce(q.status_reason, ''),
        CASE WHEN l.at IS NOT NULL THEN greatest(extract(epoch FROM %(now)s - l.at), 0)::float8 END, h.until,
-       coalesce(p.n, 0)::int, coalesce(c.asked, e.at, greatest(c.last, a.laststart))
+       coalesce(p.n, 0)::int, coalesce(c.asked, e.at, c.last, a.laststart)
   FROM ({jobs}) w
   LEFT JOIN queue_activity a ON a.computingsite = w.site
   LEFT JOIN queues q ON q.name = w.site

@@ -13,7 +13,7 @@ from tasks_app.explaining.tasks import pilots_of
 # The task stands where the state does in what is asked of one task.
 _OF_TASKS = """
 SELECT jeditaskid AS jobstatus, computingsite AS site, count(*) AS n
-  FROM jobs WHERE jeditaskid = ANY(%(tasks)s) AND jobstatus = 'activated' GROUP BY 1, 2
+  FROM jobs WHERE jeditaskid = ANY(%(tasks)s) AND jobstatus = 'activated' AND computingsite IS NOT NULL GROUP BY 1, 2
 """
 
 

@@ -153,8 +153,8 @@ class Ended:
 
     @property
     def client_command(self) -> str:
-        """The same for PanDA's client, which has all of them; "" when that did not submit the task."""
-        return f"pbook {self.command} {self.task_id}" if self.from_client and self.command else ""
+        """The same for PanDA's client; "" when that did not submit the task, or has no such command."""
+        return f"pbook retry {self.task_id}" if self.from_client and self.command == "retry" else ""
 
     @property
     def command_said(self) -> str:

@@ -13,6 +13,7 @@ from tasks_app.params.faults import Faults, join_path, shown
 from tasks_app.params.filelists import why_not_carried
 from tasks_app.params.keys import DATASETS, NAME
 from tasks_app.params.kinds import Form, Key, check_value, split_names
+from tasks_app.params.placeholders import serial_width
 
 ParamType = Literal["input", "pseudo_input", "output", "log", "number"]
 PARAM_TYPES: tuple[ParamType, ...] = ("input", "pseudo_input", "output", "log", "number")
@@ -217,8 +218,7 @@ def _check_output(item: Item, faults: Faults) -> None:
         says = f"A template of type {item.param_type} needs a file name here, such as out.${{SN}}.txt"
         faults.add(where, "required", f"{says}; after an =, it is what follows the last one.")
         return
-    # Serial numbers have six digits, and those of tasks and jobs mostly more.
-    if (length := len(PLACEHOLDER.sub("000000", name))) > LONGEST_FILE_NAME:
+    if (length := len(PLACEHOLDER.sub(_number, name))) > LONGEST_FILE_NAME:
         says = f"A file name has at most {LONGEST_FILE_NAME} characters, and with its numbers this has {length}."
         faults.add(where, "length", says)
     plain = PLACEHOLDER.sub("0", name)
@@ -230,6 +230,16 @@ def _check_output(item: Item, faults: Faults) -> None:
             else "is no file name: it may have letters, digits and _ . + @ % # ~ - only"
         )
         faults.add(where, "file name", f"{shown(name)} {wrong}.")
+
+
+_DIGITS = {"$JEDITASKID": 8, "$JOBSETID": 8, "$PANDAID": 10}
+
+
+def _number(placeholder: re.Match[str]) -> str:
+    """Digits as the placeholder will have at least: serial numbers have six, or a width of their own."""
+    text = placeholder[0]
+    width = serial_width(text[:-1].partition(":")[2]) if text.startswith("${SN:") else _DIGITS.get(text, 6)
+    return "0" * max(width or 1, 1)
 
 
 def _check_files(item: Item, faults: Faults) -> None:

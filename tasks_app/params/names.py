@@ -51,8 +51,8 @@ class Known(Protocol):
         """Values of prodSourceLabel: those that the rules of the site tell apart, and those of its work queues."""
 
     @property
-    def transform_urls(self) -> Collection[str]:
-        """What addresses of the site's transforms begin with."""
+    def transform_urls(self) -> Sequence[str]:
+        """What addresses of the site's transforms begin with: those that it serves itself first."""
 
     def work_queues(self, vo: str | None, label: str) -> Collection[str]:
         """Names of the work queues of a VO and label; the site's own VO when it is None."""
@@ -103,14 +103,24 @@ def check_params(params: TaskParams, known: Known, faults: Faults) -> None:
             faults.add(join_path(item.where, "value"), "reserved", says)
     _check_older(params, known, faults)
     for where, name in _transforms(params):
-        ours = next((name.removeprefix(url) for url in known.transform_urls if name.startswith(url)), None)
-        if ours is None and is_local(name) and not _comes_with(params, name):
-            ours = name
-        if ours is not None and ours not in known.transforms:
-            faults.add(where, "known", no_such("transform", ours, known.transforms))
+        if (absent := _absent(name, params, known)) is not None:
+            faults.add(where, "known", no_such("transform", absent, known.transforms))
         elif not is_local(name) and not name.startswith(FETCHED):
             faults.add(where, "address", f"Pilots fetch transforms from {' or '.join(FETCHED)} only, not {shown(name)}.")
     _check_labels(params, known, faults)
+
+
+def _absent(transform: str, params: TaskParams, known: Known) -> str | None:
+    """The name of a transform that this site should have and has not; None when it has it, or it comes from elsewhere.
+
+    Below the other addresses that it serves its own from there may be more, unless the name is near one of these.
+    """
+    own, *others = known.transform_urls
+    name = transform.removeprefix(own) if transform.startswith(own) else transform
+    if not is_local(name):
+        below = [name.removeprefix(url) for url in others if name.startswith(url)]
+        return next((one for one in below if one not in known.transforms and nearest(one, known.transforms)), None)
+    return None if name in known.transforms or _comes_with(params, transform) else name
 
 
 def _check_labels(params: TaskParams, known: Known, faults: Faults) -> None:
@@ -159,7 +169,7 @@ def foreign_transforms(params: TaskParams, known: Known) -> list[str]:
             if name not in known.transforms:
                 says = "is not served by this site; it is to come with the task's software or input"
                 found.append(f"{where}: {shown(name)} {says}.")
-        elif not name.startswith(tuple(known.transform_urls)):
+        elif not any(name == f"{begin}{one}" for begin in known.transform_urls for one in known.transforms):
             says = "lies outside this site; the site's own pilots fetch no transforms from elsewhere"
             found.append(f"{where}: {shown(name)} {says}.")
     return found

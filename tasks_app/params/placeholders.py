@@ -270,7 +270,7 @@ def _formula(whole: str, name: str, text: str) -> Part:
     return part
 
 
-_TRIED = (1, 2, 10, 1000)
+_TRIED = (0, 1, 2, 10, 1000, 10**5, 10**9)
 
 
 def _has_result(formula: Callable[[int], object], number: int) -> bool:

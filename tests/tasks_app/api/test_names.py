@@ -336,10 +336,19 @@ def test_before_the_first_queue_any_queue_is_unknown_and_other_tasks_are_taken(a
     assert post(api(), task_params()).status_code == 201
 
 
+def test_of_its_own_addresses_a_site_knows_all_transforms(api: Api, task_params: Params, grid: None, settings: Any) -> None:
+    settings.JEDI_SERVER_URL = "https://here.example"
+    own = "https://here.example/trf/user"
+    said = faults(post(api(), task_params(transPath=f"{own}/xxx")))
+    assert said["transPath"].startswith("There is no transform 'xxx'; this site has ")
+    assert post(api(), task_params(transPath=f"{own}/run_command")).json()["warnings"] == []
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"transPath": "https://example.org/trf/my.sh"}, "transPath: 'https://example.org/trf/my.sh' lies outside this site"),
+        ({"transPath": "http://pandaserver-doma.cern.ch:25080/trf/user/runGen-00-00-02"}, "runGen-00-00…"),
         ({"transPath": "Sim_tf.py", "transHome": "AtlasOffline-21.0.15"}, "transPath: 'Sim_tf.py' is not served by this site"),
     ],
 )  # fmt: skip

@@ -311,9 +311,23 @@ class TestChanges:
         task.refresh_from_db()
         assert task.current_priority == 100
 
+    @pytest.mark.parametrize("events", [None, 0])
+    def test_a_walltime_is_taken_where_the_events_of_an_input_are_not_known(
+        self, api: Api, make_task: Make, make_dataset: Make, events: int | None
+    ) -> None:
+        """Brokers go by it there, and so does advice."""
+        task = make_task(cpu_time=10, cpu_time_unit="HS06sPerEvent")
+        dataset = make_dataset(task, files=2)
+        for number, of_file in enumerate((100, events)):
+            values = {"lfn": f"f{number}", "type": "input", "status": "ready", "events": of_file}
+            File.objects.create(task_id=task.id, dataset_id=dataset.id, **values)
+        body = {"attributes": {"walltime": 600}, "reason": "x"}
+        assert api().post(f"{TASKS}{task.id}/changes/", body, "application/json").status_code == 200
+
     @pytest.mark.parametrize(
         ("columns", "given", "refused"),
         [
+            ({"cpu_time": 0, "cpu_time_unit": "HS06sPerEvent"}, {"walltime": 600}, False),
             ({"cpu_time": 10, "cpu_time_unit": "HS06sPerEvent"}, {"walltime": 600}, True),
             ({"cpu_time_unit": "HS06sPerEvent"}, {"walltime": 600, "cpuTime": 10}, True),
             ({"cpu_time": 10, "cpu_time_unit": "HS06sPerEvent", "walltime_unit": "kSI2kseconds"}, {"walltime": 600}, False),
@@ -323,9 +337,11 @@ class TestChanges:
         ],
     )
     def test_a_walltime_that_would_change_nothing_is_refused(
-        self, api: Api, make_task: Make, columns: Any, given: Any, refused: bool
+        self, api: Api, make_task: Make, make_dataset: Make, columns: Any, given: Any, refused: bool
     ) -> None:
         task = make_task(**columns)
+        values = {"lfn": "f", "type": "input", "status": "ready", "events": 100}
+        File.objects.create(task_id=task.id, dataset_id=make_dataset(task, files=1).id, **values)
         answer = api().post(f"{TASKS}{task.id}/changes/", {"attributes": given, "reason": "x"}, "application/json")
         assert answer.status_code == (422 if refused else 200), answer.content
         if refused:

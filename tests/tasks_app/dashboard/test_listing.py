@@ -283,6 +283,9 @@ def test_a_task_all_of_whose_jobs_wait_where_no_pilot_asks_is_blocked_by_that(
 ) -> None:
     """In the words of its why; one that has a job at a pilot, or waits where pilots ask, is not blocked."""
     now = timezone.now()
+    nowhere, paused = make_task(status="running"), make_task(status="paused")
+    for task, site in ((nowhere, None), (nowhere, "SILENT"), (paused, "SILENT")):
+        make_job(task_id=task.id, status="activated", site=site)
     for name, status in (("SILENT", "online"), ("SHUT", "offline"), ("ALIVE", "online")):
         Queue.objects.create(name=name, site_name=name, status=status)
     PilotCalls.objects.create(site="ALIVE", hour=now, get_job=1, last_get_job=now)
@@ -296,6 +299,7 @@ def test_a_task_all_of_whose_jobs_wait_where_no_pilot_asks_is_blocked_by_that(
     why = {task.id: reader.get(f"/api/v2/tasks/{task.id}/why/").json()["gates"] for task in (silent, shut)}
     gates = {number: {gate["name"]: gate for gate in told} for number, told in why.items()}
     assert found[silent.id] == gates[silent.id]["pilots"]["sentence"]
+    assert found[paused.id] == "" and found[nowhere.id], "its state says more; a job without a queue is left out"
     assert found[shut.id] == gates[shut.id]["queues"]["sentence"]
     assert "no pilot has asked for jobs at SILENT" in found[silent.id] and "the queue is offline" in found[shut.id]
     assert [found[task.id] for task in (alive, mixed, runs)] == ["", "", ""]

@@ -484,5 +484,6 @@ def test_a_part_of_a_cpu_time_below_one_stays_a_part() -> None:
     remedy = Remedy("Lower the cpuTime of the task to 27 % of what it is, if its jobs need no more", "user", ())
     lower = "Lower the cpuTime of the task from 1000 to 270, if its jobs need no more"
     assert following.with_cpu_time(remedy, 1000, "").what == lower
+    assert "from 1000 to 270 HS06s an event, if" in following.with_cpu_time(remedy, 1000, "HS06sPerEventFixed").what
     assert following.with_cpu_time(remedy, 3, "HS06sPerEvent") == remedy
     assert following.with_cpu_time(remedy, None, "") == remedy

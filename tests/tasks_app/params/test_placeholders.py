@@ -58,6 +58,7 @@ def render(text: str) -> str:
         ("${IN,DBR/L}", "f._000001.root,f._000002.root,f._000003.root,release-1.tgz"),
         ("${SEQNUMBER}", "17"),
         ("${SEQNUMBER/M[#*100+1]}", "1701"),
+        ("${SEQNUMBER/M[10/(#//17)]}", "10"),
         ("${SKIPEVENTS/M[# - (3 - 5)]}", "2"),
         ("${SN}-${SN/P}", "42-000042"),
         ("${RNDMSEED} ${MAXEVENTS} ${SKIPEVENTS} ${FIRSTEVENT}", "205 -1 0 1001"),

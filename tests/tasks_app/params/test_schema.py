@@ -427,11 +427,12 @@ def test_an_output_with_a_character_that_is_not_allowed_is_told_which_are(name: 
 
 
 def test_an_output_that_no_disk_can_hold_by_its_name_is_refused_with_its_length() -> None:
-    parse(d.smallest(jobParameters=[d.template("output", "a" * 248 + ".${SN}", "a")]))
-    with pytest.raises(ParamErrors) as refused:
-        parse(d.smallest(jobParameters=[d.template("output", "a" * 249 + ".${SN}", "a")]))
-    (said,) = [e.message for e in refused.value.errors]
-    assert said == "A file name has at most 255 characters, and with its numbers this has 256."
+    for numbers, room in ((".${SN}", 248), (".$JEDITASKID.${SN}", 239), (".${SN:020d}", 234), (".$PANDAID", 244)):
+        parse(d.smallest(jobParameters=[d.template("output", "a" * room + numbers, "a")]))
+        with pytest.raises(ParamErrors) as refused:
+            parse(d.smallest(jobParameters=[d.template("output", "a" * (room + 1) + numbers, "a")]))
+        (said,) = [e.message for e in refused.value.errors]
+        assert said == "A file name has at most 255 characters, and with its numbers this has 256.", numbers
 
 
 @pytest.mark.parametrize("value", ["", "--out=", None])
