@@ -26,7 +26,8 @@ from brokerage_app.models import (
     VerdictRecord,
 )
 from jedisite.models import Agent
-from tasks_app import claims, moves, statistics
+from jedisite.sql import the_time
+from tasks_app import claims, moves, site_waits, statistics
 from tasks_app.agents import feeder, job_generator, refiner
 from tasks_app.agents.watchdogs import pending, site_statistics
 from tasks_app.generating import prepro
@@ -53,26 +54,32 @@ def _waits_by_cause(settings: Any) -> None:
     settings.JEDI_PENDING_RETRY_S = 0
 
 
-def look() -> None:
-    """What is new is read, and the job generator looks at what is ready."""
-    for run in (refiner.run, feeder.run, job_generator.run):
-        run()
-
-
 def waiting(name: str = "lab.t", user: str = "ada") -> int:
     """A task that no site takes: its queue is offline."""
-    Queue.objects.update(status="offline")
+    closed_long_ago()
     return unplaced(name, user)
 
 
+def closed_long_ago() -> None:
+    Queue.objects.update(status="offline")
+    GridVersion.objects.update(at=F("at") - LONG_AGO)
+
+
 def unplaced(name: str = "lab.t", user: str = "ada") -> int:
+    made = submitted(name, user)
+    job_generator.run()
+    assert status(made) == "pending"
+    return made
+
+
+def submitted(name: str = "lab.t", user: str = "ada") -> int:
     add_dataset(f"{name}.in", 1)
     params = parameters(name, reads(f"{name}.in"), nFilesPerJob=1)
     made = moves.submit(
         params, name=name, user=user, vo="lab", label="user", task_type="anal", priority=500, parent_id=None
     )
-    look()
-    assert status(made) == "pending"
+    refiner.run()
+    feeder.run()
     return made
 
 
@@ -140,6 +147,7 @@ def test_each_part_that_changes_has_a_waiting_task_tried_again() -> None:
         assert pending.run().items == 1 and status(made) == "ready", change
         if change is not by_hand:
             Queue.objects.update(status="offline")
+        later(site_waits.UNSEEN)
         job_generator.run()
         later(LONG_AGO)
     assert status(made) == "running" and [job.site for job in jobs(made)] == [SITE]
@@ -187,11 +195,48 @@ def test_after_one_change_a_task_is_tried_again_once() -> None:
     made = seen_long_ago()
     another_site()
     assert pending.run().items == 1
+    later(site_waits.UNSEEN)
     job_generator.run()
     assert status(made) == "pending"
     later(timedelta(minutes=1))
     assert pending.run().items == 0
     assert TaskStatusLog.objects.filter(task_id=made, status="ready", by="pending").count() == 1
+
+
+def test_a_look_within_a_second_of_a_change_is_followed_by_one_more_and_no_other() -> None:
+    made = seen_long_ago()
+    another_site()
+    assert pending.run().items == 1
+    job_generator.run()
+    GridVersion.objects.update(at=after_look(made, -0.9))
+    for looks in (1, 0, 0, 0):
+        later(timedelta(seconds=15))
+        assert pending.run().items == looks
+        job_generator.run()
+        assert status(made) == "pending"
+    assert TaskStatusLog.objects.filter(task_id=made, status="ready", by="pending").count() == 2
+
+
+@pytest.mark.parametrize(("ago", "wait"), [(0.9, timedelta(seconds=10)), (1.1, timedelta(hours=1))])
+def test_a_change_just_before_the_grid_was_read_may_not_have_been_seen(
+    ago: float, wait: timedelta, settings: Any
+) -> None:
+    """However long the look takes."""
+    settings.JEDI_PENDING_RETRY_S = 3600
+    made = submitted()
+    ((_, fence),) = claims.claim_tasks("t", ["ready"], 1)
+    read_at = the_time() - timedelta(minutes=1)
+    GridVersion.objects.update(at=read_at - timedelta(seconds=ago))
+    site_waits.set_aside(made, fence, by="t", reason="it waits", read_at=read_at)
+    assert abs(task(made).next_check - after_look(made, 0) - wait) < timedelta(seconds=1)
+
+
+def test_a_wait_that_is_set_shorter_than_a_second_has_a_task_rest_too(settings: Any) -> None:
+    settings.JEDI_LIMITS = {"task.pending_changed": 0}
+    made = waiting()
+    open_queue()
+    assert pending.run(now=after_look(made, 0.9)).items == 0
+    assert pending.run(now=after_look(made, 1)).items == 1
 
 
 @pytest.fixture
@@ -217,11 +262,17 @@ def test_a_change_while_the_generator_decides_is_not_lost() -> None:
     assert status(made) == "running"
 
 
-def test_a_change_that_is_not_complete_while_a_task_is_looked_at_counts_from_its_end() -> None:
-    Queue.objects.update(status="offline")
+@pytest.mark.parametrize("dated", ["with its commit", "before its commit"])
+def test_a_change_that_is_not_complete_while_a_task_is_looked_at_counts_from_its_end(dated: str) -> None:
+    """Its time is written just before others see it: a look between the two is followed by another."""
+    closed_long_ago()
+    made = submitted()
     with another() as other:
         other.execute("UPDATE queues SET status = 'online'")
-        made = unplaced()
+        if dated == "before its commit":
+            other.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        job_generator.run()
+        assert status(made) == "pending"
         other.commit()
     later(timedelta(seconds=10))
     assert pending.run().items == 1
@@ -230,7 +281,7 @@ def test_a_change_that_is_not_complete_while_a_task_is_looked_at_counts_from_its
 
 
 def wants_preprocessing() -> int:
-    Queue.objects.update(status="offline")
+    closed_long_ago()
     made = two_steps()
     refiner.run()
     assert status(made) == "topreprocess"

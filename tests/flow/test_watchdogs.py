@@ -92,6 +92,7 @@ def made_task(number: int = 1, name: str = "lab.t", priority: int = 500, **more:
 def put_aside(by: str = "job_generator", priority: int = 500, **more: Any) -> int:
     """A task that is pending since nobody could place it."""
     Queue.objects.update(status="offline")
+    GridVersion.objects.update(at=timezone.now() - timedelta(days=1))
     made = made_task(priority=priority, **more)
     if by != "job_generator":
         pending.run(now=timezone.now() + timedelta(hours=2))
