@@ -188,7 +188,8 @@ def test_a_pause_holds_against_an_agent_that_was_at_work_on_the_task() -> None:
 
 def surroundings() -> job_generator.Surroundings:
     grid = grid_of([])
-    return job_generator.Surroundings(World(grid), records.Snapshots(grid), throttle.look(timezone.now(), "true"))
+    now = timezone.now()
+    return job_generator.Surroundings(World(grid), records.Snapshots(grid), throttle.look(now, "true"), now)
 
 
 def test_a_pause_during_feeding_or_generation_stands() -> None:
