@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from jedisite.words import plural
 from tasks_app.attention.rules.facts import AgentFact, BacklogFact, TroubleFact
-from tasks_app.attention.rules.found import Found, address, few, hours, in_a_row, largest, sentence, waits
+from tasks_app.attention.rules.found import Found, address, few, hours, in_a_row, largest, sentence
 
 FAILS_IN_A_ROW: Final = 3
 FULL_OLDEST_S: Final = 300.0
@@ -43,7 +44,7 @@ def paused_agents(agents: Iterable[AgentFact]) -> Iterator[Found]:
         text = sentence(
             f"Agent {agent.name} is paused {agent.pause}".rstrip(),
             agent.title,
-            f"{waits(agent.tasks, 'task')} for it" if agent.tasks else "",
+            f"{plural(agent.tasks, 'open task is', 'open tasks are')} in states that it looks at" if agent.tasks else "",
         )
         path = address("agents", agent.name)
         found.append(Found("paused_agent", agent.name, text, path, "", agent.tasks, "tasks", agent.paused_at))

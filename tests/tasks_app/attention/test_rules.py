@@ -125,7 +125,8 @@ CASES: list[tuple[str, list[Found], str]] = [
     ("paused", list(machinery.late_agents([agent(late=True, paused=True), agent(errors_in_a_row=2)])), ""),
     ("somebody paused it", list(machinery.paused_agents([
         agent(paused=True, pause="by grace since 2026-11-22 11:50 UTC (“Rucio is down”)", tasks=2), agent()])),
-     "Agent feeder is paused by grace since 2026-11-22 11:50 UTC (“Rucio is down”); Finds the files; 2 tasks wait for it."),
+     "Agent feeder is paused by grace since 2026-11-22 11:50 UTC (“Rucio is down”); Finds the files; "
+     "2 open tasks are in states that it looks at."),
     ("paused by nobody knows whom", list(machinery.paused_agents([agent(paused=True)])),
      "Agent feeder is paused; Finds the files."),
     ("trouble", list(machinery.troubles([TroubleFact("feeder", "task", 7, 3, NOW, "ValueError: x", 7, "user.ada", "ada")])),
