@@ -15,6 +15,8 @@ import psutil
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 KILL_LIMIT_S = 10.0
+MOST_LOOKS = 10
+"""At those that never stop forking; `Family.end` comes back to them."""
 
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
@@ -54,12 +56,20 @@ class Family:
         """The largest resident memory of those that were collected, by the kernel."""
 
     def members(self) -> list[psutil.Process]:
-        """The living ones, zombies included."""
-        found: list[psutil.Process] = []
-        for child in self._direct():
-            with contextlib.suppress(psutil.Error):
-                found += [child, *_below(child)]
-        return found
+        """The living ones, zombies included.
+
+        Whoever loses its parent while we look is found neither below the one nor, if that was read before, below the other:
+        so we look again until nobody new is there. Without it a payload seemed dead, and was killed in its time of grace.
+        """
+        found: dict[psutil.Process, None] = {}
+        for _ in range(MOST_LOOKS):
+            known = len(found)
+            for child in self._direct():
+                with contextlib.suppress(psutil.Error):
+                    found.update(dict.fromkeys((child, *_below(child))))
+            if len(found) == known:
+                break
+        return list(found)
 
     def end(self, leader: int, *, grace_s: float, asks_its_own: bool, spare_leader: bool = False) -> None:
         """End all members: one SIGTERM to each that is there and `grace_s` seconds to obey it, then SIGKILL to all.
