@@ -121,7 +121,9 @@ class WorkQueueForm(BoundsForm):
         if partition != IS_PARTITION and self.instance.pk:
             subs = WorkQueue.objects.filter(partition_id=self.instance.pk).count()
             if subs:
-                self.add_error("partition_id", f"This is the partition of {plural(subs, 'queue')}; it has to stay one (-1).")
+                self.add_error(
+                    "partition_id", f"This is the partition of {plural(subs, 'queue')}; it has to stay one (-1)."
+                )
         return values
 
     def _check_partition(self, partition: int, values: dict[str, Any]) -> None:
@@ -214,8 +216,18 @@ class GlobalShareAdmin(AuditedAdmin):
 class ThrottleAdmin(LargeTableAdmin):
     long_columns = ("lines",)
     list_display = [
-        "id", "vo", "label", "queue", "resource_type", "passed", "max_jobs", "min_priority", "code", "since", "at",
-    ]  # fmt: skip
+        "id",
+        "vo",
+        "label",
+        "queue",
+        "resource_type",
+        "passed",
+        "max_jobs",
+        "min_priority",
+        "code",
+        "since",
+        "at",
+    ]
     list_filter = ["passed", "code", "label"]
     search_fields = ["queue"]
     ordering = ["id"]

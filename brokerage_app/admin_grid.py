@@ -102,7 +102,9 @@ class SoftwareTagsForm(forms.ModelForm):
     def clean_queue(self) -> str:
         name: str = self.cleaned_data["queue"]
         if name != SoftwareTags.ALL and not Queue.objects.filter(pk=name).exists():
-            raise forms.ValidationError(f"There is no queue {name}; {SoftwareTags.ALL} stands for tags that hold everywhere.")
+            raise forms.ValidationError(
+                f"There is no queue {name}; {SoftwareTags.ALL} stands for tags that hold everywhere."
+            )
         return name
 
     def clean_data(self) -> Any:
@@ -138,8 +140,16 @@ class JobCountAdmin(ReadOnlyAdmin):
 @admin.register(Sample)
 class SampleAdmin(LargeTableAdmin):
     list_display = [
-        "at", "site", "share", "running_jobs", "running_cores", "queued_jobs", "finished", "failed", "wasted_core_s",
-    ]  # fmt: skip
+        "at",
+        "site",
+        "share",
+        "running_jobs",
+        "running_cores",
+        "queued_jobs",
+        "finished",
+        "failed",
+        "wasted_core_s",
+    ]
     search_fields = ["site__exact"]
     ordering = ["-id"]
 

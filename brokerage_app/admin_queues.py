@@ -115,14 +115,20 @@ class QueueAdmin(ToolAdmin):
             "Data",
             {
                 "fields": [
-                    "max_input_mb", "direct_access_lan", "direct_access_wan", "max_disk_io_kbps", "space_gb",
-                    "transferring_limit", "transfer_days_high", "transfer_days_low",
+                    "max_input_mb",
+                    "direct_access_lan",
+                    "direct_access_wan",
+                    "max_disk_io_kbps",
+                    "space_gb",
+                    "transferring_limit",
+                    "transfer_days_high",
+                    "transfer_days_low",
                 ]
             },
         ),
         ("What it takes", {"fields": ["releases", "policy", "connectivity", "job_seed", "workflow", "pledged_cores"]}),
         ("Description", {"fields": ["catchall", "params", "data", "last_update"]}),
-    ]  # fmt: skip
+    ]
     help_texts = {
         "name": "name that pilots ask with; it cannot be changed later, since jobs refer to it",
         "cloud": "group of sites that the queue is counted to",
@@ -167,9 +173,13 @@ class QueueAdmin(ToolAdmin):
             given = form.cleaned_data
             try:
                 queue_status.set_status(
-                    obj.pk, given["status"], by=actor_of(request), reason=given["status_reason"],
-                    until=given["status_until"], now=timezone.now(),
-                )  # fmt: skip
+                    obj.pk,
+                    given["status"],
+                    by=actor_of(request),
+                    reason=given["status_reason"],
+                    until=given["status_until"],
+                    now=timezone.now(),
+                )
             except QueueStatusError as exc:  # somebody did the same while the form was open
                 messages.warning(request, str(exc))
             form.changed_data = [n for n in form.changed_data if n not in STATUS_FIELDS | {"status_reason"}]

@@ -158,7 +158,13 @@ def faults_of(text: str | None) -> list[str]:
     if platform.looks_quoted:
         return [QUOTED]
     gpu = platform.gpu_spec or GpuSpec()
-    names = (platform.sw_platform, platform.base_platform, *map(str, platform.cpu_specs), str(gpu), platform.preferred_level)
+    names = (
+        platform.sw_platform,
+        platform.base_platform,
+        *map(str, platform.cpu_specs),
+        str(gpu),
+        platform.preferred_level,
+    )
     if not all(map(is_one_line, names)):  # JSON has them as escapes, so the text alone does not tell
         return [f"the architecture {NOT_ONE_LINE}"]
     patterns = [platform.sw_platform, *(spec.arch for spec in platform.cpu_specs), gpu.vendor, gpu.model]

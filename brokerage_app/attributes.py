@@ -27,10 +27,15 @@ class TaskAttributes:
     def values(self) -> Mapping[str, Value | None]:
         """Under the names that criteria use."""
         return {
-            "prodSourceLabel": self.prod_source_label, "workingGroup": self.working_group,
-            "processingType": self.processing_type, "coreCount": self.core_count, "site": self.site,
-            "eventService": self.event_service, "splitRule": self.split_rule, "campaign": self.campaign,
-        }  # fmt: skip
+            "prodSourceLabel": self.prod_source_label,
+            "workingGroup": self.working_group,
+            "processingType": self.processing_type,
+            "coreCount": self.core_count,
+            "site": self.site,
+            "eventService": self.event_service,
+            "splitRule": self.split_rule,
+            "campaign": self.campaign,
+        }
 
     def sentence(self) -> str:
         """The attributes that a task without a queue is told, as JEDI lists them."""

@@ -45,9 +45,14 @@ class PlaceCase(Case):
     __slots__ = ("_software", "_storage", "analysis", "min_free_gb", "platform")
 
     def __init__(
-        self, needs: TaskNeeds, grid: Grid, *, min_free_gb: float, analysis: bool = False,
+        self,
+        needs: TaskNeeds,
+        grid: Grid,
+        *,
+        min_free_gb: float,
+        analysis: bool = False,
         platform: SoftwareNeeds = NOTHING_ASKED,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(needs, grid)
         self.min_free_gb, self.analysis, self.platform = min_free_gb, analysis, platform
         self._software: dict[str, tuple[object, object, SiteSoftware]] = grid.derived.setdefault("software", {})
@@ -94,20 +99,40 @@ class GridCase(PlaceCase):
     work           what policies of queues look at; `policies`: what they said
     """
 
-    # fmt: off
     __slots__ = (
-        "_counts", "_memory", "_totals", "cores", "disk_io_limit", "inputs",
-        "is_bound", "is_express",
-        "is_single", "is_urgent", "nuclei_down", "policies", "scratch_direct_mb", "scratch_mb",
-        "several", "share", "sharing", "time", "work",
+        "_counts",
+        "_memory",
+        "_totals",
+        "cores",
+        "disk_io_limit",
+        "inputs",
+        "is_bound",
+        "is_express",
+        "is_single",
+        "is_urgent",
+        "nuclei_down",
+        "policies",
+        "scratch_direct_mb",
+        "scratch_mb",
+        "several",
+        "share",
+        "sharing",
+        "time",
+        "work",
     )
-    # fmt: on
 
     def __init__(
-        self, needs: TaskNeeds, grid: Grid, *, is_single: bool, is_bound: bool, min_free_gb: float,
-        disk_io_limit: float, analysis: bool = False,
+        self,
+        needs: TaskNeeds,
+        grid: Grid,
+        *,
+        is_single: bool,
+        is_bound: bool,
+        min_free_gb: float,
+        disk_io_limit: float,
+        analysis: bool = False,
         platform: SoftwareNeeds = NOTHING_ASKED,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(needs, grid, min_free_gb=min_free_gb, analysis=analysis, platform=platform)
         self.share = needs.work_queue if needs.resource_queue else needs.share
         self.is_single, self.is_bound = is_single, is_bound

@@ -22,9 +22,19 @@ ATTRIBUTES: Final[Mapping[str, str]] = {name.lower(): name for name in (*TEXTS, 
 """What criteria may ask about, by the name in lower case, which is also the column of jedi_tasks."""
 
 OPPOSITE: Final[Mapping[str, Operator]] = {
-    "=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "IN": "NOT IN", "NOT IN": "IN",
-    "LIKE": "NOT LIKE", "NOT LIKE": "LIKE", "IS NULL": "IS NOT NULL", "IS NOT NULL": "IS NULL",
-}  # fmt: skip
+    "=": "<>",
+    "<>": "=",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+    "IN": "NOT IN",
+    "NOT IN": "IN",
+    "LIKE": "NOT LIKE",
+    "NOT LIKE": "LIKE",
+    "IS NULL": "IS NOT NULL",
+    "IS NOT NULL": "IS NULL",
+}
 LONGEST: Final = 4000
 """Characters of criteria."""
 DEEPEST: Final = 50
@@ -32,8 +42,11 @@ DEEPEST: Final = 50
 MOST_DIGITS: Final = 18
 
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "<": lt, "<=": le, ">": gt, ">=": ge,
-}  # fmt: skip
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+}
 _FOLD: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<word>[A-Za-z_]\w*)|(?P<name>:\w+)|(?P<number>-?\d+(?!\w))|(?P<text>'(?:[^']|'')*')|(?P<mark><=|>=|<>|!=|[=<>(),]))""",

@@ -16,8 +16,13 @@ from django.db.models.lookups import Exact, GreaterThan, GreaterThanOrEqual, In,
 from brokerage_app.criteria import TEXTS, All, Condition, Criteria, Node, folded
 
 _LOOKUPS: Final[Mapping[str, Callable[..., models.Lookup[Any]]]] = {
-    "=": Exact, "<": LessThan, "<=": LessThanOrEqual, ">": GreaterThan, ">=": GreaterThanOrEqual, "IN": In,
-}  # fmt: skip
+    "=": Exact,
+    "<": LessThan,
+    "<=": LessThanOrEqual,
+    ">": GreaterThan,
+    ">=": GreaterThanOrEqual,
+    "IN": In,
+}
 _NEGATED: Final = {"<>": "=", "NOT IN": "IN", "NOT LIKE": "LIKE"}
 
 
@@ -50,9 +55,12 @@ def _comparison(condition: Condition, operator: str, field: str) -> models.Expre
         for special in ("\\", "_"):
             pattern = pattern.replace(special, "\\" + special)
         return Func(
-            Lower(Collate(F(field), "C")), Value(pattern), template="(%(expressions)s)", arg_joiner=" LIKE ",
+            Lower(Collate(F(field), "C")),
+            Value(pattern),
+            template="(%(expressions)s)",
+            arg_joiner=" LIKE ",
             output_field=BooleanField(),
-        )  # fmt: skip
+        )
     column = Collate(F(field), "C") if condition.attribute in TEXTS else F(field)
     values = condition.values if operator == "IN" else condition.values[0]
     return _LOOKUPS[operator](column, values)

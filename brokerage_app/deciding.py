@@ -176,9 +176,7 @@ def _chooses(needs: TaskNeeds) -> bool:
     return bool(named or needs.cloud)
 
 
-def _by_queue(
-    skipped: Iterable[Skip], grid: Grid, order: Mapping[str, int], may: Collection[str]
-) -> dict[str, Skip]:
+def _by_queue(skipped: Iterable[Skip], grid: Grid, order: Mapping[str, int], may: Collection[str]) -> dict[str, Skip]:
     """One refusal a queue: that of the part of it that came furthest. Parts are variants of one queue for job sizes.
 
     Of queues that the task itself rules out (that are not among `may`) it is that, whatever else was found on the way.
@@ -257,7 +255,10 @@ def _with_slot(skip: Skip, grid: Grid) -> Skip:
     whole = grid.sites.get(part.parent) if part is not None else None
     if field is None or part is None or whole is None or not 0 < part.cores < whole.cores or not getattr(whole, field):
         return skip
-    says, of = f"{skip.says} ({{}} of the {{}} cores of a slot of {{}} MB)", (part.cores, whole.cores, getattr(whole, field))
+    says, of = (
+        f"{skip.says} ({{}} of the {{}} cores of a slot of {{}} MB)",
+        (part.cores, whole.cores, getattr(whole, field)),
+    )
     return replace(skip, says=says, values=(*skip.values, *of))
 
 

@@ -35,10 +35,18 @@ def endpoint_of(row: StorageEndpoint) -> Endpoint:
     states = {str(activity): str(state) for activity, state in row.states.items()}
     off = (*(_READS if row.blacklisted_read else ()), *(_WRITES if row.blacklisted_write else ()))
     return Endpoint(
-        row.name, row.site_name, row.type, row.is_tape, row.space_total_gb, row.space_free_gb,
-        row.space_expired_gb or 0.0, row.space_min_free_gb or 0.0, row.space_unavailable_gb or 0.0,
-        {**states, **dict.fromkeys(off, "OFF")}, row.over_quota,
-    )  # fmt: skip
+        row.name,
+        row.site_name,
+        row.type,
+        row.is_tape,
+        row.space_total_gb,
+        row.space_free_gb,
+        row.space_expired_gb or 0.0,
+        row.space_min_free_gb or 0.0,
+        row.space_unavailable_gb or 0.0,
+        {**states, **dict.fromkeys(off, "OFF")},
+        row.over_quota,
+    )
 
 
 def storages_of(relations: Iterable[QueueEndpoint], unreadable: frozenset[str]) -> dict[tuple[str, str], Storage]:

@@ -60,7 +60,9 @@ def full_storage(queue: str = "") -> list[FullStorage]:
     with connection.cursor() as cursor:
         cursor.execute(_FULL, {"queue": queue, "least": least})
         rows = cursor.fetchall()
-    return [FullStorage(name, site, usable, updated, tuple(queues), least) for name, site, usable, updated, queues in rows]
+    return [
+        FullStorage(name, site, usable, updated, tuple(queues), least) for name, site, usable, updated, queues in rows
+    ]
 
 
 def least_space_gb(found: Configuration) -> float:

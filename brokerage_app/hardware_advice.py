@@ -50,7 +50,12 @@ def entered(architecture: str, queue: SiteView) -> Iterator[Entered]:
     releases = {} if is_read else {"releases": [*queue.releases, "AUTO"]}
     yield Entered(tags + more, {"software": {**(published or {}), "architectures": with_gpu}, **releases, **nodes})
     if published is None and platform.sw_platform:
-        software = {"cmtconfigs": [platform.sw_platform], "cvmfs": ["any"], "containers": ["any"], "architectures": with_gpu}
+        software = {
+            "cmtconfigs": [platform.sw_platform],
+            "cvmfs": ["any"],
+            "containers": ["any"],
+            "architectures": with_gpu,
+        }
         named = f"together with its platform {platform.sw_platform}"
         yield Entered(f"{tags}, {named}{more}", {"software": software, **releases, **nodes})
 
@@ -62,7 +67,10 @@ def _is_read(queue: SiteView) -> bool:
 
 def _row(spec: GpuSpec) -> dict[str, Any]:
     """A GPU as it is asked for, as far as that can be said of patterns."""
-    row: dict[str, Any] = {"vendor": _literal(spec.vendor), "model": "" if spec.excludes_model else _literal(spec.model)}
+    row: dict[str, Any] = {
+        "vendor": _literal(spec.vendor),
+        "model": "" if spec.excludes_model else _literal(spec.model),
+    }
     if spec.microarchitectures:
         row["microarchitecture"] = spec.microarchitectures[0]
     for name, condition in spec.conditions:

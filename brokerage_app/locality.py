@@ -58,9 +58,11 @@ class Inputs:
             if not replica.is_tape:
                 on_disk[number] = max(on_disk.get(number, has), has)
         return Here(
-            sum(size for size, _ in on_disk.values()), sum(files for _, files in on_disk.values()),
-            sum(size for size, _ in at_all.values()), sum(files for _, files in at_all.values()),
-        )  # fmt: skip
+            sum(size for size, _ in on_disk.values()),
+            sum(files for _, files in on_disk.values()),
+            sum(size for size, _ in at_all.values()),
+            sum(files for _, files in at_all.values()),
+        )
 
     def complete_at(self, data: InputData, *, most_missing: int, least_percent: float) -> list[str]:
         """Endpoints whose replica of a dataset counts as complete, by name."""

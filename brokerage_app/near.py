@@ -25,13 +25,17 @@ def without_virtual(inputs: Sequence[InputData]) -> tuple[InputData, ...]:
     """The same datasets without replicas at virtual endpoints."""
     return tuple(
         InputData(
-            data.name, data.files, data.size_mb, data.is_primary, data.distributed,
+            data.name,
+            data.files,
+            data.size_mb,
+            data.is_primary,
+            data.distributed,
             {name: replica for name, replica in data.replicas.items() if not is_virtual(name)},
         )
         if any(map(is_virtual, data.replicas))
         else data
         for data in inputs
-    )  # fmt: skip
+    )
 
 
 def is_whole(data: InputData, replica: Replica) -> bool:
@@ -84,11 +88,14 @@ def near(inputs: Iterable[InputData], readers: Mapping[str, Sequence[str]], *, v
             reduce(frozenset.union, (one.disk for one in found)) or reduce(frozenset.union, (one.tape for one in found))
         ) & real
     return Near(
-        with_data, union and bool(with_data), len(found),
-        _counted(one.disk for one in found), _counted(one.tape - one.disk for one in found), real,
-        tuple((data.name, one.whole) for data, one in zip(datasets, found, strict=True)
-              if one.whole is not None),
-    )  # fmt: skip
+        with_data,
+        union and bool(with_data),
+        len(found),
+        _counted(one.disk for one in found),
+        _counted(one.tape - one.disk for one in found),
+        real,
+        tuple((data.name, one.whole) for data, one in zip(datasets, found, strict=True) if one.whole is not None),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,15 @@ CLOSENESS_UNKNOWN: Final = 7.7
 
 Steps = tuple[tuple[float, float], ...]
 STEPS: Final[Steps] = (
-    (200, 2.0), (100, 1.9), (75, 1.8), (50, 1.7), (20, 1.5), (10, 1.3), (2, 1.2), (1, 1.1),
-)  # fmt: skip
+    (200, 2.0),
+    (100, 1.9),
+    (75, 1.8),
+    (50, 1.7),
+    (20, 1.5),
+    (10, 1.3),
+    (2, 1.2),
+    (1, 1.1),
+)
 """(MB/s, weight): the first step that the throughput is above gives the weight; on or below all of them it is 1."""
 
 

@@ -86,9 +86,18 @@ class NucleusCase(Case):
     """
 
     __slots__ = (
-        "able", "candidates", "gathering", "inputs", "local", "locality", "parent_nucleus",
-        "queue_words", "settings", "stored", "work",
-    )  # fmt: skip
+        "able",
+        "candidates",
+        "gathering",
+        "inputs",
+        "local",
+        "locality",
+        "parent_nucleus",
+        "queue_words",
+        "settings",
+        "stored",
+        "work",
+    )
 
     def __init__(
         self,

@@ -22,9 +22,17 @@ class Type(StrEnum):
 
 
 WORDS: Final[Mapping[str, Type]] = MappingProxyType(
-    {"str": Type.STR, "string": Type.STR, "int": Type.INT, "integer": Type.INT, "float": Type.FLOAT, "bool": Type.BOOL,
-     "boolean": Type.BOOL, "json": Type.JSON}
-)  # fmt: skip
+    {
+        "str": Type.STR,
+        "string": Type.STR,
+        "int": Type.INT,
+        "integer": Type.INT,
+        "float": Type.FLOAT,
+        "bool": Type.BOOL,
+        "boolean": Type.BOOL,
+        "json": Type.JSON,
+    }
+)
 """What may stand in the column `type`; another word makes the row undefined."""
 
 
@@ -78,7 +86,9 @@ class Parameter:
         """What people may enter, in words."""
         if self.type not in (Type.INT, Type.FLOAT):
             return {Type.BOOL: "true or false", Type.JSON: "JSON: a list or an object"}.get(self.type, "a text")
-        bounds = "".join(f" {word} {value:g}" for word, value in (("from", self.least), ("to", self.most)) if value is not None)
+        bounds = "".join(
+            f" {word} {value:g}" for word, value in (("from", self.least), ("to", self.most)) if value is not None
+        )
         return ("a whole number" if self.type == Type.INT else "a number") + bounds
 
     @property

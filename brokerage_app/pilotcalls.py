@@ -67,7 +67,9 @@ def write() -> None:
         cursor.execute(
             _ADD,
             [
-                texts(queue for queue, _ in rows), numbers(row.got for _, row in rows), numbers(row.updated for _, row in rows),
+                texts(queue for queue, _ in rows),
+                numbers(row.got for _, row in rows),
+                numbers(row.updated for _, row in rows),
                 numbers(int(1000 * (now - row.last_got)) if row.got else 0 for _, row in rows),
             ],
-        )  # fmt: skip
+        )

@@ -103,6 +103,10 @@ def explain(task: TaskAttributes, wish: Wish, queues: WorkQueues, tree: ShareTre
     elif leaf is not None and wish.share not in (None, leaf.name):
         faults.append(f"{wish.share!r} is not a share that tasks can have")
     return Explained(
-        mapped.queue.name if mapped.queue else None, mapped.partition.name if mapped.partition else None,
-        leaf.name if leaf else None, queues_tried if queues else (), shares_tried if tree else (), tuple(faults),
-    )  # fmt: skip
+        mapped.queue.name if mapped.queue else None,
+        mapped.partition.name if mapped.partition else None,
+        leaf.name if leaf else None,
+        queues_tried if queues else (),
+        shares_tried if tree else (),
+        tuple(faults),
+    )

@@ -10,10 +10,19 @@ from brokerage_app.workqueues import QueueRow, WorkQueues
 def queue_row(row: WorkQueue) -> QueueRow:
     """A row as the rules read it. One that is not stored yet has the id 0, which no stored one has."""
     return QueueRow(
-        row.id or 0, row.name, row.type, row.vo, share=row.share, order=row.order, criteria=row.criteria,
-        variables=row.variables, partition_id=row.partition_id, stretchable=bool(row.stretchable), status=row.status,
+        row.id or 0,
+        row.name,
+        row.type,
+        row.vo,
+        share=row.share,
+        order=row.order,
+        criteria=row.criteria,
+        variables=row.variables,
+        partition_id=row.partition_id,
+        stretchable=bool(row.stretchable),
+        status=row.status,
         function=row.function,
-    )  # fmt: skip
+    )
 
 
 def queue_rows() -> list[QueueRow]:
@@ -24,12 +33,21 @@ def share_rows() -> list[Share]:
     """Shares in the order in which siblings are asked: by their queue ids, then by name."""
     return [
         Share(
-            row.name, row.value, row.parent_id, prod_source_label=row.prod_source_label, working_group=row.working_group,
-            campaign=row.campaign, processing_type=row.processing_type, trans_path=row.trans_path, rtype=row.rtype,
-            vo=row.vo, queue_id=row.queue_id, throttled=row.throttled != "N",
+            row.name,
+            row.value,
+            row.parent_id,
+            prod_source_label=row.prod_source_label,
+            working_group=row.working_group,
+            campaign=row.campaign,
+            processing_type=row.processing_type,
+            trans_path=row.trans_path,
+            rtype=row.rtype,
+            vo=row.vo,
+            queue_id=row.queue_id,
+            throttled=row.throttled != "N",
         )
         for row in GlobalShare.objects.in_order()
-    ]  # fmt: skip
+    ]
 
 
 def work_queues() -> WorkQueues:

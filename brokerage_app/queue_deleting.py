@@ -54,5 +54,7 @@ def _bound(held: Sequence[Held]) -> str:
     if alone:
         found.append(f"{plural(alone, 'open task')} {'is' if alone == 1 else 'are'} bound to it")
     if shared:
-        found.append(f"{plural(shared, 'open task')} {'names' if shared == 1 else 'name'} it together with other queues")
+        found.append(
+            f"{plural(shared, 'open task')} {'names' if shared == 1 else 'name'} it together with other queues"
+        )
     return " and ".join(found)

@@ -29,10 +29,15 @@ _TIME: Final = frozenset({codes.SHORT_WALLTIME, codes.LONG_WALLTIME})
 _UNKNOWN_TIME: Final = frozenset({codes.SHORT_FOR_UNKNOWN, codes.SHORT_FOR_SCOUTS})
 _FULL: Final = frozenset({codes.QUEUE_FULL, codes.QUEUE_FULL_OF_TYPE, codes.USER_QUEUE_LONG})
 _NONE_QUEUED: Final[Mapping[str, Any]] = {"jobs": {}, "resource_queue_jobs": {}, "users": {}, "queued": 0, "defined": 0}
-_DOWN: Final = frozenset({
-    codes.INPUT_NOT_READABLE, codes.OUTPUT_NOT_WRITABLE, codes.STORAGE_NOT_RECEIVING, codes.STORAGE_NOT_SENDING,
-    codes.SOURCE_NOT_SENDING,
-})  # fmt: skip
+_DOWN: Final = frozenset(
+    {
+        codes.INPUT_NOT_READABLE,
+        codes.OUTPUT_NOT_WRITABLE,
+        codes.STORAGE_NOT_RECEIVING,
+        codes.STORAGE_NOT_SENDING,
+        codes.SOURCE_NOT_SENDING,
+    }
+)
 _PUBLISHED: Final = frozenset({codes.NO_RELEASE, codes.NO_PLATFORM, codes.NO_CONTAINER})
 _HARDWARE: Final = frozenset({codes.NO_GPU, codes.NO_CPU})
 ENOUGH_GB: Final = 10_000
@@ -144,7 +149,10 @@ def _of_both(needs: TaskNeeds, grid: Grid, near: Sequence[Skip], also: Sequence[
     for one in (*own, *_of_choice(needs, grid)):
         for more in _at(needs, also[0], grid):
             both = f"{one.what}, and {more.what[0].lower()}{more.what[1:]}"
-            yield _queue(near[0], grid), Remedy(both, more.who, (*one.lines, *more.lines), kind=one.kind and f"{one.kind}, both")
+            yield (
+                _queue(near[0], grid),
+                Remedy(both, more.who, (*one.lines, *more.lines), kind=one.kind and f"{one.kind}, both"),
+            )
 
 
 def _at(needs: TaskNeeds, skip: Skip, grid: Grid) -> Iterator[Remedy]:
@@ -262,9 +270,12 @@ def _less_time(needs: TaskNeeds, ratio: float) -> Remedy:
 def _scaled(needs: TaskNeeds, part: float) -> dict[str, Any]:
     """What jobs of that part of the present files or events need."""
     return {
-        "cpu_hs06s": needs.cpu_hs06s * part, "least_cpu_hs06s": needs.least_cpu_hs06s * part, "atom_mb": needs.atom_mb * part,
-        "effective_mb": max(needs.effective_mb * part, 1.0), "atom_events": ceil(needs.atom_events * part),
-    }  # fmt: skip
+        "cpu_hs06s": needs.cpu_hs06s * part,
+        "least_cpu_hs06s": needs.least_cpu_hs06s * part,
+        "atom_mb": needs.atom_mb * part,
+        "effective_mb": max(needs.effective_mb * part, 1.0),
+        "atom_events": ceil(needs.atom_events * part),
+    }
 
 
 def _of_choice(needs: TaskNeeds, grid: Grid) -> Iterator[Remedy]:

@@ -190,7 +190,9 @@ def _load_static(now: datetime) -> _Static:
     tags = everywhere.get("tags", ()) if isinstance(everywhere, dict) else everywhere
     nuclei = describing.nuclei_of(Site.objects.order_by("name"), sites, endpoints)
     gone = {name: said for name, said in _deleted(now).items() if name not in sites}
-    return _Static(sites, endpoints, nuclei, tuple(tags), gone, Grid(sites, endpoints, nuclei, all_tags=tuple(tags), types=types))
+    return _Static(
+        sites, endpoints, nuclei, tuple(tags), gone, Grid(sites, endpoints, nuclei, all_tags=tuple(tags), types=types)
+    )
 
 
 def _deleted(now: datetime) -> dict[str, str]:
@@ -272,17 +274,25 @@ def _numbers_of(
     found: dict[str, Any] = {}
     if jobs is not None:
         found = {
-            "jobs": jobs.by_share, "resource_queue_jobs": jobs.by_resource_queue, "slots": tuple(jobs.slots),
-            "running": jobs.running, "queued": jobs.queued, "defined": jobs.defined,
-        }  # fmt: skip
+            "jobs": jobs.by_share,
+            "resource_queue_jobs": jobs.by_resource_queue,
+            "slots": tuple(jobs.slots),
+            "running": jobs.running,
+            "queued": jobs.queued,
+            "defined": jobs.defined,
+        }
     if activity is not None:
         last_start, started, disk_io, transferring, pilots, batch, silent, quiet = activity
         found |= {
             "last_start_s": (now - last_start).total_seconds() if last_start is not None else None,
-            "started_per_h": started, "disk_io_kbps": disk_io, "transferring_to": transferring, "pilots_3h": pilots,
-            "batch_jobs": batch, "silent_s": (now - silent).total_seconds() if silent is not None else None,
+            "started_per_h": started,
+            "disk_io_kbps": disk_io,
+            "transferring_to": transferring,
+            "pilots_3h": pilots,
+            "batch_jobs": batch,
+            "silent_s": (now - silent).total_seconds() if silent is not None else None,
             "quiet_s": (now - quiet).total_seconds() if quiet is not None else None,
-        }  # fmt: skip
+        }
     if users is not None:
         found["users"] = users
     return found

@@ -60,16 +60,28 @@ def series(site: str = "", share: str = "", *, since: datetime, until: datetime,
     """The numbers of one site and share ("" is all). One query on the index of one series."""
     ends = steps(since, until, step)
     found = _read(
-        sql.SQL("'' AS key"), sql.SQL("site = %(site)s AND gshare = %(share)s"), NAMES, ends[0] - step, ends[-1], step,
+        sql.SQL("'' AS key"),
+        sql.SQL("site = %(site)s AND gshare = %(share)s"),
+        NAMES,
+        ends[0] - step,
+        ends[-1],
+        step,
         {"site": site, "share": share},
-    )  # fmt: skip
+    )
     return Series(ends, step, _lists(found.get("", {}), NAMES, ends))
 
 
 def each(
-    of: Of, *, since: datetime, until: datetime, step: timedelta = INTERVAL, names: Iterable[str] = NAMES,
-    site: str = "", share: str = "", under_way: bool = False,
-) -> dict[str, Series]:  # fmt: skip
+    of: Of,
+    *,
+    since: datetime,
+    until: datetime,
+    step: timedelta = INTERVAL,
+    names: Iterable[str] = NAMES,
+    site: str = "",
+    share: str = "",
+    under_way: bool = False,
+) -> dict[str, Series]:
     """The same for every site or every share that has any sample then, by name. One query. `under_way` as of `steps`.
 
     With `site` the shares at that site, with `share` the sites of that share: of what was not zero, and of fewer days.
@@ -115,9 +127,14 @@ def steps(since: datetime, until: datetime, step: timedelta, *, under_way: bool 
 
 
 def _read(
-    key: sql.Composable, where: sql.Composable, names: Iterable[str], since: datetime, until: datetime, step: timedelta,
+    key: sql.Composable,
+    where: sql.Composable,
+    names: Iterable[str],
+    since: datetime,
+    until: datetime,
+    step: timedelta,
     values: Mapping[str, Any],
-) -> dict[str, dict[datetime, tuple[float | None, ...]]]:  # fmt: skip
+) -> dict[str, dict[datetime, tuple[float | None, ...]]]:
     columns = [
         sql.SQL("avg({0})::float8" if name in GAUGES else "sum({0})::float8").format(sql.Identifier(name))
         for name in names

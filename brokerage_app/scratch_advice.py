@@ -54,9 +54,18 @@ def _fewer_files(needs: TaskNeeds, missing_mb: float) -> Iterator[Less]:
             what = f"Make jobs of {plural(left, 'file')} (nFilesPerJob; now {needs.files_a_job})"
         else:
             now = f"(nEventsPerJob; now {needs.events_a_job})"
-            what = f"Kill the task and submit it again, under another name and with {plural(events, 'event')} a job {now}"
-        yield Less(what, "user", "files", {
-            "atom_mb": left * each, "effective_mb": max(needs.effective_mb * part, 1.0),
-            "atom_events": ceil(needs.atom_events * part), "cpu_hs06s": needs.cpu_hs06s * part,
-            "least_cpu_hs06s": needs.least_cpu_hs06s * part,
-        })  # fmt: skip
+            what = (
+                f"Kill the task and submit it again, under another name and with {plural(events, 'event')} a job {now}"
+            )
+        yield Less(
+            what,
+            "user",
+            "files",
+            {
+                "atom_mb": left * each,
+                "effective_mb": max(needs.effective_mb * part, 1.0),
+                "atom_events": ceil(needs.atom_events * part),
+                "cpu_hs06s": needs.cpu_hs06s * part,
+                "least_cpu_hs06s": needs.least_cpu_hs06s * part,
+            },
+        )

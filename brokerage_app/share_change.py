@@ -84,11 +84,19 @@ def effects(
     levels = levels_of(old)
     return tuple(
         ShareEffect(
-            name, levels[name], old.is_leaf(name), share.value, new.shares[name].value, old.percents[name],
-            new.percents[name], now[name], expected[name], new_expected[name],
+            name,
+            levels[name],
+            old.is_leaf(name),
+            share.value,
+            new.shares[name].value,
+            old.percents[name],
+            new.percents[name],
+            now[name],
+            expected[name],
+            new_expected[name],
         )
         for name, share in old.shares.items()
-    )  # fmt: skip
+    )
 
 
 def levels_of(tree: ShareTree) -> dict[str, int]:

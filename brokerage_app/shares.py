@@ -285,9 +285,10 @@ class ShareTree:
         every = label in (None, "", "any")
         leaves = (self.shares[name] for name in self.sorted_leaves(executing))
         return tuple(
-            leaf for leaf in leaves
+            leaf
+            for leaf in leaves
             if (vo is None or leaf.vo in (None, vo)) and (every or _fits(_compiled(leaf.prod_source_label), label))
-        )  # fmt: skip
+        )
 
     def branches(self, usage: Mapping[str, Usage]) -> dict[str, BranchUsage]:
         """Shares of the first level, by name: what idle ones leave raises the targets of the busy ones."""
@@ -330,11 +331,13 @@ def metrics(usage: Mapping[str, Usage], leaves: Iterable[str]) -> dict[str, dict
     targets = fsum(one.target for one in chosen.values())
     return {
         name: {
-            "usage": _over(one.executing, one.target), "queue": _over(one.queued, one.target),
-            "norm_usage": _over(one.executing, targets), "norm_queue": _over(one.queued, targets),
+            "usage": _over(one.executing, one.target),
+            "queue": _over(one.queued, one.target),
+            "norm_usage": _over(one.executing, targets),
+            "norm_queue": _over(one.queued, targets),
         }
         for name, one in chosen.items()
-    }  # fmt: skip
+    }
 
 
 def faults(rows: Sequence[Share]) -> dict[str, str]:
@@ -370,8 +373,13 @@ def _compiled(pattern: str | None) -> Pattern | None:
 
 def _patterns(share: Share) -> _Patterns:
     given = (
-        share.prod_source_label, share.working_group, share.campaign, share.processing_type, share.trans_path, share.rtype,
-    )  # fmt: skip
+        share.prod_source_label,
+        share.working_group,
+        share.campaign,
+        share.processing_type,
+        share.trans_path,
+        share.rtype,
+    )
     return tuple((what, _compiled(text), text) for what, text in zip(_PLACES, given, strict=True) if text is not None)
 
 
@@ -398,9 +406,13 @@ def _objection(share: Share, patterns: _Patterns, task: TaskAttributes) -> str:
 def _values(task: TaskAttributes) -> tuple[str | None, ...]:
     """What patterns are asked of, by _PLACES; None where a pattern is passed over."""
     return (
-        task.prod_source_label or None, task.working_group or " ", task.campaign or None, task.processing_type or None,
-        task.trans_path or None, (task.site_resource_type or "") if task.site else None,
-    )  # fmt: skip
+        task.prod_source_label or None,
+        task.working_group or " ",
+        task.campaign or None,
+        task.processing_type or None,
+        task.trans_path or None,
+        (task.site_resource_type or "") if task.site else None,
+    )
 
 
 def compared(task: TaskAttributes) -> str:

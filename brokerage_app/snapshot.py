@@ -56,10 +56,16 @@ class Counts:
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(
-            self.running + other.running, self.starting + other.starting, self.activated + other.activated,
-            self.assigned + other.assigned, self.defined + other.defined, self.transferring + other.transferring,
-            self.waiting + other.waiting, self.running_cores + other.running_cores, self.throttled + other.throttled,
-        )  # fmt: skip
+            self.running + other.running,
+            self.starting + other.starting,
+            self.activated + other.activated,
+            self.assigned + other.assigned,
+            self.defined + other.defined,
+            self.transferring + other.transferring,
+            self.waiting + other.waiting,
+            self.running_cores + other.running_cores,
+            self.throttled + other.throttled,
+        )
 
 
 NO_JOBS: Final = Counts()

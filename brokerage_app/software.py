@@ -321,7 +321,9 @@ def _accepts_unpublished(needs: SoftwareNeeds, site: SiteSoftware) -> Refused | 
         asked = " or ".join(map(str, platform.cpu_specs))
         return Refused(codes.NO_CPU, "asks for CPU {}; the site publishes no hardware", (asked,))
     if not site.takes_any:
-        return _nothing_published(needs, "publishes software, but its releases are not AUTO" if site.unread else NOTHING)
+        return _nothing_published(
+            needs, "publishes software, but its releases are not AUTO" if site.unread else NOTHING
+        )
     if needs.container and needs.only_tags:
         return Refused(
             codes.NO_CONTAINER, "container {} has to be a tag; the site publishes no tags", (needs.container,)

@@ -259,38 +259,40 @@ def _rules(seen: Situation, limits: ThrottleLimits, bunch: int, limit: Limit) ->
     queued = f"{plural(at_limit.queued, 'job is', 'jobs are')} queued{_of(limit)}, {thousands(limit.value)} may be"
     rules = [
         RuleCheck(
-            codes.THROTTLED_NONE_RUNNING, jobs.running == 0 and over and much,
+            codes.THROTTLED_NONE_RUNNING,
+            jobs.running == 0 and over and much,
             f"{plural(jobs.running, 'job runs', 'jobs run')} and {queued}{work}",
         ),
         RuleCheck(
-            codes.THROTTLED_QUEUED, jobs.running > 0 and ratio > limits.threshold and over and much,
+            codes.THROTTLED_QUEUED,
+            jobs.running > 0 and ratio > limits.threshold and over and much,
             f"{plural(jobs.queued, 'job is', 'jobs are')} queued for {plural(jobs.running, 'that runs', 'that run')}"
             f"{f' ({ratio:.2f} times as many)' if jobs.running else ''}, {limits.threshold:g} times as many may be;"
             f" {queued}{work}",
         ),
         RuleCheck(
-            codes.THROTTLED_DEFINED, at_limit.defined > limit.value,
+            codes.THROTTLED_DEFINED,
+            at_limit.defined > limit.value,
             f"{plural(at_limit.defined, 'job is', 'jobs are')} defined{_of(limit)}, {thousands(limit.value)} may be",
         ),
         RuleCheck(
-            codes.THROTTLED_WAITING, jobs.waiting > most_waiting,
+            codes.THROTTLED_WAITING,
+            jobs.waiting > most_waiting,
             f"{plural(jobs.waiting, 'job waits', 'jobs wait')} for input with {thousands(jobs.running)} running,"
             f" {thousands(most_waiting)} may wait",
         ),
-    ]  # fmt: skip
+    ]
     if limits.running_cap is not None:
         running = seen.jobs.at(limits.running_cap.level).running
-        detail = (
-            f"{plural(running, 'job runs', 'jobs run')}{_of(limits.running_cap)}, {thousands(limits.running_cap.value)} may run"
-        )
+        detail = f"{plural(running, 'job runs', 'jobs run')}{_of(limits.running_cap)}"
+        detail += f", {thousands(limits.running_cap.value)} may run"
         rules.append(
             _cap(seen, limits.running_cap, running, codes.THROTTLED_RUNNING_CAP, detail, "running", yields=False)
         )
     if limits.queue_cap is not None:
         waits = seen.jobs.at(limits.queue_cap.level).queued
-        detail = (
-            f"{plural(waits, 'job is', 'jobs are')} queued{_of(limits.queue_cap)}, the cap is {thousands(limits.queue_cap.value)}"
-        )
+        detail = f"{plural(waits, 'job is', 'jobs are')} queued{_of(limits.queue_cap)}"
+        detail += f", the cap is {thousands(limits.queue_cap.value)}"
         rules.append(_cap(seen, limits.queue_cap, waits, codes.THROTTLED_QUEUE_CAP, detail, "queued", yields=True))
     return tuple(rules)
 

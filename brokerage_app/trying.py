@@ -14,9 +14,15 @@ from brokerage_app.shares import distribute
 from brokerage_app.workqueues import Mapped, QueueRow, Tried, WorkQueues
 
 TEXTS: Final = {
-    "vo": "vo", "prodSourceLabel": "prod_source_label", "workingGroup": "working_group", "processingType": "processing_type",
-    "site": "site", "splitRule": "split_rule", "campaign": "campaign", "transPath": "trans_path",
-}  # fmt: skip
+    "vo": "vo",
+    "prodSourceLabel": "prod_source_label",
+    "workingGroup": "working_group",
+    "processingType": "processing_type",
+    "site": "site",
+    "splitRule": "split_rule",
+    "campaign": "campaign",
+    "transPath": "trans_path",
+}
 NUMBERS: Final = {"coreCount": "core_count", "eventService": "event_service"}
 WISH: Final = "workQueueName"
 KNOWN: Final = (*TEXTS, *NUMBERS, WISH)

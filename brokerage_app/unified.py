@@ -58,8 +58,13 @@ def parts_of(parent: SiteView, types: Iterable[ResourceType]) -> list[SiteView]:
     core = max(1, parent.cores)
     return [
         replace(
-            parent, name=part.name, parent=parent.name, cores=part.cores, min_memory_mb=part.min_memory_mb,
-            max_memory_mb=part.max_memory_mb, work_dir_mb=parent.work_dir_mb * part.cores // core,
+            parent,
+            name=part.name,
+            parent=parent.name,
+            cores=part.cores,
+            min_memory_mb=part.min_memory_mb,
+            max_memory_mb=part.max_memory_mb,
+            work_dir_mb=parent.work_dir_mb * part.cores // core,
         )
         for part in pseudo_queues(parent.name, core, parent.min_memory_mb, parent.max_memory_mb, types)
-    ]  # fmt: skip
+    ]

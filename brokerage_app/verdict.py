@@ -146,7 +146,9 @@ class Verdict:
 
         Of a variant the name of its queue follows.
         """
-        return [[skip.site, skip.code, skip.detail, skip.plain_values, *self._queue(skip.site)] for skip in self.skipped]
+        return [
+            [skip.site, skip.code, skip.detail, skip.plain_values, *self._queue(skip.site)] for skip in self.skipped
+        ]
 
     def kept_choices(self) -> list[list[Any]]:
         """`[[site, weight, {factor: value}], ...]`, best first; of a variant the name of its queue follows."""

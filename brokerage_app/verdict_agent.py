@@ -18,4 +18,6 @@ def run(limit: int = LIMIT) -> Pass:
     """Fold decisions into the counts of days, and delete what has been kept long enough."""
     counted = records.fold(limit)
     gone = records.forget_old()
-    return Pass(counted + gone, f"{plural(counted, 'verdict')} counted, {plural(gone, 'row')} deleted", counted == limit)
+    return Pass(
+        counted + gone, f"{plural(counted, 'verdict')} counted, {plural(gone, 'row')} deleted", counted == limit
+    )

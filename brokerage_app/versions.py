@@ -13,8 +13,13 @@ Version = tuple[int, ...] | None
 
 _NUMBERS: Final = re.compile(r"\s*v?(\d{1,18}(?:\.\d{1,18})*)", re.ASCII | re.IGNORECASE)
 _COMPARE: Final[dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]]] = {
-    "==": operator.eq, "!=": operator.ne, ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
-}  # fmt: skip
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
 
 
 @lru_cache(maxsize=4096)

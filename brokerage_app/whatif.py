@@ -179,11 +179,13 @@ def difference(before: Verdict, after: Verdict) -> Difference:
         weights={name: (old[name], new[name]) for name in sorted(old.keys() & new.keys()) if old[name] != new[name]},
         reasons={name: (one, other) for name, (one, other) in both.items() if one.code != other.code},
         numbers={
-            name: (one, other) for name, (one, other) in both.items() if one.code == other.code and one.detail != other.detail
+            name: (one, other)
+            for name, (one, other) in both.items()
+            if one.code == other.code and one.detail != other.detail
         },
         blocked_before=before.code,
         blocked_after=after.code,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)

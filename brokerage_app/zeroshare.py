@@ -36,9 +36,14 @@ _GROUPS: Final = dict(zip(_OWN_GROUP, _OWN_GROUP, strict=True)) | dict.fromkeys(
 _NAMED: Final = re.compile(r"(type|group|gshare)=(.*)", re.DOTALL)
 _PRIORITY: Final = re.compile(r"priority(>=|<=|!=|==|>|<|=)\s*(-?\d{1,18})", re.ASCII)
 _COMPARE: Final[dict[str, Callable[[int, int], bool]]] = {
-    ">=": operator.ge, "<=": operator.le, "!=": operator.ne, "==": operator.eq, "=": operator.eq,
-    ">": operator.gt, "<": operator.lt,
-}  # fmt: skip
+    ">=": operator.ge,
+    "<=": operator.le,
+    "!=": operator.ne,
+    "==": operator.eq,
+    "=": operator.eq,
+    ">": operator.gt,
+    "<": operator.lt,
+}
 _STAR: Final = re.compile(r"(?<!\.)\*")
 _SIGNS: Final = frozenset("*.?+[](){}|^$\\")
 

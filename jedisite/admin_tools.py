@@ -60,7 +60,9 @@ class ToolAdmin(AuditedAdmin):
         form = context["adminform"].form
         used = getattr(form, "looked", False)
         if used and TRY not in request.POST:
-            messages.warning(request, "Nothing is saved yet. Below the form is what it would do; save again to store it.")
+            messages.warning(
+                request, "Nothing is saved yet. Below the form is what it would do; save again to store it."
+            )
         tool = self.tool_form(request.POST if used else None)
         context |= {"tool": tool, "try": TRY, **self.tool_context(request, form, context.get("original"))}
         if used and tool.is_valid():

@@ -85,8 +85,18 @@ class Arrival:
     """
 
     __slots__ = (
-        "_head", "_limits", "_needed", "_searched", "asks", "data", "ends", "long", "refused", "since", "whole",
-    )  # fmt: skip
+        "_head",
+        "_limits",
+        "_needed",
+        "_searched",
+        "asks",
+        "data",
+        "ends",
+        "long",
+        "refused",
+        "since",
+        "whole",
+    )
 
     def __init__(self, limits: Limits, now: float) -> None:
         self.data = bytearray()

@@ -100,7 +100,9 @@ class Columns:
             said = f"Name some of: {few}."
             if unknown:
                 near = nearest(unknown[0], self.by_name)
-                said = f"There is no column {unknown[0][:64]!r}; there are: {few}." + (f" Did you mean {near}?" if near else "")
+                said = f"There is no column {unknown[0][:64]!r}; there are: {few}." + (
+                    f" Did you mean {near}?" if near else ""
+                )
             raise InvalidFields([{"field": COLUMNS, "rule": "known column", "message": said}])
         return [self.by_name[name] for name in names]
 

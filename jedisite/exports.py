@@ -135,4 +135,6 @@ def stream(request: Request, columns: Sequence[str], pieces: Iterable[list[Row]]
     name = "-".join(re.sub(r"[^A-Za-z0-9_.-]", "_", part) for part in request.path.strip("/").split("/")[2:])
     headers = {"Content-Disposition": f'attachment; filename="{name}.{export.format}"', "Cache-Control": "no-store"}
     content_type, account = f"{export.media_type}; charset=utf-8", api_caller(request).name
-    return StreamingHttpResponse(_Held(account, export.lines(columns, pieces)), content_type=content_type, headers=headers)
+    return StreamingHttpResponse(
+        _Held(account, export.lines(columns, pieces)), content_type=content_type, headers=headers
+    )

@@ -45,7 +45,9 @@ def readyz(request: HttpRequest) -> JsonResponse:
         except Error as exc:
             # What the driver says names hosts and accounts.
             fault = database_faults.fault_of(exc)
-            checks[name] = SAID.get(fault, "the database does not answer") if fault else "the database refuses a question"
+            checks[name] = (
+                SAID.get(fault, "the database does not answer") if fault else "the database refuses a question"
+            )
         if checks[name] != OK:
             break
     ready = all(said == OK for said in checks.values())

@@ -185,9 +185,7 @@ def _caller_of_row(
     if kind == "user":
         user = UsersWithGroups().get_user(user_id) if user_id else None
         return replace(caller_of_user(user), scope=Scope(scope)) if user else None
-    return Caller(
-        f"{kind}:{name}", frozenset({Role(kind)}), site, Scope(scope), worker=worker, begins_with=begins_with
-    )
+    return Caller(f"{kind}:{name}", frozenset({Role(kind)}), site, Scope(scope), worker=worker, begins_with=begins_with)
 
 
 def _vouched_for(vouched: oidc.Vouched) -> Caller:

@@ -21,7 +21,11 @@ def short_traceback(exc_info: ExcInfo) -> str:
     lines = "".join(traceback.format_exception(*exc_info)).rstrip("\n").split("\n")
     if len(lines) > MOST_LINES:
         tail = MOST_LINES - _HEAD - 1
-        lines = [*lines[:_HEAD], f"  … {plural(len(lines) - _HEAD - tail, 'line is', 'lines are')} left out …", *lines[-tail:]]
+        lines = [
+            *lines[:_HEAD],
+            f"  … {plural(len(lines) - _HEAD - tail, 'line is', 'lines are')} left out …",
+            *lines[-tail:],
+        ]
     return "\n".join(line if len(line) <= MOST_OF_A_LINE else f"{line[: MOST_OF_A_LINE - 1]}…" for line in lines)
 
 

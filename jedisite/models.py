@@ -112,7 +112,11 @@ class ApiToken(models.Model):
         help_text="what a user's token is good for",
     )
     worker = models.CharField(
-        max_length=80, blank=True, default="", db_default="", help_text="the one pilot that this token is for; empty is any"
+        max_length=80,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="the one pilot that this token is for; empty is any",
     )
     begins_with = models.CharField(
         max_length=64,

@@ -140,7 +140,10 @@ class KeysetPagination(BasePagination):
             message += f" Did you mean {near}?" if near else ""
             raise InvalidFields([{"field": ORDERING, "rule": "known ordering", "message": message}])
         name = text.removeprefix("-")
-        if name in getattr(view, "small_orderings", ()) and queryset.order_by()[: MOST_SORTED + 1].count() > MOST_SORTED:
+        if (
+            name in getattr(view, "small_orderings", ())
+            and queryset.order_by()[: MOST_SORTED + 1].count() > MOST_SORTED
+        ):
             message = f"More than {thousands(MOST_SORTED)} rows are not ordered by {name}: filter the list first."
             raise InvalidFields([{"field": ORDERING, "rule": "few rows", "message": message}])
         return text, Order.of(queryset.model, text, has_nulls=self.has_nulls)
@@ -238,7 +241,9 @@ class KeysetPagination(BasePagination):
         ]
         columns = getattr(view, "columns", None)
         if columns is not None:
-            meaning = "what each row has, by names with commas between them, also in exports: " + ", ".join(columns.by_name)
+            meaning = "what each row has, by names with commas between them, also in exports: " + ", ".join(
+                columns.by_name
+            )
             found.append(parameter(COLUMNS, meaning, {"type": "string"}))
         return found
 

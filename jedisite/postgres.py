@@ -188,7 +188,9 @@ class EmbeddedServer:
         if self._state is None or not self._state.port:
             raise PostgresError("The embedded PostgreSQL has no address before it was started.")
         user, password = ROLE, self._state.site_password
-        if superuser or not password:  # the role is made when a server is started; ours may run since before there was one
+        if (
+            superuser or not password
+        ):  # the role is made when a server is started; ours may run since before there was one
             user, password = USER, self._state.password
         return f"postgresql://{user}:{password}@{HOST}:{self._state.port}/{database}"
 

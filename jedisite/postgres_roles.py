@@ -49,9 +49,7 @@ def make_role(server: Connection, password: str) -> None:
 def make_database(server: Connection, name: str) -> bool:
     """Make the database as the role's, or make one that is there the role's. Whether `take_over` has to follow in it."""
     database, role = sql.Identifier(name), sql.Identifier(ROLE)
-    owner = server.execute(
-        "SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = %s", [name]
-    ).fetchone()
+    owner = server.execute("SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = %s", [name]).fetchone()
     if owner is None:
         server.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, role))
         return False

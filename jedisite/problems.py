@@ -67,7 +67,9 @@ class TooLarge(exceptions.APIException):
     status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
 
     def __init__(self, detail: str | None = None) -> None:
-        super().__init__(detail or f"The request is larger than {thousands(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)} bytes.")
+        super().__init__(
+            detail or f"The request is larger than {thousands(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)} bytes."
+        )
 
 
 class BodyNotRead(exceptions.APIException):

@@ -116,9 +116,7 @@ JEDI_PILOT = env.str("JEDI_PILOT", default="jedi")
 if JEDI_PILOT not in ("jedi", "panda"):
     raise ImproperlyConfigured(f"JEDI_PILOT is {JEDI_PILOT!r}; it may be jedi or panda")
 JEDI_PANDA_PILOT_DIR = env.str("JEDI_PANDA_PILOT_DIR", default="")
-JEDI_TRANSFORM_URL = env.str(
-    "JEDI_TRANSFORM_URL", default="http://pandaserver-doma.cern.ch:25080/trf/user"
-).rstrip("/")
+JEDI_TRANSFORM_URL = env.str("JEDI_TRANSFORM_URL", default="http://pandaserver-doma.cern.ch:25080/trf/user").rstrip("/")
 JEDI_PAYLOAD_NETWORK = env.bool("JEDI_PAYLOAD_NETWORK", default=False)
 JEDI_PAYLOAD_READS = env.list("JEDI_PAYLOAD_READS", default=[])
 JEDI_STORAGE = JEDI_HOME / "storage"
@@ -155,7 +153,9 @@ def _mail_server(url: str) -> dict[str, object]:
         return dict(env.email_url_config(url))
     except (ImproperlyConfigured, KeyError, ValueError):
         schemes = ", ".join(sorted(env.EMAIL_SCHEMES))
-        raise ImproperlyConfigured(f"JEDI_EMAIL_URL is no address of a mail server (it begins with {schemes})") from None
+        raise ImproperlyConfigured(
+            f"JEDI_EMAIL_URL is no address of a mail server (it begins with {schemes})"
+        ) from None
 
 
 SECRET_KEY = _secret_key()

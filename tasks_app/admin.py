@@ -284,7 +284,17 @@ class ScoutReportAdmin(LargeTableAdmin):
 
 @admin.register(models.UsualDuration)
 class UsualDurationAdmin(ReadOnlyAdmin):
-    list_display = ["status", "task_type", "label", "processing_type", "stays", "median_s", "low_s", "high_s", "updated"]
+    list_display = [
+        "status",
+        "task_type",
+        "label",
+        "processing_type",
+        "stays",
+        "median_s",
+        "low_s",
+        "high_s",
+        "updated",
+    ]
     list_filter = ["status", "task_type"]
     search_fields = ["processing_type"]
     ordering = ["-id"]

@@ -36,9 +36,11 @@ class TaskToTry(forms.Form):
 
     task = forms.IntegerField(required=False, min_value=1, max_value=LARGEST_ID, label="Number of a task")
     described = forms.CharField(
-        required=False, max_length=4000, label="or attributes of a task, as JSON",
+        required=False,
+        max_length=4000,
+        label="or attributes of a task, as JSON",
         widget=forms.Textarea(attrs={"rows": 3, "placeholder": EXAMPLE, "spellcheck": "false"}),
-    )  # fmt: skip
+    )
 
     def clean_task(self) -> Task | None:
         number = self.cleaned_data["task"]

@@ -54,10 +54,13 @@ class ErrorToTry(forms.Form):
     )
     code = forms.IntegerField(required=False, min_value=-(2**31), max_value=2**31 - 1, label="Code")
     diag = forms.CharField(
-        required=False, max_length=4000, label="Text of the error", strip=False,
+        required=False,
+        max_length=4000,
+        label="Text of the error",
+        strip=False,
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
         help_text=f"patterns are matched with its first {LONGEST_DIAGNOSIS} characters",
-    )  # fmt: skip
+    )
     architecture = forms.CharField(required=False, max_length=256, label="Platform")
     release = forms.CharField(required=False, max_length=64, label="Release")
 
@@ -98,9 +101,18 @@ def trial(given: dict[str, Any], edited: models.RetryRule | None, now: datetime)
     rules, own = list(book.rules), None
     if edited is not None:
         own = RetryRule(
-            edited.pk or 0, edited.error_source, edited.error_code, Action(edited.action), edited.pattern, edited.architecture,
-            edited.release, edited.work_queue_id, RetryParameters.parse(edited.parameters), edited.active, expires=edited.expires,
-        )  # fmt: skip
+            edited.pk or 0,
+            edited.error_source,
+            edited.error_code,
+            Action(edited.action),
+            edited.pattern,
+            edited.architecture,
+            edited.release,
+            edited.work_queue_id,
+            RetryParameters.parse(edited.parameters),
+            edited.active,
+            expires=edited.expires,
+        )
         rules = sorted([rule for rule in rules if rule.id != own.id] + [own], key=lambda rule: rule.id or LARGEST_ID)
     row = given.get("row")
     if row is not None:
@@ -115,9 +127,13 @@ def trial(given: dict[str, Any], edited: models.RetryRule | None, now: datetime)
         for error in errors
     ]
     return {
-        "job": given["job"], "errors": same, "error": chosen.error, "system": is_system_error(errors, book.classes),
-        "applied": [Judged(rule, "", rule is own) for rule in chosen.rules], "left_out": edited is None,
-    }  # fmt: skip
+        "job": given["job"],
+        "errors": same,
+        "error": chosen.error,
+        "system": is_system_error(errors, book.classes),
+        "applied": [Judged(rule, "", rule is own) for rule in chosen.rules],
+        "left_out": edited is None,
+    }
 
 
 def _about(rule: RetryRule, error: JobError) -> bool:
@@ -131,7 +147,6 @@ ERROR_FIELDS = ["error_source", "error_code", "pattern"]
 def not_applied(row: models.RetryRule | models.ErrorClass) -> str:
     """Why a row does nothing though it is active."""
     return " ".join(row.faults.values())
-
 
 
 @admin.register(models.RetryRule)
@@ -171,9 +186,13 @@ class RetryRuleAdmin(ToolAdmin):
         used = TRY in request.GET
         tool = ErrorToTry(request.GET if used else None, prefix=TRY)
         context = {
-            **self.admin_site.each_context(request), "opts": self.opts, "title": "Try the retry rules", "tool": tool, "try": TRY,
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Try the retry rules",
+            "tool": tool,
+            "try": TRY,
             "tried": trial(tool.cleaned_data, None, timezone.now()) if used and tool.is_valid() else None,
-        }  # fmt: skip
+        }
         return render(request, "admin_parts/retry_try.html", context)
 
 

@@ -187,7 +187,10 @@ def change_attributes(task_id: int, values: Mapping[str, Any], *, by: str, reaso
 
 def _check_walltime(task: Task, columns: Mapping[str, Any]) -> None:
     """A walltime is refused where it would change nothing, as the events of all inputs are known. Raises ParamErrors."""
-    new = {name: columns.get(name, getattr(task, name)) for name in ("walltime", "walltime_unit", "cpu_time", "cpu_time_unit")}
+    new = {
+        name: columns.get(name, getattr(task, name))
+        for name in ("walltime", "walltime_unit", "cpu_time", "cpu_time_unit")
+    }
     if "walltime" in columns and is_ineffective(**new) and _has_known_events(task):
         faults = Faults()
         said = f"It has no effect: how long jobs run is worked out from cpuTime ({new['cpu_time']}). Change that."
@@ -213,7 +216,9 @@ def check_rules(values: Mapping[str, Any]) -> Changes:
     faults = Faults()
     for name in values:
         if name not in RULE_KEYS:
-            faults.add_unknown(name, f"{shown(name)} is none of the rules that can be changed", name, RULE_KEYS, "changeable")
+            faults.add_unknown(
+                name, f"{shown(name)} is none of the rules that can be changed", name, RULE_KEYS, "changeable"
+            )
     changes = faults.take(lambda: check_changes({name: value for name, value in values.items() if name in RULE_KEYS}))
     faults.raise_if_any()
     return changes or {}
@@ -261,7 +266,8 @@ def _noted(
     """`before`: what is replaced, where the log is to say how it can be given again."""
     audit.record_many(by, action, "task", task_ids, reason=reason, details={**details, **(act or {})})
     given = ", ".join(
-        f"{name} {'removed' if value is None else value}" + (f" (before: {old})" if (old := before.get(name)) is not None else "")
+        f"{name} {'removed' if value is None else value}"
+        + (f" (before: {old})" if (old := before.get(name)) is not None else "")
         for name, value in details.items()
     )
     moves.note_on_tasks(task_ids, by=by, reason=f"{action}: {given}" + (f" ({reason})" if reason else ""))

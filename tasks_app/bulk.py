@@ -33,7 +33,18 @@ Row = TypeVar("Row", bound=Model)
 AT_ONCE: Final = 100
 """Tasks that one transaction locks."""
 JOBS_COUNTED: Final = 10_000
-_FIELDS = ("id", "name", "status", "old_status", "user", "working_group", "prod_source_label", "split_rule", "parent_id", "vo")
+_FIELDS = (
+    "id",
+    "name",
+    "status",
+    "old_status",
+    "user",
+    "working_group",
+    "prod_source_label",
+    "split_rule",
+    "parent_id",
+    "vo",
+)
 
 
 class SelectionError(ValueError):
@@ -131,7 +142,8 @@ def _why_not(
             found[task.id] = _in_words("right", task.id, refused)
     allowed = [task for task in tasks if task.id not in found]
     return found | {
-        number: _in_words("state", number, said) for number, said in _refusals(act, allowed, waiting, parameters).items()
+        number: _in_words("state", number, said)
+        for number, said in _refusals(act, allowed, waiting, parameters).items()
     }
 
 
@@ -287,9 +299,13 @@ def give(
     """
     wanted = sorted(set(ids))
     number = audit.record(
-        caller.name, f"bulk {act.name}", "tasks", f"asked of {plural(len(wanted), 'task')}", reason=reason,
+        caller.name,
+        f"bulk {act.name}",
+        "tasks",
+        f"asked of {plural(len(wanted), 'task')}",
+        reason=reason,
         details={**(parameters or {}), "query": query[:2000], "ids": wanted},
-    ).pk  # fmt: skip
+    ).pk
     done: list[int] = []
     refused: dict[int, WhyNot] = {}
     seen: set[int] = set()

@@ -103,7 +103,9 @@ def logs_of_others(names: Sequence[str], user: str, caller: Caller | None = None
 
 def _not_read(log: str, task_id: int, owner: str) -> str:
     whose = f"the logs of task {task_id}, which belongs to {owner}"
-    return f"{log} holds {whose}: tasks of {owner}, managers and members of its group, shifters and production read them."
+    return (
+        f"{log} holds {whose}: tasks of {owner}, managers and members of its group, shifters and production read them."
+    )
 
 
 __all__ = ["check_free", "check_group", "check_logs", "check_names", "check_read", "logs_of_others"]

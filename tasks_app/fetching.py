@@ -136,8 +136,7 @@ def _search(log: Opened) -> None:
     except logarchives.BROKEN as exc:
         why = str(exc) if isinstance(exc, logarchives.TooMuchError) else "it is no archive, or damaged"
         raise NotSentError(
-            f"{log.name} cannot be searched for secrets: {why}. "
-            "The job's log page shows what can be read of it."
+            f"{log.name} cannot be searched for secrets: {why}. The job's log page shows what can be read of it."
         ) from exc
     if secret:
         raise NotSentError(f"{log.name} holds secrets of the job; the job's log page shows all else.")

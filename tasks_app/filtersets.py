@@ -207,9 +207,7 @@ def _known(queryset: QuerySet[Any], value: bool, prefix: str = "") -> QuerySet[A
 class FailureFilter(NamedFilters):
     """Failed jobs, as they are booked for counting."""
 
-    category = ChoiceFilter(
-        field_name="fingerprint__category", choices=[(c, c) for c in CATEGORIES], label="Category"
-    )
+    category = ChoiceFilter(field_name="fingerprint__category", choices=[(c, c) for c in CATEGORIES], label="Category")
     error = django_filters.CharFilter(method="with_error", max_length=60, label="Error (component:code)")
     fingerprint = IdFilter("fingerprint_id", label="Fingerprint")
     site = queue_filter("site", label="Site")

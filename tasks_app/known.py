@@ -164,7 +164,9 @@ def _plain_names(given: Iterable[str]) -> dict[str, str]:
     plain = {name: bare for name in given if ":" in name and (bare := without_scope(name))}
     if not plain:
         return {}
-    planned = PlannedOutput.objects.filter(dataset__in=[name.rstrip("/") for name in plain], task__in=Task.objects.open())
+    planned = PlannedOutput.objects.filter(
+        dataset__in=[name.rstrip("/") for name in plain], task__in=Task.objects.open()
+    )
     coming = set(planned.values_list("dataset", flat=True))
     unknown = data_management().unknown(list(plain), user="")
     return {name: plain[name] for name in unknown if name.rstrip("/") not in coming}
@@ -275,7 +277,12 @@ def _check_patterns(params: TaskParams) -> None:
     faults, left = Faults(), MOST_TESTS
     for item in params.items:
         include, exclude, offset = item.text("include"), item.text("exclude"), item.whole("offset") or 0
-        if item.param_type != "input" or not item.datasets or item.raw.get("files") or not (include or exclude or offset):
+        if (
+            item.param_type != "input"
+            or not item.datasets
+            or item.raw.get("files")
+            or not (include or exclude or offset)
+        ):
             continue
         if left <= 0:
             break

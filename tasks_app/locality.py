@@ -71,8 +71,12 @@ def inputs_of(task: Task) -> tuple[InputData, ...]:
         where = known[row.name]
         data.append(
             InputData(
-                row.name, where.files or row.files, where.size_mb, row.master_id is None,
-                DISTRIBUTED in Attributes.parse(row.attributes), where.replicas or {},
+                row.name,
+                where.files or row.files,
+                where.size_mb,
+                row.master_id is None,
+                DISTRIBUTED in Attributes.parse(row.attributes),
+                where.replicas or {},
             )
-        )  # fmt: skip
+        )
     return tuple(data)

@@ -162,8 +162,12 @@ def members_of(archive: IO[bytes], clocks: Clocks = CLOCKS) -> Iterator[Member]:
 
 
 _HEADERS: Final = (
-    tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE,
-)  # fmt: skip
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.XGLTYPE,
+)
 _HAS_MORE: Final = 482
 _HAS_MORE_AGAIN: Final = 504
 """Where a header of a file with holes, and a block after it, say that a block with more of them follows."""

@@ -25,7 +25,9 @@ def how_they_ended(names: Collection[str]) -> dict[str, str]:
     two more when some have ended: one that is told to run again has not.
     """
     found, coming = _makers_of(names)
-    over = {name: tasks for name, tasks in found.items() if name not in coming and TASK_FINAL.issuperset(tasks.values())}
+    over = {
+        name: tasks for name, tasks in found.items() if name not in coming and TASK_FINAL.issuperset(tasks.values())
+    }
     again = _told_to_run_again(over.values())
     return {name: _said(tasks) for name, tasks in over.items() if not again & tasks.keys()}
 
@@ -62,7 +64,9 @@ def not_done(names: Collection[str]) -> NotDone | None:
         return None
     task = Task.objects.only("status", "end_time").get(pk=max(short))
     which = TaskStatus(task.status)
-    return NotDone(f"task {task.id}, which makes {short[task.id]}, {_HAS_ENDED.get(which, f'is only {which}')}", task.end_time)
+    return NotDone(
+        f"task {task.id}, which makes {short[task.id]}, {_HAS_ENDED.get(which, f'is only {which}')}", task.end_time
+    )
 
 
 def _makers_of(names: Collection[str]) -> tuple[dict[str, dict[int, str]], dict[str, set[int]]]:

@@ -253,7 +253,11 @@ def _refusals(tasks: Sequence[Task], command: str, waiting: Mapping[int, Sequenc
 
 
 def _queue(
-    tasks: Sequence[Task], command: str, by: str, reason: str, parameters: dict[str, Any] | None,
+    tasks: Sequence[Task],
+    command: str,
+    by: str,
+    reason: str,
+    parameters: dict[str, Any] | None,
     act: Mapping[str, Any] | None = None,
 ) -> list[Command]:
     rows = Command.objects.bulk_create(
@@ -371,17 +375,31 @@ def throttle_task(
 ) -> None:
     """No jobs are made of a task until a time; jobs that it has go on. `go_on` ends that."""
     move_task(
-        task_id, TaskStatus.THROTTLED, by=by, reason=reason, remember=True, wait=until - now, fence=fence,
-        error_dialog=reason, throttled_time=until, **{k: v for k, v in columns.items() if v is not None},
-    )  # fmt: skip
+        task_id,
+        TaskStatus.THROTTLED,
+        by=by,
+        reason=reason,
+        remember=True,
+        wait=until - now,
+        fence=fence,
+        error_dialog=reason,
+        throttled_time=until,
+        **{k: v for k, v in columns.items() if v is not None},
+    )
 
 
 def go_on(task: Task, fence: int, *, by: str, reason: str) -> None:
     """A throttled task does what it did before."""
     move_task(
-        task.id, task.old_status or TaskStatus.RUNNING, by=by, reason=reason, fence=fence, old_status=None,
-        error_dialog=None, throttled_time=None,
-    )  # fmt: skip
+        task.id,
+        task.old_status or TaskStatus.RUNNING,
+        by=by,
+        reason=reason,
+        fence=fence,
+        old_status=None,
+        error_dialog=None,
+        throttled_time=None,
+    )
 
 
 @transaction.atomic
@@ -394,9 +412,15 @@ def note_task(task_id: int, fence: int, *, by: str, reason: str, **columns: Any)
     if task.fence != fence:
         raise LostClaimError(f"the claim on task {task_id} is gone")
     TaskStatusLog.objects.create(
-        task_id=task_id, old_status=task.status, status=task.status, at=timezone.now(), attempt=task.attempt, by=by,
-        reason=reason, host=HOST,
-    )  # fmt: skip
+        task_id=task_id,
+        old_status=task.status,
+        status=task.status,
+        at=timezone.now(),
+        attempt=task.attempt,
+        by=by,
+        reason=reason,
+        host=HOST,
+    )
     for name, value in columns.items():
         setattr(task, name, value)
     task.locked_by = task.locked_time = None

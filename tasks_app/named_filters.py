@@ -31,9 +31,13 @@ class WorkQueueFilter(KnownFilter):
 
     def __init__(self) -> None:
         super().__init__(
-            kind="work queue", is_known=_is_work_queue, names=_work_queues, field_name="work_queue_id", max_length=32,
+            kind="work queue",
+            is_known=_is_work_queue,
+            names=_work_queues,
+            field_name="work_queue_id",
+            max_length=32,
             label="Work queue",
-        )  # fmt: skip
+        )
 
     def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
         if not value:

@@ -83,7 +83,9 @@ def asked_of(task: Task, now: datetime) -> Asked:
     is_resource = queue is not None and queue.function == RESOURCE
     parent_nucleus, parent_chain = _parent(task)
     needs = needs_of(task, raw)
-    by_cpu = bool(task.cpu_time and task.cpu_time_unit)  # then a walltime counts only for jobs whose events nobody knows
+    by_cpu = bool(
+        task.cpu_time and task.cpu_time_unit
+    )  # then a walltime counts only for jobs whose events nobody knows
     needs = replace(
         needs,
         walltime_s=0 if by_cpu else needs.walltime_s,
@@ -153,9 +155,13 @@ def remaining_work(vo: str, label: str) -> RemainingWork:
         cursor.execute(
             _WORK,
             {
-                "resource": RESOURCE, "statuses": texts(WORKS_IN), "vo": vo, "label": label, "types": texts(INPUT_TYPES),
+                "resource": RESOURCE,
+                "statuses": texts(WORKS_IN),
+                "vo": vo,
+                "label": label,
+                "types": texts(INPUT_TYPES),
             },
-        )  # fmt: skip
+        )
         return RemainingWork.of(cursor.fetchall())
 
 
@@ -170,9 +176,15 @@ def assign(asked: Asked, fence: int, decision: Decision, *, by: str) -> None:
     task = asked.task
     to = task.old_status if task.old_status in AT_WORK else TaskStatus.READY
     moves.move_task(
-        task.id, to, by=by, reason=decision.sentence(), fence=fence, nucleus=decision.drawn.nucleus, old_status=None,
+        task.id,
+        to,
+        by=by,
+        reason=decision.sentence(),
+        fence=fence,
+        nucleus=decision.drawn.nucleus,
+        old_status=None,
         error_dialog=None,
-    )  # fmt: skip
+    )
     _place(task.id, decision.drawn.destinations)
 
 

@@ -20,10 +20,17 @@ from tasks_app.refining.base import CannotRefine, Refined
 from tasks_app.storing.storing import ATTRIBUTES
 
 COLUMNS = {
-    "vo": "vo", "prodsourcelabel": "prod_source_label", "workinggroup": "working_group", "processingtype": "processing_type",
-    "corecount": "core_count", "site": "site", "eventservice": "event_service", "splitrule": "split_rule",
-    "campaign": "campaign", "transpath": "trans_path",
-}  # fmt: skip
+    "vo": "vo",
+    "prodsourcelabel": "prod_source_label",
+    "workinggroup": "working_group",
+    "processingtype": "processing_type",
+    "corecount": "core_count",
+    "site": "site",
+    "eventservice": "event_service",
+    "splitrule": "split_rule",
+    "campaign": "campaign",
+    "transpath": "trans_path",
+}
 """The attribute that is asked about, for each column of a task."""
 
 

@@ -49,9 +49,11 @@ def policy_of(task: Task) -> Policy:
         message_driven_percent=read("USER_TASKS_MESSAGE_DRIVEN_PERCENT"),
         move_input_percent=read("USER_TASKS_MOVE_INPUT") or 0.0,
         draws=Draws(push_status=chance["push"], message_driven=chance["messages"], move_input=chance["input"]),
-        output_templates=False, out_disk_kb=read("OUTDISKCOUNT_ANALY_KB"),
-        target_walltime_h=read("USER_JOB_TARGET_WALLTIME"), max_core_count=read("USER_TASKS_MAX_CORE_COUNT"),
-    )  # fmt: skip
+        output_templates=False,
+        out_disk_kb=read("OUTDISKCOUNT_ANALY_KB"),
+        target_walltime_h=read("USER_JOB_TARGET_WALLTIME"),
+        max_core_count=read("USER_TASKS_MAX_CORE_COUNT"),
+    )
 
 
 def most_records(vo: str | None) -> int:
@@ -76,7 +78,9 @@ def rehearse(params: TaskParams, task: Task, *, place: bool = False) -> list[str
     """
     check_offered(params, task.vo)
     try:
-        refined = refine(params, task_id=task.id or NUMBER, user=task.user or "", now=timezone.now(), policy=policy_of(task))
+        refined = refine(
+            params, task_id=task.id or NUMBER, user=task.user or "", now=timezone.now(), policy=policy_of(task)
+        )
         if place:
             placing.placed(refined, params, placing.Policy(WorkQueues([]), share_tree()))
     except NotYet:

@@ -114,9 +114,11 @@ def forget(before: datetime, pairs_before: datetime, limit: int) -> int:
     deleted = 0
     with hot_cursor() as cursor:
         for kind, moment in (
-            ("site <> '' AND gshare <> ''", pairs_before), ("site <> '' AND gshare = ''", before),
-            ("site = '' AND gshare <> ''", before), ("site = '' AND gshare = ''", before),
-        ):  # fmt: skip
+            ("site <> '' AND gshare <> ''", pairs_before),
+            ("site <> '' AND gshare = ''", before),
+            ("site = '' AND gshare <> ''", before),
+            ("site = '' AND gshare = ''", before),
+        ):
             cursor.execute(
                 f"""DELETE FROM samples WHERE id IN (
                        SELECT id FROM samples WHERE {kind} AND at < %s ORDER BY at LIMIT %s FOR UPDATE SKIP LOCKED)""",  # noqa: S608

@@ -92,10 +92,14 @@ class GzipCheck:
 
     def _check(self) -> None:
         if self._unpacked > UNPACKED_LIMIT_BYTES:
-            raise BadGzipError(f"the sandbox holds more than {thousands(UNPACKED_LIMIT_BYTES)} bytes when it is unpacked")
+            raise BadGzipError(
+                f"the sandbox holds more than {thousands(UNPACKED_LIMIT_BYTES)} bytes when it is unpacked"
+            )
         if self._unpacked > max(FREE_BYTES, FREE_FACTOR * self._packed):
             free = thousands(FREE_BYTES)
-            raise BadGzipError(f"the sandbox unpacks to more than {free} bytes, and to more than {FREE_FACTOR} times its size")
+            raise BadGzipError(
+                f"the sandbox unpacks to more than {free} bytes, and to more than {FREE_FACTOR} times its size"
+            )
         if self._parts > PARTS_LIMIT:
             raise BadGzipError(f"the sandbox has more than {thousands(PARTS_LIMIT)} gzip parts: pack it in one")
 
@@ -149,9 +153,13 @@ class Incoming:
         if not self._check.is_whole:
             raise self._drop("the gzip archive is cut off: its end is missing. Send it again")
         row = Sandbox(
-            owner=self.owner, name=self.name, stored=uuid.uuid4().hex, size=self.size, sha256=self._digest.hexdigest(),
+            owner=self.owner,
+            name=self.name,
+            stored=uuid.uuid4().hex,
+            size=self.size,
+            sha256=self._digest.hexdigest(),
             crc=int.from_bytes(self._last[:4], "little"),
-        )  # fmt: skip
+        )
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -297,7 +305,9 @@ def _not_here(name: str, row: Sandbox | None, raw: Mapping[str, Any]) -> str:
     at = f" at {raw['sourceURL']}" if raw.get("sourceURL") else ""
     if row is not None and row.sha256:
         other = " (prun: --useNewCode)" if is_from_client(raw) else ""
-        return f"the sandbox {name} was removed and is not kept{at}: upload the same archive again, or name another{other}"
+        return (
+            f"the sandbox {name} was removed and is not kept{at}: upload the same archive again, or name another{other}"
+        )
     return f"the sandbox {name} is not kept{at}: upload it first"
 
 

@@ -110,10 +110,7 @@ def refusal(name: str, writer: Writer) -> str | None:
         return f"{name}: the scope before the colon is not that of the name behind it."
     if _owns(bare, realm, writer):
         return None
-    return (
-        f"{name} is in {_WHOSE[realm]}, where only {WRITERS[realm]} may make datasets. "
-        f"You may use {writer.names}."
-    )
+    return f"{name} is in {_WHOSE[realm]}, where only {WRITERS[realm]} may make datasets. You may use {writer.names}."
 
 
 _WHOSE: Final = {

@@ -324,9 +324,7 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
         "make no new jobs and hold queued ones back until it is resumed",
         frozenset(TaskStatus) - _REJECTED - {T.PAUSED, T.FINISHING},
     ),
-    TaskCommand.RESUME: CommandRule(
-        "Resume", "go on where it stopped", frozenset({T.PAUSED, T.THROTTLED, T.STAGING})
-    ),
+    TaskCommand.RESUME: CommandRule("Resume", "go on where it stopped", frozenset({T.PAUSED, T.THROTTLED, T.STAGING})),
     TaskCommand.AVALANCHE: CommandRule(
         "Skip scouts", "make all jobs now, without waiting for what scouts find out", frozenset({T.SCOUTING})
     ),
@@ -365,10 +363,8 @@ COMMANDS: Mapping[TaskCommand, CommandRule] = {
         frozenset(TaskStatus) - _REJECTED - {T.FINISHING},
         ends_work=True,
     ),
-    TaskCommand.KILL: CommandRule(
-        "Kill", "kill its jobs and end", frozenset(TaskStatus) - _REJECTED, ends_work=True
-    ),
-}  # fmt: skip
+    TaskCommand.KILL: CommandRule("Kill", "kill its jobs and end", frozenset(TaskStatus) - _REJECTED, ends_work=True),
+}
 """In the order in which people see them. Broken tasks are hopeless: they take neither a retry nor to run again."""
 
 COMMAND_ACCEPTED_IN: Mapping[TaskCommand, frozenset[TaskStatus]] = {

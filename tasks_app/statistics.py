@@ -17,7 +17,9 @@ from jedisite.sql import hot_cursor
 from tasks_app.states import JOB_AT_PILOT, JOB_OPEN
 
 JOB_COUNTS, ACTIVITY = "job_counts", "queue_activity"
-COUNTED = """(SELECT min(nullif(at, '-infinity')) AS at FROM statistics_refreshed WHERE name = ANY(%(counts)s)) counted"""
+COUNTED = (
+    """(SELECT min(nullif(at, '-infinity')) AS at FROM statistics_refreshed WHERE name = ANY(%(counts)s)) counted"""
+)
 """One row: when the oldest of these counts saw what it counts; NULL before the first. Beside it stand the counts themselves."""
 MANY_JOBS = 20_000
 """Open jobs beyond which they are not counted anew at each call."""
@@ -179,10 +181,17 @@ def refresh_activity(now: datetime) -> int:
             "SELECT nullif(at, '-infinity') FROM statistics_refreshed WHERE name = %s FOR UPDATE", [ACTIVITY]
         )
         ((last,),) = cursor.fetchall()
-        cursor.execute(_ACTIVITY, {
-            "now": now, "seen": (last or now - _FIRST_LOOK) - _LATE, "at_pilots": sorted(JOB_AT_PILOT),
-            "silent": SILENT_AFTER, "kept": CALLS_KEPT, "pilots": GridVersion.PILOTS,
-        })  # fmt: skip
+        cursor.execute(
+            _ACTIVITY,
+            {
+                "now": now,
+                "seen": (last or now - _FIRST_LOOK) - _LATE,
+                "at_pilots": sorted(JOB_AT_PILOT),
+                "silent": SILENT_AFTER,
+                "kept": CALLS_KEPT,
+                "pilots": GridVersion.PILOTS,
+            },
+        )
         queues = cursor.rowcount
         cursor.execute(_USERS)
         cursor.execute("DELETE FROM sitedata WHERE hour < %s", [now - CALLS_KEPT])

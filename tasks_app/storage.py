@@ -112,7 +112,11 @@ def read_log(path: Path, *, limit: int, member: str = "", clocks: logarchives.Cl
     except logarchives.BROKEN as exc:
         again = " Trying again may help." if isinstance(exc, logarchives.TooLongError) else ""
         if not found:
-            why = f"cannot be shown: {exc}" if isinstance(exc, logarchives.TooMuchError) else "cannot be read as a log archive"
+            why = (
+                f"cannot be shown: {exc}"
+                if isinstance(exc, logarchives.TooMuchError)
+                else "cannot be read as a log archive"
+            )
             raise StorageError(f"{path.name} {why}.{again}") from exc
         more, ended = True, again and f"Not all of it was read: {exc}.{again}"
     if not found:

@@ -99,11 +99,15 @@ def check(raw: object, caller: Caller) -> Submission:
     trusted = caller.may(PRODUCTION)
     user = params.user_name or caller.name
     if user != caller.name and not trusted:
-        faults.add("userName", "right", f"You are {caller.name}; to submit for {shown(user)} needs the production right.")
+        faults.add(
+            "userName", "right", f"You are {caller.name}; to submit for {shown(user)} needs the production right."
+        )
     if len(user) > LONGEST_USER:
         faults.add("userName", "length", f"At most {LONGEST_USER} characters are allowed, and this has {len(user)}.")
     if user != caller.name and params.flag("useSecrets"):
-        faults.add("useSecrets", "right", f"Jobs get the secrets of {shown(user)} only when {shown(user)} submits the task.")
+        faults.add(
+            "useSecrets", "right", f"Jobs get the secrets of {shown(user)} only when {shown(user)} submits the task."
+        )
     if not trusted:
         _check_rights(params, faults)
     data_rights.check_group(params, caller, faults)
@@ -183,7 +187,9 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
     params, user, caller, faults = submission.params, submission.user, submission.caller, Faults()
     parent_id, remarks = _look_up(params, user, caller, faults)
     warnings = [*submission.warnings, *remarks]
-    task = Task(user=user, vo=params.vo or DEFAULTS.vo, prod_source_label=params.prod_source_label, task_type=params.task_type)
+    task = Task(
+        user=user, vo=params.vo or DEFAULTS.vo, prod_source_label=params.prod_source_label, task_type=params.task_type
+    )
     if faults:
         faults.take(lambda: rehearse(params, task))
         _check_data(params, user, caller, parent_id, faults)
@@ -204,7 +210,9 @@ def submit(submission: Submission, *, by: str, allow_active: bool = False, most_
         known.check_added(decision.changes, Task.objects.filter(pk=decision.task_id))
         older = Task.objects.get(pk=decision.task_id)
         if decision.code is Code.AGAIN and (nothing := nothing_new.says(older, decision.changes)):
-            said = f"The task {older.id} of the name {shown(params.task_name)} is done, {nothing}. jediTaskID={older.id}"
+            said = (
+                f"The task {older.id} of the name {shown(params.task_name)} is done, {nothing}. jediTaskID={older.id}"
+            )
             return Submitted(older.id, replace(decision, sentence=said))
         if decision.code is Code.AGAIN:
             amending.run_again(decision.task_id, decision.changes, by=by)

@@ -18,11 +18,17 @@ def progress_of(ids: Sequence[int]) -> list[dict[str, Any]]:
     """A row for each task: id, name, status, says (why it waits), files, finished, failed, and jobs by status."""
     found = {
         t.id: {
-            "id": t.id, "name": t.name, "status": t.status, "says": shortened(t.error_dialog or "", LONGEST_WORDS),
-            "files": 0, "finished": 0, "failed": 0, "jobs": {},
+            "id": t.id,
+            "name": t.name,
+            "status": t.status,
+            "says": shortened(t.error_dialog or "", LONGEST_WORDS),
+            "files": 0,
+            "finished": 0,
+            "failed": 0,
+            "jobs": {},
         }
         for t in Task.objects.filter(pk__in=ids)
-    }  # fmt: skip
+    }
     for dataset in Dataset.objects.filter(task_id__in=ids, type__in=INPUT_TYPES, master_id=None):
         row = found[dataset.task_id]
         row["files"] += dataset.files

@@ -16,7 +16,9 @@ import pytest
 _home = Path(tempfile.mkdtemp(prefix="jedisite-tests-"))
 _home.chmod(0o755)
 os.environ["JEDI_HOME"] = str(_home / "home")
-for _name in [n for n in os.environ if n.startswith("JEDI_") and n not in ("JEDI_HOME", "JEDI_TEST_ALL", "JEDI_POSTGRES_BIN")]:
+for _name in [
+    n for n in os.environ if n.startswith("JEDI_") and n not in ("JEDI_HOME", "JEDI_TEST_ALL", "JEDI_POSTGRES_BIN")
+]:
     del os.environ[_name]
 
 # What is compiled is kept, whatever the environment says: hundreds of processes would each compile the whole site.

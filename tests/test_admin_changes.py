@@ -127,7 +127,13 @@ def test_a_queue_with_open_jobs_is_not_deleted(
     make_job(site="A", status="finished")
     make_task(site="A", status="running")
     make_task(site="A", status="done")
-    for status, included in (("pending", "A"), ("running", ["A", "B"]), ("running", "?"), ("running", "B"), ("done", "A")):
+    for status, included in (
+        ("pending", "A"),
+        ("running", ["A", "B"]),
+        ("running", "?"),
+        ("running", "B"),
+        ("done", "A"),
+    ):
         TaskParams.objects.create(task=make_task(status=status), params={"includedSite": included})
     page, sent = reverse("admin:brokerage_app_queue_delete", args=["A"]), {"post": "yes"}
     if chosen_in_the_list:
@@ -581,9 +587,16 @@ def test_a_work_queue_is_tried_before_it_is_saved_with_a_task_and_with_attribute
     )
     queue = WorkQueue.objects.create(id=2, name="rest", type="managed", vo="atlas", order=2, share=10)
     task = Task.objects.create(
-        id=7, name="x", status="running", user="ada", task_type="prod", vo="atlas", prod_source_label="managed", core_count=8,
+        id=7,
+        name="x",
+        status="running",
+        user="ada",
+        task_type="prod",
+        vo="atlas",
+        prod_source_label="managed",
+        core_count=8,
         work_queue=queue,
-    )  # fmt: skip
+    )
     page = reverse("admin:brokerage_app_workqueue_change", args=[1])
     values = {
         "name": "first",
@@ -604,18 +617,20 @@ def test_a_work_queue_is_tried_before_it_is_saved_with_a_task_and_with_attribute
     assert found["stored"].tried[0].why == "coreCount > 8 is false: coreCount is 8"
     assert [(c.text, c.met, c.has) for c in found["clauses"]] == [("coreCount >= 8", True, "coreCount is 8")]
     assert [(p.queue.name, p.full_before, p.full, p.now_before, p.now) for p in found["parts"]] == [
-        ("first", 75, 50, 0, 0), ("rest", 25, 50, 100, 100),
-    ]  # fmt: skip
+        ("first", 75, 50, 0, 0),
+        ("rest", 25, 50, 100, 100),
+    ]
     answer = tried(**{"_try-described": '{"vo": "atlas", "prodSourceLabel": "managed", "coreCount": 1}'})
     assert "coreCount &gt;= 8 is false: coreCount is 1" in answer.text and "rest" in answer.text
     assert tried(criteria="coreCount > ", **{"_try-task": task.id}).context["tried"]["edited"] is None
     for wrong, says in (
-        ({"_try-task": 5}, "There is no task 5."), ({"_try-described": "{"}, "This is no JSON"),
+        ({"_try-task": 5}, "There is no task 5."),
+        ({"_try-described": "{"}, "This is no JSON"),
         ({"_try-described": '{"cores": 1}'}, "There is no attribute &#x27;cores&#x27;"),
         ({"_try-described": '{"coreCount": "8"}'}, "coreCount is a whole number, not &#x27;8&#x27;"),
         ({"_try-described": '{"coreCount": 99999999999}'}, "which no task has"),
         ({"_try-described": "{}", "_try-task": task.id}, "not both"),
-    ):  # fmt: skip
+    ):
         assert says in tried(**wrong).text, wrong
     assert WorkQueue.objects.get(pk=1).share == 30 and not AuditEntry.objects.exists()
 
@@ -627,9 +642,14 @@ def test_retry_rules_are_tried_with_an_error_and_with_a_job(grace):
     )
     RetryRule.objects.create(error_source="pilot", error_code=1200, action="increase_memory", active=False)
     job = Job.objects.create(
-        id=6000, status="failed", user="ada", task_id=10_000_000, pilot_error_code=1200,
-        pilot_error_diag="no space left", exe_error_code=65,
-    )  # fmt: skip
+        id=6000,
+        status="failed",
+        user="ada",
+        task_id=10_000_000,
+        pilot_error_code=1200,
+        pilot_error_diag="no space left",
+        exe_error_code=65,
+    )
     page = reverse("admin:tasks_app_retryrule_try")
     answer = grace.get(page, {"_try": "1", "_try-job": job.pk})
     found = answer.context["tried"]
@@ -668,8 +688,11 @@ def test_shares_are_a_tree_whose_sums_are_checked_and_a_new_value_is_stored_once
     listed = grace.get(page)
     rows = [(row.name, row.level, row.siblings, row.percent, row.actual) for row in listed.context["cl"].result_list]
     assert rows == [
-        ("Analysis", 1, 100, 40, 0), ("Production", 1, 100, 60, 100), ("Data", 2, 4, 15, 0), ("MC", 2, 4, 45, 100),
-    ]  # fmt: skip
+        ("Analysis", 1, 100, 40, 0),
+        ("Production", 1, 100, 60, 100),
+        ("Data", 2, 4, 15, 0),
+        ("MC", 2, 4, 45, 100),
+    ]
     assert listed.context["cl"].oddities == [
         (False, "Below Production the values add up to 4, not 100: a share gets its value / 4."),
         (True, "Production has patterns, which are never asked: only shares without children have tasks."),

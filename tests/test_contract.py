@@ -38,8 +38,10 @@ def test_ids_are_mapped_in_numbers_texts_and_inside_of_texts() -> None:
     ids = {10000001: 7, "10000001": "7", "LOCAL_Q": "SITE_A"}
     given = {"a": [10000001, "10000001", True, 1], "b": '{"id": 10000001, "other": 110000001}', "c": "/x/LOCAL_Q.json"}
     assert mapped(given, ids) == {
-        "a": [7, "7", True, 1], "b": '{"id": 7, "other": 110000001}', "c": "/x/SITE_A.json",
-    }  # fmt: skip
+        "a": [7, "7", True, 1],
+        "b": '{"id": 7, "other": 110000001}',
+        "c": "/x/SITE_A.json",
+    }
 
 
 def test_every_recording_can_be_read_and_sent_again() -> None:

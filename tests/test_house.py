@@ -24,6 +24,13 @@ def test_the_code_has_no_common_mistakes() -> None:
     run("ruff", "check", "--no-cache", ".")
 
 
+def test_the_formatter_has_its_way() -> None:
+    run("ruff", "format", "--no-cache", "--check", ".")
+    skipping = re.compile(r"# *fmt: *(skip|off)")
+    code = [path for path in ROOT.rglob("*.py") if "migrations" not in path.parts and ".venv" not in path.parts]
+    assert [str(path) for path in code if path != Path(__file__) and skipping.search(path.read_text())] == []
+
+
 def test_types_agree() -> None:
     run("mypy")
 
@@ -45,5 +52,7 @@ def test_each_test_has_a_limit_of_time_and_warnings_are_errors(pytestconfig: pyt
 @pytest.mark.parametrize("name", ["JobError", "LOG_TYPES", "accounts_named", "CONTAINER_MARK"])
 def test_what_many_parts_speak_of_has_one_name_and_one_place(name: str) -> None:
     said = re.compile(rf"^(?:class {name}\b|def {name}\b|{name}(?:: \w+)? =)", re.MULTILINE)
-    code = [path for app in ("jedisite", "brokerage_app", "tasks_app", "events_app") for path in (ROOT / app).rglob("*.py")]
+    code = [
+        path for app in ("jedisite", "brokerage_app", "tasks_app", "events_app") for path in (ROOT / app).rglob("*.py")
+    ]
     assert len([str(path) for path in code if said.search(path.read_text())]) == 1

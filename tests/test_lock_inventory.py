@@ -22,9 +22,7 @@ _ENDED = f"{_LOCKS}:test_a_task_that_is_ended_at_this_moment_is_not_ended_again"
 TESTED: dict[str, str] = {
     "brokerage_app/records.py:_FOLD": f"{_PASSED}[decisions]",
     "jedisite/agents.py:_release 2": _LEASE,
-    "jedisite/agents.py:count_anew": (
-        f"{_LOCKS}:test_a_site_that_starts_passes_over_agents_that_another_process_has"
-    ),
+    "jedisite/agents.py:count_anew": (f"{_LOCKS}:test_a_site_that_starts_passes_over_agents_that_another_process_has"),
     "jedisite/agents.py:renew_lease": _LEASE,
     "jedisite/agents.py:take_due": f"{_LOCKS}:test_a_ticker_passes_over_agents_that_another_takes",
     "jedisite/partitions.py:_make": (
@@ -42,9 +40,7 @@ TESTED: dict[str, str] = {
     "tasks_app/agents/merger.py:_say": f"{_LOCKS}:test_the_sentence_on_a_task_is_left_alone_while_somebody_has_it",
     "tasks_app/agents/messages.py:_place": f"{_LOCKS}:test_one_publisher_gives_places_at_a_time",
     "tasks_app/agents/notification.py:_claim": f"{_PASSED}[mails]",
-    "tasks_app/agents/post_processor.py:_book_progress": (
-        f"{_LOCKS}:test_progress_is_booked_where_the_row_is_free"
-    ),
+    "tasks_app/agents/post_processor.py:_book_progress": (f"{_LOCKS}:test_progress_is_booked_where_the_row_is_free"),
     "tasks_app/agents/post_processor.py:finish": _ENDED,
     "tasks_app/agents/post_processor.py:finish 2": _ENDED,
     "tasks_app/agents/watchdogs/archive.py:run": f"{_PASSED}[old_jobs]",
@@ -81,9 +77,7 @@ TESTED: dict[str, str] = {
     "tasks_app/messaging/effects.py:_job_command": (
         f"{_LOCKS}:test_a_job_that_ends_at_this_moment_is_not_killed_by_a_message"
     ),
-    "tasks_app/messaging/effects.py:_look_at": (
-        f"{_LOCKS}:test_datasets_that_are_to_be_looked_at_are_locked_in_order"
-    ),
+    "tasks_app/messaging/effects.py:_look_at": (f"{_LOCKS}:test_datasets_that_are_to_be_looked_at_are_locked_in_order"),
     "tasks_app/messaging/inbox.py:process_next": f"{_PASSED}[inbox_rows]",
     "tasks_app/moves.py:give_command": _MOVES,
     "tasks_app/moves.py:move_task": _MOVES,
@@ -98,16 +92,14 @@ TESTED: dict[str, str] = {
     ),
     "tasks_app/sampling.py:forget": f"{_PASSED}[samples]",
     "tasks_app/sandboxes.py:_write_row": f"{_WAITING}:test_sandboxes_of_one_owner_are_stored_one_after_the_other",
-    "tasks_app/sandboxes.py:used": (
-        f"{_WAITING}:test_a_sandbox_that_is_removed_at_this_moment_is_noted_for_no_task"
-    ),
+    "tasks_app/sandboxes.py:used": (f"{_WAITING}:test_a_sandbox_that_is_removed_at_this_moment_is_noted_for_no_task"),
     "tasks_app/sandboxes.py:used 2": (
         f"{_OVER}:test_tasks_that_share_a_sandbox_do_not_wait_for_one_another_to_date_it"
     ),
     "tasks_app/commands/serials.py:_keep_to_this_transaction": f"{_WAITING}:test_names_of_files_are_taken_once_at_a_time",
     "tasks_app/ddm/registering.py:_check_names": f"{_WAITING}:test_files_of_one_scope_are_registered_one_after_the_other",
     "tasks_app/submitting.py:_existing": f"{_WAITING}:test_a_name_is_submitted_once_at_a_time",
-}  # fmt: skip
+}
 """The others: the cases of `test_waiting` and `test_passing_over` are called after their places."""
 
 
@@ -135,7 +127,9 @@ def test_every_lock_and_fence_has_its_test() -> None:
     tables = (TESTED, WAITING, PASSED_OVER)
     named = [place for table in tables for place in table]
     assert len(named) == len(set(named)), "one place has two entries"
-    assert places() - set(named) == set(), "give each a case in test_waiting or test_passing_over, or name its test above"
+    assert places() - set(named) == set(), (
+        "give each a case in test_waiting or test_passing_over, or name its test above"
+    )
     assert set(named) - places() == set(), "these are no locks any more"
 
 

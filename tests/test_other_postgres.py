@@ -126,6 +126,10 @@ def test_the_flow_runs_on_the_postgresql_of_the_distribution() -> None:
     some = [f"tests/{file}.py::test_{name}" for file, names in SOME.items() for name in names]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *WHOLE, *some],
-        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]

@@ -570,9 +570,15 @@ def datasets_whose_files_get_attempts(made: SimpleNamespace) -> Held:
 
 def tried(task_id: int, dataset_id: int, **columns: Any) -> File:
     return File.objects.create(
-        task_id=task_id, dataset_id=dataset_id, lfn=f"f{File.objects.count()}", type="input", status="ready", max_attempt=3,
-        keep_track=1, **columns,
-    )  # fmt: skip
+        task_id=task_id,
+        dataset_id=dataset_id,
+        lfn=f"f{File.objects.count()}",
+        type="input",
+        status="ready",
+        max_attempt=3,
+        keep_track=1,
+        **columns,
+    )
 
 
 @at("tasks_app/commands/again.py:_grow_inputs")

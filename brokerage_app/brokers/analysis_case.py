@@ -39,22 +39,42 @@ class AnalysisCase(GridCase):
     """
 
     __slots__ = (
-        "_rooms", "bound", "by_data", "facts", "has_source", "listed", "may_move", "missing", "near", "settings",
-        "share_ratio", "task_class", "unsent", "wanted",
-    )  # fmt: skip
+        "_rooms",
+        "bound",
+        "by_data",
+        "facts",
+        "has_source",
+        "listed",
+        "may_move",
+        "missing",
+        "near",
+        "settings",
+        "share_ratio",
+        "task_class",
+        "unsent",
+        "wanted",
+    )
 
     def __init__(
         self, needs: TaskNeeds, grid: Grid, settings: AnalysisSettings, facts: AnalysisFacts, *, by_data: bool = True
     ) -> None:
         bound, listed = _bound(needs, grid)
         super().__init__(
-            needs, grid, is_single=bool(bound), is_bound=bool(bound or listed), min_free_gb=settings.min_output_gb,
-            disk_io_limit=settings.disk_io_limit, analysis=True,
+            needs,
+            grid,
+            is_single=bool(bound),
+            is_bound=bool(bound or listed),
+            min_free_gb=settings.min_output_gb,
+            disk_io_limit=settings.disk_io_limit,
+            analysis=True,
             platform=needs_of_analysis(
-                needs.trans_home, needs.trans_uses, needs.architecture, container=needs.container,
+                needs.trans_home,
+                needs.trans_uses,
+                needs.architecture,
+                container=needs.container,
                 only_tags=needs.container_tags_only,
             ),
-        )  # fmt: skip
+        )
         self.settings, self.facts, self.by_data = settings, facts, by_data
         self.bound, self.listed = bound, listed
         self.wanted = tuple(name for name in needs.included_sites if name != AUTO)

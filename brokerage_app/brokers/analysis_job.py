@@ -32,17 +32,37 @@ from brokerage_app.verdict import Choice, Skip, Verdict
 UNIFIED_SWITCH: Final = "grandly_unified"
 KINDS: Final = frozenset({"analysis", "unified"})
 HOSPITAL: Final = "_HOSPITAL"
-LABELS: Final[Mapping[str, str]] = MappingProxyType({
-    **production_job.LABELS,
-    codes.NO_DATA_THERE: "input data check", codes.VIRTUAL_STORAGE: "avoid VP", codes.CLOSED_THERE: "-closed",
-    codes.NO_OUTPUT_STORAGE: "-disk", codes.LOCAL_QUOTA: "-local_quota", codes.EXCLUDED: "-excluded",
-    codes.NOT_INCLUDED: "-notincluded", codes.OTHER_CLOUD: "-cloudmismatch", codes.NOT_PREASSIGNED: "-nonpreassigned",
-    codes.HOSPITAL: "-hospital", codes.QUEUE_FULL: "-cap_rt", codes.OVERLOADED: "-overloaded",
-    codes.OVERLOADED_VIRTUAL: "-overloaded_vp", codes.USER_QUEUE_LONG: "-badsite", codes.FAILING_THERE: "-badsite",
-    codes.FILES_NOT_THERE: "-fileunavailable",
-    **dict.fromkeys((codes.INPUT_NOT_READABLE, codes.OUTPUT_NOT_WRITABLE, codes.STORAGE_NOT_RECEIVING,
-                     codes.STORAGE_NOT_SENDING, codes.SOURCE_NOT_SENDING), "-blacklist"),
-})  # fmt: skip
+LABELS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **production_job.LABELS,
+        codes.NO_DATA_THERE: "input data check",
+        codes.VIRTUAL_STORAGE: "avoid VP",
+        codes.CLOSED_THERE: "-closed",
+        codes.NO_OUTPUT_STORAGE: "-disk",
+        codes.LOCAL_QUOTA: "-local_quota",
+        codes.EXCLUDED: "-excluded",
+        codes.NOT_INCLUDED: "-notincluded",
+        codes.OTHER_CLOUD: "-cloudmismatch",
+        codes.NOT_PREASSIGNED: "-nonpreassigned",
+        codes.HOSPITAL: "-hospital",
+        codes.QUEUE_FULL: "-cap_rt",
+        codes.OVERLOADED: "-overloaded",
+        codes.OVERLOADED_VIRTUAL: "-overloaded_vp",
+        codes.USER_QUEUE_LONG: "-badsite",
+        codes.FAILING_THERE: "-badsite",
+        codes.FILES_NOT_THERE: "-fileunavailable",
+        **dict.fromkeys(
+            (
+                codes.INPUT_NOT_READABLE,
+                codes.OUTPUT_NOT_WRITABLE,
+                codes.STORAGE_NOT_RECEIVING,
+                codes.STORAGE_NOT_SENDING,
+                codes.SOURCE_NOT_SENDING,
+            ),
+            "-blacklist",
+        ),
+    }
+)
 """What PanDA's logs of the broker of analysis call each reason."""
 _LEFT: Final = frozenset({codes.CLOSED_THERE, codes.TAKEN_BACK})
 _OWN: Final = _LEFT | {codes.FAILING_THERE}
@@ -178,9 +198,7 @@ def _no_hospital(left: _Left) -> None:
         return
     says = "the queue is for difficult jobs, {:other queue is|other queues are} left"
     others = sum(not site.name.endswith(HOSPITAL) for site in left.survivors)
-    left.drop(
-        lambda site: Skip(site.name, codes.HOSPITAL, says, (others,)) if site.name.endswith(HOSPITAL) else None
-    )  # fmt: skip
+    left.drop(lambda site: Skip(site.name, codes.HOSPITAL, says, (others,)) if site.name.endswith(HOSPITAL) else None)
 
 
 def _release_preassigned(left: _Left) -> None:
@@ -279,7 +297,12 @@ def _choice(case: AnalysisCase, site: SiteView, base: Factors) -> Choice:
     part = work_dir_for_job_mb(site.work_dir_mb, site.cores, case.cores)
     full = (analysis.queue_not_full(case, site) or analysis.user_queue(case, site)) if counts.queued >= cap else None
     return Choice(
-        site.name, weights.product(factors), factors, queued=counts.queued, cap=cap,
+        site.name,
+        weights.product(factors),
+        factors,
+        queued=counts.queued,
+        cap=cap,
         platform=resolved_platform(case.platform, case.software(site)) if asks_software(case) else "",
-        work_dir_mb=int(part) if part != site.work_dir_mb else None, full=full,
-    )  # fmt: skip
+        work_dir_mb=int(part) if part != site.work_dir_mb else None,
+        full=full,
+    )

@@ -86,7 +86,9 @@ def _full(choice: Choice) -> Skip:
     if choice.full is not None:
         return choice.full
     says = "{:job is|jobs are} queued, and no more than {} may be"
-    return Skip(choice.site, codes.QUEUE_FULL, says, (choice.queued, choice.queued if choice.cap is None else choice.cap))
+    return Skip(
+        choice.site, codes.QUEUE_FULL, says, (choice.queued, choice.queued if choice.cap is None else choice.cap)
+    )
 
 
 def takers(

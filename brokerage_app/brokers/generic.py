@@ -31,15 +31,25 @@ class GenericCase(PlaceCase):
     __slots__ = ("crowd", "shut", "unread")
 
     def __init__(
-        self, needs: TaskNeeds, grid: Grid, min_free_gb: float = data.LEAST_SPACE_GB, crowd: capacity.Crowd = capacity.ALONE
+        self,
+        needs: TaskNeeds,
+        grid: Grid,
+        min_free_gb: float = data.LEAST_SPACE_GB,
+        crowd: capacity.Crowd = capacity.ALONE,
     ) -> None:
         super().__init__(
-            needs, grid, min_free_gb=min_free_gb, analysis=needs.label in ANALYSIS,
+            needs,
+            grid,
+            min_free_gb=min_free_gb,
+            analysis=needs.label in ANALYSIS,
             platform=software.needs_of_any(
-                needs.trans_home, needs.trans_uses, needs.architecture, container=needs.container,
+                needs.trans_home,
+                needs.trans_uses,
+                needs.architecture,
+                container=needs.container,
                 only_tags=needs.container_tags_only,
             ),
-        )  # fmt: skip
+        )
         self.crowd = crowd
         self.shut = data.shut(grid, min_free_gb)
         self.unread = data.hard_to_read(needs.inputs, grid)

@@ -53,8 +53,10 @@ class ProductionSettings:
     ) -> ProductionSettings:
         """The values for tasks of a VO, a label and a share."""
         plain: dict[str, Any] = {
-            one.name: configuration.get(COMPONENT, one.name.upper(), vo=vo) for one in fields(cls) if one.name not in _OTHERS
-        }  # fmt: skip
+            one.name: configuration.get(COMPONENT, one.name.upper(), vo=vo)
+            for one in fields(cls)
+            if one.name not in _OTHERS
+        }
         return cls(
             **plain,
             queue_floor=configuration.get(COMPONENT, "NQUEUELIMITSITE", share, vo=vo),
@@ -101,13 +103,21 @@ class ProductionCase(GridCase):
     reach              where the datasets are complete; `unsent`: the first that no storage can send
     """
 
-    # fmt: off
     __slots__ = (
         "_links",
-        "_weighed", "activity", "is_high", "locked", "made", "nucleus_down", "nucleus_factor",
-        "queued_to_nucleus", "reach", "settings", "stays_in_chain", "unsent",
+        "_weighed",
+        "activity",
+        "is_high",
+        "locked",
+        "made",
+        "nucleus_down",
+        "nucleus_factor",
+        "queued_to_nucleus",
+        "reach",
+        "settings",
+        "stays_in_chain",
+        "unsent",
     )
-    # fmt: on
 
     def __init__(
         self,
@@ -121,12 +131,16 @@ class ProductionCase(GridCase):
     ) -> None:
         limit = settings.max_diskio_default
         super().__init__(
-            needs, grid, is_single=found.is_single, is_bound=found.is_bound, min_free_gb=settings.storage_min_free_size,
+            needs,
+            grid,
+            is_single=found.is_single,
+            is_bound=found.is_bound,
+            min_free_gb=settings.storage_min_free_size,
             disk_io_limit=math.inf if limit is None else limit,
             platform=software.needs_of_production(
                 needs.trans_home, needs.architecture, container=needs.container, only_tags=needs.container_tags_only
             ),
-        )  # fmt: skip
+        )
         self.settings, self.made, self.locked = settings, made, frozenset(locked)
         self.activity = EXPRESS if self.is_express else OUTPUT
         self.is_high = needs.event_service and (needs.priority >= weights.URGENT_AT_NUCLEUS or needs.scouting)
@@ -138,13 +152,19 @@ class ProductionCase(GridCase):
         nucleus = grid.nuclei.get(needs.nucleus)
         self.stays_in_chain = bool(needs.full_chain and nucleus is not None and nucleus.bare)
         self.nucleus_factor = weights.nucleus_factor(
-            needs.t1_weight, needs.io_intensity, needs.priority, scouting=needs.scouting,
-            event_service=needs.event_service, bound=self.is_bound,
-        )  # fmt: skip
+            needs.t1_weight,
+            needs.io_intensity,
+            needs.priority,
+            scouting=needs.scouting,
+            event_service=needs.event_service,
+            bound=self.is_bound,
+        )
         self.reach = reach(
-            self.inputs, grid.endpoints.get, most_missing=settings.max_missing_input_files,
+            self.inputs,
+            grid.endpoints.get,
+            most_missing=settings.max_missing_input_files,
             least_percent=settings.min_input_completeness,
-        )  # fmt: skip
+        )
         self.unsent = next((one for one in self.reach if one.complete and not one.sending), None)
         self._links = _links_to(needs.nucleus, grid)
         self._weighed: dict[str, Weighed] = {}
@@ -191,9 +211,16 @@ class ProductionCase(GridCase):
             preference = platform_preference(self.platform.platform.preferred_level, hardware.cpu_levels)
             factors.append(("preferred CPU", preference))
         return Weighed(
-            running, queued, defined, queue_cap(running, settings.queue_floor), here, is_local, link, tuple(factors),
+            running,
+            queued,
+            defined,
+            queue_cap(running, settings.queue_floor),
+            here,
+            is_local,
+            link,
+            tuple(factors),
             math.prod(value for _, value in factors),
-        )  # fmt: skip
+        )
 
     def network_weight(self, site: SiteView) -> float | None:
         """The weight of the network to the nucleus; None where outputs are not gathered, or where it is switched off."""
@@ -205,9 +232,12 @@ class ProductionCase(GridCase):
             return network.SAME_STORAGE.total
         link = self._links.get(source, NO_LINK)
         return network.network_weight(
-            queued_files=link.queued.get(self.activity, 0), cap=settings.nqueued_sat_cap, closeness=link.closeness,
-            mbps=network.most_recent(link.mbps_1h, link.mbps_1d, link.mbps_1w), importance=settings.nw_queue_importance,
-        ).total  # fmt: skip
+            queued_files=link.queued.get(self.activity, 0),
+            cap=settings.nqueued_sat_cap,
+            closeness=link.closeness,
+            mbps=network.most_recent(link.mbps_1h, link.mbps_1d, link.mbps_1w),
+            importance=settings.nw_queue_importance,
+        ).total
 
     def type_at(self, site: SiteView) -> str | None:
         """The resource type of the jobs at a queue: that of the pseudo queue, else the task's."""

@@ -191,7 +191,13 @@ def broker(
 
 
 def decide(
-    needs: TaskNeeds, grid: Grid, configuration: Configuration, gathering: Gathering, *, draw: float, work: RemainingWork
+    needs: TaskNeeds,
+    grid: Grid,
+    configuration: Configuration,
+    gathering: Gathering,
+    *,
+    draw: float,
+    work: RemainingWork,
 ) -> Decision:
     """The choice under the parameters of the task's VO, label and share; queues are asked by the broker of production jobs."""
     settings = settings_of(configuration, vo=needs.vo, share=needs.share)
@@ -211,7 +217,9 @@ def _unreadable(data: InputData, grid: Grid) -> Skip:
         if any(grid.endpoints[name].is_up("read_lan") for name in complete if name in grid.endpoints):
             says = "the dataset {} is complete only at {}, where reading from outside (read_wan) is blacklisted"
             return Skip("", codes.SOURCE_NOT_SENDING, says, names)
-        return Skip("", codes.INPUT_IN_DOWNTIME, "the dataset {} is complete only at {}, which cannot be read now", names)
+        return Skip(
+            "", codes.INPUT_IN_DOWNTIME, "the dataset {} is complete only at {}, which cannot be read now", names
+        )
     says = "{1} has {0:known copy|known copies}, none is complete on a storage that can be read from outside"
     return Skip("", codes.INPUT_INCOMPLETE, says, (len(data.replicas), data.name))
 
@@ -281,7 +289,9 @@ def _blocked(grid: Grid, out: Sequence[Skip], jobs: Verdict, own: Blocked | None
             return replace(own, sentence=f"{all_of}: {of}. {own.sentence}", earlier=earlier, also=found.sites)
     reasons = counted(Verdict(skipped=tuple(out)).counts())
     where = last[0].site if len(out) == 1 else f"Last was {last[0].site}"
-    return Blocked(last[0].code, f"{all_of}: {reasons}. {where}: {last[0].detail}.", tuple(last), tuple(near[len(last):]))
+    return Blocked(
+        last[0].code, f"{all_of}: {reasons}. {where}: {last[0].detail}.", tuple(last), tuple(near[len(last) :])
+    )
 
 
 def _of_named(case: NucleusCase, out: Iterable[Skip], check: NamedCheck) -> Verdict:

@@ -20,12 +20,16 @@ def has_data(case: AnalysisCase, site: SiteView) -> Skip | None:
         return None
     if case.unsent is not None:
         says = "the input {} is only at {}, where reading from outside (read_wan) is blacklisted"
-        return Skip(site.name, codes.SOURCE_NOT_SENDING, says, (case.unsent.data.name, ", ".join(case.unsent.complete[:5])))
+        return Skip(
+            site.name, codes.SOURCE_NOT_SENDING, says, (case.unsent.data.name, ", ".join(case.unsent.complete[:5]))
+        )
     here = near.on_disk.get(site.name, 0) + near.on_tape.get(site.name, 0)
     return Skip(
-        site.name, codes.NO_DATA_THERE, "{:input dataset is|input datasets are} read, {:is|are} there{}",
+        site.name,
+        codes.NO_DATA_THERE,
+        "{:input dataset is|input datasets are} read, {:is|are} there{}",
         (near.datasets, here, " on disk or tape that counts" if here == near.datasets else ""),
-    )  # fmt: skip
+    )
 
 
 def online(case: AnalysisCase, site: SiteView) -> Skip | None:
@@ -55,9 +59,11 @@ def none_closed(case: AnalysisCase, site: SiteView) -> Skip | None:
     if not closed:
         return None
     return Skip(
-        site.name, codes.CLOSED_THERE, "at most {0:job|jobs} may have been closed in {2:g} h, {1:was|were}",
+        site.name,
+        codes.CLOSED_THERE,
+        "at most {0:job|jobs} may have been closed in {2:g} h, {1:was|were}",
         (0, closed, case.settings.window_h),
-    )  # fmt: skip
+    )
 
 
 def output_storage(case: AnalysisCase, site: SiteView) -> Skip | None:
@@ -76,9 +82,7 @@ def output_storage(case: AnalysisCase, site: SiteView) -> Skip | None:
 
 
 def _full(site: SiteView, least: float, free: float, endpoint: str) -> Skip:
-    return Skip(
-        site.name, codes.STORAGE_FULL, "{:.0f} GB must be usable, {:.0f} GB are at {}", (least, free, endpoint)
-    )  # fmt: skip
+    return Skip(site.name, codes.STORAGE_FULL, "{:.0f} GB must be usable, {:.0f} GB are at {}", (least, free, endpoint))
 
 
 def source(case: AnalysisCase, site: SiteView) -> Skip | None:
@@ -120,9 +124,11 @@ def cloud(case: AnalysisCase, site: SiteView) -> Skip | None:
     if site.cloud == case.needs.cloud:
         return None
     return Skip(
-        site.name, codes.OTHER_CLOUD, "the task is for the cloud {}, the queue is in {}",
+        site.name,
+        codes.OTHER_CLOUD,
+        "the task is for the cloud {}, the queue is in {}",
         (case.needs.cloud, site.cloud or "none"),
-    )  # fmt: skip
+    )
 
 
 def preassigned(case: AnalysisCase, site: SiteView) -> Skip | None:
@@ -157,7 +163,7 @@ def queue_not_full(case: AnalysisCase, site: SiteView) -> Skip | None:
     code = codes.QUEUE_FULL_OF_TYPE if case.type_at(site) else codes.QUEUE_FULL
     return Skip(
         site.name, code, "{:job is|jobs are} queued, {} may be with {} running", (counts.queued, cap, counts.running)
-    )  # fmt: skip
+    )
 
 
 def user_queue(case: AnalysisCase, site: SiteView) -> Skip | None:
@@ -166,9 +172,11 @@ def user_queue(case: AnalysisCase, site: SiteView) -> Skip | None:
     if not room.exceeded:
         return None
     return Skip(
-        site.name, codes.USER_QUEUE_LONG, "{:job of the user is|jobs of the user are} queued, {:.1f} may be: {:.1f} % of {:.0f}",
+        site.name,
+        codes.USER_QUEUE_LONG,
+        "{:job of the user is|jobs of the user are} queued, {:.1f} may be: {:.1f} % of {:.0f}",
         (room.queued, room.most, 100 * room.part, room.queue_most),
-    )  # fmt: skip
+    )
 
 
 def few_bad_jobs(case: AnalysisCase, site: SiteView) -> Skip | None:
@@ -178,10 +186,11 @@ def few_bad_jobs(case: AnalysisCase, site: SiteView) -> Skip | None:
     if not bad or bad < most:
         return None
     return Skip(
-        site.name, codes.FAILING_THERE,
+        site.name,
+        codes.FAILING_THERE,
         "{1:job has|jobs have} failed or been closed in {2:g} h, fewer than {0} may with {3} finished",
         (most, bad, case.settings.window_h, ended.finished),
-    )  # fmt: skip
+    )
 
 
 def is_overloaded(case: AnalysisCase, site: SiteView) -> bool:
@@ -202,7 +211,13 @@ def overloaded(case: AnalysisCase, site: SiteView) -> Skip:
     if not counts.running:
         return Skip(site.name, code, "{:job waits|jobs wait} and none runs", (counts.queued,))
     return Skip(
-        site.name, code, "{:.2f} jobs wait for each running one, {:.2f} may: {} queued, {} running",
-        (counts.queued / counts.running, case.share_ratio * case.settings.overload_offset, counts.queued,
-         counts.running),
-    )  # fmt: skip
+        site.name,
+        code,
+        "{:.2f} jobs wait for each running one, {:.2f} may: {} queued, {} running",
+        (
+            counts.queued / counts.running,
+            case.share_ratio * case.settings.overload_offset,
+            counts.queued,
+            counts.running,
+        ),
+    )

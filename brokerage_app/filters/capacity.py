@@ -86,10 +86,11 @@ def user_has_part(min_queue: int = MIN_QUEUE) -> Filter:
             return None
         part = part_of(queue_cap(site.running, min_queue), case.crowd.users)
         return Skip(
-            site.name, codes.USER_QUEUE_LONG,
+            site.name,
+            codes.USER_QUEUE_LONG,
             "{:job of the user is|jobs of the user are} queued, {} may be while {} users want places",
             (case.crowd.queued.get(site.queue, 0), part, case.crowd.users),
-        )  # fmt: skip
+        )
 
     return user_queue_long
 
@@ -102,7 +103,10 @@ def queue_not_full(min_queue: int = MIN_QUEUE) -> Filter:
         if queued < cap:
             return None
         return Skip(
-            site.name, codes.QUEUE_FULL, "{:job is|jobs are} queued, {} may be with {} running", (queued, cap, site.running)
+            site.name,
+            codes.QUEUE_FULL,
+            "{:job is|jobs are} queued, {} may be with {} running",
+            (queued, cap, site.running),
         )
 
     return queue_full
@@ -125,9 +129,11 @@ def not_too_many_transferring(case: GridCase, site: SiteView) -> Skip | None:
     if found <= most:
         return None
     return Skip(
-        site.name, codes.TOO_MANY_TRANSFERRING, "at most {:job|jobs} may be transferring, {:is|are} with {} running",
+        site.name,
+        codes.TOO_MANY_TRANSFERRING,
+        "at most {:job|jobs} may be transferring, {:is|are} with {} running",
         (most, found, counts.running),
-    )  # fmt: skip
+    )
 
 
 def not_locked(case: ProductionCase, site: SiteView) -> Skip | None:
@@ -146,9 +152,11 @@ def under_cap(case: ProductionCase, site: SiteView) -> Skip | None:
     if waiting <= cap:
         return None
     return Skip(
-        site.name, codes.QUEUE_FULL, "at most {} may be queued, {:is|are} with {} running",
+        site.name,
+        codes.QUEUE_FULL,
+        "at most {} may be queued, {:is|are} with {} running",
         (cap, waiting, found.running),
-    )  # fmt: skip
+    )
 
 
 def under_cap_of_type(case: ProductionCase, site: SiteView) -> Skip | None:
@@ -167,6 +175,8 @@ def under_cap_of_type(case: ProductionCase, site: SiteView) -> Skip | None:
     if waiting <= cap:
         return None
     return Skip(
-        site.name, codes.QUEUE_FULL_OF_TYPE, "at most {} may be queued, {:is|are}, of type {} with {} running",
+        site.name,
+        codes.QUEUE_FULL_OF_TYPE,
+        "at most {} may be queued, {:is|are}, of type {} with {} running",
         (cap, waiting, kind, running),
-    )  # fmt: skip
+    )

@@ -26,9 +26,11 @@ def storage_space(case: PlaceCase, site: SiteView) -> Skip | None:
     if storage.output_gb is None or storage.output_gb >= case.min_free_gb:
         return None
     return Skip(
-        site.name, codes.STORAGE_FULL, "{:.0f} GB must be usable, {:.0f} GB are at {}",
+        site.name,
+        codes.STORAGE_FULL,
+        "{:.0f} GB must be usable, {:.0f} GB are at {}",
         (case.min_free_gb, storage.output_gb, storage.output),
-    )  # fmt: skip
+    )
 
 
 def space_of_queue(case: Case, site: SiteView) -> Skip | None:
@@ -77,7 +79,9 @@ def shut(grid: Grid, min_free_gb: float) -> frozenset[str]:
 
 
 def _not_writable(site: SiteView) -> Skip:
-    return Skip(site.name, codes.OUTPUT_NOT_WRITABLE, "writing (write_lan) is blacklisted at {}", (_named(site.outputs),))
+    return Skip(
+        site.name, codes.OUTPUT_NOT_WRITABLE, "writing (write_lan) is blacklisted at {}", (_named(site.outputs),)
+    )
 
 
 class Held(NamedTuple):
@@ -128,7 +132,9 @@ def storage_up(case: GridCase, site: SiteView) -> Skip | None:
     """
     storage = case.storage(site)
     if not storage.read_lan:
-        return Skip(site.name, codes.INPUT_NOT_READABLE, "reading (read_lan) is blacklisted at {}", (_named(storage.inputs),))
+        return Skip(
+            site.name, codes.INPUT_NOT_READABLE, "reading (read_lan) is blacklisted at {}", (_named(storage.inputs),)
+        )
     if not storage.write_lan:
         return _not_writable(site)
     satellite = case.is_satellite(site)
@@ -147,9 +153,11 @@ def source_sends(case: ProductionCase, site: SiteView) -> Skip | None:
     if unsent is None or not case.is_satellite(site) or not _lacks_input(case, site):
         return None
     return Skip(
-        site.name, codes.SOURCE_NOT_SENDING, "{} is complete at {:endpoint|endpoints}, none of which sends it to satellites",
+        site.name,
+        codes.SOURCE_NOT_SENDING,
+        "{} is complete at {:endpoint|endpoints}, none of which sends it to satellites",
         (unsent.data.name, len(unsent.complete)),
-    )  # fmt: skip
+    )
 
 
 def little_input_missing(case: ProductionCase, site: SiteView) -> Skip | None:
@@ -170,14 +178,18 @@ def _too_much_missing(case: ProductionCase, site: SiteView, *, with_tape: bool) 
     most_mb = settings.size_cutoff_to_move_input * MB_IN_GB
     if size_mb > most_mb:
         return Skip(
-            site.name, codes.TOO_MUCH_INPUT_MISSING, "at most {:.0f} MB may be missing, {} are ({:file|files})",
+            site.name,
+            codes.TOO_MUCH_INPUT_MISSING,
+            "at most {:.0f} MB may be missing, {} are ({:file|files})",
             (most_mb, size_mb, files),
-        )  # fmt: skip
+        )
     if files > settings.num_cutoff_to_move_input:
         return Skip(
-            site.name, codes.TOO_MUCH_INPUT_MISSING, "at most {:file|files} may be missing, {:is|are} ({} MB)",
+            site.name,
+            codes.TOO_MUCH_INPUT_MISSING,
+            "at most {:file|files} may be missing, {:is|are} ({} MB)",
             (settings.num_cutoff_to_move_input, files, size_mb),
-        )  # fmt: skip
+        )
     return None
 
 
@@ -194,9 +206,11 @@ def local_data_only(case: GridCase, site: SiteView) -> Skip | None:
     if here.disk_files >= inputs.files and here.disk_mb >= inputs.size_mb:
         return None
     return Skip(
-        site.name, codes.INPUT_NOT_LOCAL, "{:file is|files are} read, {:is|are} there ({:.0f} of {:.0f} MB)",
+        site.name,
+        codes.INPUT_NOT_LOCAL,
+        "{:file is|files are} read, {:is|are} there ({:.0f} of {:.0f} MB)",
         (inputs.files, here.disk_files, here.disk_mb, inputs.size_mb),
-    )  # fmt: skip
+    )
 
 
 def _named(endpoints: tuple[str, ...], most: int = 5) -> str:

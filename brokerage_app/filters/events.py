@@ -22,7 +22,9 @@ def jumbo(case: ProductionCase, site: SiteView) -> Skip | None:
     least = site.switches.get(LEAST_EVENTS, "")
     if not least.isdecimal() or int(least) <= needs.ready_events:
         return None
-    return Skip(site.name, codes.FEW_EVENTS, "wants {:ready event|ready events}, {:is|are}", (int(least), needs.ready_events))
+    return Skip(
+        site.name, codes.FEW_EVENTS, "wants {:ready event|ready events}, {:is|are}", (int(least), needs.ready_events)
+    )
 
 
 def event_service(case: ProductionCase, site: SiteView) -> Skip | None:
@@ -37,6 +39,9 @@ def event_service(case: ProductionCase, site: SiteView) -> Skip | None:
         return Skip(site.name, codes.EVENT_SERVICE_HIGH_ONLY, "needs priority {}, the task has {}", (URGENT, priority))
     if site.parent and site.cores <= 1:
         return Skip(
-            site.name, codes.EVENT_SERVICE_NEEDS_CORES, "needs {:core|cores}, these slots have {}", (2, max(site.cores, 1))
+            site.name,
+            codes.EVENT_SERVICE_NEEDS_CORES,
+            "needs {:core|cores}, these slots have {}",
+            (2, max(site.cores, 1)),
         )
     return None

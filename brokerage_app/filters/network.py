@@ -45,9 +45,11 @@ def link_not_full(case: ProductionCase, site: SiteView) -> Skip | None:
     if queued < most:
         return None
     return Skip(
-        site.name, codes.LINK_FULL, "fewer than {:file|files} may wait, {:does|do} on the link from {} to {}",
+        site.name,
+        codes.LINK_FULL,
+        "fewer than {:file|files} may wait, {:does|do} on the link from {} to {}",
         (most, queued, case.storage(site).site, case.needs.nucleus),
-    )  # fmt: skip
+    )
 
 
 def fast_enough(case: ProductionCase, site: SiteView) -> Skip | None:
@@ -56,6 +58,13 @@ def fast_enough(case: ProductionCase, site: SiteView) -> Skip | None:
     least = express_floor(case.settings.nw_threshold, case.settings.nw_weight_multiplier)
     if found is None or found >= least:
         return None
-    needs, says = case.needs, "express work needs a network weight of {:.3g}, it is {:.3g}; the task is express work by its {}"
-    why = f"priority of {needs.priority} ({EXPRESS_PRIORITY} or more)" if needs.priority >= EXPRESS_PRIORITY else "processingType"
+    needs, says = (
+        case.needs,
+        "express work needs a network weight of {:.3g}, it is {:.3g}; the task is express work by its {}",
+    )
+    why = (
+        f"priority of {needs.priority} ({EXPRESS_PRIORITY} or more)"
+        if needs.priority >= EXPRESS_PRIORITY
+        else "processingType"
+    )
     return Skip(site.name, codes.SLOW_NETWORK, says, (least, found, why))

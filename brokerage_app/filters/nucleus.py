@@ -56,9 +56,11 @@ def has_storage(case: NucleusCase, nucleus: Nucleus) -> Skip | None:
     for output, endpoint in case.stored[nucleus.name]:
         if endpoint is None:
             return Skip(
-                nucleus.name, codes.NUCLEUS_NO_STORAGE, "none of its storages ({}) fits the token {} of {}",
+                nucleus.name,
+                codes.NUCLEUS_NO_STORAGE,
+                "none of its storages ({}) fits the token {} of {}",
                 (len(nucleus.outputs), output.token or "that is empty", output.name or "an output"),
-            )  # fmt: skip
+            )
     return None
 
 
@@ -90,10 +92,11 @@ def has_space(case: NucleusCase, nucleus: Nucleus) -> Skip | None:
             continue
         usable, projected = endpoint.usable_gb, case.projected_gb(nucleus.name)
         return Skip(
-            nucleus.name, codes.NUCLEUS_SPACE,
+            nucleus.name,
+            codes.NUCLEUS_SPACE,
             "{0:.0f} GB must remain on {2}, {1:.0f} GB would: {3} GB are usable, outputs of its tasks will take {4} GB",
             (least, left, endpoint.name, "no known" if usable is None else round(usable), projected),
-        )  # fmt: skip
+        )
     return None
 
 
@@ -118,17 +121,19 @@ def has_input(case: NucleusCase, nucleus: Nucleus) -> Skip | None:
     percent = settings.input_size_fraction_percent
     if case.input_gb > settings.input_size_threshold_gb and 100 * local.any_mb < percent * case.inputs.size_mb:
         return Skip(
-            nucleus.name, codes.NUCLEUS_INPUT_SIZE,
+            nucleus.name,
+            codes.NUCLEUS_INPUT_SIZE,
             "{0:.1f} GB of the input must be there ({2:g} % of {3:.1f} GB), {1:.1f} GB are",
             (percent / 100 * case.input_gb, local.any_mb / MB_A_GB, percent, case.input_gb),
-        )  # fmt: skip
+        )
     percent = settings.input_num_fraction_percent
     if case.inputs.files > settings.input_num_threshold and 100 * local.any_files < percent * case.inputs.files:
         return Skip(
-            nucleus.name, codes.NUCLEUS_INPUT_FILES,
+            nucleus.name,
+            codes.NUCLEUS_INPUT_FILES,
             "{0:g} of {3:input file|input files} must be there ({2:g} %), {1:is|are}",
             (percent / 100 * case.inputs.files, local.any_files, percent, case.inputs.files),
-        )  # fmt: skip
+        )
     return None
 
 

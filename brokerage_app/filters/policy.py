@@ -82,9 +82,11 @@ def not_opportunistic(case: GridCase, site: SiteView) -> Skip | None:
     if site.pledged_cores != OPPORTUNISTIC:
         return None
     return Skip(
-        site.name, codes.OPPORTUNISTIC, "the queue is opportunistic, the priority is {}{}",
+        site.name,
+        codes.OPPORTUNISTIC,
+        "the queue is opportunistic, the priority is {}{}",
         (case.needs.priority, ", first jobs of the task" if case.needs.scouting else ""),
-    )  # fmt: skip
+    )
 
 
 def within_pledge(case: GridCase, site: SiteView) -> Skip | None:

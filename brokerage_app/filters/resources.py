@@ -44,9 +44,11 @@ def memory(case: Case, site: SiteView) -> Skip | None:
     if site.min_memory_mb and need < site.min_memory_mb:
         how, values = _memory_in_words(case, site)
         return Skip(
-            site.name, codes.HIGH_MEMORY, f"needs {{}} MB, the site wants at least {{}} MB{how}",
+            site.name,
+            codes.HIGH_MEMORY,
+            f"needs {{}} MB, the site wants at least {{}} MB{how}",
             (need, site.min_memory_mb, *values),
-        )  # fmt: skip
+        )
     return None
 
 
@@ -108,7 +110,10 @@ def max_cores(case: Case, site: SiteView) -> Skip | None:
     if site.cores <= most or site.any_size:
         return None
     return Skip(
-        site.name, codes.TOO_MANY_CORES, "at most {:core is|cores are} wanted, the site's slots have {}", (most, site.cores)
+        site.name,
+        codes.TOO_MANY_CORES,
+        "at most {:core is|cores are} wanted, the site's slots have {}",
+        (most, site.cores),
     )
 
 

@@ -78,6 +78,8 @@ def disks_not_busy(case: GridCase, site: SiteView) -> Skip | None:
     if need <= limit:
         return None
     return Skip(
-        site.name, codes.DISK_IO_BUSY, "at most {:g} kB/s a core are wanted, the task has {:g} and running jobs {:g}",
+        site.name,
+        codes.DISK_IO_BUSY,
+        "at most {:g} kB/s a core are wanted, the task has {:g} and running jobs {:g}",
         (limit, need, mean),
-    )  # fmt: skip
+    )

@@ -84,9 +84,11 @@ def active(case: GridCase, site: SiteView) -> Skip | None:
     if not waiting:
         return None
     return Skip(
-        site.name, codes.INACTIVE, "a start within {:.0f} h is asked, the last was {:.1f} h ago; {:job waits|jobs wait}",
+        site.name,
+        codes.INACTIVE,
+        "a start within {:.0f} h is asked, the last was {:.1f} h ago; {:job waits|jobs wait}",
         (INACTIVE_AFTER_S / HOUR_S, since / HOUR_S, waiting),
-    )  # fmt: skip
+    )
 
 
 def has_pilots(case: GridCase, site: SiteView) -> Skip | None:
@@ -114,8 +116,12 @@ def pilots_come(case: Case, site: SiteView) -> Skip | None:
     if site.quiet_s is None or ALLOW_NO_PILOT in site.switches:
         return None
     if site.quiet_s < 2 * HOUR_S:
-        return Skip(site.name, codes.PILOTS_STOPPED, "no pilot has asked for a job there for {:.0f} min", (site.quiet_s / 60,))
-    return Skip(site.name, codes.PILOTS_STOPPED, "no pilot has asked for a job there for {:.0f} h", (site.quiet_s / HOUR_S,))
+        return Skip(
+            site.name, codes.PILOTS_STOPPED, "no pilot has asked for a job there for {:.0f} min", (site.quiet_s / 60,)
+        )
+    return Skip(
+        site.name, codes.PILOTS_STOPPED, "no pilot has asked for a job there for {:.0f} h", (site.quiet_s / HOUR_S,)
+    )
 
 
 def has_pilots_for_queued(case: Case, site: SiteView) -> Skip | None:
@@ -123,5 +129,8 @@ def has_pilots_for_queued(case: Case, site: SiteView) -> Skip | None:
     if site.pilots_3h != 0 or not site.queued or ALLOW_NO_PILOT in site.switches or "test" in case.needs.label:
         return None
     return Skip(
-        site.name, codes.NO_PILOTS, "needs {} call of a pilot, there were {} in 3 h; {:job waits|jobs wait}", (1, 0, site.queued)
+        site.name,
+        codes.NO_PILOTS,
+        "needs {} call of a pilot, there were {} in 3 h; {:job waits|jobs wait}",
+        (1, 0, site.queued),
     )

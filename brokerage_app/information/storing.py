@@ -38,13 +38,17 @@ def store(described: Described, now: datetime) -> dict[str, int]:
     QueueEndpoint.objects.bulk_create(
         [
             QueueEndpoint(
-                queue_id=queue, endpoint_id=endpoint, scope=scope, order_read=read, order_write=write,
+                queue_id=queue,
+                endpoint_id=endpoint,
+                scope=scope,
+                order_read=read,
+                order_write=write,
                 is_local=places[endpoint] == sites[queue],
             )
             for queue, endpoint, scope, read, write in described.relations
         ],
         batch_size=BATCH,
-    )  # fmt: skip
+    )
     links = {row[:3]: (row[3], row[4] or now) for row in described.links}
     _upsert(
         LinkValue,
@@ -57,9 +61,12 @@ def store(described: Described, now: datetime) -> dict[str, int]:
     tags = [{"queue": name, "data": data, "last_update": now} for name, data in described.software.items()]
     _upsert(SoftwareTags, tags, ["queue"])
     return {
-        "sites": len(described.sites), "storages": len(described.storages), "queues": len(described.queues),
-        "links": len(links), "software": len(tags),
-    }  # fmt: skip
+        "sites": len(described.sites),
+        "storages": len(described.storages),
+        "queues": len(described.queues),
+        "links": len(links),
+        "software": len(tags),
+    }
 
 
 def changes(
@@ -86,9 +93,12 @@ def _said(value: Any) -> str:
 def _upsert(model: type[models.Model], rows: list[dict[str, Any]], unique: list[str]) -> None:
     if rows:
         model._default_manager.bulk_create(
-            [model(**row) for row in rows], batch_size=BATCH, update_conflicts=True, unique_fields=unique,
+            [model(**row) for row in rows],
+            batch_size=BATCH,
+            update_conflicts=True,
+            unique_fields=unique,
             update_fields=[name for name in rows[0] if name not in unique],
-        )  # fmt: skip
+        )
 
 
 def known() -> dict[str, dict[str, Any]]:

@@ -44,29 +44,49 @@ def store_grid(grid: Grid, now: datetime) -> list[str]:
     StorageEndpoint.objects.bulk_create(
         [
             StorageEndpoint(
-                name=one.name, site_name=one.site, type=one.type, is_tape=one.is_tape, space_free_gb=one.space_free_gb,
-                space_total_gb=one.space_total_gb, states=dict(one.states),
+                name=one.name,
+                site_name=one.site,
+                type=one.type,
+                is_tape=one.is_tape,
+                space_free_gb=one.space_free_gb,
+                space_total_gb=one.space_total_gb,
+                states=dict(one.states),
             )
             for one in grid.endpoints.values()
         ],
         **new,
-    )  # fmt: skip
+    )
     Queue.objects.bulk_create(
         [
             Queue(
-                name=name, site_name=view.site, type=view.type, status=view.status, cloud=view.cloud,
-                grid_type=view.grid_type, core_count=view.cores,
-                max_memory_mb=view.max_memory_mb, min_memory_mb=view.min_memory_mb, max_walltime_s=view.max_walltime_s,
-                min_walltime_s=view.min_walltime_s, work_dir_mb=view.work_dir_mb, core_power=view.core_power,
-                capability=CUT_TO_SIZE if view.is_parent else view.capability, direct_access_lan=view.direct_io,
-                max_disk_io_kbps=view.max_disk_io_kbps, pledged_cores=view.pledged_cores,
-                transferring_limit=view.transferring_limit, releases=list(view.releases), policy=view.policy,
-                connectivity=view.connectivity, storage_id=view.outputs[0] if view.outputs else None, last_update=now,
+                name=name,
+                site_name=view.site,
+                type=view.type,
+                status=view.status,
+                cloud=view.cloud,
+                grid_type=view.grid_type,
+                core_count=view.cores,
+                max_memory_mb=view.max_memory_mb,
+                min_memory_mb=view.min_memory_mb,
+                max_walltime_s=view.max_walltime_s,
+                min_walltime_s=view.min_walltime_s,
+                work_dir_mb=view.work_dir_mb,
+                core_power=view.core_power,
+                capability=CUT_TO_SIZE if view.is_parent else view.capability,
+                direct_access_lan=view.direct_io,
+                max_disk_io_kbps=view.max_disk_io_kbps,
+                pledged_cores=view.pledged_cores,
+                transferring_limit=view.transferring_limit,
+                releases=list(view.releases),
+                policy=view.policy,
+                connectivity=view.connectivity,
+                storage_id=view.outputs[0] if view.outputs else None,
+                last_update=now,
             )
             for name, view in views.items()
         ],
         **new,
-    )  # fmt: skip
+    )
     relations = []
     for name, view in views.items():
         for endpoint in dict.fromkeys((*view.inputs, *view.outputs)):
@@ -85,14 +105,19 @@ def store_grid(grid: Grid, now: datetime) -> list[str]:
     WorkerNodeGpus.objects.bulk_create(
         [
             WorkerNodeGpus(
-                queue=name, vendor=gpu.vendor, model=gpu.model, memory_mb=gpu.vram_mb, architecture=gpu.microarchitecture,
-                framework_version=gpu.version or "", driver_version=gpu.driver_version or "",
+                queue=name,
+                vendor=gpu.vendor,
+                model=gpu.model,
+                memory_mb=gpu.vram_mb,
+                architecture=gpu.microarchitecture,
+                framework_version=gpu.version or "",
+                driver_version=gpu.driver_version or "",
             )
             for name, view in views.items()
             for gpu in view.gpus
         ],
         **new,
-    )  # fmt: skip
+    )
     WorkerNodeCpus.objects.bulk_create(
         [
             WorkerNodeCpus(queue=name, level=level, percentage=part)
@@ -107,21 +132,30 @@ def store_grid(grid: Grid, now: datetime) -> list[str]:
     QueueActivity.objects.bulk_create(
         [
             QueueActivity(
-                site=name, last_start=now - timedelta(seconds=view.last_start_s or 0), started_per_h=view.started_per_h,
-                disk_io_kbps=view.disk_io_kbps, pilots_3h=view.pilots_3h, batch_jobs=view.batch_jobs, updated=now,
+                site=name,
+                last_start=now - timedelta(seconds=view.last_start_s or 0),
+                started_per_h=view.started_per_h,
+                disk_io_kbps=view.disk_io_kbps,
+                pilots_3h=view.pilots_3h,
+                batch_jobs=view.batch_jobs,
+                updated=now,
             )
             for name, view in views.items()
         ],
         **new,
-    )  # fmt: skip
+    )
     if not ResourceType.objects.exists():
         ResourceType.objects.bulk_create(
             ResourceType(
-                name=name, position=position, min_cores=low, max_cores=high, min_ram_per_core_mb=least,
+                name=name,
+                position=position,
+                min_cores=low,
+                max_cores=high,
+                min_ram_per_core_mb=least,
                 max_ram_per_core_mb=most,
             )
             for position, (name, low, high, least, most) in enumerate(RESOURCE_TYPES)
-        )  # fmt: skip
+        )
     return list(views)
 
 
@@ -131,9 +165,12 @@ def _links(grid: Grid, now: datetime) -> Iterator[str]:
     for source, links in grid.links.items():
         for destination, link in links.items():
             values: dict[str, float | None] = {
-                "AGIS_closeness": link.closeness, "dashb_mbps_1h": link.mbps_1h, "dashb_mbps_1d": link.mbps_1d,
-                "dashb_mbps_1w": link.mbps_1w, **{f"{name}_queued": files for name, files in link.queued.items()},
-            }  # fmt: skip
+                "AGIS_closeness": link.closeness,
+                "dashb_mbps_1h": link.mbps_1h,
+                "dashb_mbps_1d": link.mbps_1d,
+                "dashb_mbps_1w": link.mbps_1w,
+                **{f"{name}_queued": files for name, files in link.queued.items()},
+            }
             for key, value in values.items():
                 if value is not None:
                     yield f"{source}\t{destination}\t{key}\t{value}\t{at}\n"

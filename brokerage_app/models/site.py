@@ -140,9 +140,11 @@ class StorageEndpoint(models.Model):
 
     name = models.CharField(max_length=60, primary_key=True)
     number = models.IntegerField(
-        unique=True, editable=False, db_default=Func(Value("storage_endpoints_number"), function="nextval"),
+        unique=True,
+        editable=False,
+        db_default=Func(Value("storage_endpoints_number"), function="nextval"),
         help_text="by which pilots name it in their reports",
-    )  # fmt: skip
+    )
     site_name = models.CharField(max_length=60)
     type = models.CharField(max_length=32, default="DATADISK")
     token = models.CharField(max_length=60, blank=True, default="", help_text="space token")
@@ -155,9 +157,10 @@ class StorageEndpoint(models.Model):
     space_unavailable_gb = models.FloatField(null=True, blank=True, help_text="free, but not usable")
     over_quota = models.BooleanField(default=False)
     states = models.JSONField(
-        default=dict, blank=True,
+        default=dict,
+        blank=True,
         help_text="ON, OFF or TEST by activity: read_lan, write_lan, read_wan, write_wan, delete; a missing one is ON",
-    )  # fmt: skip
+    )
     blacklisted_read = models.BooleanField(default=False)
     blacklisted_write = models.BooleanField(default=False)
     data = models.JSONField(default=dict, blank=True, help_text="the description as it came")

@@ -69,11 +69,13 @@ class QueueActivity(models.Model):
     )
     batch_jobs = models.IntegerField(default=0, help_text="workers that run or wait in the batch system")
     silent_since = models.DateTimeField(
-        null=True, blank=True,
+        null=True,
+        blank=True,
         help_text="since when jobs wait and no pilot asks for one, while none runs and no batch job is on its way",
-    )  # fmt: skip
+    )
     quiet_since = models.DateTimeField(
-        null=True, blank=True,
+        null=True,
+        blank=True,
         help_text="since when no pilot asks for a job, waiting or not, while none runs and no harvester reports on the queue",
     )
     updated = models.DateTimeField(db_default=Now())

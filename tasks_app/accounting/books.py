@@ -55,7 +55,9 @@ def books_of(task: Task) -> Books:
         passed=passed,
         allow_empty=_may_be_empty(rule),
         reads_parent=parent in (None, TaskStatus.DONE) or reads_parent(task),
-        maker=_maker(task, masters) if parent in (None, TaskStatus.DONE) and not growing and 0 < files == finished else None,
+        maker=_maker(task, masters)
+        if parent in (None, TaskStatus.DONE) and not growing and 0 < files == finished
+        else None,
     )
 
 

@@ -33,9 +33,14 @@ class Killed(NamedTuple):
 
 
 def kill_jobs(
-    cursor: psycopg.Cursor[Any], orders: Iterable[KillOrder], *, by: str, production_role: bool = False,
-    keep_unmerged: bool = False, further: Iterable[Outcome] = (),
-) -> Killed:  # fmt: skip
+    cursor: psycopg.Cursor[Any],
+    orders: Iterable[KillOrder],
+    *,
+    by: str,
+    production_role: bool = False,
+    keep_unmerged: bool = False,
+    further: Iterable[Outcome] = (),
+) -> Killed:
     """Kill jobs whose rows the caller's transaction has locked, in the order of their ids; see `kill_result`.
 
     The code stays on the job, in the error of the task buffer, so that a job which its pilot stops later ends as the
@@ -48,10 +53,17 @@ def kill_jobs(
         if result.when == When.NOW:
             outcomes.append(
                 Outcome(
-                    order.job_id, order.task_id, result.status, "taskbuffer", error_code(order.code), order.reason,
-                    by=by, sub_status=result.sub_status, spares_attempt=result.spares_attempt,
+                    order.job_id,
+                    order.task_id,
+                    result.status,
+                    "taskbuffer",
+                    error_code(order.code),
+                    order.reason,
+                    by=by,
+                    sub_status=result.sub_status,
+                    spares_attempt=result.spares_attempt,
                 )
-            )  # fmt: skip
+            )
         elif result.when == When.NEXT_HEARTBEAT:
             told.append(order)
     if told:
@@ -70,9 +82,15 @@ def kill_jobs(
 
 
 def end_jobs(
-    task_id: int, *, by: str, reason: str, code: int = Kill.JEDI, running_too: bool = True,
-    keep_unmerged: bool = False, production_role: bool = False,
-) -> str:  # fmt: skip
+    task_id: int,
+    *,
+    by: str,
+    reason: str,
+    code: int = Kill.JEDI,
+    running_too: bool = True,
+    keep_unmerged: bool = False,
+    production_role: bool = False,
+) -> str:
     """Kill the jobs of a task with a code of the table of kill codes. Returns what was done, as a sentence.
 
     Queued jobs and those that wait for their merge end now, cancelled or closed as the code says; pilots of the others

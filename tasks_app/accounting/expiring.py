@@ -297,7 +297,11 @@ def _old(name: str, around: Surroundings, early: float) -> str:
 
 
 def _candidates(
-    cursor: psycopg.Cursor[Any], rules: list[TimeoutRule], around: Surroundings, now: datetime, after: int,
+    cursor: psycopg.Cursor[Any],
+    rules: list[TimeoutRule],
+    around: Surroundings,
+    now: datetime,
+    after: int,
     by: str,
 ) -> list[int]:
     over = " OR ".join(f"({condition(rule, around)})" for rule in rules)
@@ -362,13 +366,47 @@ def _failure(found: JobTimeout, task_id: int | None, by: str) -> Outcome:
 
 def _view(row: tuple[Any, ...], around: Surroundings) -> JobView:
     (
-        job_id, task_id, status, created, since, heartbeat, label, priority, site, build, merge, events, orphan, report,
-        own_stage_out, stays, bound, told, _vo, group,
-    ) = row  # fmt: skip
+        job_id,
+        task_id,
+        status,
+        created,
+        since,
+        heartbeat,
+        label,
+        priority,
+        site,
+        build,
+        merge,
+        events,
+        orphan,
+        report,
+        own_stage_out,
+        stays,
+        bound,
+        told,
+        _vo,
+        group,
+    ) = row
     workflow, queue = around.workflows.get(site, ""), around.queues.get(site, QueueView(site))
     return JobView(
-        job_id, JobStatus(status), created, since, heartbeat, label, priority, workflow, queue, build=build, merge=merge,
-        event_service=events, orphan_merge=orphan, report_waits=report, own_stage_out=own_stage_out,
-        task_active_at=around.active.get((task_id, site)), stays=stays, told=told,
-        bound=bound, working_group=group,
-    )  # fmt: skip
+        job_id,
+        JobStatus(status),
+        created,
+        since,
+        heartbeat,
+        label,
+        priority,
+        workflow,
+        queue,
+        build=build,
+        merge=merge,
+        event_service=events,
+        orphan_merge=orphan,
+        report_waits=report,
+        own_stage_out=own_stage_out,
+        task_active_at=around.active.get((task_id, site)),
+        stays=stays,
+        told=told,
+        bound=bound,
+        working_group=group,
+    )

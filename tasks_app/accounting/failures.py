@@ -117,9 +117,22 @@ def _ends(cursor: psycopg.Cursor[Any], ids: Sequence[int], table: str) -> list[E
         [numbers(ids)],
     )
     return [
-        End(job, failed, ended, walltime or 0, cores, task, attempt, site, node_of(node), user, activity, version_of(pilot))
+        End(
+            job,
+            failed,
+            ended,
+            walltime or 0,
+            cores,
+            task,
+            attempt,
+            site,
+            node_of(node),
+            user,
+            activity,
+            version_of(pilot),
+        )
         for job, failed, ended, walltime, cores, task, attempt, site, node, user, activity, pilot in cursor.fetchall()
-    ]  # fmt: skip
+    ]
 
 
 def _count(cursor: psycopg.Cursor[Any], ends: Iterable[End]) -> None:
@@ -189,10 +202,14 @@ def _fingerprints(
     """Ids of fingerprints by component, code and text, which are made or seen again. Locked in the order of their names."""
     order = sorted(seen, key=lambda p: (p.component, p.code, p.text))
     given = [
-        texts(p.component for p in order), texts(p.code for p in order), texts(p.text for p in order),
-        texts(p.category for p in order), texts(seen[p][0] for p in order),
-        [seen[p][1] for p in order], [seen[p][2] for p in order],
-    ]  # fmt: skip
+        texts(p.component for p in order),
+        texts(p.code for p in order),
+        texts(p.text for p in order),
+        texts(p.category for p in order),
+        texts(seen[p][0] for p in order),
+        [seen[p][1] for p in order],
+        [seen[p][2] for p in order],
+    ]
     # Those that are known are not inserted in vain: that would use up numbers.
     cursor.execute(
         """WITH given AS MATERIALIZED (

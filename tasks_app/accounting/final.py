@@ -133,13 +133,13 @@ def _by_files(books: Books) -> FinalVerdict:
 def _with_its_parent(status: TaskStatus, words: str, books: Books) -> FinalVerdict:
     """The end of a task of which all that there is was processed, and which is not done for its parent."""
     if books.reads_parent:
-        return FinalVerdict(status, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; the parent task was {books.parent} then"))
+        return FinalVerdict(
+            status, Reason(codes.TASK_PARENT_INCOMPLETE, f"{words}; the parent task was {books.parent} then")
+        )
     why = f"it is {status} and not done only since its parent task, which makes none of its input, was {books.parent} then"
     then = f"once the parent task is done, this one is done too{_NO_JOB}"
     if status == TaskStatus.FAILED:
-        then = (
-            f"once the parent task is done, run this one again ({_HOW}): it is done then{_NO_JOB}"
-        )
+        then = f"once the parent task is done, run this one again ({_HOW}): it is done then{_NO_JOB}"
     return FinalVerdict(status, Reason(codes.TASK_PARENT_NOT_DONE, f"{words}; {why}; {then}"))
 
 
@@ -157,7 +157,9 @@ def error_summary(errors: Iterable[tuple[JobError, int]], status: str) -> str | 
     if not rows:
         return None
     total = sum(jobs for _, jobs in rows)
-    told = ((jobs, error.key, (error.detail or "no text").strip()[:200].rstrip(".")) for error, jobs in rows[:MOST_ERRORS])
+    told = (
+        (jobs, error.key, (error.detail or "no text").strip()[:200].rstrip(".")) for error, jobs in rows[:MOST_ERRORS]
+    )
     parts = [f"{jobs} × {key} ({'the last: ' if jobs > 1 else ''}{detail})" for jobs, key, detail in told]
     if others := sum(jobs for _, jobs in rows[MOST_ERRORS:]):
         parts.append(f"{others} × other errors")

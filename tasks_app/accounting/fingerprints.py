@@ -14,24 +14,57 @@ LONGEST_COMPONENT, LONGEST_CODE, LONGEST_TEXT, LONGEST_EXAMPLE, LONGEST_KEY = 16
 LONGEST_READ = 1000
 """Characters of a message that are looked at."""
 CATEGORIES: Final = (
-    "payload", "stage-in", "stage-out", "memory", "time", "disk", "lost", "killed", "data", "pilot", "system", "unknown",
-)  # fmt: skip
+    "payload",
+    "stage-in",
+    "stage-out",
+    "memory",
+    "time",
+    "disk",
+    "lost",
+    "killed",
+    "data",
+    "pilot",
+    "system",
+    "unknown",
+)
 """What kind of thing went wrong. `lost`: the pilot fell silent; `data`: data management; `system`: server and broker."""
 
 _PILOT: Final[Mapping[int, str]] = {
-    1098: "disk", 1104: "disk",
-    1099: "stage-in", 1103: "stage-in", 1171: "stage-in", 1246: "stage-in", 1313: "stage-in", 1331: "stage-in",
-    1133: "stage-out", 1137: "stage-out", 1141: "stage-out", 1165: "stage-out", 1320: "stage-out",
-    1110: "payload", 1149: "payload", 1305: "payload",
-    1150: "time", 1213: "time",
-    1212: "memory", 1235: "memory",
-    1144: "killed", 1200: "killed", 1201: "killed",
+    1098: "disk",
+    1104: "disk",
+    1099: "stage-in",
+    1103: "stage-in",
+    1171: "stage-in",
+    1246: "stage-in",
+    1313: "stage-in",
+    1331: "stage-in",
+    1133: "stage-out",
+    1137: "stage-out",
+    1141: "stage-out",
+    1165: "stage-out",
+    1320: "stage-out",
+    1110: "payload",
+    1149: "payload",
+    1305: "payload",
+    1150: "time",
+    1213: "time",
+    1212: "memory",
+    1235: "memory",
+    1144: "killed",
+    1200: "killed",
+    1201: "killed",
     1318: "lost",
-}  # fmt: skip
+}
 _COMPONENTS: Final[Mapping[str, str]] = {
-    "exe": "payload", TRANS: "payload", "pilot": "pilot", "ddm": "data", "brokerage": "system",
-    "jobdispatcher": "lost", "taskbuffer": "system", "sup": "system",
-}  # fmt: skip
+    "exe": "payload",
+    TRANS: "payload",
+    "pilot": "pilot",
+    "ddm": "data",
+    "brokerage": "system",
+    "jobdispatcher": "lost",
+    "taskbuffer": "system",
+    "sup": "system",
+}
 
 
 @dataclass(frozen=True, slots=True)

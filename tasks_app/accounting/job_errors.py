@@ -14,6 +14,7 @@ from typing import Any, Final
 
 # ruff: noqa: S608 - names of our own columns
 
+
 @dataclass(frozen=True, slots=True)
 class Component:
     """One of the parts that can fail a job, with the attributes of a job that hold its code and its text."""
@@ -165,6 +166,7 @@ def statement(column_of: Mapping[str, str]) -> str:
 
 
 ERRORS_OF_J: Final = statement(
-    {name: f"j.{column}" for part in COMPONENTS for name, column in part.columns.items()} | {TRANS_EXIT: "j.transexitcode"}
+    {name: f"j.{column}" for part in COMPONENTS for name, column in part.columns.items()}
+    | {TRANS_EXIT: "j.transexitcode"}
 )
 """The statement for a row `j` of jobs."""

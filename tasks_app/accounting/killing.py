@@ -59,12 +59,15 @@ def kill_by_hand(job_ids: Sequence[int], caller: Caller, code: int | None = None
         reason = f"{kill_code(code).meaning} ({caller.name})" + (f": {why}" if why else "")
         orders = [
             KillOrder(
-                row.job_id, row.task_id, KilledJob(JobStatus(row.status), row.label, row.event_service),
-                kill_code(code).code, reason[:500],
+                row.job_id,
+                row.task_id,
+                KilledJob(JobStatus(row.status), row.label, row.event_service),
+                kill_code(code).code,
+                reason[:500],
             )
             for row in _rows(cursor, job_ids, "FOR UPDATE")
             if row.status not in JOB_FINAL and _may(row, caller, code)
-        ]  # fmt: skip
+        ]
         kill_jobs(cursor, orders, by=caller.name[:128], production_role=production)
     killed = {order.job_id for order in orders}
     return [job_id in killed for job_id in job_ids]

@@ -149,7 +149,9 @@ def _conclude(cursor: psycopg.Cursor[Any], task: Task, dataset_id: int, status: 
     if cursor.rowcount and status == "failed" and TaskStatus.TOBROKEN in TASK_MOVES[TaskStatus(task.status)]:
         failed = _failures(cursor, task.id)
         if failed >= FAILED_BUILDS:
-            reason = f"its sources could not be built: {plural(failed, 'build job')} failed, the last one {_how(build_id)}"
+            reason = (
+                f"its sources could not be built: {plural(failed, 'build job')} failed, the last one {_how(build_id)}"
+            )
             moves.move_task(task.id, TaskStatus.TOBROKEN, by=by, reason=reason, error_dialog=reason)
 
 

@@ -87,9 +87,15 @@ COMPONENTS = {
 
 
 def judge(
-    job_id: int, task_id: int | None, status: str, reported: Mapping[str, Any], expected: Sequence[Output],
-    killed: KillCode | None, roots: Roots, taken: Mapping[tuple[str, str], Content] = MappingProxyType({}),
-) -> Outcome:  # fmt: skip
+    job_id: int,
+    task_id: int | None,
+    status: str,
+    reported: Mapping[str, Any],
+    expected: Sequence[Output],
+    killed: KillCode | None,
+    roots: Roots,
+    taken: Mapping[tuple[str, str], Content] = MappingProxyType({}),
+) -> Outcome:
     """What a final report amounts to. A finished job must have reported every output; one that was told to stop, and
     did, ends as its kill code says. A job whose output is to be merged has not ended: it waits for that.
 
@@ -209,9 +215,13 @@ def forget_troubles() -> None:
 
 
 def _outcome(
-    row: tuple[int, int | None, str, str], said: Mapping[str, Any], expected: Sequence[Output], killed: KillCode | None,
-    roots: Roots, taken: Mapping[tuple[str, str], Content],
-) -> Outcome:  # fmt: skip
+    row: tuple[int, int | None, str, str],
+    said: Mapping[str, Any],
+    expected: Sequence[Output],
+    killed: KillCode | None,
+    roots: Roots,
+    taken: Mapping[tuple[str, str], Content],
+) -> Outcome:
     job_id, task_id, status, _ = row
     if status == unmerged.MERGED:
         return Outcome(job_id, task_id, JobStatus.FINISHED, merge_is_over=True)
@@ -357,9 +367,13 @@ def _end_jobs(cursor: psycopg.Cursor[Any], wanted: Mapping[int, Outcome]) -> lis
 
 
 def _book_task(
-    cursor: psycopg.Cursor[Any], task_id: int, outcomes: list[Outcome], before: Mapping[int, Before],
-    failures: retrying.Failures, now: datetime,
-) -> None:  # fmt: skip
+    cursor: psycopg.Cursor[Any],
+    task_id: int,
+    outcomes: list[Outcome],
+    before: Mapping[int, Before],
+    failures: retrying.Failures,
+    now: datetime,
+) -> None:
     held = [o for o in outcomes if o.status == JobStatus.MERGING]
     freed = [o for o in outcomes if before[o.job_id].status == JobStatus.MERGING]
     others = [o for o in outcomes if JobStatus.MERGING not in (o.status, before[o.job_id].status)]

@@ -61,15 +61,20 @@ class Findings:
         for one, many, found in (
             ("that no job made", "that no job made", self.zombies),
             ("is missing in the catalogue", "are missing in the catalogue", self.missing),
-            ("has another size or checksum than its job reported", "have another size or checksum than their jobs reported",
-             self.differing),
-        ):  # fmt: skip
+            (
+                "has another size or checksum than its job reported",
+                "have another size or checksum than their jobs reported",
+                self.differing,
+            ),
+        ):
             for dataset, names in sorted(found.items()):
                 words = one if len(names) == 1 else many
                 lines.append(f"{plural(len(names), 'file')} of {dataset} {words}: {_some(names)}")
         if self.void_jobs:
             jobs = _some(map(str, self.void_jobs))
-            lines.append(f"{plural(len(self.void_jobs), 'job')} processed inputs that other jobs have processed: {jobs}")
+            lines.append(
+                f"{plural(len(self.void_jobs), 'job')} processed inputs that other jobs have processed: {jobs}"
+            )
         lines += [f"the dataset {name} is not in the catalogue" for name in self.gone]
         return lines
 

@@ -34,10 +34,18 @@ REOPENED = frozenset({TaskStatus.DONE, TaskStatus.FINISHED, TaskStatus.FAILED, T
 """A task that rests here runs again for its lost files."""
 REFUSED = frozenset(
     {
-        TaskStatus.BROKEN, TaskStatus.TOBROKEN, TaskStatus.TOABORT, TaskStatus.ABORTING, TaskStatus.PREPARED,
-        TaskStatus.PASSED, TaskStatus.FINISHING, TaskStatus.TORETRY, TaskStatus.TOINCEXEC, TaskStatus.REREFINE,
+        TaskStatus.BROKEN,
+        TaskStatus.TOBROKEN,
+        TaskStatus.TOABORT,
+        TaskStatus.ABORTING,
+        TaskStatus.PREPARED,
+        TaskStatus.PASSED,
+        TaskStatus.FINISHING,
+        TaskStatus.TORETRY,
+        TaskStatus.TOINCEXEC,
+        TaskStatus.REREFINE,
     }
-)  # fmt: skip
+)
 
 
 class CannotRecoverError(ValueError):
@@ -86,7 +94,9 @@ class Recovery:
         if self.also_lost:
             lines.append(f"{len(self.also_lost)} more made by the same jobs: {_some(o.lfn for o in self.also_lost)}")
         lines.append(f"{plural(len(self.jobs), 'job')} made them: {_some(map(str, self.jobs))}")
-        lines.append(f"{plural(len(self.inputs), 'input is', 'inputs are')} processed again: {_some(i.lfn for i in self.inputs)}")
+        lines.append(
+            f"{plural(len(self.inputs), 'input is', 'inputs are')} processed again: {_some(i.lfn for i in self.inputs)}"
+        )
         lines.append(f"task {self.task_id}, which is {self.status}, {'runs again' if self.reopens else 'goes on'}")
         lines += [f"task {task} does not get {count} of the lost files" for task, count in self.readers.items()]
         return lines
@@ -133,7 +143,9 @@ def recover(
             return found
         _write(cursor, found)
         _tell_readers(cursor, readers, found)
-        why = f"{plural(len(found.lost), 'lost output is', 'lost outputs are')} made again" + (f": {reason}" if reason else "")
+        why = f"{plural(len(found.lost), 'lost output is', 'lost outputs are')} made again" + (
+            f": {reason}" if reason else ""
+        )
         _reopen(task, found, by=by, reason=why)
         audit.record(by, "recover", "task", task_id, reason=reason, details={"files": sorted(names)[:100]})
     kick("job_generator", "feeder")
@@ -371,9 +383,11 @@ def _tell_readers(cursor: psycopg.Cursor[Any], readers: Sequence[int], found: Re
 def _reopen(task: Task, found: Recovery, *, by: str, reason: str) -> None:
     """The outputs take files again, and a task that had ended goes through rerefine to ready (lifecycle 3.2)."""
     ids = {o.dataset_id for o in (*found.lost, *found.also_lost)}
-    outputs = Dataset.objects.filter(task=task, type__in=["output", "log", *UNMERGED_TYPES]) if found.reopens else (
-        Dataset.objects.filter(pk__in=ids)
-    )  # fmt: skip
+    outputs = (
+        Dataset.objects.filter(task=task, type__in=["output", "log", *UNMERGED_TYPES])
+        if found.reopens
+        else (Dataset.objects.filter(pk__in=ids))
+    )
     outputs.update(status=DatasetStatus.READY, state="open")
     try:
         register_outputs(task, outputs)
@@ -385,9 +399,17 @@ def _reopen(task: Task, found: Recovery, *, by: str, reason: str) -> None:
     moves.move_task(task.id, TaskStatus.TOINCEXEC, by=by, reason=reason)
     moves.move_task(task.id, TaskStatus.REREFINE, by=by, reason="its parameters stay as they are")
     moves.move_task(
-        task.id, TaskStatus.READY, by=by, reason=f"{plural(len(found.inputs), 'input is', 'inputs are')} processed again",
-        attempt=(task.attempt or 0) + 1, end_time=None, frozen_time=None, error_dialog=None, old_status=None, progress=None,
-    )  # fmt: skip
+        task.id,
+        TaskStatus.READY,
+        by=by,
+        reason=f"{plural(len(found.inputs), 'input is', 'inputs are')} processed again",
+        attempt=(task.attempt or 0) + 1,
+        end_time=None,
+        frozen_time=None,
+        error_dialog=None,
+        old_status=None,
+        progress=None,
+    )
 
 
 def _queue_what_is_left(task_id: int) -> None:

@@ -217,7 +217,10 @@ class ErrorClass:
 
 
 ENDED_WITH_SERVICE: Final = "Its pilot was ended with the local workers that had started it"
-SITE_ENDS: Final = (ErrorClass("pilot", 1201, "site_end"), ErrorClass("jobdispatcher", 100, "site_end", ENDED_WITH_SERVICE))
+SITE_ENDS: Final = (
+    ErrorClass("pilot", 1201, "site_end"),
+    ErrorClass("jobdispatcher", 100, "site_end", ENDED_WITH_SERVICE),
+)
 """A pilot that was told to end while a job ran, and one that the end of its local workers, or of the whole site, took with it."""
 
 

@@ -114,10 +114,19 @@ def load_rules(cursor: psycopg.Cursor[Any]) -> RuleBook:
         try:
             rules.append(
                 RetryRule(
-                    number, source, code, Action(action), pattern, architecture, release, queue,
-                    RetryParameters.parse(parameters), active, expires=expires,
+                    number,
+                    source,
+                    code,
+                    Action(action),
+                    pattern,
+                    architecture,
+                    release,
+                    queue,
+                    RetryParameters.parse(parameters),
+                    active,
+                    expires=expires,
                 )
-            )  # fmt: skip
+            )
         except (RetryRuleError, ValueError) as exc:
             log.warning("retry_rule.unreadable", rule=number, trouble=str(exc))
     cursor.execute(
@@ -248,10 +257,14 @@ def _raised(cursor: psycopg.Cursor[Any], task_id: int, ram: int) -> RaisedFiles:
 def _job_of(row: FailedRow, files: Sequence[_FileRow]) -> FailedJob:
     memory = JobMemory(row.memory_mb or 0, row.cores, row.max_pss_kb)
     return FailedJob(
-        tuple(JobError(*error) for error in row.errors), tuple(f.file for f in files),
-        Circumstances(row.architecture, row.release, row.work_queue_id), memory, row.walltime_s, row.core_power or 10.0,
+        tuple(JobError(*error) for error in row.errors),
+        tuple(f.file for f in files),
+        Circumstances(row.architecture, row.release, row.work_queue_id),
+        memory,
+        row.walltime_s,
+        row.core_power or 10.0,
         row.events or 0,
-    )  # fmt: skip
+    )
 
 
 def _collect(
@@ -282,10 +295,12 @@ def _after(task: RetryTask, decision: RetryDecision) -> RetryTask:
     change = decision.task
     memory = task.memory if change.ram_mb is None else replace(task.memory, ram=change.ram_mb)
     return replace(
-        task, memory=memory, rule=change.rule or task.rule,
+        task,
+        memory=memory,
+        rule=change.rule or task.rule,
         cpu_time=task.cpu_time if change.cpu_time is None else change.cpu_time,
         cpu_time_unit=change.cpu_time_unit or task.cpu_time_unit,
-    )  # fmt: skip
+    )
 
 
 def _write(cursor: psycopg.Cursor[Any], task_id: int, written: _Written) -> None:
@@ -299,10 +314,14 @@ def _write(cursor: psycopg.Cursor[Any], task_id: int, written: _Written) -> None
                       failures, ram)
                 WHERE c.jeditaskid = %s AND c.datasetid = n.dataset AND c.fileid = n.file""",
             [
-                numbers(datasets), numbers(f.file_id for f in files), numbers(f.max_attempt for f in files),
-                numbers(f.max_failure for f in files), numbers(f.ram_mb for f in files), task_id,
+                numbers(datasets),
+                numbers(f.file_id for f in files),
+                numbers(f.max_attempt for f in files),
+                numbers(f.max_failure for f in files),
+                numbers(f.ram_mb for f in files),
+                task_id,
             ],
-        )  # fmt: skip
+        )
     if written.gives_up:
         cursor.execute("DELETE FROM file_retries WHERE fileid = ANY(%s)", [[f for _, f in written.gives_up]])
     if written.takes_up:

@@ -55,10 +55,12 @@ def settings_for(task: Task) -> MetricSettings:
 
     least = read("SCOUT_RAMCOUNT_MIN")
     return MetricSettings(
-        ram_rank=read("SCOUT_RAMCOUNT_RANK"), ram_margin_percent=read("SCOUT_RAMCOUNT_MARGIN"),
+        ram_rank=read("SCOUT_RAMCOUNT_RANK"),
+        ram_margin_percent=read("SCOUT_RAMCOUNT_MARGIN"),
         ram_min_mb=min(LEAST_MEMORY_MB, task.ram_count or LEAST_MEMORY_MB) if least is None else least,
-        cpu_time_rank=read("SCOUT_CPUTIME_RANK"), disk_io_cap_kb_s=read("SCOUT_DISK_IO_CAP"),
-    )  # fmt: skip
+        cpu_time_rank=read("SCOUT_CPUTIME_RANK"),
+        disk_io_cap_kb_s=read("SCOUT_DISK_IO_CAP"),
+    )
 
 
 # Sizes and events are those of the jobs' own parts of files.
@@ -94,18 +96,41 @@ def samples_of(cursor: psycopg.Cursor[Any], task_id: int, limit: int = SAMPLE_LI
 
 
 def _sample(
-    job_id: int, exec_s: float, cpu_s: int | None, cores: int, pss_kb: int | None, site: str | None, power: float | None,
-    input_mb: float | None, events: int | None, pseudo: bool, library_mb: float | None, streams: list[list[Any]],
+    job_id: int,
+    exec_s: float,
+    cpu_s: int | None,
+    cores: int,
+    pss_kb: int | None,
+    site: str | None,
+    power: float | None,
+    input_mb: float | None,
+    events: int | None,
+    pseudo: bool,
+    library_mb: float | None,
+    streams: list[list[Any]],
     metrics: str,
-) -> JobSample:  # fmt: skip
+) -> JobSample:
     said = _metrics(metrics)
     moved = [said[name] for name in ("totRBYTES", "totWBYTES") if name in said]
     work_mb = said["workDirSize"] / MB if "workDirSize" in said else said.get("workfolder_mb")
     return JobSample(
-        job_id, max(exec_s, 0.0), cpu_s, cores, core_power_of(site or "", {}, power), pss_kb, None, float(input_mb or 0),
-        events, tuple((name, size) for name, size in streams), sum(moved) / 1024 if moved else None, work_mb,
-        float(library_mb) if library_mb else None, said.get("leak"), said.get("chi2"), bool(pseudo),
-    )  # fmt: skip
+        job_id,
+        max(exec_s, 0.0),
+        cpu_s,
+        cores,
+        core_power_of(site or "", {}, power),
+        pss_kb,
+        None,
+        float(input_mb or 0),
+        events,
+        tuple((name, size) for name, size in streams),
+        sum(moved) / 1024 if moved else None,
+        work_mb,
+        float(library_mb) if library_mb else None,
+        said.get("leak"),
+        said.get("chi2"),
+        bool(pseudo),
+    )
 
 
 def _metrics(text: str) -> dict[str, float]:
@@ -124,12 +149,19 @@ def _metrics(text: str) -> dict[str, float]:
 
 def presets_of(task: Task) -> Presets:
     return Presets(
-        walltime=task.walltime, cpu_time=task.cpu_time, cpu_time_unit=task.cpu_time_unit or "HS06sPerEvent",
+        walltime=task.walltime,
+        cpu_time=task.cpu_time,
+        cpu_time_unit=task.cpu_time_unit or "HS06sPerEvent",
         cpu_efficiency_percent=90 if task.cpu_efficiency is None else task.cpu_efficiency,
-        base_walltime_s=task.base_walltime or 0, ram=task.ram_count, ram_unit=task.ram_unit or "MB",
-        base_ram_mb=task.base_ram_count or 0, out_disk=task.out_disk_count, out_disk_unit=task.out_disk_unit or "kB",
-        work_disk=task.work_disk_count, work_disk_unit=task.work_disk_unit or "MB",
-    )  # fmt: skip
+        base_walltime_s=task.base_walltime or 0,
+        ram=task.ram_count,
+        ram_unit=task.ram_unit or "MB",
+        base_ram_mb=task.base_ram_count or 0,
+        out_disk=task.out_disk_count,
+        out_disk_unit=task.out_disk_unit or "kB",
+        work_disk=task.work_disk_count,
+        work_disk_unit=task.work_disk_unit or "MB",
+    )
 
 
 def size_of(cursor: psycopg.Cursor[Any], task_id: int, finished_jobs: int) -> TaskSize:

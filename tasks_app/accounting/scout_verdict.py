@@ -210,10 +210,13 @@ def _rate_words(view: ScoutView, wanted: float) -> str:
 def _failure(view: ScoutView, limits: ScoutLimits) -> Reason | None:
     if view.build_failures >= BUILD_ATTEMPTS:
         return Reason(
-            codes.SCOUTS_BUILD_FAILED, f"{plural(view.build_failures, 'build job')} failed, the limit is {BUILD_ATTEMPTS}"
+            codes.SCOUTS_BUILD_FAILED,
+            f"{plural(view.build_failures, 'build job')} failed, the limit is {BUILD_ATTEMPTS}",
         )
     if view.finished_jobs <= 0:
-        return Reason(codes.SCOUTS_NONE_FINISHED, f"no scout job finished, {plural(view.exhausted, 'input file')} failed")
+        return Reason(
+            codes.SCOUTS_NONE_FINISHED, f"no scout job finished, {plural(view.exhausted, 'input file')} failed"
+        )
     wanted = _wanted_rate(view)
     if wanted is None:
         return None

@@ -154,16 +154,26 @@ def _progress(cursor: psycopg.Cursor[Any], task: Task) -> scouts.ScoutProgress:
     )
     jobs, finished = cursor.fetchone() or (0, 0)
     return scouts.ScoutProgress(
-        released, sum(m.files_finished for m in masters), sum(m.files_failed for m in masters), jobs, finished,
-        task.walltime_unit == "ava", task.assessment_time,
+        released,
+        sum(m.files_finished for m in masters),
+        sum(m.files_failed for m in masters),
+        jobs,
+        finished,
+        task.walltime_unit == "ava",
+        task.assessment_time,
         awaits_more=not released or (not finished and released >= known and any(m.state == "mutable" for m in masters)),
-    )  # fmt: skip
+    )
 
 
 def _conclude(
-    cursor: psycopg.Cursor[Any], task: Task, fence: int, progress: scouts.ScoutProgress, why: scouts.Due, by: str,
+    cursor: psycopg.Cursor[Any],
+    task: Task,
+    fence: int,
+    progress: scouts.ScoutProgress,
+    why: scouts.Due,
+    by: str,
     now: datetime,
-) -> None:  # fmt: skip
+) -> None:
     numbers, verdict = _judge(cursor, task, progress, build_failures=_build_failures(cursor, task.id))
     done = f"{progress.finished} of {plural(progress.files, 'input file')} of scouts succeeded"
     if progress.exhausted:
@@ -182,8 +192,15 @@ def _conclude(
         reason = (verdict.reason.detail if verdict.reason else done) + messages
         _report(task, numbers, verdict, reason, scouting=True)
         moves.move_task(
-            task.id, TaskStatus.EXHAUSTED, by=by, reason=reason, fence=fence, error_dialog=reason, remember=True, **columns
-        )  # fmt: skip
+            task.id,
+            TaskStatus.EXHAUSTED,
+            by=by,
+            reason=reason,
+            fence=fence,
+            error_dialog=reason,
+            remember=True,
+            **columns,
+        )
         return
     reason = (
         f"{done} ({why.value}); {plural(len(numbers.samples), 'job was', 'jobs were')} measured; "
@@ -206,9 +223,16 @@ def _judge(
     finished = max(progress.jobs_finished, len(samples))
     size = scout_sample.size_of(cursor, task.id, finished)
     view = ScoutView(
-        numbers.rule, finished, progress.finished, progress.exhausted, build_failures, samples, numbers.measured,
-        numbers.presets, scout_metrics.expected_jobs(size, rule, samples),
-    )  # fmt: skip
+        numbers.rule,
+        finished,
+        progress.finished,
+        progress.exhausted,
+        build_failures,
+        samples,
+        numbers.measured,
+        numbers.presets,
+        scout_metrics.expected_jobs(size, rule, samples),
+    )
     return numbers, judge(view, scout_sample.limits_for(task))
 
 
@@ -253,9 +277,15 @@ def look_again(task_id: int, fence: int, *, by: str, now: datetime) -> bool:
         if refresh is scouts.Refresh.VERDICT and verdict.outcome is Outcome.EXHAUSTED and verdict.reason:
             _report(task, numbers, verdict, verdict.reason.detail, finished=view.done_jobs)
             moves.move_task(
-                task_id, TaskStatus.EXHAUSTED, by=by, reason=verdict.reason.detail, fence=fence, remember=True,
-                error_dialog=verdict.reason.detail, **columns,
-            )  # fmt: skip
+                task_id,
+                TaskStatus.EXHAUSTED,
+                by=by,
+                reason=verdict.reason.detail,
+                fence=fence,
+                remember=True,
+                error_dialog=verdict.reason.detail,
+                **columns,
+            )
             return True
         detail = f"of {plural(view.done_jobs, 'finished job')}"
         measured = len(numbers.samples)
@@ -267,9 +297,14 @@ def look_again(task_id: int, fence: int, *, by: str, now: datetime) -> bool:
 
 
 def _report(
-    task: Task, numbers: scout_sample.Numbers, verdict: ScoutVerdict | None, detail: str, *, scouting: bool = False,
+    task: Task,
+    numbers: scout_sample.Numbers,
+    verdict: ScoutVerdict | None,
+    detail: str,
+    *,
+    scouting: bool = False,
     finished: int | None = None,
-) -> None:  # fmt: skip
+) -> None:
     names = [name for name in numbers.columns if name != "walltime_unit"]
     measured = {name: _plain(numbers.columns[name]) for name in names}
     if numbers.measured.cpu_efficiency_percent is not None:
@@ -277,12 +312,16 @@ def _report(
     if numbers.measured.ram_used_mb is not None:
         measured["ram_used"] = numbers.measured.ram_used_mb
     ScoutReport.objects.create(
-        task_id=task.id, scouts=scouting, detail=detail, sample=len(numbers.samples),
+        task_id=task.id,
+        scouts=scouting,
+        detail=detail,
+        sample=len(numbers.samples),
         outcome=verdict.outcome.name.lower() if verdict else "measured",
         code=verdict.reason.code if verdict and verdict.reason else "",
         finished_jobs=len(numbers.samples) if finished is None else finished,
-        presets={name: _plain(getattr(task, name)) for name in names}, measured=measured,
-    )  # fmt: skip
+        presets={name: _plain(getattr(task, name)) for name in names},
+        measured=measured,
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -78,7 +78,9 @@ def release(rule: SplitRule, masters: Sequence[MasterFiles]) -> ScoutRelease:
         few = f"{plural(known, 'file is', 'files are')} no more than scouts would take, so there are none"
         return ScoutRelease(False, everything, few)
     scouts = plural(CHUNKS - left, "scout job")
-    return ScoutRelease(True, tuple(taken), f"{released} of {plural(known, 'file is', 'files are')} released for {scouts}")
+    return ScoutRelease(
+        True, tuple(taken), f"{released} of {plural(known, 'file is', 'files are')} released for {scouts}"
+    )
 
 
 def _take(rule: SplitRule, master: MasterFiles, chunks: int) -> tuple[int, int]:

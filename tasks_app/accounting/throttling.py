@@ -67,7 +67,9 @@ def throttle_by_attempts(
         return None
     length = min(THROTTLE_UNIT * min(step, 1000) ** 2, LONGEST_THROTTLE)
     minutes = int(length.total_seconds() // 60)
-    detail = f"a file has been tried {plural(largest_attempt, 'time')}, so no jobs are made for {plural(minutes, 'minute')}"
+    detail = (
+        f"a file has been tried {plural(largest_attempt, 'time')}, so no jobs are made for {plural(minutes, 'minute')}"
+    )
     return TaskStep(
         Reason(codes.TASK_MANY_ATTEMPTS, detail), TaskStatus.THROTTLED, until=now + length, num_throttled=step
     )
@@ -183,8 +185,8 @@ def auto_pause(view: FailureView, limits: PauseLimits) -> TaskStep | None:
     for words, part, total, most in rates:
         if most is not None and total > 0 and 100 * part >= most * total:
             detail = f"{words} ({100 * part / total:.0f} %), {most:g} % are the limit; " + plural(
-            view.remaining, "job remains", "jobs remain"
-        )
+                view.remaining, "job remains", "jobs remain"
+            )
             return TaskStep(Reason(codes.TASK_AUTO_PAUSED, detail), TaskStatus.PAUSED)
     return None
 

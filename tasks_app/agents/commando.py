@@ -100,10 +100,13 @@ def retry_limits(task: Task) -> RetryLimits:
         return found.get("retry_task", key, label, vo=vo)
 
     return RetryLimits(
-        task_attempts=read("TASK_MAX_ATTEMPT"), failed_score_hours=read("MAX_FAILED_HEP_SCORE_HOURS"),
-        failed_score_rate=read("MAX_FAILED_HEP_SCORE_RATE"), job_failure_rate=read("MAX_JOB_FAILURE_RATE"),
-        file_attempts=read("JOB_MAX_ATTEMPT"), min_cpu_efficiency=read("MIN_CPU_EFFICIENCY"),
-    )  # fmt: skip
+        task_attempts=read("TASK_MAX_ATTEMPT"),
+        failed_score_hours=read("MAX_FAILED_HEP_SCORE_HOURS"),
+        failed_score_rate=read("MAX_FAILED_HEP_SCORE_RATE"),
+        job_failure_rate=read("MAX_JOB_FAILURE_RATE"),
+        file_attempts=read("JOB_MAX_ATTEMPT"),
+        min_cpu_efficiency=read("MIN_CPU_EFFICIENCY"),
+    )
 
 
 def _last_order(task: Task, name: TaskCommand) -> Order:

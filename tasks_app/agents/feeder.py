@@ -193,7 +193,11 @@ def _nothing_taken(task: Feeding, dataset: Dataset, there: int) -> str:
             return "; ".join(f"{clientwords.option_of_input(item, key, task.raw)} {said}" for key, said in why)
     whose = f"of the {there} files of {dataset.name} none is" if there > 1 else f"the file of {dataset.name} is not"
     such = f"; there is, for example, {lfns[0]}" if there > 1 and lfns else ""
-    keys = [key for key in ("include", "exclude", "files", "offset") if item.get(key) not in (None, "", 0, clientwords.ADDED)]
+    keys = [
+        key
+        for key in ("include", "exclude", "files", "offset")
+        if item.get(key) not in (None, "", 0, clientwords.ADDED)
+    ]
     keys += ["skipFilesUsedBy"] if task.raw.get("skipFilesUsedBy") else []
     said = ", ".join(clientwords.option_of_input(item, key, task.raw) for key in keys)
     return f"{whose} taken by what the task says of it{f' ({said})' if said else ''}{such}"

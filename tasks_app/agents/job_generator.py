@@ -78,7 +78,9 @@ def run(tasks: int = TASKS, jobs_a_task: int = JOBS_A_TASK) -> Pass:
             more = more or (not waits and turn.jobs > 0 and turn.input_left and bool(turn.verdict.chosen))
 
     claims.for_each(claimed, work, by=ME)
-    return Pass(made, f"{plural(made, 'job')} of {plural(len(claimed), 'task')}", more or (eager and len(claimed) == tasks))
+    return Pass(
+        made, f"{plural(made, 'job')} of {plural(len(claimed), 'task')}", more or (eager and len(claimed) == tasks)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +137,14 @@ def _conclude(task: Task, fence: int, turn: Turn, read_at: datetime) -> None:
         now_at, what = (TaskStatus.SCOUTING, "scout job") if turn.scouting else (TaskStatus.RUNNING, "job")
         if task.status != now_at:
             moves.move_task(
-                task.id, now_at, by=ME, reason=plural(turn.jobs, f"{what} was made", f"{what}s were made"), fence=fence,
-                error_dialog=unplaced or None, start_time=task.start_time or timezone.now(),
-            )  # fmt: skip
+                task.id,
+                now_at,
+                by=ME,
+                reason=plural(turn.jobs, f"{what} was made", f"{what}s were made"),
+                fence=fence,
+                error_dialog=unplaced or None,
+                start_time=task.start_time or timezone.now(),
+            )
         else:
             note = unplaced if (task.error_dialog or "") != unplaced else None
             claims.release_task(task.id, fence, note=note, thawed=True)

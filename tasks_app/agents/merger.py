@@ -44,7 +44,9 @@ def run(tasks: int = TASKS, now: datetime | None = None) -> Pass:
     rules = {task_id: rule or "" for task_id, rule, vo in rows if config.get("jobgen", "JOB_SUBMISSION", vo=vo)}
     due = [task_id for task_id, some in heaps.items() if task_id in rules and _is_due(some, rules[task_id], grid, now)]
     made = troubles.each(ME, due[:tasks], lambda task_id: _merge(task_id, grid, now))
-    return Pass(made, f"{plural(made, 'merge job')} of {plural(len(due[:tasks]), 'task')}", made > 0 and len(due) > tasks)
+    return Pass(
+        made, f"{plural(made, 'merge job')} of {plural(len(due[:tasks]), 'task')}", made > 0 and len(due) > tasks
+    )
 
 
 def _is_due(heaps: Sequence[Heap], rule: str, grid: Grid, now: datetime) -> bool:

@@ -29,7 +29,9 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Place and publish what is new. A bus that refuses gets the same messages again at the next pass."""
     placed = _place(limit)
     sent, error = _publish(limit, now or timezone.now())
-    return Pass(max(placed, sent), error or (f"{plural(sent, 'message')}" if sent else ""), more=not error and placed == limit)
+    return Pass(
+        max(placed, sent), error or (f"{plural(sent, 'message')}" if sent else ""), more=not error and placed == limit
+    )
 
 
 @transaction.atomic

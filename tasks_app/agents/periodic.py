@@ -29,8 +29,12 @@ from tasks_app.states import TASK_FINAL, TASK_GENERATING, TaskStatus
 ME = "periodic"
 LIMIT = 100
 ENDING = TASK_FINAL | {
-    TaskStatus.FINISHING, TaskStatus.PASSED, TaskStatus.ABORTING, TaskStatus.TOABORT, TaskStatus.TOBROKEN
-}  # fmt: skip
+    TaskStatus.FINISHING,
+    TaskStatus.PASSED,
+    TaskStatus.ABORTING,
+    TaskStatus.TOABORT,
+    TaskStatus.TOBROKEN,
+}
 """A schedule is over as soon as its task is in one of these states."""
 
 
@@ -50,9 +54,13 @@ def begin(task_id: int, params: Mapping[str, Any], now: datetime) -> None:
     if schedule is None:
         return
     values = {
-        "every_s": schedule.every_s, "cron": schedule.cron, "jobs": schedule.jobs, "until": schedule.until,
-        "most_open": schedule.most_open, "ended": None,
-    }  # fmt: skip
+        "every_s": schedule.every_s,
+        "cron": schedule.cron,
+        "jobs": schedule.jobs,
+        "until": schedule.until,
+        "most_open": schedule.most_open,
+        "ended": None,
+    }
     PeriodicTask.objects.update_or_create(
         task_id=task_id, defaults=values, create_defaults={**values, "next_due": schedule.first(now)}
     )
@@ -99,9 +107,7 @@ def _make(task: Feeding, dataset: Dataset, row: PeriodicTask, now: datetime) -> 
         file = FileInfo(f"{serial:09d}:{PSEUDO_LFN}", "pseudo", "", 0, "", events)
         span = (0, events - 1, offset + serial * events + 1) if events else (None, None, None)
         page.append(Record(file, *span))
-    target = FeedTarget(
-        task.id, dataset.id, dataset.type, task.max_attempt, task.max_failure, True, task.fence
-    )
+    target = FeedTarget(task.id, dataset.id, dataset.type, task.max_attempt, task.max_failure, True, task.fence)
     fed = feed(target, [page], now, slice_page=records_already)  # type: ignore[list-item]
     row.made, row.records, row.last = row.made + 1, row.records + fed.files, now
 

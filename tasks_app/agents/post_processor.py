@@ -53,17 +53,24 @@ _NOT_SCOUTING = f"NOT {scouting.SHARE_IS_OUT} AND NOT (t.status = 'throttled' AN
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Judge scouts; move complete tasks to prepared, and prepared, broken or aborted ones to their final status."""
     now = now or timezone.now()
-    scouts = claims.claim_tasks(owner(), [TaskStatus.SCOUTING], limit, condition=scouting.due(now), even_waiting=True, agent=ME)
+    scouts = claims.claim_tasks(
+        owner(), [TaskStatus.SCOUTING], limit, condition=scouting.due(now), even_waiting=True, agent=ME
+    )
     items = claims.for_each(scouts, partial(scouting.look_at_scouts, by=ME, now=now), by=ME)
     working = (TaskStatus.RUNNING, TaskStatus.READY, TaskStatus.THROTTLED)
     complete = claims.claim_tasks(owner(), working, limit, condition=f"{_COMPLETE} AND {_NOT_SCOUTING}", agent=ME)
     items += claims.for_each(complete, _prepare, by=ME) + prepro.conclude(limit, by=ME)
     awaiting = claims.claim_tasks(
-        owner(), (TaskStatus.RUNNING, TaskStatus.READY), limit, condition=f"{_AWAITS_MORE} AND {_NOT_SCOUTING}",
+        owner(),
+        (TaskStatus.RUNNING, TaskStatus.READY),
+        limit,
+        condition=f"{_AWAITS_MORE} AND {_NOT_SCOUTING}",
         agent=ME,
-    )  # fmt: skip
+    )
     items += claims.for_each(awaiting, _await_more, by=ME)
-    back = claims.claim_tasks(owner(), [TaskStatus.READY], limit, condition=f"{_COMPLETE} AND {scouting.SHARE_IS_OUT}", agent=ME)
+    back = claims.claim_tasks(
+        owner(), [TaskStatus.READY], limit, condition=f"{_COMPLETE} AND {scouting.SHARE_IS_OUT}", agent=ME
+    )
     items += claims.for_each(back, _go_on_scouting, by=ME)
     ending = (TaskStatus.PREPARED, TaskStatus.PASSED, TaskStatus.TOBROKEN, TaskStatus.TOABORT)
     claimed = claims.claim_tasks(owner(), ending, limit, agent=ME)
@@ -122,9 +129,15 @@ def finish(task_id: int, fence: int) -> None:
         _pause(task, ended, found)
         return
     moves.move_task(
-        task_id, ended.status, by=ME, reason=ended.reason, end_time=now, error_dialog=_dialog(task, ended, found),
-        old_status=None, progress=_progress(task_id),
-    )  # fmt: skip
+        task_id,
+        ended.status,
+        by=ME,
+        reason=ended.reason,
+        end_time=now,
+        error_dialog=_dialog(task, ended, found),
+        old_status=None,
+        progress=_progress(task_id),
+    )
     settle_children(task_id, ended.status, by=ME)
 
 
@@ -140,9 +153,15 @@ def _pause(task: Task, ended: _Ended, found: Findings) -> None:
     """The outputs are not what the jobs have reported: somebody looks at them, and a resume ends the task."""
     reason = "its outputs are to be looked at: " + "; ".join(found.sentences())
     moves.move_task(
-        task.id, TaskStatus.PAUSED, by=ME, reason=reason, end_time=timezone.now(), error_dialog=reason,
-        old_status=ended.status, progress=_progress(task.id),
-    )  # fmt: skip
+        task.id,
+        TaskStatus.PAUSED,
+        by=ME,
+        reason=reason,
+        end_time=timezone.now(),
+        error_dialog=reason,
+        old_status=ended.status,
+        progress=_progress(task.id),
+    )
 
 
 def _dialog(task: Task, ended: _Ended, found: Findings | None = None) -> str | None:

@@ -61,9 +61,15 @@ def _refine(task_id: int, fence: int, *, queues_and_shares: placing.Policy) -> N
             moves.move_task(task_id, TaskStatus.TOABORT, by=ME, reason=sentence, fence=fence, error_dialog=sentence)
             return
         found = refine(
-            params, task_id=task_id, user=task.user, now=timezone.now(), parent=parent, policy=policy_of(task),
-            constituents=constituents_of(params, parent, task_id, found_before), preprocessed=found_before,
-        )  # fmt: skip
+            params,
+            task_id=task_id,
+            user=task.user,
+            now=timezone.now(),
+            parent=parent,
+            policy=policy_of(task),
+            constituents=constituents_of(params, parent, task_id, found_before),
+            preprocessed=found_before,
+        )
         refined = placing.placed(_check_names(task, found), params, queues_and_shares)
         if task.status == TaskStatus.REREFINE:
             rerefining.store(task, fence, refined)

@@ -37,8 +37,13 @@ Draw = Callable[[], float]
 def run(limit: int = LIMIT, now: datetime | None = None, draw: Draw = random.random) -> Pass:
     """Look for a nucleus for tasks that wait for one, the most urgent first. One that finds none says why, and waits."""
     claimed = claims.claim_tasks(
-        owner(), [TaskStatus.ASSIGNING], limit, condition=nucleus_waits.DUE, values=nucleus_waits.due_values(),
-        even_waiting=True, agent=ME,
+        owner(),
+        [TaskStatus.ASSIGNING],
+        limit,
+        condition=nucleus_waits.DUE,
+        values=nucleus_waits.due_values(),
+        even_waiting=True,
+        agent=ME,
     )
     if not claimed:
         return Pass()
@@ -48,7 +53,9 @@ def run(limit: int = LIMIT, now: datetime | None = None, draw: Draw = random.ran
     configured.forget()
     this = Round(current_grid(now, COUNTS_AGE_S), now, draw, read_at)
     claims.for_each(claimed, this.turn, by=ME)
-    return Pass(this.assigned, f"{this.assigned} of {plural(len(claimed), 'task')} got a nucleus", more=len(claimed) == limit)
+    return Pass(
+        this.assigned, f"{this.assigned} of {plural(len(claimed), 'task')} got a nucleus", more=len(claimed) == limit
+    )
 
 
 @dataclass(slots=True)
@@ -105,8 +112,13 @@ class Round:
     def _keep(self, asked: Asked, decision: Decision, draw: float) -> None:
         records.keep(
             records.Decided(
-                asked.task.id, decision.verdict, asked.needs, kind="task", broker="production_task",
-                facts=nuclei.facts_of(asked, decision, self._work(asked), draw), snapshots=self.snapshots,
+                asked.task.id,
+                decision.verdict,
+                asked.needs,
+                kind="task",
+                broker="production_task",
+                facts=nuclei.facts_of(asked, decision, self._work(asked), draw),
+                snapshots=self.snapshots,
                 sentence=decision.sentence(),
             )
-        )  # fmt: skip
+        )

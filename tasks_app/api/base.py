@@ -26,9 +26,16 @@ Row = TypeVar("Row", bound=Model)
 LONGEST_ACTOR = 128
 FORMAT = "format"
 PLAIN = (
-    serializers.CharField, serializers.IntegerField, serializers.FloatField, serializers.BooleanField, serializers.ChoiceField,
-    serializers.DateTimeField, serializers.DecimalField, serializers.UUIDField, serializers.JSONField,
-)  # fmt: skip
+    serializers.CharField,
+    serializers.IntegerField,
+    serializers.FloatField,
+    serializers.BooleanField,
+    serializers.ChoiceField,
+    serializers.DateTimeField,
+    serializers.DecimalField,
+    serializers.UUIDField,
+    serializers.JSONField,
+)
 """Fields whose form depends on nothing but their value."""
 JSON_TYPES: tuple[tuple[type[serializers.Field], type, str], ...] = (
     (serializers.BooleanField, bool, "true or false"),
@@ -126,7 +133,9 @@ class Resource(GenericViewSet[Any]):
         try:
             return super().get_object()
         except Http404 as exc:
-            raise none_of(_called(self.get_queryset().model), self.kwargs[self.lookup_url_kwarg or self.lookup_field]) from exc
+            raise none_of(
+                _called(self.get_queryset().model), self.kwargs[self.lookup_url_kwarg or self.lookup_field]
+            ) from exc
 
     @property
     def caller(self) -> Caller:

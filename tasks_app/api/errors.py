@@ -29,9 +29,20 @@ class ErrorSerializer(serializers.ModelSerializer[ErrorFingerprint]):
     class Meta:
         model = ErrorFingerprint
         fields = [
-            "id", "component", "code", "category", "text", "example", "first_seen", "last_seen", "ticket", "known_until",
-            "advice", "classified_by", "classified_at",
-        ]  # fmt: skip
+            "id",
+            "component",
+            "code",
+            "category",
+            "text",
+            "example",
+            "first_seen",
+            "last_seen",
+            "ticket",
+            "known_until",
+            "advice",
+            "classified_by",
+            "classified_at",
+        ]
 
 
 @extend_schema_view(
@@ -56,9 +67,19 @@ class FailureSerializer(serializers.ModelSerializer[JobFailure]):
     class Meta:
         model = JobFailure
         fields = [
-            "id", "ended", "fingerprint_id", "task_id", "attempt", "site", "node", "user", "activity", "pilot_version",
-            "walltime_s", "wasted_core_s",
-        ]  # fmt: skip
+            "id",
+            "ended",
+            "fingerprint_id",
+            "task_id",
+            "attempt",
+            "site",
+            "node",
+            "user",
+            "activity",
+            "pilot_version",
+            "walltime_s",
+            "wasted_core_s",
+        ]
 
 
 @extend_schema_view(

@@ -41,9 +41,16 @@ class QueueViewSet(Lists, mixins.RetrieveModelMixin, Resource):
     columns = QUEUES
     orderings = ("site_name", "status")
     small_orderings = (
-        "cloud", "pledged_cores", "type", "core_count", "max_memory_mb", "max_walltime_s", "work_dir_mb", "core_power",
+        "cloud",
+        "pledged_cores",
+        "type",
+        "core_count",
+        "max_memory_mb",
+        "max_walltime_s",
+        "work_dir_mb",
+        "core_power",
         "last_update",
-    )  # fmt: skip
+    )
 
     def get_serializer_class(self) -> Any:
         return QueueSerializer if self.action == "list" else QueueDetailSerializer
@@ -149,5 +156,14 @@ class WorkerViewSet(Lists, Resource):
     filterset_class = WorkerFilter
     columns = WORKERS
     small_orderings = (
-        "worker_id", "harvester", "site", "status", "node", "cores", "last_update", "submitted", "started", "ended",
-    )  # fmt: skip
+        "worker_id",
+        "harvester",
+        "site",
+        "status",
+        "node",
+        "cores",
+        "last_update",
+        "submitted",
+        "started",
+        "ended",
+    )

@@ -37,10 +37,27 @@ class JobLists(Lists, Resource):
     columns = JOBS
     switches = ("archived",)
     small_orderings = (
-        "status", "site", "worker_node", "core_count", "min_ram_mb", "max_rss_kb", "attempt", "current_priority",
-        "modification_time", "state_change_time", "creation_time", "start_time", "end_time", "heartbeat_at", "user", "gshare",
-        "events", "input_bytes", "output_bytes", "cpu_time_s",
-    )  # fmt: skip
+        "status",
+        "site",
+        "worker_node",
+        "core_count",
+        "min_ram_mb",
+        "max_rss_kb",
+        "attempt",
+        "current_priority",
+        "modification_time",
+        "state_change_time",
+        "creation_time",
+        "start_time",
+        "end_time",
+        "heartbeat_at",
+        "user",
+        "gshare",
+        "events",
+        "input_bytes",
+        "output_bytes",
+        "cpu_time_s",
+    )
 
     def jobs(self) -> QuerySet[Any]:
         archived = self.action == "list" and self.switch("archived")

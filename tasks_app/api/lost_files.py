@@ -62,9 +62,13 @@ class LostFilesViewSet(OfTask):
         given = body.validated_data
         try:
             found = recover(
-                task_id, given["files"], by=self.actor(), reason=given["reason"], dataset=given.get("dataset"),
+                task_id,
+                given["files"],
+                by=self.actor(),
+                reason=given["reason"],
+                dataset=given.get("dataset"),
                 dry_run=given["dry_run"],
-            )  # fmt: skip
+            )
         except CannotRecoverError as exc:
             raise Conflict(sentence(exc)) from exc
         reply = {

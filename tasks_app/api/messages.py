@@ -30,9 +30,13 @@ class ByPosition(KeysetPagination):
 
 class MessageFilter(django_filters.FilterSet):
     after = django_filters.NumberFilter(
-        field_name="position", lookup_expr="gt", min_value=0, max_value=LARGEST_ID, decimal_places=0,
+        field_name="position",
+        lookup_expr="gt",
+        min_value=0,
+        max_value=LARGEST_ID,
+        decimal_places=0,
         label="Only messages behind this position",
-    )  # fmt: skip
+    )
     topic = ChoiceFilter(choices=[(t, t) for t in (outbox.TASKS, outbox.JOBS)])
 
     class Meta:
@@ -53,7 +57,9 @@ class NewMessageSerializer(StrictSerializer):
     id = serializers.RegexField(
         f"^{MESSAGE_ID}$",
         help_text="yours; the same id twice is one message",
-        error_messages={"invalid": "An id has 1 to 128 letters, digits and _ . : @ + -, and begins with a letter or a digit."},
+        error_messages={
+            "invalid": "An id has 1 to 128 letters, digits and _ . : @ + -, and begins with a letter or a digit."
+        },
     )
     kind = Choice(choices=[(kind, kind) for kind in KINDS])
     payload = serializers.JSONField(help_text="the fields of that kind")

@@ -43,8 +43,10 @@ def parameters_schema() -> dict[str, Any]:
 
 ALLOW_ACTIVE = "allow_active"
 _SUBMITTED: dict[int, int] = {
-    Code.NEW: status.HTTP_201_CREATED, Code.AGAIN: status.HTTP_202_ACCEPTED, Code.PATCHED: status.HTTP_200_OK,
-}  # fmt: skip
+    Code.NEW: status.HTTP_201_CREATED,
+    Code.AGAIN: status.HTTP_202_ACCEPTED,
+    Code.PATCHED: status.HTTP_200_OK,
+}
 
 
 @extend_schema_view(
@@ -64,9 +66,24 @@ class TaskViewSet(Lists, mixins.RetrieveModelMixin, Resource):
     filterset_class = TaskFilter
     orderings = ("creation_date", "current_priority", "name")
     small_orderings = (
-        "status", "state_change_time", "user", "task_type", "gshare", "task_priority", "nucleus", "core_count", "ram_count",
-        "resource_type", "attempt", "start_time", "end_time", "modification_time", "ttc_requested", "cpu_efficiency", "req_id",
-    )  # fmt: skip
+        "status",
+        "state_change_time",
+        "user",
+        "task_type",
+        "gshare",
+        "task_priority",
+        "nucleus",
+        "core_count",
+        "ram_count",
+        "resource_type",
+        "attempt",
+        "start_time",
+        "end_time",
+        "modification_time",
+        "ttc_requested",
+        "cpu_efficiency",
+        "req_id",
+    )
     columns = TASKS
     instead = {"delete": 'A task is ended by POST /api/v2/tasks/<id>/commands/ with {"command": "kill"}.'}
 

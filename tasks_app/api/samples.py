@@ -19,9 +19,10 @@ KINDS = {"grid": ~_SITE & ~_SHARE, "sites": _SITE & ~_SHARE, "shares": ~_SITE & 
 
 class SampleFilter(django_filters.FilterSet):
     of = ChoiceFilter(
-        choices=[(kind, kind) for kind in KINDS], method="of_kind",
+        choices=[(kind, kind) for kind in KINDS],
+        method="of_kind",
         label="the whole grid, each site, each share, or each pair of both",
-    )  # fmt: skip
+    )
     site = django_filters.CharFilter(max_length=128)
     share = django_filters.CharFilter(max_length=32)
     since = MomentFilter(field_name="at", lookup_expr="gte")

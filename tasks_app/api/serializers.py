@@ -53,10 +53,32 @@ class TaskRowSerializer(serializers.ModelSerializer[Task]):
     class Meta:
         model = Task
         fields = [
-            "id", "name", "status", "user", "vo", "task_type", "prod_source_label", "processing_type", "working_group",
-            "campaign", "task_priority", "current_priority", "gshare", "nucleus", "site", "parent_id", "req_id", "progress",
-            "attempt", "creation_date", "modification_time", "state_change_time", "start_time", "end_time", "error_dialog",
-        ]  # fmt: skip
+            "id",
+            "name",
+            "status",
+            "user",
+            "vo",
+            "task_type",
+            "prod_source_label",
+            "processing_type",
+            "working_group",
+            "campaign",
+            "task_priority",
+            "current_priority",
+            "gshare",
+            "nucleus",
+            "site",
+            "parent_id",
+            "req_id",
+            "progress",
+            "attempt",
+            "creation_date",
+            "modification_time",
+            "state_change_time",
+            "start_time",
+            "end_time",
+            "error_dialog",
+        ]
         read_only_fields = fields
 
 
@@ -298,7 +320,9 @@ class FileSerializer(serializers.ModelSerializer[File]):
     """A file; its queryset is `as_seen`."""
 
     status = serializers.CharField(
-        source="seen_status", read_only=True, help_text="`failed` of an input: for good, unless a retry gives it more attempts"
+        source="seen_status",
+        read_only=True,
+        help_text="`failed` of an input: for good, unless a retry gives it more attempts",
     )
 
     content = serializers.SerializerMethodField(help_text=_CONTENT)
@@ -306,10 +330,30 @@ class FileSerializer(serializers.ModelSerializer[File]):
     class Meta:
         model = File
         fields = [
-            "id", "task_id", "dataset_id", "lfn", "scope", "guid", "type", "status", "size", "checksum", "events",
-            "start_event", "end_event", "first_event", "attempt", "max_attempt", "failed_attempt", "job_id", "lumi_block",
-            "creation_date", "last_attempt_time", "surl", "content",
-        ]  # fmt: skip
+            "id",
+            "task_id",
+            "dataset_id",
+            "lfn",
+            "scope",
+            "guid",
+            "type",
+            "status",
+            "size",
+            "checksum",
+            "events",
+            "start_event",
+            "end_event",
+            "first_event",
+            "attempt",
+            "max_attempt",
+            "failed_attempt",
+            "job_id",
+            "lumi_block",
+            "creation_date",
+            "last_attempt_time",
+            "surl",
+            "content",
+        ]
 
     def get_content(self, file: File) -> str | None:
         return _content_of(self.context, file.id, file.type, file.surl)
@@ -321,11 +365,34 @@ class JobRowSerializer(serializers.ModelSerializer[Job]):
     class Meta:
         model = Job
         fields = [
-            "id", "task_id", "name", "status", "sub_status", "user", "site", "worker_node", "transformation",
-            "processing_type", "prod_source_label", "current_priority", "attempt", "core_count", "min_ram_mb",
-            "creation_time", "modification_time", "start_time", "end_time", "events", "max_rss_kb", "cpu_time_s",
-            "pilot_error_code", "pilot_error_diag", "exe_error_code", "exe_error_diag", "trans_exit_code",
-        ]  # fmt: skip
+            "id",
+            "task_id",
+            "name",
+            "status",
+            "sub_status",
+            "user",
+            "site",
+            "worker_node",
+            "transformation",
+            "processing_type",
+            "prod_source_label",
+            "current_priority",
+            "attempt",
+            "core_count",
+            "min_ram_mb",
+            "creation_time",
+            "modification_time",
+            "start_time",
+            "end_time",
+            "events",
+            "max_rss_kb",
+            "cpu_time_s",
+            "pilot_error_code",
+            "pilot_error_diag",
+            "exe_error_code",
+            "exe_error_diag",
+            "trans_exit_code",
+        ]
 
 
 class JobFileSerializer(serializers.ModelSerializer[JobFile]):

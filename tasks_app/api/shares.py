@@ -33,8 +33,11 @@ class ShareNowSerializer(serializers.Serializer[Any]):
     ratio = serializers.FloatField(source="usage.ratio", help_text="executing over target; below 1 is under-used")
     idle = serializers.BooleanField(source="branch.idle", default=None, allow_null=True, help_text="first level only")
     equivalent = serializers.FloatField(
-        source="branch.equivalent", default=None, allow_null=True, help_text="ratio when what idle branches leave is given away"
-    )  # fmt: skip
+        source="branch.equivalent",
+        default=None,
+        allow_null=True,
+        help_text="ratio when what idle branches leave is given away",
+    )
     figures = serializers.DictField(child=serializers.FloatField(), allow_null=True, help_text="leaves only")
 
 
@@ -58,7 +61,9 @@ class ShareRowSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     parent = serializers.CharField(allow_null=True)  # type: ignore[assignment]
     level = serializers.IntegerField()
-    state = serializers.CharField(help_text="on target, over target, starved, little work, no target, nothing runs or idle")
+    state = serializers.CharField(
+        help_text="on target, over target, starved, little work, no target, nothing runs or idle"
+    )
     value = serializers.IntegerField()
     target_percent = serializers.FloatField(source="percent")
     actual_percent = serializers.FloatField(source="actual", allow_null=True)

@@ -26,14 +26,56 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}")
 # What pilots and harvester read of a queue's description. The rest stays inside: these pages are open to all.
 _READ = frozenset(
     {
-        "acopytools", "acopytools_schemas", "allow_lan", "allow_wan", "appdir", "aprotocols", "astorages",
-        "atlas_site", "capability", "catchall", "cloud", "cmtconfig", "container_options", "container_type",
-        "copytools", "corecount", "direct_access_lan", "direct_access_wan", "environ", "gstat", "is_cvmfs", "jobseed",
-        "maxinputsize", "maxrss", "maxtime", "maxwdir", "minrss", "mintime", "params", "pilot_manager", "pilot_url",
-        "pilot_version", "pledgedcpu", "prefetch", "python_version", "region", "releases", "resource_type", "state",
-        "status", "system", "tier", "timefloor", "type", "use_pcache", "vo_name", "workflow", "zip_time_gap",
+        "acopytools",
+        "acopytools_schemas",
+        "allow_lan",
+        "allow_wan",
+        "appdir",
+        "aprotocols",
+        "astorages",
+        "atlas_site",
+        "capability",
+        "catchall",
+        "cloud",
+        "cmtconfig",
+        "container_options",
+        "container_type",
+        "copytools",
+        "corecount",
+        "direct_access_lan",
+        "direct_access_wan",
+        "environ",
+        "gstat",
+        "is_cvmfs",
+        "jobseed",
+        "maxinputsize",
+        "maxrss",
+        "maxtime",
+        "maxwdir",
+        "minrss",
+        "mintime",
+        "params",
+        "pilot_manager",
+        "pilot_url",
+        "pilot_version",
+        "pledgedcpu",
+        "prefetch",
+        "python_version",
+        "region",
+        "releases",
+        "resource_type",
+        "state",
+        "status",
+        "system",
+        "tier",
+        "timefloor",
+        "type",
+        "use_pcache",
+        "vo_name",
+        "workflow",
+        "zip_time_gap",
     }
-)  # fmt: skip
+)
 LOCAL_COPY = "mv"
 LOCAL_LAYOUT = "mv_final_destination"
 """Word of catchall: PanDA's pilots then put outputs at `<storage>/<scope>/<2 digits>/<2 digits>/<name>`, as ours does."""
@@ -102,9 +144,16 @@ def _storage_data(storage: StorageEndpoint) -> dict[str, Any]:
         folder = {"endpoint": FILES, "path": storage.path.rstrip("/") + "/", "id": 1, "flavour": "FILE", "setup": ""}
         told = {"arprotocols": {way: [folder] for way in _WAYS}, "rprotocols": {"1": folder | {"settings": {}}}}
     return {
-        "id": storage.number, "name": storage.name, "site": storage.site_name, "type": storage.type, "token": storage.token,
-        "state": "ACTIVE", "is_deterministic": True, "resource": None, **told,
-    }  # fmt: skip
+        "id": storage.number,
+        "name": storage.name,
+        "site": storage.site_name,
+        "type": storage.type,
+        "token": storage.token,
+        "state": "ACTIVE",
+        "is_deterministic": True,
+        "resource": None,
+        **told,
+    }
 
 
 @needs(Right.NOTHING)
@@ -119,7 +168,9 @@ def sandbox(request: HttpRequest, name: str) -> HttpResponseBase:
     if same is not None:
         return same
     kind = "application/octet-stream"
-    return FileResponse(row.path.open("rb"), content_type=kind, as_attachment=True, filename=name, headers={"ETag": etag})
+    return FileResponse(
+        row.path.open("rb"), content_type=kind, as_attachment=True, filename=name, headers={"ETag": etag}
+    )
 
 
 @needs(Right.NOTHING)

@@ -56,6 +56,7 @@ LIST_AND_CREATE: dict[str, Any] = {"get": "list", "post": "create"}
 CREATE: dict[str, Any] = {"post": "create"}
 ONE: dict[str, Any] = {"get": "retrieve"}
 
+
 class RootView(APIView):
     """The addresses of all resources, by name."""
 
@@ -64,9 +65,15 @@ class RootView(APIView):
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> Response:
-        named = [pattern for pattern in urlpatterns if isinstance(pattern, URLPattern) and "<" not in str(pattern.pattern)]
+        named = [
+            pattern for pattern in urlpatterns if isinstance(pattern, URLPattern) and "<" not in str(pattern.pattern)
+        ]
         return Response(
-            {str(p.name): request.build_absolute_uri(f"/{p.pattern}") for p in named if p.name and p.name not in NO_RESOURCES}
+            {
+                str(p.name): request.build_absolute_uri(f"/{p.pattern}")
+                for p in named
+                if p.name and p.name not in NO_RESOURCES
+            }
         )
 
 

@@ -73,12 +73,19 @@ def keep(kinds: Iterable[str], found: Iterable[Found], now: datetime) -> int:
     """
     rows = [
         {
-            "key": f"{one.kind}:{one.key}"[:LONGEST_KEY], "kind": one.kind, "tone": one.tone, "sentence": one.sentence[:500],
-            "since": one.since.isoformat() if one.since else None, "size": one.size, "unit": one.unit,
-            "owner": one.owner[:128], "path": one.path[:500], "rank": one.rank,
+            "key": f"{one.kind}:{one.key}"[:LONGEST_KEY],
+            "kind": one.kind,
+            "tone": one.tone,
+            "sentence": one.sentence[:500],
+            "since": one.since.isoformat() if one.since else None,
+            "size": one.size,
+            "unit": one.unit,
+            "owner": one.owner[:128],
+            "path": one.path[:500],
+            "rank": one.rank,
         }
         for one in found
-    ]  # fmt: skip
+    ]
     values: dict[str, Any] = {"found": json.dumps(rows), "kinds": sorted(kinds), "now": now, "flaps": now - FLAPS}
     with connection.cursor() as cursor:
         cursor.execute(_KEEP, values)

@@ -91,9 +91,14 @@ SELECT t.jeditaskid, coalesce(t.taskname, ''), t.username, t.status, greatest(t.
 def stuck_tasks(now: datetime) -> list[TaskFact]:
     """Open tasks that nobody is asked about, without any job at work, that have done nothing for STUCK_AFTER."""
     values = {
-        "moving": MOVING, "queued": sorted(JOB_QUEUED), "working": _WORKING, "before": now - STUCK_AFTER,
-        "most": MOST_TASKS, "final": sorted(TASK_FINAL), "open": sorted(JOB_OPEN),
-    }  # fmt: skip
+        "moving": MOVING,
+        "queued": sorted(JOB_QUEUED),
+        "working": _WORKING,
+        "before": now - STUCK_AFTER,
+        "most": MOST_TASKS,
+        "final": sorted(TASK_FINAL),
+        "open": sorted(JOB_OPEN),
+    }
     return [
         TaskFact(task, name, user, status, since, reason, queued)
         for task, name, user, status, since, reason, queued in _rows(_STUCK, values)
@@ -219,15 +224,22 @@ SELECT max(least(l.modificationtime, coalesce(j.endtime, l.modificationtime)))
 def grid(now: datetime) -> GridFact:
     """What is queued and runs at all sites together, since when nothing runs, and whether pilots call."""
     values = {
-        "queued": sorted(JOB_QUEUED), "pilot": sorted(JOB_AT_PILOT), "now": now, "hours": timedelta(hours=CALLS_H),
-    }  # fmt: skip
+        "queued": sorted(JOB_QUEUED),
+        "pilot": sorted(JOB_AT_PILOT),
+        "now": now,
+        "hours": timedelta(hours=CALLS_H),
+    }
     ((queued, activated, at_pilots, idle_since, ran_last, calls),) = _rows(_GRID, values)
     tasks, oldest = 0, None
     if not at_pilots:
         waiting = {
-            "waiting": _WAIT_FOR_JOBS, "before": now - IDLE_AFTER, "open": sorted(JOB_OPEN), "final": sorted(TASK_FINAL),
-            "most": MOST_TASKS, "seek": sorted(TASK_SEEKS_INPUT),
-        }  # fmt: skip
+            "waiting": _WAIT_FOR_JOBS,
+            "before": now - IDLE_AFTER,
+            "open": sorted(JOB_OPEN),
+            "final": sorted(TASK_FINAL),
+            "most": MOST_TASKS,
+            "seek": sorted(TASK_SEEKS_INPUT),
+        }
         ((tasks, oldest),) = _rows(_IDLE_TASKS, waiting)
     if not queued and ran_last is not None and oldest is not None:
         idle_since = max(ran_last, oldest)
@@ -256,8 +268,11 @@ SELECT q.name, coalesce(o.old, ''), q.status, o.at, coalesce(l.by, ''), coalesce
 def closed_queues(now: datetime) -> list[ClosedFact]:
     """Queues that take no jobs, as far as that began lately or they hold queued jobs."""
     values = {
-        "takes": sorted(TAKES_JOBS), "holds": sorted(HOLDS), "queued": sorted(JOB_QUEUED), "since": now - NEWLY,
-    }  # fmt: skip
+        "takes": sorted(TAKES_JOBS),
+        "holds": sorted(HOLDS),
+        "queued": sorted(JOB_QUEUED),
+        "since": now - NEWLY,
+    }
     return [ClosedFact(*row) for row in _rows(_CLOSED, values)]
 
 
@@ -283,10 +298,12 @@ def shares_of_a_day(now: datetime) -> list[ShareFact]:
     tree = policy.share_tree()
     usage = tree.usage(running, queued)
     return [
-        ShareFact(leaf.name, tree.percents[leaf.name], usage[leaf.name].executing, usage[leaf.name].target, queued[leaf.name])
+        ShareFact(
+            leaf.name, tree.percents[leaf.name], usage[leaf.name].executing, usage[leaf.name].target, queued[leaf.name]
+        )
         for leaf in tree.leaves
         if leaf.name in running
-    ]  # fmt: skip
+    ]
 
 
 def agents(now: datetime) -> list[AgentFact]:
@@ -295,13 +312,20 @@ def agents(now: datetime) -> list[AgentFact]:
     pauses, tasks = agent_state.pauses(paused), _tasks_of(paused)
     return [
         AgentFact(
-            row.agent.name, row.agent.title, row.agent.paused, row.late, row.late_s, row.agent.errors_in_a_row,
-            row.agent.last_error, row.agent.last_ended_at,
+            row.agent.name,
+            row.agent.title,
+            row.agent.paused,
+            row.late,
+            row.late_s,
+            row.agent.errors_in_a_row,
+            row.agent.last_error,
+            row.agent.last_ended_at,
             pause=pauses[row.agent.name].words if row.agent.name in pauses else "",
-            paused_at=pauses[row.agent.name].at if row.agent.name in pauses else None, tasks=tasks[row.agent.name],
+            paused_at=pauses[row.agent.name].at if row.agent.name in pauses else None,
+            tasks=tasks[row.agent.name],
         )
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def _tasks_of(agents: Sequence[str]) -> Counter[str]:

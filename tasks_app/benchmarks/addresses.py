@@ -71,7 +71,9 @@ _JOBS: Final = {
     "archived": _one("SELECT pandaid FROM jobs_archive ORDER BY pandaid DESC LIMIT 1"),
 }
 # "" stands for none.
-_BUSY_SITE = _one("SELECT computingsite FROM job_counts WHERE computingsite > '' GROUP BY 1 ORDER BY sum(njobs) DESC LIMIT 1")
+_BUSY_SITE = _one(
+    "SELECT computingsite FROM job_counts WHERE computingsite > '' GROUP BY 1 ORDER BY sum(njobs) DESC LIMIT 1"
+)
 _BUSY_SHARE = _one("SELECT gshare FROM job_counts WHERE gshare > '' GROUP BY 1 ORDER BY sum(njobs) DESC LIMIT 1")
 _BUSY_USER = _one(
     "SELECT produsername FROM user_counts WHERE produsername > '' GROUP BY 1 ORDER BY sum(nqueue + nrunning) DESC LIMIT 1"
@@ -103,17 +105,32 @@ THINGS: Final[Mapping[tuple[str, str], Mapping[str, Pick]]] = {
 
 
 FILTERS: Final[Mapping[str, Sequence[str]]] = {
-    "tasks": ("status=running", "status=done", "user={user}", "name=simul", "share={share}", "created_after={yesterday}"),
+    "tasks": (
+        "status=running",
+        "status=done",
+        "user={user}",
+        "name=simul",
+        "share={share}",
+        "created_after={yesterday}",
+    ),
     "jobs": (
-        "status=failed", "status=running", "status=activated", "task={task}", "site={site}", "user={user}", "error=pilot:1305",
-        "site={site}&status=failed", "changed_after={yesterday}", "node={node}",
+        "status=failed",
+        "status=running",
+        "status=activated",
+        "task={task}",
+        "site={site}",
+        "user={user}",
+        "error=pilot:1305",
+        "site={site}&status=failed",
+        "changed_after={yesterday}",
+        "node={node}",
     ),
     "errors": ("site={site}", "window=3d"),
     "workers": ("status=running", "status=failed", "site={site}", "harvester=harvester-1"),
     "tasks-bulk": ("command=pause&ids={task}",),
     "jobs-bulk": ("command=kill&ids={job}",),
     "search": ("q={task}", "q=simul"),
-}  # fmt: skip
+}
 """By page: query strings with which a list is measured, beside none. What stands in braces is put in."""
 
 
@@ -128,13 +145,17 @@ def _filtered(page: str) -> Iterator[str]:
 
 def _values() -> dict[str, str]:
     picks = {
-        "user": _BUSY_USER, "share": _BUSY_SHARE, "site": _BUSY_SITE, "task": _TYPICAL_TASK, "job": _JOBS["running"],
+        "user": _BUSY_USER,
+        "share": _BUSY_SHARE,
+        "site": _BUSY_SITE,
+        "task": _TYPICAL_TASK,
+        "job": _JOBS["running"],
         "yesterday": _one("SELECT to_char(now() - interval '1 day', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"),
         "node": _one(
             """SELECT modificationhost FROM jobs WHERE jobstatus = 'failed' AND modificationhost > ''
                 ORDER BY pandaid DESC LIMIT 1"""
         ),
-    }  # fmt: skip
+    }
     return {name: str(pick()) for name, pick in picks.items()}
 
 

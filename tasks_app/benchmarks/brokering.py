@@ -93,16 +93,23 @@ class BrokerResult:
 
     def as_json(self) -> Mapping[str, Any]:
         return {
-            "benchmark": "broker", "median_ms": round(self.median_ms, 3), "ratio_2000": round(self.ratio, 3),
-            "large_ms": round(self.large_ms, 3), "explain_ratio": round(self.explaining, 4),
-            "generic_ms": round(1000 * median(self.generic), 3), "first_ms": round(1000 * self.first_s, 2),
-            "first_large_ms": round(1000 * self.first_large_s, 2), "queues": self.queues, "large_queues": self.large_queues,
-            "verdicts": len(self.small), "queries": self.asked,
+            "benchmark": "broker",
+            "median_ms": round(self.median_ms, 3),
+            "ratio_2000": round(self.ratio, 3),
+            "large_ms": round(self.large_ms, 3),
+            "explain_ratio": round(self.explaining, 4),
+            "generic_ms": round(1000 * median(self.generic), 3),
+            "first_ms": round(1000 * self.first_s, 2),
+            "first_large_ms": round(1000 * self.first_large_s, 2),
+            "queues": self.queues,
+            "large_queues": self.large_queues,
+            "verdicts": len(self.small),
+            "queries": self.asked,
             "targets": [
                 {"name": t.name, "value": round(t.value, 4), "need": t.need, "aim": t.aim, "met": t.is_met}
                 for t in self.targets
             ],
-        }  # fmt: skip
+        }
 
 
 class _Refusing:

@@ -69,25 +69,40 @@ def pilot_calls(token: str) -> list[Call]:
     update = "/api/v1/pilot/update_job"
     return [
         Call(
-            "acquire_jobs", _activated, said("/api/v1/pilot/acquire_jobs", _asking), _has_job, _claiming,
+            "acquire_jobs",
+            _activated,
+            said("/api/v1/pilot/acquire_jobs", _asking),
+            _has_job,
+            _claiming,
             panda=PANDA_ACQUIRE,
         ),
         Call("heartbeat", _running, said(update, _heartbeats), _is_booked, _beating, panda=PANDA_HEARTBEAT),
         Call("final_update", _running, said(update, _final_reports), _is_booked, _ending, panda=PANDA_UPDATE),
         Call(
-            "legacy_getJob", _activated, said("/server/panda/getJob", _asking_as_panda, clients.form), _has_job,
-            like="acquire_jobs", panda=PANDA_ACQUIRE,
+            "legacy_getJob",
+            _activated,
+            said("/server/panda/getJob", _asking_as_panda, clients.form),
+            _has_job,
+            like="acquire_jobs",
+            panda=PANDA_ACQUIRE,
         ),
         Call(
-            "legacy_updateJob", _running_without_secret,
+            "legacy_updateJob",
+            _running_without_secret,
             said("/server/panda/updateJob", _heartbeats_as_panda, clients.form),
-            lambda answer: b'"StatusCode": 0, "command": "NULL"' in answer, like="heartbeat", panda=PANDA_HEARTBEAT,
+            lambda answer: b'"StatusCode": 0, "command": "NULL"' in answer,
+            like="heartbeat",
+            panda=PANDA_HEARTBEAT,
         ),
         Call(
-            f"heartbeats_bulk_{BULK}", _running, _again(said("/api/v1/pilot/update_jobs_bulk", _bulks)),
-            lambda answer: answer.count(b'"command": "NULL"') == 2 * BULK, like="heartbeat", things=BULK,
+            f"heartbeats_bulk_{BULK}",
+            _running,
+            _again(said("/api/v1/pilot/update_jobs_bulk", _bulks)),
+            lambda answer: answer.count(b'"command": "NULL"') == 2 * BULK,
+            like="heartbeat",
+            things=BULK,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _again(requests: Requests) -> Requests:
@@ -104,16 +119,20 @@ def user_calls() -> list[Call]:
     listing = f"/api/v1/task/get_tasks_detailed_info_since?n_tasks={LISTED}"
     return [
         Call(
-            "submit", _nothing,
+            "submit",
+            _nothing,
             lambda _, keep: itertools.repeat(clients.post("/api/v1/task/submit", token, submitted, keep=keep)),
-            lambda answer: b'"success": true' in answer, lambda _: lambda _: _submitting(token),
+            lambda answer: b'"success": true' in answer,
+            lambda _: lambda _: _submitting(token),
         ),
         Call(
-            "task_list", _nothing,
+            "task_list",
+            _nothing,
             lambda _, keep: itertools.repeat(clients.head("GET", listing, token, keep=keep)),
-            lambda answer: answer.count(b'"jediTaskID"') == LISTED, lambda _: lambda _: _listing(),
+            lambda answer: answer.count(b'"jediTaskID"') == LISTED,
+            lambda _: lambda _: _listing(),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _nothing(number: int) -> range:
@@ -140,19 +159,36 @@ def _running_without_secret(number: int) -> range:
 def _asking_as_panda(jobs: range) -> Iterator[dict[str, Any]]:
     for site in itertools.islice(itertools.cycle(SITES), len(jobs)):
         yield {
-            "siteName": site, "computingElement": site, "prodSourceLabel": "user", "diskSpace": 10_000, "workingGroup": "",
-            "cpu": 2596.12, "mem": 24_105.56, "node": "node001.bench", "allowOtherCountry": False,
-        }  # fmt: skip
+            "siteName": site,
+            "computingElement": site,
+            "prodSourceLabel": "user",
+            "diskSpace": 10_000,
+            "workingGroup": "",
+            "cpu": 2596.12,
+            "mem": 24_105.56,
+            "node": "node001.bench",
+            "allowOtherCountry": False,
+        }
 
 
 def _heartbeats_as_panda(jobs: range) -> Iterator[dict[str, Any]]:
     for job_id in jobs:
         yield {
-            "jobId": job_id, "state": "running", "timestamp": "2026-11-20T12:24:56+00:00", "siteName": SITES[0],
-            "node": "node001.bench", "attemptNr": 1, "schedulerID": "unknown", "pilotID": "unknown|PR|3.7.0.36",
-            "startTime": 1795177496.64, "coreCount": 1, "cpuConsumptionUnit": "s+AMD EPYC 1024 KB 2-Core Processor+AVX2",
-            "cpuConsumptionTime": 1234, "maxRSS": 900_000, "avgRSS": 800_000,
-        }  # fmt: skip
+            "jobId": job_id,
+            "state": "running",
+            "timestamp": "2026-11-20T12:24:56+00:00",
+            "siteName": SITES[0],
+            "node": "node001.bench",
+            "attemptNr": 1,
+            "schedulerID": "unknown",
+            "pilotID": "unknown|PR|3.7.0.36",
+            "startTime": 1795177496.64,
+            "coreCount": 1,
+            "cpuConsumptionUnit": "s+AMD EPYC 1024 KB 2-Core Processor+AVX2",
+            "cpuConsumptionTime": 1234,
+            "maxRSS": 900_000,
+            "avgRSS": 800_000,
+        }
 
 
 def _asking(jobs: range) -> Iterator[dict[str, Any]]:
@@ -162,9 +198,17 @@ def _asking(jobs: range) -> Iterator[dict[str, Any]]:
 def _heartbeats(jobs: range) -> Iterator[dict[str, Any]]:
     for job_id in jobs:
         yield {
-            "job_id": job_id, "job_status": "running", "fence": 1, "job_secret": scene.SECRET, "attempt_nr": 1,
-            "core_count": 1, "cpu_consumption_time": 1234, "max_rss": 900_000, "avg_rss": 800_000, "node": "node001.bench",
-        }  # fmt: skip
+            "job_id": job_id,
+            "job_status": "running",
+            "fence": 1,
+            "job_secret": scene.SECRET,
+            "attempt_nr": 1,
+            "core_count": 1,
+            "cpu_consumption_time": 1234,
+            "max_rss": 900_000,
+            "avg_rss": 800_000,
+            "node": "node001.bench",
+        }
 
 
 def _bulks(jobs: range) -> Iterator[dict[str, Any]]:

@@ -80,7 +80,9 @@ def drop(keeper: psycopg.Connection[Any], name: str) -> None:
 
     Not with FORCE, which is refused to those who may not end an autovacuum that is at work there; without, the server ends it.
     """
-    keeper.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s AND usename = user", [name])
+    keeper.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s AND usename = user", [name]
+    )
     keeper.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name)))
 
 

@@ -178,9 +178,14 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
 
 def question(site: str) -> dict[str, object]:
     return {
-        "site_name": site, "prod_source_label": "user", "node": "node001.bench", "memory": 4000, "disk_space": 10_000,
-        "worker_id": "12345", "n_jobs": 1,
-    }  # fmt: skip
+        "site_name": site,
+        "prod_source_label": "user",
+        "node": "node001.bench",
+        "memory": 4000,
+        "disk_space": 10_000,
+        "worker_id": "12345",
+        "n_jobs": 1,
+    }
 
 
 def _has_job(answer: bytes) -> bool:

@@ -20,9 +20,26 @@ from tasks_app.models import Dataset, Task
 
 CONTENTS = "jedi_dataset_contents"
 JOB_FILE_COLUMNS = (
-    "pandaid", "jeditaskid", "datasetid", "fileid", "type", "lfn", "scope", "dataset", "destinationdblock", "destinationse",
-    "guid", "fsize", "checksum", "status", "attemptnr", "nevents", "startevent", "endevent", "surl",
-)  # fmt: skip
+    "pandaid",
+    "jeditaskid",
+    "datasetid",
+    "fileid",
+    "type",
+    "lfn",
+    "scope",
+    "dataset",
+    "destinationdblock",
+    "destinationse",
+    "guid",
+    "fsize",
+    "checksum",
+    "status",
+    "attemptnr",
+    "nevents",
+    "startevent",
+    "endevent",
+    "surl",
+)
 MADE = {
     "jobs": JOB_COLUMNS,
     "job_params": PARAM_COLUMNS,

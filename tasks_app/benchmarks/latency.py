@@ -58,9 +58,15 @@ def _register(folder: Path) -> None:
 
 def _submit() -> int:
     return moves.submit(
-        scene.parameters(2), name="user.bench.latency", user=scene.ME, vo="lab", label="user", task_type="anal",
-        priority=500, parent_id=None,
-    )  # fmt: skip
+        scene.parameters(2),
+        name="user.bench.latency",
+        user=scene.ME,
+        vo="lab",
+        label="user",
+        task_type="anal",
+        priority=500,
+        parent_id=None,
+    )
 
 
 def _direct() -> float:

@@ -89,11 +89,20 @@ def run(place: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], No
         cut = _cut(task, files, part)
         say("generate, files/s of each tenth: " + ", ".join(f"{rate:,.0f}" for rate in cut))
     begin, end = mean(cut[:2]), mean(cut[-2:])
-    rates = Rates({"generate, last fifth": [end], "generate, first fifth": [begin], "feed, last fifth": [mean(fed[-2:])],
-                   "feed, first fifth": [mean(fed[:2])]})  # fmt: skip
+    rates = Rates(
+        {
+            "generate, last fifth": [end],
+            "generate, first fifth": [begin],
+            "feed, last fifth": [mean(fed[-2:])],
+            "feed, first fifth": [mean(fed[:2])],
+        }
+    )
     result = Result("million", "files/s", rates, "generate, last fifth", "generate, first fifth", {"files": files})
-    result.more = {"feed_by_tenth": [round(r) for r in fed], "generate_by_tenth": [round(r) for r in cut],
-                   "highest_mb": memory.highest}  # fmt: skip
+    result.more = {
+        "feed_by_tenth": [round(r) for r in fed],
+        "generate_by_tenth": [round(r) for r in cut],
+        "highest_mb": memory.highest,
+    }
     result.targets += [
         Target("generate, last fifth / first fifth", end / begin, 0.8, 1.0),
         Target("feed, last fifth / first fifth", rates.ratio("feed, last fifth", "feed, first fifth"), 0.8, 1.0),
@@ -127,7 +136,9 @@ def _cut(task: Any, files: int, part: int) -> list[float]:
     jobs, left = max(1, part // FILES_PER_JOB), -(-files // FILES_PER_JOB)
     while left > 0:
         with Clock() as clock:
-            turn = generate(task, task.fence, World.of(scene.sites()), timezone.now(), max_jobs=min(jobs, left), min_queue=10**9)
+            turn = generate(
+                task, task.fence, World.of(scene.sites()), timezone.now(), max_jobs=min(jobs, left), min_queue=10**9
+            )
         if not turn.jobs:
             raise RuntimeError(f"{left} jobs were not made")
         left -= turn.jobs

@@ -86,12 +86,17 @@ class Measured:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "path": self.address.path, "name": self.address.name, "is_list": self.address.is_list,
-            "median_ms": round(median(self.ms), 1), "worst_ms": round(max(self.ms), 1), "cpu_ms": round(median(self.cpu_ms), 1),
+            "path": self.address.path,
+            "name": self.address.name,
+            "is_list": self.address.is_list,
+            "median_ms": round(median(self.ms), 1),
+            "worst_ms": round(max(self.ms), 1),
+            "cpu_ms": round(median(self.cpu_ms), 1),
             "queries": self.queries,
-            "slowest_query_ms": round(self.slowest_ms, 1), "slowest_query": " ".join(self.slowest.split())[:300],
+            "slowest_query_ms": round(self.slowest_ms, 1),
+            "slowest_query": " ".join(self.slowest.split())[:300],
             "bytes": self.size,
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +110,13 @@ class Exported:
     grown_mb: float
 
     def as_json(self) -> dict[str, Any]:
-        return {"path": self.path, "first_ms": round(self.first_ms, 1), "rows": self.rows, "rows_per_s": round(self.rows_per_s),
-                "grown_mb": round(self.grown_mb, 1)}  # fmt: skip
+        return {
+            "path": self.path,
+            "first_ms": round(self.first_ms, 1),
+            "rows": self.rows,
+            "rows_per_s": round(self.rows_per_s),
+            "grown_mb": round(self.grown_mb, 1),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +171,20 @@ class PagesResult:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "benchmark": "pages", "median_ms": round(self.median_ms, 1), "worst_ms": round(self.worst_ms, 1),
-            "worst_queries": self.worst_queries, "raw": round(self.raw, 1),
-            "ratio": round(1000 / self.median_ms / self.raw, 5) if self.raw else 0.0, "sizes": dict(self.sizes),
-            "pages": [page.as_json() for page in self.pages], "exports": [export.as_json() for export in self.exports],
+            "benchmark": "pages",
+            "median_ms": round(self.median_ms, 1),
+            "worst_ms": round(self.worst_ms, 1),
+            "worst_queries": self.worst_queries,
+            "raw": round(self.raw, 1),
+            "ratio": round(1000 / self.median_ms / self.raw, 5) if self.raw else 0.0,
+            "sizes": dict(self.sizes),
+            "pages": [page.as_json() for page in self.pages],
+            "exports": [export.as_json() for export in self.exports],
             "targets": [
                 {"name": t.name, "value": round(t.value, 4), "need": t.need, "aim": t.aim, "met": t.is_met}
                 for t in self.targets
             ],
-        }  # fmt: skip
+        }
 
 
 def run(sizes: Mapping[str, int | None], rounds: int, say: Callable[[str], None]) -> PagesResult:

@@ -29,10 +29,15 @@ ADDER = "adder"
 PROOF = Proof(fence=1, secret=scene.SECRET)
 MEASURES = {"cpu_time_s": 1234, "max_rss_kb": 900_000, "avg_rss_kb": 800_000, "node": "node001.bench"}
 OUTPUTS = {
-    f"bench._{name}": {"guid": f"{name}-0000-4000-8000-000000000000", "fsize": 10**8, "adler32": "01234567",
-                       "surl": f"root://se.example//data/bench/{name}", "nevents": 10_000}
+    f"bench._{name}": {
+        "guid": f"{name}-0000-4000-8000-000000000000",
+        "fsize": 10**8,
+        "adler32": "01234567",
+        "surl": f"root://se.example//data/bench/{name}",
+        "nevents": 10_000,
+    }
     for name in ("output", "log")
-}  # fmt: skip
+}
 
 _BEAT = """
 UPDATE jobs SET heartbeat_at = clock_timestamp(), cpuconsumptiontime = %(cpu_time_s)s, maxrss = %(max_rss_kb)s,

@@ -46,10 +46,14 @@ def _one_job(
                   'bench', 'user', 'bench', 'lab', %(site)s, %(task)s, %(task)s, 500, 500, 1, 1000, 2, 1, 1, 0, %(files)s,
                   10000000000, 10000, 'user.bench.out', 0)""",
         {
-            "job": job_id, "task": task.id, "name": f"{task.name}.{job_id}", "trans": task.trans_path, "site": site,
+            "job": job_id,
+            "task": task.id,
+            "name": f"{task.name}.{job_id}",
+            "trans": task.trans_path,
+            "site": site,
             "files": len(files),
         },
-    )  # fmt: skip
+    )
     for file_id, lfn in files:
         cursor.execute(
             """UPDATE jedi_dataset_contents SET status = 'running', pandaid = %s

@@ -26,10 +26,21 @@ JOB_TABLES = ("jobs", "job_params", "job_files", "jobs_statuslog", "job_output_r
 def sites(number: int = 20) -> dict[str, SiteView]:
     """Online queues that take everything, each a little different."""
     return {
-        name: SiteView(name=name, status="online", cores=1, max_memory_mb=4000, min_memory_mb=0, max_walltime_s=0,
-                       min_walltime_s=0, work_dir_mb=0, running=100 + place, queued=0, defined=0)
+        name: SiteView(
+            name=name,
+            status="online",
+            cores=1,
+            max_memory_mb=4000,
+            min_memory_mb=0,
+            max_walltime_s=0,
+            min_walltime_s=0,
+            work_dir_mb=0,
+            running=100 + place,
+            queued=0,
+            defined=0,
+        )
         for place, name in enumerate(site_names(number))
-    }  # fmt: skip
+    }
 
 
 def site_names(number: int) -> list[str]:
@@ -39,29 +50,51 @@ def site_names(number: int) -> list[str]:
 def parameters(files_per_job: int, dataset: str = INPUT, events: int | None = None) -> dict[str, Any]:
     """An analysis of a dataset with one output and a log a job."""
     return {
-        "taskName": "user.bench.analysis", "userName": ME, "vo": "lab", "prodSourceLabel": "user", "taskType": "anal",
-        "processingType": "bench", "taskPriority": 500, "transPath": "run_command", "architecture": "x86_64",
-        "coreCount": 1, "ramCount": 1000, "ramUnit": "MB", "maxAttempt": 3, "nFilesPerJob": files_per_job,
+        "taskName": "user.bench.analysis",
+        "userName": ME,
+        "vo": "lab",
+        "prodSourceLabel": "user",
+        "taskType": "anal",
+        "processingType": "bench",
+        "taskPriority": 500,
+        "transPath": "run_command",
+        "architecture": "x86_64",
+        "coreCount": 1,
+        "ramCount": 1000,
+        "ramUnit": "MB",
+        "maxAttempt": 3,
+        "nFilesPerJob": files_per_job,
         "log": {
-            "type": "template", "param_type": "log", "dataset": "user.bench.log", "value": "bench.$JEDITASKID._${SN}.log.tgz",
+            "type": "template",
+            "param_type": "log",
+            "dataset": "user.bench.log",
+            "value": "bench.$JEDITASKID._${SN}.log.tgz",
         },
         "jobParameters": [
             {"type": "constant", "value": "--cut=pt>25 --events=-1"},
             {"type": "template", "param_type": "input", "dataset": dataset, "value": "--in=${IN/L}"},
             {
-                "type": "template", "param_type": "output", "dataset": "user.bench.out",
+                "type": "template",
+                "param_type": "output",
+                "dataset": "user.bench.out",
                 "value": "--out=bench.$JEDITASKID._${SN}.root",
             },
         ],
-    }  # fmt: skip
+    }
 
 
 def new_task(files_per_job: int = 10) -> tuple[Task, Dataset]:
     """A refined task, claimed, that can get jobs as soon as its input dataset has files."""
     task_id = moves.submit(
-        parameters(files_per_job), name="user.bench.analysis", user=ME, vo="lab", label="user", task_type="anal",
-        priority=500, parent_id=None,
-    )  # fmt: skip
+        parameters(files_per_job),
+        name="user.bench.analysis",
+        user=ME,
+        vo="lab",
+        label="user",
+        task_type="anal",
+        priority=500,
+        parent_id=None,
+    )
     refiner.run()
     moves.move_task(task_id, TaskStatus.READY, by=ME, reason="benchmark")
     task = Task.objects.select_related("job_params_template").get(pk=task_id)
@@ -73,12 +106,17 @@ def pages(number: int, page: int = 50_000) -> Iterator[list[FileInfo]]:
     for first in range(0, number, page):
         yield [
             FileInfo(
-                f"DAOD_BENCH.12345678._{n:08d}.pool.root.1", "bench", f"{n:08x}-0000-4000-8000-{n:012x}", 10**9 + n,
-                f"ad:{n:08x}", 10_000, None,
+                f"DAOD_BENCH.12345678._{n:08d}.pool.root.1",
+                "bench",
+                f"{n:08x}-0000-4000-8000-{n:012x}",
+                10**9 + n,
+                f"ad:{n:08x}",
+                10_000,
+                None,
                 f"file://localhost/data/bench/{n % 256:02x}/DAOD_BENCH.12345678._{n:08d}.pool.root.1",
             )
             for n in range(first, min(first + page, number))
-        ]  # fmt: skip
+        ]
 
 
 def fill(task: Task, dataset: Dataset, files: int) -> None:
@@ -117,10 +155,16 @@ def add_jobs(
         cursor.execute("SELECT setval('jobs_pandaid_seq', %s)", [first + number])
     handed_out = status not in ("activated", "defined")
     values = {
-        "first": first, "last": first + number - 1, "status": status, "task": task_id, "sites": at, "inputs": inputs,
+        "first": first,
+        "last": first + number - 1,
+        "status": status,
+        "task": task_id,
+        "sites": at,
+        "inputs": inputs,
         "shares": texts(shares),
-        "fence": int(handed_out), "digest": DIGEST if handed_out else None,
-    }  # fmt: skip
+        "fence": int(handed_out),
+        "digest": DIGEST if handed_out else None,
+    }
     with hot_cursor() as cursor:
         for statement in (_JOBS, _PARAMS, _FILES):
             cursor.execute(statement, values)

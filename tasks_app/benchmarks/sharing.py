@@ -26,10 +26,15 @@ from tasks_app.pilots import share_order
 
 RAW, QUEUES, PLACES = "CASE of a statement", "tasks to work queues", "tasks to work queues and shares"
 FIELDS = {
-    "prodSourceLabel": "prod_source_label", "workingGroup": "working_group", "processingType": "processing_type",
-    "coreCount": "core_count", "site": "site", "eventService": "event_service", "splitRule": "split_rule",
+    "prodSourceLabel": "prod_source_label",
+    "workingGroup": "working_group",
+    "processingType": "processing_type",
+    "coreCount": "core_count",
+    "site": "site",
+    "eventService": "event_service",
+    "splitRule": "split_rule",
     "campaign": "campaign",
-}  # fmt: skip
+}
 VO, LABEL = "lab", "managed"
 DIVISIONS = 20
 _TASKS = """
@@ -48,17 +53,25 @@ SELECT n, 'running', 'BENCH_00', 'leaf ' || n %% 200, 1 + n %% 8 FROM generate_s
 def work_queues(number: int) -> list[QueueRow]:
     """Queues of three kinds of criteria and, last, one that takes the rest; a fifth of them in partitions."""
     kinds = (
-        "processingType IN (:p,:q) AND coreCount > 1", "workingGroup LIKE :g AND processingType = :p",
+        "processingType IN (:p,:q) AND coreCount > 1",
+        "workingGroup LIKE :g AND processingType = :p",
         "(campaign = :c OR workingGroup IS NULL) AND processingType = :q",
-    )  # fmt: skip
+    )
     rows = [
         QueueRow(
-            n, f"queue {n}", LABEL, VO, share=1 + n % 9, order=n, criteria=kinds[n % 3],
-            variables=f"p:type{n},q:type{(n * 7) % 60},g:GP_{n % 7}%,c:mc{n % 5}", stretchable=n % 4 == 0,
+            n,
+            f"queue {n}",
+            LABEL,
+            VO,
+            share=1 + n % 9,
+            order=n,
+            criteria=kinds[n % 3],
+            variables=f"p:type{n},q:type{(n * 7) % 60},g:GP_{n % 7}%,c:mc{n % 5}",
+            stretchable=n % 4 == 0,
             partition_id=number + 1 if n % 5 == 0 else None,
         )
         for n in range(1, number)
-    ]  # fmt: skip
+    ]
     partition = QueueRow(number + 1, "partition", LABEL, VO, share=20, order=number // 2, partition_id=-1)
     return [*rows, partition, QueueRow(number, "rest", LABEL, VO, share=5, order=10_000)]
 
@@ -86,10 +99,18 @@ def run(place_: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], N
     tasks = [
         TaskAttributes(*values)
         for values in Task.objects.order_by("id").values_list(
-            "vo", "prod_source_label", "working_group", "processing_type", "core_count", "site", "event_service",
-            "split_rule", "campaign", "trans_path",
+            "vo",
+            "prod_source_label",
+            "working_group",
+            "processing_type",
+            "core_count",
+            "site",
+            "event_service",
+            "split_rule",
+            "campaign",
+            "trans_path",
         )
-    ]  # fmt: skip
+    ]
     grouped = _statement(queues)
     by_statement = {row["queue"]: row["tasks"] for row in grouped}
     by_us = Counter(found.queue.id if (found := queues.choose(task)).queue else None for task in tasks)
@@ -117,9 +138,13 @@ def run(place_: Place, sizes: Sequence[int], rounds: int, say: Callable[[str], N
     share_order.powers()
     executing_ms = (time.perf_counter() - began) * 1000
     result = Result(
-        "shares", "tasks/s", rates, QUEUES, RAW,
+        "shares",
+        "tasks/s",
+        rates,
+        QUEUES,
+        RAW,
         {"tasks": number, "work_queues": queue_count, "leaves": leaf_count, "running_jobs": jobs},
-    )  # fmt: skip
+    )
     result.more = {"divide_ms": round(divide_ms, 2), "executing_ms": round(executing_ms, 1)}
     result.targets += [
         Target("tasks to work queues, a second", rates.median(QUEUES), 10_000, 30_000),

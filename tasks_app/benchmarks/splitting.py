@@ -86,17 +86,26 @@ class SplitResult:
 
     def as_json(self) -> Mapping[str, Any]:
         return {
-            "benchmark": "split", "seconds": round(self.seconds, 4), "files": self.files, "jobs": self.small[0].jobs,
-            "files_per_job": self.files_per_job, "files_per_second": round(self.files / self.seconds),
-            "ns_per_file": round(_cost(self.small), 1), "rounds": len(self.small),
-            "large_seconds": round(_seconds(self.large), 4), "large_files": self.large_files,
-            "large_jobs": sum(call.jobs for call in self.large), "large_calls": len(self.large),
-            "large_ns_per_file": round(_cost(self.large), 1), "growth": round(self.growth, 4), "highest_mb": self.highest_mb,
+            "benchmark": "split",
+            "seconds": round(self.seconds, 4),
+            "files": self.files,
+            "jobs": self.small[0].jobs,
+            "files_per_job": self.files_per_job,
+            "files_per_second": round(self.files / self.seconds),
+            "ns_per_file": round(_cost(self.small), 1),
+            "rounds": len(self.small),
+            "large_seconds": round(_seconds(self.large), 4),
+            "large_files": self.large_files,
+            "large_jobs": sum(call.jobs for call in self.large),
+            "large_calls": len(self.large),
+            "large_ns_per_file": round(_cost(self.large), 1),
+            "growth": round(self.growth, 4),
+            "highest_mb": self.highest_mb,
             "targets": [
                 {"name": t.name, "value": round(t.value, 4), "need": t.need, "aim": t.aim, "met": t.is_met}
                 for t in self.targets
             ],
-        }  # fmt: skip
+        }
 
 
 def _cost(calls: Sequence[Call]) -> float:

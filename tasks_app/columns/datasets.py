@@ -18,7 +18,10 @@ def _places(rows: Sequence[Row]) -> Mapping[Any, Row]:
     """How many storage endpoints have each dataset, as data management last said. Two queries."""
     names = {row["name"] for row in rows}
     counted = DatasetReplica.objects.filter(dataset__in=names).order_by().values_list("dataset")
-    held = {name: (n, whole) for name, n, whole in counted.annotate(n=Count("id"), whole=Count("id", filter=Q(complete=True)))}
+    held = {
+        name: (n, whole)
+        for name, n, whole in counted.annotate(n=Count("id"), whole=Count("id", filter=Q(complete=True)))
+    }
     asked = dict(ReplicaLookup.objects.filter(dataset__in=names).values_list("dataset", "at"))
     found = {}
     for row in rows:
@@ -59,7 +62,9 @@ DATASETS = Columns(
         Batch(
             (
                 Column(
-                    "not_ready", "Not ready", "number",
+                    "not_ready",
+                    "Not ready",
+                    "number",
                     help="files that no job may take yet: being staged, waiting for others, or held back for scouts",
                 ),
             ),
@@ -74,7 +79,13 @@ DATASETS = Columns(
         Batch(
             (
                 Column("replicas", "Whole at", "number", help="storage endpoints that have all of it"),
-                Column("partial_replicas", "In part at", "number", shown=False, help="storage endpoints that have a part of it"),
+                Column(
+                    "partial_replicas",
+                    "In part at",
+                    "number",
+                    shown=False,
+                    help="storage endpoints that have a part of it",
+                ),
                 Column("asked", "Asked", "ago", shown=False, help="when data management was asked where it is"),
             ),
             _places,
@@ -91,4 +102,4 @@ DATASETS = Columns(
         Column("destination", "Destination", shown=False),
         Column("creation_time", "Created", "ago", shown=False),
     ),
-)  # fmt: skip
+)

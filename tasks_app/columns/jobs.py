@@ -101,7 +101,12 @@ JOBS = Columns(
         Column("max_rss_kb", "Memory used", "kb", help="the largest"),
         Batch(
             (
-                Column("efficiency_percent", "CPU %", "percent", help="CPU time over walltime and cores; none of short jobs"),
+                Column(
+                    "efficiency_percent",
+                    "CPU %",
+                    "percent",
+                    help="CPU time over walltime and cores; none of short jobs",
+                ),
                 Column("walltime_s", "Walltime", "seconds"),
                 Column("queued_s", "Waited", "seconds", shown=False, help="from its making to its start"),
             ),

@@ -34,11 +34,14 @@ def _of_jobs(rows: Sequence[Row]) -> Mapping[Any, Row]:
     """Open jobs by the counts. One query."""
     return {
         name: {
-            "running": jobs.running, "cores": jobs.cores, "queued": jobs.queued, "transferring": jobs.transferring,
+            "running": jobs.running,
+            "cores": jobs.cores,
+            "queued": jobs.queued,
+            "transferring": jobs.transferring,
             "jobs_counted": jobs.counted,
         }
         for name, jobs in site_use.open_jobs_of(_names(rows)).items()
-    }  # fmt: skip
+    }
 
 
 def _of_pilots(rows: Sequence[Row]) -> Mapping[Any, Row]:
@@ -96,7 +99,8 @@ def _of_storage_and_alerts(rows: Sequence[Row]) -> Mapping[Any, Row]:
         alerts=Coalesce(Subquery(items.annotate(n=Count("id")).values("n")), 0),
     )
     return {
-        name: {"storage_free_gb": free, "alerts": alerts} for name, free, alerts in found.values_list("name", "free", "alerts")
+        name: {"storage_free_gb": free, "alerts": alerts}
+        for name, free, alerts in found.values_list("name", "free", "alerts")
     }
 
 
@@ -142,7 +146,12 @@ QUEUES = Columns(
         ),
         Batch(
             (
-                Column("finished_1h", "Finished, failed /h", "number", help="jobs of the last hour, counted every five minutes"),
+                Column(
+                    "finished_1h",
+                    "Finished, failed /h",
+                    "number",
+                    help="jobs of the last hour, counted every five minutes",
+                ),
                 Column("failed_1h", "Failed /h", "number", shown=False),
                 Column("failure_percent", "Failure %", "percent", help="failed among those that ended in that hour"),
                 Column(
@@ -159,7 +168,10 @@ QUEUES = Columns(
             (
                 Column("queue_time_s", "Queue time", "seconds", help="median, by the newest jobs of the grid"),
                 Column(
-                    "cpu_efficiency", "CPU eff.", "percent", shown=False,
+                    "cpu_efficiency",
+                    "CPU eff.",
+                    "percent",
+                    shown=False,
                     help="CPU time over walltime times cores, the same jobs",
                 ),
             ),
@@ -167,7 +179,9 @@ QUEUES = Columns(
         ),
         Batch(
             (
-                Column("storage_free_gb", "Free", "number", help="space of the storage for outputs; a file has it in GB"),
+                Column(
+                    "storage_free_gb", "Free", "number", help="space of the storage for outputs; a file has it in GB"
+                ),
                 Column("alerts", "Alerts", "number", help="open items of the attention list"),
             ),
             _of_storage_and_alerts,

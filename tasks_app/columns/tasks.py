@@ -75,7 +75,9 @@ def _of_jobs(rows: Sequence[Row]) -> Mapping[Any, Row]:
             "finished": finished,
             "failure_percent": round(100 * failed / (failed + finished), 1) if failed + finished else None,
             "reason": verdict.code if is_blocked and verdict is not None and not verdict.chosen else "",
-            "blocked_by": blocking(row["status"], row["error_dialog"], verdict) if is_blocked else silent.get(row["id"], ""),
+            "blocked_by": blocking(row["status"], row["error_dialog"], verdict)
+            if is_blocked
+            else silent.get(row["id"], ""),
         }
     return found
 
@@ -110,14 +112,19 @@ TASKS = Columns(
         Batch(
             (
                 Column(
-                    "since", "In this status", "ago", shown=False,
+                    "since",
+                    "In this status",
+                    "ago",
+                    shown=False,
                     help="since when it has this status, however often a wait was tried",
                 ),
             ),
             _since,
             needs=("status", "frozen_time", "state_change_time", "modification_time"),
         ),
-        Column("state_change_time", "Status changed", "ago", shown=False, help="the last change, tries of a wait included"),
+        Column(
+            "state_change_time", "Status changed", "ago", shown=False, help="the last change, tries of a wait included"
+        ),
         Batch(
             (
                 Column("progress", "Progress", "progress", help="input files that are done, in percent"),

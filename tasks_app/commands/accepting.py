@@ -79,7 +79,11 @@ def refusal(task: Standing, command: str) -> str | None:
 
 
 def _how_it_is(task: Standing) -> str:
-    return task.status if task.foreseen == task.status else f"{task.status}, with {', '.join(task.waiting)} still to be obeyed"
+    return (
+        task.status
+        if task.foreseen == task.status
+        else f"{task.status}, with {', '.join(task.waiting)} still to be obeyed"
+    )
 
 
 def _not_taken(command: TaskCommand, task: Standing) -> str:

@@ -26,11 +26,16 @@ from tasks_app.params.splitrule import SplitRule
 from tasks_app.states import TaskCommand, TaskStatus
 
 DONE: Final[Mapping[str, str]] = {
-    TaskCommand.KILL: "killed", TaskCommand.FINISH: "finished early", TaskCommand.RESUME: "resumed",
-    TaskCommand.AVALANCHE: "scouts skipped", TaskCommand.INCREASE_ATTEMPTS: "given more attempts",
-    TaskCommand.RELEASE: "released", TaskCommand.REASSIGN: "reassigned", TaskCommand.RETRY: "retried",
+    TaskCommand.KILL: "killed",
+    TaskCommand.FINISH: "finished early",
+    TaskCommand.RESUME: "resumed",
+    TaskCommand.AVALANCHE: "scouts skipped",
+    TaskCommand.INCREASE_ATTEMPTS: "given more attempts",
+    TaskCommand.RELEASE: "released",
+    TaskCommand.REASSIGN: "reassigned",
+    TaskCommand.RETRY: "retried",
     TaskCommand.INCEXEC: "run again",
-}  # fmt: skip
+}
 """What a task is after a command, before who gave it: "killed by ada"."""
 
 NO_RESULT: Final = "no input has been processed yet: the task will end failed unless one of its jobs still finishes"

@@ -113,9 +113,18 @@ _EFFECTS: Mapping[TaskCommand, _Effect] = {
 def _of_command(command: TaskCommand, rule: CommandRule) -> Act:
     effect = _EFFECTS[command]
     return Act(
-        command.value, rule.title, rule.help, effect.undo, rule.accepted, rule.giver,
-        parameters.PARAMETERS.get(command, ()), effect.jobs, effect.touch, effect.files, ends_work=rule.ends_work,
-    )  # fmt: skip
+        command.value,
+        rule.title,
+        rule.help,
+        effect.undo,
+        rule.accepted,
+        rule.giver,
+        parameters.PARAMETERS.get(command, ()),
+        effect.jobs,
+        effect.touch,
+        effect.files,
+        ends_work=rule.ends_work,
+    )
 
 
 _AT_WORK = frozenset(TaskStatus) - TASK_FINAL
@@ -123,32 +132,54 @@ _AGAIN = "The old value can be given again."
 
 _CHANGES: tuple[Act, ...] = (
     Act(
-        Change.PRIORITY.value, "Change priority", "give it, and its queued jobs, another priority", _AGAIN, _AT_WORK,
-        Giver.OPERATOR, (Key("priority", "integer", "a higher one comes first", required=True, low=0, high=HIGHEST_PRIORITY),),
-        JOB_QUEUED, "with the new priority",
+        Change.PRIORITY.value,
+        "Change priority",
+        "give it, and its queued jobs, another priority",
+        _AGAIN,
+        _AT_WORK,
+        Giver.OPERATOR,
+        (Key("priority", "integer", "a higher one comes first", required=True, low=0, high=HIGHEST_PRIORITY),),
+        JOB_QUEUED,
+        "with the new priority",
     ),
     Act(
-        Change.SHARE.value, "Change share", "put it, and its queued jobs, into another global share", _AGAIN, _AT_WORK,
-        Giver.OPERATOR, (Key("share", "text", "name of a share at the end of the tree", required=True, longest=32),),
-        JOB_QUEUED, "in the new share",
+        Change.SHARE.value,
+        "Change share",
+        "put it, and its queued jobs, into another global share",
+        _AGAIN,
+        _AT_WORK,
+        Giver.OPERATOR,
+        (Key("share", "text", "name of a share at the end of the tree", required=True, longest=32),),
+        JOB_QUEUED,
+        "in the new share",
     ),
     Act(
-        Change.AVOID_SITE.value, "Avoid a site", "make no more of its jobs at a site; jobs that are there go on",
-        "This page cannot take it back; the owner can with changed parameters.", _AT_WORK,
+        Change.AVOID_SITE.value,
+        "Avoid a site",
+        "make no more of its jobs at a site; jobs that are there go on",
+        "This page cannot take it back; the owner can with changed parameters.",
+        _AT_WORK,
         keys=(Key("site", "text", "the queue that gets no more of its jobs", required=True, longest=60),),
     ),
     Act(
-        Change.NEEDS.value, "Change needs",
+        Change.NEEDS.value,
+        "Change needs",
         "change what its next jobs ask for; what is left empty stays as it is, and jobs that exist keep what they have",
         "The old values can be given again.",
-        _AT_WORK, keys=tuple(KEYS[name] for name in NEEDS), for_many=False,
+        _AT_WORK,
+        keys=tuple(KEYS[name] for name in NEEDS),
+        for_many=False,
     ),
     Act(
-        Change.SPLIT_RULE.value, "Change split rule", "change how the input that is left is cut into jobs", _AGAIN, _AT_WORK,
+        Change.SPLIT_RULE.value,
+        "Change split rule",
+        "change how the input that is left is cut into jobs",
+        _AGAIN,
+        _AT_WORK,
         keys=(Key("changes", "object", "rules to change, such as nFilesPerJob; null takes one away", required=True),),
         for_many=False,
     ),
-)  # fmt: skip
+)
 
 ACTS: Final[Mapping[str, Act]] = MappingProxyType(
     {command.value: _of_command(command, rule) for command, rule in COMMANDS.items()}
@@ -173,17 +204,24 @@ JOB_ACTS: Final[Mapping[str, JobAct]] = MappingProxyType(
         act.name: act
         for act in (
             JobAct(
-                "kill", "Kill", "End the job: at once while it is queued, else its pilot is told when it next calls.",
-                "This cannot be taken back; its files go into another job while they have attempts left.", ends_work=True,
+                "kill",
+                "Kill",
+                "End the job: at once while it is queued, else its pilot is told when it next calls.",
+                "This cannot be taken back; its files go into another job while they have attempts left.",
+                ends_work=True,
             ),
             JobAct(
-                "debug", "Debug", "Let its pilot report each minute, with the end of what the payload prints.",
+                "debug",
+                "Debug",
+                "Let its pilot report each minute, with the end of what the payload prints.",
                 "It can be switched off again.",
             ),
-            JobAct("no-debug", "End debug", "Its pilot reports at its usual pace again.", "It can be switched on again."),
+            JobAct(
+                "no-debug", "End debug", "Its pilot reports at its usual pace again.", "It can be switched on again."
+            ),
         )
     }
-)  # fmt: skip
+)
 
 
 def check(act: Act, given: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -30,8 +30,13 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 NOT_FED = (DatasetStatus.REMOVED, DatasetStatus.DEFINED, DatasetStatus.REGISTERED)
 LEFT_ALONE = (TaskStatus.ABORTING, TaskStatus.TOABORT, TaskStatus.TOBROKEN, TaskStatus.FINISHING, TaskStatus.PASSED)
 _HOPELESS = (
-    TaskStatus.ABORTED, TaskStatus.BROKEN, TaskStatus.FAILED, TaskStatus.TOABORT, TaskStatus.TOBROKEN, TaskStatus.ABORTING,
-)  # fmt: skip
+    TaskStatus.ABORTED,
+    TaskStatus.BROKEN,
+    TaskStatus.FAILED,
+    TaskStatus.TOABORT,
+    TaskStatus.TOBROKEN,
+    TaskStatus.ABORTING,
+)
 _TELLS = TELLS_EFFICIENCY.format(
     cpu="cpuconsumptiontime",
     core_s="extract(epoch FROM endtime - starttime) * greatest(coalesce(actualcorecount, corecount), 1)",
@@ -53,8 +58,13 @@ def retry(task: Task, order: Order) -> str:
     if limit is not None:
         sentence = f"not tried again: {limit.sentence}"
         moves.move_task(
-            task.id, limit.to or TaskStatus.EXHAUSTED, by=order.by, reason=sentence, old_status=None, error_dialog=sentence
-        )  # fmt: skip
+            task.id,
+            limit.to or TaskStatus.EXHAUSTED,
+            by=order.by,
+            reason=sentence,
+            old_status=None,
+            error_dialog=sentence,
+        )
         return sentence
     if order.given("staged"):
         files.release_staging(task.id)
@@ -160,11 +170,14 @@ def _tell_children(task_id: int, order: Order) -> str:
     children = Task.objects.filter(parent_id=task_id).exclude(pk=task_id).exclude(status__in=_HOPELESS).order_by("id")
     rows = [
         Command(
-            task_id=child, name=TaskCommand.INCEXEC, owner=order.by, comment=f"its parent task {task_id} runs again",
+            task_id=child,
+            name=TaskCommand.INCEXEC,
+            owner=order.by,
+            comment=f"its parent task {task_id} runs again",
             parameters={FOLLOWS: task_id},
         )
         for child in children.values_list("id", flat=True)
-    ]  # fmt: skip
+    ]
     Command.objects.bulk_create(rows)
     kick("commando")
     return f"; {plural(len(rows), 'child task follows', 'child tasks follow')}" if rows else ""

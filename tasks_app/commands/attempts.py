@@ -17,7 +17,9 @@ def added(task_ids: Iterable[int]) -> dict[int, int]:
     rules = dict(Task.objects.filter(pk__in=ids).values_list("id", "split_rule"))
     limits = TaskParams.objects.filter(pk__in=ids).values_list("pk", "params__maxAttempt", "params__maxFailure")
     given = {number: (most, failures) for number, most, failures in limits}
-    return {number: attempts_of(SplitRule.parse(rule), *given.get(number, (None, None))) for number, rule in rules.items()}
+    return {
+        number: attempts_of(SplitRule.parse(rule), *given.get(number, (None, None))) for number, rule in rules.items()
+    }
 
 
 def used_up_in(task_ids: Iterable[int]) -> set[int]:

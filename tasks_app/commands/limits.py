@@ -74,7 +74,9 @@ def refusal(facts: RetryFacts, limits: RetryLimits) -> Refusal | None:
         return Refusal(to, _rate("of the jobs failed", facts.job_failure_rate, limits.job_failure_rate))
     if limits.file_attempts and facts.file_attempts is not None and facts.file_attempts >= limits.file_attempts:
         allowed = plural(limits.file_attempts, "is", "are")
-        return Refusal(None, f"an input file has {plural(facts.file_attempts, 'attempt')} already, and {allowed} allowed")
+        return Refusal(
+            None, f"an input file has {plural(facts.file_attempts, 'attempt')} already, and {allowed} allowed"
+        )
     efficiency, least = facts.cpu_efficiency, limits.min_cpu_efficiency
     if least and efficiency is not None and efficiency < least:
         return Refusal(to, f"the median CPU efficiency is {efficiency:g} %, below {least:g} %")

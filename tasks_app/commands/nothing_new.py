@@ -64,8 +64,11 @@ def left_of(tasks: Sequence[Task]) -> dict[int, str]:
         task_id__in=[task.id for task in tasks], type__in=(*INPUT_TYPES, preprocessed.INPUT), master_id=None
     ).exclude(status=DatasetStatus.REMOVED)
     counted = read.values("task_id").annotate(
-        all=Sum("files"), done=Sum("files_finished"), lost=Sum("files_missing"), growing=Count("pk", filter=Q(state="mutable"))
-    )  # fmt: skip
+        all=Sum("files"),
+        done=Sum("files_finished"),
+        lost=Sum("files_missing"),
+        growing=Count("pk", filter=Q(state="mutable")),
+    )
     has = {row["task_id"]: row for row in counted}
     found, whole = {}, []
     for task in tasks:

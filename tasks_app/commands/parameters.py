@@ -34,8 +34,11 @@ PARAMETERS: Final[Mapping[TaskCommand, tuple[Key, ...]]] = MappingProxyType(
         ),
         TaskCommand.INCREASE_ATTEMPTS: (
             Key(
-                "attempts", "integer", "attempts that each file gets; without a number, as many as a retry gives",
-                low=1, high=MOST_ATTEMPTS_ADDED,
+                "attempts",
+                "integer",
+                "attempts that each file gets; without a number, as many as a retry gives",
+                low=1,
+                high=MOST_ATTEMPTS_ADDED,
             ),
         ),
         TaskCommand.REASSIGN: (

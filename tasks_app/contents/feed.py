@@ -79,9 +79,13 @@ def feed_dataset(task: Feeding, dataset: Dataset, now: datetime, *, portion: int
             return Fed()
         _check_number(task, dataset, expected_records(task, dataset))
         fed = feed(
-            _target(task, dataset), pseudo_pages(task, dataset, portion), now, slice_page=records_already, portion=portion,
+            _target(task, dataset),
+            pseudo_pages(task, dataset, portion),
+            now,
+            slice_page=records_already,
+            portion=portion,
             is_new=True,
-        )  # fmt: skip
+        )
         if not fed.cut:
             _conclude(dataset, now, mutable=False)
         return fed
@@ -127,7 +131,11 @@ def _target(task: Feeding, dataset: Dataset, status: str = FileStatus.READY) -> 
 def _check_number(task: Feeding, dataset: Dataset, rows: int) -> None:
     """Raise CannotFeedError when an input would have more rows in the books than it may."""
     if rows > task.most_records:
-        fewer = "a larger nEventsPerJob makes fewer" if task.rule.get_int("NE") else "make several tasks of it (nFiles, offset)"
+        fewer = (
+            "a larger nEventsPerJob makes fewer"
+            if task.rule.get_int("NE")
+            else "make several tasks of it (nFiles, offset)"
+        )
         raise CannotFeedError(
             f"the input {dataset.name} has more pieces of work (files or ranges of events) than the "
             f"{thousands(task.most_records)} that a task may have: {fewer}"
@@ -250,9 +258,15 @@ def _name_constituents(dataset: Dataset, target: FeedTarget) -> None:
     known = {row.name: row for row in rows}
     for name in data_management().constituents(dataset.name):
         row = known.get(name) or Dataset.objects.create(
-            task_id=dataset.task_id, name=name, type=CONSTITUENT, container_name=dataset.name, status=DatasetStatus.READY,
-            master_id=dataset.id, list_position=dataset.list_position, state="closed",
-        )  # fmt: skip
+            task_id=dataset.task_id,
+            name=name,
+            type=CONSTITUENT,
+            container_name=dataset.name,
+            status=DatasetStatus.READY,
+            master_id=dataset.id,
+            list_position=dataset.list_position,
+            state="closed",
+        )
         for page in data_management().list_files(name, PAGE):
             changes.name_constituent(target, [f.lfn for f in page], row.id)
 

@@ -113,7 +113,9 @@ def why_none(
     left = judged if found else {lfn for lfn in taken if not any(p.search(lfn) for p in unwanted)}
     most = max(sum(lfn in left for lfn in part) for part in parts)
     if offset and most <= offset:
-        each = f"{where} has only {plural(most, 'file')}" if len(parts) == 1 else f"no dataset of it has more than {most}"
+        each = (
+            f"{where} has only {plural(most, 'file')}" if len(parts) == 1 else f"no dataset of it has more than {most}"
+        )
         such = " that the patterns take" if left != set(lfns) else ""
         found.append(("offset", f"{offset} leaves out every file: {each}{such}"))
     return found
@@ -140,12 +142,13 @@ def select(pages: Iterable[list[F]], wanted: Wanted, page: int = PAGE) -> Iterat
 
 def _filtered(files: list[F], wanted: Wanted) -> list[F]:
     return [
-        f for f in files
+        f
+        for f in files
         if (wanted.produced is None or f.lfn in wanted.produced)
         and (not wanted.include or any(p.search(f.lfn) for p in wanted.include))
         and not any(p.search(f.lfn) for p in wanted.exclude)
         and (wanted.named is None or f.lfn in wanted.named)
-    ]  # fmt: skip
+    ]
 
 
 def _aligned_first(files: list[F], events: int) -> list[F]:

@@ -45,10 +45,15 @@ def pseudo_pages(task: Feeding, dataset: Dataset, portion: int) -> Iterator[list
     else:
         before = _before(dataset)
         records = slicing.pseudo_records(
-            n_events=raw.get("nEvents"), per_slice=slicers.slice_size(rule), n_files=raw.get("nFiles"),
-            names=names_of(raw.get("pfnList")), first_event=(rule.get_int("FT") or 0) + 1, even=slicers.is_even(raw),
-            records_before=before.records, events_before=before.events,
-        )  # fmt: skip
+            n_events=raw.get("nEvents"),
+            per_slice=slicers.slice_size(rule),
+            n_files=raw.get("nFiles"),
+            names=names_of(raw.get("pfnList")),
+            first_event=(rule.get_int("FT") or 0) + 1,
+            even=slicers.is_even(raw),
+            records_before=before.records,
+            events_before=before.events,
+        )
     whole = raw.get("nEvents")
     for piece in records:
         file = FileInfo(piece.lfn, "pseudo", "", 0, "", whole if piece.start_event is not None else None)
@@ -89,7 +94,11 @@ def sequence_length(task: Feeding, dataset: Dataset) -> int:
     given = Attributes.parse(dataset.attributes)
     master = Dataset.objects.filter(pk=dataset.master_id).values_list("files", flat=True).first() or 0
     return slicing.sequence_length(
-        num_records=given.whole("nr"), n_files=task.raw.get("nFiles"), n_events=task.raw.get("nEvents"),
-        events_per_job=task.rule.get_int("NE"), events_per_file=task.rule.get_int("EI"),
-        files_per_job=task.rule.get_int("NF"), master_files=master,
-    )  # fmt: skip
+        num_records=given.whole("nr"),
+        n_files=task.raw.get("nFiles"),
+        n_events=task.raw.get("nEvents"),
+        events_per_job=task.rule.get_int("NE"),
+        events_per_file=task.rule.get_int("EI"),
+        files_per_job=task.rule.get_int("NF"),
+        master_files=master,
+    )

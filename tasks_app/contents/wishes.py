@@ -71,9 +71,16 @@ def read(task: Task, fence: int) -> Feeding:
     if has_parent:
         parent = Task.objects.filter(pk=task.parent_id).values_list("status", flat=True).first() or TaskStatus.BROKEN
     return Feeding(
-        task.id, task.user, fence, task.status, SplitRule.parse(task.split_rule), params_of(task.id),
-        task.parent_id if has_parent else None, parent, most_records(task.vo),
-    )  # fmt: skip
+        task.id,
+        task.user,
+        fence,
+        task.status,
+        SplitRule.parse(task.split_rule),
+        params_of(task.id),
+        task.parent_id if has_parent else None,
+        parent,
+        most_records(task.vo),
+    )
 
 
 def item_of(task: Feeding, dataset: Dataset) -> dict[str, Any]:

@@ -28,11 +28,15 @@ WORDS: Final[Mapping[str, Words]] = {
     "sole": Words("Leave child tasks alone", "Tasks that read what this one makes do not run again after it."),
     "staged": Words("Use files that are still being staged", "Jobs read them from where they are."),
     "keep": Words("Keep share and priority", "They are not worked out anew."),
-    "transcend": Words("Ignore the limits on retries", "The site's limits on how often a task is retried do not count."),
+    "transcend": Words(
+        "Ignore the limits on retries", "The site's limits on how often a task is retried do not count."
+    ),
     "soft": Words("Let running jobs end first", "Only queued jobs are ended at once."),
     "attempts": Words("More attempts for each file", "Empty: as many as a retry gives."),
     "changes": Words("Parameters to change", "As JSON; null takes a parameter away."),
-    "site": Words("Site", "Queue that is to take the jobs, as the page Sites names it. Fill in one of site, nucleus and cloud."),
+    "site": Words(
+        "Site", "Queue that is to take the jobs, as the page Sites names it. Fill in one of site, nucleus and cloud."
+    ),
     "nucleus": Words("Nucleus", "Site that is to gather the outputs."),
     "cloud": Words("Cloud", "Region that is to take the task."),
     "back": Words("Go back to the state before", "The task goes on in the state that it has now."),
@@ -165,7 +169,9 @@ def words_of(act: str, name: str) -> Words:
 
 def field_of(act: str, key: Key) -> Field:
     words = words_of(act, key.name)
-    return Field(key, words.title, words.help, tuple((choice, CHOICES.get(choice, choice)) for choice in key.choices or ()))
+    return Field(
+        key, words.title, words.help, tuple((choice, CHOICES.get(choice, choice)) for choice in key.choices or ())
+    )
 
 
 def question(act: str, subject: str) -> str:

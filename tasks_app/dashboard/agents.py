@@ -96,18 +96,35 @@ class Figure:
 def tiles(found: Machinery) -> list[Figure]:
     full = found.connections > 0.9 * found.most_connections
     return [
-        Figure(words.count(found.queued), f"{'pass' if found.queued == 1 else 'passes'} queued in django-q2",
-               f"oldest {words.duration(found.oldest_queued_s)}" if found.queued else "",
-               "warn" if found.oldest_queued_s > WAITING_TOO_LONG_S else "wait"),
-        Figure(words.count(found.in_work), f"{'pass' if found.in_work == 1 else 'passes'} taken by workers", "",
-               "run" if found.in_work else "wait"),
-        Figure(words.count(found.waiting_locks), "database locks waited for", "", "warn" if found.waiting_locks else "ok"),
-        Figure(words.count(found.connections), "database connections", f"of {found.most_connections}, {found.active} busy",
-               "bad" if full else "ok"),
-        Figure(words.duration(found.oldest_transaction_s), "oldest transaction", "",
-               "warn" if found.oldest_transaction_s > 60 * WAITING_TOO_LONG_S else "ok"),
+        Figure(
+            words.count(found.queued),
+            f"{'pass' if found.queued == 1 else 'passes'} queued in django-q2",
+            f"oldest {words.duration(found.oldest_queued_s)}" if found.queued else "",
+            "warn" if found.oldest_queued_s > WAITING_TOO_LONG_S else "wait",
+        ),
+        Figure(
+            words.count(found.in_work),
+            f"{'pass' if found.in_work == 1 else 'passes'} taken by workers",
+            "",
+            "run" if found.in_work else "wait",
+        ),
+        Figure(
+            words.count(found.waiting_locks), "database locks waited for", "", "warn" if found.waiting_locks else "ok"
+        ),
+        Figure(
+            words.count(found.connections),
+            "database connections",
+            f"of {found.most_connections}, {found.active} busy",
+            "bad" if full else "ok",
+        ),
+        Figure(
+            words.duration(found.oldest_transaction_s),
+            "oldest transaction",
+            "",
+            "warn" if found.oldest_transaction_s > 60 * WAITING_TOO_LONG_S else "ok",
+        ),
         Figure(words.size(found.database_bytes), "database"),
-    ]  # fmt: skip
+    ]
 
 
 @needs(Right.READ)

@@ -59,7 +59,12 @@ class Areas:
 
 
 def stack(
-    spans: Sequence[Span], since: datetime, until: datetime, first: Sequence[str] = (), *, called: Callable[[str], str] = str
+    spans: Sequence[Span],
+    since: datetime,
+    until: datetime,
+    first: Sequence[str] = (),
+    *,
+    called: Callable[[str], str] = str,
 ) -> Areas:
     """Stack the counts of spans that do not overlap, in their order; where there is a gap, nothing is drawn.
 

@@ -59,10 +59,16 @@ def bars(since: datetime, step: timedelta, counts: Sequence[int], url: Callable[
         height = round(room * count / highest, 2)
         drawn.append(
             Bar(
-                round(LEFT + number * width + width * 0.1, 2), round(HEIGHT - BOTTOM - height, 2), round(width * 0.8, 2), height,
-                start, start + step, count, url(start) if count else "",
+                round(LEFT + number * width + width * 0.1, 2),
+                round(HEIGHT - BOTTOM - height, 2),
+                round(width * 0.8, 2),
+                height,
+                start,
+                start + step,
+                count,
+                url(start) if count else "",
             )
-        )  # fmt: skip
+        )
     every = max(1, len(counts) // 6)
     form = "%H:%M" if step * len(counts) <= timedelta(days=2) else "%d %b %H:%M"
     times = [

@@ -55,19 +55,36 @@ def brokerage_page(request: HttpRequest) -> HttpResponse:
         rate, rate_of = rate * 60, "an hour"
     areas = stack(spans, window.since, window.until, (CHOSEN,), called=verdicts.title_of)
     context = {
-        "section": "brokerage", "window": window, "scope": scope, "kinds": KINDS, "given": given, "now": now,
-        "seconds": REFRESH_S, "step": queries.step_of(window), "spans": spans, "decided": decided,
-        "chosen": outcomes.get(CHOSEN, 0), "rate": rate, "rate_of": rate_of,
-        "none": decided - outcomes.get(CHOSEN, 0), "areas": areas, "time_rows": areas_rows(areas, spans),
+        "section": "brokerage",
+        "window": window,
+        "scope": scope,
+        "kinds": KINDS,
+        "given": given,
+        "now": now,
+        "seconds": REFRESH_S,
+        "step": queries.step_of(window),
+        "spans": spans,
+        "decided": decided,
+        "chosen": outcomes.get(CHOSEN, 0),
+        "rate": rate,
+        "rate_of": rate_of,
+        "none": decided - outcomes.get(CHOSEN, 0),
+        "areas": areas,
+        "time_rows": areas_rows(areas, spans),
         "outcomes": [
             {**verdicts.explained(code), "decisions": n}
-            for code, n in sorted(outcomes.items(), key=lambda pair: (-pair[1], pair[0])) if code != CHOSEN
+            for code, n in sorted(outcomes.items(), key=lambda pair: (-pair[1], pair[0]))
+            if code != CHOSEN
         ],
-        "matrix": found, "heat": heat_of(found), "heat_rows": heat_rows(found), "waiting": waits.rows, "more": waits.more,
+        "matrix": found,
+        "heat": heat_of(found),
+        "heat_rows": heat_rows(found),
+        "waiting": waits.rows,
+        "more": waits.more,
         "clear": urlencode(window.parameters),
         "query": urlencode(window.parameters | {"kind": scope.kind, "share": scope.share}),
         "by_code": [{**verdicts.explained(code), "tasks": n} for code, n in waits.by_code.items()],
-    }  # fmt: skip
+    }
     return render(request, "tasks_app/brokerage.html", context)
 
 
@@ -78,25 +95,30 @@ def areas_rows(areas: Areas, spans: Sequence[Span]) -> list[tuple[datetime, list
         (
             span.start,
             [
-                sum(n for name, n in span.counts.items() if name not in named) if one.name == OTHERS
+                sum(n for name, n in span.counts.items() if name not in named)
+                if one.name == OTHERS
                 else span.counts.get(one.name, 0)
                 for one in areas.series
             ],
         )
         for span in reversed(spans)
-    ]  # fmt: skip
+    ]
 
 
 def heat_of(found: Matrix) -> dict[str, Any]:
     """A matrix as a heat map reads it: rows from the bottom, cells as [column, row, decisions]."""
     sites = list(reversed(found.sites))
     return {
-        "rows": sites, "columns": list(found.codes), "most": found.most,
+        "rows": sites,
+        "columns": list(found.codes),
+        "most": found.most,
         "cells": [
             [x, y, found.cells[site, code]]
-            for y, site in enumerate(sites) for x, code in enumerate(found.codes) if (site, code) in found.cells
+            for y, site in enumerate(sites)
+            for x, code in enumerate(found.codes)
+            if (site, code) in found.cells
         ],
-    }  # fmt: skip
+    }
 
 
 def heat_rows(found: Matrix) -> list[tuple[str, int, int, list[tuple[str, int, int]]]]:
@@ -108,11 +130,13 @@ def heat_rows(found: Matrix) -> list[tuple[str, int, int, list[tuple[str, int, i
 
     return [
         (
-            site, found.of_site[site], found.chosen.get(site, 0),
+            site,
+            found.of_site[site],
+            found.chosen.get(site, 0),
             [(code, n, shade(n)) for code in found.codes for n in (found.cells.get((site, code), 0),)],
         )
         for site in found.sites
-    ]  # fmt: skip
+    ]
 
 
 @needs(Right.READ)
@@ -133,12 +157,21 @@ def decision(request: HttpRequest, verdict_id: int) -> HttpResponse:
         return csv_of(f"decision-{record.id}", [part])
     inputs: Inputs = inputs_of(record.needs or {})
     context = {
-        "section": "brokerage", "record": record, "part": part, "picked": picked, "before": before[0] if before else None,
-        "after": after, "task": Task.objects.filter(pk=record.task_id).only("id", "name", "status").first(),
-        "changes": verdicts.changes(before[0], record) if before else None, "inputs": inputs, "csv": csv_query(picked),
-        "factors": factors_of(record), "stopped": verdicts.explained(record.stopped[0]) if record.stopped else None,
-        "in_full": bool(record.skipped) or not record.reasons, "now": timezone.now(),
-    }  # fmt: skip
+        "section": "brokerage",
+        "record": record,
+        "part": part,
+        "picked": picked,
+        "before": before[0] if before else None,
+        "after": after,
+        "task": Task.objects.filter(pk=record.task_id).only("id", "name", "status").first(),
+        "changes": verdicts.changes(before[0], record) if before else None,
+        "inputs": inputs,
+        "csv": csv_query(picked),
+        "factors": factors_of(record),
+        "stopped": verdicts.explained(record.stopped[0]) if record.stopped else None,
+        "in_full": bool(record.skipped) or not record.reasons,
+        "now": timezone.now(),
+    }
     return render(request, "tasks_app/decision.html", context)
 
 
@@ -179,9 +212,16 @@ def code_page(request: HttpRequest, code: str) -> HttpResponse:
     waits = queries.waiting(Scope(window, code=code))
     areas = stack(spans, now - timedelta(days=queries.DAYS), now, called=_called) if spans else None
     context = {
-        "section": "brokerage", "code": code, "meaning": verdicts.explained(code), "spans": spans, "sites": sites,
+        "section": "brokerage",
+        "code": code,
+        "meaning": verdicts.explained(code),
+        "spans": spans,
+        "sites": sites,
         "severity": refusals.get(code).severity if code in refusals.all_codes() else "",
-        "waiting": waits.rows, "more": waits.more,
-        "areas": areas, "day_rows": areas_rows(areas, spans) if areas else [], "now": now,
-    }  # fmt: skip
+        "waiting": waits.rows,
+        "more": waits.more,
+        "areas": areas,
+        "day_rows": areas_rows(areas, spans) if areas else [],
+        "now": now,
+    }
     return render(request, "tasks_app/code.html", context)

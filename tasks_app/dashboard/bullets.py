@@ -53,7 +53,9 @@ def of_cores(cores: int, pledged: int) -> Bullet:
     """Running cores against the pledge of a queue; -1 marks an opportunistic one, 0 one without."""
     if pledged <= 0:
         what = "opportunistic, nothing is pledged" if pledged < 0 else "nothing is pledged"
-        return of_amount(cores, None, f"{words.plural(cores, 'core runs', 'cores run')}; {what}", "run" if cores else "wait")
+        return of_amount(
+            cores, None, f"{words.plural(cores, 'core runs', 'cores run')}; {what}", "run" if cores else "wait"
+        )
     label = f"{words.plural(cores, 'core runs', 'cores run')}, {words.plural(pledged, 'is', 'are')} pledged"
     return of_amount(cores, pledged, label, "ok" if cores >= 0.85 * pledged else "warn" if cores else "bad")
 
@@ -66,5 +68,9 @@ def svg(bullet: Bullet) -> SafeString:
     return format_html(
         '<svg class="bullet" role="img" aria-label="{}" preserveAspectRatio="none"><title>{}</title>'
         '<rect class="{}" x="0" y="28%" width="{}%" height="44%"/>{}</svg>',
-        bullet.label, bullet.label, bullet.tone, bullet.value, mark,
-    )  # fmt: skip
+        bullet.label,
+        bullet.label,
+        bullet.tone,
+        bullet.value,
+        mark,
+    )

@@ -63,7 +63,11 @@ def _finished(row: Row, now: datetime) -> str | SafeString:
 def _status(row: Row, now: datetime) -> str | SafeString:
     """In words that do not contradict its files, as a link to all that have it in the books."""
     seen = cells.shown("status", seen_status(row["type"], row["status"], row["files"], row["files_finished"]), now)
-    return cells.link(f"{reverse('dashboard:data')}?{urlencode({'status': row['status']})}", seen) if row["status"] else seen
+    return (
+        cells.link(f"{reverse('dashboard:data')}?{urlencode({'status': row['status']})}", seen)
+        if row["status"]
+        else seen
+    )
 
 
 def _files(name: str, status: str) -> Cell:
@@ -185,10 +189,13 @@ def _tiles(now: datetime) -> Sequence[Tile]:
         cursor.execute(
             _SUMMARY,
             {
-                "final": sorted(TASK_FINAL), "inputs": list(INPUT_TYPES), "most": MOST_COUNTED, "stuck": stuck_before,
+                "final": sorted(TASK_FINAL),
+                "inputs": list(INPUT_TYPES),
+                "most": MOST_COUNTED,
+                "stuck": stuck_before,
                 "nowhere": sorted(NOT_IN_DATA_MANAGEMENT),
             },
-        )  # fmt: skip
+        )
         used, not_ready, files, stuck, missing, missing_files, nowhere, in_part = cursor.fetchone()
 
     def tile(number: int, label: str, more: str = "", tone: str = "warn", **query: str) -> Tile:

@@ -98,12 +98,14 @@ def frame_of(request: HttpRequest, page: str, found: Failures, now: datetime) ->
             (found.filters.filters[name].label or name, value[:60], _without(request, name))
             for name, value in found.picked.items()
         ],
-        "kept": {**{n: v for n, v in request.GET.items() if n in CHOICES},
-                 **(found.window.parameters if any(request.GET.get(n) for n in window.NAMES) else {})},
+        "kept": {
+            **{n: v for n, v in request.GET.items() if n in CHOICES},
+            **(found.window.parameters if any(request.GET.get(n) for n in window.NAMES) else {}),
+        },
         "categories": [choice for choice, _ in found.filters.form.fields["category"].choices if choice],
         "seconds": REFRESH_S,
         "now": now,
-    }  # fmt: skip
+    }
 
 
 def _without(request: HttpRequest, name: str) -> str:
@@ -181,11 +183,14 @@ def _by_category(found: Failures, kinds: list[Kind], wasted: int) -> list[dict[s
         line[1] += kind.wasted_core_s
     return [
         {
-            "category": category, "failures": n, "wasted_core_s": core_s, "part": 100 * core_s / wasted if wasted else 0,
+            "category": category,
+            "failures": n,
+            "wasted_core_s": core_s,
+            "part": 100 * core_s / wasted if wasted else 0,
             "url": found.url("errors", category=category),
         }
         for category, (n, core_s) in sorted(sums.items(), key=lambda item: -item[1][1])
-    ]  # fmt: skip
+    ]
 
 
 def _ended(found: Failures) -> int | None:
@@ -234,9 +239,11 @@ def error_pivot(request: HttpRequest) -> HttpResponse:
         "dimensions": list(DIMENSIONS.values()),
         "measures": pivots.MEASURES,
         "lines": [
-            {"head": row, "url": url(row.key, None), "cells": [
-                {"cell": cell, "url": url(cell.row.key, cell.column.key)} for cell in line
-            ]}
+            {
+                "head": row,
+                "url": url(row.key, None),
+                "cells": [{"cell": cell, "url": url(cell.row.key, cell.column.key)} for cell in line],
+            }
             for row, line in zip(table.rows, table.cells, strict=True)
         ],
         "heads": [{"head": head, "url": url(None, head.key)} for head in table.columns],
@@ -247,19 +254,18 @@ def error_pivot(request: HttpRequest) -> HttpResponse:
             "columns": [column.label[:60] for column in table.columns],
             "values": [
                 [x, y, round(cell.value, 2)]
-                for y, line in enumerate(table.cells) for x, cell in enumerate(line) if cell.value
+                for y, line in enumerate(table.cells)
+                for x, cell in enumerate(line)
+                if cell.value
             ],
-            "urls": [
-                url(cell.row.key, cell.column.key)
-                for line in table.cells for cell in line if cell.value
-            ],
+            "urls": [url(cell.row.key, cell.column.key) for line in table.cells for cell in line if cell.value],
             "measure": pivots.MEASURES[measure],
         },
         "exports": [
             (form.upper(), f"{reverse('api-v2:errors-pivot')}?{urlencode(_export(found, rows_by, columns_by, form))}")
             for form in ("json", "csv", "ndjson")
         ],
-    }  # fmt: skip
+    }
     return render(request, "tasks_app/error_pivot.html", context)
 
 
@@ -304,9 +310,10 @@ class ClassifyForm(forms.Form):
 
     ticket = forms.CharField(max_length=200, required=False, label="Ticket", help_text="its address or number")
     known_until = forms.DateTimeField(
-        required=False, label="Known and expected until",
+        required=False,
+        label="Known and expected until",
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-    )  # fmt: skip
+    )
     advice = forms.CharField(
         max_length=1000, required=False, label="What to do", widget=forms.Textarea(attrs={"rows": 3})
     )
@@ -375,11 +382,15 @@ def _top_table(
     return {
         "title": dimension.title,
         "lines": [
-            {"top": line, "rate": per_thousand(line.failures, ended.get((name, line.key))), "name": name,
-             "url": found.url("errors-jobs", fingerprint=number, **{dimension.filter: line.key}) if line.key else ""}
+            {
+                "top": line,
+                "rate": per_thousand(line.failures, ended.get((name, line.key))),
+                "name": name,
+                "url": found.url("errors-jobs", fingerprint=number, **{dimension.filter: line.key}) if line.key else "",
+            }
             for line in lines
         ],
-    }  # fmt: skip
+    }
 
 
 @needs(Right.OPERATE)
@@ -423,8 +434,11 @@ def task_errors(request: HttpRequest, task_id: int) -> HttpResponse:
         "task": task,
         "rows": [
             {
-                "kind": kind, "print": prints[kind.number], "part": 100 * kind.failures / failures,
-                "spread": spreads[kind.number].without(("task", "user")), "sites": sites.get(kind.number, []),
+                "kind": kind,
+                "print": prints[kind.number],
+                "part": 100 * kind.failures / failures,
+                "spread": spreads[kind.number].without(("task", "user")),
+                "sites": sites.get(kind.number, []),
                 "known": (prints[kind.number].known_until or now) > now,
                 "jobs_url": f"{reverse('dashboard:jobs')}?{urlencode({'task': task_id, 'fingerprint': kind.number})}",
             }
@@ -436,5 +450,5 @@ def task_errors(request: HttpRequest, task_id: int) -> HttpResponse:
         "jobs_url": f"{reverse('dashboard:jobs')}?{urlencode({'task': task_id, 'status': 'failed'})}",
         "seconds": REFRESH_S,
         "now": now,
-    }  # fmt: skip
+    }
     return render(request, "tasks_app/task_errors.html", context)

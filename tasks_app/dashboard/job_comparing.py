@@ -49,9 +49,13 @@ def compare(request: HttpRequest) -> HttpResponse:
         faults.append(f"ids: there is no job {', '.join(map(str, missing))}.")
     different, equal = _lines(rows)
     context = {
-        "section": "jobs", "rows": rows, "different": different, "equal": equal, "faults": faults,
+        "section": "jobs",
+        "rows": rows,
+        "different": different,
+        "equal": equal,
+        "faults": faults,
         "ids": ",".join(map(str, ids)),
-    }  # fmt: skip
+    }
     return render(request, "tasks_app/job_compare.html", context)
 
 

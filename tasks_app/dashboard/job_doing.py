@@ -101,8 +101,13 @@ def jobs_bulk(request: HttpRequest) -> HttpResponse:
     query = given.get("query", "").lstrip("?")
     act = JOB_ACTS[KILL]
     context: dict[str, Any] = {
-        "section": "jobs", "act": act, "query": query, "back": _list_of(query), "given": given, "faults": [],
-    }  # fmt: skip
+        "section": "jobs",
+        "act": act,
+        "query": query,
+        "back": _list_of(query),
+        "given": given,
+        "faults": [],
+    }
     try:
         if given.get("command", KILL) != KILL:
             raise bulk.SelectionError("command", "Jobs can be killed; there is no other command to many of them.")

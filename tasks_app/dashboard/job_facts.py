@@ -92,16 +92,28 @@ def attempts(job_id: int) -> list[Attempt]:
 
 
 def _walk(
-    job: int, depth: int, relation: str, tree: Mapping[int, Mapping[int, str]], known: Mapping[int, Mapping[str, Any]],
+    job: int,
+    depth: int,
+    relation: str,
+    tree: Mapping[int, Mapping[int, str]],
+    known: Mapping[int, Mapping[str, Any]],
     found: list[Attempt],
-) -> None:  # fmt: skip
+) -> None:
     if any(seen.job_id == job for seen in found):
         return
     row = known.get(job, {})
     found.append(
-        Attempt(job, min(depth, DEEPEST), row.get("status"), row.get("site"), row.get("worker_node"), row.get("attempt"),
-                row.get("end_time"), relation)
-    )  # fmt: skip
+        Attempt(
+            job,
+            min(depth, DEEPEST),
+            row.get("status"),
+            row.get("site"),
+            row.get("worker_node"),
+            row.get("attempt"),
+            row.get("end_time"),
+            relation,
+        )
+    )
     for new, how in sorted(tree.get(job, {}).items()):
         _walk(new, depth + 1, how, tree, known, found)
 

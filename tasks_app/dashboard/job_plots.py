@@ -20,17 +20,33 @@ from tasks_app.accounting.units import TELLS_EFFICIENCY
 from tasks_app.dashboard import words
 from tasks_app.dashboard.words import COUNT_CAP
 
-WAITS: Final = ((60, "1 min"), (300, "5 min"), (900, "15 min"), (3600, "1 h"), (4 * 3600, "4 h"), (12 * 3600, "12 h"),
-                (24 * 3600, "1 d"), (3 * 86400, "3 d"))  # fmt: skip
+WAITS: Final = (
+    (60, "1 min"),
+    (300, "5 min"),
+    (900, "15 min"),
+    (3600, "1 h"),
+    (4 * 3600, "4 h"),
+    (12 * 3600, "12 h"),
+    (24 * 3600, "1 d"),
+    (3 * 86400, "3 d"),
+)
 """Upper ends of the classes of waiting times; one more class is above them."""
 EFFICIENCY_STEP: Final = 10
 HOURS: Final = 48
 SITES: Final = 15
 WIDTH, HEIGHT, LEFT, BOTTOM = 460, 130, 4, 18
 _COLUMNS = (
-    "pk", "status", "site", "modification_time", "creation_time", "start_time", "end_time", "cpu_time_s", "actual_cores",
+    "pk",
+    "status",
+    "site",
+    "modification_time",
+    "creation_time",
+    "start_time",
+    "end_time",
+    "cpu_time_s",
+    "actual_cores",
     "core_count",
-)  # fmt: skip
+)
 _TELLS = sql.SQL(TELLS_EFFICIENCY.format(cpu="cpu", core_s="core_s"))
 _OUTER = """
 SELECT grouping(hour, wait, efficiency, site), count(*), status, hour, wait, efficiency, site FROM (
@@ -179,8 +195,11 @@ def _histogram(title: str, names: Sequence[str], numbers: Sequence[int], head: s
         if number:
             said = f"{name}: {words.plural(number, 'job')}"
             pieces.append(_piece(place, step, HEIGHT - BOTTOM - height, height, "run", said))
-    marks = [Mark(round(LEFT + p * step, 1), n.removeprefix("up to ").removeprefix("to ").removesuffix(" %"))
-             for p, n in enumerate(names) if p % 2 == 0]  # fmt: skip
+    marks = [
+        Mark(round(LEFT + p * step, 1), n.removeprefix("up to ").removeprefix("to ").removesuffix(" %"))
+        for p, n in enumerate(names)
+        if p % 2 == 0
+    ]
     return Bars(title, pieces, marks, [head, "Jobs"], list(zip(names, numbers, strict=True)), (), largest)
 
 

@@ -182,8 +182,10 @@ def attempts_of(job_id: int) -> list[dict[str, Any]]:
     ids = {job_id, *origins}
     for link in near:
         ids |= {link.old_job_id, link.new_job_id}
-    found = Job.objects.filter(pk__in=sorted(ids)).order_by("id").values(
-        "id", "status", "site", "attempt", "creation_time", "start_time", "end_time", "modification_time"
+    found = (
+        Job.objects.filter(pk__in=sorted(ids))
+        .order_by("id")
+        .values("id", "status", "site", "attempt", "creation_time", "start_time", "end_time", "modification_time")
     )
     known: dict[int, dict[str, Any]] = {row["id"]: dict(row) for row in found}
     return [known.get(job, {"id": job, "status": None, "end_time": None}) for job in sorted(ids)]

@@ -70,14 +70,24 @@ LISTING = Listing(
         "followed_by": cells.to("dashboard:job", COLUMN["followed_by"]),
         "worker_id": Cell(_worker, ("id",)),
         "max_walltime_s": cells.limit(COLUMN["max_walltime_s"]),
-        **_filtered(site="site", worker_node="node", user="user", gshare="share", resource_type="resource_type",
-                    processing_type="processing", prod_source_label="label", nucleus="nucleus", vo="vo", working_group="group"),
+        **_filtered(
+            site="site",
+            worker_node="node",
+            user="user",
+            gshare="share",
+            resource_type="resource_type",
+            processing_type="processing",
+            prod_source_label="label",
+            nucleus="nucleus",
+            vo="vo",
+            working_group="group",
+        ),
     },
     template="tasks_app/job_list.html",
     bulk="dashboard:jobs-bulk",
     actions=[(act.name, act.title) for act in JOB_ACTS.values() if act.name == "kill"],
     nothing_yet="No job has been made yet.",
-)  # fmt: skip
+)
 
 
 def archive_links(given: dict[str, Any], path: str) -> list[tuple[str, str, bool]]:

@@ -65,11 +65,14 @@ TASKS: Final = Machine(
     (
         Gathered("any active state", _ACTIVE, ASKED_OF_ANY, 6),
         Gathered(
-            "what it did before", _WAITING,
-            frozenset(n for s in _WAITING for n in TASK_MOVES[s]) - ASKED_OF_ANY, 3, from_box=False,
+            "what it did before",
+            _WAITING,
+            frozenset(n for s in _WAITING for n in TASK_MOVES[s]) - ASKED_OF_ANY,
+            3,
+            from_box=False,
         ),
     ),
-)  # fmt: skip
+)
 
 JOB_MEANING: Final[Mapping[str, str]] = {
     "pending": "waits for its input or its library",

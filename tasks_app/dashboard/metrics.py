@@ -148,13 +148,16 @@ def _agents() -> Iterator[Metric]:
         ("agent_last_pass_duration_seconds", "What an agent's last pass took", lambda row: row.agent.last_duration_s),
         ("agent_last_pass_items", "Things that an agent's last pass moved", lambda row: row.agent.last_items),
         ("agent_passes", "Passes that an agent has made", lambda row: row.agent.passes),
-        ("agent_errors_in_a_row", "Passes of an agent that have failed since one succeeded",
-         lambda row: row.agent.errors_in_a_row),
+        (
+            "agent_errors_in_a_row",
+            "Passes of an agent that have failed since one succeeded",
+            lambda row: row.agent.errors_in_a_row,
+        ),
         ("agent_period_seconds", "Seconds between two passes", lambda row: row.agent.period_s),
         ("agent_overdue_seconds", "Seconds by which an agent is overdue", lambda row: row.late_s),
         ("agent_late", "1 when an agent is overdue by more than three periods", lambda row: float(row.late)),
         ("agent_paused", "1 when an agent is paused", lambda row: float(row.agent.paused)),
-    )  # fmt: skip
+    )
     for name, help, value_of in measures:
         family = _gauge(name, help, "agent")
         for row in judged:
@@ -169,7 +172,9 @@ def _agents() -> Iterator[Metric]:
 
 
 def _attention() -> Metric:
-    family = _gauge("attention_items", "Things that somebody should look at and that nobody has put off", "kind", "tone")
+    family = _gauge(
+        "attention_items", "Things that somebody should look at and that nobody has put off", "kind", "tone"
+    )
     there = AttentionItem.objects.filter(gone_at=None).exclude(snoozed_until__gt=timezone.now())
     for kind, tone, number in there.order_by("kind", "tone").values_list("kind", "tone").annotate(n=Count("id")):
         family.add_metric([kind, tone], number)

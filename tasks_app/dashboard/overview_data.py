@@ -158,15 +158,22 @@ def kpis(now: datetime, share: str, jobs_now: Live) -> list[Kpi]:
         _gauge(found, latest, "running_cores", "running cores", running),
         _gauge(found, latest, "queued_jobs", "queued jobs", address(jobs, status=",".join(sorted(JOB_QUEUED)))),
         Kpi(
-            "finished in the last hour", words.count(finished) if last_hour or latest or finished else "–", "jobs",
-            address(jobs, status="finished", window="1h"), "ok", _spark(found.per_hour("finished"), "Finished jobs an hour"),
+            "finished in the last hour",
+            words.count(finished) if last_hour or latest or finished else "–",
+            "jobs",
+            address(jobs, status="finished", window="1h"),
+            "ok",
+            _spark(found.per_hour("finished"), "Finished jobs an hour"),
         ),
         Kpi(
-            "failure rate in the last hour", "–" if failed is None else f"{failed:.1f}", "%", address(errors, window="1h"),
+            "failure rate in the last hour",
+            "–" if failed is None else f"{failed:.1f}",
+            "%",
+            address(errors, window="1h"),
             "wait" if failed is None else "bad" if failed >= 20 else "warn" if failed >= 10 else "ok",
             _spark(found.failure_percent(), "Failed jobs in percent of those that ended"),
         ),
-    ]  # fmt: skip
+    ]
     if not share:
         label = "task with no jobs" if latest.get("idle_tasks") == 1 else "tasks with no jobs"
         strip.append(_gauge(found, latest, "idle_tasks", label, address(tasks, idle="true")))
@@ -215,10 +222,14 @@ def changes(since: datetime, until: datetime) -> list[Change]:
     moved = QueueStatusLog.objects.filter(at__gte=since, at__lt=until).exclude(old="").order_by("-id")
     found = [
         Change(
-            row.at, row.by, f"{row.queue}: {row.old} → {row.new}", row.reason, reverse("dashboard:site", args=[row.queue])
+            row.at,
+            row.by,
+            f"{row.queue}: {row.old} → {row.new}",
+            row.reason,
+            reverse("dashboard:site", args=[row.queue]),
         )
         for row in moved[:MOST_CHANGES]
-    ]  # fmt: skip
+    ]
     latest = AuditEntry.objects.order_by("-id").values("id")[:LOOKED_THROUGH]
     entries = AuditEntry.objects.filter(id__in=latest, at__gte=since, at__lt=until, object_type__in=CHANGING)
     told = list(entries.exclude(action__in=ELSEWHERE).order_by("-id")[:MOST_CHANGES])
@@ -282,9 +293,14 @@ def running_cores(since: datetime, until: datetime, share: str, changed: list[Ch
     """Of the whole grid by share, or of a share by site; None when there is no sample. One query."""
     step = samples.step_for(until - since, POINTS)
     found = samples.each(
-        "site" if share else "share", since=since, until=until, step=step, names=["running_cores"], share=share,
+        "site" if share else "share",
+        since=since,
+        until=until,
+        step=step,
+        names=["running_cores"],
+        share=share,
         under_way=True,
-    )  # fmt: skip
+    )
     values = {name: one.values["running_cores"] for name, one in found.items() if any(one.values["running_cores"])}
     if not found:
         return None
@@ -294,11 +310,9 @@ def running_cores(since: datetime, until: datetime, share: str, changed: list[Ch
     # What changed since the last sample stands at the right edge.
     places = [(change, min(max((change.at - ends[0]) / span, 0.0), 1.0)) for change in changed]
     marks = [
-        Mark(
-            round(plot.left + place * (plot.right - plot.left), 1), f"{change.at:%H:%M} {change.what}", change.number
-        )
+        Mark(round(plot.left + place * (plot.right - plot.left), 1), f"{change.at:%H:%M} {change.what}", change.number)
         for change, place in places
-    ]  # fmt: skip
+    ]
     names = [layer.name for layer in plot.layers if layer.name in values]
     every = max(1, -(-len(ends) // TABLE_ROWS))
     rows = [(end, [values[name][i] for name in names]) for i, end in enumerate(ends) if i % every == 0]
@@ -380,16 +394,37 @@ def waste(since: datetime, until: datetime, share: str, window: Mapping[str, str
         return f"{reverse('dashboard:jobs')}?{urlencode({**given, 'status': 'failed', **window})}"
 
     lists = [
-        ("Errors", reverse("dashboard:errors"), [
-            row(errors[key][0] or "no message", reverse("dashboard:error", args=[key]), wasted, n, errors[key][1])
-            for key, wasted, n in by[_ERRORS] if key in errors]),
-        ("Sites", reverse("dashboard:sites"), [
-            row(key or "no site", reverse("dashboard:site", args=[key]) if key else "", wasted, n)
-            for key, wasted, n in by[_SITES]]),
-        ("Tasks", reverse("dashboard:tasks"), [
-            row(str(key) if key else "no task", reverse("dashboard:task-errors", args=[key]) if key else "", wasted, n,
-                tasks[key] if key else "")
-            for key, wasted, n in by[_TASKS]]),
+        (
+            "Errors",
+            reverse("dashboard:errors"),
+            [
+                row(errors[key][0] or "no message", reverse("dashboard:error", args=[key]), wasted, n, errors[key][1])
+                for key, wasted, n in by[_ERRORS]
+                if key in errors
+            ],
+        ),
+        (
+            "Sites",
+            reverse("dashboard:sites"),
+            [
+                row(key or "no site", reverse("dashboard:site", args=[key]) if key else "", wasted, n)
+                for key, wasted, n in by[_SITES]
+            ],
+        ),
+        (
+            "Tasks",
+            reverse("dashboard:tasks"),
+            [
+                row(
+                    str(key) if key else "no task",
+                    reverse("dashboard:task-errors", args=[key]) if key else "",
+                    wasted,
+                    n,
+                    tasks[key] if key else "",
+                )
+                for key, wasted, n in by[_TASKS]
+            ],
+        ),
         ("Users", "", [row(key or "nobody", jobs(user=key), wasted, n) for key, wasted, n in by[_USERS]]),
-    ]  # fmt: skip
+    ]
     return Waste(hours, failed, failed >= MOST_FAILURES, lists)

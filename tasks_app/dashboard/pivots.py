@@ -163,12 +163,9 @@ def pivot(
     shown = [[_value(measure, n, core_s, rate) for _, _, n, core_s, rate in line] for line in values]
     highest = max((value or 0 for line in shown for value in line), default=0)
     cells = [
-        [
-            Cell(*one, value, shade(value, highest))
-            for one, value in zip(line, line_values, strict=True)
-        ]
+        [Cell(*one, value, shade(value, highest)) for one, value in zip(line, line_values, strict=True)]
         for line, line_values in zip(values, shown, strict=True)
-    ]  # fmt: skip
+    ]
     return Pivot(row_dimension, column_dimension, measure, rows, columns, cells, failures, wasted, everything)
 
 

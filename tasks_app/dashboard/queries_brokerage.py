@@ -70,9 +70,14 @@ class Scope:
 
     def values(self, **more: Any) -> dict[str, Any]:
         return {
-            "since": self.window.since, "until": self.window.until, "kind": self.kind, "share": self.share,
-            "code": self.code, "final": sorted(TASK_FINAL), **more,
-        }  # fmt: skip
+            "since": self.window.since,
+            "until": self.window.until,
+            "kind": self.kind,
+            "share": self.share,
+            "code": self.code,
+            "final": sorted(TASK_FINAL),
+            **more,
+        }
 
 
 def step_of(window: Window) -> int:
@@ -172,7 +177,9 @@ def waiting(scope: Scope) -> WaitingTasks:
     found = _rows(_LIST, scope.values())
     by_code: dict[str, int] = json.loads(found[0][-1]) if found else {}
     counted = sorted(by_code.items(), key=lambda pair: (-pair[1], pair[0]))
-    return WaitingTasks([Waiting(*row[:-1]) for row in found[:WAITING_SHOWN]], len(found) > WAITING_SHOWN, dict(counted))
+    return WaitingTasks(
+        [Waiting(*row[:-1]) for row in found[:WAITING_SHOWN]], len(found) > WAITING_SHOWN, dict(counted)
+    )
 
 
 def history_of(code: str, now: datetime) -> tuple[list[Span], dict[str, int]]:

@@ -64,10 +64,13 @@ def _queue(name: str) -> Queue:
     uses = QueueEndpoint.objects.filter(queue=OuterRef("name")).order_by("endpoint_id").values("endpoint_id").distinct()
     activity = QueueActivity.objects.filter(site=OuterRef("name")).values(
         found=JSONObject(
-            last_start="last_start", started_per_h="started_per_h", pilots_3h="pilots_3h", batch_jobs="batch_jobs",
+            last_start="last_start",
+            started_per_h="started_per_h",
+            pilots_3h="pilots_3h",
+            batch_jobs="batch_jobs",
             transferring_to="transferring_to",
         )
-    )  # fmt: skip
+    )
     if "\x00" in name:
         raise Http404
     calls = PilotCalls.objects.filter(site=OuterRef("name"), last_get_job__isnull=False).order_by("-last_get_job")
@@ -133,7 +136,9 @@ def site_page(request: HttpRequest, name: str) -> HttpResponse:
         "history": history,
         "holds": next((row for row in history if row.ended_at is None), None),
         "strip": strips.strip(
-            [strips.Held(row.new, row.at, row.ended_at, row.reason[:120]) for row in history], span.since, span.until,
+            [strips.Held(row.new, row.at, row.ended_at, row.reason[:120]) for row in history],
+            span.since,
+            span.until,
             STATUS_TONES,
         ),
         "notes": notes,
@@ -146,7 +151,7 @@ def site_page(request: HttpRequest, name: str) -> HttpResponse:
         "pilot_command": pilot_command(name),
         "AT_PILOT": queries.AT_PILOT,
         "QUEUED": queries.QUEUED,
-    }  # fmt: skip
+    }
     return render(request, "tasks_app/site_page.html", context)
 
 
@@ -175,11 +180,14 @@ def limits(queue: Queue) -> list[tuple[str, str]]:
         ("Scratch disk", f"{words.count(queue.work_dir_mb)} MB" if queue.work_dir_mb else _UNSAID_SCRATCH),
         ("Input of a job", f"{words.count(queue.max_input_mb)} MB" if queue.max_input_mb > 0 else "no limit"),
         ("Power of a core", f"{queue.core_power:g} HS23"),
-        ("Transferring", words.plural(queue.transferring_limit, "job") if queue.transferring_limit else "general limit"),
+        (
+            "Transferring",
+            words.plural(queue.transferring_limit, "job") if queue.transferring_limit else "general limit",
+        ),
         ("Disk reads", f"{queue.max_disk_io_kbps:g} kB/s a core" if queue.max_disk_io_kbps else "general limit"),
         ("Connectivity", queue.connectivity or "not said"),
         ("Policy", queue.policy or "none"),
-    ]  # fmt: skip
+    ]
 
 
 @needs(Right.READ)
@@ -233,15 +241,15 @@ def site_data(request: HttpRequest, name: str) -> HttpResponse:
     context = _frame(request, queue, "data")
     moving: dict[str, int] = (queue.activity or {}).get("transferring_to") or {}  # type: ignore[attr-defined]
     context |= {
-        "endpoints": QueueEndpoint.objects.filter(queue=queue).select_related("endpoint").order_by(
-            "scope", F("order_write").asc(nulls_last=True), F("order_read").asc(nulls_last=True), "endpoint"
-        ),
+        "endpoints": QueueEndpoint.objects.filter(queue=queue)
+        .select_related("endpoint")
+        .order_by("scope", F("order_write").asc(nulls_last=True), F("order_read").asc(nulls_last=True), "endpoint"),
         "moving": sorted(moving.items(), key=lambda pair: (-pair[1], pair[0])),
         "directions": [
             ("From here", "destination", site_use.links(queue.site_name, outward=True)),
             ("To here", "source", site_use.links(queue.site_name, outward=False)),
         ],
-    }  # fmt: skip
+    }
     return render(request, "tasks_app/site_data.html", context)
 
 

@@ -71,10 +71,15 @@ def stays(log: Sequence[Logged], *, kind: str, usual: Mapping[str, float], final
             found[-1] = replace(found[-1], end=row.at)
         found.append(
             Span(
-                "states", row.status, words.tone(row.status, kind), row.at, by=row.by, reason=row.reason,
+                "states",
+                row.status,
+                words.tone(row.status, kind),
+                row.at,
+                by=row.by,
+                reason=row.reason,
                 usual_s=usual.get(row.status),
             )
-        )  # fmt: skip
+        )
     if found and found[-1].text in ends:
         found[-1] = replace(found[-1], end=found[-1].start)
     return found
@@ -141,9 +146,12 @@ def sentence(spans: Sequence[Span], now: datetime) -> str:
     if last.end is None:
         parts.append(_against("in", last, now))
     unusual = [
-        span for span in spans
-        if span.usual_s and span.length(now) >= LEAST_WORTH_A_WORD and span.length(now).total_seconds() > FAR_OFF * span.usual_s
-    ]  # fmt: skip
+        span
+        for span in spans
+        if span.usual_s
+        and span.length(now) >= LEAST_WORTH_A_WORD
+        and span.length(now).total_seconds() > FAR_OFF * span.usual_s
+    ]
     if unusual:
         worst = max(unusual, key=lambda span: span.length(now).total_seconds() / (span.usual_s or 1))
         if worst is not last or last.end is not None:

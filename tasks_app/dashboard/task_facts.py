@@ -90,10 +90,19 @@ def sites(task_id: int, latest: VerdictRecord | None, sizes: Collection[str] = (
         sentence, is_chosen = said.pop(site, ("", None))
         found.append(
             SiteFacts(
-                site, jobs, queued, running, finished, failed, _number(walltime), _number(waited), _number(efficiency),
-                sentence, is_chosen,
+                site,
+                jobs,
+                queued,
+                running,
+                finished,
+                failed,
+                _number(walltime),
+                _number(waited),
+                _number(efficiency),
+                sentence,
+                is_chosen,
             )
-        )  # fmt: skip
+        )
     found += [
         SiteFacts(site, 0, 0, 0, 0, 0, None, None, None, text, True) for site, (text, chosen) in said.items() if chosen
     ]

@@ -80,7 +80,9 @@ def task_inputs(request: HttpRequest, task_id: int) -> HttpResponse:
         task=task,
         tab="task-inputs",
         tab_title="Files",
-        datasets=[(dataset, places.get(dataset.name, []), catalogued.get(dataset.name)) for dataset in datasets[:DATASETS]],
+        datasets=[
+            (dataset, places.get(dataset.name, []), catalogued.get(dataset.name)) for dataset in datasets[:DATASETS]
+        ],
         more_datasets=len(datasets) > DATASETS,
         now=timezone.now(),
     )

@@ -109,7 +109,9 @@ def _skips(verdict: VerdictRecord | None) -> list[QueueSkip]:
     """The queues that got nothing. One query, where sites may be variants of one."""
     if verdict is None or not verdict.skipped:
         return []
-    sizes = ResourceType.objects.values_list("name", flat=True) if any("/" in skip[0] for skip in verdict.skipped) else ()
+    sizes = (
+        ResourceType.objects.values_list("name", flat=True) if any("/" in skip[0] for skip in verdict.skipped) else ()
+    )
     return by_queue(verdict.skipped, verdict.chosen, set(sizes))
 
 

@@ -48,8 +48,11 @@ def _progress(row: Row, now: datetime) -> str | SafeString:
     failed = f", {words.count(done.failed)} failed" if done.failed else ""
     return format_html(
         '<span class="bar-text">{} % of {}{}</span>{}',
-        done.percent, words.plural(done.total, "file"), failed, tags.bar_of(done),
-    )  # fmt: skip
+        done.percent,
+        words.plural(done.total, "file"),
+        failed,
+        tags.bar_of(done),
+    )
 
 
 def _jobs(name: str, status: str) -> Cell:

@@ -88,10 +88,15 @@ def jobs_of(task_id: int, since: datetime, until: datetime) -> JobsInTime:
         cursor.execute(
             _COUNTED,
             {
-                "task": task_id, "from": since, "to": until, "since": since.timestamp(), "until": until.timestamp(),
-                "bins": BINS, "mask": every - 1,
+                "task": task_id,
+                "from": since,
+                "to": until,
+                "since": since.timestamp(),
+                "until": until.timestamp(),
+                "bins": BINS,
+                "mask": every - 1,
             },
-        )  # fmt: skip
+        )
         rows = [(*row[:4], row[4] * every, *row[5:]) for row in cursor.fetchall()]
     by_bin = [row for row in rows if not row[0]]
     total = sum(row[4] for row in by_bin)
@@ -140,11 +145,16 @@ def _sites(task_id: int, rows: Iterable[tuple[Any, ...]]) -> list[Span]:
         of_which = ", ".join(f"{words.count(n)} {status}" for status, n in sorted(counts.items()))
         found.append(
             Span(
-                "sites", f"{site or 'no site'} · {words.plural(jobs, 'job')}", tone, min(row[5] for row in of_site),
-                None if is_open else max(row[6] for row in of_site), reason=of_which,
-                url=_list(task=task_id, site=site), count=jobs,
+                "sites",
+                f"{site or 'no site'} · {words.plural(jobs, 'job')}",
+                tone,
+                min(row[5] for row in of_site),
+                None if is_open else max(row[6] for row in of_site),
+                reason=of_which,
+                url=_list(task=task_id, site=site),
+                count=jobs,
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -157,18 +167,29 @@ def _one_by_one(task_id: int, since: datetime, until: datetime) -> list[Span]:
 
 
 def job_span(
-    job_id: int, status: str, site: str | None, attempt: int | None, created: datetime, started: datetime | None,
-    ended: datetime | None, changed: datetime,
-) -> Span:  # fmt: skip
+    job_id: int,
+    status: str,
+    site: str | None,
+    attempt: int | None,
+    created: datetime,
+    started: datetime | None,
+    ended: datetime | None,
+    changed: datetime,
+) -> Span:
     """A job as a bar from its start (or, while it has none, from when it was made) to its end."""
     begin = started or created
     end = max(ended or changed, begin) if status in JOB_FINAL else None
     waited = f"waited {words.duration((started - created).total_seconds())} before; " if started else ""
     which = f"attempt {attempt}, " if attempt is not None else ""
     return Span(
-        "jobs", str(job_id), words.tone(status), begin, end, reason=f"{which}{waited}{status} at {site or 'no site'}",
+        "jobs",
+        str(job_id),
+        words.tone(status),
+        begin,
+        end,
+        reason=f"{which}{waited}{status} at {site or 'no site'}",
         url=reverse("dashboard:job", args=[job_id]),
-    )  # fmt: skip
+    )
 
 
 def commands_to(task: Task) -> list[Command]:

@@ -116,9 +116,15 @@ def job_timeline(request: HttpRequest, job_id: int) -> HttpResponseBase:
 
 def _attempt(row: dict[str, Any], job_id: int) -> Span:
     span = queries.job_span(
-        row["id"], row["status"], row["site"], row["attempt"], row["creation_time"], row["start_time"], row["end_time"],
+        row["id"],
+        row["status"],
+        row["site"],
+        row["attempt"],
+        row["creation_time"],
+        row["start_time"],
+        row["end_time"],
         row["modification_time"],
-    )  # fmt: skip
+    )
     if row["id"] != job_id:
         return span
     return Span(span.lane, f"{span.text} (this)", span.tone, span.start, span.end, reason=span.reason, url=span.url)
@@ -192,13 +198,15 @@ def _context(
         "rows": rows[:TABLE_ROWS],
         "more_rows": max(len(rows) - TABLE_ROWS, 0),
         "zooms": [
-            ("in", "+", at(view.zoomed(0.5))), ("out", "-", at(view.zoomed(2))), ("earlier", "ArrowLeft", at(view.moved(-0.5))),
+            ("in", "+", at(view.zoomed(0.5))),
+            ("out", "-", at(view.zoomed(2))),
+            ("earlier", "ArrowLeft", at(view.moved(-0.5))),
             ("later", "ArrowRight", at(view.moved(0.5))),
         ],
         "whole_url": pages.address(request, **{"from": None, "to": None, "format": None}),
         "csv_url": pages.address(request, format="csv"),
         "now": now,
-    }  # fmt: skip
+    }
 
 
 def _rows(
@@ -208,9 +216,16 @@ def _rows(
     for span in shown:
         if span.start < view.until and (span.end or now) >= view.since:
             yield _row(
-                span.lane, span.text, span.start, span.end, span.length(now), usual_s=span.usual_s, count=span.count,
-                by=span.by, reason=span.reason,
-            ) | {"url": span.url}  # fmt: skip
+                span.lane,
+                span.text,
+                span.start,
+                span.end,
+                span.length(now),
+                usual_s=span.usual_s,
+                count=span.count,
+                by=span.by,
+                reason=span.reason,
+            ) | {"url": span.url}
     for bar in bars:
         yield _row("jobs", bar.status, bar.start, bar.end, bar.end - bar.start, count=bar.count) | {"url": bar.url}
     for moment in sorted(moments, key=lambda moment: moment.at):
@@ -219,14 +234,29 @@ def _rows(
 
 
 def _row(
-    lane: str, what: str, start: datetime, end: datetime | None, length: timedelta, *, usual_s: float | None = None,
-    count: int = 1, by: str = "", reason: str = "",
-) -> dict[str, Any]:  # fmt: skip
+    lane: str,
+    what: str,
+    start: datetime,
+    end: datetime | None,
+    length: timedelta,
+    *,
+    usual_s: float | None = None,
+    count: int = 1,
+    by: str = "",
+    reason: str = "",
+) -> dict[str, Any]:
     duration_s = round(length.total_seconds(), 3)
     return {
-        "lane": lane, "what": what, "from": start, "until": end, "duration_s": duration_s, "usual_s": usual_s, "count": count,
-        "by": by, "reason": reason,
-    }  # fmt: skip
+        "lane": lane,
+        "what": what,
+        "from": start,
+        "until": end,
+        "duration_s": duration_s,
+        "usual_s": usual_s,
+        "count": count,
+        "by": by,
+        "reason": reason,
+    }
 
 
 def _file(rows: Sequence[dict[str, Any]], name: str) -> HttpResponseBase:

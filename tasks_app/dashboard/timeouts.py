@@ -39,7 +39,10 @@ _DUE: Final[Mapping[str, tuple[str, str]]] = {
         r"FROM jedi_tasks t WHERE t.status = 'exhausted' AND coalesce(t.splitrule, '') !~ '(^|,)DF=\d'",
         "t.statechangetime + %(limit)s",
     ),
-    "task.throttled_attempts": (f"FROM jedi_tasks t WHERE t.status = 'throttled' AND NOT {_BY_USER}", "t.throttledtime"),
+    "task.throttled_attempts": (
+        f"FROM jedi_tasks t WHERE t.status = 'throttled' AND NOT {_BY_USER}",
+        "t.throttledtime",
+    ),
     "task.throttled_user": (f"FROM jedi_tasks t WHERE t.status = 'throttled' AND {_BY_USER}", "t.throttledtime"),
     "task.paused_jobs": (
         """FROM jedi_tasks t WHERE t.status = 'paused' AND EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid
@@ -63,7 +66,7 @@ _DUE: Final[Mapping[str, tuple[str, str]]] = {
         "greatest(d.modificationtime, t.modificationtime) + %(limit)s",
     ),
     "lock.task": ("FROM jedi_tasks t WHERE t.lockedby IS NOT NULL", "t.lockedtime + %(limit)s"),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,8 +94,14 @@ def _object(row: Row, now: datetime) -> str | SafeString:
         return format_html('{} <a class="{}" href="{}">{}</a>', called, look, everything, object_id or "–")
     return format_html(
         '{} <a class="{}" href="{}">{}</a> <a class="small muted" href="{}" aria-label="All done to {} {}">all</a>',
-        called, look, page, object_id, everything, called, object_id,
-    )  # fmt: skip
+        called,
+        look,
+        page,
+        object_id,
+        everything,
+        called,
+        object_id,
+    )
 
 
 def _details(row: Row, now: datetime) -> str | SafeString:
@@ -116,7 +122,9 @@ LISTING = Listing(
     facets=(
         FacetOf("actor", "Who", "actor"),
         FacetOf("action", "What", "action", names=lambda actions: {action: title_of(action) for action in actions}),
-        FacetOf("object_type", "Kind of object", "object_type", names=lambda kinds: {kind: kind_of(kind) for kind in kinds}),
+        FacetOf(
+            "object_type", "Kind of object", "object_type", names=lambda kinds: {kind: kind_of(kind) for kind in kinds}
+        ),
     ),
     cells={
         "actor": cells.filtered("dashboard:audit", "actor", COLUMN["actor"]),

@@ -14,10 +14,16 @@ HEIGHT: Final = 64
 EDGE: Final = 3
 KINDS: Final = 8
 """Kinds of areas that look different; those beyond are drawn together as the last one."""
-TIMES: Final = ((timedelta(hours=1), timedelta(minutes=15)), (timedelta(hours=3), timedelta(minutes=30)),
-                (timedelta(hours=8), timedelta(hours=1)), (timedelta(hours=16), timedelta(hours=2)),
-                (timedelta(days=2), timedelta(hours=4)), (timedelta(days=4), timedelta(hours=12)),
-                (timedelta(days=10), timedelta(days=1)), (timedelta(days=40), timedelta(days=5)))  # fmt: skip
+TIMES: Final = (
+    (timedelta(hours=1), timedelta(minutes=15)),
+    (timedelta(hours=3), timedelta(minutes=30)),
+    (timedelta(hours=8), timedelta(hours=1)),
+    (timedelta(hours=16), timedelta(hours=2)),
+    (timedelta(days=2), timedelta(hours=4)),
+    (timedelta(days=4), timedelta(hours=12)),
+    (timedelta(days=10), timedelta(days=1)),
+    (timedelta(days=40), timedelta(days=5)),
+)
 """How far apart the marks of a time axis of up to some length stand."""
 
 
@@ -130,9 +136,12 @@ def stacked(ends: Sequence[datetime], values: Mapping[str, Sequence[float | None
         layers.append(Layer(name, kind, f"M{upper} L{lower} Z" if ends else "", lasts[name]))
         below = above
     return Stack(
-        layers, times(ends, empty.left, empty.right), [Tick(y(v), f"{v:,.0f}".replace(",", "\u202f")) for v in marks],
-        top, totals,
-    )  # fmt: skip
+        layers,
+        times(ends, empty.left, empty.right),
+        [Tick(y(v), f"{v:,.0f}".replace(",", "\u202f")) for v in marks],
+        top,
+        totals,
+    )
 
 
 def nice(largest: float) -> list[float]:

@@ -160,7 +160,9 @@ def waste(user: str, window: Window) -> list[Waste]:
     return [
         Waste(
             ErrorFingerprint(id=row["fingerprint_id"], **{name: row[f"fingerprint__{name}"] for name in _KIND}),
-            row["n"], row["wasted"] / 3600, row["last"],
+            row["n"],
+            row["wasted"] / 3600,
+            row["last"],
         )
         for row in found
-    ]  # fmt: skip
+    ]

@@ -76,7 +76,9 @@ def user_list(request: HttpRequest) -> HttpResponse:
         "rows": found[:MOST],
         "total": len(found),
         "totals": _totals(found),
-        "heads": [Head(name, title, pages.address(request, ordering=name), name == by) for name, (title, _) in COLUMNS.items()],
+        "heads": [
+            Head(name, title, pages.address(request, ordering=name), name == by) for name, (title, _) in COLUMNS.items()
+        ],
         "q": wanted,
         "window": seen,
         "held_up": ",".join(user_queries.HELD_UP),
@@ -85,16 +87,23 @@ def user_list(request: HttpRequest) -> HttpResponse:
         "seconds": REFRESH_S,
         "now": now,
         "counted_at": counted_at,
-    }  # fmt: skip
+    }
     return render(request, "tasks_app/user_list.html", context)
 
 
 def _totals(rows: Sequence[UserRow]) -> UserRow:
     return UserRow(
-        "", sum(r.tasks for r in rows), sum(r.held_up for r in rows), sum(r.running for r in rows),
-        sum(r.queued for r in rows), None, None, sum(r.finished for r in rows), sum(r.failed for r in rows),
+        "",
+        sum(r.tasks for r in rows),
+        sum(r.held_up for r in rows),
+        sum(r.running for r in rows),
+        sum(r.queued for r in rows),
+        None,
+        None,
+        sum(r.finished for r in rows),
+        sum(r.failed for r in rows),
         sum(r.wasted_core_s for r in rows),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,9 +93,11 @@ def _decided(request: HttpRequest, context: dict[str, Any], record: VerdictRecor
     text = request.GET.get("changes", "")[:LONGEST]
     needs: TaskNeeds = needs_of(record.needs)
     context |= {
-        "record": record, "text": text, "needs_json": json.dumps(record.needs, indent=1, sort_keys=True),
+        "record": record,
+        "text": text,
+        "needs_json": json.dumps(record.needs, indent=1, sort_keys=True),
         "fields": [(wish, wish.now(needs), given[wish.name]) for wish in WISHES],
-    }  # fmt: skip
+    }
     try:
         lines = wishes.lines_of(given, needs) + [line for line in text.splitlines() if line.strip()]
         if len(lines) > MOST_LINES:
@@ -142,11 +144,17 @@ class Comparison:
         changed = (found.gained, found.lost, tuple(found.weights), tuple(found.reasons), tuple(found.numbers))
         self.rows = [
             Row(
-                site, change, _said(site, weights[0], skips[0]), _said(site, weights[1], skips[1]),
-                weights[0].get(site), weights[1].get(site), _sentence(site, found, skips[1]),
+                site,
+                change,
+                _said(site, weights[0], skips[0]),
+                _said(site, weights[1], skips[1]),
+                weights[0].get(site),
+                weights[1].get(site),
+                _sentence(site, found, skips[1]),
             )
-            for change, sites in zip(CHANGES, changed, strict=True) for site in sites
-        ][:ROWS]  # fmt: skip
+            for change, sites in zip(CHANGES, changed, strict=True)
+            for site in sites
+        ][:ROWS]
         self.counts = [(change, len(sites)) for change, sites in zip(CHANGES, changed, strict=True)]
         self.total = max(len(chosen) + len(left) for chosen, left in zip(weights, skips, strict=True))
         self.unchanged = self.total - sum(n for _, n in self.counts)

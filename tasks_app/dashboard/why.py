@@ -49,12 +49,19 @@ def task_why(request: HttpRequest, task_id: int) -> HttpResponse:
     all_done = found.blocked is not None and found.blocked.code == codes.TASK_ALL_DONE
     on_jobs = [record for record in found.history if record.kind != "task"]
     context = {
-        "section": "tasks", "task": task, "why": found, "gates": gate_rows(found.gates), "parts": parts,
+        "section": "tasks",
+        "task": task,
+        "why": found,
+        "gates": gate_rows(found.gates),
+        "parts": parts,
         "remedies": followed(task, found.blocked, caller_of(request)),
         "all_done": all_done,
-        "tone": TONE_OF[found.blocked.severity] if found.blocked else "", "areas": reasons_over_time(on_jobs, now),
-        "csv": csv_query(picked), "seconds": REFRESH_S, "now": now,
-    }  # fmt: skip
+        "tone": TONE_OF[found.blocked.severity] if found.blocked else "",
+        "areas": reasons_over_time(on_jobs, now),
+        "csv": csv_query(picked),
+        "seconds": REFRESH_S,
+        "now": now,
+    }
     return render(request, "tasks_app/task_why.html", context)
 
 
@@ -89,9 +96,14 @@ def job_why(request: HttpRequest, job_id: int) -> HttpResponse:
     job, now = job_of(job_id), timezone.now()
     found = jobs.look(job, now, error=error_words(job), merging=merging_words(job))
     context = {
-        "section": "jobs", "job": job, "why": found, "gates": gate_rows(found.gates),
-        "tone": TONE_OF[found.blocked.severity] if found.blocked else "", "seconds": REFRESH_S, "now": now,
-    }  # fmt: skip
+        "section": "jobs",
+        "job": job,
+        "why": found,
+        "gates": gate_rows(found.gates),
+        "tone": TONE_OF[found.blocked.severity] if found.blocked else "",
+        "seconds": REFRESH_S,
+        "now": now,
+    }
     return render(request, "tasks_app/job_why.html", context)
 
 
@@ -114,7 +126,9 @@ def csv_of(name: str, parts: Iterable[Part]) -> HttpResponse:
     rows: list[Row] = [row for part in parts for row in verdicts.csv_rows(part.record.kind, part.fitting)]
     body = b"".join(CSVExport().lines(verdicts.CSV_COLUMNS, [rows]))
     return HttpResponse(
-        body, content_type="text/csv; charset=utf-8", headers={"Content-Disposition": f'attachment; filename="{name}.csv"'}
+        body,
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}.csv"'},
     )
 
 

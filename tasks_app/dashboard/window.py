@@ -47,7 +47,11 @@ class Window:
 
     @property
     def title(self) -> str:
-        return f"last {TITLES[self.key]}" if self.key else f"{self.since:%Y-%m-%d %H:%M} to {self.until:%Y-%m-%d %H:%M} UTC"
+        return (
+            f"last {TITLES[self.key]}"
+            if self.key
+            else f"{self.since:%Y-%m-%d %H:%M} to {self.until:%Y-%m-%d %H:%M} UTC"
+        )
 
     @property
     def parameters(self) -> dict[str, str]:

@@ -32,11 +32,20 @@ TONES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("aborted", "aborting", "toabort", "cancelled", "closed"), "off"),
     **dict.fromkeys(("brokeroff", "removed", "nooutput", "inactive", "expired", "revoked"), "off"),
     # answers of gates and brokers
-    "yes": "ok", "chosen": "ok", "no": "bad", "skipped": "off", "not asked": "wait", "not reached": "off",
+    "yes": "ok",
+    "chosen": "ok",
+    "no": "bad",
+    "skipped": "off",
+    "not asked": "wait",
+    "not reached": "off",
     # what changes between two decisions
-    "gained": "ok", "other weight": "run", "other reason": "wait", "other numbers": "wait",
+    "gained": "ok",
+    "other weight": "run",
+    "other reason": "wait",
+    "other numbers": "wait",
     # severity of refusals
-    "info": "wait", "warning": "warn",
+    "info": "wait",
+    "warning": "warn",
 }
 ICONS: Final = ("ok", "run", "wait", "warn", "bad", "off")
 

@@ -25,10 +25,17 @@ REFRESH_S = 30
 SHOWN = 15
 LONGEST = 128
 FIELDS: Final = {
-    "vo": "vo", "label": "prod_source_label", "workingGroup": "working_group", "processingType": "processing_type",
-    "coreCount": "core_count", "site": "site", "eventService": "event_service", "splitRule": "split_rule",
-    "campaign": "campaign", "transPath": "trans_path",
-}  # fmt: skip
+    "vo": "vo",
+    "label": "prod_source_label",
+    "workingGroup": "working_group",
+    "processingType": "processing_type",
+    "coreCount": "core_count",
+    "site": "site",
+    "eventService": "event_service",
+    "splitRule": "split_rule",
+    "campaign": "campaign",
+    "transPath": "trans_path",
+}
 """Fields of the tester, and the attribute that each stands for."""
 ASKED: Final = "a-"
 """Before the names of its parameters: the frame has some of its own with the same names."""
@@ -77,7 +84,9 @@ def queue_page(request: HttpRequest, queue_id: int) -> HttpResponse:
             (
                 site,
                 jobs,
-                bullets.of_amount(jobs.cores, None, f"{plural(jobs.cores, 'core')} at {site}", "run", top=float(largest)),
+                bullets.of_amount(
+                    jobs.cores, None, f"{plural(jobs.cores, 'core')} at {site}", "run", top=float(largest)
+                ),
             )
             for site, jobs in at_sites
         ],

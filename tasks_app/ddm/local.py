@@ -171,8 +171,12 @@ class LocalCatalogue:
         wanted = list(dict.fromkeys(names))
         both = [one for name in wanted for one in (name, container_name(name))]
         files, members = CatalogueFile.objects, CatalogueDataset.objects.filter(containers=OuterRef("pk"))
-        is_full = Exists(files.filter(dataset=OuterRef("pk"))) | Exists(files.filter(dataset__containers=OuterRef("pk")))
-        rows = CatalogueDataset.objects.filter(name__in=both).annotate(full=is_full, grows=Exists(members.filter(open=True)))
+        is_full = Exists(files.filter(dataset=OuterRef("pk"))) | Exists(
+            files.filter(dataset__containers=OuterRef("pk"))
+        )
+        rows = CatalogueDataset.objects.filter(name__in=both).annotate(
+            full=is_full, grows=Exists(members.filter(open=True))
+        )
         # A container is open as long as datasets may be put into it: that is for ever.
         is_hollow = {
             name: not full and not grows and (name.endswith(CONTAINER_MARK) or not is_open)

@@ -134,7 +134,9 @@ def _check_places(files: Iterable[_File]) -> None:
     home, stores = Path(settings.JEDI_HOME).resolve(), {root.resolve() for root in Roots()}
     for file in files:
         if file.path.is_relative_to(home) and not any(file.path.is_relative_to(root) for root in stores):
-            raise ValueError(f"{file.path} is in the site's own folder, {home}, which holds its secrets. Nothing was registered")
+            raise ValueError(
+                f"{file.path} is in the site's own folder, {home}, which holds its secrets. Nothing was registered"
+            )
 
 
 def _check_name(name: str) -> None:

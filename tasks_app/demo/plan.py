@@ -43,15 +43,28 @@ class DemoTask:
 
 def _log(prefix: str) -> dict[str, Any]:
     return {
-        "type": "template", "param_type": "log", "dataset": f"{prefix}.log", "value": f"{prefix}.log.${{SN}}.tgz",
-    }  # fmt: skip
+        "type": "template",
+        "param_type": "log",
+        "dataset": f"{prefix}.log",
+        "value": f"{prefix}.log.${{SN}}.tgz",
+    }
 
 
 def _params(prefix: str, transform: str, items: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     return {
-        "taskName": prefix, "prodSourceLabel": "user", "taskType": "anal", "processingType": "demo", "transPath": transform,
-        "vo": "local", "ramCount": 1000, "ramUnit": "MB", "coreCount": 1, "log": _log(prefix), "jobParameters": items, **more,
-    }  # fmt: skip
+        "taskName": prefix,
+        "prodSourceLabel": "user",
+        "taskType": "anal",
+        "processingType": "demo",
+        "transPath": transform,
+        "vo": "local",
+        "ramCount": 1000,
+        "ramUnit": "MB",
+        "coreCount": 1,
+        "log": _log(prefix),
+        "jobParameters": items,
+        **more,
+    }
 
 
 def _input(value: str, dataset: str) -> dict[str, Any]:
@@ -76,101 +89,139 @@ def tasks(user: str, run: str, sources: int, whole_records: int, sandbox: str, u
     evgen, reco, merge, code, checks, primes, merged = (f"{base}.{step}" for step in steps)
     return [
         DemoTask(
-            evgen, "Z → μμ: event generation",
+            evgen,
+            "Z → μμ: event generation",
             _params(
-                evgen, "zmumu_generate",
+                evgen,
+                "zmumu_generate",
                 [
                     _number("--first-event ${FIRSTEVENT}"),
                     _number("--max-events ${MAXEVENTS}"),
                     _number("--seed ${RNDMSEED}"),
                     _output(f"--output={evgen}.${{SN}}.npz", f"{evgen}.EVNT"),
                 ],
-                noInput=True, nEvents=GENERATED_EVENTS, nEventsPerJob=EVENTS_A_JOB,
+                noInput=True,
+                nEvents=GENERATED_EVENTS,
+                nEventsPerJob=EVENTS_A_JOB,
             ),
-            f"{evgen}.EVNT", Expectation("done", GENERATED_EVENTS // EVENTS_A_JOB, GENERATED_EVENTS),
+            f"{evgen}.EVNT",
+            Expectation("done", GENERATED_EVENTS // EVENTS_A_JOB, GENERATED_EVENTS),
         ),
         DemoTask(
-            reco, "Z → μμ: reconstruction, while events are still generated",
+            reco,
+            "Z → μμ: reconstruction, while events are still generated",
             _params(
-                reco, "zmumu_reconstruct",
+                reco,
+                "zmumu_reconstruct",
                 [
                     _input("--inputs ${IN/L}", f"{evgen}.EVNT"),
                     _output(f"--output={reco}.${{SN}}.hist.json", f"{reco}.HIST"),
                 ],
-                nFilesPerJob=FILES_A_RECONSTRUCTION, nChunksToWait=1, parentTaskName=evgen, noWaitParent=True,
+                nFilesPerJob=FILES_A_RECONSTRUCTION,
+                nChunksToWait=1,
+                parentTaskName=evgen,
+                noWaitParent=True,
                 taskPriority=FIRST_IN_LINE,
             ),
-            f"{reco}.HIST", Expectation("done", None, None, check_all_events),
+            f"{reco}.HIST",
+            Expectation("done", None, None, check_all_events),
         ),
         DemoTask(
-            merge, "Z → μμ: one histogram of all",
+            merge,
+            "Z → μμ: one histogram of all",
             _params(
-                merge, "merge_histograms",
+                merge,
+                "merge_histograms",
                 [
                     _input("--inputs ${IN/L}", f"{reco}.HIST"),
                     _output(f"--output={merge}.${{SN}}.hist.json", f"{merge}.HIST"),
                 ],
-                nMaxFilesPerJob=1000, nGBPerJob=5, parentTaskName=reco,
+                nMaxFilesPerJob=1000,
+                nGBPerJob=5,
+                parentTaskName=reco,
             ),
-            f"{merge}.HIST", Expectation("done", 1, None, check_histogram),
+            f"{merge}.HIST",
+            Expectation("done", 1, None, check_histogram),
         ),
         DemoTask(
-            code, "Analysis of Python's sources, split by size",
+            code,
+            "Analysis of Python's sources, split by size",
             _params(
-                code, "analyse_source",
+                code,
+                "analyse_source",
                 [
                     _input("--inputs ${IN/L}", f"{base}.PY"),
                     _output(f"--output={code}.${{SN}}.json", f"{code}.JSON"),
                 ],
                 # The sources are small; what is declared for outputs makes the size of a job count. Scouts leave it.
-                nGBPerJob=1, nMaxFilesPerJob=1000, outDiskCount=900, outDiskUnit="MBFixed",
+                nGBPerJob=1,
+                nMaxFilesPerJob=1000,
+                outDiskCount=900,
+                outDiskUnit="MBFixed",
             ),
-            f"{code}.JSON", Expectation("done", None, None, check_sources(sources)),
+            f"{code}.JSON",
+            Expectation("done", None, None, check_sources(sources)),
         ),
         DemoTask(
-            checks, "Checksums of files, some of which are broken",
+            checks,
+            "Checksums of files, some of which are broken",
             _params(
-                checks, "strict_checksum",
+                checks,
+                "strict_checksum",
                 [
                     _input("--inputs ${IN}", f"{base}.RECORDS"),
                     _output(f"--output={checks}.${{SN}}.json", f"{checks}.SUMS"),
                 ],
-                nFilesPerJob=1, maxAttempt=2,
+                nFilesPerJob=1,
+                maxAttempt=2,
             ),
-            f"{checks}.SUMS", Expectation("finished", whole_records, None, None, "65"),
+            f"{checks}.SUMS",
+            Expectation("finished", whole_records, None, None, "65"),
         ),
         DemoTask(
-            primes, "Primes, counted by a program that is compiled first",
+            primes,
+            "Primes, counted by a program that is compiled first",
             _params(
-                primes, "run_command",
+                primes,
+                "run_command",
                 [
                     {"type": "constant", "value": "-l ${LIB} -r ."},
                     _number('-p "./count%20${FIRSTEVENT}%20${MAXEVENTS}%20%3E%20primes.json"'),
                     {**_output(f"{primes}.${{SN}}.json", f"{primes}.JSON"), "hidden": True},
                     {"type": "constant", "value": "-o \"{'primes.json': '${OUTPUT0}'}\""},
                 ],
-                noInput=True, nEvents=PRIMES_BELOW, nEventsPerJob=PRIMES_BELOW // 4, sourceURL=url,
+                noInput=True,
+                nEvents=PRIMES_BELOW,
+                nEventsPerJob=PRIMES_BELOW // 4,
+                sourceURL=url,
                 buildSpec={
-                    "archiveName": sandbox, "transPath": "build_command",
+                    "archiveName": sandbox,
+                    "transPath": "build_command",
                     "jobParameters": f"-i ${{IN}} -o ${{OUT}} --sourceURL ${{SURL}} -r . --bexec {quote(BUILD)}",
                 },
             ),
-            f"{primes}.JSON", Expectation("done", 4, None, check_primes),
+            f"{primes}.JSON",
+            Expectation("done", 4, None, check_primes),
         ),
         DemoTask(
-            merged, "Checksums of sources, merged into one file where the jobs ran",
+            merged,
+            "Checksums of sources, merged into one file where the jobs ran",
             _params(
-                merged, "strict_checksum",
+                merged,
+                "strict_checksum",
                 [
                     _input("--inputs ${IN/L}", f"{base}.PY"),
                     _output(f"--output={merged}.${{SN}}.json", f"{merged}.SUMS"),
                 ],
-                nFiles=MERGED_SOURCES, nFilesPerJob=MERGED_SOURCES // 4, mergeOutput=True,
+                nFiles=MERGED_SOURCES,
+                nFilesPerJob=MERGED_SOURCES // 4,
+                mergeOutput=True,
                 mergeSpec={"jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG:LOG}"},
             ),
-            f"{merged}.SUMS", Expectation("done", None, None, check_merged),
+            f"{merged}.SUMS",
+            Expectation("done", None, None, check_merged),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def check_primes(reports: list[dict[str, Any]]) -> list[str]:

@@ -173,7 +173,9 @@ def no_pilot_came(at: str, pilots: Sequence[PilotFact]) -> str:
     if len(new) < len(pilots):
         return f"{silent} for {AT_WORK_S // 3600} h, or since the queues were added"
     ago = hours(max(new))
-    return f"{silent} yet: it was added {ago} ago" if len(pilots) == 1 else f"{silent} yet: the first was added {ago} ago"
+    return (
+        f"{silent} yet: it was added {ago} ago" if len(pilots) == 1 else f"{silent} yet: the first was added {ago} ago"
+    )
 
 
 @dataclass(frozen=True, slots=True)

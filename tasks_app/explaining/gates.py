@@ -32,11 +32,16 @@ UNREAD: Final = frozenset({"registered", "defined", "toupdate", "pending"})
 
 NOTHING_HELPS: Final = "No single change was found that would let a site take its jobs. "
 """Where changes were tried at all sites; else LITTLE_TRIED."""
-LITTLE_TRIED: Final = "No change that was tried lets a site take its jobs; on a grid of this size none was tried at {}. "
+LITTLE_TRIED: Final = (
+    "No change that was tried lets a site take its jobs; on a grid of this size none was tried at {}. "
+)
 LOOK: Final = "The list of sites says why each refuses them; What if tries several changes at once."
 ENDED: Final[Mapping[str, str]] = {
-    T.DONE: codes.TASK_ALL_DONE, T.FAILED: codes.TASK_FAILED, T.BROKEN: codes.TASK_BROKEN, T.TOBROKEN: codes.TASK_BROKEN,
-}  # fmt: skip
+    T.DONE: codes.TASK_ALL_DONE,
+    T.FAILED: codes.TASK_FAILED,
+    T.BROKEN: codes.TASK_BROKEN,
+    T.TOBROKEN: codes.TASK_BROKEN,
+}
 """Why tasks at their end get no jobs, where it is more than that they have ended: by what may still be done with them."""
 WITH_ERRORS: Final[Mapping[str, str]] = {T.FAILED: codes.TASK_FAILED_WITH_ERRORS, T.FINISHED: codes.TASK_SOME_DONE}
 RUNS_AGAIN: Final = COMMANDS[TaskCommand.INCEXEC].accepted - {T.DONE}
@@ -118,7 +123,9 @@ def _state(facts: WhyFacts) -> Gate:
 
     status = facts.status
     if status in RUNS_AGAIN and facts.sites_gone:
-        gone = f"{', '.join(facts.sites_gone[:NAMED])} {'does' if len(facts.sites_gone) == 1 else 'do'} not exist any more"
+        gone = (
+            f"{', '.join(facts.sites_gone[:NAMED])} {'does' if len(facts.sites_gone) == 1 else 'do'} not exist any more"
+        )
         return no(codes.TASK_SITES_GONE, f"{facts.error_dialog or f'the task is {status}'}; {gone}")
     if facts.nothing_left:
         return no(codes.TASK_NOTHING_LEFT, facts.error_dialog or f"the task is {status}")
@@ -128,7 +135,9 @@ def _state(facts: WhyFacts) -> Gate:
         return no(codes.TASK_PARENT_INCOMPLETE, facts.error_dialog)
     if facts.warned:
         said = facts.error_dialog or f"the task is {status}"
-        return no(codes.TASK_DONE_AND_WARNED, f"{said.rstrip('.')}. When it was submitted, the site warned: {facts.warned}")
+        return no(
+            codes.TASK_DONE_AND_WARNED, f"{said.rstrip('.')}. When it was submitted, the site warned: {facts.warned}"
+        )
     if status in ENDED:
         return no(ENDED[status], facts.error_dialog or f"the task is {status}")
     if status in TASK_FINAL:
@@ -164,7 +173,9 @@ def _inputs(facts: WhyFacts) -> Gate:
     if facts.returns_to in TASK_SEEKS_INPUT:
         waits_for_parent = parent is not None and not parent.has_ended
         code = codes.PARENT_NOT_FINISHED if waits_for_parent else codes.INPUT_NOT_READ
-        return Gate("inputs", title, "no", code, facts.error_dialog or "its input is looked for again", facts.state_since)
+        return Gate(
+            "inputs", title, "no", code, facts.error_dialog or "its input is looked for again", facts.state_since
+        )
     left, files = sum(one.files_left for one in facts.inputs), sum(one.files for one in facts.inputs)
     if facts.inputs and not left:
         return _none_left(facts, title, files)
@@ -182,7 +193,9 @@ def _none_left(facts: WhyFacts, title: str, files: int) -> Gate:
         sentence = f"the scouts have ended and are looked at next; {waits(facts.held, 'file')} for that"
         return Gate("inputs", title, "no", codes.SCOUTS_GO_FIRST, sentence)
     if facts.next_look is not None:
-        return Gate("inputs", title, "no", codes.INPUT_GROWS, _awaited(facts, facts.next_look, files), facts.state_since)
+        return Gate(
+            "inputs", title, "no", codes.INPUT_GROWS, _awaited(facts, facts.next_look, files), facts.state_since
+        )
     return Gate("inputs", title, "no", codes.INPUT_USED_UP, f"none of {plural(files, 'file')} is left for another job")
 
 
@@ -191,7 +204,11 @@ def _awaited(facts: WhyFacts, next_look: datetime, files: int) -> str:
     held = sum(one.held for one in facts.inputs)
     said = f"{waits(held, 'file')} for more files, or until no more are to come"
     if not held:
-        said = f"none of {plural(files, 'file')} is left; more may come" if files else "the input has no files yet; some may come"
+        said = (
+            f"none of {plural(files, 'file')} is left; more may come"
+            if files
+            else "the input has no files yet; some may come"
+        )
     if facts.status == T.DEFINED and facts.error_dialog:
         said = facts.error_dialog
     is_due = facts.now is not None and next_look <= facts.now
@@ -209,7 +226,9 @@ def _throttle(facts: WhyFacts) -> Gate:
     for verdict in (facts.throttle, facts.verdict):
         if verdict is None or not verdict.is_throttle:
             continue
-        return Gate("throttle", title, "no", verdict.code, verdict.sentence, verdict.since or verdict.at, helps=verdict.advice)
+        return Gate(
+            "throttle", title, "no", verdict.code, verdict.sentence, verdict.since or verdict.at, helps=verdict.advice
+        )
     return Gate("throttle", title, "yes", "", facts.allowed or "no limit on its work queue or share concerns it")
 
 
@@ -262,7 +281,9 @@ def _sites(facts: WhyFacts) -> Gate:
         if not facts.jobs and facts.status in TASK_GENERATING:
             if facts.passed_over:
                 sentence = f"{facts.allowed.rstrip('.')}; tasks that come before it have had them so far"
-                return Gate("sites", title, "no", codes.JOBS_RATIONED, sentence, facts.state_since, helps=facts.ration_helps)
+                return Gate(
+                    "sites", title, "no", codes.JOBS_RATIONED, sentence, facts.state_since, helps=facts.ration_helps
+                )
             due = f": {facts.agent.last_pass}; {facts.agent.next_pass}" if facts.agent is not None else ""
             sentence = f"no broker has looked at it yet{due.rstrip('; ')}"
             return Gate("sites", title, "no", codes.NOT_LOOKED_AT, sentence, facts.state_since)
@@ -354,10 +375,14 @@ def _running(facts: WhyFacts) -> Gate:
         return Gate("running", title, "yes", "", f"{plural(running, 'job')} {'runs' if running == 1 else 'run'}")
     waiting, started = jobs.get("activated", 0), sum(jobs.get(s, 0) for s in _STARTED)
     if ending and not waiting:
-        return Gate("running", title, "yes", "", f"the payload of {plural(ending, 'job')} has ended, outputs are kept next")
+        return Gate(
+            "running", title, "yes", "", f"the payload of {plural(ending, 'job')} has ended, outputs are kept next"
+        )
     sentence = f"{plural(waiting, 'job')} {_is(waiting)} activated, none runs" if waiting else "no job of the task runs"
     if started:
-        sentence = f"{plural(started, 'job')} {_is(started)} at a pilot and {'starts' if started == 1 else 'start'}, none runs"
+        sentence = (
+            f"{plural(started, 'job')} {_is(started)} at a pilot and {'starts' if started == 1 else 'start'}, none runs"
+        )
     if waiting and facts.share_zero:
         sentence += f"; the share {facts.share_zero} has a target of 0, so that jobs of all other shares go first"
         return Gate("running", title, "no", codes.SHARE_IS_ZERO, sentence)
@@ -398,9 +423,19 @@ def _them(number: int) -> str:
 
 
 GATES: Final[tuple[Ask, ...]] = (
-    _turns, _state, _inputs, _of_new_jobs(_throttle), _of_new_jobs(_agent), _of_new_jobs(_nucleus), _of_new_jobs(_sites),
-    _activated, at_queues, by_pilots, _running, _scouts,
-)  # fmt: skip
+    _turns,
+    _state,
+    _inputs,
+    _of_new_jobs(_throttle),
+    _of_new_jobs(_agent),
+    _of_new_jobs(_nucleus),
+    _of_new_jobs(_sites),
+    _activated,
+    at_queues,
+    by_pilots,
+    _running,
+    _scouts,
+)
 """The order in which a task passes them. Running jobs show that all before were passed once; new jobs pass them again."""
 
 

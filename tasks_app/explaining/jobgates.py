@@ -17,9 +17,13 @@ from tasks_app.states import JOB_AT_PILOT, JOB_FINAL, JobStatus
 J = JobStatus
 STAGES: Final[Mapping[str, int]] = {
     **dict.fromkeys((J.PENDING, J.WAITING, J.DEFINED, J.ASSIGNED, J.THROTTLED), 0),
-    J.ACTIVATED: 1, J.SENT: 2, J.STARTING: 2, J.RUNNING: 3,
-    **dict.fromkeys((J.HOLDING, J.TRANSFERRING, J.MERGING), 4), J.FINISHED: 5,
-}  # fmt: skip
+    J.ACTIVATED: 1,
+    J.SENT: 2,
+    J.STARTING: 2,
+    J.RUNNING: 3,
+    **dict.fromkeys((J.HOLDING, J.TRANSFERRING, J.MERGING), 4),
+    J.FINISHED: 5,
+}
 """How far a job is. Jobs that ended without success are not here: how far they came, their history says."""
 CAP: Final = 10_000
 

@@ -90,14 +90,18 @@ def why(job: JobColumns, now: datetime | None = None, *, error: str = "", mergin
     found = look(job, now or timezone.now(), error=error, merging=merging)
     queue, pilot = found.facts.queue, found.facts.pilot
     return {
-        "job": job.id, "task": job.task_id, "status": job.status, "site": job.site or "",
+        "job": job.id,
+        "task": job.task_id,
+        "status": job.status,
+        "site": job.site or "",
         "blocked_by": as_json(found.blocked) if found.blocked else None,
         "gates": [as_json(gate) for gate in found.gates],
         "decision": _as_json(found.facts.chosen),
         "pilots": {"silent_s": pilot.silent_s, "calls": pilot.calls, "workers": pilot.workers} if pilot else None,
         "ahead": {"share": job.gshare or "", "own_share": queue.own, "other_shares": queue.shares}
-        if job.status == JobStatus.ACTIVATED else None,
-    }  # fmt: skip
+        if job.status == JobStatus.ACTIVATED
+        else None,
+    }
 
 
 def _as_json(chosen: ChosenFact | None) -> Mapping[str, Any] | None:

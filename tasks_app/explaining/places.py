@@ -44,9 +44,12 @@ MOST = 2000
 """The most urgent tasks of a share that are looked at."""
 
 STATUS_OF: Final[Mapping[str, str]] = {
-    codes.SITE_OFFLINE: "offline", codes.SITE_PAUSED: "paused", codes.SITE_STANDBY: "standby", codes.SITE_BROKEROFF: "brokeroff",
+    codes.SITE_OFFLINE: "offline",
+    codes.SITE_PAUSED: "paused",
+    codes.SITE_STANDBY: "standby",
+    codes.SITE_BROKEROFF: "brokeroff",
     codes.SITE_TEST_ONLY: "test",
-}  # fmt: skip
+}
 """The status of a queue that a refusal is for: it holds no more when the queue has another one."""
 
 _OPEN = "t.status <> ALL(%(final)s)"
@@ -134,36 +137,57 @@ def why_site(queue: Queue, now: datetime | None = None, *, name: str = "") -> di
         by_code.setdefault(row[4][1], {}).setdefault(row[0], row)
     reasons = [
         {
-            **explained(code), "tasks": len(found),
+            **explained(code),
+            "tasks": len(found),
             "examples": [
                 {"task": r[0], "name": r[1], "share": r[2], "queue": r[4][0], "sentence": r[4][2], "at": r[3]}
                 for r in list(found.values())[:TASKS]
             ],
         }
         for code, found in sorted(by_code.items(), key=lambda pair: (-len(pair[1]), pair[0]))
-    ]  # fmt: skip
+    ]
     tasks = {row[0]: row for row in reversed(rows)}  # of each task the first line
     most, each = tries(Queue.objects.count())
     settings = _settings(queue, rows, most, each, now)
     near = nearly([[row[0], *row[4][1:4]] for row in rows])
     return {
-        "site": name, "status": queue.status, "status_reason": queue.status_reason, "jobs": _jobs(site=queue.name),
-        "chosen_for": chosen, "skipped_for": len({row[0] for row in rows}), "reasons": reasons,
+        "site": name,
+        "status": queue.status,
+        "status_reason": queue.status_reason,
+        "jobs": _jobs(site=queue.name),
+        "chosen_for": chosen,
+        "skipped_for": len({row[0] for row in rows}),
+        "reasons": reasons,
         "nearly": [{**one, "at": tasks[one["site"]][3], "task": one.pop("site")} for one in near],
-        "looked_at": URGENT, "tried": each,
+        "looked_at": URGENT,
+        "tried": each,
         "settings": [
             {
-                "column": one.setting.column, "title": one.title, "unit": one.setting.unit, "now": one.now,
-                "value": one.value, "tasks": one.tasks, "task": one.example, "change": one.change(queue.name),
+                "column": one.setting.column,
+                "title": one.title,
+                "unit": one.setting.unit,
+                "now": one.now,
+                "value": one.value,
+                "tasks": one.tasks,
+                "task": one.example,
+                "change": one.change(queue.name),
             }
             for one in settings
         ],
         "blocked": [
-            {"task": r[0], "name": r[1], "share": r[2], "queue": r[4][0], "code": r[4][1], "sentence": r[4][2], "at": r[3]}
+            {
+                "task": r[0],
+                "name": r[1],
+                "share": r[2],
+                "queue": r[4][0],
+                "code": r[4][1],
+                "sentence": r[4][2],
+                "at": r[3],
+            }
             for r in [r for r in reversed(tasks.values()) if not r[6]][:TASKS]
         ],
         "days": _days(now, Q(site=name) | Q(site__startswith=f"{name}/"), kind="job"),
-    }  # fmt: skip
+    }
 
 
 def _one_each(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -247,13 +271,14 @@ def why_share(share: str, now: datetime | None = None) -> dict[str, Any]:
         "waiting": len(rows),
         "reasons": [
             {
-                **explained(code), "tasks": len(found),
+                **explained(code),
+                "tasks": len(found),
                 "examples": [{"task": r[0], "name": r[1], "sentence": r[3], "kind": r[5]} for r in found[:TASKS]],
             }
             for code, found in sorted(by_code.items(), key=lambda pair: (-len(pair[1]), pair[0]))
         ],
         "days": _days(now, share=share),
-    }  # fmt: skip
+    }
 
 
 def share_is_known(share: str) -> bool:

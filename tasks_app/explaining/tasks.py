@@ -97,14 +97,20 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
     parent = Task.objects.filter(pk=task.parent_id).exclude(pk=task.id)
     masters = list(
         Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES, master_id=None)
-        .exclude(status="removed").annotate(parent_status=Subquery(parent.values("status")))
+        .exclude(status="removed")
+        .annotate(parent_status=Subquery(parent.values("status")))
         .order_by("list_position", "id")
-    )  # fmt: skip
+    )
     agent, trouble, changed = _agent_and_trouble(task, now)
     inputs = tuple(
         InputFact(
-            d.name, d.status, d.files, max(d.files_to_be_used - d.files_used, 0), d.files_missing or 0,
-            held=max(d.files - d.files_to_be_used, 0), next_look=_next_look(d),
+            d.name,
+            d.status,
+            d.files,
+            max(d.files_to_be_used - d.files_used, 0),
+            d.files_missing or 0,
+            held=max(d.files - d.files_to_be_used, 0),
+            next_look=_next_look(d),
             numbers=d.name in NOT_IN_DATA_MANAGEMENT,
         )
         for d in masters
@@ -131,7 +137,9 @@ def facts_of(task: Task, now: datetime, latest: dict[str, VerdictRecord], thrott
         ration_helps=throttled.advice if throttled is not None else "",
         trouble=trouble,
         now=now,
-        share_zero=_zero_share(task, [at.site for status, at in at_sites if status == JobStatus.ACTIVATED and at.asks_now]),
+        share_zero=_zero_share(
+            task, [at.site for status, at in at_sites if status == JobStatus.ACTIVATED and at.asks_now]
+        ),
         had_errors=task.status in WITH_ERRORS and _had_errors(task.id),
         sites_gone=gone_sites(task, now) if task.status in RUNS_AGAIN else (),
         nothing_left=bool(nothing_new.left_of([task])),
@@ -202,9 +210,10 @@ def _verdicts(task_id: int, now: datetime) -> tuple[dict[str, VerdictRecord], li
     in_full = JSONObject(skipped="skipped", needs="needs", facts="facts")
     rows = (
         VerdictRecord.objects.filter(Q(at__gt=now - HISTORY) | Q(id__in=latest), task_id=task_id)
-        .defer("skipped", "needs", "facts").annotate(in_full=Case(When(id__in=latest, then=in_full)))
+        .defer("skipped", "needs", "facts")
+        .annotate(in_full=Case(When(id__in=latest, then=in_full)))
         .order_by(F("in_full").asc(nulls_last=True), "-id")[: HISTORY_ROWS + len(KINDS)]
-    )  # fmt: skip
+    )
     records: dict[str, VerdictRecord] = {}
     for row in rows:
         if row.in_full is not None:
@@ -219,7 +228,9 @@ def _said(record: VerdictRecord | None) -> VerdictFact | None:
         return None
     # A code of a former version says no more than that the task waits.
     code = record.code if not record.code or record.code in refusals.all_codes() else codes.TASK_WAITS_TO_RETRY
-    return VerdictFact(code, record.sentence, len(chosen_queues(record)), record.at, record.stopped is not None, record.first_at)
+    return VerdictFact(
+        code, record.sentence, len(chosen_queues(record)), record.at, record.stopped is not None, record.first_at
+    )
 
 
 def _throttle(task: Task, now: datetime, record: ThrottleRecord | None) -> VerdictFact | None:
@@ -236,10 +247,18 @@ def _agent(row: Agent, now: datetime) -> AgentFact:
     pause = agent_state.pauses([row.name]).get(row.name) if row.paused else None
     holds = row.lease_owner if row.lease_until is not None and row.lease_until > now else ""
     return AgentFact(
-        row.name, row.paused, row.period_s, silent, row.errors_in_a_row, row.last_error.strip()[-300:],
-        took_s=row.last_duration_s, items=row.last_items, due_s=(row.due_at - now).total_seconds(), holder=holds or "",
+        row.name,
+        row.paused,
+        row.period_s,
+        silent,
+        row.errors_in_a_row,
+        row.last_error.strip()[-300:],
+        took_s=row.last_duration_s,
+        items=row.last_items,
+        due_s=(row.due_at - now).total_seconds(),
+        holder=holds or "",
         pause=pause.words if pause is not None else "",
-    )  # fmt: skip
+    )
 
 
 def pilots_of(jobs: str, values: dict[str, Any], now: datetime) -> list[tuple[str, PilotFact]]:
@@ -296,8 +315,12 @@ class Why:
 
 KINDS = ("task", "job", "merge")
 _LEADS: Final = {
-    "not_looked_at": "Not looked at yet.", "scouts_go_first": "Scouts go first.", "sites": "No site takes its jobs.",
-    "queues": "Its jobs wait.", "pilots": "Its jobs wait.", "running": "Its jobs wait.",
+    "not_looked_at": "Not looked at yet.",
+    "scouts_go_first": "Scouts go first.",
+    "sites": "No site takes its jobs.",
+    "queues": "Its jobs wait.",
+    "pilots": "Its jobs wait.",
+    "running": "Its jobs wait.",
 }
 """Words for codes, and for gates that are no questions to whoever waits."""
 
@@ -349,21 +372,33 @@ def why(task: Task, now: datetime | None = None) -> dict[str, Any]:
 
 def as_json(gate: Gate) -> dict[str, Any]:
     return {
-        "name": gate.name, "title": gate.title, "answer": gate.answer, "code": gate.code, "sentence": gate.sentence,
-        "advice": gate.advice, "command": gate.command, "who_can_fix": gate.who, "since": gate.since,
+        "name": gate.name,
+        "title": gate.title,
+        "answer": gate.answer,
+        "code": gate.code,
+        "sentence": gate.sentence,
+        "advice": gate.advice,
+        "command": gate.command,
+        "who_can_fix": gate.who,
+        "since": gate.since,
         "remedies": [
             {"sentence": one.sentence, "who_can_fix": one.who, "changes": one.lines, "sites": one.sites}
             for one in gate.remedies or ()
         ],
-    }  # fmt: skip
+    }
 
 
 def _passed(record: VerdictRecord) -> dict[str, Any]:
     return {
-        "kind": record.kind, "from": record.first_at, "to": record.at, "times": record.repeats,
-        "chosen": len(chosen_queues(record)), "code": record.code,
-        "counts": {code: len(sites) for code, sites in record.reasons.items()}, "sentence": record.sentence,
-    }  # fmt: skip
+        "kind": record.kind,
+        "from": record.first_at,
+        "to": record.at,
+        "times": record.repeats,
+        "chosen": len(chosen_queues(record)),
+        "code": record.code,
+        "counts": {code: len(sites) for code, sites in record.reasons.items()},
+        "sentence": record.sentence,
+    }
 
 
 def _position(task: Task, facts: WhyFacts, now: datetime) -> dict[str, Any]:
@@ -372,9 +407,13 @@ def _position(task: Task, facts: WhyFacts, now: datetime) -> dict[str, Any]:
     """
     priority = task.current_priority or 0
     values = {
-        "share": task.gshare, "queue": task.work_queue_id, "task": task.id, "priority": priority, "most": AHEAD_SHOWN,
+        "share": task.gshare,
+        "queue": task.work_queue_id,
+        "task": task.id,
+        "priority": priority,
+        "most": AHEAD_SHOWN,
         "inputs": sorted(INPUT_TYPES),
-    }  # fmt: skip
+    }
     rows: list[tuple[Any, ...]] = []
     if task.status not in TASK_FINAL:
         with connection.cursor() as cursor:
@@ -385,8 +424,10 @@ def _position(task: Task, facts: WhyFacts, now: datetime) -> dict[str, Any]:
     awaits_more = facts.next_look if blocked_by_input else None
     due = now + timedelta(seconds=max(agent.due_s or 0.0, 0.0)) if agent is not None and not agent.paused else None
     return {
-        "share": task.gshare or "", "work_queue": task.work_queue.name if task.work_queue is not None else "",
-        "priority": priority, "ahead": rows[0][4] if rows else 0,
+        "share": task.gshare or "",
+        "work_queue": task.work_queue.name if task.work_queue is not None else "",
+        "priority": priority,
+        "ahead": rows[0][4] if rows else 0,
         "first": [{"task": r[0], "name": r[1], "status": r[2], "priority": r[3]} for r in rows],
         "next_pass": max(due, facts.next_check or due, awaits_more or due) if due is not None else None,
-    }  # fmt: skip
+    }

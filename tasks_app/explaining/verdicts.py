@@ -18,8 +18,19 @@ from jedisite import refusals
 
 NEAR: Final = 10
 CSV_COLUMNS: Final = (
-    "kind", "site", "answer", "weight", "gate", "code", "title", "sentence", "since", "away_by", "who_can_fix", "advice",
-)  # fmt: skip
+    "kind",
+    "site",
+    "answer",
+    "weight",
+    "gate",
+    "code",
+    "title",
+    "sentence",
+    "since",
+    "away_by",
+    "who_can_fix",
+    "advice",
+)
 
 
 def explained(code: str, **more: Any) -> dict[str, Any]:
@@ -28,9 +39,13 @@ def explained(code: str, **more: Any) -> dict[str, Any]:
         return {"code": code, "title": code.replace("_", " "), "group": "", "who_can_fix": "", "advice": "", **more}
     found = refusals.get(code)
     return {
-        "code": code, "title": found.title, "group": found.group, "who_can_fix": found.who_can_fix, "advice": found.advice,
+        "code": code,
+        "title": found.title,
+        "group": found.group,
+        "who_can_fix": found.who_can_fix,
+        "advice": found.advice,
         **more,
-    }  # fmt: skip
+    }
 
 
 def title_of(name: str) -> str:
@@ -93,7 +108,9 @@ def queue_of(name: str, sizes: Collection[str]) -> tuple[str, str]:
     return (queue, size) if queue and size in sizes else (name, "")
 
 
-def by_queue(skipped: Sequence[Sequence[Any]], chosen: Sequence[Sequence[Any]], sizes: Collection[str]) -> list[QueueSkip]:
+def by_queue(
+    skipped: Sequence[Sequence[Any]], chosen: Sequence[Sequence[Any]], sizes: Collection[str]
+) -> list[QueueSkip]:
     """Skipped sites of a verdict by queue, in their order; a queue of which a variant was chosen did not get nothing."""
     taken = {queue_of(choice[0], sizes)[0] for choice in chosen}
     found: dict[str, dict[tuple[str, str], list[str]]] = {}
@@ -223,42 +240,63 @@ def told(record: VerdictRecord, before: Sequence[VerdictRecord] = (), *, most: i
     """A verdict as plain values: every site, reasons with counts and advice, the funnel, and which came near."""
     found = answers(record, before)
     return {
-        "id": record.id, "kind": record.kind, "broker": record.broker, "at": record.at, "first_at": record.first_at,
-        "repeats": record.repeats, "sentence": record.sentence, "code": record.code,
+        "id": record.id,
+        "kind": record.kind,
+        "broker": record.broker,
+        "at": record.at,
+        "first_at": record.first_at,
+        "repeats": record.repeats,
+        "sentence": record.sentence,
+        "code": record.code,
         "stopped": explained(record.stopped[0], detail=record.stopped[1]) if record.stopped else None,
         "chosen": [
             {"site": one.site, "weight": one.weight, "factors": one.factors, "since": one.since}
-            for one in found if not one.code
+            for one in found
+            if not one.code
         ],
         "reasons": [
             {**explained(code), "sites": len(sites), "examples": sites[:5]}
             for code, sites in sorted(record.reasons.items(), key=lambda pair: (-len(pair[1]), pair[0]))
         ],
         "funnel": [
-            {**explained(step.code), "gate": step.gate, "before": step.before, "after": step.after} for step in steps(record)
+            {**explained(step.code), "gate": step.gate, "before": step.before, "after": step.after}
+            for step in steps(record)
         ],
         "skipped": [
             {
-                "site": one.site, "code": one.code, "sentence": one.sentence, "gate": one.gate, "since": one.since,
+                "site": one.site,
+                "code": one.code,
+                "sentence": one.sentence,
+                "gate": one.gate,
+                "since": one.since,
                 "advice": one.meaning["advice"],
             }
-            for one in found if one.code
+            for one in found
+            if one.code
         ][:most],
         "nearly": near_of(record),
-    }  # fmt: skip
+    }
 
 
 def csv_rows(kind: str, found: Iterable[Answer]) -> list[dict[str, Any]]:
     """Answers as rows of a file with CSV_COLUMNS; `away_by` is the gap, a part of 1."""
     return [
         {
-            "kind": kind, "site": one.site, "answer": "skipped" if one.code else "chosen", "weight": one.weight,
-            "gate": one.gate or None, "code": one.code, "title": one.meaning["title"] if one.code else "",
-            "sentence": one.sentence, "since": one.since, "away_by": one.gap, "who_can_fix": one.meaning["who_can_fix"],
+            "kind": kind,
+            "site": one.site,
+            "answer": "skipped" if one.code else "chosen",
+            "weight": one.weight,
+            "gate": one.gate or None,
+            "code": one.code,
+            "title": one.meaning["title"] if one.code else "",
+            "sentence": one.sentence,
+            "since": one.since,
+            "away_by": one.gap,
+            "who_can_fix": one.meaning["who_can_fix"],
             "advice": one.meaning["advice"],
         }
         for one in found
-    ]  # fmt: skip
+    ]
 
 
 @dataclass(frozen=True, slots=True)

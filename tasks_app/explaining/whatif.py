@@ -103,7 +103,8 @@ def gaining(changes: Mapping[str, Sequence[int]], queue: str, now: datetime) -> 
         for record in filter(None, map(records.get, of)):
             try:
                 result = whatif.what_if(
-                    Conditions(needs_of(record.needs), grid, current), [whatif.parse(line)],
+                    Conditions(needs_of(record.needs), grid, current),
+                    [whatif.parse(line)],
                     decider(record, grid, to_queues=True),
                 )
             except ChangeError:
@@ -218,11 +219,16 @@ class Replay:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "decisions": self.decisions, "unchanged": self.unchanged, "decisive": self.decisive, "left_out": self.left_out,
-            "unblocked_tasks": self.unblocked, "blocked_tasks": self.blocked, "gained": dict(self.gained.most_common()),
+            "decisions": self.decisions,
+            "unchanged": self.unchanged,
+            "decisive": self.decisive,
+            "left_out": self.left_out,
+            "unblocked_tasks": self.unblocked,
+            "blocked_tasks": self.blocked,
+            "gained": dict(self.gained.most_common()),
             "lost": dict(self.lost.most_common()),
             "reasons": [{"before": a, "after": b, "sites": n} for (a, b), n in self.codes.most_common()],
-        }  # fmt: skip
+        }
 
 
 def replay(last: int, lines: Sequence[str]) -> Replay:
@@ -255,9 +261,14 @@ def told(record: VerdictRecord, result: WhatIf) -> dict[str, Any]:
     """A comparison as plain values. `numbers`: sites that lack the same as before, with what was and would be said of them."""
     found = result.difference
     return {
-        "task": record.task_id, "decided_at": record.at, "broker": record.broker,
-        "grid_of": record.snapshot.at if record.snapshot else None, "before": _verdict(result.before),
-        "after": _verdict(result.after), "gained": found.gained, "lost": found.lost,
+        "task": record.task_id,
+        "decided_at": record.at,
+        "broker": record.broker,
+        "grid_of": record.snapshot.at if record.snapshot else None,
+        "before": _verdict(result.before),
+        "after": _verdict(result.after),
+        "gained": found.gained,
+        "lost": found.lost,
         "weights": [{"site": s, "before": a, "after": b} for s, (a, b) in list(found.weights.items())[:SITES_SHOWN]],
         "reasons": [
             {"site": s, "before": a.code, "after": b.code, "sentence": b.detail}
@@ -267,15 +278,16 @@ def told(record: VerdictRecord, result: WhatIf) -> dict[str, Any]:
             {"site": s, "code": b.code, "before": a.detail, "after": b.detail}
             for s, (a, b) in list(found.numbers.items())[:SITES_SHOWN]
         ],
-    }  # fmt: skip
+    }
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
     return {
-        "sentence": verdict.sentence(), "code": verdict.code,
+        "sentence": verdict.sentence(),
+        "code": verdict.code,
         "chosen": [{"site": name, "weight": c.weight} for name, c in verdict.chosen_queues().items()],
         "skipped": [
             {"site": name, "code": s.code, "sentence": s.detail}
             for name, s in list(verdict.skipped_queues().items())[:SITES_SHOWN]
         ],
-    }  # fmt: skip
+    }

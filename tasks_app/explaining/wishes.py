@@ -63,18 +63,23 @@ def _walltime(text: str, needs: TaskNeeds) -> list[str]:
     """The walltime as it is, wherever the job runs: what is known of CPU time no longer counts."""
     seconds = round(_number("walltime", text) * 3600)
     return [
-        _line("cpu_hs06s", 0), _line("least_cpu_hs06s", 0), _line("walltime_s_per_mb", 0), _line("walltime_s", seconds),
+        _line("cpu_hs06s", 0),
+        _line("least_cpu_hs06s", 0),
+        _line("walltime_s_per_mb", 0),
+        _line("walltime_s", seconds),
         _line("walltime_known", True),
-    ]  # fmt: skip
+    ]
 
 
 def _sites(text: str, needs: TaskNeeds) -> list[str]:
     """Only these queues; `*` is any, whatever the task said."""
     named = [] if text.strip() == "*" else _names("sites", text)
     return [
-        _line("preassigned_site", ""), _line("listed_sites", []), _line("limited_sites", False),
+        _line("preassigned_site", ""),
+        _line("listed_sites", []),
+        _line("limited_sites", False),
         _line("included_sites", named),
-    ]  # fmt: skip
+    ]
 
 
 def _without(text: str, needs: TaskNeeds) -> list[str]:
@@ -111,18 +116,27 @@ WISHES: Final[tuple[Wish, ...]] = (
     Wish("cores", "Cores", "of one job", lambda n: "not stated" if n.cores is None else str(n.cores or "any"), _cores),
     Wish("walltime", "Walltime", "hours, at every site", _walltime_now, _walltime),
     Wish(
-        "sites", "Only these sites", "names or patterns such as CERN*; * is any",
-        lambda n: n.preassigned_site or _of(n.listed_sites or n.included_sites, "any"), _sites,
+        "sites",
+        "Only these sites",
+        "names or patterns such as CERN*; * is any",
+        lambda n: n.preassigned_site or _of(n.listed_sites or n.included_sites, "any"),
+        _sites,
     ),
     Wish(
-        "without", "Without these sites", "names or patterns; * takes all exclusions away",
-        lambda n: _of(n.excluded_sites, "none"), _without,
+        "without",
+        "Without these sites",
+        "names or patterns; * takes all exclusions away",
+        lambda n: _of(n.excluded_sites, "none"),
+        _without,
     ),
     Wish(
-        "data", "Input data", "endpoints that have it, too; or: everywhere",
-        lambda n: _of([d.name for d in n.inputs], "none"), _data,
+        "data",
+        "Input data",
+        "endpoints that have it, too; or: everywhere",
+        lambda n: _of([d.name for d in n.inputs], "none"),
+        _data,
     ),
-)  # fmt: skip
+)
 
 
 def lines_of(given: Mapping[str, str], needs: TaskNeeds) -> list[str]:

@@ -37,10 +37,16 @@ SELECT CASE WHEN coalesce(workinggroup, '') = '' THEN coalesce(produsername, '')
 QUEUED: Final = sorted(
     status.value
     for status in (
-        JobStatus.PENDING, JobStatus.DEFINED, JobStatus.ASSIGNED, JobStatus.WAITING, JobStatus.ACTIVATED, JobStatus.SENT,
-        JobStatus.STARTING, JobStatus.THROTTLED,
+        JobStatus.PENDING,
+        JobStatus.DEFINED,
+        JobStatus.ASSIGNED,
+        JobStatus.WAITING,
+        JobStatus.ACTIVATED,
+        JobStatus.SENT,
+        JobStatus.STARTING,
+        JobStatus.THROTTLED,
     )
-)  # fmt: skip
+)
 # Failures count that the pilot reports but for those that the site has ended, and closed jobs that were taken back from the
 # queue. Those of before somebody had the task tried or run again say nothing of how it fares now.
 _ENDED = """

@@ -98,10 +98,21 @@ def _make(
     before = Dataset.objects.filter(task_id=task.id, type="lib").count()
     name = buildstep.dataset_name(task.id, now + timedelta(microseconds=before))
     dataset = Dataset.objects.create(
-        task_id=task.id, name=name, type="lib", status=DatasetStatus.RUNNING, state="open", vo=task.vo,
-        site=site.queue[:60], destination=place[:60], attributes=step.mark, creation_time=now, modification_time=now,
-        files=2, files_to_be_used=2, files_used=2,
-    )  # fmt: skip
+        task_id=task.id,
+        name=name,
+        type="lib",
+        status=DatasetStatus.RUNNING,
+        state="open",
+        vo=task.vo,
+        site=site.queue[:60],
+        destination=place[:60],
+        attributes=step.mark,
+        creation_time=now,
+        modification_time=now,
+        files=2,
+        files_to_be_used=2,
+        files_used=2,
+    )
     lib_id, log_id = take_ids(cursor, "public." + _file_sequence(cursor), 2)
     (job_id,) = take_ids(cursor, "jobs_pandaid_seq", 1)
     library = Library(
@@ -115,24 +126,43 @@ def _make(
     File.objects.bulk_create(
         [
             File(
-                id=file_id, task_id=task.id, dataset_id=dataset.id, lfn=lfn, type=type_, status="defined", scope=scope,
-                attempt=0, keep_track=1, job_id=job_id, out_job_id=job_id, creation_date=now,
+                id=file_id,
+                task_id=task.id,
+                dataset_id=dataset.id,
+                lfn=lfn,
+                type=type_,
+                status="defined",
+                scope=scope,
+                attempt=0,
+                keep_track=1,
+                job_id=job_id,
+                out_job_id=job_id,
+                creation_date=now,
             )
             for file_id, lfn, type_ in made
         ]
-    )  # fmt: skip
+    )
     # For the job that makes it, the archive is an output like any other.
     JobFile.objects.bulk_create(
         [
             JobFile(
-                job_id=job_id, task_id=task.id, dataset_id=dataset.id, file_id=file_id, lfn=lfn, scope=scope,
-                type="log" if type_ == "log" else "output", dataset=name, destination_block=name, status="defined",
-                destination_se=dataset.destination, attempt=0,
+                job_id=job_id,
+                task_id=task.id,
+                dataset_id=dataset.id,
+                file_id=file_id,
+                lfn=lfn,
+                scope=scope,
+                type="log" if type_ == "log" else "output",
+                dataset=name,
+                destination_block=name,
+                status="defined",
+                destination_se=dataset.destination,
+                attempt=0,
             )
             for file_id, lfn, type_ in made
         ]
         + [_input_row(job_id, task.id, source) for source in sources]
-    )  # fmt: skip
+    )
     reason = f"builds the library of task {task.id} at {place}"
     JobStatusLog.objects.create(job_id=job_id, status="activated", at=now, site=site.queue, by=ME, reason=reason)
     return library
@@ -143,18 +173,42 @@ def _columns(task: TaskFacts, step: BuildStep, site: SiteView, library: Library,
     ram_mb = buildstep.ram_mb(site.max_memory_mb)
     hours = configuration().get("jobgen", "BUILD_JOB_MAX_WALLTIME", vo=task.vo)
     return {
-        "id": library.job_id, "task_id": task.id, "name": f"{task.name}.{library.job_id}"[:256],
-        "status": JobStatus.ACTIVATED, "creation_time": now, "modification_time": now, "state_change_time": now,
-        "transformation": step.transformation, "processing_type": task.processing_type, "prod_source_label": step.label,
-        "user": task.user, "working_group": task.working_group, "vo": task.vo, "site": site.queue,
-        "destination_block": library.dataset, "req_id": task.req_id, "jobset_id": task.req_id,
-        "assigned_priority": priority, "current_priority": priority, "work_queue_id": task.work_queue_id,
-        "gshare": task.gshare, "resource_type": type_of_job(buildstep.CORES, ram_mb), "core_count": buildstep.CORES,
-        "min_ram_mb": ram_mb, "max_walltime_s": job_walltime_s(hours, task.base_walltime_s, site),
-        "max_disk_mb": site.work_dir_mb or None, "attempt": 1, "max_attempt": 1, "failed_attempt": 0, "input_files": 0,
-        "output_files": 2, "release": task.release, "home_package": task.home_package, "cmt_config": task.cmt_config,
+        "id": library.job_id,
+        "task_id": task.id,
+        "name": f"{task.name}.{library.job_id}"[:256],
+        "status": JobStatus.ACTIVATED,
+        "creation_time": now,
+        "modification_time": now,
+        "state_change_time": now,
+        "transformation": step.transformation,
+        "processing_type": task.processing_type,
+        "prod_source_label": step.label,
+        "user": task.user,
+        "working_group": task.working_group,
+        "vo": task.vo,
+        "site": site.queue,
+        "destination_block": library.dataset,
+        "req_id": task.req_id,
+        "jobset_id": task.req_id,
+        "assigned_priority": priority,
+        "current_priority": priority,
+        "work_queue_id": task.work_queue_id,
+        "gshare": task.gshare,
+        "resource_type": type_of_job(buildstep.CORES, ram_mb),
+        "core_count": buildstep.CORES,
+        "min_ram_mb": ram_mb,
+        "max_walltime_s": job_walltime_s(hours, task.base_walltime_s, site),
+        "max_disk_mb": site.work_dir_mb or None,
+        "attempt": 1,
+        "max_attempt": 1,
+        "failed_attempt": 0,
+        "input_files": 0,
+        "output_files": 2,
+        "release": task.release,
+        "home_package": task.home_package,
+        "cmt_config": task.cmt_config,
         "container_name": task.container,
-    }  # fmt: skip
+    }
 
 
 _sequence: list[str] = []
@@ -189,9 +243,18 @@ def _input_row(job_id: int, task_id: int, source: tuple[str, FileInfo]) -> JobFi
     """The sources as a file that the build job reads; no counter of the task knows it."""
     dataset, file = source
     return JobFile(
-        job_id=job_id, task_id=task_id, lfn=file.lfn, scope=file.scope, guid=file.guid, size=file.size, status="ready",
-        checksum=file.checksum, type="lib", dataset=dataset, surl=file.surl,
-    )  # fmt: skip
+        job_id=job_id,
+        task_id=task_id,
+        lfn=file.lfn,
+        scope=file.scope,
+        guid=file.guid,
+        size=file.size,
+        status="ready",
+        checksum=file.checksum,
+        type="lib",
+        dataset=dataset,
+        surl=file.surl,
+    )
 
 
 def attach(cursor: psycopg.Cursor[Any], task_id: int, library: Library, jobs: Sequence[int]) -> None:
@@ -201,7 +264,17 @@ def attach(cursor: psycopg.Cursor[Any], task_id: int, library: Library, jobs: Se
                                   type, surl)
            SELECT j.pandaid, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 'lib', %s FROM unnest(%s::bigint[]) j (pandaid)""",
         [
-            task_id, library.dataset_id, library.dataset, "ready" if library.ready else "defined", library.file_id,
-            library.lfn, library.scope, library.guid, library.size, library.checksum, library.surl, numbers(jobs),
+            task_id,
+            library.dataset_id,
+            library.dataset,
+            "ready" if library.ready else "defined",
+            library.file_id,
+            library.lfn,
+            library.scope,
+            library.guid,
+            library.size,
+            library.checksum,
+            library.surl,
+            numbers(jobs),
         ],
-    )  # fmt: skip
+    )

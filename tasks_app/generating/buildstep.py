@@ -194,4 +194,4 @@ __all__ = [
     "dataset_name",
     "ram_mb",
     "with_sandbox",
-]  # fmt: skip
+]

@@ -72,9 +72,13 @@ def paired(
         [*more, *picked.files], {**picked.old_jobs, **own.old_jobs}, {}, picked.back + len(more), picked.is_cut
     )
     pairs = pair_again(
-        files, again, sequence.picked.files, sequence.picked.old_jobs,
-        ratio=Attributes.parse(sequence.row.attributes).ratio, per_job=files_per_job(sequence.row),
-    )  # fmt: skip
+        files,
+        again,
+        sequence.picked.files,
+        sequence.picked.old_jobs,
+        ratio=Attributes.parse(sequence.row.attributes).ratio,
+        per_job=files_per_job(sequence.row),
+    )
     sequence.files = pairs.numbers
     return pairs.masters
 
@@ -151,8 +155,11 @@ SELECT jeditaskid, datasetid, (lfn::bigint + copy)::text, 'ready', 0, 0, 0, {_CO
 def _add(cursor: psycopg.Cursor[Any], work: TaskWork, row: DatasetRow, statement: str, *, copies: int) -> int:
     """Add rows and count them on the dataset."""
     values = {
-        "task": work.task.id, "dataset": row.id, "copies": copies, "random": "rd" in Attributes.parse(row.attributes),
-    }  # fmt: skip
+        "task": work.task.id,
+        "dataset": row.id,
+        "copies": copies,
+        "random": "rd" in Attributes.parse(row.attributes),
+    }
     cursor.execute(
         f"""WITH made AS ({statement} RETURNING coalesce(endevent - startevent + 1, nevents, 0) AS events)
             UPDATE jedi_datasets d SET nfiles = nfiles + n.files, nfilestobeused = nfilestobeused + n.files,

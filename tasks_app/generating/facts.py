@@ -112,13 +112,17 @@ class TaskWork:
     def streams(self) -> list[OutputStream]:
         return [
             OutputStream(
-                row.id, row.dataset_id, row.dataset.name, row.dataset.type, row.stream_name or "",
+                row.id,
+                row.dataset_id,
+                row.dataset.name,
+                row.dataset.type,
+                row.stream_name or "",
                 scope_of(row.dataset.name, self.task.user),
                 endpoint_of(row.dataset.destination, row.dataset.storage_token) or LOCAL,
                 NameTemplate(row.file_name_template, task_id=self.task.id, jobset_id=self.task.req_id),
             )
             for row in self.outputs
-        ]  # fmt: skip
+        ]
 
     def reads_directly(self, site: SiteView) -> bool:
         return reads_directly(self.rule, capable=site.direct_io, enforced=site.direct_io_only)
@@ -127,14 +131,18 @@ class TaskWork:
         """The limits of one job at a site. `work_dir_mb`: scratch space of one job, where it is not that of the slot."""
         scratch_mb = site.work_dir_mb if work_dir_mb is None else work_dir_mb
         return limits_for(
-            self.rule, self.numbers,
+            self.rule,
+            self.numbers,
             SiteNumbers(
-                cores=self.needs.cores_at(site), core_power=site.core_power,
-                max_work_dir_bytes=scratch_mb * MB if scratch_mb else None, max_time_s=site.max_walltime_s or None,
-                min_time_s=site.min_walltime_s or None, direct_io=self.reads_directly(site),
+                cores=self.needs.cores_at(site),
+                core_power=site.core_power,
+                max_work_dir_bytes=scratch_mb * MB if scratch_mb else None,
+                max_time_s=site.max_walltime_s or None,
+                min_time_s=site.min_walltime_s or None,
+                direct_io=self.reads_directly(site),
             ),
             scouting=self.scouting,
-        )  # fmt: skip
+        )
 
     def typical_files(self, master: DatasetRow, limits: SplitLimits) -> int:
         """About how many files a job has, by which is decided how many are read."""
@@ -163,19 +171,33 @@ def _is_scouting(task: Task, rule: SplitRule, masters: list[Dataset]) -> bool:
 
 def row_of(dataset: Dataset, *, in_order: bool = False) -> DatasetRow:
     return DatasetRow(
-        dataset.id, dataset.name, dataset.type, dataset.stream_name or "", dataset.attributes or "", dataset.pick_cursor,
-        dataset.files, dataset.files_to_be_used - dataset.files_used, dataset.events or 0, in_order,
-    )  # fmt: skip
+        dataset.id,
+        dataset.name,
+        dataset.type,
+        dataset.stream_name or "",
+        dataset.attributes or "",
+        dataset.pick_cursor,
+        dataset.files,
+        dataset.files_to_be_used - dataset.files_used,
+        dataset.events or 0,
+        in_order,
+    )
 
 
 def numbers_of(task: Task) -> TaskNumbers:
     """The numbers of a task by which its jobs are cut. A walltime that has a unit is one for each MB of input."""
     return TaskNumbers(
-        core_count=task.core_count or 1, cpu_time=task.cpu_time, cpu_time_unit=task.cpu_time_unit,
-        cpu_efficiency_percent=task.cpu_efficiency, base_walltime_s=task.base_walltime, walltime_s_per_mb=_walltime_per_mb(task),
-        out_disk_count=task.out_disk_count, out_disk_unit=task.out_disk_unit, work_disk_count=task.work_disk_count,
+        core_count=task.core_count or 1,
+        cpu_time=task.cpu_time,
+        cpu_time_unit=task.cpu_time_unit,
+        cpu_efficiency_percent=task.cpu_efficiency,
+        base_walltime_s=task.base_walltime,
+        walltime_s_per_mb=_walltime_per_mb(task),
+        out_disk_count=task.out_disk_count,
+        out_disk_unit=task.out_disk_unit,
+        work_disk_count=task.work_disk_count,
         work_disk_unit=task.work_disk_unit,
-    )  # fmt: skip
+    )
 
 
 def _walltime_per_mb(task: Task) -> int:
@@ -185,17 +207,33 @@ def _walltime_per_mb(task: Task) -> int:
 
 def _facts_of(task: Task, rule: SplitRule, raw: dict[str, Any]) -> TaskFacts:
     return TaskFacts(
-        id=task.id, name=task.name or "", user=task.user, vo=task.vo, label=task.prod_source_label,
-        task_type=task.task_type, working_group=task.working_group, processing_type=task.processing_type,
+        id=task.id,
+        name=task.name or "",
+        user=task.user,
+        vo=task.vo,
+        label=task.prod_source_label,
+        task_type=task.task_type,
+        working_group=task.working_group,
+        processing_type=task.processing_type,
         transformation=task.trans_path,
         priority=task.current_priority or 0,
-        req_id=task.req_id, work_queue_id=task.work_queue_id, gshare=task.gshare, resource_type=task.resource_type,
-        release=task.trans_uses, home_package=task.trans_home, cmt_config=task.architecture or None,
+        req_id=task.req_id,
+        work_queue_id=task.work_queue_id,
+        gshare=task.gshare,
+        resource_type=task.resource_type,
+        release=task.trans_uses,
+        home_package=task.trans_home,
+        cmt_config=task.architecture or None,
         container=task.container_name,
-        source_url=str(raw.get("sourceURL") or ""), seed_offset=rule.get_int("RS") or 0,
+        source_url=str(raw.get("sourceURL") or ""),
+        seed_offset=rule.get_int("RS") or 0,
         transfer_type=str(raw.get("transferType") or "direct"),
-        cpu_limit_s_per_mb=_walltime_per_mb(task), base_walltime_s=task.base_walltime or 0,
-        name_fields=rule.name_fields, names_of_files=rule.flag("UF"),
+        cpu_limit_s_per_mb=_walltime_per_mb(task),
+        base_walltime_s=task.base_walltime or 0,
+        name_fields=rule.name_fields,
+        names_of_files=rule.flag("UF"),
         resource_types=resource_table(),
-        push=rule.flag("PC"), nucleus=task.nucleus, addresses=names_of(raw.get("pfnList")) if raw.get("noInput") else (),
-    )  # fmt: skip
+        push=rule.flag("PC"),
+        nucleus=task.nucleus,
+        addresses=names_of(raw.get("pfnList")) if raw.get("noInput") else (),
+    )

@@ -92,9 +92,12 @@ def record_of(task: Task, now: datetime) -> ThrottleRecord | None:
         found=JSONObject(name="name", throttled="throttled")
     )
     records = ThrottleRecord.objects.filter(
-        vo=task.vo or "", label=task.prod_source_label or "", resource_type=task.resource_type or "",
-        queue__in=[f"queue:{task.work_queue_id}", f"share:{task.gshare}"], at__gt=now - OUTDATED,
-    ).annotate(leaf=Subquery(leaf))  # fmt: skip
+        vo=task.vo or "",
+        label=task.prod_source_label or "",
+        resource_type=task.resource_type or "",
+        queue__in=[f"queue:{task.work_queue_id}", f"share:{task.gshare}"],
+        at__gt=now - OUTDATED,
+    ).annotate(leaf=Subquery(leaf))
     found = list(records)
     shares = [GlobalShare(**record.leaf) for record in found[:1] if record.leaf]
     group = group_of(task, _grouped_by([task.work_queue] if task.work_queue else [], shares))

@@ -49,10 +49,16 @@ BEHIND_ALL = 2**62
 
 MERGED_IN = frozenset(
     {
-        TaskStatus.DEFINED, TaskStatus.READY, TaskStatus.SCOUTING, TaskStatus.RUNNING, TaskStatus.PENDING, TaskStatus.THROTTLED,
-        TaskStatus.EXHAUSTED, TaskStatus.FINISHING,
+        TaskStatus.DEFINED,
+        TaskStatus.READY,
+        TaskStatus.SCOUTING,
+        TaskStatus.RUNNING,
+        TaskStatus.PENDING,
+        TaskStatus.THROTTLED,
+        TaskStatus.EXHAUSTED,
+        TaskStatus.FINISHING,
     }
-)  # fmt: skip
+)
 """States of tasks whose files are merged. Throttling does not hold merging back: it frees what waits."""
 
 _HEAPS = """
@@ -130,14 +136,16 @@ class MergeWork:
 
     def limits(self, site: SiteView) -> SplitLimits:
         return limits_for(
-            self.rule, self.numbers,
+            self.rule,
+            self.numbers,
             SiteNumbers(
-                cores=self.needs.cores_at(site), core_power=site.core_power,
+                cores=self.needs.cores_at(site),
+                core_power=site.core_power,
                 max_work_dir_bytes=site.work_dir_mb * MB if site.work_dir_mb else None,
                 max_time_s=job_walltime_s(self.walltime_h, self.task.base_walltime, site),
             ),
             merging=True,
-        )  # fmt: skip
+        )
 
     def made_of(self, inputs: Iterable[str]) -> list[OutputStream]:
         """The outputs of a merge job that has files of these streams; the log of its own is the last.
@@ -150,8 +158,9 @@ class MergeWork:
             writes = self.template_writes
             found = [
                 o if o.stream == "LOG_MERGE" or o.type != "log" else replace(o, type="output")
-                for o in found if o.type != "log" or o.stream in writes or o.stream == "LOG_MERGE"
-            ]  # fmt: skip
+                for o in found
+                if o.type != "log" or o.stream in writes or o.stream == "LOG_MERGE"
+            ]
         return found
 
     @property
@@ -164,9 +173,12 @@ class MergeWork:
 def _facts(work: TaskWork) -> TaskFacts:
     spec = work.raw.get("mergeSpec") or {}
     facts = replace(
-        work.facts, processing_type=PROCESSING_TYPE, priority=PRIORITY, cpu_limit_s_per_mb=0,
+        work.facts,
+        processing_type=PROCESSING_TYPE,
+        priority=PRIORITY,
+        cpu_limit_s_per_mb=0,
         transformation=spec.get("transPath") or Transforms().merge,
-    )  # fmt: skip
+    )
     return replace(facts, name_fields=merge_name_fields(work.rule)) if facts.names_of_files else facts
 
 
@@ -177,10 +189,23 @@ def _needs(work: TaskWork) -> TaskNeeds:
     each_core = (task.merge_ram_unit or "").startswith("MBPerCore")
     memory_mb = (task.merge_ram_count or 0) * (cores if each_core else 1)
     return replace(
-        work.needs, cores=cores, memory_mb=max(memory_mb, MEMORY_MB), memory_per_core=False, base_memory_mb=0,
-        included_sites=(), excluded_sites=(), preassigned_site="", listed_sites=(), avoided_sites=(),
-        failing_builds={}, cloud="", priority=PRIORITY, disk_mb=0, walltime_s=0, cpu_hs06s=0.0,
-    )  # fmt: skip
+        work.needs,
+        cores=cores,
+        memory_mb=max(memory_mb, MEMORY_MB),
+        memory_per_core=False,
+        base_memory_mb=0,
+        included_sites=(),
+        excluded_sites=(),
+        preassigned_site="",
+        listed_sites=(),
+        avoided_sites=(),
+        failing_builds={},
+        cloud="",
+        priority=PRIORITY,
+        disk_mb=0,
+        walltime_s=0,
+        cpu_hs06s=0.0,
+    )
 
 
 def _row_of(dataset: Dataset) -> DatasetRow:
@@ -189,10 +214,15 @@ def _row_of(dataset: Dataset) -> DatasetRow:
 
 def _stream(row: OutputTemplate, task: Task) -> OutputStream:
     return OutputStream(
-        row.id, row.dataset_id, row.dataset.name, row.dataset.type, row.stream_name or "",
-        scope_of(row.dataset.name, task.user), endpoint_of(row.dataset.destination, row.dataset.storage_token) or "LOCAL_SE",
+        row.id,
+        row.dataset_id,
+        row.dataset.name,
+        row.dataset.type,
+        row.stream_name or "",
+        scope_of(row.dataset.name, task.user),
+        endpoint_of(row.dataset.destination, row.dataset.storage_token) or "LOCAL_SE",
         NameTemplate(row.file_name_template, task_id=task.id, jobset_id=task.req_id),
-    )  # fmt: skip
+    )
 
 
 @transaction.atomic
@@ -216,7 +246,9 @@ def make_merge_jobs(task_id: int, grid: Grid, now: datetime) -> Made:
         by_site = _lock_producers(cursor, logs.files)
         for name in sorted(by_site):
             site = grid.sites.get(name)
-            refusal = Skip(name, codes.INPUT_NOT_READABLE, no_sandbox) if no_sandbox else _refusal(work, site, name, grid)
+            refusal = (
+                Skip(name, codes.INPUT_NOT_READABLE, no_sandbox) if no_sandbox else _refusal(work, site, name, grid)
+            )
             if site is None or refusal:
                 skipped.append(refusal)
                 continue
@@ -254,9 +286,15 @@ SELECT {FIELDS} FROM jedi_dataset_contents c
 
 
 def _merge_at(
-    cursor: psycopg.Cursor[Any], work: MergeWork, site: SiteView, logs: Picked, producers: set[int], now: datetime,
-    *, rest_too: bool,
-) -> int:  # fmt: skip
+    cursor: psycopg.Cursor[Any],
+    work: MergeWork,
+    site: SiteView,
+    logs: Picked,
+    producers: set[int],
+    now: datetime,
+    *,
+    rest_too: bool,
+) -> int:
     """Make the merge jobs of one site. Returns how many."""
     masters = [log for log in logs.files if log.boundary in producers]
     others: dict[str, tuple[int, Sequence[InputFile]]] = {}

@@ -62,9 +62,16 @@ def seed(task_id: int) -> bool:
         return False
     # As a pseudo input it is booked and tried again like any other.
     File.objects.create(
-        task_id=task_id, dataset_id=dataset.id, lfn=RECORD, type="pseudo_input", status=FileStatus.READY, attempt=0,
-        max_attempt=ATTEMPTS, keep_track=1, size=0,
-    )  # fmt: skip
+        task_id=task_id,
+        dataset_id=dataset.id,
+        lfn=RECORD,
+        type="pseudo_input",
+        status=FileStatus.READY,
+        attempt=0,
+        max_attempt=ATTEMPTS,
+        keep_track=1,
+        size=0,
+    )
     Dataset.objects.filter(pk=dataset.id).update(
         files=1, files_to_be_used=1, status=DatasetStatus.READY, state="closed"
     )
@@ -114,9 +121,14 @@ def _make(task_id: int, fence: int, grid: Grid, now: datetime, read_at: datetime
             job_made = _store(work, needs, site, now)
             if job_made and task.status != TaskStatus.PREPROCESSING:
                 moves.move_task(
-                    task_id, TaskStatus.PREPROCESSING, by=ME, fence=fence, error_dialog=None,
-                    reason=f"the preprocessing job goes to {site.name}", start_time=task.start_time or now,
-                )  # fmt: skip
+                    task_id,
+                    TaskStatus.PREPROCESSING,
+                    by=ME,
+                    fence=fence,
+                    error_dialog=None,
+                    reason=f"the preprocessing job goes to {site.name}",
+                    start_time=task.start_time or now,
+                )
                 return True
     except UnresolvedPlaceholder as exc:
         moves.break_task(task_id, fence, by=ME, reason=f"the preprocessing job cannot be made: {exc}")
@@ -177,9 +189,14 @@ def conclude(limit: int, *, by: str) -> int:
             Dataset.objects.filter(task_id=task_id, type=INPUT).update(status=DatasetStatus.DONE)
             rule = SplitRule.parse(task.split_rule).having("UP", 2)
             moves.move_task(
-                task_id, TaskStatus.REGISTERED, by=by, reason="preprocessing is done", fence=fence, error_dialog=None,
+                task_id,
+                TaskStatus.REGISTERED,
+                by=by,
+                reason="preprocessing is done",
+                fence=fence,
+                error_dialog=None,
                 split_rule=str(rule),
-            )  # fmt: skip
+            )
             return
         failed = File.objects.filter(task_id=task_id, dataset_id=dataset.id).values_list("attempt", flat=True).first()
         reason = f"{FAILED} {plural(failed or 0, 'time')}"

@@ -66,29 +66,39 @@ def store(
     names = [part.build.output_names(part.groups, own) for part, own in shares]
     failures = sources[0].picked.failures
     copy_lines(
-        cursor, "jobs", columns.JOB_COLUMNS,
+        cursor,
+        "jobs",
+        columns.JOB_COLUMNS,
         chain.from_iterable(part.build.jobs(part.groups, own, failures) for part, own in shares),
-    )  # fmt: skip
+    )
     copy_lines(
-        cursor, "job_params", columns.PARAM_COLUMNS,
+        cursor,
+        "job_params",
+        columns.PARAM_COLUMNS,
         chain.from_iterable(
             part.build.params(part.groups, made, own) for (part, own), made in zip(shares, names, strict=True)
         ),
-    )  # fmt: skip
+    )
     if streams:
         with_names = [(part.build, made, own) for (part, own), made in zip(shares, names, strict=True)]
         copy_lines(
-            cursor, "jedi_dataset_contents", columns.OUTPUT_CONTENT_COLUMNS,
+            cursor,
+            "jedi_dataset_contents",
+            columns.OUTPUT_CONTENT_COLUMNS,
             chain.from_iterable(build.output_contents(made, own) for build, made, own in with_names),
-        )  # fmt: skip
+        )
         copy_lines(
-            cursor, "job_files", columns.OUTPUT_FILE_COLUMNS,
+            cursor,
+            "job_files",
+            columns.OUTPUT_FILE_COLUMNS,
             chain.from_iterable(build.output_files(made, own) for build, made, own in with_names),
-        )  # fmt: skip
+        )
     copy_lines(
-        cursor, "jobs_statuslog", columns.LOG_COLUMNS,
+        cursor,
+        "jobs_statuslog",
+        columns.LOG_COLUMNS,
         chain.from_iterable(part.build.log(own, ME) for part, own in shares),
-    )  # fmt: skip
+    )
     counts = [Count(stream.dataset_id, new=count, used=count) for stream in streams]
     for index, source in enumerate(sources):
         counts += _use(cursor, task.id, source, _pairs(groups, index, numbers.jobs))
@@ -237,9 +247,14 @@ def _use(cursor: psycopg.Cursor[Any], task_id: int, source: Source, pairs: tuple
         return []
     dataset = source.dataset
     values = {
-        "files": as_array(files), "jobs": as_array(jobs), "first": files[0], "last": files[-1], "task": task_id,
-        "dataset": dataset.id, "name": dataset.name,
-    }  # fmt: skip
+        "files": as_array(files),
+        "jobs": as_array(jobs),
+        "first": files[0],
+        "last": files[-1],
+        "task": task_id,
+        "dataset": dataset.id,
+        "name": dataset.name,
+    }
     if not is_tracked(dataset.attributes):
         with hash_joins(cursor):
             cursor.execute(_USE_FREELY, values)

@@ -260,7 +260,18 @@ def _keep(allowances: Mapping[Group, Allowance], now: datetime) -> bool:
                 )
             )
     if rows:
-        columns = ["at", "since", "passed", "max_jobs", "min_priority", "lack_of_jobs", "code", "detail", "advice", "lines"]
+        columns = [
+            "at",
+            "since",
+            "passed",
+            "max_jobs",
+            "min_priority",
+            "lack_of_jobs",
+            "code",
+            "detail",
+            "advice",
+            "lines",
+        ]
         ThrottleRecord.objects.bulk_create(
             rows, update_conflicts=True, unique_fields=list(Group._fields), update_fields=columns
         )

@@ -107,9 +107,16 @@ def generate(
     verdict = making.verdict(work.needs.memory_mb)
     left = bool(masters_with_work(task.id))
     return Turn(
-        making.jobs, left, verdict, making.waits_for, making.unplaced, scouting=work.scouting, needs=work.needs,
-        first=making.first, known=making.known,
-    )  # fmt: skip
+        making.jobs,
+        left,
+        verdict,
+        making.waits_for,
+        making.unplaced,
+        scouting=work.scouting,
+        needs=work.needs,
+        first=making.first,
+        known=making.known,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,15 +235,22 @@ class Making:
             chunk_of(source.dataset, files, [(other.row, other.files) for other in others]),
             [
                 Candidate(
-                    site.name, limits[site.name], choice.weight, choice.queued, self.room(choice), site.portion or None,
+                    site.name,
+                    limits[site.name],
+                    choice.weight,
+                    choice.queued,
+                    self.room(choice),
+                    site.portion or None,
                 )
                 for site in level.sites
                 for choice in (level.choices[site.name],)
             ],
             # Files of another memory come back one by one: more of them may never come.
-            scouting=work.scouting, more_to_come=more and not raised, most_groups=most,
+            scouting=work.scouting,
+            more_to_come=more and not raised,
+            most_groups=most,
             skip_short=work.skip_short,
-        )  # fmt: skip
+        )
         if cut.shares:
             self._store(cursor, level, limits, cut, [source, *(Source(other.row, other.picked) for other in others)])
         if cut.left_out:
@@ -263,9 +277,16 @@ class Making:
             platform = level.choices[name].platform
             facts = replace(work.facts, cmt_config=platform) if platform else work.facts
             build = Builder(
-                facts, work.needs_with(level.memory_mb), self.world.site(name), limits[name], streams, work.template,
-                inputs, self.now, self.priorities,
-            )  # fmt: skip
+                facts,
+                work.needs_with(level.memory_mb),
+                self.world.site(name),
+                limits[name],
+                streams,
+                work.template,
+                inputs,
+                self.now,
+                self.priorities,
+            )
             parts.append(Part(build, groups))
             if self.priorities is not None:
                 self.priorities = self.priorities.after(len(groups))

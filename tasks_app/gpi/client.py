@@ -104,9 +104,19 @@ class SubmissionWarning(UserWarning):
 
 
 _KINDS: dict[int, type[ApiError]] = {
-    400: Invalid, 413: Invalid, 415: Invalid, 422: Invalid, 401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict,
-    429: Unavailable, 502: Unavailable, 503: Unavailable, 504: Unavailable,
-}  # fmt: skip
+    400: Invalid,
+    413: Invalid,
+    415: Invalid,
+    422: Invalid,
+    401: NotAllowed,
+    403: NotAllowed,
+    404: NotFound,
+    409: Conflict,
+    429: Unavailable,
+    502: Unavailable,
+    503: Unavailable,
+    504: Unavailable,
+}
 
 
 @dataclass(frozen=True)
@@ -259,9 +269,16 @@ class Client:
         found = self._json("GET", f"/api/v2/tasks/{task_id}/progress/")
         done = found["progress"]
         return Progress(
-            found["id"], found["status"], found["is_final"], done["total"], done["finished"], done["failed"], done["percent"],
-            found["jobs"], found["error_dialog"] or "",
-        )  # fmt: skip
+            found["id"],
+            found["status"],
+            found["is_final"],
+            done["total"],
+            done["finished"],
+            done["failed"],
+            done["percent"],
+            found["jobs"],
+            found["error_dialog"] or "",
+        )
 
     def wait(
         self,
@@ -391,7 +408,9 @@ class Client:
                     return
             failed += 1
             if failed == self._tries:
-                raise Unavailable(0, "Cut off", f"The file ended before its end: {said or 'the connection was closed'}.")
+                raise Unavailable(
+                    0, "Cut off", f"The file ended before its end: {said or 'the connection was closed'}."
+                )
             self._sleep(min(BACK_OFF_S[1], BACK_OFF_S[0] * 2**failed))
 
     def me(self) -> dict[str, Any]:
@@ -586,7 +605,9 @@ def _whole(token: str | None) -> str | None:
     """The token without what editors and shells put around it. Raises ValueError, which does not show it."""
     token = (token or "").strip()
     if not all("!" <= sign <= "~" for sign in token):
-        raise ValueError("the token holds a space, a line break or another sign that no token has; it is not shown here")
+        raise ValueError(
+            "the token holds a space, a line break or another sign that no token has; it is not shown here"
+        )
     return token or None
 
 

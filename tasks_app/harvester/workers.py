@@ -136,9 +136,14 @@ def pilot_status(harvester: str, worker_id: int, status: str, *, site: str = "",
     that never reported, and not for a worker of another queue.
     """
     given = {
-        "harvester": harvester, "worker": Int8(worker_id), "status": status[:80], "site": site, "node": node[:200],
-        "started": status == PILOT_STARTED, "ended": status in PILOT_ENDED,
-    }  # fmt: skip
+        "harvester": harvester,
+        "worker": Int8(worker_id),
+        "status": status[:80],
+        "site": site,
+        "node": node[:200],
+        "started": status == PILOT_STARTED,
+        "ended": status in PILOT_ENDED,
+    }
     with hot_cursor() as cursor:
         for statement in (_PILOT, _FIRST) if site else (_PILOT,):
             cursor.execute(statement, given)

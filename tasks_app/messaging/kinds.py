@@ -12,9 +12,12 @@ LARGEST_ID: Final = 2**63 - 1
 MOST_NAMES: Final = 100_000
 LONGEST_TEXT: Final = 1000
 AGENTS: Final[Mapping[str, str]] = {
-    "jedi_contents_feeder": "feeder", "jedi_job_generator": "job_generator", "feeder": "feeder",
-    "job_generator": "job_generator", "post_processor": "post_processor",
-}  # fmt: skip
+    "jedi_contents_feeder": "feeder",
+    "jedi_job_generator": "job_generator",
+    "feeder": "feeder",
+    "job_generator": "job_generator",
+    "post_processor": "post_processor",
+}
 """Whom a kick may name: the topics of PanDA's message-driven tasks, and our own names."""
 
 
@@ -60,7 +63,9 @@ KINDS: Final[Mapping[str, MessageKind]] = {
     "task_command": MessageKind(
         "A command to a task.",
         (
-            _TASK, Field("command", "choice", choices=tuple(c.value for c in TaskCommand)), _REASON,
+            _TASK,
+            Field("command", "choice", choices=tuple(c.value for c in TaskCommand)),
+            _REASON,
             Field("parameters", "object", required=False),
         ),
         commands=True,
@@ -70,10 +75,8 @@ KINDS: Final[Mapping[str, MessageKind]] = {
         (Field("job_id", "id"), Field("command", "choice", choices=("kill",)), _REASON),
         commands=True,
     ),
-    "kick": MessageKind(
-        "An agent is to look at a task now.", (Field("agent", "choice", choices=tuple(AGENTS)), _TASK)
-    ),
-}  # fmt: skip
+    "kick": MessageKind("An agent is to look at a task now.", (Field("agent", "choice", choices=tuple(AGENTS)), _TASK)),
+}
 
 
 def checked(kind: str, payload: object) -> dict[str, Any]:

@@ -52,10 +52,16 @@ NEXT_WITHOUT_ERRORS: Final[Mapping[str, tuple[str, ...]]] = {
 NEXT_WITHOUT_SITES: Final = (
     "If more is wanted of it, run the task again (incexec) with other sites, since those that it names do not exist any more.",
 )
-NEXT_WHEN_STOPPED: Final = ("If the rest of its input is wanted, retry the task: it goes on with the files that are left.",)
+NEXT_WHEN_STOPPED: Final = (
+    "If the rest of its input is wanted, retry the task: it goes on with the files that are left.",
+)
 COMMANDS: Final[Mapping[str, str]] = {
-    T.FINISHED: "retry", T.FAILED: "retry", T.ABORTED: "retry", T.EXHAUSTED: "retry", T.PAUSED: "resume"
-}  # fmt: skip
+    T.FINISHED: "retry",
+    T.FAILED: "retry",
+    T.ABORTED: "retry",
+    T.EXHAUSTED: "retry",
+    T.PAUSED: "resume",
+}
 """The command that is most likely wanted next."""
 _SAID: Final[Mapping[str, str]] = {"retry": "Retry it", "resume": "Resume it"}
 _MORE_MEMORY = "Ask for more memory (ramCount), or make the payload need less."
@@ -145,7 +151,9 @@ class Ended:
 
     def _worded(self, steps: tuple[str, ...]) -> tuple[str, ...]:
         """In the words of whoever submitted it."""
-        return tuple(one.replace("incexec", "prun with the same --outDS") for one in steps) if self.from_client else steps
+        return (
+            tuple(one.replace("incexec", "prun with the same --outDS") for one in steps) if self.from_client else steps
+        )
 
     @property
     def command(self) -> str:

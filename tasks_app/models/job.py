@@ -121,7 +121,12 @@ class Job(JobColumns):
         indexes = [
             models.Index("site", -F("current_priority"), "id", condition=Q(status="activated"), name="jobs_dispatch"),
             models.Index(
-                "site", "gshare", -F("current_priority"), "id", condition=Q(status="activated"), name="jobs_dispatch_by_share"
+                "site",
+                "gshare",
+                -F("current_priority"),
+                "id",
+                condition=Q(status="activated"),
+                name="jobs_dispatch_by_share",
             ),
             models.Index(fields=["site", "id"], condition=Q(status="activated"), name="jobs_dispatch_by_age"),
             models.Index(fields=["site", "status"], condition=Q(status__in=OPEN_VALUES), name="jobs_open_by_site"),

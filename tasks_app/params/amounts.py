@@ -84,7 +84,9 @@ def _check_contents(raw: Mapping[Any, Any], faults: Faults) -> None:
                 faults.add(f"{where}.value", "length", said)
                 return
             if files > MOST_FILES:
-                said = f"The items of a task name at most {thousands(MOST_FILES)} files, and these are {thousands(files)}"
+                said = (
+                    f"The items of a task name at most {thousands(MOST_FILES)} files, and these are {thousands(files)}"
+                )
                 faults.add(f"{where}.files", "length", f"{said}. {_DIVIDE}")
                 return
             if patterns > MOST_PATTERNS:

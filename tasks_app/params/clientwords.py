@@ -14,28 +14,69 @@ CLIENT: Final = "panda-client"
 """Begins the processing type of what the client submits."""
 OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "taskName": "--outDS", "log": "--outDS", "log_merge": "--outDS",
-        "parent_tid": "--parentTaskID", "currentPriority": "--priority",
-        "nMaxFilesPerJob": "--maxNFilesPerJob", "cpuTime": "--cpuTimePerEvent", "ramCount": "--memory", "coreCount": "--nCore",
-        "maxCoreCount": "--maxCore", "addNthFieldToLFN": "--addNthFieldOfInFileToLFN", "container_name": "--containerImage",
-        "multiStepExec": "--containerImage", "dsForIN": "--inDS", "buildSpec": "--bexec", "fixedSandbox": "--useNewCode",
-        "noLoopingCheck": "--noLoopingCheck", "debugMode": "--debugMode", "skipScout": "--expertOnly_skipScout",
+        "taskName": "--outDS",
+        "log": "--outDS",
+        "log_merge": "--outDS",
+        "parent_tid": "--parentTaskID",
+        "currentPriority": "--priority",
+        "nMaxFilesPerJob": "--maxNFilesPerJob",
+        "cpuTime": "--cpuTimePerEvent",
+        "ramCount": "--memory",
+        "coreCount": "--nCore",
+        "maxCoreCount": "--maxCore",
+        "addNthFieldToLFN": "--addNthFieldOfInFileToLFN",
+        "container_name": "--containerImage",
+        "multiStepExec": "--containerImage",
+        "dsForIN": "--inDS",
+        "buildSpec": "--bexec",
+        "fixedSandbox": "--useNewCode",
+        "noLoopingCheck": "--noLoopingCheck",
+        "debugMode": "--debugMode",
+        "skipScout": "--expertOnly_skipScout",
     }
     | {
         name: f"--{name}"
         for name in (
-            "site", "excludedSite", "includedSite", "nGBPerJob", "workingGroup", "maxWalltime", "outDiskCount", "skipFilesUsedBy",
-            "maxAttempt", "useSecrets", "nFiles", "nFilesPerJob", "nEvents", "nEventsPerJob", "nEventsPerFile", "pfnList", "vo",
-            "transferType", "avoidVP", "architecture", "transPath", "prodSourceLabel", "official",
-            "nGBPerMergeJob", "mergeOutput",
-            "noWaitParent", "framework",
+            "site",
+            "excludedSite",
+            "includedSite",
+            "nGBPerJob",
+            "workingGroup",
+            "maxWalltime",
+            "outDiskCount",
+            "skipFilesUsedBy",
+            "maxAttempt",
+            "useSecrets",
+            "nFiles",
+            "nFilesPerJob",
+            "nEvents",
+            "nEventsPerJob",
+            "nEventsPerFile",
+            "pfnList",
+            "vo",
+            "transferType",
+            "avoidVP",
+            "architecture",
+            "transPath",
+            "prodSourceLabel",
+            "official",
+            "nGBPerMergeJob",
+            "mergeOutput",
+            "noWaitParent",
+            "framework",
         )
     }
-)  # fmt: skip
+)
 """The option that gives a parameter of the task."""
 _ITEM = re.compile(r"jobParameters\[([0-9]+)\]\.?(.*)")
 _OF_INPUT: Final = MappingProxyType(
-    {"dataset": "--inDS", "offset": "--nSkipFiles", "include": "--match", "exclude": "--antiMatch", "files": "--inputFileList"}
+    {
+        "dataset": "--inDS",
+        "offset": "--nSkipFiles",
+        "include": "--match",
+        "exclude": "--antiMatch",
+        "files": "--inputFileList",
+    }
 )
 _OF_OUTPUT: Final = MappingProxyType(
     {"dataset": "--outDS", "container": "--outDS", "destination": "--destSE", "value": "--outputs"}

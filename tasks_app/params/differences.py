@@ -49,9 +49,10 @@ def differences(new: TaskParams, stored: Mapping[str, Any], taken_over: Collecti
     work = [what for what, one, other in _compared(new, old) if one != other]
     told = {"jobParameters", "log", "log_merge", *STEPS, *_SOFTWARE, *_FILLED_IN, *_NAMES, *taken_over}
     keys = sorted(
-        name for name, value in new.raw.items()
+        name
+        for name, value in new.raw.items()
         if name not in told and not name.startswith("dsFor") and value and value != old.raw.get(name)
-    )  # fmt: skip
+    )
     code = "fixedSandbox" not in new.raw and _archives(new) != _archives(old)
     return Differences(tuple(work), tuple(keys), code)
 
@@ -95,7 +96,11 @@ def _inputs(params: TaskParams, added: Collection[str]) -> list[dict[str, Any]]:
     items = (item for item in params.items if item.param_type in ("input", "pseudo_input"))
     return [
         # PanDA's client makes up a new name of the container each time.
-        {k: bool(v) if k == "consolidate" else v for k, v in item.raw.items() if k != "dataset" or item.stream not in added}
+        {
+            k: bool(v) if k == "consolidate" else v
+            for k, v in item.raw.items()
+            if k != "dataset" or item.stream not in added
+        }
         for item in items
     ]
 

@@ -62,7 +62,9 @@ ITEM_KEYS: dict[str, Key] = {
         _key("num_records", "integer", "Numbers in the sequence", low=1, high=10**7),
         _key("files", "any", "Use these files only", lines=True),
         _key("include", "text", "Use files that match one of these regular expressions", longest=4000, lines=True),
-        _key("exclude", "text", "Leave out files that match one of these regular expressions", longest=4000, lines=True),
+        _key(
+            "exclude", "text", "Leave out files that match one of these regular expressions", longest=4000, lines=True
+        ),
         *(_key(name, "flag", meaning) for name, meaning in _FLAGS.items()),
     )
 }

@@ -85,8 +85,14 @@ def _flag(name: str, meaning: str, code: str | None = None, own: bool = False) -
 
 
 def _other(
-    name: str, kind: Kind, meaning: str, longest: int | None = None, code: str | None = None, form: Form | None = None,
-    *, lines: bool = False,
+    name: str,
+    kind: Kind,
+    meaning: str,
+    longest: int | None = None,
+    code: str | None = None,
+    form: Form | None = None,
+    *,
+    lines: bool = False,
 ) -> Key:
     rule: Literal["own", ""] = "own" if code else ""
     return Key(name, kind, meaning, nullable=True, longest=longest, code=code, rule=rule, form=form, lines=lines)
@@ -324,7 +330,10 @@ LATER: Sequence[Key] = (
     _other("preproSpec", "object", "The preprocessing step", lines=True),
     _other("esmergeSpec", "object", "The merge step of event service", lines=True),
     _other(
-        "periodic", "object", "Make jobs on a schedule; goes with noInput and takes the place of nEvents and nFiles", lines=True
+        "periodic",
+        "object",
+        "Make jobs on a schedule; goes with noInput and takes the place of nEvents and nFiles",
+        lines=True,
     ),
     _text("fixedSandbox", 256, "Sandbox to use from now on"),
     _int("maxAttempt", "Attempts of each input; 0 = 3", low=0, high=999),

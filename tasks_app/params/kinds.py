@@ -186,7 +186,9 @@ def _check_number(key: Key, value: object, where: str, faults: Faults) -> None:
     if key.low is not None and value < key.low:
         faults.add(where, "at least", f"The least value is {key.low:g}, and this is {value}.")
     if key.high is not None and value > key.high:
-        faults.add(where, "at most", f"The largest value is {thousands(int(key.high))}, and this is {thousands(value)}.")
+        faults.add(
+            where, "at most", f"The largest value is {thousands(int(key.high))}, and this is {thousands(value)}."
+        )
 
 
 def _check_names(key: Key, value: object, where: str, faults: Faults) -> None:

@@ -106,7 +106,9 @@ def check_params(params: TaskParams, known: Known, faults: Faults) -> None:
         if (absent := _absent(name, params, known)) is not None:
             faults.add(where, "known", no_such("transform", absent, known.transforms))
         elif not is_local(name) and not name.startswith(FETCHED):
-            faults.add(where, "address", f"Pilots fetch transforms from {' or '.join(FETCHED)} only, not {shown(name)}.")
+            faults.add(
+                where, "address", f"Pilots fetch transforms from {' or '.join(FETCHED)} only, not {shown(name)}."
+            )
     _check_labels(params, known, faults)
 
 
@@ -223,7 +225,11 @@ def _tell_unknown(names: Sequence[str], where: str, known: Known, faults: Faults
     for name in names[:MOST_TOLD]:
         faults.add(where, "known", _no_queue(name, known))
     if len(names) > MOST_TOLD:
-        faults.add(where, "known", f"{plural(len(names) - MOST_TOLD, 'more name is that', 'more names are those')} of no queue.")
+        faults.add(
+            where,
+            "known",
+            f"{plural(len(names) - MOST_TOLD, 'more name is that', 'more names are those')} of no queue.",
+        )
 
 
 def _no_queue(name: str, known: Known) -> str:

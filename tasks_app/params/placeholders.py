@@ -24,10 +24,24 @@ Part = Callable[[Streams, Values], str]
 # What `render` gets as values. SEQNUMBER is a stream of one name, outputs and logs are streams as well.
 VALUE_NAMES = frozenset(
     {
-        "SN", "RNDMSEED", "MAXEVENTS", "SKIPEVENTS", "FIRSTEVENT", "SURL", "ATTEMPTNR", "MIDDLENAME", "LIB",
-        "SEGMENT_ID", "SEGMENT_NAME", "XML_OUTMAP", "XML_EXESTR", "JEDITASKID", "JOBSETID", "PANDAID",
+        "SN",
+        "RNDMSEED",
+        "MAXEVENTS",
+        "SKIPEVENTS",
+        "FIRSTEVENT",
+        "SURL",
+        "ATTEMPTNR",
+        "MIDDLENAME",
+        "LIB",
+        "SEGMENT_ID",
+        "SEGMENT_NAME",
+        "XML_OUTMAP",
+        "XML_EXESTR",
+        "JEDITASKID",
+        "JOBSETID",
+        "PANDAID",
     }
-)  # fmt: skip
+)
 NEVER_FILLED = frozenset({"SEGMENT_ID", "SEGMENT_NAME", "XML_OUTMAP", "XML_EXESTR"})
 """Names of JEDI's that no job of this site has a value for: a command line that asks for them suits no job."""
 _OURS = re.compile(r"IN(?:_\w+)?|SEQNUMBER|(?:TRN_)?(?:OUTPUT|LOG)\d+|(?:TRN_)?LOG_MERGE")

@@ -29,27 +29,39 @@ RULE_KEYS: Mapping[str, str] = MappingProxyType(
 """Keys that change the split rule of a task that exists, with their codes."""
 
 CHANGEABLE_KEYS = frozenset(
-    ["site", "cloud", "includedSite", "excludedSite", "cliParams", "nFiles", "nEvents", "fixedSandbox", "currentPriority"]
-) | {"ramCount", *RULE_KEYS}  # fmt: skip
-ATTRIBUTES: Mapping[str, str] = MappingProxyType({
-    "ramCount": "ram_count",
-    "ramUnit": "ram_unit",
-    "baseRamCount": "base_ram_count",
-    "walltime": "walltime",
-    "walltimeUnit": "walltime_unit",
-    "baseWalltime": "base_walltime",
-    "cpuTime": "cpu_time",
-    "cpuTimeUnit": "cpu_time_unit",
-    "cpuEfficiency": "cpu_efficiency",
-    "coreCount": "core_count",
-    "outDiskCount": "out_disk_count",
-    "outDiskUnit": "out_disk_unit",
-    "workDiskCount": "work_disk_count",
-    "workDiskUnit": "work_disk_unit",
-    "ioIntensity": "io_intensity",
-    "ioIntensityUnit": "io_intensity_unit",
-    "goal": "goal",
-})
+    [
+        "site",
+        "cloud",
+        "includedSite",
+        "excludedSite",
+        "cliParams",
+        "nFiles",
+        "nEvents",
+        "fixedSandbox",
+        "currentPriority",
+    ]
+) | {"ramCount", *RULE_KEYS}
+ATTRIBUTES: Mapping[str, str] = MappingProxyType(
+    {
+        "ramCount": "ram_count",
+        "ramUnit": "ram_unit",
+        "baseRamCount": "base_ram_count",
+        "walltime": "walltime",
+        "walltimeUnit": "walltime_unit",
+        "baseWalltime": "base_walltime",
+        "cpuTime": "cpu_time",
+        "cpuTimeUnit": "cpu_time_unit",
+        "cpuEfficiency": "cpu_efficiency",
+        "coreCount": "core_count",
+        "outDiskCount": "out_disk_count",
+        "outDiskUnit": "out_disk_unit",
+        "workDiskCount": "work_disk_count",
+        "workDiskUnit": "work_disk_unit",
+        "ioIntensity": "io_intensity",
+        "ioIntensityUnit": "io_intensity_unit",
+        "goal": "goal",
+    }
+)
 """Attributes of a task that can be changed until it has ended, with their columns."""
 RENAMED = MappingProxyType({"priority": "currentPriority", "loopingCheck": "noLoopingCheck"})
 """Names that clients use for changes. `loopingCheck` has the opposite truth."""
@@ -153,7 +165,9 @@ def decide(params: TaskParams, existing: Existing | None, *, allow_active: bool 
         return Decision(Code.QUEUED, sentence, old)
     again = existing.status in AGAIN_FROM
     if again or (allow_active and existing.status in PATCHED_IN and existing.label == "user"):
-        differs = differences(params, existing.params, CHANGEABLE_KEYS | RENAMED.keys()) if existing.params else Differences()
+        differs = (
+            differences(params, existing.params, CHANGEABLE_KEYS | RENAMED.keys()) if existing.params else Differences()
+        )
         if differs.work:
             return Decision(Code.IS_ACTIVE, _is_another(params, old, existing.status, differs), old)
         if again:
@@ -163,7 +177,9 @@ def decide(params: TaskParams, existing: Existing | None, *, allow_active: bool 
         sentence = " ".join((sentence, *_kept(params, differs), f"jediTaskID={old}"))
         return Decision(Code.AGAIN if again else Code.PATCHED, sentence, old, changes_of(params.raw))
     wait = "" if existing.status == "broken" else ", or wait until it has ended"
-    sentence = f"The task {old} of the name {name} is {existing.status}: give {_another_name(params)}{wait}. jediTaskID={old}"
+    sentence = (
+        f"The task {old} of the name {name} is {existing.status}: give {_another_name(params)}{wait}. jediTaskID={old}"
+    )
     return Decision(Code.IS_ACTIVE, sentence, old)
 
 
@@ -195,7 +211,9 @@ def too_many(active: int, most: int | None) -> Decision | None:
     """A refusal when a user has more than `most` active tasks; None when there is no limit or it is kept."""
     if most is None or active <= most:
         return None
-    return Decision(Code.TOO_MANY, f"You have {plural(active, 'active task')}, and at most {plural(most, 'is', 'are')} allowed.")
+    return Decision(
+        Code.TOO_MANY, f"You have {plural(active, 'active task')}, and at most {plural(most, 'is', 'are')} allowed."
+    )
 
 
 def changes_of(raw: Mapping[str, Any]) -> dict[str, Any]:

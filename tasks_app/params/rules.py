@@ -59,7 +59,9 @@ def amount(params: TaskParams, most: int, faults: Faults) -> None:
 
 def _events_of_a_piece(params: TaskParams) -> int | None:
     """The smallest number of events that is handed out; None when whole files are."""
-    sizes = (params.whole(name) for name in ("minGranularity", "nEventsPerRange", "nEventsPerJob", "tgtNumEventsPerJob"))
+    sizes = (
+        params.whole(name) for name in ("minGranularity", "nEventsPerRange", "nEventsPerJob", "tgtNumEventsPerJob")
+    )
     return next((size for size in sizes if size), None)
 
 
@@ -76,7 +78,9 @@ def schedule(params: TaskParams, faults: Faults) -> None:
         faults.add("periodic.until", "time", f"{shown(given['until'])} is no time such as 2031-05-06T07:08:00.")
     jobs, most = given.get("jobs") or 1, given.get("most_open")
     if most is not None and most < jobs:
-        faults.add("periodic.most_open", "at least", f"Less than the jobs of one time ({jobs}): none would ever be made.")
+        faults.add(
+            "periodic.most_open", "at least", f"Less than the jobs of one time ({jobs}): none would ever be made."
+        )
     if not params.flag("noInput"):
         faults.add("noInput", "schedule", "A periodic task reads no dataset: noInput must be true.")
     for name in ("nEvents", "nFiles", "pfnList", "totNumJobs"):
@@ -247,20 +251,36 @@ def architecture(params: TaskParams, faults: Faults) -> None:
 
 
 _RULES: tuple[tuple[Rule, tuple[str, ...]], ...] = (
-    (some_work, ("noInput", "nEvents", "nFiles", "totNumJobs", "pfnList", "hpoRequestData", "periodic", "jobParameters")),
+    (
+        some_work,
+        ("noInput", "nEvents", "nFiles", "totNumJobs", "pfnList", "hpoRequestData", "periodic", "jobParameters"),
+    ),
     (schedule, ("periodic", "noInput", "nEvents", "nFiles", "pfnList", "totNumJobs")),
     (merging, ("mergeOutput", "mergeSpec", "log")),
     (library, ("buildSpec", "jobParameters")),
     (preprocessing, ("preproSpec", "jobParameters")),
     (placeholders, ("jobParameters", "log", "log_merge", *STEPS)),
-    (outputs, ("noInput", "nEvents", "nFiles", "nEventsPerJob", "nFilesPerJob", "jobParameters", "log", "log_merge",
-               "loadXML", "onSiteMerging")),
+    (
+        outputs,
+        (
+            "noInput",
+            "nEvents",
+            "nFiles",
+            "nEventsPerJob",
+            "nFilesPerJob",
+            "jobParameters",
+            "log",
+            "log_merge",
+            "loadXML",
+            "onSiteMerging",
+        ),
+    ),
     (in_or_out, ("jobParameters", "log")),
     (sites, ("site", "includedSite", "excludedSite")),
     (memory, ("ramUnit", "ramCountUnit", "retryRamOffset", "retryRamMax")),
     (segments, ("segmentedWork", "segmentSpecs")),
     (architecture, ()),
-)  # fmt: skip
+)
 
 
 def check_across(params: TaskParams, faults: Faults) -> None:

@@ -137,9 +137,18 @@ def describe() -> list[KeyDescription]:
 
 def _describe(key: Key, inside: str, group: str) -> KeyDescription:
     return KeyDescription(
-        inside, group, key.name, key.type_title(), key.required, key.meaning,
-        key.low, key.high, key.longest, key.choices, key.code,
-    )  # fmt: skip
+        inside,
+        group,
+        key.name,
+        key.type_title(),
+        key.required,
+        key.meaning,
+        key.low,
+        key.high,
+        key.longest,
+        key.choices,
+        key.code,
+    )
 
 
 def parse(raw: object) -> TaskParams:
@@ -195,7 +204,9 @@ def _sound(raw: dict[str, Any], faults: Iterable[FieldError], rest: Faults) -> T
         items=parse_items(raw.get("jobParameters"), "jobParameters", rest),
         logs=_logs(raw, "log", rest),
         merge_logs=_logs(raw, "log_merge", rest),
-        datasets_for=MappingProxyType(_check_keys({name: value for name, value in raw.items() if name not in wrong}, rest)),
+        datasets_for=MappingProxyType(
+            _check_keys({name: value for name, value in raw.items() if name not in wrong}, rest)
+        ),
     )
 
 

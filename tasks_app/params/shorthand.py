@@ -59,10 +59,13 @@ def dictionary(wish: Wish) -> dict[str, Any]:
         ending = ".tgz" if plain != local else ""
         hidden.append(_template("output", f"{base}.{plain}", f"{base}.{NUMBER}.{plain}{ending}"))
     params: dict[str, Any] = {
-        "taskName": wish.name or wish.out_ds, "prodSourceLabel": "user", "taskType": "anal", "transPath": TRANSFORM,
+        "taskName": wish.name or wish.out_ds,
+        "prodSourceLabel": "user",
+        "taskType": "anal",
+        "transPath": TRANSFORM,
         "log": {"type": "template", "param_type": "log", "dataset": f"{base}.log", "value": f"{base}.{NUMBER}.log.tgz"},
         "jobParameters": [{"type": "constant", "value": " ".join(words)}, *hidden],
-    }  # fmt: skip
+    }
     if not wish.in_ds:
         params |= {"noInput": True, "nEvents": wish.jobs or 1, "nEventsPerJob": 1}
     elif wish.files_per_job:
@@ -105,9 +108,13 @@ def _check(wish: Wish) -> None:
 
 
 _FROM = {
-    "nFilesPerJob": "files_per_job", "ramCount": "memory_mb", "ramUnit": "memory_mb", "coreCount": "cores",
-    "nEvents": "n_jobs", "nEventsPerJob": "n_jobs",
-}  # fmt: skip
+    "nFilesPerJob": "files_per_job",
+    "ramCount": "memory_mb",
+    "ramUnit": "memory_mb",
+    "coreCount": "cores",
+    "nEvents": "n_jobs",
+    "nEventsPerJob": "n_jobs",
+}
 _PART = re.compile(r"jobParameters\[(\d+)\](\.dataset)?")
 
 

@@ -22,10 +22,14 @@ _PERIODIC = (
     Key("jobs", "integer", "Jobs that are made each time; 1 when left out", nullable=True, low=1, high=10_000),
     Key("until", "text", "Time after which none are made any more (ISO 8601, UTC)", nullable=True, longest=40),
     Key(
-        "most_open", "integer", "A time is skipped while more inputs than this would be unprocessed", nullable=True,
-        low=1, high=1_000_000,
+        "most_open",
+        "integer",
+        "A time is skipped while more inputs than this would be unprocessed",
+        nullable=True,
+        low=1,
+        high=1_000_000,
     ),
-)  # fmt: skip
+)
 
 SPEC_KEYS: dict[str, Sequence[Key]] = {
     "buildSpec": (_LABEL, _ARCHIVE, _JOB_PARAMETERS, _TRANS_PATH, _VIA_DDM),

@@ -45,9 +45,17 @@ SETTINGS = "JEDI_INNER_WALLS"
 the pilot's), `readable`, `network`, `memory_mb` (of the slot; 0 is unsaid)."""
 SERVED = "/trf/user/"
 """Where servers of PanDA keep programs, in addresses of them."""
-KEPT = frozenset({
-    "PandaID", "PANDAID", "PanDA_TaskID", "PanDA_AttemptNr", "ATHENA_CORE_NUMBER", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
-})  # fmt: skip
+KEPT = frozenset(
+    {
+        "PandaID",
+        "PANDAID",
+        "PanDA_TaskID",
+        "PanDA_AttemptNr",
+        "ATHENA_CORE_NUMBER",
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+    }
+)
 """Variables of the pilot that the program gets beside those that every payload does."""
 ASK_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXCPU, signal.SIGUSR1)
 SIGN_OF_LIFE = "payload.writes"
@@ -142,9 +150,18 @@ def _is_served(transformation: str, settings: Mapping[str, Any]) -> bool:
 
 
 def _start(
-    transformation: str, parameters: str, files: Sequence[Input], here: Path, folder: Path, environ: Mapping[str, str],
-    settings: Mapping[str, Any], limits: Limits, terminated: Latch, own: set[str], needles: list[bytes],
-) -> tuple[Family, subprocess.Popen[bytes]]:  # fmt: skip
+    transformation: str,
+    parameters: str,
+    files: Sequence[Input],
+    here: Path,
+    folder: Path,
+    environ: Mapping[str, str],
+    settings: Mapping[str, Any],
+    limits: Limits,
+    terminated: Latch,
+    own: set[str],
+    needles: list[bytes],
+) -> tuple[Family, subprocess.Popen[bytes]]:
     """The running program. `own` gets the names of files that are not for the pilot, `needles` what nobody is to read.
 
     Raises JobFailedError, InterruptedCallError when it was told to end before the program was started.
@@ -184,15 +201,27 @@ def _start(
     go_on()
     with refused_calls() as refused:
         process = subprocess.Popen(
-            walls.around(argv, folder, refused), cwd=folder, env=env, stdin=subprocess.DEVNULL, start_new_session=True,
-            preexec_fn=tie_to_pilot(partial(obey, fuses)), pass_fds=refused,
-        )  # fmt: skip
+            walls.around(argv, folder, refused),
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=tie_to_pilot(partial(obey, fuses)),
+            pass_fds=refused,
+        )
     return family, process
 
 
 def _watch(
-    family: Family, process: subprocess.Popen[bytes], limits: Limits, outputs: Sequence[Path], here: Path, folder: Path,
-    terminated: Latch, *, served: bool,
+    family: Family,
+    process: subprocess.Popen[bytes],
+    limits: Limits,
+    outputs: Sequence[Path],
+    here: Path,
+    folder: Path,
+    terminated: Latch,
+    *,
+    served: bool,
 ) -> int:
     """Wait for the end of the program, and see to what the pilot cannot see: how much it uses, and that it writes at all.
 

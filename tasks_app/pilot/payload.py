@@ -50,7 +50,13 @@ class Ended:
 
 
 def fetch_transform(
-    transformation: str, folder: Path, client: Client, *, inputs: Collection[str], patience_s: float, until: Sequence[Latch]
+    transformation: str,
+    folder: Path,
+    client: Client,
+    *,
+    inputs: Collection[str],
+    patience_s: float,
+    until: Sequence[Latch],
 ) -> str:
     """Put the program into the work folder, before anything else is there; returns its name.
 
@@ -158,8 +164,14 @@ class Payload:
     """A running payload. Make it in the main thread."""
 
     def __init__(
-        self, argv: Sequence[str], folder: Path, env: Mapping[str, str], walls: Walls | None = None,
-        limits: Mapping[int, int] | None = None, *, served: bool = False,
+        self,
+        argv: Sequence[str],
+        folder: Path,
+        env: Mapping[str, str],
+        walls: Walls | None = None,
+        limits: Mapping[int, int] | None = None,
+        *,
+        served: bool = False,
     ) -> None:
         """Start it, behind walls if there are any, with these limits of the kernel. Raises JobFailedError.
 
@@ -178,9 +190,16 @@ class Payload:
                 argv = walls.around(argv, folder, refused)
             try:
                 self._popen = subprocess.Popen(
-                    argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, pass_fds=refused,
-                    start_new_session=True, preexec_fn=tie_to_pilot(partial(obey, limits or {})),
-                )  # fmt: skip
+                    argv,
+                    cwd=folder,
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    pass_fds=refused,
+                    start_new_session=True,
+                    preexec_fn=tie_to_pilot(partial(obey, limits or {})),
+                )
             except (OSError, ValueError, subprocess.SubprocessError) as exc:
                 raise JobFailedError(Code.PAYLOAD_FAILED, f"The payload {argv[0]} could not be started: {exc}") from exc
         self.pid = self._popen.pid

@@ -81,9 +81,16 @@ def update_body(job: Job, settings: Settings, state: State, progress: Progress) 
 
 
 def final_body(
-    job: Job, settings: Settings, progress: Progress, failure: Failure | None,
-    stored: Sequence[Stored], payload: PayloadReport, *, end: float, pilot_log: str,
-) -> dict[str, object]:  # fmt: skip
+    job: Job,
+    settings: Settings,
+    progress: Progress,
+    failure: Failure | None,
+    stored: Sequence[Stored],
+    payload: PayloadReport,
+    *,
+    end: float,
+    pilot_log: str,
+) -> dict[str, object]:
     """The final report. A failed job still names its log, if that was stored."""
     body = update_body(job, settings, "failed" if failure else "finished", progress)
     body["end_time"] = utc_text(end)
@@ -206,7 +213,9 @@ class Reporter:
         try:
             self._tell(partial(self._body, self._state), self._settings.patience_s, latches)
         except UnreachableError as exc:
-            raise JobFailedError(Code.SERVER_UNREACHABLE, f"The server could not be asked about the job: {exc}") from exc
+            raise JobFailedError(
+                Code.SERVER_UNREACHABLE, f"The server could not be asked about the job: {exc}"
+            ) from exc
 
     def stop(self) -> None:
         """End the heartbeats."""
@@ -284,7 +293,13 @@ class Reporter:
         return answer.success
 
     def _tell_less(
-        self, body: Mapping[str, object], said: str, patience_s: float, until: Sequence[Latch], *, too_large: bool = False
+        self,
+        body: Mapping[str, object],
+        said: str,
+        patience_s: float,
+        until: Sequence[Latch],
+        *,
+        too_large: bool = False,
     ) -> bool:
         """The server does not take a final report for its content: first without what it can do without, then failed."""
         log.error("report.content_refused job=%d trouble=%s", self._job.id, said[:DIAG_LIMIT])

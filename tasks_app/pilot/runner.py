@@ -68,9 +68,15 @@ class _Run:
             return False
         self.reporter.progress.metrics = self.metrics
         body = final_body(
-            self.job, self.settings, self.reporter.progress, failure, self.stored, self.payload_report,
-            end=time.time(), pilot_log=payloads.tail(self.folder / "pilot.log", 4096) if failure else "",
-        )  # fmt: skip
+            self.job,
+            self.settings,
+            self.reporter.progress,
+            failure,
+            self.stored,
+            self.payload_report,
+            end=time.time(),
+            pilot_log=payloads.tail(self.folder / "pilot.log", 4096) if failure else "",
+        )
         heard = self.reporter.final(body)
         if not failure and self.reporter.orders:
             # The job was given up before, and another may make these files: what lies there is nobody's.
@@ -146,7 +152,9 @@ class _Run:
         if self.job.secrets:
             payloads.put_secrets(self.folder, self.job.secrets)
         memory_mb = memory_limit_mb(self.job.memory_mb, self.settings.memory_mb)
-        limits = with_disk(Limits(memory_mb, self.job.walltime_s), self.job.disk_mb, self.job.queue_disk_mb, free_mb(self.folder))
+        limits = with_disk(
+            Limits(memory_mb, self.job.walltime_s), self.job.disk_mb, self.job.queue_disk_mb, free_mb(self.folder)
+        )
         fuses = limit(memory_mb, limits.disk_mb, self.folder)
         payload = payloads.Payload(argv, self.folder, environment, walls, fuses, served=served)
         log.info("payload.started pid=%d words=%d", payload.pid, len(argv))
@@ -164,8 +172,13 @@ class _Run:
             payloads.mask_secrets(self.folder, self.job.secrets)
             self.metrics["workfolder_mb"] = last.disk_kb // 1024
             self.reporter.progress.exit_code = ended.exit_code
-            log.info("payload.ended exit_code=%d wall_s=%.2f cpu_s=%.2f max_rss_kb=%d",
-                     ended.exit_code, last.wall_s, last.cpu_s, gauge.max_rss_kb)  # fmt: skip
+            log.info(
+                "payload.ended exit_code=%d wall_s=%.2f cpu_s=%.2f max_rss_kb=%d",
+                ended.exit_code,
+                last.wall_s,
+                last.cpu_s,
+                gauge.max_rss_kb,
+            )
         if stopped:
             raise JobFailedError(stopped.code, stopped.diag)
         if ended.exit_code:

@@ -83,15 +83,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", type=int, default=0, metavar="MB", help="memory of the slot (default: unsaid)")
     parser.add_argument("--keep", action="store_true", help="keep the work folders of finished jobs")
     parser.add_argument("--worker-id", type=int, default=0, metavar="ID", help="the submitter's number for this pilot")
-    parser.add_argument("--isolation", choices=ISOLATIONS, default="auto",
-                        help="auto: payloads run behind walls, and where this machine builds none only those of the site's "
-                             "administrators do; none: all run without (default: auto)")  # fmt: skip
+    parser.add_argument(
+        "--isolation",
+        choices=ISOLATIONS,
+        default="auto",
+        help="auto: payloads run behind walls, and where this machine builds none only those of the site's "
+        "administrators do; none: all run without (default: auto)",
+    )
     parser.add_argument("--network", action="store_true", help="payloads behind walls reach what this machine reaches")
-    parser.add_argument("--readable", action="append", default=[], metavar="FOLDER",
-                        help="payloads behind walls see this folder, too; may be given several times")  # fmt: skip
-    parser.add_argument("--hidden", action="append", default=[], metavar="FOLDER", help="no payload behind walls sees it")
-    parser.add_argument("--patience", type=float, default=7200.0, metavar="S",
-                        help="seconds to try again while the server does not answer (7200)")  # fmt: skip
+    parser.add_argument(
+        "--readable",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="payloads behind walls see this folder, too; may be given several times",
+    )
+    parser.add_argument(
+        "--hidden", action="append", default=[], metavar="FOLDER", help="no payload behind walls sees it"
+    )
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=7200.0,
+        metavar="S",
+        help="seconds to try again while the server does not answer (7200)",
+    )
 
 
 def token_in(environ: Mapping[str, str]) -> str:

@@ -53,7 +53,9 @@ def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: R
         raise JobFailedError(Code.STAGE_IN_FAILED, says)
     source = local_path(file.url)
     if source is None:
-        raise JobFailedError(Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is no address that this pilot can read")
+        raise JobFailedError(
+            Code.STAGE_IN_FAILED, f"Input {file.lfn}: {file.url!r} is no address that this pilot can read"
+        )
     try:
         source = source.resolve()
         if readable.refuses(source):
@@ -86,7 +88,9 @@ def _stage_one(file: Input, folder: Path, check: Callable[[], None], readable: R
 def compare(file: Input, copied: Copied) -> None:
     """Raises JobFailedError when the copy has another size or checksum than the server expects."""
     if file.size is not None and file.size != copied.size:
-        raise JobFailedError(Code.STAGE_IN_FAILED, f"Input {file.lfn} has {copied.size} bytes, {file.size} were expected")
+        raise JobFailedError(
+            Code.STAGE_IN_FAILED, f"Input {file.lfn} has {copied.size} bytes, {file.size} were expected"
+        )
     if file.adler32 is not None and file.adler32 != copied.adler32:
         raise JobFailedError(
             Code.INPUT_CHECKSUM_WRONG,

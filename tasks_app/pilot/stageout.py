@@ -96,7 +96,9 @@ def stage_out(file: Output, base: Path, folder: Path, check: Callable[[], None])
     except OSError as exc:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise JobFailedError(Code.STAGE_OUT_FAILED, f"Output {file.lfn} could not be stored: {exc.strerror or exc}") from exc
+        raise JobFailedError(
+            Code.STAGE_OUT_FAILED, f"Output {file.lfn} could not be stored: {exc.strerror or exc}"
+        ) from exc
     log.info("stageout.copied lfn=%s bytes=%d adler32=%s to=%s", file.lfn, copied.size, copied.hex, where.path)
     return Stored(file.lfn, file.guid or str(uuid.uuid4()), copied, where)
 

@@ -36,7 +36,9 @@ def base_folder(endpoint: str, storage_map: Mapping[str, Any]) -> Path:
     """The folder of an endpoint on this machine. Raises JobFailedError when the map has none that can be written here."""
     entry = storage_map.get(endpoint)
     if not isinstance(entry, dict):
-        raise JobFailedError(Code.NO_STORAGE, f"The storage {endpoint!r} is none of the {len(storage_map)} that are known")
+        raise JobFailedError(
+            Code.NO_STORAGE, f"The storage {endpoint!r} is none of the {len(storage_map)} that are known"
+        )
     protocols = entry.get("arprotocols")
     for kind in WRITE_PROTOCOLS:
         for protocol in (protocols.get(kind) or []) if isinstance(protocols, dict) else []:

@@ -57,18 +57,25 @@ def program(machine: str) -> bytes:
 
 def _block(kind: Kind) -> Sequence[Step]:
     steps: list[Step] = [
-        (LOAD, 0, 0, NR), (AND, 0, 0, kind.mask),
-        (IF_EQUAL, 0, 1, IO_URING_SETUP), (RETURN, 0, 0, REFUSE | NO_SUCH_CALL),
-    ]  # fmt: skip
+        (LOAD, 0, 0, NR),
+        (AND, 0, 0, kind.mask),
+        (IF_EQUAL, 0, 1, IO_URING_SETUP),
+        (RETURN, 0, 0, REFUSE | NO_SUCH_CALL),
+    ]
     if kind.socketcall is not None:
         # Its arguments lie in memory, which a filter does not see. C libraries then use the call `socket`.
         steps += [
-            (IF_EQUAL, 0, 4, kind.socketcall), (LOAD, 0, 0, FIRST_ARGUMENT),
-            (IF_EQUAL, 0, 1, SOCKET_OF_SOCKETCALL), (RETURN, 0, 0, REFUSE | NO_SUCH_CALL), (RETURN, 0, 0, ALLOW),
-        ]  # fmt: skip
+            (IF_EQUAL, 0, 4, kind.socketcall),
+            (LOAD, 0, 0, FIRST_ARGUMENT),
+            (IF_EQUAL, 0, 1, SOCKET_OF_SOCKETCALL),
+            (RETURN, 0, 0, REFUSE | NO_SUCH_CALL),
+            (RETURN, 0, 0, ALLOW),
+        ]
     return [
         *steps,
-        (IF_EQUAL, 0, 3, kind.socket), (LOAD, 0, 0, FIRST_ARGUMENT),
-        (IF_EQUAL, 0, 1, AF_VSOCK), (RETURN, 0, 0, REFUSE | NO_SUCH_FAMILY),
+        (IF_EQUAL, 0, 3, kind.socket),
+        (LOAD, 0, 0, FIRST_ARGUMENT),
+        (IF_EQUAL, 0, 1, AF_VSOCK),
+        (RETURN, 0, 0, REFUSE | NO_SUCH_FAMILY),
         (RETURN, 0, 0, ALLOW),
-    ]  # fmt: skip
+    ]

@@ -27,10 +27,32 @@ FIRST_UID = 0x7000_0000
 MOST_UIDS = 1 << 22
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = (
-    "alternatives", "ca-certificates", "crypto-policies", "fonts", "group", "hosts", "java", "ld.so.cache", "ld.so.conf",
-    "ld.so.conf.d", "locale.alias", "localtime", "mime.types", "nsswitch.conf", "os-release", "passwd", "perl", "pki",
-    "protocols", "resolv.conf", "services", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
-)  # fmt: skip
+    "alternatives",
+    "ca-certificates",
+    "crypto-policies",
+    "fonts",
+    "group",
+    "hosts",
+    "java",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "locale.alias",
+    "localtime",
+    "mime.types",
+    "nsswitch.conf",
+    "os-release",
+    "passwd",
+    "perl",
+    "pki",
+    "protocols",
+    "resolv.conf",
+    "services",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "terminfo",
+    "timezone",
+)
 KEPT = ("PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH")
 """Variables of our environment that payloads get, beside those that begin with LC_; what else is there is our own."""
 SHARED_MEMORY_BYTES = 512 * 1024**2
@@ -63,11 +85,27 @@ class Walls:
 
     def around(self, argv: Sequence[str], folder: Path | None, refused: Sequence[int] = ()) -> list[str]:
         """The command that runs `argv` in its folder, or in none. It inherits what `refused_calls` gives, if that is given."""
-        command = ["bwrap", "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+        command = [
+            "bwrap",
+            "--die-with-parent",
+            "--unshare-pid",
+            "--unshare-ipc",
+            "--unshare-uts",
+            "--unshare-cgroup-try",
+        ]
         if self.uid is None:
             command += ["--unshare-user"]
         else:
-            command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"]
+            command += [
+                "--cap-drop",
+                "ALL",
+                "--cap-add",
+                "CAP_SETUID",
+                "--cap-add",
+                "CAP_SETGID",
+                "--cap-add",
+                "CAP_SETPCAP",
+            ]
             command += ["--cap-add", "CAP_SYS_ADMIN"] if self.nests else []
         command += [] if self.network else ["--unshare-net"]
         for fd in refused:
@@ -102,7 +140,9 @@ class Walls:
         if self.uid is not None:
             who = str(self.uid)
             # Who is not root makes a /proc only where one is there of which nothing is covered; bwrap covers root's.
-            command += ["sh", "-c", 'mount -t proc -o nosuid,nodev,noexec proc /proc && exec "$@"', "sh"] if self.nests else []
+            command += (
+                ["sh", "-c", 'mount -t proc -o nosuid,nodev,noexec proc /proc && exec "$@"', "sh"] if self.nests else []
+            )
             command += ["setpriv", "--reuid", who, "--regid", who, "--clear-groups", "--no-new-privs"]
             command += ["--bounding-set=-all", "--inh-caps=-all", "--"]
         # Not by bwrap: root without its rights may not enter a folder that is the payload's alone.

@@ -34,10 +34,25 @@ from tasks_app.pilots.unsaying import masked_reports
 Answer = str | NotYoursError | UnknownJobError
 """The command for the pilot, or why its report was not taken."""
 
-_TEXTS = frozenset({
-    "status", "site", "worker", "by", "outputs", "metadata", "node", "pilot_id", "batch_id", "job_metrics", "pilot_timing",
-    "sub_status", "pilot_error_diag", "exe_error_diag", "trans_exit_code",
-})  # fmt: skip
+_TEXTS = frozenset(
+    {
+        "status",
+        "site",
+        "worker",
+        "by",
+        "outputs",
+        "metadata",
+        "node",
+        "pilot_id",
+        "batch_id",
+        "job_metrics",
+        "pilot_timing",
+        "sub_status",
+        "pilot_error_diag",
+        "exe_error_diag",
+        "trans_exit_code",
+    }
+)
 _OTHERS = {"digest": "bytea", "start": "timestamptz", "end": "timestamptz"}
 """Types of what a report says, by its names in `values_of`; all else is a number."""
 

@@ -168,7 +168,9 @@ def _mine(proof: Proof) -> str:
     return f"{here} AND {_BY_ATTEMPT if proof.fence is None else _BY_SECRET}"
 
 
-_WHY = f"SELECT jobstatus, commandtopilot, coalesce({MINE}, false), {AT_OTHER_ATTEMPT} FROM jobs WHERE pandaid = %(job)s"  # noqa: S608
+_WHY = (
+    f"SELECT jobstatus, commandtopilot, coalesce({MINE}, false), {AT_OTHER_ATTEMPT} FROM jobs WHERE pandaid = %(job)s"  # noqa: S608
+)
 
 
 def update_job(report: Report) -> str:

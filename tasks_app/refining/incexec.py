@@ -16,10 +16,23 @@ templates, stay: their files exist."""
 
 MEASURED = frozenset(
     [
-        "ramcount", "ramunit", "baseramcount", "walltime", "walltimeunit", "cputime", "cputimeunit", "outdiskcount",
-        "outdiskunit", "workdiskcount", "workdiskunit", "iointensity", "iointensityunit", "diskio", "diskiounit",
+        "ramcount",
+        "ramunit",
+        "baseramcount",
+        "walltime",
+        "walltimeunit",
+        "cputime",
+        "cputimeunit",
+        "outdiskcount",
+        "outdiskunit",
+        "workdiskcount",
+        "workdiskunit",
+        "iointensity",
+        "iointensityunit",
+        "diskio",
+        "diskiounit",
     ]
-)  # fmt: skip
+)
 """Columns that scouts or jobs may have measured, each with its unit."""
 KEPT = MEASURED | {"starttime", "attemptnr", "eventservice", "usejumbo", "reqid", "parent_tid", "numthrottled"}
 FROM_NEW_RULE = ("LS",)

@@ -221,9 +221,14 @@ def _add_unmerged(layout: Layout, request: Request) -> None:
         final = layout.datasets[template.dataset]
         type_ = f"tmpl_trn_{template.outtype}" if request.defaults.output_templates else f"trn_{template.outtype}"
         spec = replace(
-            final, datasetname=unmerged(final.datasetname), type=type_, streamname=f"TRN_{template.streamname}",
-            provenance=template.dataset, containername=None, destination=None,
-        )  # fmt: skip
+            final,
+            datasetname=unmerged(final.datasetname),
+            type=type_,
+            streamname=f"TRN_{template.streamname}",
+            provenance=template.dataset,
+            containername=None,
+            destination=None,
+        )
         layout.templates.append(
             replace(template, dataset=layout.add(spec), filenametemplate=unmerged(template.filenametemplate))
         )

@@ -195,10 +195,15 @@ class Simulation:
         jobs = JobCounts(self.running[share], self.queued[share])
         allowed = throttle(
             Situation(
-                share, tasks[0].label, RESOURCE_TYPE, Levels(jobs, jobs, jobs), waiting_priority=tasks[0].priority,
-                highest_priority=max(PRIORITIES) if jobs.running else None, not_running_highest=self.queued[share],
+                share,
+                tasks[0].label,
+                RESOURCE_TYPE,
+                Levels(jobs, jobs, jobs),
+                waiting_priority=tasks[0].priority,
+                highest_priority=max(PRIORITIES) if jobs.running else None,
+                not_running_highest=self.queued[share],
             )
-        )  # fmt: skip
+        )
         left, made = allowed.max_jobs or 0, 0
         for task in list(tasks):
             if left <= 0 or allowed.refuses(task.priority):
@@ -211,9 +216,16 @@ class Simulation:
 
     def _place(self, task: SimTask, most: int, grid: Grid) -> tuple[Grid, int]:
         needs = TaskNeeds(
-            cores=1, memory_mb=2000, label=task.label, share=task.share, vo="atlas", priority=task.priority,
-            resource_type=RESOURCE_TYPE, cpu_hs06s=10_000.0, task_id=task.id,
-        )  # fmt: skip
+            cores=1,
+            memory_mb=2000,
+            label=task.label,
+            share=task.share,
+            vo="atlas",
+            priority=task.priority,
+            resource_type=RESOURCE_TYPE,
+            cpu_hs06s=10_000.0,
+            task_id=task.id,
+        )
         verdict = production_job.broker(needs, grid, self.settings)
         self.outcome.verdicts += 1
         if not verdict.chosen:

@@ -103,9 +103,15 @@ class SplitLimits:
         """The same estimates, but no limit except the number of files: for boundaries that are one job each, and for
         jobs that merge on their site."""
         return replace(
-            self, files_per_job=None, max_files=MOST_FILES, events_per_job=None, max_size_bytes=2**62,
-            max_disk_bytes=None, max_output_bytes=None, max_walltime_s=None,
-        )  # fmt: skip
+            self,
+            files_per_job=None,
+            max_files=MOST_FILES,
+            events_per_job=None,
+            max_size_bytes=2**62,
+            max_disk_bytes=None,
+            max_output_bytes=None,
+            max_walltime_s=None,
+        )
 
 
 def limits_for(

@@ -95,9 +95,14 @@ def plan(
     work = _Work(cut, _Choice(candidates, iter(draws)), SCOUT_SLAB if scouting else SLAB, most_groups)
     work.run(chunk.files)
     return Plan(
-        work.shares, chunk.files[cut.position :], tuple(work.too_short), tuple(work.no_portion),
-        cut.short_of, cut.left_out, cut.ends,
-    )  # fmt: skip
+        work.shares,
+        chunk.files[cut.position :],
+        tuple(work.too_short),
+        tuple(work.no_portion),
+        cut.short_of,
+        cut.left_out,
+        cut.ends,
+    )
 
 
 @dataclass(slots=True)

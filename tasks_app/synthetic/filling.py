@@ -40,10 +40,15 @@ def make_tasks(
     chance = Random(seed)
     made = plans(size, chance)
     values = {
-        "now": now, "places": len(queues), "endpoints": texts(endpoints), "pilots": texts(PILOTS), "n_pilots": len(PILOTS),
-        "batch": texts(BATCH_MISHAPS), "n_batch": len(BATCH_MISHAPS),
+        "now": now,
+        "places": len(queues),
+        "endpoints": texts(endpoints),
+        "pilots": texts(PILOTS),
+        "n_pilots": len(PILOTS),
+        "batch": texts(BATCH_MISHAPS),
+        "n_batch": len(BATCH_MISHAPS),
         "archived": now - timedelta(days=min(settings.JEDI_ARCHIVE_AFTER_DAYS, 2)),
-    }  # fmt: skip
+    }
     with transaction.atomic(), hot_cursor() as cursor:
         cursor.execute("SET LOCAL work_mem = '256MB'")
         for statement in statements.TEMPORARY:
@@ -51,22 +56,29 @@ def make_tasks(
         copy_lines(cursor, "made", statements.MADE, _lines(made, now, shares, nuclei, dict(work_queues or {})))
         where = dict(places or {})
         copy_lines(
-            cursor, "made_places", ("nr", "queue", "place"),
+            cursor,
+            "made_places",
+            ("nr", "queue", "place"),
             (f"{nr}\t{copy_text(name)}\t{copy_text(where.get(name, name))}\n" for nr, name in enumerate(queues)),
-        )  # fmt: skip
+        )
         copy_lines(
-            cursor, "made_mishaps",
+            cursor,
+            "made_mishaps",
             ("place", "low", "high", "says", "pilot", "exe", "trans", "ddm", "dispatcher", "server", "supervisor"),
             _mishaps(),
-        )  # fmt: skip
+        )
         cursor.execute("ANALYZE made")
         cursor.execute(statements.TRIES)
         for statement in statements.EACH_TRY:
             _execute(cursor, statement, values)
         for group in (
-            statements.TASKS, statements.JOBS, statements.ROWS,
-            side_statements.FILES, side_statements.WORKERS, side_statements.BOOKS,
-        ):  # fmt: skip
+            statements.TASKS,
+            statements.JOBS,
+            statements.ROWS,
+            side_statements.FILES,
+            side_statements.WORKERS,
+            side_statements.BOOKS,
+        ):
             for statement in group:
                 _execute(cursor, statement, values)
         cursor.execute(statements.COUNTS)
@@ -95,15 +107,39 @@ def _lines(
         fate = task.fate
         among = (analysis if task.is_user else production) or shares
         queue = work_queues.get(task.activity)
-        yield "\t".join(
-            copy_text(str(value)) if value is not None else "\\N"
-            for value in (
-                n, fate.status, fate.input_status, fate.output_status, texts(fate.path), fate.has_files, fate.is_over,
-                fate.sure, fate.says, now - timedelta(seconds=task.created_s), now - timedelta(seconds=task.changed_s),
-                task.span_s, task.user, task.is_user, task.activity, task.cores, task.ram_mb, task.priority, task.failing,
-                task.files, task.units, task.most, among[n % len(among)], nuclei[n % len(nuclei)] if nuclei else None, queue,
+        yield (
+            "\t".join(
+                copy_text(str(value)) if value is not None else "\\N"
+                for value in (
+                    n,
+                    fate.status,
+                    fate.input_status,
+                    fate.output_status,
+                    texts(fate.path),
+                    fate.has_files,
+                    fate.is_over,
+                    fate.sure,
+                    fate.says,
+                    now - timedelta(seconds=task.created_s),
+                    now - timedelta(seconds=task.changed_s),
+                    task.span_s,
+                    task.user,
+                    task.is_user,
+                    task.activity,
+                    task.cores,
+                    task.ram_mb,
+                    task.priority,
+                    task.failing,
+                    task.files,
+                    task.units,
+                    task.most,
+                    among[n % len(among)],
+                    nuclei[n % len(nuclei)] if nuclei else None,
+                    queue,
+                )
             )
-        ) + "\n"  # fmt: skip
+            + "\n"
+        )
 
 
 def _mishaps() -> Iterator[str]:

@@ -57,8 +57,15 @@ FATES: Final = {
         Fate("defined", "defined", ("registered",), has_files=False, has_jobs=False),
         Fate("defined", "defined", ("registered", "staging"), has_files=False, has_jobs=False),
         Fate("defined", "defined", ("registered", "defined"), has_files=False, has_jobs=False),
-        Fate("broken", "defined", ("registered", "defined", "tobroken", "broken"), has_files=False, has_jobs=False,
-             is_over=True, says="the input dataset is not known to the catalogue"),
+        Fate(
+            "broken",
+            "defined",
+            ("registered", "defined", "tobroken", "broken"),
+            has_files=False,
+            has_jobs=False,
+            is_over=True,
+            says="the input dataset is not known to the catalogue",
+        ),
         Fate("ready", "defined", ("registered", "defined", "assigning"), has_jobs=False),
         Fate("ready", "defined", _BEGIN, has_jobs=False),
         Fate("ready", "defined", (*_BEGIN, "pending"), has_jobs=False, says="no site was found for the task's jobs"),
@@ -67,28 +74,87 @@ FATES: Final = {
         Fate("ready", "defined", (*_RAN, "throttled"), failing=250, says="too many jobs of the task failed lately"),
         Fate("ready", "defined", (*_RAN, "paused")),
         Fate("ready", "defined", (*_RAN, "finishing")),
-        Fate("ready", "defined", (*_RAN, "exhausted"), is_over=True, failing=650,
-             says="too few jobs succeeded: look at their errors, mend the cause, and retry the task"),
+        Fate(
+            "ready",
+            "defined",
+            (*_RAN, "exhausted"),
+            is_over=True,
+            failing=650,
+            says="too few jobs succeeded: look at their errors, mend the cause, and retry the task",
+        ),
         Fate("ready", "defined", (*_RAN, "prepared"), is_over=True, sure=True),
         Fate("done", "done", (*_RAN, "prepared", "done"), is_over=True, sure=True),
         Fate("finished", "finished", (*_RAN, "prepared", "finished"), is_over=True, failing=330),
-        Fate("failed", "failed", (*_RAN, "prepared", "failed"), is_over=True, failing=1000,
-             says="no job succeeded"),
-        Fate("finished", "finished", (*_RAN, "aborting", "toabort", "aborted"), is_over=True, says="aborted by its owner"),
+        Fate("failed", "failed", (*_RAN, "prepared", "failed"), is_over=True, failing=1000, says="no job succeeded"),
+        Fate(
+            "finished", "finished", (*_RAN, "aborting", "toabort", "aborted"), is_over=True, says="aborted by its owner"
+        ),
     )
-}  # fmt: skip
+}
 
 # Of hundred tasks of an age, how many are in which state.
-_OLD: Final = {"done": 38, "running": 27, "finished": 13, "aborted": 5, "failed": 4, "exhausted": 4, "pending": 3, "broken": 2,
-               "paused": 1, "throttled": 2, "prepared": 1}  # fmt: skip
-_OF_A_DAY: Final = {"running": 52, "done": 14, "pending": 8, "ready": 5, "exhausted": 5, "throttled": 3, "finished": 3,
-                    "scouting": 3, "assigning": 2, "staging": 1, "aborted": 1, "failed": 1, "finishing": 1,
-                    "broken": 1}  # fmt: skip
-_YOUNG: Final = {"running": 40, "scouting": 18, "ready": 14, "assigning": 9, "pending": 8, "defined": 5, "registered": 4,
-                 "staging": 2}  # fmt: skip
+_OLD: Final = {
+    "done": 38,
+    "running": 27,
+    "finished": 13,
+    "aborted": 5,
+    "failed": 4,
+    "exhausted": 4,
+    "pending": 3,
+    "broken": 2,
+    "paused": 1,
+    "throttled": 2,
+    "prepared": 1,
+}
+_OF_A_DAY: Final = {
+    "running": 52,
+    "done": 14,
+    "pending": 8,
+    "ready": 5,
+    "exhausted": 5,
+    "throttled": 3,
+    "finished": 3,
+    "scouting": 3,
+    "assigning": 2,
+    "staging": 1,
+    "aborted": 1,
+    "failed": 1,
+    "finishing": 1,
+    "broken": 1,
+}
+_YOUNG: Final = {
+    "running": 40,
+    "scouting": 18,
+    "ready": 14,
+    "assigning": 9,
+    "pending": 8,
+    "defined": 5,
+    "registered": 4,
+    "staging": 2,
+}
 
-_GIVEN_NAMES: Final = ("amara", "bence", "chiara", "dmitri", "elin", "farid", "grace", "hugo", "ines", "jonas", "keiko", "liam",
-                       "marta", "nikos", "olga", "pavel", "rosa", "sven", "tomas", "yara")  # fmt: skip
+_GIVEN_NAMES: Final = (
+    "amara",
+    "bence",
+    "chiara",
+    "dmitri",
+    "elin",
+    "farid",
+    "grace",
+    "hugo",
+    "ines",
+    "jonas",
+    "keiko",
+    "liam",
+    "marta",
+    "nikos",
+    "olga",
+    "pavel",
+    "rosa",
+    "sven",
+    "tomas",
+    "yara",
+)
 _FAMILY_NAMES: Final = (
     "okafor",
     "nagy",
@@ -169,11 +235,20 @@ def _task(chance: Chance, age_s: float) -> TaskPlan:
     if failing < 500 and chance.random() < 0.08:
         failing = 350
     return TaskPlan(
-        fate, age_s, changed, span, user=USERS[int(len(USERS) * chance.random() ** 2)], is_user=is_user,
-        activity="analy" if is_user else ACTIVITIES[chance.randrange(len(ACTIVITIES))], cores=cores,
-        ram_mb=1000 + 250 * chance.randrange(8), priority=100 + 50 * chance.randrange(17), failing=failing,
-        most=SCOUTS if fate.status == "scouting" else 2**31 - 1, has_begun=begun,
-    )  # fmt: skip
+        fate,
+        age_s,
+        changed,
+        span,
+        user=USERS[int(len(USERS) * chance.random() ** 2)],
+        is_user=is_user,
+        activity="analy" if is_user else ACTIVITIES[chance.randrange(len(ACTIVITIES))],
+        cores=cores,
+        ram_mb=1000 + 250 * chance.randrange(8),
+        priority=100 + 50 * chance.randrange(17),
+        failing=failing,
+        most=SCOUTS if fate.status == "scouting" else 2**31 - 1,
+        has_begun=begun,
+    )
 
 
 LAST_START: Final = 0.6

@@ -13,10 +13,32 @@ from tasks_app.synthetic.plan import LAST_START
 # ruff: noqa: S608 - numbers and names of our own
 
 MADE: Final = (
-    "n", "status", "input_status", "output_status", "path", "has_files", "is_over", "sure", "says", "created", "changed",
-    "span_s", "username", "is_user", "activity", "cores", "ram_mb", "priority", "failing", "files", "units", "most", "gshare",
-    "nucleus", "workqueue",
-)  # fmt: skip
+    "n",
+    "status",
+    "input_status",
+    "output_status",
+    "path",
+    "has_files",
+    "is_over",
+    "sure",
+    "says",
+    "created",
+    "changed",
+    "span_s",
+    "username",
+    "is_user",
+    "activity",
+    "cores",
+    "ram_mb",
+    "priority",
+    "failing",
+    "files",
+    "units",
+    "most",
+    "gshare",
+    "nucleus",
+    "workqueue",
+)
 TEMPORARY: Final = (
     """
 CREATE TEMP TABLE made (
@@ -127,8 +149,10 @@ SELECT n, k, try, dice, made_at, made_at + waits * interval '1 second',
          WHERE made_at < stop) y
 """
 EACH_TRY: Final = (
-    _TRY.format(source=_BEGINNING), _TRY.format(source=_AGAIN.format(before=1)), _TRY.format(source=_AGAIN.format(before=2)),
-)  # fmt: skip
+    _TRY.format(source=_BEGINNING),
+    _TRY.format(source=_AGAIN.format(before=1)),
+    _TRY.format(source=_AGAIN.format(before=2)),
+)
 
 # A job's state follows from its times; jobs get their ids in the order in which they were made.
 JOBS: Final = (

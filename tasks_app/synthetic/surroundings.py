@@ -58,14 +58,21 @@ def make_catalogue(endpoints: Sequence[str]) -> None:
     CatalogueFile.objects.bulk_create(
         [
             CatalogueFile(
-                dataset=one, lfn=f"{one.name}.{k:03}", scope=SCOPE, guid=f"{one.id:08x}-{k:04x}", size=2 * 10**9,
-                adler32=f"{k:08x}", events=10_000, endpoint=endpoints[n % len(endpoints)],
+                dataset=one,
+                lfn=f"{one.name}.{k:03}",
+                scope=SCOPE,
+                guid=f"{one.id:08x}-{k:04x}",
+                size=2 * 10**9,
+                adler32=f"{k:08x}",
+                events=10_000,
+                endpoint=endpoints[n % len(endpoints)],
                 url=f"file://localhost/synthetic/{one.name}.{k:03}",
             )
-            for n, one in enumerate(found) for k in range(FILES_READ)
+            for n, one in enumerate(found)
+            for k in range(FILES_READ)
         ],
         batch_size=5000,
-    )  # fmt: skip
+    )
 
 
 @transaction.atomic
@@ -74,17 +81,39 @@ def make_shares() -> dict[str, int]:
     if not GlobalShare.objects.exists():
         top = [GlobalShare(name="Production", value=75, queue_id=1), GlobalShare(name="Analysis", value=25, queue_id=2)]
         leaves = [name for name in SHARES if name != "User Analysis"]
-        leaf = [GlobalShare(name=name, value=max(4, 30 - 4 * n), parent_id="Production", queue_id=10 + n,
-                            prod_source_label="managed") for n, name in enumerate(leaves)]  # fmt: skip
+        leaf = [
+            GlobalShare(
+                name=name,
+                value=max(4, 30 - 4 * n),
+                parent_id="Production",
+                queue_id=10 + n,
+                prod_source_label="managed",
+            )
+            for n, name in enumerate(leaves)
+        ]
         user = GlobalShare(name="User Analysis", value=100, parent_id="Analysis", queue_id=30, prod_source_label="user")
         GlobalShare.objects.bulk_create([*top, *leaf, user])
     if not WorkQueue.objects.exists():
-        rows = [WorkQueue(name=name, type="managed", vo="atlas", share=30, order=n, criteria="processingType=:kind",
-                          variables=f"kind:{name}", stretchable=1) for n, name in enumerate(ACTIVITIES)]  # fmt: skip
+        rows = [
+            WorkQueue(
+                name=name,
+                type="managed",
+                vo="atlas",
+                share=30,
+                order=n,
+                criteria="processingType=:kind",
+                variables=f"kind:{name}",
+                stretchable=1,
+            )
+            for n, name in enumerate(ACTIVITIES)
+        ]
         analysis = WorkQueue(name="analy", type="user", vo="atlas", share=40, order=50)
         # Once there is a queue, a VO without any gets no task: those of this site's own users go on as before.
         vo = Defaults().vo
-        own = [WorkQueue(name=f"own {label}", type=label, vo=vo, share=100, order=60 + n) for n, label in enumerate(OWN_LABELS)]
+        own = [
+            WorkQueue(name=f"own {label}", type=label, vo=vo, share=100, order=60 + n)
+            for n, label in enumerate(OWN_LABELS)
+        ]
         WorkQueue.objects.bulk_create([*rows, analysis, *own])
     return dict(WorkQueue.objects.values_list("name", "id"))
 
@@ -102,9 +131,23 @@ def keep_decisions(grid: Grid, now: datetime, seed: int) -> int:
     lines = list(_verdicts(waiting, running, snapshots.id, now, chance))
     with transaction.atomic(), hot_cursor() as cursor:
         columns = (
-            "jeditaskid", "first_at", "at", "repeats", "counted", "kind", "broker", "share", "code", "chosen", "skipped",
-            "reasons", "stopped", "sentence", "needs", "snapshot_id",
-        )  # fmt: skip
+            "jeditaskid",
+            "first_at",
+            "at",
+            "repeats",
+            "counted",
+            "kind",
+            "broker",
+            "share",
+            "code",
+            "chosen",
+            "skipped",
+            "reasons",
+            "stopped",
+            "sentence",
+            "needs",
+            "snapshot_id",
+        )
         copy_lines(cursor, "verdicts", columns, lines)
     number = 0
     while folded := records.fold():
@@ -129,12 +172,15 @@ def _kept(needs: TaskNeeds, grid: Grid) -> dict[str, Any]:
     """A decision as columns of `verdicts`, JSON as text."""
     verdict = deciding.told(production_job.broker(needs, grid), needs, grid, order_of(PRODUCTION))
     found: dict[str, Any] = {
-        "share": needs.share, "code": verdict.code, "sentence": verdict.sentence(),
+        "share": needs.share,
+        "code": verdict.code,
+        "sentence": verdict.sentence(),
         "chosen": [[c.site, c.weight, dict(c.factors)] for c in verdict.chosen],
         "skipped": verdict.kept_skips(),
-        "reasons": verdict.compact(), "needs": as_json(needs),
+        "reasons": verdict.compact(),
+        "needs": as_json(needs),
         "stopped": [verdict.stopped.code, verdict.stopped.detail] if verdict.stopped is not None else None,
-    }  # fmt: skip
+    }
     for name in ("chosen", "skipped", "reasons", "needs", "stopped"):
         found[name] = "\\N" if found[name] is None else copy_text(json.dumps(found[name], default=str))
     return found
@@ -172,10 +218,23 @@ def _verdict(
     task: int, one: Mapping[str, Any], first: datetime, at: datetime, snapshot: int, chance: Random, *, full: bool
 ) -> str:
     values = (
-        task, first, max(at, first), 1 + chance.randrange(90), 0, "job", "production", copy_text(one["share"]), one["code"],
-        one["chosen"], one["skipped"] if full else "[]", one["reasons"], one["stopped"], copy_text(one["sentence"]),
-        one["needs"] if full else "\\N", snapshot,
-    )  # fmt: skip
+        task,
+        first,
+        max(at, first),
+        1 + chance.randrange(90),
+        0,
+        "job",
+        "production",
+        copy_text(one["share"]),
+        one["code"],
+        one["chosen"],
+        one["skipped"] if full else "[]",
+        one["reasons"],
+        one["stopped"],
+        copy_text(one["sentence"]),
+        one["needs"] if full else "\\N",
+        snapshot,
+    )
     return "\t".join(map(str, values)) + "\n"
 
 
@@ -183,13 +242,18 @@ def keep_throttling(now: datetime) -> None:
     """A decision of the throttle for each share; one of them holds its tasks back."""
     rows = [
         ThrottleRecord(
-            vo="atlas", label="user" if name == "User Analysis" else "managed", queue=f"share:{name}", at=now,
-            since=now - timedelta(hours=2), passed=n != 3, code=THROTTLED_QUEUED if n == 3 else "",
+            vo="atlas",
+            label="user" if name == "User Analysis" else "managed",
+            queue=f"share:{name}",
+            at=now,
+            since=now - timedelta(hours=2),
+            passed=n != 3,
+            code=THROTTLED_QUEUED if n == 3 else "",
             detail="9120 jobs are queued and 2900 run: the ratio of 3.1 is above 2" if n == 3 else "",
             lines=["stops: enough jobs are queued" if n == 3 else "passes: the queue is not full"],
         )
         for n, name in enumerate(SHARES)
-    ]  # fmt: skip
+    ]
     ThrottleRecord.objects.bulk_create(rows, ignore_conflicts=True)
 
 
@@ -227,8 +291,17 @@ def keep_outages(queues: Sequence[str], now: datetime, seed: int) -> None:
     for queue in chance.sample(list(queues), len(queues) // 4):
         began = now - timedelta(hours=4 + 66 * chance.random())
         ended = began + timedelta(hours=0.5 + 3 * chance.random())
-        rows.append(QueueStatusLog(queue=queue, old="online", new=chance.choice(("offline", "brokeroff", "test")),
-                                   reason=chance.choice(reasons), by="operator", at=began, ended_at=ended))  # fmt: skip
+        rows.append(
+            QueueStatusLog(
+                queue=queue,
+                old="online",
+                new=chance.choice(("offline", "brokeroff", "test")),
+                reason=chance.choice(reasons),
+                by="operator",
+                at=began,
+                ended_at=ended,
+            )
+        )
     QueueStatusLog.objects.bulk_create(rows)
 
 

@@ -395,8 +395,14 @@ def keep_filled(submitter: LocalSubmitter, spec: PilotSpec, slots: int, stop: La
                 continue
             delay_s = next_delay(delay_s, worker)
             due = max(due, time.monotonic() + delay_s)
-            log.info("pilot.ended worker=%d state=%s ran_s=%.1f detail=%s next_in_s=%.1f",
-                     worker.id, worker.state, worker.ran_s, worker.detail, delay_s)  # fmt: skip
+            log.info(
+                "pilot.ended worker=%d state=%s ran_s=%.1f detail=%s next_in_s=%.1f",
+                worker.id,
+                worker.state,
+                worker.ran_s,
+                worker.detail,
+                delay_s,
+            )
         now = time.monotonic()
         if running < slots and now >= due:
             try:

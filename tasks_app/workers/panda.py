@@ -144,7 +144,10 @@ def command(source: Path, spec: PilotSpec, inputs: Path | str) -> list[str]:
     port = server.port or {"https": 443}.get(server.scheme, 80)
     options = ["-q", spec.queue, "-j", spec.label or ANY_LABEL, "-w", "generic", "--pilot-user", "generic", "-t", "-u"]
     options += ["--url", f"{server.scheme}://{host}", "-p", str(port)]
-    options += ["--queuedata-url", f"{spec.server}/cache/schedconfig/{{pandaqueue}}.all.json?timefloor={TIME_FLOOR_MIN}"]
+    options += [
+        "--queuedata-url",
+        f"{spec.server}/cache/schedconfig/{{pandaqueue}}.all.json?timefloor={TIME_FLOOR_MIN}",
+    ]
     options += ["--storagedata-url", spec.server + "/cache/ddmendpoints.json", "--use-rucio-traces", "False"]
     options += ["--input-destination-dir", str(inputs), "--getjobrequests", str(EMPTY_ANSWERS)]
     options += ["--getjobfailures", str(EMPTY_ANSWERS)]

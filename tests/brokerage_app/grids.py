@@ -39,9 +39,13 @@ def endpoints_of(sites: Iterable[SiteView], **states: Mapping[str, str]) -> dict
 
 
 def grid(
-    *sites: SiteView, links: Mapping[str, Link] | None = None, to_nucleus: int = 0, nucleus: Nucleus | None = None,
-    nuclei: Iterable[str] = (NUCLEUS,), **states: Mapping[str, str],
-) -> Grid:  # fmt: skip
+    *sites: SiteView,
+    links: Mapping[str, Link] | None = None,
+    to_nucleus: int = 0,
+    nucleus: Nucleus | None = None,
+    nuclei: Iterable[str] = (NUCLEUS,),
+    **states: Mapping[str, str],
+) -> Grid:
     """A grid with these queues. `links` to the nucleus by place; files that wait for it; states of endpoints by place."""
     found = {}
     for name in nuclei:

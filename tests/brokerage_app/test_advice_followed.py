@@ -34,16 +34,29 @@ def grid() -> Any:
     ResourceType.objects.all().delete()
     for position, row in enumerate(DEFAULT_TABLE):
         ResourceType.objects.create(
-            position=position, name=row.name, min_cores=row.min_cores, max_cores=row.max_cores,
-            min_ram_per_core_mb=row.min_memory_per_core_mb, max_ram_per_core_mb=row.max_memory_per_core_mb,
-        )  # fmt: skip
+            position=position,
+            name=row.name,
+            min_cores=row.min_cores,
+            max_cores=row.max_cores,
+            min_ram_per_core_mb=row.min_memory_per_core_mb,
+            max_ram_per_core_mb=row.max_memory_per_core_mb,
+        )
 
     def made(**values: Any) -> None:
         StorageEndpoint.objects.create(name="SE_MINE", site_name="MINE", space_free_gb=9000.0)
-        Queue.objects.create(**{
-            "name": "MINE", "site_name": "MINE", "storage_id": "SE_MINE", "core_count": 8, "core_power": 10.0,
-            "capability": "ucore", "status": "online", "releases": ["ANY"], **values,
-        })  # fmt: skip
+        Queue.objects.create(
+            **{
+                "name": "MINE",
+                "site_name": "MINE",
+                "storage_id": "SE_MINE",
+                "core_count": 8,
+                "core_power": 10.0,
+                "capability": "ucore",
+                "status": "online",
+                "releases": ["ANY"],
+                **values,
+            }
+        )
         QueueActivity.objects.create(site="MINE", pilots_3h=9, last_start=timezone.now())
 
     forget()
@@ -74,10 +87,13 @@ def decided(broker: str, needs: TaskNeeds) -> tuple[Verdict, list[str]]:
         ("max_memory_mb", {"max_memory_mb": 1000, "capability": "score", "core_count": 1}, {}),
         ("work_dir_mb", {"work_dir_mb": 4000, "max_memory_mb": 128_000}, {"disk_mb": 9000, "work_disk": 9000}),
         ("max_walltime_s", {"max_walltime_s": 2000, "max_memory_mb": 128_000}, {"walltime_s": 57_600}),
-        ("max_walltime_s", {"max_walltime_s": 600, "max_memory_mb": 128_000},
-         {"cpu_hs06s": 360_000.0, "base_walltime_s": 600}),
+        (
+            "max_walltime_s",
+            {"max_walltime_s": 600, "max_memory_mb": 128_000},
+            {"cpu_hs06s": 360_000.0, "base_walltime_s": 600},
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_an_operator_sets_as_advised_brings_jobs(
     grid: Any, broker: str, column: str, values: dict[str, Any], needs: dict[str, Any]
 ) -> None:
@@ -152,7 +168,9 @@ SCRATCH = {"memory_mb": 1000, "atom_mb": 9000.0, "effective_mb": 9000.0, "disk_m
         ({"file_mb": 3000.0, "files_a_job": 3}, {"Make jobs of 2 files (nFilesPerJob; now 3)"}),
         (
             {"file_mb": 3000.0, "events_a_job": 1000, "atom_events": 1000},
-            {"Kill the task and submit it again, under another name and with 666 events a job (nEventsPerJob; now 1000)"},
+            {
+                "Kill the task and submit it again, under another name and with 666 events a job (nEventsPerJob; now 1000)"
+            },
         ),
         (
             {"file_mb": 3000.0, "atom_mb": 3000.0, "effective_mb": 3000.0, "work_disk": 6000},

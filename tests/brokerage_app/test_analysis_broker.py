@@ -105,11 +105,15 @@ def test_queues_near_the_input_that_are_full_are_waited_for() -> None:
 @pytest.mark.parametrize(
     ("more", "chosen"),
     [
-        ({"priority": 2000}, ["B"]), ({"priority": 1999}, []),
-        ({"io_intensity": 50.0}, ["B"]), ({"io_intensity": 51.0}, []), ({"io_intensity": None}, []),
-        ({"frozen_s": 7201.0}, ["B"]), ({"frozen_s": 7200.0}, []),
+        ({"priority": 2000}, ["B"]),
+        ({"priority": 1999}, []),
+        ({"io_intensity": 50.0}, ["B"]),
+        ({"io_intensity": 51.0}, []),
+        ({"io_intensity": None}, []),
+        ({"frozen_s": 7201.0}, ["B"]),
+        ({"frozen_s": 7200.0}, []),
     ],
-)  # fmt: skip
+)
 def test_some_tasks_need_not_wait_for_full_queues_near_their_input(more: dict[str, Any], chosen: list[str]) -> None:
     told = replace(DEFAULT_SETTINGS, io_cutoff=50.0, check_timeout_h=2.0)
     verdict = broker(needs(inputs=(DATA,), **more), grid(site("A", jobs=FULL), site("B")), told)
@@ -136,8 +140,13 @@ def test_a_task_whose_input_is_complete_nowhere_waits(data: InputData, code: str
 
 
 SCRATCH: dict[str, Any] = {
-    "atom_mb": 4096.0, "effective_mb": 4096.0, "out_disk": 300, "out_disk_unit": "kB", "work_disk": 500, "work_disk_unit": "MB",
-}  # fmt: skip
+    "atom_mb": 4096.0,
+    "effective_mb": 4096.0,
+    "out_disk": 300,
+    "out_disk_unit": "kB",
+    "work_disk": 500,
+    "work_disk_unit": "MB",
+}
 
 GPU = '{"gpu_spec": {"vendor": "nvidia"}}'
 A100 = (GpuRow("nvidia", "A100"),)
@@ -173,14 +182,20 @@ RULES: list[tuple[str, TaskNeeds, SiteView, dict[str, Any], str]] = [
     ("busy disks", needs(disk_io_kbps=101.0), site(max_disk_io_kbps=100.0, disk_io_kbps=150.0), {}, "disk_io_busy"),
     (
         "busy disks, not to a whole number",
-        needs(disk_io_kbps=801.0, cores=8), site(cores=8, max_disk_io_kbps=100.0, disk_io_kbps=150.0), {}, "disk_io_busy",
+        needs(disk_io_kbps=801.0, cores=8),
+        site(cores=8, max_disk_io_kbps=100.0, disk_io_kbps=150.0),
+        {},
+        "disk_io_busy",
     ),
     ("memory equal", needs(memory_mb=2000, base_memory_mb=200), site(max_memory_mb=1980), {}, ""),
     ("memory", needs(memory_mb=2000, base_memory_mb=202), site(max_memory_mb=1980), {}, "low_memory"),
     ("memory too low", needs(memory_mb=2000), site(min_memory_mb=1801), {}, "high_memory"),
     (
-        "memory per core", needs(memory_mb=2000, memory_per_core=True, base_memory_mb=500, cores=8),
-        site(cores=8, max_memory_mb=14_849), {}, "low_memory",
+        "memory per core",
+        needs(memory_mb=2000, memory_per_core=True, base_memory_mb=500, cores=8),
+        site(cores=8, max_memory_mb=14_849),
+        {},
+        "low_memory",
     ),
     ("scratch equal", needs(**SCRATCH), site(work_dir_mb=5796), {}, ""),
     ("scratch", needs(**SCRATCH), site(work_dir_mb=5795), {}, "scratch_disk"),
@@ -192,7 +207,13 @@ RULES: list[tuple[str, TaskNeeds, SiteView, dict[str, Any], str]] = [
     ("scouts, a day", needs(walltime_s=60, scouting=True), site(max_walltime_s=86_400), {}, ""),
     ("scouts, bound", needs(walltime_s=60, scouting=True, preassigned_site="A"), site(max_walltime_s=3600), {}, ""),
     ("unknown time", needs(walltime_known=False), site(max_walltime_s=86_399), {}, "short_for_unknown"),
-    ("walltime, no CPU time", needs(walltime_known=False, walltime_s=60), site(max_walltime_s=86_399), {}, "short_for_unknown"),
+    (
+        "walltime, no CPU time",
+        needs(walltime_known=False, walltime_s=60),
+        site(max_walltime_s=86_399),
+        {},
+        "short_for_unknown",
+    ),
     ("merge jobs", needs(merging=True, walltime_s=60), site(max_walltime_s=86_399), {}, "short_for_unknown"),
     ("no release", needs(trans_home="AnalysisTransforms-Athena_21.0.38"), site(), {}, "no_release"),
     ("any release", needs(trans_home="AnalysisTransforms-Athena_21.0.38"), site(releases=("ANY",)), {}, ""),
@@ -224,13 +245,12 @@ RULES: list[tuple[str, TaskNeeds, SiteView, dict[str, Any], str]] = [
     ("taken back, bound", needs(avoided_sites=("A",), preassigned_site="A"), site(), {}, ""),
     ("GPU, bound", needs(architecture=GPU, preassigned_site="A"), site(releases=("ANY",)), {}, "no_gpu"),
     ("GPU there, bound", needs(architecture=GPU, preassigned_site="A"), site(software=GPUS, gpus=A100), {}, ""),
-
     ("40 queued", needs(), busy(counts=Counts(running=5, activated=40)), {}, ""),
     ("41 queued", needs(), busy(counts=Counts(running=5, activated=30, defined=11)), {}, "queue_full_of_type"),
     ("61 queued, 30 run", needs(), busy(counts=Counts(running=30, activated=61)), {}, "queue_full_of_type"),
     ("41 of another type", needs(resource_type="MCORE"), busy(counts=Counts(activated=41)), {}, ""),
     ("41 queued, bound", needs(preassigned_site="A"), busy(counts=Counts(activated=41)), {}, ""),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("task", "view", "more", "code"), [row[1:] for row in RULES], ids=[row[0] for row in RULES])
@@ -295,11 +315,13 @@ def test_work_goes_where_its_jobs_were_not_taken_back_if_it_can(
 @pytest.mark.parametrize(
     ("task", "others"),
     [
-        (needs(included_sites=("A",)), [site("B")]), (needs(excluded_sites=("B",)), [site("B")]),
-        (needs(), [site("B", status="offline")]), (needs(inputs=(DATA,)), [site("B", only_local_data=True)]),
+        (needs(included_sites=("A",)), [site("B")]),
+        (needs(excluded_sites=("B",)), [site("B")]),
+        (needs(), [site("B", status="offline")]),
+        (needs(inputs=(DATA,)), [site("B", only_local_data=True)]),
         (needs(), [site("B_HOSPITAL", status="offline")]),
     ],
-)  # fmt: skip
+)
 def test_work_comes_back_at_once_to_the_only_queue_that_is_left_to_it(task: TaskNeeds, others: list[SiteView]) -> None:
     again = replace(task, avoided_sites=("A",))
     for facts in (CLOSED_AT_A, NO_FACTS):
@@ -318,7 +340,9 @@ def test_what_is_not_asked_of_the_site_that_a_task_names_is_said() -> None:
 def test_an_endpoint_in_the_place_of_a_site_stands_for_its_readers() -> None:
     verdict = broker(needs(preassigned_site="SE_B"), grid(site("A"), site("B")))
     assert names(verdict) == ["B"]
-    assert broker(needs(preassigned_site="SE_B"), grid(site("A"), site("B"))).skipped[0].detail == "the work is bound to B"
+    assert (
+        broker(needs(preassigned_site="SE_B"), grid(site("A"), site("B"))).skipped[0].detail == "the work is bound to B"
+    )
 
 
 def test_auto_lets_others_in_when_no_listed_queue_is_left() -> None:
@@ -336,10 +360,15 @@ def test_hospitals_are_for_what_no_other_queue_takes() -> None:
 @pytest.mark.parametrize(
     ("ended", "code"),
     [
-        (Ended(3, 4, 2), "closed_there"), (Ended(0, 9, 2), "closed_there"), (Ended(3, 6), "failing_there"),
-        (Ended(3, 5), ""), (Ended(0, 4), ""), (Ended(0, 5), "failing_there"), (Ended(100, 0), ""),
+        (Ended(3, 4, 2), "closed_there"),
+        (Ended(0, 9, 2), "closed_there"),
+        (Ended(3, 6), "failing_there"),
+        (Ended(3, 5), ""),
+        (Ended(0, 4), ""),
+        (Ended(0, 5), "failing_there"),
+        (Ended(100, 0), ""),
     ],
-)  # fmt: skip
+)
 def test_queues_where_the_task_fares_badly(ended: Ended, code: str) -> None:
     facts = AnalysisFacts(ended={"A": ended})
     assert reasons(broker(needs(), grid(site(), site("B")), facts=facts)) == ({"A": code} if code else {})
@@ -416,7 +445,8 @@ def test_input_in_the_weight_of_queues_to_which_it_is_moved() -> None:
     assert [(c.site, c.weight) for c in verdict.chosen] == [("B", pytest.approx(2)), ("C", pytest.approx(1))]
     # A queue without any of it is not said to have some.
     assert [c.factors[-1] for c in verdict.chosen] == [
-        ("input there", pytest.approx(2)), ("input comes from SE_A, SE_B", pytest.approx(1)),
+        ("input there", pytest.approx(2)),
+        ("input comes from SE_A, SE_B", pytest.approx(1)),
     ]
 
 
@@ -606,26 +636,41 @@ def candidates(verdict: Verdict) -> set[str]:
 
 
 EASED: list[dict[str, Any]] = [
-    {"memory_mb": 0}, {"walltime_s": 60}, {"out_disk": 0}, {"trans_home": ""}, {"io_intensity": None}, {"excluded_sites": ()},
-    {"direct_io": 0}, {"max_cores": 0}, {"cloud": ""},
-]  # fmt: skip
+    {"memory_mb": 0},
+    {"walltime_s": 60},
+    {"out_disk": 0},
+    {"trans_home": ""},
+    {"io_intensity": None},
+    {"excluded_sites": ()},
+    {"direct_io": 0},
+    {"max_cores": 0},
+    {"cloud": ""},
+]
 
 
 @settings(max_examples=200)
 @given(
     task=st.builds(
-        needs, memory_mb=st.sampled_from([0, 1900, 4000]), walltime_s=st.sampled_from([60, 4000, 90_000]),
-        out_disk=st.sampled_from([0, 1000]), atom_mb=st.just(900.0), effective_mb=st.just(900.0),
-        trans_home=st.sampled_from(["", "AnalysisTransforms-Athena_21.0.38"]), io_intensity=st.none() | st.floats(0, 500),
+        needs,
+        memory_mb=st.sampled_from([0, 1900, 4000]),
+        walltime_s=st.sampled_from([60, 4000, 90_000]),
+        out_disk=st.sampled_from([0, 1000]),
+        atom_mb=st.just(900.0),
+        effective_mb=st.just(900.0),
+        trans_home=st.sampled_from(["", "AnalysisTransforms-Athena_21.0.38"]),
+        io_intensity=st.none() | st.floats(0, 500),
         excluded_sites=st.sampled_from([(), ("S3", "S1")]),
         direct_io=st.sampled_from([0, 2]),
-        max_cores=st.sampled_from([0, 4]), cores=st.sampled_from([0, 1, 8]), cloud=st.sampled_from(["", "DE"]),
+        max_cores=st.sampled_from([0, 4]),
+        cores=st.sampled_from([0, 1, 8]),
+        cloud=st.sampled_from(["", "DE"]),
     ),
     some=st.lists(site_views, unique_by=lambda one: one.name, max_size=6).map(
         lambda sites: grid(*(one for one in sites if not one.name.endswith("HOSPITAL")))
     ),
-    eased=st.sampled_from(EASED), facts=known.map(lambda facts: replace(facts, ended={})),
-)  # fmt: skip
+    eased=st.sampled_from(EASED),
+    facts=known.map(lambda facts: replace(facts, ended={})),
+)
 def test_a_task_that_asks_for_less_loses_no_queue(
     task: TaskNeeds, some: Grid, eased: dict[str, Any], facts: AnalysisFacts
 ) -> None:

@@ -104,9 +104,12 @@ def test_input_that_is_there() -> None:
 
 
 candidates = st.lists(
-    st.builds(Candidate, st.integers(0, 30).map(lambda n: f"S{n:02}"), st.floats(-1000, 1000), st.sampled_from(SiteClass)),
-    min_size=1, unique_by=lambda one: one.site,
-)  # fmt: skip
+    st.builds(
+        Candidate, st.integers(0, 30).map(lambda n: f"S{n:02}"), st.floats(-1000, 1000), st.sampled_from(SiteClass)
+    ),
+    min_size=1,
+    unique_by=lambda one: one.site,
+)
 
 
 @given(candidates=candidates, jobs=st.integers(0, 5000), of_class=st.none() | st.sampled_from(TaskClass))

@@ -11,10 +11,15 @@ from brokerage_app.userthrottle import Usage
 @pytest.mark.parametrize(
     ("vo", "label", "broker"),
     [
-        ("atlas", "managed", "production"), ("atlas", "test", "production"), ("atlas", "user", "analysis"),
-        ("atlas", "panda", "analysis"), ("atlas", "other", "generic"), ("lab", "user", "generic"), ("", "", "generic"),
+        ("atlas", "managed", "production"),
+        ("atlas", "test", "production"),
+        ("atlas", "user", "analysis"),
+        ("atlas", "panda", "analysis"),
+        ("atlas", "other", "generic"),
+        ("lab", "user", "generic"),
+        ("", "", "generic"),
     ],
-)  # fmt: skip
+)
 def test_vo_and_label_choose_the_broker(vo: str, label: str, broker: str) -> None:
     assert broker_of(vo, label, DEFAULTS) == broker
 

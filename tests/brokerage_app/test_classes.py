@@ -27,10 +27,18 @@ LIMITS = TaskClassLimits()
 @pytest.mark.parametrize(
     ("part", "freedom", "value"),
     [
-        (0.95, 1, 6.313752), (0.95, 2, 2.919986), (0.95, 5, 2.015048), (0.95, 10, 1.812461), (0.95, 30, 1.697261),
-        (0.95, 1e9, 1.644854), (0.975, 4, 2.776445), (0.5, 3, 0.0), (0.05, 5, -2.015048), (0.95, 0.5, 41.136),
+        (0.95, 1, 6.313752),
+        (0.95, 2, 2.919986),
+        (0.95, 5, 2.015048),
+        (0.95, 10, 1.812461),
+        (0.95, 30, 1.697261),
+        (0.95, 1e9, 1.644854),
+        (0.975, 4, 2.776445),
+        (0.5, 3, 0.0),
+        (0.05, 5, -2.015048),
+        (0.95, 0.5, 41.136),
     ],
-)  # fmt: skip
+)
 def test_students_t_has_the_values_of_the_tables(part: float, freedom: float, value: float) -> None:
     assert student_t(part, freedom) == pytest.approx(value, rel=1e-5, abs=1e-6)
 
@@ -125,11 +133,18 @@ def test_class_of_a_user(hi: int, mid: int, expected: TaskClass) -> None:
 @pytest.mark.parametrize(
     ("of_user", "percent", "remaining", "express", "expected"),
     [
-        (A, 90, 500, False, S), (A, 89.9, 500, False, A), (A, 90, 501, False, A), (A, 100, 0, False, A),
-        (B, 95, 200, False, S), (B, 94.9, 200, False, B), (B, 95, 201, False, B), (B, 90, 1, False, B),
-        (C, 99, 1, False, C), (C, 0, 1000, True, S),
+        (A, 90, 500, False, S),
+        (A, 89.9, 500, False, A),
+        (A, 90, 501, False, A),
+        (A, 100, 0, False, A),
+        (B, 95, 200, False, S),
+        (B, 94.9, 200, False, B),
+        (B, 95, 201, False, B),
+        (B, 90, 1, False, B),
+        (C, 99, 1, False, C),
+        (C, 0, 1000, True, S),
     ],
-)  # fmt: skip
+)
 def test_class_of_a_task(
     of_user: TaskClass, percent: float, remaining: int, express: bool, expected: TaskClass
 ) -> None:

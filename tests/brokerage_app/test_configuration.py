@@ -175,8 +175,11 @@ def test_suffixes_that_are_set_can_be_listed() -> None:
         row("watcher", "HEARTBEAT_TIMEOUT", "5", app="pandaserver"),
     )
     assert found.variants("watcher", "HEARTBEAT_TIMEOUT") == [
-        ("", ""), ("production", ""), ("production", "atlas"), ("push_noheartbeat", ""),
-    ]  # fmt: skip
+        ("", ""),
+        ("production", ""),
+        ("production", "atlas"),
+        ("push_noheartbeat", ""),
+    ]
     assert DEFAULTS.variants("watcher", "HEARTBEAT_TIMEOUT") == []
 
 
@@ -264,9 +267,11 @@ suffixes_of_any = st.lists(st.sampled_from(["managed", "MC 16 simul", "SITE_A_MC
 
 
 @given(
-    which=st.integers(0, len(configurable) - 1), given=suffixes_of_any, number=st.integers(0, 10**6),
+    which=st.integers(0, len(configurable) - 1),
+    given=suffixes_of_any,
+    number=st.integers(0, 10**6),
     vo=st.sampled_from(["", "atlas"]),
-)  # fmt: skip
+)
 def test_any_parameter_can_be_set_for_any_suffix_and_survives_json(
     which: int, given: list[str], number: int, vo: str
 ) -> None:

@@ -5,9 +5,15 @@ from brokerage_app.connectivity import refuses
 
 @pytest.mark.parametrize(
     ("published", "accepted"),
-    [("full", ["full", "http", "none", ""]), ("http", ["http", "none", ""]), ("none", ["none", ""]), ("", [""]),
-     (None, [""]), ("some", [""])],
-)  # fmt: skip
+    [
+        ("full", ["full", "http", "none", ""]),
+        ("http", ["http", "none", ""]),
+        ("none", ["none", ""]),
+        ("", [""]),
+        (None, [""]),
+        ("some", [""]),
+    ],
+)
 def test_networks(published: str | None, accepted: list[str]) -> None:
     assert [asked for asked in ("full", "http", "none", "") if refuses(published, asked) is None] == accepted
 

@@ -13,10 +13,15 @@ from brokerage_app.criteria_sql import to_q
 from tasks_app.models import Task
 
 FIELDS = {
-    "prodSourceLabel": "prod_source_label", "workingGroup": "working_group", "processingType": "processing_type",
-    "coreCount": "core_count", "site": "site", "eventService": "event_service", "splitRule": "split_rule",
+    "prodSourceLabel": "prod_source_label",
+    "workingGroup": "working_group",
+    "processingType": "processing_type",
+    "coreCount": "core_count",
+    "site": "site",
+    "eventService": "event_service",
+    "splitRule": "split_rule",
     "campaign": "campaign",
-}  # fmt: skip
+}
 
 
 def holds(criteria: str | None, variables: str = "", **values: Any) -> bool:
@@ -64,7 +69,7 @@ def holds(criteria: str | None, variables: str = "", **values: Any) -> bool:
         (None, "", {}, True),
         ("  ", "", {}, True),
     ],
-)  # fmt: skip
+)
 def test_criteria_mean_what_sql_means(criteria, variables, values, expected):
     assert holds(criteria, variables, **values) is expected
 
@@ -107,11 +112,24 @@ def test_variables_without_exactly_one_colon_are_ignored():
 @pytest.mark.parametrize(
     ("pattern", "value", "expected"),
     [
-        ("%", "", True), ("a%", "a", True), ("%a", "ba", True), ("%a", "ab", False), ("a%a", "a", False), ("a%a", "aa", True),
-        ("%c", "cc", True), ("a%b%c", "aXbXbc", True), ("a%b%c", "acb", False), ("a_c", "abc", False), ("a_c", "A_C", True),
-        ("a.c", "abc", False), ("%x%x%", "x", False), ("a\nb%", "a\nbc\n", True), ("É%", "éa", False), ("abc", "ABC", True),
+        ("%", "", True),
+        ("a%", "a", True),
+        ("%a", "ba", True),
+        ("%a", "ab", False),
+        ("a%a", "a", False),
+        ("a%a", "aa", True),
+        ("%c", "cc", True),
+        ("a%b%c", "aXbXbc", True),
+        ("a%b%c", "acb", False),
+        ("a_c", "abc", False),
+        ("a_c", "A_C", True),
+        ("a.c", "abc", False),
+        ("%x%x%", "x", False),
+        ("a\nb%", "a\nbc\n", True),
+        ("É%", "éa", False),
+        ("abc", "ABC", True),
     ],
-)  # fmt: skip
+)
 def test_like_is_anchored_and_knows_only_the_percent_sign(pattern, value, expected):
     assert like(pattern, value) is expected
 
@@ -144,11 +162,11 @@ def _condition(name: str) -> st.SearchStrategy[str]:
     literal = NUMBER.map(str) if name in NUMBERS else TEXT.map(quoted)
     choices = [
         st.tuples(st.sampled_from(["=", "<>", "!=", "<", "<=", ">", ">="]), literal).map(" ".join),
-        st.tuples(
-            st.sampled_from(["IN", "NOT IN"]), st.lists(literal, min_size=1, max_size=3).map(", ".join)
-        ).map(lambda pair: f"{pair[0]} ({pair[1]})"),
+        st.tuples(st.sampled_from(["IN", "NOT IN"]), st.lists(literal, min_size=1, max_size=3).map(", ".join)).map(
+            lambda pair: f"{pair[0]} ({pair[1]})"
+        ),
         st.sampled_from(["IS NULL", "IS NOT NULL"]),
-    ]  # fmt: skip
+    ]
     if name in TEXTS:
         pattern = st.lists(TEXT | st.just("%"), max_size=4).map("".join).map(quoted)
         choices.append(st.tuples(st.sampled_from(["LIKE", "NOT LIKE"]), pattern).map(" ".join))

@@ -84,7 +84,9 @@ def test_a_queue_that_was_deleted_lately_has_no_far_fetched_namesake(broker: str
 @pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS, GENERIC])
 def test_a_pattern_that_fits_no_queue_any_more_names_those_that_were_deleted(broker: str) -> None:
     gone = {f"GONE_{n}": f"was deleted 2026-11-22 19:4{n} UTC by demo" for n in (1, 2)}
-    world = replace(grid(queue("NOREL_Q", cores=1)), gone={**gone, "OTHER_Q": "was deleted 2026-11-21 08:00 UTC by olga"})
+    world = replace(
+        grid(queue("NOREL_Q", cores=1)), gone={**gone, "OTHER_Q": "was deleted 2026-11-21 08:00 UTC by olga"}
+    )
     found = decide(replace(NEEDS, included_sites=("GONE_*",)), world, configured(broker))
     assert (found.code, found.sentence()) == (
         "site_unknown",
@@ -108,8 +110,18 @@ FULL = {"MC": {"SCORE": Counts(activated=100), "MCORE": Counts(activated=100)}}
     [
         (ANALYSIS, {"preassigned_site": "MINE"}, "queue_full_of_type", "100 jobs are queued, 40 may be with 0 running"),
         (ANALYSIS, {"listed_sites": ("MINE",)}, "queue_full_of_type", "100 jobs are queued, 40 may be with 0 running"),
-        (ANALYSIS, {"preassigned_site": "MINE", "merging": True}, "queue_full_of_type", "100 jobs are queued, 40 may be"),
-        (PRODUCTION, {"included_sites": ("MINE",), "priority": 1000}, "queue_full", "200 jobs are queued, and no more than 20 "),
+        (
+            ANALYSIS,
+            {"preassigned_site": "MINE", "merging": True},
+            "queue_full_of_type",
+            "100 jobs are queued, 40 may be",
+        ),
+        (
+            PRODUCTION,
+            {"included_sites": ("MINE",), "priority": 1000},
+            "queue_full",
+            "200 jobs are queued, and no more than 20 ",
+        ),
     ],
 )
 def test_a_queue_that_takes_no_further_job_is_not_chosen_even_for_work_that_is_bound_to_it(
@@ -120,16 +132,22 @@ def test_a_queue_that_takes_no_further_job_is_not_chosen_even_for_work_that_is_b
     wants = replace(NEEDS, resource_type="SCORE", **needs)
     found = decide(wants, grid(mine, *FAR), configured(broker))
     assert (found.code, found.chosen) == (code, ()), found.sentence()
-    assert found.sentence().startswith(f"MINE, the only site that the task may use, was skipped: {says}"), found.sentence()
+    assert found.sentence().startswith(f"MINE, the only site that the task may use, was skipped: {says}"), (
+        found.sentence()
+    )
     fewer = {"MC": {"SCORE": Counts(activated=19)}}
-    assert [one.site for one in decide(wants, grid(replace(mine, jobs=fewer), *FAR), configured(broker)).chosen] == ["MINE"]
+    assert [one.site for one in decide(wants, grid(replace(mine, jobs=fewer), *FAR), configured(broker)).chosen] == [
+        "MINE"
+    ]
 
 
 def test_a_queue_with_as_many_jobs_as_it_may_have_is_full_for_all() -> None:
     exactly = queue("MINE", cores=1, jobs={"MC": {"SCORE": Counts(activated=40)}})
     found = decide(replace(NEEDS, resource_type="SCORE"), grid(exactly, *FAR), configured(ANALYSIS))
     assert not found.chosen
-    assert {skip.site: skip.detail for skip in found.skipped}["MINE"] == "40 jobs are queued, and no more than 40 may be"
+    assert {skip.site: skip.detail for skip in found.skipped}[
+        "MINE"
+    ] == "40 jobs are queued, and no more than 40 may be"
 
 
 def test_each_status_is_counted_by_its_own_name_and_its_end_is_said() -> None:
@@ -139,7 +157,8 @@ def test_each_status_is_counted_by_its_own_name_and_its_end_is_said() -> None:
     found = decide(NEEDS, grid(*sites), configured(GENERIC))
     assert "1 site offline, 1 site paused, 1 site standby, 1 site test only" in found.sentence()
     said = {
-        site.name: decide(NEEDS, grid(replace(site, status_until=until)), configured(GENERIC)).sentence() for site in sites
+        site.name: decide(NEEDS, grid(replace(site, status_until=until)), configured(GENERIC)).sentence()
+        for site in sites
     }
     end = "until 2026-11-23 08:00 UTC"
     assert f"The only site, OFF, was skipped: the site's status is offline {end} (“new switches”)." in said["OFF"]
@@ -174,7 +193,7 @@ def test_a_queue_that_is_full_of_jobs_of_the_tasks_resource_queue_is_one_to_wait
     told = helping(Conditions(needs, world, configured(broker)), found.blocked, decide)
     assert [one.sentence for one in told] == [
         "Wait until jobs that are queued at MINE have started; then MINE takes its jobs."
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("broker", [PRODUCTION, ANALYSIS, GENERIC])
@@ -214,15 +233,21 @@ def test_work_that_is_express_by_its_priority_says_so_and_a_lower_one_is_advised
     assert found.code == "slow_network"
     assert found.sentence().endswith("; the task is express work by its priority of 1000 (1000 or more).")
     assert advice == [
-        ("Have an operator lower the priority of the task below 1000 (currentPriority; now 1000), so that it is no express "
-         "work; then MINE takes its jobs.", "production"),
-    ]  # fmt: skip
+        (
+            "Have an operator lower the priority of the task below 1000 (currentPriority; now 1000), so that it is no express "
+            "work; then MINE takes its jobs.",
+            "production",
+        ),
+    ]
     # Behind another objection comes that of the link: one change alone helps as little as the other.
     found, advice = told(EXPRESS, status="offline")
     assert found.code == "site_offline" and advice == [
-        ("Have MINE set online, and have an operator lower the priority of the task below 1000 (currentPriority; now 1000), "
-         "so that it is no express work; then MINE takes its jobs.", "shifter"),
-    ]  # fmt: skip
+        (
+            "Have MINE set online, and have an operator lower the priority of the task below 1000 (currentPriority; now 1000), "
+            "so that it is no express work; then MINE takes its jobs.",
+            "shifter",
+        ),
+    ]
     # Where its cap on queued jobs is reached a lower priority is no help; nor for work that is urgent for another reason.
     assert told(EXPRESS, counts=Counts(running=1, activated=90))[1] == []
     found, advice = told(replace(EXPRESS, priority=10, processing_type="urgent"))
@@ -232,21 +257,30 @@ def test_work_that_is_express_by_its_priority_says_so_and_a_lower_one_is_advised
 @pytest.mark.parametrize(
     ("fixed", "advice"),
     [
-        ({"walltime_s": 36_000},
-         "Lower the walltime of the task from 36000 to 600 s, if its jobs need no more"),
-        ({"walltime_s": 36_000, "events_a_job": 100},
-         "Lower the walltime of the task from 36000 to 600 s, if its jobs need no more"),
-        ({"cpu_hs06s": 54_000.0, "files_a_job": 1, "events_a_job": 0},
-         "Lower the cpuTime of the task to 10 % of what it is, if its jobs need no more"),
+        ({"walltime_s": 36_000}, "Lower the walltime of the task from 36000 to 600 s, if its jobs need no more"),
+        (
+            {"walltime_s": 36_000, "events_a_job": 100},
+            "Lower the walltime of the task from 36000 to 600 s, if its jobs need no more",
+        ),
+        (
+            {"cpu_hs06s": 54_000.0, "files_a_job": 1, "events_a_job": 0},
+            "Lower the cpuTime of the task to 10 % of what it is, if its jobs need no more",
+        ),
         ({"cpu_hs06s": 54_000.0, "files_a_job": 25}, "Make jobs of 2 files (nFilesPerJob; now 25)"),
-        ({"cpu_hs06s": 54_000.0, "events_a_job": 1},
-         "Lower the cpuTime of the task to 10 % of what it is, if its jobs need no more"),
-        ({"cpu_hs06s": 54_000.0, "events_a_job": 1000},
-         "Kill the task and submit it again, under another name and with 100 events a job (nEventsPerJob; now 1000)"),
-        ({"walltime_s_per_mb": 60.0, "effective_mb": 100.0, "atom_mb": 100.0, "files_a_job": 100},
-         "Make jobs of 10 files (nFilesPerJob; now 100)"),
+        (
+            {"cpu_hs06s": 54_000.0, "events_a_job": 1},
+            "Lower the cpuTime of the task to 10 % of what it is, if its jobs need no more",
+        ),
+        (
+            {"cpu_hs06s": 54_000.0, "events_a_job": 1000},
+            "Kill the task and submit it again, under another name and with 100 events a job (nEventsPerJob; now 1000)",
+        ),
+        (
+            {"walltime_s_per_mb": 60.0, "effective_mb": 100.0, "atom_mb": 100.0, "files_a_job": 100},
+            "Make jobs of 10 files (nFilesPerJob; now 100)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_shorter_jobs_are_advised_only_as_they_can_be_had(fixed: dict[str, Any], advice: str) -> None:
     needs, configuration = replace(NEEDS, included_sites=("SHORT",), **fixed), configured(PRODUCTION)
     world = grid(queue("SHORT", cores=1, max_walltime_s=600))
@@ -328,8 +362,10 @@ def test_sites_that_others_are_tried_before_are_left_out_behind_all_rules_and_be
     assert len(left) == 2 and places == sorted(places)
     many = {"high_memory": ["A", "B"], "pilots_stopped": ["C"], "low_weight": ["D"]}
     assert [(step.code, step.before, step.after) for step in funnel(broker, "job", 1, many)] == [
-        ("high_memory", 5, 3), ("pilots_stopped", 3, 2), ("low_weight", 2, 1),
-    ]  # fmt: skip
+        ("high_memory", 5, 3),
+        ("pilots_stopped", 3, 2),
+        ("low_weight", 2, 1),
+    ]
 
 
 def test_memory_a_core_leaves_room_for_what_a_job_needs_besides() -> None:
@@ -430,7 +466,9 @@ def test_of_the_two_places_of_gpus_those_are_named_that_lack_them(
     world, configuration = grid(queue("MINE", cores=1, **has)), configured(broker)
     found = decide(needs, world, configuration)
     assert found.blocked is not None and found.code == codes.NO_GPU, found.sentence()
-    told = [one for one in helping(Conditions(needs, world, configuration), found.blocked, decide) if "GPUs" in one.what]
+    told = [
+        one for one in helping(Conditions(needs, world, configuration), found.blocked, decide) if "GPUs" in one.what
+    ]
     expected = [f"If MINE has such GPUs, have them {lacks}; then MINE takes its jobs."] if lacks else []
     assert [one.sentence for one in told] == expected
     releases = [line for one in told for line in one.lines if ".releases=" in line]

@@ -249,9 +249,13 @@ def test_consumers_and_attempts_share_the_work_of_event_service() -> None:
 
 
 @given(
-    cpu=st.floats(1, 1e9), limit=st.integers(1, 10**7), cores=st.integers(1, 128), power=st.floats(1, 50),
-    efficiency=st.integers(1, 100), base=st.integers(0, 10**4),
-)  # fmt: skip
+    cpu=st.floats(1, 1e9),
+    limit=st.integers(1, 10**7),
+    cores=st.integers(1, 128),
+    power=st.floats(1, 50),
+    efficiency=st.integers(1, 100),
+    base=st.integers(0, 10**4),
+)
 def test_the_test_of_a_limit_agrees_with_the_walltime(
     cpu: float, limit: int, cores: int, power: float, efficiency: int, base: int
 ) -> None:

@@ -106,7 +106,10 @@ RULES: Sequence[tuple[str, TaskNeeds, SiteView, str]] = [
     *(
         (f"{status} but bound to it", TaskNeeds(preassigned_site="SITE_A"), replace(SITE, status=status), code)
         for status, code in (
-            ("offline", "site_offline"), ("paused", "site_paused"), ("test", "site_test_only"), ("brokeroff", ""),
+            ("offline", "site_offline"),
+            ("paused", "site_paused"),
+            ("test", "site_test_only"),
+            ("brokeroff", ""),
             ("standby", ""),
         )
     ),
@@ -133,7 +136,12 @@ RULES: Sequence[tuple[str, TaskNeeds, SiteView, str]] = [
     ("memory too low", TaskNeeds(memory_mb=2001), replace(SITE, max_memory_mb=2000), "low_memory"),
     ("memory too high", TaskNeeds(memory_mb=1999), replace(SITE, min_memory_mb=2000), "high_memory"),
     ("memory no limit", TaskNeeds(memory_mb=900_000), SITE, ""),
-    ("memory, bound", TaskNeeds(memory_mb=9000, preassigned_site="SITE_A"), replace(SITE, max_memory_mb=10), "low_memory"),
+    (
+        "memory, bound",
+        TaskNeeds(memory_mb=9000, preassigned_site="SITE_A"),
+        replace(SITE, max_memory_mb=10),
+        "low_memory",
+    ),
     (
         "memory per core uses the site's cores",
         TaskNeeds(cores=0, memory_mb=2000, memory_per_core=True, base_memory_mb=1),
@@ -191,11 +199,21 @@ def test_the_floor_of_the_queue_can_be_changed() -> None:
 @pytest.mark.parametrize(
     ("running", "users", "has", "room"),
     [
-        (0, 1, 0, 20), (0, 2, 0, 10), (0, 2, 9, 1), (0, 2, 10, 0), (0, 2, 19, 0), (0, 3, 0, 7), (0, 1000, 4, 1), (0, 1000, 5, 0),
-        (50, 2, 40, 10), (50, 4, 25, 0),
+        (0, 1, 0, 20),
+        (0, 2, 0, 10),
+        (0, 2, 9, 1),
+        (0, 2, 10, 0),
+        (0, 2, 19, 0),
+        (0, 3, 0, 7),
+        (0, 1000, 4, 1),
+        (0, 1000, 5, 0),
+        (50, 2, 40, 10),
+        (50, 4, 25, 0),
     ],
-)  # fmt: skip
-def test_places_in_a_queue_are_divided_among_the_users_who_want_them(running: int, users: int, has: int, room: int) -> None:
+)
+def test_places_in_a_queue_are_divided_among_the_users_who_want_them(
+    running: int, users: int, has: int, room: int
+) -> None:
     site, crowd = replace(SITE, running=running, queued=has), Crowd(users, {SITE.name: has})
     verdict = generic.broker(TaskNeeds(user="ada"), [site], crowd=crowd)
     assert (crowd.room_at(site), [skip.code for skip in verdict.skipped]) == (room, [] if room else ["user_queue_long"])
@@ -229,16 +247,21 @@ def test_work_goes_where_pilots_ask_if_it_can() -> None:
     assert [choice.site for choice in verdict.chosen] == ["B"]
     (skip,) = verdict.skipped
     assert (skip.site, skip.code, skip.detail) == (
-        "A", "pilots_stopped", "no pilot has asked for the jobs that wait there for 9 min",
-    )  # fmt: skip
+        "A",
+        "pilots_stopped",
+        "no pilot has asked for the jobs that wait there for 9 min",
+    )
     alone = generic.broker(TaskNeeds(), [SiteView("A", silent_s=540.0, queued=2), SiteView("B", status="offline")])
     assert [choice.site for choice in alone.chosen] == ["A"], "better late than nowhere"
 
 
 @pytest.mark.parametrize(
-    ("quiet_s", "said"), [(660.0, "for 11 min"), (7 * 86_400.0, "for 168 h"), (7199.0, "for 120 min"), (7200.0, "for 2 h")]
+    ("quiet_s", "said"),
+    [(660.0, "for 11 min"), (7 * 86_400.0, "for 168 h"), (7199.0, "for 120 min"), (7200.0, "for 2 h")],
 )
-def test_a_queue_whose_pilots_have_ended_is_chosen_last_whether_jobs_wait_there_or_not(quiet_s: float, said: str) -> None:
+def test_a_queue_whose_pilots_have_ended_is_chosen_last_whether_jobs_wait_there_or_not(
+    quiet_s: float, said: str
+) -> None:
     ended = SiteView("A", quiet_s=quiet_s, running=9)
     verdict = generic.broker(TaskNeeds(used_sites=("A",)), [ended, SiteView("B", queued=19)])
     assert [choice.site for choice in verdict.chosen] == ["B"], "as long as it takes a job"
@@ -277,29 +300,87 @@ STORAGE: Sequence[tuple[str, TaskNeeds, SiteView, dict[str, Any], str, str]] = [
     ("all is well", TaskNeeds(inputs=(AT_SE,), outputs=("SE",)), HERE, {}, "", ""),
     ("not described", TaskNeeds(inputs=(AT_SE,), outputs=("GONE",)), replace(SITE, outputs=("GONE",)), {}, "", ""),
     ("reading is off and nothing is read", TaskNeeds(), BARE, {"states": READ_OFF}, "", ""),
-    ("reading is off", TaskNeeds(inputs=(AT_SE,)), BARE, {"states": READ_OFF}, "input_not_readable", "(read_lan) is blacklisted"),
-    ("local reading is off", TaskNeeds(inputs=(AT_SE,)), HERE, {"states": {"read_lan": "OFF"}}, "input_not_readable", "at SE"),
+    (
+        "reading is off",
+        TaskNeeds(inputs=(AT_SE,)),
+        BARE,
+        {"states": READ_OFF},
+        "input_not_readable",
+        "(read_lan) is blacklisted",
+    ),
+    (
+        "local reading is off",
+        TaskNeeds(inputs=(AT_SE,)),
+        HERE,
+        {"states": {"read_lan": "OFF"}},
+        "input_not_readable",
+        "at SE",
+    ),
     ("local reading is off for others", TaskNeeds(inputs=(AT_SE,)), SITE, {"states": {"read_lan": "OFF"}}, "", ""),
     ("it sends nothing", TaskNeeds(inputs=(AT_SE,)), HERE, {"states": {"read_wan": "OFF"}}, "", ""),
-    ("it sends nothing to others", TaskNeeds(inputs=(AT_SE,)), SITE, {"states": {"read_wan": "OFF"}}, "source_not_sending",
-     "the input lab.in is only at SE, where reading from outside (read_wan) is blacklisted"),
+    (
+        "it sends nothing to others",
+        TaskNeeds(inputs=(AT_SE,)),
+        SITE,
+        {"states": {"read_wan": "OFF"}},
+        "source_not_sending",
+        "the input lab.in is only at SE, where reading from outside (read_wan) is blacklisted",
+    ),
     ("another has it", TaskNeeds(inputs=(AT_BOTH,)), HERE, {"states": READ_OFF}, "", ""),
     ("another has a part", TaskNeeds(inputs=(PART,)), HERE, {"states": READ_OFF}, "input_not_readable", "at SE"),
-    ("writing is off", TaskNeeds(), HERE, {"states": WRITE_OFF}, "output_not_writable", "(write_lan) is blacklisted at SE"),
+    (
+        "writing is off",
+        TaskNeeds(),
+        HERE,
+        {"states": WRITE_OFF},
+        "output_not_writable",
+        "(write_lan) is blacklisted at SE",
+    ),
     ("writing is off elsewhere", TaskNeeds(), SITE, {"states": WRITE_OFF}, "", ""),
-    ("outputs go where writing is off", TaskNeeds(outputs=("SE",)), SITE, {"states": WRITE_OFF}, "output_not_writable",
-     "writing from outside (write_wan) is blacklisted at SE"),
+    (
+        "outputs go where writing is off",
+        TaskNeeds(outputs=("SE",)),
+        SITE,
+        {"states": WRITE_OFF},
+        "output_not_writable",
+        "writing from outside (write_wan) is blacklisted at SE",
+    ),
     ("outputs stay where nothing comes in", TaskNeeds(outputs=("SE",)), HERE, {"states": {"write_wan": "OFF"}}, "", ""),
     ("full", TaskNeeds(), HERE, {"space_free_gb": 0.0}, "storage_full", "200 GB must be usable, 0 GB are at SE"),
-    ("outputs go where it is full", TaskNeeds(outputs=("SE",)), SITE, {"space_free_gb": 199.0}, "storage_full", "at SE"),
+    (
+        "outputs go where it is full",
+        TaskNeeds(outputs=("SE",)),
+        SITE,
+        {"space_free_gb": 199.0},
+        "storage_full",
+        "at SE",
+    ),
     ("enough space", TaskNeeds(outputs=("SE",)), HERE, {"space_free_gb": 200.0}, "", ""),
-    ("space that has to stay free", TaskNeeds(), HERE, {"space_free_gb": 300.0, "space_min_free_gb": 101.0}, "storage_full",
-     "200 GB must be usable, 199 GB are at SE"),
-    ("the storage of analysis is full", TaskNeeds(), replace(SITE, outputs=("OTHER",), analysis_outputs=("SE",)),
-     {"space_free_gb": 0.0}, "storage_full", "at SE"),
-    ("and does not matter to production", TaskNeeds(label="managed"),
-     replace(SITE, outputs=("OTHER",), analysis_outputs=("SE",)), {"space_free_gb": 0.0}, "", ""),
-]  # fmt: skip
+    (
+        "space that has to stay free",
+        TaskNeeds(),
+        HERE,
+        {"space_free_gb": 300.0, "space_min_free_gb": 101.0},
+        "storage_full",
+        "200 GB must be usable, 199 GB are at SE",
+    ),
+    (
+        "the storage of analysis is full",
+        TaskNeeds(),
+        replace(SITE, outputs=("OTHER",), analysis_outputs=("SE",)),
+        {"space_free_gb": 0.0},
+        "storage_full",
+        "at SE",
+    ),
+    (
+        "and does not matter to production",
+        TaskNeeds(label="managed"),
+        replace(SITE, outputs=("OTHER",), analysis_outputs=("SE",)),
+        {"space_free_gb": 0.0},
+        "",
+        "",
+    ),
+]
 
 
 def with_storage(site: SiteView, endpoint: dict[str, Any]) -> Grid:
@@ -330,7 +411,10 @@ def test_advice_on_storage_names_it_and_helps(row: Any) -> None:
 
 
 def test_how_much_space_a_storage_must_have_left_is_configured() -> None:
-    grid, least = with_storage(HERE, {"space_free_gb": 20.0}), Row("jedi", "jobbroker", "STORAGE_MIN_FREE_SIZE", "10", "float")
+    grid, least = (
+        with_storage(HERE, {"space_free_gb": 20.0}),
+        Row("jedi", "jobbroker", "STORAGE_MIN_FREE_SIZE", "10", "float"),
+    )
     assert decide(TaskNeeds(), grid, DEFAULTS).code == "storage_full"
     assert decide(TaskNeeds(), grid, DEFAULTS.having(least)).chosen
 
@@ -338,16 +422,18 @@ def test_how_much_space_a_storage_must_have_left_is_configured() -> None:
 NOTHING: dict[str, Any] = {}
 ANY: dict[str, Any] = {"releases": ("ANY",)}
 HAS: dict[str, Any] = {
-    "releases": ("AUTO",), "gpus": (GpuRow("nvidia", "A100"),),
+    "releases": ("AUTO",),
+    "gpus": (GpuRow("nvidia", "A100"),),
     "software": {
-        "containers": ["/cvmfs/images"], "cmtconfigs": ["x86_64-el9-gcc13-opt"],
+        "containers": ["/cvmfs/images"],
+        "cmtconfigs": ["x86_64-el9-gcc13-opt"],
         "tags": [{"cmtconfig": "x86_64-el9-gcc13-opt", "project": "Athena", "release": "24.0.1"}],
         "architectures": [
             {"arch": ["x86_64"], "type": "cpu", "vendor": ["intel"]},
             {"type": "gpu", "vendor": ["nvidia"], "model": ["A100"]},
         ],
     },
-}  # fmt: skip
+}
 PLATFORM = "x86_64-el9-gcc13-opt"
 RELEASE = {"trans_home": "Athena-24.0.1", "architecture": PLATFORM}
 SOFTWARE: Sequence[tuple[str, dict[str, Any], dict[str, Any], str]] = [
@@ -391,7 +477,9 @@ def test_each_reason_has_its_place_in_the_order_of_the_rules() -> None:
 def full_everywhere(queues: int) -> Grid:
     """Queues whose storages are full, as is the one to which outputs go. The last queue has no other."""
     names = [f"Q{number:02}" for number in range(queues)]
-    sites = {name: replace(HERE, name=name, site=name, inputs=(f"{name}_SE",), outputs=(f"{name}_SE",)) for name in names}
+    sites = {
+        name: replace(HERE, name=name, site=name, inputs=(f"{name}_SE",), outputs=(f"{name}_SE",)) for name in names
+    }
     sites["Z"] = replace(HERE, name="Z", site="Z", inputs=("LOCAL_SE",), outputs=("LOCAL_SE",))
     endpoints = [*(f"{name}_SE" for name in names), "LOCAL_SE"]
     return Grid(sites=sites, endpoints={name: Endpoint(name, space_free_gb=5.0) for name in endpoints})
@@ -410,7 +498,9 @@ def test_a_change_that_helps_is_found_at_whichever_queue_and_told_once() -> None
 
 def test_only_queues_with_a_change_that_was_not_tried_count_as_untried() -> None:
     grid = full_everywhere(6)
-    grid = replace(grid, sites={**grid.sites, **{name: replace(grid.sites["Z"], name=name) for name in ("A", "ZA", "ZB")}})
+    grid = replace(
+        grid, sites={**grid.sites, **{name: replace(grid.sites["Z"], name=name) for name in ("A", "ZA", "ZB")}}
+    )
     needs = TaskNeeds(outputs=("LOCAL_SE",))
     found = decide(needs, grid, DEFAULTS)
     assert found.blocked is not None

@@ -32,7 +32,8 @@ def world(**queues: dict[str, Any]) -> Grid:
     return replace(
         grid,
         sites={
-            name: replace(one, **{**ROOM, "inputs": one.outputs, **queues.get(one.site, {})}) for name, one in sites.items()
+            name: replace(one, **{**ROOM, "inputs": one.outputs, **queues.get(one.site, {})})
+            for name, one in sites.items()
         },
     )
 
@@ -72,42 +73,98 @@ def bound(how: str, *queues: str) -> dict[str, Any]:
     ("needs", "queues", "named", "code", "headline", "advice"),
     [
         # The queue is one of a nucleus: that of the other would give a nucleus, and no jobs.
-        ({}, {"A": OFF, "B": OFF}, "A_Q", "site_offline",
-         f"{START}A_Q, the only site that the task may use, was skipped: the site's status is offline.",
-         ["Have A_Q set online; then A_Q takes its jobs."]),
-        (LONG, {"A": SHORT, "B": {"max_walltime_s": 7200}}, "A_Q", "short_walltime",
-         f"{START}A_Q, the only site that the task may use, was skipped: needs 1000000, the site gives 32400 HS06 s in 3600 s.",
-         ["Lower the cpuTime of the task to 3 % of what it is, if its jobs need no more; "
-          "then A_Q takes its jobs.",
-          "Have the time limit (s) of A_Q changed from 3600 to 111112; then A_Q takes its jobs."]),
+        (
+            {},
+            {"A": OFF, "B": OFF},
+            "A_Q",
+            "site_offline",
+            f"{START}A_Q, the only site that the task may use, was skipped: the site's status is offline.",
+            ["Have A_Q set online; then A_Q takes its jobs."],
+        ),
+        (
+            LONG,
+            {"A": SHORT, "B": {"max_walltime_s": 7200}},
+            "A_Q",
+            "short_walltime",
+            f"{START}A_Q, the only site that the task may use, was skipped: "
+            "needs 1000000, the site gives 32400 HS06 s in 3600 s.",
+            [
+                "Lower the cpuTime of the task to 3 % of what it is, if its jobs need no more; "
+                "then A_Q takes its jobs.",
+                "Have the time limit (s) of A_Q changed from 3600 to 111112; then A_Q takes its jobs.",
+            ],
+        ),
         # It is of no nucleus, and both have to take the jobs.
-        ({"memory_mb": 30_000}, {"A": {"max_memory_mb": 4000}, "B": {"max_memory_mb": 2000}}, "FAR_Q", "low_memory",
-         f"{START[:-2]} (the nearest is A_Q: needs 27000 MB, the site gives 4000 MB). "
-         "FAR_Q, the only site that the task may use, was skipped: needs 27000 MB, the site gives 16000 MB.",
-         ["Ask for 4444 MB of memory at most (ramCount; now 30000); then FAR_Q takes its jobs.",
-          "Have the memory of a slot (MB) of FAR_Q changed from 16000 to 27000, and have the memory of a slot (MB) of A_Q "
-          "changed from 4000 to 27000; then FAR_Q takes its jobs.",
-          "Reassign the task to another site than FAR_Q, and have the memory of a slot (MB) of A_Q changed from 4000 to 27000; "
-          "then A takes its jobs."]),
-        ({}, {"A": OFF, "B": OFF, "FAR": OFF}, "FAR_Q", "site_offline",
-         f"{A_IS_OFF}FAR_Q, the only site that the task may use, was skipped: the site's status is offline.",
-         ["Have FAR_Q set online, and have A_Q set online; then FAR_Q takes its jobs.",
-          "Reassign the task to another site than FAR_Q, and have A_Q set online; then A takes its jobs."]),
+        (
+            {"memory_mb": 30_000},
+            {"A": {"max_memory_mb": 4000}, "B": {"max_memory_mb": 2000}},
+            "FAR_Q",
+            "low_memory",
+            f"{START[:-2]} (the nearest is A_Q: needs 27000 MB, the site gives 4000 MB). "
+            "FAR_Q, the only site that the task may use, was skipped: needs 27000 MB, the site gives 16000 MB.",
+            [
+                "Ask for 4444 MB of memory at most (ramCount; now 30000); then FAR_Q takes its jobs.",
+                "Have the memory of a slot (MB) of FAR_Q changed from 16000 to 27000, and have the memory of a slot (MB) of A_Q "
+                "changed from 4000 to 27000; then FAR_Q takes its jobs.",
+                "Reassign the task to another site than FAR_Q, and have the memory of a slot (MB) of A_Q "
+                "changed from 4000 to 27000; then A takes its jobs.",
+            ],
+        ),
+        (
+            {},
+            {"A": OFF, "B": OFF, "FAR": OFF},
+            "FAR_Q",
+            "site_offline",
+            f"{A_IS_OFF}FAR_Q, the only site that the task may use, was skipped: the site's status is offline.",
+            [
+                "Have FAR_Q set online, and have A_Q set online; then FAR_Q takes its jobs.",
+                "Reassign the task to another site than FAR_Q, and have A_Q set online; then A takes its jobs.",
+            ],
+        ),
         # It would take the jobs: what is missing is the queue of a nucleus that does.
-        ({}, {"A": OFF, "B": OFF}, "FAR_Q", "site_offline", f"{START}A_Q, B_Q: the site's status is offline.",
-         ["Have A_Q set online; then FAR_Q takes its jobs.", "Have B_Q set online; then FAR_Q takes its jobs."]),
-        ({}, {"A": OFF, "B": OFF}, "NOWHERE_Q", "site_unknown", f"{A_IS_OFF}NOWHERE_Q does not exist.",
-         ["Reassign the task to another site than NOWHERE_Q, and have A_Q set online; then A takes its jobs."]),
+        (
+            {},
+            {"A": OFF, "B": OFF},
+            "FAR_Q",
+            "site_offline",
+            f"{START}A_Q, B_Q: the site's status is offline.",
+            ["Have A_Q set online; then FAR_Q takes its jobs.", "Have B_Q set online; then FAR_Q takes its jobs."],
+        ),
+        (
+            {},
+            {"A": OFF, "B": OFF},
+            "NOWHERE_Q",
+            "site_unknown",
+            f"{A_IS_OFF}NOWHERE_Q does not exist.",
+            ["Reassign the task to another site than NOWHERE_Q, and have A_Q set online; then A takes its jobs."],
+        ),
         # Jobs that stay at their nucleus: a queue that is of none is none of theirs.
-        ({"t1_weight": -1}, {"A": OFF, "B": OFF}, "FAR_Q", "*", f"{A_IS_OFF}The task's own choice leaves none of 2 sites: A_Q: *",
-         ["Reassign the task to another site than FAR_Q, and have A_Q set online; then A takes its jobs."]),
-        ({"t1_weight": -1}, {"A": OFF, "B": OFF, "FAR": {"outputs": ("A_DATADISK",)}}, "FAR_Q", "site_offline",
-         f"{START}A_Q, B_Q: the site's status is offline.", ["Have A_Q set online; then FAR_Q takes its jobs."]),
-        ({"t1_weight": -1}, {"A": OFF, "B": OFF}, "A_Q", "site_offline",
-         f"{START}A_Q, the only site that the task may use, was skipped: the site's status is offline.",
-         ["Have A_Q set online; then A_Q takes its jobs."]),
+        (
+            {"t1_weight": -1},
+            {"A": OFF, "B": OFF},
+            "FAR_Q",
+            "*",
+            f"{A_IS_OFF}The task's own choice leaves none of 2 sites: A_Q: *",
+            ["Reassign the task to another site than FAR_Q, and have A_Q set online; then A takes its jobs."],
+        ),
+        (
+            {"t1_weight": -1},
+            {"A": OFF, "B": OFF, "FAR": {"outputs": ("A_DATADISK",)}},
+            "FAR_Q",
+            "site_offline",
+            f"{START}A_Q, B_Q: the site's status is offline.",
+            ["Have A_Q set online; then FAR_Q takes its jobs."],
+        ),
+        (
+            {"t1_weight": -1},
+            {"A": OFF, "B": OFF},
+            "A_Q",
+            "site_offline",
+            f"{START}A_Q, the only site that the task may use, was skipped: the site's status is offline.",
+            ["Have A_Q set online; then A_Q takes its jobs."],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_task_that_names_a_queue_and_gets_no_nucleus_is_told_of_that_queue(
     how: str, needs: dict[str, Any], queues: dict[str, Any], named: str, code: str, headline: str, advice: list[str]
 ) -> None:
@@ -119,7 +176,9 @@ def test_a_task_that_names_a_queue_and_gets_no_nucleus_is_told_of_that_queue(
     assert [one.sentence for one in told] == advice
     for one in told:
         # Of a task that names no queue any more the nucleus is told.
-        assert tuple(follow(wants, grid, one)) == one.sites or (one.sites == ("A",) and "A_Q" in follow(wants, grid, one))
+        assert tuple(follow(wants, grid, one)) == one.sites or (
+            one.sites == ("A",) and "A_Q" in follow(wants, grid, one)
+        )
 
 
 def test_the_queue_of_a_nucleus_that_a_task_excludes_is_no_help() -> None:
@@ -140,7 +199,9 @@ def test_of_several_named_queues_and_of_a_chain_only_those_of_a_nucleus_are_told
     grid = world(A=OFF, B=OFF, FAR={"status": "paused"})
     for stays in ({"t1_weight": -1}, {"full_chain": "capable"}):
         found = decide(replace(ASKS, included_sites=("A_Q", "FAR_Q"), **stays), grid)
-        assert found.sentence().endswith("A_Q, the only site that the task may use, was skipped: the site's status is offline.")
+        assert found.sentence().endswith(
+            "A_Q, the only site that the task may use, was skipped: the site's status is offline."
+        )
     found = decide(replace(ASKS, included_sites=("A_Q", "FAR_Q")), grid)
     assert "All 2 sites that the task may use were skipped: " in found.sentence()
 

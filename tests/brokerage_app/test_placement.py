@@ -34,10 +34,15 @@ def test_a_task_gets_the_queue_and_the_leaf_that_take_it():
     ("task", "wish", "says", "field"),
     [
         (TaskAttributes(vo="cms"), Wish(), "queues for vo=cms are undefined", ""),
-        (TASK, Wish(share="Users"), "'Users' has shares below it; a task can have one of User Analysis, Other", "gshare"),
+        (
+            TASK,
+            Wish(share="Users"),
+            "'Users' has shares below it; a task can have one of User Analysis, Other",
+            "gshare",
+        ),
         (TASK, Wish(share="x"), "'x' is no global share; a task can have one of User Analysis, Other", "gshare"),
     ],
-)  # fmt: skip
+)
 def test_a_task_that_belongs_nowhere_is_told_why(task, wish, says, field):
     with pytest.raises(NoPlaceError) as caught:
         place(task, wish, QUEUES, TREE)
@@ -61,7 +66,9 @@ def test_no_name_is_a_share_where_none_is_configured():
 
 
 def test_a_share_that_is_near_is_named():
-    with pytest.raises(NoPlaceError, match=r"'Othr' is no global share \(did you mean Other\?\); a task can have one of"):
+    with pytest.raises(
+        NoPlaceError, match=r"'Othr' is no global share \(did you mean Other\?\); a task can have one of"
+    ):
         check_leaf("Othr", TREE)
 
 
@@ -69,9 +76,17 @@ def test_a_share_that_is_near_is_named():
 def test_queues_and_shares_are_read_as_they_are_stored():
     WorkQueue.objects.create(id=5, name="P", type="user", vo="lab", partition_id=-1, share=10, order=2)
     WorkQueue.objects.create(
-        id=6, name="sub", type="user", vo="lab", partition_id=5, stretchable=1, criteria="site = :a", variables="a:b",
-        status="active", function="Resource",
-    )  # fmt: skip
+        id=6,
+        name="sub",
+        type="user",
+        vo="lab",
+        partition_id=5,
+        stretchable=1,
+        criteria="site = :a",
+        variables="a:b",
+        status="active",
+        function="Resource",
+    )
     assert policy.queue_rows() == [
         QueueRow(5, "P", "user", "lab", share=10, order=2, partition_id=-1),
         QueueRow(6, "sub", "user", "lab", None, None, "site = :a", "a:b", 5, True, "active", "Resource"),
@@ -80,8 +95,10 @@ def test_queues_and_shares_are_read_as_they_are_stored():
     top = GlobalShare.objects.create(name="c", value=2, queue_id=9001, throttled="N")
     GlobalShare.objects.create(name="a", value=3, parent=top, rtype="GRID", vo="lab")
     assert policy.share_rows() == [
-        Share("c", 2, queue_id=9001, throttled=False), Share("a", 3, "c", rtype="GRID", vo="lab"), Share("b", 1),
-    ]  # fmt: skip
+        Share("c", 2, queue_id=9001, throttled=False),
+        Share("a", 3, "c", rtype="GRID", vo="lab"),
+        Share("b", 1),
+    ]
     assert [leaf.name for leaf in policy.share_tree().leaves] == ["a", "b"]
 
 

@@ -286,7 +286,11 @@ def test_missing_input_of_the_worked_examples(
         *(
             (f"{status} and {how}", replace(ALONE, **bound), {"status": status}, says)
             for status, says in (
-                ("offline", "-status"), ("paused", "-status"), ("test", "-status"), ("brokeroff", "ok"), ("standby", "ok"),
+                ("offline", "-status"),
+                ("paused", "-status"),
+                ("test", "-status"),
+                ("brokeroff", "ok"),
+                ("standby", "ok"),
             )
             for how, bound in (("bound", {"preassigned_site": "Q"}), ("listed", {"listed_sites": ("Q", "R")}))
         ),
@@ -469,9 +473,12 @@ def test_whole_chains_stay_at_their_nucleus(name: str, chain: str, bare: str, ex
 
 def test_names_with_test_other_kinds_and_other_clouds_are_no_candidates() -> None:
     world = grid(
-        queue("A", cloud="DE"), queue("B_TEST", cloud="DE"), queue("C", type="analysis", cloud="DE"), queue("D", cloud="US"),
+        queue("A", cloud="DE"),
+        queue("B_TEST", cloud="DE"),
+        queue("C", type="analysis", cloud="DE"),
+        queue("D", cloud="US"),
         queue("E", cloud="DE", type="analysis", switches={"grandly_unified": ""}),
-    )  # fmt: skip
+    )
     verdict = broker(replace(ALONE, cloud="DE"), world)
     assert {choice.site for choice in verdict.chosen} == {"A", "E"}
     assert {skip.site: skip.code for skip in verdict.skipped} == {
@@ -498,8 +505,10 @@ def test_a_divided_queue_stands_for_its_pseudo_queues() -> None:
     bound = broker(replace(one, preassigned_site="P"), world)
     assert {c.site for c in bound.chosen} == {"P/SCORE_HIMEM"}
     assert {skip.site: skip.code for skip in bound.skipped} == {
-        "P/SCORE": codes.LOW_MEMORY, "P/MCORE": codes.MULTI_CORE_ONLY, "R": codes.NOT_PREASSIGNED,
-    }  # fmt: skip
+        "P/SCORE": codes.LOW_MEMORY,
+        "P/MCORE": codes.MULTI_CORE_ONLY,
+        "R": codes.NOT_PREASSIGNED,
+    }
 
 
 def test_merge_work_goes_where_its_files_are_until_it_has_waited_too_long() -> None:

@@ -20,7 +20,7 @@ from brokerage_app.brokers.production_job import (
     broker,
     case_of,
     hint,
-)  # fmt: skip
+)
 from brokerage_app.configuration import Configuration
 from brokerage_app.needs import TaskNeeds
 from brokerage_app.rules import examine
@@ -93,9 +93,12 @@ def test_what_counts_as_running(name: str, values: tuple[int, int, int | None, i
     found = weights.running_number(running, batch_jobs=batch_jobs, slots=slots, starting=starting, cores=cores)
     assert found == expected
     site = queue(
-        "Q", counts=Counts(running=running, starting=starting), batch_jobs=batch_jobs, cores=cores,
+        "Q",
+        counts=Counts(running=running, starting=starting),
+        batch_jobs=batch_jobs,
+        cores=cores,
         slots=() if slots is None else (Slots(SHARE, None, slots),),
-    )  # fmt: skip
+    )
     world = grid(site)
     assert case_of(ALONE, world, ProductionSettings()).weighed(site).running == expected
 
@@ -203,13 +206,17 @@ def integrated() -> Grid:
         queue("Q5", "S5", Counts(running=1), max_memory_mb=16_000, status="offline"),
         queue("Q6", "S6", Counts(running=50, activated=1), max_memory_mb=12_000),
         links={"S2": Link(queued={"Production Output": 30}, mbps_1h=60), "S4": Link(closeness=-1)},
-    )  # fmt: skip
+    )
 
 
 INTEGRATED = replace(
-    NEEDS, io_intensity=100, memory_mb=2000, memory_per_core=True, base_memory_mb=1000,
+    NEEDS,
+    io_intensity=100,
+    memory_mb=2000,
+    memory_per_core=True,
+    base_memory_mb=1000,
     inputs=(dataset(1000, 1000, N1=None, S2=(400, 880), S3=None),),
-)  # fmt: skip
+)
 
 
 def test_the_integrated_case() -> None:
@@ -219,13 +226,19 @@ def test_the_integrated_case() -> None:
         ("Q2", 1.690702, 1000, 300),
     ]
     assert {skip.site: LABELS[skip.code] for skip in verdict.skipped} == {
-        "Q3": "-cap", "Q4": "-link_unusable", "Q5": "-status", "Q6": "-lowmemory",
-    }  # fmt: skip
+        "Q3": "-cap",
+        "Q4": "-link_unusable",
+        "Q5": "-status",
+        "Q6": "-lowmemory",
+    }
     found = summary(verdict, LABELS)
     assert found.initial == 6 and found.final == 2
     assert [(cut.label, cut.before, cut.after, cut.percent) for cut in found.cuts] == [
-        ("-status", 6, 5, 17), ("-link_unusable", 5, 4, 20), ("-lowmemory", 4, 3, 25), ("-cap", 3, 2, 34),
-    ]  # fmt: skip
+        ("-status", 6, 5, 17),
+        ("-link_unusable", 5, 4, 20),
+        ("-lowmemory", 4, 3, 25),
+        ("-cap", 3, 2, 34),
+    ]
 
 
 def test_the_summary_counts_pseudo_queues_once() -> None:

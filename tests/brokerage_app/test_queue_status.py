@@ -51,8 +51,11 @@ def test_every_way_to_change_a_status_is_in_the_history() -> None:
         cursor.execute("UPDATE queues SET status = 'online', cloud = 'Y' WHERE name = 'A'")
     imported("brokeroff", NOW + HOUR)
     assert history() == [
-        ("", "online", ""), ("online", "offline", "ada"), ("offline", "online", ""), ("online", "brokeroff", "import_sites"),
-    ]  # fmt: skip
+        ("", "online", ""),
+        ("online", "offline", "ada"),
+        ("offline", "online", ""),
+        ("online", "brokeroff", "import_sites"),
+    ]
     assert history("B") == [("", "test", ""), ("test", "paused", "")]
     assert list(QueueStatusLog.objects.filter(queue="A", ended_at=None).values_list("new", flat=True)) == ["brokeroff"]
     Queue.objects.get(name="A").delete()
@@ -74,9 +77,11 @@ def test_a_status_for_a_time_is_followed_by_the_lasting_one_below_it() -> None:
     row = Queue.objects.get(name="A")
     assert (row.status, row.status_reason) == ("online", "offline of bob ended at its time (worse)")
     assert history() == [
-        ("", "online", ""), ("online", "brokeroff", "ada"), ("brokeroff", "offline", "bob"),
+        ("", "online", ""),
+        ("online", "brokeroff", "ada"),
+        ("brokeroff", "offline", "bob"),
         ("offline", "online", "queue_status"),
-    ]  # fmt: skip
+    ]
     assert history("C")[-1] == ("brokeroff", "brokeroff", "bob")
     passed = queue_status.run()
     assert (passed.items, status("B"), status("C")) == (1, "offline", "online")

@@ -33,15 +33,19 @@ def test_snapshot_and_needs_come_back_as_they_were() -> None:
     grid = Grid(
         sites={
             "A": SiteView(
-                "A", jobs={"X": {"SCORE": Counts(1, 2)}}, slots=(Slots(None, "SCORE", 3),), last_start_s=3.5,
-                users={"X": {"ada": UserJobs(1, 2)}}, switches={"gpu": ""},
+                "A",
+                jobs={"X": {"SCORE": Counts(1, 2)}},
+                slots=(Slots(None, "SCORE", 3),),
+                last_start_s=3.5,
+                users={"X": {"ada": UserJobs(1, 2)}},
+                switches={"gpu": ""},
             )
         },
         endpoints={"SE": Endpoint("SE", states={"read_lan": "OFF"})},
         nuclei={"N": Nucleus("N", queues=("A",))},
         links={"A": {"N": Link(3, {"Express": 1}, mbps_1d=2.5)}},
         taken_at=timezone.now(),
-    )  # fmt: skip
+    )
     assert unpack(pack(grid)) == grid
     needs = TaskNeeds(inputs=(InputData("d", 3, replicas={"SE": Replica(1, 2.0)}),), t1_weight=-1, cores=None)
     assert needs_of(as_json(needs)) == needs

@@ -85,7 +85,7 @@ PRODUCTION: list[tuple[TaskNeeds, Grid]] = [
     ),
     (NEEDS, grid(*(queue(f"Q{n:02}", counts=Counts(running=n)) for n in range(1, 13)))),
     (replace(ALONE, priority=100), grid(*(queue(f"P/{kind}", "S", Counts(), parent="P", jobs={}) for kind in "AB"))),
-]  # fmt: skip
+]
 
 
 def production_tables() -> Iterator[Verdict]:
@@ -128,8 +128,9 @@ def analysis_tables() -> Iterator[Verdict]:
     )
     busy = [
         analysis.busy("V", Counts(running=10, activated=30), inputs=("X_VP_DISK",)),
-        analysis.busy("A", Counts(running=10, activated=30)), analysis.busy("C", Counts(running=100)),
-    ]  # fmt: skip
+        analysis.busy("A", Counts(running=10, activated=30)),
+        analysis.busy("C", Counts(running=100)),
+    ]
     yield analysis_job.broker(needs(inputs=(virtual,)), world(*busy))
     gpus = site(switches={"gpu": ""}, software={"architectures": [{"type": "gpu", "vendor": ["excl"]}]})
     yield analysis_job.broker(needs(architecture=X86), world(gpus))
@@ -247,10 +248,13 @@ class Odd:
         return self.words
 
 
-@given(st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.builds(Odd, st.text()) | st.binary(),
-    lambda inner: st.lists(inner) | st.frozensets(st.integers()) | st.dictionaries(st.text(), inner), max_leaves=5,
-))  # fmt: skip
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.builds(Odd, st.text()) | st.binary(),
+        lambda inner: st.lists(inner) | st.frozensets(st.integers()) | st.dictionaries(st.text(), inner),
+        max_leaves=5,
+    )
+)
 def test_no_value_is_beyond_json(value: object) -> None:
     (kept,) = Skip("Q", "low_memory", "{}", (value,)).plain_values
     assert json.loads(json.dumps(kept, allow_nan=False)) == kept

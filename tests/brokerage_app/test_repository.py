@@ -50,9 +50,13 @@ def storage(name: str, **more: Any) -> StorageEndpoint:
 def store_types() -> None:
     for position, kind in enumerate(DEFAULT_TABLE):
         ResourceType.objects.create(
-            name=kind.name, position=position, min_cores=kind.min_cores, max_cores=kind.max_cores,
-            min_ram_per_core_mb=kind.min_memory_per_core_mb, max_ram_per_core_mb=kind.max_memory_per_core_mb,
-        )  # fmt: skip
+            name=kind.name,
+            position=position,
+            min_cores=kind.min_cores,
+            max_cores=kind.max_cores,
+            min_ram_per_core_mb=kind.min_memory_per_core_mb,
+            max_ram_per_core_mb=kind.max_memory_per_core_mb,
+        )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +65,9 @@ def store_types() -> None:
         (
             SiteView("Q", cores=8, max_memory_mb=32_000, capability="ucore"),
             {
-                "Q/SCORE": (1, 0, 2000), "Q/SCORE_HIMEM": (1, 2001, 4000), "Q/MCORE": (8, 0, 16_000),
+                "Q/SCORE": (1, 0, 2000),
+                "Q/SCORE_HIMEM": (1, 2001, 4000),
+                "Q/MCORE": (8, 0, 16_000),
                 "Q/MCORE_HIMEM": (8, 16_001, 32_000),
             },
         ),
@@ -72,7 +78,7 @@ def store_types() -> None:
         (SiteView("Q", cores=0, capability="ucore"), {"Q/SCORE": (1, 0, 2000), "Q/SCORE_HIMEM": (1, 2001, 0)}),
         (SiteView("Q", cores=8, max_memory_mb=32_000, capability="mcore"), {}),
     ],
-)  # fmt: skip
+)
 def test_a_queue_that_cuts_slots_to_size_has_a_pseudo_queue_for_each_type_that_fits(
     parent: SiteView, children: dict[str, tuple[int, int, int]]
 ) -> None:
@@ -105,16 +111,28 @@ def test_pseudo_queues_have_the_jobs_of_their_parent_and_are_not_among_the_queue
 def test_jobs_are_counted_by_share_and_resource_type() -> None:
     queue()
     rows = [
-        ("Express", "SCORE", "running", 5, 5), ("Express", "SCORE", "sent", 1, 1), ("Express", "SCORE", "starting", 2, 2),
-        ("Express", "MCORE", "activated", 3, 24), ("", "", "pending", 4, 4), ("", "", "defined", 6, 6),
-        ("", "", "assigned", 8, 8), ("", "", "transferring", 9, 9), ("", "", "holding", 1, 1),
-    ]  # fmt: skip
+        ("Express", "SCORE", "running", 5, 5),
+        ("Express", "SCORE", "sent", 1, 1),
+        ("Express", "SCORE", "starting", 2, 2),
+        ("Express", "MCORE", "activated", 3, 24),
+        ("", "", "pending", 4, 4),
+        ("", "", "defined", 6, 6),
+        ("", "", "assigned", 8, 8),
+        ("", "", "transferring", 9, 9),
+        ("", "", "holding", 1, 1),
+    ]
     for share, kind, status, jobs, cores in rows:
         for label in ("user", "managed"):
             JobCount.objects.create(
-                site="A", share=share, work_queue_id=0, resource_type=kind, label=label, status=status, jobs=jobs,
+                site="A",
+                share=share,
+                work_queue_id=0,
+                resource_type=kind,
+                label=label,
+                status=status,
+                jobs=jobs,
                 cores=cores,
-            )  # fmt: skip
+            )
     site = load_grid(NOW).sites["A"]
     assert site.jobs == {
         "Express": {"SCORE": Counts(running=10, starting=6, running_cores=10), "MCORE": Counts(activated=6)},
@@ -129,9 +147,15 @@ def test_jobs_of_resource_queues_are_known_by_the_name_of_the_queue() -> None:
     plain = WorkQueue.objects.create(name="plain", type="managed", vo="atlas")
     for work_queue, jobs in ((special, 3), (plain, 5)):
         JobCount.objects.create(
-            site="A", share="X", work_queue_id=work_queue.id, resource_type="SCORE", label="managed", status="activated",
-            jobs=jobs, cores=jobs,
-        )  # fmt: skip
+            site="A",
+            share="X",
+            work_queue_id=work_queue.id,
+            resource_type="SCORE",
+            label="managed",
+            status="activated",
+            jobs=jobs,
+            cores=jobs,
+        )
     site = load_grid(NOW).sites["A"]
     assert site.resource_queue_jobs == {"gpus": {"SCORE": Counts(activated=3)}}
     assert site.counts("X") == Counts(activated=8)
@@ -140,8 +164,11 @@ def test_jobs_of_resource_queues_are_known_by_the_name_of_the_queue() -> None:
 def test_slots_that_are_expired_or_negative_do_not_count() -> None:
     queue()
     for share, slots, expires in (
-        ("X", 5, None), (None, 3, NOW + timedelta(hours=1)), ("Y", 7, NOW - timedelta(hours=1)), ("Z", -1, None),
-    ):  # fmt: skip
+        ("X", 5, None),
+        (None, 3, NOW + timedelta(hours=1)),
+        ("Y", 7, NOW - timedelta(hours=1)),
+        ("Z", -1, None),
+    ):
         HarvesterSlots.objects.create(queue="A", share=share, slots=slots, expires=expires)
     site = load_grid(NOW).sites["A"]
     assert (site.slots_for("X"), site.slots_for("Y"), site.slots_for("Z")) == (5, 3, 3)
@@ -152,8 +179,11 @@ def test_storage_is_in_the_order_of_its_relations_and_analysis_may_have_its_own(
     for name, more in (("S1", {}), ("S2", {}), ("S3", {"blacklisted_read": True}), ("S4", {"blacklisted_write": True})):
         storage(name, **more)
     for name, scope, read, write in (
-        ("S1", "default", 2, 1), ("S2", "default", 1, None), ("S3", "default", 3, None), ("S4", "analysis", None, 1),
-    ):  # fmt: skip
+        ("S1", "default", 2, 1),
+        ("S2", "default", 1, None),
+        ("S3", "default", 3, None),
+        ("S4", "analysis", None, 1),
+    ):
         QueueEndpoint.objects.create(queue=made, endpoint_id=name, scope=scope, order_read=read, order_write=write)
     grid = load_grid(NOW)
     site = grid.sites["A"]
@@ -201,10 +231,14 @@ def test_a_satellite_that_keeps_whole_chains_is_among_the_nuclei_and_marked() ->
 
 def test_links_are_read_from_values_of_the_last_hour() -> None:
     for source, key, value, minutes in (
-        ("X", "AGIS_closeness", 3, 5), ("X", "dashb_mbps_1h", 12.5, 5), ("X", "dashb_mbps_1w", 9, 90),
-        ("X", "Production Output_queued", 40, 5), ("Y", "Production Output_queued", 2, 5), ("Y", "Express_queued", 1, 70),
+        ("X", "AGIS_closeness", 3, 5),
+        ("X", "dashb_mbps_1h", 12.5, 5),
+        ("X", "dashb_mbps_1w", 9, 90),
+        ("X", "Production Output_queued", 40, 5),
+        ("Y", "Production Output_queued", 2, 5),
+        ("Y", "Express_queued", 1, 70),
         ("X", "Production Output_done_1h", 8, 5),
-    ):  # fmt: skip
+    ):
         LinkValue.objects.create(
             source=source, destination="N", key=key, value=value, at=NOW - timedelta(minutes=minutes)
         )
@@ -219,9 +253,14 @@ def test_links_are_read_from_values_of_the_last_hour() -> None:
 def test_what_the_watch_dog_of_statistics_found_is_on_the_queue() -> None:
     queue()
     QueueActivity.objects.create(
-        site="A", last_start=NOW - timedelta(minutes=10), started_per_h=4.5, disk_io_kbps=300, transferring_to={"N": 8},
-        pilots_3h=12, batch_jobs=7,
-    )  # fmt: skip
+        site="A",
+        last_start=NOW - timedelta(minutes=10),
+        started_per_h=4.5,
+        disk_io_kbps=300,
+        transferring_to={"N": 8},
+        pilots_3h=12,
+        batch_jobs=7,
+    )
     UserCount.objects.create(site="A", share="User", user="ada", queued=3, running=2)
     site = load_grid(NOW).sites["A"]
     assert (site.last_start_s, site.started_per_h, site.disk_io_kbps) == (600, 4.5, 300)
@@ -231,10 +270,12 @@ def test_what_the_watch_dog_of_statistics_found_is_on_the_queue() -> None:
 
 def test_switches_of_params_win_over_those_of_catchall() -> None:
     queue(
-        catchall="use_only_local_data,jobChunkSize=4,useJumboJobs,per_core_attr", core_count=8, max_memory_mb=2000,
+        catchall="use_only_local_data,jobChunkSize=4,useJumboJobs,per_core_attr",
+        core_count=8,
+        max_memory_mb=2000,
         params={"jobChunkSize": 9, "useJumboJobs": False, "max_io_intensity": 1200.5, "grandly_unified": True},
         type="production",
-    )  # fmt: skip
+    )
     site = load_grid(NOW).sites["A"]
     assert (site.only_local_data, site.portion, site.jumbo, site.max_io_intensity) == (True, 9, False, 1200.5)
     assert (site.max_memory_mb, site.type) == (16_000, "unified")

@@ -36,7 +36,9 @@ LEAVES = ("MC", "Derivations", "Analysis")
         (Usage(0, 60, 0), False, 0, "no target"),
     ],
 )
-def test_a_share_is_judged_by_what_it_has_and_what_waits(usage: Usage, waiting: bool, percent: float, word: str) -> None:
+def test_a_share_is_judged_by_what_it_has_and_what_waits(
+    usage: Usage, waiting: bool, percent: float, word: str
+) -> None:
     assert judged(usage, waiting=waiting, percent=percent) == word
 
 
@@ -44,8 +46,11 @@ def test_a_change_of_values_is_told_for_the_whole_tree() -> None:
     executing, queued = {"MC": 700.0, "Derivations": 100.0, "Analysis": 200.0}, dict.fromkeys(LEAVES, 10_000.0)
     found = {one.name: one for one in effects(ROWS, {"Analysis": 140}, executing, queued, turned_over=0.5)}
     assert [(one.name, one.level, one.leaf) for one in found.values()] == [
-        ("Production", 1, False), ("MC", 2, True), ("Derivations", 2, True), ("Analysis", 1, True),
-    ]  # fmt: skip
+        ("Production", 1, False),
+        ("MC", 2, True),
+        ("Derivations", 2, True),
+        ("Analysis", 1, True),
+    ]
     analysis, production = found["Analysis"], found["Production"]
     assert (analysis.percent, analysis.new_percent, analysis.changed) == (40, 70, True)
     assert (production.percent, production.new_percent, production.changed) == (60, 30, False)
@@ -65,9 +70,11 @@ amounts = st.fixed_dictionaries({name: st.floats(0, 1e6) for name in LEAVES})
 
 
 @given(
-    values=st.dictionaries(st.sampled_from([row.name for row in ROWS]), st.integers(0, 1000)), executing=amounts,
-    queued=amounts, part=st.floats(0, 1),
-)  # fmt: skip
+    values=st.dictionaries(st.sampled_from([row.name for row in ROWS]), st.integers(0, 1000)),
+    executing=amounts,
+    queued=amounts,
+    part=st.floats(0, 1),
+)
 def test_nothing_is_made_or_lost_by_a_change(values, executing, queued, part):
     found = effects(ROWS, values, executing, queued, turned_over=part)
     top = [one for one in found if one.level == 1]

@@ -23,9 +23,12 @@ A, B, C, D = 1, 2, 3, 4
 FLAT = (row(A, 50), row(B, 30, stretchable=True), row(C, 15, stretchable=True), row(D, 5))
 P, P1, P2, P3, N = 10, 11, 12, 13, 20
 PARTED = (
-    row(P, 60, partition=-1), row(P1, 70, partition=P), row(P2, 20, stretchable=True, partition=P), row(P3, 10, partition=P),
+    row(P, 60, partition=-1),
+    row(P1, 70, partition=P),
+    row(P2, 20, stretchable=True, partition=P),
+    row(P3, 10, partition=P),
     row(N, 40),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +56,12 @@ def test_queues_without_a_share_are_outside_and_all_of_their_partition():
 
 def test_inside_a_partition_with_a_share_none_is_nothing_and_a_negative_share_is_nothing():
     queues = [
-        row(1, 10, partition=-1), row(2, None, partition=1), row(3, 7, partition=1), row(4, -5), row(5, 9, partition=77),
-    ]  # fmt: skip
+        row(1, 10, partition=-1),
+        row(2, None, partition=1),
+        row(3, 7, partition=1),
+        row(4, -5),
+        row(5, 9, partition=77),
+    ]
     assert distribute(100, queues, {2, 3, 4, 5}) == {1: 100, 2: 0, 3: 100, 4: 0}
 
 
@@ -90,16 +97,27 @@ def test_nothing_is_lost_nobody_idle_gets_any_and_the_order_of_rows_says_nothing
     assert distribute(total, random.Random(seed).sample(rows, len(rows)), working) == found
 
 
-TREE = ShareTree([
-    Share("Production", 70), Share("MC", 60, "Production"), Share("MC simul", 75, "MC", processing_type="simul"),
-    Share("MC merge", 25, "MC", processing_type="merge"), Share("Reprocessing", 40, "Production", processing_type="reprocessing"),
-    Share("Analysis", 20), Share("User Analysis", 90, "Analysis", prod_source_label="user", working_group=" "),
-    Share("Group Analysis", 10, "Analysis", prod_source_label="user"), Share("Express", 10, processing_type="urgent"),
-])  # fmt: skip
+TREE = ShareTree(
+    [
+        Share("Production", 70),
+        Share("MC", 60, "Production"),
+        Share("MC simul", 75, "MC", processing_type="simul"),
+        Share("MC merge", 25, "MC", processing_type="merge"),
+        Share("Reprocessing", 40, "Production", processing_type="reprocessing"),
+        Share("Analysis", 20),
+        Share("User Analysis", 90, "Analysis", prod_source_label="user", working_group=" "),
+        Share("Group Analysis", 10, "Analysis", prod_source_label="user"),
+        Share("Express", 10, processing_type="urgent"),
+    ]
+)
 EXECUTING = {
-    "MC simul": 40_000, "MC merge": 6000, "Reprocessing": 25_000, "User Analysis": 22_000, "Group Analysis": 1000,
+    "MC simul": 40_000,
+    "MC merge": 6000,
+    "Reprocessing": 25_000,
+    "User Analysis": 22_000,
+    "Group Analysis": 1000,
     "Express": 6000,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -129,8 +147,13 @@ def test_inner_shares_have_the_sums_of_their_leaves():
 
 def test_leaves_are_sorted_branch_by_branch():
     assert TREE.sorted_leaves(EXECUTING) == (
-        "Express", "Reprocessing", "MC merge", "MC simul", "Group Analysis", "User Analysis",
-    )  # fmt: skip
+        "Express",
+        "Reprocessing",
+        "MC merge",
+        "MC simul",
+        "Group Analysis",
+        "User Analysis",
+    )
 
 
 def test_ties_keep_their_order_and_a_share_without_a_target_comes_last():
@@ -155,9 +178,13 @@ def test_figures_of_leaves_are_ratios_to_targets():
 
 def test_what_an_idle_branch_leaves_raises_the_targets_of_the_busy_ones():
     tree = ShareTree([Share("Production", 70), Share("Analysis", 20), Share("Express", 10)])
-    found = tree.branches({
-        "Production": Usage(80_000, 0, 70_000), "Analysis": Usage(26_000, 0, 20_000), "Express": Usage(1000, 500, 10_000),
-    })  # fmt: skip
+    found = tree.branches(
+        {
+            "Production": Usage(80_000, 0, 70_000),
+            "Analysis": Usage(26_000, 0, 20_000),
+            "Express": Usage(1000, 500, 10_000),
+        }
+    )
     assert (found["Express"].idle, found["Express"].equivalent) == (True, pytest.approx(0.1))
     assert found["Production"].equivalent == pytest.approx(1.038962, abs=5e-7)
     assert found["Analysis"].equivalent == pytest.approx(1.181819, abs=5e-7)

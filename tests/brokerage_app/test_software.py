@@ -20,9 +20,13 @@ from brokerage_app.software import (
 PLATFORM = "x86_64-slc6-gcc62-opt"
 HOME = "Athena-21.0.38"
 TAG = {
-    "cmtconfig": PLATFORM, "container_name": "", "project": "Athena", "release": "21.0.38", "sources": [],
+    "cmtconfig": PLATFORM,
+    "container_name": "",
+    "project": "Athena",
+    "release": "21.0.38",
+    "sources": [],
     "tag": "VO-atlas-Athena-21.0.38-x86_64-slc6-gcc62-opt",
-}  # fmt: skip
+}
 IMAGE = "logical/img:1"
 ALL_TAGS = parse_sources([{"container_name": IMAGE, "sources": ["/cvmfs/unpacked/img1"]}])
 
@@ -57,8 +61,12 @@ def test_kinds_of_production(home: str, kind: str, releases: tuple[tuple[str, st
     [
         ("AnalysisTransforms-AthAnalysis_21.2.10.0", None, "release", (("AthAnalysis", "21.2.10.0"),)),
         ("AnalysisTransforms", "Atlas-20.7.9", "release", (("AtlasOffline", "20.7.9"),)),
-        ("AnalysisTransforms-AtlasProduction_20.7.9", "Atlas-20.7.9", "release",
-         (("AtlasOffline", "20.7.9"), ("AtlasProduction", "20.7.9"))),
+        (
+            "AnalysisTransforms-AtlasProduction_20.7.9",
+            "Atlas-20.7.9",
+            "release",
+            (("AtlasOffline", "20.7.9"), ("AtlasProduction", "20.7.9")),
+        ),
         ("AnalysisTransforms-AtlasProduction_20.7.9", None, "release", (("AtlasProduction", "20.7.9"),)),
         ("AnalysisTransforms-rel_3", None, "nightly", ()),
         ("AnalysisTransforms-Athena_2024-05-01T2101", None, "nightly", ()),
@@ -70,7 +78,7 @@ def test_kinds_of_production(home: str, kind: str, releases: tuple[tuple[str, st
         ("", "", "standalone", ()),
         (None, None, "standalone", ()),
     ],
-)  # fmt: skip
+)
 def test_kinds_of_analysis(
     home: str | None, uses: str | None, kind: str, releases: tuple[tuple[str, str], ...]
 ) -> None:
@@ -174,7 +182,7 @@ def test_queues_of_which_nothing_is_known_are_refused(published: Any, releases: 
         (None, "docker://img:1", "no_container", "needs container docker://img:1; the site publishes no software"),
         (PLATFORM, None, "no_platform", f"needs {PLATFORM}; the site publishes no software"),
     ],
-)  # fmt: skip
+)
 def test_of_a_queue_that_publishes_nothing_what_is_missing_is_named(
     text: str | None, container: str | None, code: str, says: str
 ) -> None:
@@ -275,20 +283,32 @@ def test_whatever_a_site_publishes_there_is_an_answer(published: dict[str, Any])
 
 
 @given(
-    cvmfs=st.lists(names, max_size=3), containers=st.lists(names, max_size=3), has_tag=st.booleans(),
-    platforms=st.lists(st.sampled_from([PLATFORM, "x86_64-el9-gcc13-opt"]), unique=True), data=st.data(),
-)  # fmt: skip
+    cvmfs=st.lists(names, max_size=3),
+    containers=st.lists(names, max_size=3),
+    has_tag=st.booleans(),
+    platforms=st.lists(st.sampled_from([PLATFORM, "x86_64-el9-gcc13-opt"]), unique=True),
+    data=st.data(),
+)
 def test_order_does_not_matter_and_more_software_is_not_refused_more(
     cvmfs: list[str], containers: list[str], has_tag: bool, platforms: list[str], data: st.DataObject
 ) -> None:
-    needs = data.draw(st.sampled_from([
-        needs_of_production(HOME, PLATFORM), needs_of_production(HOME, f"{PLATFORM}@b"),
-        needs_of_production("Athena-rel_3", PLATFORM), needs_of_production(HOME, PLATFORM, container="/cvmfs/x"),
-        needs_of_production(HOME, "x86_64-[a-z0-9]+-gcc62-opt"),
-    ]))  # fmt: skip
+    needs = data.draw(
+        st.sampled_from(
+            [
+                needs_of_production(HOME, PLATFORM),
+                needs_of_production(HOME, f"{PLATFORM}@b"),
+                needs_of_production("Athena-rel_3", PLATFORM),
+                needs_of_production(HOME, PLATFORM, container="/cvmfs/x"),
+                needs_of_production(HOME, "x86_64-[a-z0-9]+-gcc62-opt"),
+            ]
+        )
+    )
     parts: dict[str, list[Any]] = {
-        "cvmfs": cvmfs, "containers": containers, "cmtconfigs": platforms, "tags": [TAG] if has_tag else [],
-    }  # fmt: skip
+        "cvmfs": cvmfs,
+        "containers": containers,
+        "cmtconfigs": platforms,
+        "tags": [TAG] if has_tag else [],
+    }
     accepted = taken(needs, **parts)
     assert taken(needs, **{key: data.draw(st.permutations(value)) for key, value in parts.items()}) == accepted
     if accepted:
@@ -322,7 +342,7 @@ EXAMPLE = {
         {"type": "gpu", "vendor": ["nvidia", "excl"], "model": ["kt100"], "version": "11.0.3"},
     ],
     "tags": [TAG],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -366,13 +386,18 @@ def test_what_a_queue_publishes_counts_unless_its_releases_say_otherwise() -> No
     for releases in ([], ["AUTO"], ["AUTO", "21.0.38"]):
         assert accepts(needs, parse_published(published, releases=releases)) is None, releases
     refused = accepts(needs, parse_published(published, releases=["21.0.38"]))
-    assert refused is not None and refused.sentence.endswith("; the site publishes software, but its releases are not AUTO")
+    assert refused is not None and refused.sentence.endswith(
+        "; the site publishes software, but its releases are not AUTO"
+    )
 
 
 def test_whoever_writes_software_tags_is_told_what_brokers_would_pass_over() -> None:
     assert faults_of_published({"tags": [TAG], "cvmfs": ["any"], "architectures": [{"type": "gpu"}]}) == []
     assert faults_of_published({"tag": [TAG], "cvmfs": "any", "tags": ["x"]}) == [
-        "tag is not known; there are cmtconfigs, containers, cvmfs, tags, architectures", "cvmfs is a list of names",
+        "tag is not known; there are cmtconfigs, containers, cvmfs, tags, architectures",
+        "cvmfs is a list of names",
         "tags is a list of maps",
-    ]  # fmt: skip
-    assert faults_of_published([]) == ["a map with any of cmtconfigs, containers, cvmfs, tags, architectures; this is list"]
+    ]
+    assert faults_of_published([]) == [
+        "a map with any of cmtconfigs, containers, cvmfs, tags, architectures; this is list"
+    ]

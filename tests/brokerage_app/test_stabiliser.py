@@ -58,10 +58,16 @@ numbers = st.integers(0, 10_000)
 
 @given(
     jobs=st.fixed_dictionaries(
-        {"queued": numbers, "running": numbers, "started_per_h": st.floats(0, 1e4), "users": st.integers(0, 500),
-         "user_queued": numbers, "user_running": numbers}
+        {
+            "queued": numbers,
+            "running": numbers,
+            "started_per_h": st.floats(0, 1e4),
+            "users": st.integers(0, 500),
+            "user_queued": numbers,
+            "user_running": numbers,
+        }
     )
-)  # fmt: skip
+)
 def test_the_room_is_finite_and_never_below_what_every_user_may_have(jobs: dict[str, Any]) -> None:
     room = user_room(**jobs)
     assert 5 <= room.most < float("inf")

@@ -61,13 +61,16 @@ def grid_of(*names: str, **changes: Any) -> Grid:
         endpoints={f"{n}_DATADISK": Endpoint(f"{n}_DATADISK", site=n, **{**ROOMY, **changes}) for n in names},
         nuclei={
             name: Nucleus(
-                name, outputs=(f"{name}_DATADISK",), inputs=(f"{name}_DATADISK",), default_output=f"{name}_DATADISK",
+                name,
+                outputs=(f"{name}_DATADISK",),
+                inputs=(f"{name}_DATADISK",),
+                default_output=f"{name}_DATADISK",
                 **{"queues": (f"{name}_Q",), **of_nuclei},
             )
             for name in names
         },
         to_nucleus=to_nucleus,
-    )  # fmt: skip
+    )
 
 
 def data(size_mb: float, files: int, name: str = "mc.in", **replicas: Replica) -> InputData:
@@ -150,7 +153,10 @@ def test_only_work_of_the_same_group_that_is_as_urgent_lowers_the_weight() -> No
     ("needs", "expected"),
     [
         # T8: 1.9 of 20 TB; the task reads too much to go without
-        (TaskNeeds(io_intensity=250, inputs=(data(20 * MB_A_TB, 50, A=part(50, 1.9 * MB_A_TB)),)), "nucleus_input_size"),
+        (
+            TaskNeeds(io_intensity=250, inputs=(data(20 * MB_A_TB, 50, A=part(50, 1.9 * MB_A_TB)),)),
+            "nucleus_input_size",
+        ),
         (TaskNeeds(io_intensity=250, inputs=(data(20 * MB_A_TB, 50, A=part(50, 2 * MB_A_TB)),)), ""),
         # T9: below both thresholds
         (TaskNeeds(io_intensity=250, inputs=(data(0.9 * 1024, 50),)), ""),
@@ -168,9 +174,7 @@ def test_only_work_of_the_same_group_that_is_as_urgent_lowers_the_weight() -> No
         (TaskNeeds(io_intensity=150, priority=500, inputs=(data(12_000 * 1024, 50),)), "nucleus_input_size"),
         # T14: one file is enough when the others are staged
         (
-            TaskNeeds(
-                io_intensity=250, prestaging=True, inputs=(data(9e6, 10_000, A=part(1, 1, is_tape=True)),)
-            ),
+            TaskNeeds(io_intensity=250, prestaging=True, inputs=(data(9e6, 10_000, A=part(1, 1, is_tape=True)),)),
             "",
         ),
         (TaskNeeds(io_intensity=250, prestaging=True, inputs=(data(9e6, 10_000),)), "nucleus_input_size"),
@@ -181,7 +185,7 @@ def test_only_work_of_the_same_group_that_is_as_urgent_lowers_the_weight() -> No
         (TaskNeeds(io_intensity=250, inputs=(data(9e6, 500, name="ddo.000001"),)), ""),
         (TaskNeeds(io_intensity=250, inputs=(data(9e6, 500, name="cond:ddo.000001"),)), ""),
     ],
-)  # fmt: skip
+)
 def test_place_of_the_input(needs: TaskNeeds, expected: str) -> None:
     assert code(decide(needs)) == expected
 
@@ -363,7 +367,13 @@ def cut(grid: Grid, name: str, **more: Any) -> Grid:
     return replace(grid, sites=sites, nuclei={**grid.nuclei, name: nucleus})
 
 
-ROOM = {"max_memory_mb": 16_000, "max_walltime_s": 172_800, "pilots_3h": 5, "status": "online", "inputs": ("A_DATADISK",)}
+ROOM = {
+    "max_memory_mb": 16_000,
+    "max_walltime_s": 172_800,
+    "pilots_3h": 5,
+    "status": "online",
+    "inputs": ("A_DATADISK",),
+}
 ASKS = TaskNeeds(vo="atlas", label="managed", memory_mb=1000, cpu_hs06s=100.0)
 
 
@@ -372,16 +382,36 @@ ASKS = TaskNeeds(vo="atlas", label="managed", memory_mb=1000, cpu_hs06s=100.0)
     [
         ({}, {"status": "offline"}, "site_offline", "the site's status is offline", "Have A_Q set online"),
         ({}, {"status": "paused"}, "site_paused", "the site's status is paused", "Have A_Q set online"),
-        ({"memory_mb": 16_000}, {}, "low_memory", "needs 14400 MB, the site gives 4000 MB",
-         "Ask for 4444 MB of memory at most (ramCount; now 16000)"),
-        ({"cpu_hs06s": 1e7}, {}, "short_walltime", "needs 10000000, the site gives 1555200 HS06 s in 172800 s",
-         "Lower the cpuTime of the task to 15 % of what it is"),
-        ({"architecture": '{"gpu_spec": {"vendor": "nvidia"}}'}, {"releases": ("ANY",)}, "no_gpu", "GPU",
-         "Kill the task and submit it again, under another name and without asking for a GPU"),
-        ({"trans_home": "Athena-24.0.1", "architecture": "x86_64-el9-gcc13-opt"}, {"releases": ("OTHER",)}, "no_release",
-         "Athena", "Have the software installed and published at A_Q"),
+        (
+            {"memory_mb": 16_000},
+            {},
+            "low_memory",
+            "needs 14400 MB, the site gives 4000 MB",
+            "Ask for 4444 MB of memory at most (ramCount; now 16000)",
+        ),
+        (
+            {"cpu_hs06s": 1e7},
+            {},
+            "short_walltime",
+            "needs 10000000, the site gives 1555200 HS06 s in 172800 s",
+            "Lower the cpuTime of the task to 15 % of what it is",
+        ),
+        (
+            {"architecture": '{"gpu_spec": {"vendor": "nvidia"}}'},
+            {"releases": ("ANY",)},
+            "no_gpu",
+            "GPU",
+            "Kill the task and submit it again, under another name and without asking for a GPU",
+        ),
+        (
+            {"trans_home": "Athena-24.0.1", "architecture": "x86_64-el9-gcc13-opt"},
+            {"releases": ("OTHER",)},
+            "no_release",
+            "Athena",
+            "Have the software installed and published at A_Q",
+        ),
     ],
-)  # fmt: skip
+)
 def test_where_the_queues_of_the_nuclei_decide_the_headline_and_the_advice_are_theirs(
     needs: dict[str, Any], queue: dict[str, Any], blocking: str, says: str, advice: str
 ) -> None:
@@ -409,11 +439,19 @@ def test_of_nuclei_that_are_skipped_for_several_reasons_the_last_decides() -> No
 
 
 CHAINS = [
-    ("", "only", "nucleus_full_chain"), ("", "allow", ""), ("", "", ""),
-    ("only", "only", ""), ("only", "allow", "nucleus_full_chain"), ("only", "", "nucleus_full_chain"),
-    ("require", "only", ""), ("require", "allow", ""), ("require", "", "nucleus_full_chain"),
-    ("capable", "only", "nucleus_full_chain"), ("capable", "allow", ""), ("capable", "", ""),
-]  # fmt: skip
+    ("", "only", "nucleus_full_chain"),
+    ("", "allow", ""),
+    ("", "", ""),
+    ("only", "only", ""),
+    ("only", "allow", "nucleus_full_chain"),
+    ("only", "", "nucleus_full_chain"),
+    ("require", "only", ""),
+    ("require", "allow", ""),
+    ("require", "", "nucleus_full_chain"),
+    ("capable", "only", "nucleus_full_chain"),
+    ("capable", "allow", ""),
+    ("capable", "", ""),
+]
 
 
 @pytest.mark.parametrize(("task", "bare", "expected"), CHAINS)
@@ -527,9 +565,10 @@ def test_the_weight_is_that_of_the_storage_with_least_left() -> None:
     grid = grid_of("A")
     tape = Endpoint("A_TAPE", type="DATATAPE", space_free_gb=200.0 * TB, space_total_gb=2000.0 * TB)
     grid = replace(
-        grid, endpoints={**grid.endpoints, "A_TAPE": tape},
+        grid,
+        endpoints={**grid.endpoints, "A_TAPE": tape},
         nuclei={"A": replace(grid.nuclei["A"], outputs=("A_DATADISK", "A_TAPE"))},
-    )  # fmt: skip
+    )
     outputs = (Output(1, "out", "ATLASDATATAPE"), Output(2, "log", "ATLASDATADISK"))
     choice = decide(grid=grid, gathering=Gathering(outputs)).verdict.chosen[0]
     assert choice.weight == pytest.approx(0.1 * 200 / 50)
@@ -642,15 +681,24 @@ def grids(draw: st.DrawFn) -> Grid:
     for name in draw(st.lists(st.sampled_from(NAMES), unique=True)):
         disk = f"{name}_DATADISK"
         nuclei[name] = Nucleus(
-            name, state=draw(st.sampled_from(["ACTIVE", "ACTIVE", "DOWN"])), queues=(f"{name}_Q",),
-            outputs=draw(st.sampled_from([(disk,), (disk,), ()])), inputs=(disk,), default_output=disk,
-            bare=draw(st.sampled_from(["", "only", "allow"])), secondary=draw(st.sampled_from(["", "", *NAMES])),
+            name,
+            state=draw(st.sampled_from(["ACTIVE", "ACTIVE", "DOWN"])),
+            queues=(f"{name}_Q",),
+            outputs=draw(st.sampled_from([(disk,), (disk,), ()])),
+            inputs=(disk,),
+            default_output=disk,
+            bare=draw(st.sampled_from(["", "only", "allow"])),
+            secondary=draw(st.sampled_from(["", "", *NAMES])),
             is_satellite=draw(st.booleans()),
-        )  # fmt: skip
+        )
         endpoints[disk] = Endpoint(
-            disk, site=name, space_total_gb=draw(spaces), space_free_gb=draw(spaces), space_expired_gb=draw(spaces) or 0.0,
+            disk,
+            site=name,
+            space_total_gb=draw(spaces),
+            space_free_gb=draw(spaces),
+            space_expired_gb=draw(spaces) or 0.0,
             states=draw(st.sampled_from([{}, {"read_wan": "OFF"}, {"write_wan": "ON"}])),
-        )  # fmt: skip
+        )
         sites[f"{name}_Q"] = SiteView(f"{name}_Q", site=name)
         queued[name] = {"Production Output": draw(st.integers(0, 4000))}
     return Grid(sites=sites, endpoints=endpoints, nuclei=nuclei, to_nucleus=queued)
@@ -670,11 +718,13 @@ def tasks(draw: st.DrawFn, *, with_inputs: bool = True) -> TaskNeeds:
         }
         inputs.append(InputData(f"in{number}", files, size, number == 0, replicas=copies))
     return TaskNeeds(
-        inputs=tuple(inputs), priority=draw(st.integers(0, 1000)), prestaging=draw(st.booleans()),
+        inputs=tuple(inputs),
+        priority=draw(st.integers(0, 1000)),
+        prestaging=draw(st.booleans()),
         io_intensity=draw(st.sampled_from([None, 100.0, 300.0])),
         full_chain=draw(st.sampled_from(["", "only", "require", "capable"])),
         t1_weight=draw(st.sampled_from([None, -1, 4])),
-    )  # fmt: skip
+    )
 
 
 works = st.lists(

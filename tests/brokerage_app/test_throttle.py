@@ -43,22 +43,37 @@ URGENT = {"waiting_priority": 900, "highest_priority": 800}
         pytest.param(seen(1000, 1900, 700, **URGENT), PLAIN, 2000, True, 250, "throttled_priority", id="H3"),
         pytest.param(seen(0, 2500), PLAIN, 2000, False, 0, "throttled_none_running", id="H4"),
         pytest.param(seen(0, 2500, walltime_s=40_000_000), PLAIN, 2000, True, 250, "", id="H4 short work"),
-        pytest.param(
-            seen(1000, 700, 100), ThrottleLimits(queue_limit=Limit(20_000)), 20_000, True, 1000, "", id="H5"
-        ),
+        pytest.param(seen(1000, 700, 100), ThrottleLimits(queue_limit=Limit(20_000)), 20_000, True, 1000, "", id="H5"),
         pytest.param(seen(1000, 700, 100), ThrottleLimits(queue_cap=Limit(2000)), 2400, True, 400, "", id="H6"),
         pytest.param(
-            seen(6000, 3000, 100), ThrottleLimits(running_cap=Limit(5000)), 2400, False, 0, "throttled_running_cap",
+            seen(6000, 3000, 100),
+            ThrottleLimits(running_cap=Limit(5000)),
+            2400,
+            False,
+            0,
+            "throttled_running_cap",
             id="H7",
         ),
         pytest.param(
             seen(2000, 1000), ThrottleLimits(queue_cap=Limit(900)), 2400, False, 0, "throttled_queue_cap", id="H8"
         ),
         pytest.param(
-            seen(9, 2), ThrottleLimits(queue_limit=Limit(2), queue_cap=Limit(2)), 2, True, 1, "", id="a fifth of a small cap"
+            seen(9, 2),
+            ThrottleLimits(queue_limit=Limit(2), queue_cap=Limit(2)),
+            2,
+            True,
+            1,
+            "",
+            id="a fifth of a small cap",
         ),
         pytest.param(
-            seen(0, 38, **URGENT), ThrottleLimits(queue_cap=Limit(2)), 2000, True, 1, "throttled_priority", id="urgent, small cap"
+            seen(0, 38, **URGENT),
+            ThrottleLimits(queue_cap=Limit(2)),
+            2000,
+            True,
+            1,
+            "throttled_priority",
+            id="urgent, small cap",
         ),
         pytest.param(seen(100, 50, 0, 1100), PLAIN, 2000, False, 0, "throttled_waiting", id="H9"),
         pytest.param(seen(1200, 1850, 100), PLAIN, 2200, True, 275, "", id="H10"),
@@ -75,11 +90,15 @@ URGENT = {"waiting_priority": 900, "highest_priority": 800}
         pytest.param(seen(5000, 0, 2401), PLAIN, 2400, False, 0, "throttled_defined", id="one defined too many"),
         pytest.param(seen(100, 50, 0, 1000), PLAIN, 2000, True, 250, "", id="waiting as two bunches"),
         pytest.param(seen(300, 50, 0, 1200), PLAIN, 2200, True, 275, "", id="waiting as four times the running"),
+        pytest.param(seen(5000), ThrottleLimits(running_cap=Limit(5000)), 2400, True, 300, "", id="as many run as may"),
         pytest.param(
-            seen(5000), ThrottleLimits(running_cap=Limit(5000)), 2400, True, 300, "", id="as many run as may"
-        ),
-        pytest.param(
-            seen(600, 400, 500), ThrottleLimits(queue_cap=Limit(900)), 2400, True, 180, "", id="as many queued as the cap"
+            seen(600, 400, 500),
+            ThrottleLimits(queue_cap=Limit(900)),
+            2400,
+            True,
+            180,
+            "",
+            id="as many queued as the cap",
         ),
         pytest.param(seen(1), ThrottleLimits(running_cap=Limit(0)), 2000, False, 0, "throttled_cap_zero", id="cap 0"),
         pytest.param(
@@ -89,7 +108,7 @@ URGENT = {"waiting_priority": 900, "highest_priority": 800}
             seen(0), ThrottleLimits(queue_cap=Limit(0)), 2000, False, 0, "throttled_cap_zero", id="cap 0, none queued"
         ),
     ],
-)  # fmt: skip
+)
 def test_allowance(
     situation: Situation, limits: ThrottleLimits, limit: int, passed: bool, most: int, code: str
 ) -> None:

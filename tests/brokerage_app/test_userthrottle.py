@@ -66,14 +66,21 @@ def test_a_cap_of_zero_is_raised_by_people_and_not_by_waiting() -> None:
 @pytest.mark.parametrize(
     ("of_class", "percent", "slots_hi", "code"),
     [
-        (C, 90.0, 5000, ""), (C, 91.0, 5000, "class_c_waits"),
-        (B, 95.0, 5000, ""), (B, 96.0, 5000, "class_b_waits"),
-        (A, 190.0, 500, ""), (A, 200.0, 500, ""), (A, 210.0, 500, "class_a_waits"),
-        (A, 100.0, 2500, ""), (A, 101.0, 2500, "class_a_waits"),
-        (A, 200.0, None, ""), (A, 201.0, None, "class_a_waits"),
-        (A, 1e6, 0, ""), (S, 1e6, 5000, ""),
+        (C, 90.0, 5000, ""),
+        (C, 91.0, 5000, "class_c_waits"),
+        (B, 95.0, 5000, ""),
+        (B, 96.0, 5000, "class_b_waits"),
+        (A, 190.0, 500, ""),
+        (A, 200.0, 500, ""),
+        (A, 210.0, 500, "class_a_waits"),
+        (A, 100.0, 2500, ""),
+        (A, 101.0, 2500, "class_a_waits"),
+        (A, 200.0, None, ""),
+        (A, 201.0, None, "class_a_waits"),
+        (A, 1e6, 0, ""),
+        (S, 1e6, 5000, ""),
     ],
-)  # fmt: skip
+)
 def test_users_who_run_much_wait_while_the_share_is_used_up(
     of_class: TaskClass, percent: float, slots_hi: float | None, code: str
 ) -> None:
@@ -135,9 +142,11 @@ counts = st.integers(0, 5000)
 )
 def test_a_user_with_fewer_jobs_is_never_refused_more(usage: Usage, caps: Caps, fewer: Usage) -> None:
     less = Usage(
-        min(usage.running_jobs, fewer.running_jobs), min(usage.queued_jobs, fewer.queued_jobs),
-        min(usage.running_cores, fewer.running_cores), min(usage.queued_cores, fewer.queued_cores),
-    )  # fmt: skip
+        min(usage.running_jobs, fewer.running_jobs),
+        min(usage.queued_jobs, fewer.queued_jobs),
+        min(usage.running_cores, fewer.running_cores),
+        min(usage.queued_cores, fewer.queued_cores),
+    )
     if not ask(usage, caps):
         assert not ask(less, caps)
 
@@ -145,12 +154,15 @@ def test_a_user_with_fewer_jobs_is_never_refused_more(usage: Usage, caps: Caps, 
 @pytest.mark.parametrize(
     ("code", "key"),
     [
-        ("user_running_jobs", "CAP_RUNNING_USER_JOBS"), ("user_queued_jobs", "CAP_RUNNING_USER_JOBS"),
-        ("user_running_cores", "CAP_RUNNING_USER_CORES"), ("user_queued_cores", "CAP_RUNNING_USER_CORES"),
-        ("user_cap_zero", "CAP_RUNNING_USER_JOBS"), ("throttled_running_cap", "NRUNNINGCAP"),
+        ("user_running_jobs", "CAP_RUNNING_USER_JOBS"),
+        ("user_queued_jobs", "CAP_RUNNING_USER_JOBS"),
+        ("user_running_cores", "CAP_RUNNING_USER_CORES"),
+        ("user_queued_cores", "CAP_RUNNING_USER_CORES"),
+        ("user_cap_zero", "CAP_RUNNING_USER_JOBS"),
+        ("throttled_running_cap", "NRUNNINGCAP"),
         ("throttled_queue_cap", "NQUEUECAP"),
     ],
-)  # fmt: skip
+)
 def test_advice_on_a_cap_names_the_setting(code: str, key: str) -> None:
     advice = refusals.get(code).advice
     assert key in advice.replace(",", "").split(), advice

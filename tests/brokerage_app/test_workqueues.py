@@ -107,11 +107,12 @@ def test_every_queue_tried_is_explained_with_the_part_that_was_false():
     assert tried == (
         Tried("group", False, "workingGroup LIKE 'GP_%' is false: workingGroup is null"),
         Tried(
-            "mcore", False,
+            "mcore",
+            False,
             "coreCount > 1 is false: coreCount is 1; processingType = 'reco' is false: processingType is 'simul'",
         ),
         Tried("evgensimul", True, "processingType IN (:p1,:p2) is true"),
-    )  # fmt: skip
+    )
     assert QUEUES.explain(task("pile"))[1][-1] == Tried("rest", True, "it takes every task")
     assert NESTED.explain(task(campaign="b", cores=8))[1][-1] == Tried("sub b", True, "campaign = :c is true", "P")
     assert QUEUES.explain(task("simul"), "rest")[1] == (Tried("rest", True, "the task names it"),)
@@ -130,10 +131,15 @@ def test_what_is_explained_is_what_is_chosen():
 
 
 def test_resource_queues_are_found_by_id_and_by_vo_and_label():
-    queues = WorkQueues([
-        row(1, "es", 5, function="Resource"), row(2, "plain", 4), row(3, "es user", 3, function="Resource", type="user"),
-        row(4, "off", 2, function="Resource", status="inactive"), row(5, "other", 1, function="Resource", vo="cms"),
-    ])  # fmt: skip
+    queues = WorkQueues(
+        [
+            row(1, "es", 5, function="Resource"),
+            row(2, "plain", 4),
+            row(3, "es user", 3, function="Resource", type="user"),
+            row(4, "off", 2, function="Resource", status="inactive"),
+            row(5, "other", 1, function="Resource", vo="cms"),
+        ]
+    )
     assert (queues.resource(1).name, queues.resource(2), queues.resource(4), queues.resource(None)) == (
         "es",
         None,

@@ -47,9 +47,17 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True), pyte
 Addresses = dict[str, list[str]]
 LEFT_OUT = {
     # no pages of their own: they answer POST, lead elsewhere, or are not HTML
-    "search", "view-save", "view-change", "metrics", "agent-action", "error-classify", "share-targets-change", "site-status",
-    "site-note", "attention-action",
-}  # fmt: skip
+    "search",
+    "view-save",
+    "view-change",
+    "metrics",
+    "agent-action",
+    "error-classify",
+    "share-targets-change",
+    "site-status",
+    "site-note",
+    "attention-action",
+}
 SERIOUS = ("serious", "critical")
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
 LOOK = """([leftOut, serious]) => {
@@ -107,9 +115,15 @@ def addresses(moved: Task, failed_job: Job, sites: None, tmp_path: Path, setting
     box = CatalogueDataset.objects.create(name="user.ada.box/", scope="user.ada", open=False)
     box.members.add(kept)
     CatalogueFile.objects.create(
-        dataset=kept, lfn=f"{'x' * 120}.root", scope="user.ada", guid="g", size=12345678, adler32="0badcafe", endpoint="LOCAL_SE",
+        dataset=kept,
+        lfn=f"{'x' * 120}.root",
+        scope="user.ada",
+        guid="g",
+        size=12345678,
+        adler32="0badcafe",
+        endpoint="LOCAL_SE",
         url="file:///x",
-    )  # fmt: skip
+    )
     GlobalShare.objects.create(name="Analysis", value=100)
     queue = WorkQueue.objects.create(
         name="analysis", type="user", vo="lab", criteria="processing_type = 'test'", order=1

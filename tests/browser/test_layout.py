@@ -100,7 +100,20 @@ def test_the_login_form_stands_in_the_middle(open_page: Any, size: tuple[int, in
 
 
 BEYOND = "Math.max(0, ...[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth))"
-LISTS = ("tasks", "jobs", "sites", "workers", "data", "audit", "errors-jobs", "queues", "shares", "errors", "agents", "users")
+LISTS = (
+    "tasks",
+    "jobs",
+    "sites",
+    "workers",
+    "data",
+    "audit",
+    "errors-jobs",
+    "queues",
+    "shares",
+    "errors",
+    "agents",
+    "users",
+)
 
 
 def test_what_lists_show_by_themselves_fits_a_screen_of_1280_points(
@@ -111,9 +124,15 @@ def test_what_lists_show_by_themselves_fits_a_screen_of_1280_points(
     Task.objects.filter(pk=moved.id).update(name="user.ada." + "data_" * 20, gshare="Group production", user=user)
     Job.objects.filter(task_id=moved.id).update(worker_node="slot1_4@b9p03n1234.cern.example", max_rss_kb=7_812_345)
     Worker.objects.create(
-        harvester="CERN_central_B", worker_id=10_123_456, site="SITE_A", status="running", message="x y" * 100,
-        batch_id="1234567.0#169", node="b9p03n1234.cern.example", last_update=timezone.now(),
-    )  # fmt: skip
+        harvester="CERN_central_B",
+        worker_id=10_123_456,
+        site="SITE_A",
+        status="running",
+        message="x y" * 100,
+        batch_id="1234567.0#169",
+        node="b9p03n1234.cern.example",
+        last_update=timezone.now(),
+    )
     StorageEndpoint.objects.update(space_free_gb=296_756.928_012)
     note_ends(timezone.now() - timedelta(days=1))
     book_ends(1000)

@@ -18,14 +18,26 @@ pytestmark = pytest.mark.timeout(900)
 JOBS = 60
 KILLS = 20
 TASK = {
-    "taskName": "user.chaos.count", "prodSourceLabel": "user", "noInput": True, "nEvents": JOBS, "nEventsPerJob": 1,
-    "maxAttempt": 20, "ramCount": 500, "ramUnit": "MB",
+    "taskName": "user.chaos.count",
+    "prodSourceLabel": "user",
+    "noInput": True,
+    "nEvents": JOBS,
+    "nEventsPerJob": 1,
+    "maxAttempt": 20,
+    "ramCount": 500,
+    "ramUnit": "MB",
     "log": {"type": "template", "param_type": "log", "dataset": "user.chaos.log", "value": "chaos.${SN}.log.tgz"},
     "jobParameters": [
         {"type": "constant", "value": "-- 'echo ${FIRSTEVENT} > ${OUTPUT0}'"},
-        {"type": "template", "param_type": "output", "dataset": "user.chaos.out", "value": "chaos.${SN}.txt", "hidden": True},
+        {
+            "type": "template",
+            "param_type": "output",
+            "dataset": "user.chaos.out",
+            "value": "chaos.${SN}.txt",
+            "hidden": True,
+        },
     ],
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -34,9 +46,13 @@ def site(tmp_path: Path) -> Iterator[Site]:
     home = tmp_path / "home"
     home.mkdir(mode=0o755)
     site = Site(
-        home, "--slots", "2",
-        JEDI_PILOT_HEARTBEAT_S="1", JEDI_HEARTBEAT_TIMEOUT_S="6", JEDI_SENT_TIMEOUT_S="6",
-    )  # fmt: skip
+        home,
+        "--slots",
+        "2",
+        JEDI_PILOT_HEARTBEAT_S="1",
+        JEDI_HEARTBEAT_TIMEOUT_S="6",
+        JEDI_SENT_TIMEOUT_S="6",
+    )
     try:
         wait_for(lambda: site.url, "the site's start")
         yield site

@@ -52,11 +52,16 @@ def site(tmp_path_factory: pytest.TempPathFactory, panda_pilot: Path) -> Iterato
     readable = tmp_path_factory.mktemp("readable")
     readable.chmod(0o755)
     site = Site(
-        home, "--slots", "4",
-        JEDI_PILOT="panda", JEDI_PANDA_PILOT_DIR=str(panda_pilot), JEDI_PILOT_HEARTBEAT_S="5", JEDI_DEV_ISSUER="lab",
+        home,
+        "--slots",
+        "4",
+        JEDI_PILOT="panda",
+        JEDI_PANDA_PILOT_DIR=str(panda_pilot),
+        JEDI_PILOT_HEARTBEAT_S="5",
+        JEDI_DEV_ISSUER="lab",
         JEDI_PAYLOAD_READS=str(readable),
         JEDI_PAYLOAD_NETWORK="1",  # payloads ask a server of the test
-    )  # fmt: skip
+    )
     try:
         wait_for(lambda: site.url, "the site's start")
         yield site

@@ -92,27 +92,63 @@ def test_tasks_run_are_retried_killed_and_run_again(
 ) -> None:
     """Four tasks at once, since PanDA's pilot takes two minutes to report a failure."""
     built = ada.prun(
-        "--exec", "python3 sum.py %IN", "--bexec", "python3 configure.py", "--inDS", "user.ada.measurements",
-        "--outDS", "user.ada.sums", "--outputs", "out.txt", "--nFilesPerJob", "5",
+        "--exec",
+        "python3 sum.py %IN",
+        "--bexec",
+        "python3 configure.py",
+        "--inDS",
+        "user.ada.measurements",
+        "--outDS",
+        "user.ada.sums",
+        "--outputs",
+        "out.txt",
+        "--nFilesPerJob",
+        "5",
         cwd=code(tmp_path / "built", sum=SUM, configure="open('factor.py', 'w').write('factor = 3')"),
-    )  # fmt: skip
+    )
     flaky = ada.prun(
-        "--exec", f"python3 flaky.py {counter}", "--outDS", "user.ada.flaky", "--outputs", "out.txt",
-        "--nJobs", "1", "--noBuild",
+        "--exec",
+        f"python3 flaky.py {counter}",
+        "--outDS",
+        "user.ada.flaky",
+        "--outputs",
+        "out.txt",
+        "--nJobs",
+        "1",
+        "--noBuild",
         cwd=code(tmp_path / "flaky", flaky=FAILS_ONCE),
-    )  # fmt: skip
+    )
     endless = ada.prun(
-        "--exec", "sleep 3000; touch out.txt",
-        "--outDS", "user.ada.endless", "--outputs", "out.txt", "--nJobs", "1", "--noBuild",
+        "--exec",
+        "sleep 3000; touch out.txt",
+        "--outDS",
+        "user.ada.endless",
+        "--outputs",
+        "out.txt",
+        "--nJobs",
+        "1",
+        "--noBuild",
         cwd=code(tmp_path / "endless"),
-    )  # fmt: skip
+    )
     mended = Path(site.environment["JEDI_PAYLOAD_READS"]) / "mended"
     half = ada.prun(
-        "--exec", f"(test -e {mended} || ! echo %IN | grep -q m.007) && echo done > out.txt",
-        "--inDS", "user.ada.measurements", "--nFiles", "10", "--nFilesPerJob", "5", "--maxAttempt", "1",
-        "--outDS", "user.ada.half", "--outputs", "out.txt", "--noBuild",
+        "--exec",
+        f"(test -e {mended} || ! echo %IN | grep -q m.007) && echo done > out.txt",
+        "--inDS",
+        "user.ada.measurements",
+        "--nFiles",
+        "10",
+        "--nFilesPerJob",
+        "5",
+        "--maxAttempt",
+        "1",
+        "--outDS",
+        "user.ada.half",
+        "--outputs",
+        "out.txt",
+        "--noBuild",
         cwd=code(tmp_path / "half"),
-    )  # fmt: skip
+    )
     started = "SELECT 1 FROM jobs WHERE jeditaskid = %s AND jobstatus = 'running'"
     wait_for(lambda: site.query(started, endless), "the start of the endless job", LIMIT_S)
     assert f"jediTaskID={endless} will be killed" in ada.pbook("kill", str(endless))
@@ -182,9 +218,16 @@ def test_a_device_code_logs_in(site: Site, ada: User, tmp_path: Path) -> None:
     """pbook without a token: the person confirms in the browser, and the token is kept for the next time."""
     stranger = replace(ada, token="", folder=tmp_path)
     shown = subprocess.Popen(
-        ["pbook", "show"], cwd=tmp_path, env=stranger.environment(PANDA_AUTH_VO="lab"), text=True, bufsize=1,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+        ["pbook", "show"],
+        cwd=tmp_path,
+        env=stranger.environment(PANDA_AUTH_VO="lab"),
+        text=True,
+        bufsize=1,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     assert shown.stdin and shown.stdout
     try:
         said = ""

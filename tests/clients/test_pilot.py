@@ -96,10 +96,20 @@ def task(name: str, command: str, read: str = "", **more: Any) -> dict[str, Any]
     items.append({"type": "template", "param_type": "output", "value": lfn, **made})
     log = {"type": "template", "param_type": "log", "value": f"{full}.${{SN}}.log.tgz", "dataset": f"{full}.log"}
     return {
-        "taskName": full, "userName": "ada", "vo": "lab", "prodSourceLabel": "user", "taskType": "anal", "processingType": "test",
-        "skipScout": True, "transPath": "run_command", "maxAttempt": 1, "maxFailure": 1, "log": log, "jobParameters": items,
+        "taskName": full,
+        "userName": "ada",
+        "vo": "lab",
+        "prodSourceLabel": "user",
+        "taskType": "anal",
+        "processingType": "test",
+        "skipScout": True,
+        "transPath": "run_command",
+        "maxAttempt": 1,
+        "maxFailure": 1,
+        "log": log,
+        "jobParameters": items,
         **more,
-    }  # fmt: skip
+    }
 
 
 def token_of(site: Site, *whose: str) -> str:

@@ -25,19 +25,36 @@ class User:
         inherited = {k: v for k, v in os.environ.items() if k in ("LANG", "LC_ALL", "TMPDIR", "TZ")}
         server = f"{self.url}/server/panda"
         return inherited | {
-            "PATH": f"{self.programs / 'bin'}:/usr/bin:/bin", "HOME": str(self.folder), "VIRTUAL_ENV": str(self.programs),
-            "PANDA_SYS": str(self.programs), "PANDA_URL": server, "PANDA_URL_SSL": server, "PANDACACHE_URL": server,
-            "PANDA_BEHIND_REAL_LB": "1", "PANDA_AUTH": "oidc", "PANDA_AUTH_VO": "atlas", "PANDA_AUTH_ID_TOKEN": self.token,
-            "PANDA_CONFIG_ROOT": str(self.folder / "panda"), "NO_PROXY": "127.0.0.1", "COLUMNS": "200",
+            "PATH": f"{self.programs / 'bin'}:/usr/bin:/bin",
+            "HOME": str(self.folder),
+            "VIRTUAL_ENV": str(self.programs),
+            "PANDA_SYS": str(self.programs),
+            "PANDA_URL": server,
+            "PANDA_URL_SSL": server,
+            "PANDACACHE_URL": server,
+            "PANDA_BEHIND_REAL_LB": "1",
+            "PANDA_AUTH": "oidc",
+            "PANDA_AUTH_VO": "atlas",
+            "PANDA_AUTH_ID_TOKEN": self.token,
+            "PANDA_CONFIG_ROOT": str(self.folder / "panda"),
+            "NO_PROXY": "127.0.0.1",
+            "COLUMNS": "200",
             **more,
-        }  # fmt: skip
+        }
 
     def run(self, *command: str, cwd: Path | None = None, code: int | None = 0, **more: str) -> str:
         """What a program says. It gets a session of its own, since pbook ends its whole process group when it is stopped."""
         done = subprocess.run(
-            command, cwd=cwd or self.folder, env=self.environment(**more), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, start_new_session=True,
-        )  # fmt: skip
+            command,
+            cwd=cwd or self.folder,
+            env=self.environment(**more),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=LIMIT_S,
+            start_new_session=True,
+        )
         assert code is None or done.returncode == code, f"{command}: {done.returncode}\n{done.stdout}"
         return done.stdout
 

@@ -68,13 +68,23 @@ def template(kind: str, value: str, dataset: str = "", **more: Any) -> dict[str,
 def parameters(name: str, *items: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A task without scouts, with one output and a log a job, and the given items in its command line."""
     return {
-        "taskName": name, "userName": USER, "vo": "lab", "prodSourceLabel": "user", "taskType": "anal", "processingType": "test",
-        "official": True, "skipScout": True, "taskPriority": 500, "transPath": "run_command", "coreCount": 1, "ramCount": 1000,
+        "taskName": name,
+        "userName": USER,
+        "vo": "lab",
+        "prodSourceLabel": "user",
+        "taskType": "anal",
+        "processingType": "test",
+        "official": True,
+        "skipScout": True,
+        "taskPriority": 500,
+        "transPath": "run_command",
+        "coreCount": 1,
+        "ramCount": 1000,
         "ramUnit": "MB",
         "log": template("log", f"{name}.${{SN}}.log.tgz", f"{name}.log"),
         "jobParameters": [*items, template("output", f"{name}.${{SN}}.root", f"{name}.out")],
         **more,
-    }  # fmt: skip
+    }
 
 
 def reads(dataset: str, stream: str = "IN", **more: Any) -> dict[str, Any]:
@@ -83,9 +93,15 @@ def reads(dataset: str, stream: str = "IN", **more: Any) -> dict[str, Any]:
 
 def submit(params: dict[str, Any], parent: int | None = None, priority: int = 500) -> int:
     return moves.submit(
-        params, name=params["taskName"], user=USER, vo="lab", label=params["prodSourceLabel"], task_type="anal",
-        priority=priority, parent_id=parent,
-    )  # fmt: skip
+        params,
+        name=params["taskName"],
+        user=USER,
+        vo="lab",
+        label=params["prodSourceLabel"],
+        task_type="anal",
+        priority=priority,
+        parent_id=parent,
+    )
 
 
 def give_sandbox(name: str, owner: str = USER, content: bytes = b"an archive") -> None:
@@ -113,12 +129,19 @@ def add_files(name: str, numbers: Iterable[int], *, size: int = 1000, events: in
     CatalogueFile.objects.bulk_create(
         [
             CatalogueFile(
-                dataset=dataset, lfn=f"{name}.{number:05d}", scope="lab", guid=f"{number:08x}", size=size,
-                adler32=f"{number:08x}", events=events, endpoint="LOCAL_SE", url=f"file://localhost/data/{name}.{number:05d}",
+                dataset=dataset,
+                lfn=f"{name}.{number:05d}",
+                scope="lab",
+                guid=f"{number:08x}",
+                size=size,
+                adler32=f"{number:08x}",
+                events=events,
+                endpoint="LOCAL_SE",
+                url=f"file://localhost/data/{name}.{number:05d}",
             )
             for number in numbers
         ]
-    )  # fmt: skip
+    )
 
 
 def wake() -> None:

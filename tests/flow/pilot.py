@@ -34,11 +34,15 @@ def stored(job: Job, **changes: Any) -> dict[str, Any]:
     names = [name for name in job["outFiles"].split(",") if name]
     return {
         name: {
-            "guid": f"guid-{name}"[-40:], "fsize": 100, "adler32": "0badcafe", "surl": f"root://se.example//{name}", "nevents": 1,
+            "guid": f"guid-{name}"[-40:],
+            "fsize": 100,
+            "adler32": "0badcafe",
+            "surl": f"root://se.example//{name}",
+            "nevents": 1,
             **changes,
         }
         for name in names
-    }  # fmt: skip
+    }
 
 
 def proof(job: Job) -> Proof:
@@ -97,5 +101,14 @@ def drive(*pilots: Pilot) -> None:
 
 
 __all__ = [
-    "Pilot", "always", "drive", "failing_on", "final_report", "inputs_of", "proof", "replace", "report", "stored",
-]  # fmt: skip
+    "Pilot",
+    "always",
+    "drive",
+    "failing_on",
+    "final_report",
+    "inputs_of",
+    "proof",
+    "replace",
+    "report",
+    "stored",
+]

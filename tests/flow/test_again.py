@@ -70,9 +70,7 @@ def last_job(task_id: int) -> int:
 
 
 @pytest.mark.parametrize(("given", "then"), [(0, (4, 2)), (2, (3, 2))])
-def test_a_retry_gives_as_many_attempts_more_as_a_new_file_has(
-    given: int, then: tuple[int, int]
-) -> None:
+def test_a_retry_gives_as_many_attempts_more_as_a_new_file_has(given: int, then: tuple[int, int]) -> None:
     made = finished_task("lab.t.in.00001", maxAttempt=given, maxFailure=1)
     assert status(made) == "finished"
     command(made, "retry")
@@ -144,9 +142,13 @@ def test_priority_is_reset_unless_it_is_kept() -> None:
     drive(Pilot())
 
 
-@pytest.mark.parametrize(("key", "value", "sentence"), [
-    ("TASK_MAX_ATTEMPT_user", "1", "it was tried 1 time"), ("MAX_JOB_FAILURE_RATE_user", "0.2", "of the jobs failed"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("TASK_MAX_ATTEMPT_user", "1", "it was tried 1 time"),
+        ("MAX_JOB_FAILURE_RATE_user", "0.2", "of the jobs failed"),
+    ],
+)
 def test_a_task_at_a_hard_limit_is_exhausted(key: str, value: str, sentence: str) -> None:
     made = finished_task("lab.t.in.00001")
     command(made, "retry")
@@ -360,7 +362,11 @@ def test_events_that_were_asked_for_in_addition_are_made() -> None:
     ("first", "changes", "events"),
     [
         ({"nFiles": 5, "nEventsPerJob": 10}, {"nEvents": 100}, [range(n, n + 10) for n in range(0, 100, 10)]),
-        ({"nEvents": 15, "nEventsPerJob": 10}, {"nEvents": 30}, [range(10), range(10, 15), range(15, 20), range(20, 30)]),
+        (
+            {"nEvents": 15, "nEventsPerJob": 10},
+            {"nEvents": 30},
+            [range(10), range(10, 15), range(15, 20), range(20, 30)],
+        ),
         ({"nEvents": 50}, {"nEvents": 80}, [range(50), range(50, 80)]),
     ],
     ids=["files before", "a short last range", "one range"],
@@ -379,7 +385,11 @@ def test_each_event_of_a_task_without_input_is_made_once_however_its_numbers_cha
 
 @pytest.mark.parametrize(
     ("first", "changes", "number"),
-    [({"nFiles": 1}, {"nFiles": 3}, 3), ({"nFiles": 2}, {"nFiles": 3}, 3), ({"nEvents": 30}, {"nFiles": 3, "nEvents": None}, 3)],
+    [
+        ({"nFiles": 1}, {"nFiles": 3}, 3),
+        ({"nFiles": 2}, {"nFiles": 3}, 3),
+        ({"nEvents": 30}, {"nFiles": 3, "nEvents": None}, 3),
+    ],
     ids=["one", "more", "events before"],
 )
 def test_a_task_without_input_gets_the_jobs_that_it_is_to_have_when_it_runs_again(
@@ -433,7 +443,12 @@ def test_a_task_that_is_done_stays_so_with_its_times_when_no_file_is_new() -> No
     assert (late.status, late.answer) == ("refused", sentence)
     settle()
     after = task(made)
-    assert (after.status, after.start_time, after.end_time, after.attempt) == ("done", before.start_time, before.end_time, 0)
+    assert (after.status, after.start_time, after.end_time, after.attempt) == (
+        "done",
+        before.start_time,
+        before.end_time,
+        0,
+    )
     assert len(jobs(made)) == rows
     add_files("lab.t.in", [7])
     run_again(made)
@@ -450,7 +465,14 @@ def test_a_task_that_is_done_stays_so_with_its_times_when_no_file_is_new() -> No
         ({"noInput": True, "nEvents": 50, "nEventsPerJob": 10}, {"nFiles": 3}),
         ({"noInput": True, "nFiles": 3}, {"nFiles": 2, "nFilesPerJob": 1}),
     ],
-    ids=["events beside files", "fewer files", "fewer ranges", "fewer events", "fewer files than ranges", "fewer records"],
+    ids=[
+        "events beside files",
+        "fewer files",
+        "fewer ranges",
+        "fewer events",
+        "fewer files than ranges",
+        "fewer records",
+    ],
 )
 def test_a_task_that_is_done_keeps_its_times_when_other_numbers_make_no_work(
     first: dict[str, Any], changes: dict[str, int]
@@ -569,7 +591,10 @@ def test_another_command_under_the_name_of_a_task_that_has_ended_is_refused(sett
     archive = {"type": "constant", "value": "-a jobO.new.tar.gz"}
     kept = with_command(archive, *COMMAND[1:], dsForIN="lab.t.in,lab.t.more", coreCount=2)
     assert (kept.task_id, kept.decision.code) == (made, 3)
-    assert "keeps its own coreCount." in kept.decision.sentence and "; fixedSandbox brings the new one." in kept.decision.sentence
+    assert (
+        "keeps its own coreCount." in kept.decision.sentence
+        and "; fixedSandbox brings the new one." in kept.decision.sentence
+    )
     drive(Pilot())
     assert dataset(made, name="lab.t.more").files_finished == 1, "a dataset more is taken over"
     new = with_command(archive, *COMMAND[1:], fixedSandbox="jobO.new.tar.gz")
@@ -578,7 +603,9 @@ def test_another_command_under_the_name_of_a_task_that_has_ended_is_refused(sett
 
 def as_prun(parent_id: int, uuid: str, **more: Any) -> submitting.Submitted:
     """As prun --parentTaskID submits: names of the sandbox and of the container of the input are new each time."""
-    params = again_params(nFilesPerJob=3, processingType="panda-client-2.2.0-jedi-run", dsForIN="lab.p.out", parent_tid=parent_id)
+    params = again_params(
+        nFilesPerJob=3, processingType="panda-client-2.2.0-jedi-run", dsForIN="lab.p.out", parent_tid=parent_id
+    )
     wishes = {"exclude": r"\.log\.tgz(\.\d+)*$", "consolidate": f"user.ada.{uuid}/", **more}
     read = template("input", '-i "${IN/T}"', "lab.p.out", **wishes)
     if not sandboxes.find(f"jobO.{uuid}.tar.gz"):
@@ -587,7 +614,9 @@ def as_prun(parent_id: int, uuid: str, **more: Any) -> submitting.Submitted:
     return submitting.submit(submitting.check({**params, "jobParameters": line}, ADA), by="ada")
 
 
-def test_the_same_prun_with_a_parent_runs_again_on_what_the_parent_has_made_since(settings: Any, tmp_path: Path) -> None:
+def test_the_same_prun_with_a_parent_runs_again_on_what_the_parent_has_made_since(
+    settings: Any, tmp_path: Path
+) -> None:
     settings.JEDI_SANDBOXES = tmp_path
     add_dataset("lab.in", 12)
     first = submit(parameters("lab.p", reads("lab.in"), nFilesPerJob=1, maxAttempt=1))

@@ -40,11 +40,17 @@ def dataset_at(endpoint: str, files: int = 4) -> None:
     dataset = CatalogueDataset.objects.create(name=DATA, scope="lab", open=False)
     CatalogueFile.objects.bulk_create(
         CatalogueFile(
-            dataset=dataset, lfn=f"f{number}", scope="lab", guid=f"{number:08x}", size=1000, adler32="0" * 8,
-            endpoint=endpoint, url=f"file://localhost/data/f{number}",
+            dataset=dataset,
+            lfn=f"f{number}",
+            scope="lab",
+            guid=f"{number:08x}",
+            size=1000,
+            adler32="0" * 8,
+            endpoint=endpoint,
+            url=f"file://localhost/data/f{number}",
         )
         for number in range(files)
-    )  # fmt: skip
+    )
 
 
 def submit(name: str = "user.ada.analysis", **more: Any) -> int:

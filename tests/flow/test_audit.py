@@ -150,9 +150,15 @@ def _merging() -> int:
     agents_turn()
     kinds = sorted((job.processing_type, job.status) for job in jobs(made))
     assert kinds == [
-        ("pmerge", "activated"), ("pmerge", "finished"), ("test", "finished"), ("test", "finished"), ("test", "merging"),
-        ("test", "merging"), ("test", "merging"), ("test", "sent"),
-    ]  # fmt: skip
+        ("pmerge", "activated"),
+        ("pmerge", "finished"),
+        ("test", "finished"),
+        ("test", "finished"),
+        ("test", "merging"),
+        ("test", "merging"),
+        ("test", "merging"),
+        ("test", "sent"),
+    ]
     return made
 
 
@@ -163,9 +169,14 @@ def test_the_books_of_a_busy_installation_balance(busy: Pilot) -> None:
 def test_each_attempt_of_the_only_job_of_a_task_may_make_a_file_of_the_same_name() -> None:
     made = submit(
         parameters(
-            "lab.one", template("output", "result.json", "lab.one.out"), noInput=True, nEvents=1, nEventsPerJob=1, maxAttempt=3,
+            "lab.one",
+            template("output", "result.json", "lab.one.out"),
+            noInput=True,
+            nEvents=1,
+            nEventsPerJob=1,
+            maxAttempt=3,
         )
-    )  # fmt: skip
+    )
     drive(Pilot(lambda job: "failed" if job["attemptNr"] < 3 else "finished"))
     assert status(made) == "done" and len(jobs(made)) == 3
     assert [found.invariant.name for found in audit_sql.find()] == []

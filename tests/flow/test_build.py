@@ -55,17 +55,21 @@ from tests.flow.pilot import Pilot, always, drive
 pytestmark = pytest.mark.usefixtures("books")
 
 SPEC = {
-    "prodSourceLabel": "panda", "archiveName": "sources.1234.tar.gz",
+    "prodSourceLabel": "panda",
+    "archiveName": "sources.1234.tar.gz",
     "jobParameters": "-i ${IN} -o ${OUT} --sourceURL ${SURL} -r . ",
-}  # fmt: skip
+}
 
 
 def build_task(name: str = "lab.t", files: int = 4, **more: Any) -> int:
     add_dataset(f"{name}.in", files)
     params = parameters(
-        name, {"type": "constant", "value": "-l ${LIB}"}, reads(f"{name}.in"), sourceURL="https://cache.example:443",
+        name,
+        {"type": "constant", "value": "-l ${LIB}"},
+        reads(f"{name}.in"),
+        sourceURL="https://cache.example:443",
         **{"nFilesPerJob": 1, "buildSpec": SPEC, **more},
-    )  # fmt: skip
+    )
     return submit(params)
 
 
@@ -183,8 +187,9 @@ def test_two_sites_have_their_own_builds_and_queues_that_share_a_storage_share_o
     drive(Pilot(), Pilot(site="SITE_B"), Pilot(site="SITE_C"))
     assert status(made) == "done"
     assert sorted(Dataset.objects.filter(task_id=made, type="lib").values_list("destination", flat=True)) == [
-        "SE_A", "SE_B",
-    ]  # fmt: skip
+        "SE_A",
+        "SE_B",
+    ]
     for job in runs(made):
         (lib,) = JobFile.objects.filter(job_id=job.id, type="lib")
         assert Dataset.objects.get(pk=lib.dataset_id).destination == ("SE_A" if job.site == SITE else "SE_B")
@@ -205,8 +210,9 @@ def test_when_the_build_fails_its_jobs_end_with_it_and_the_files_are_tried_again
     )
     assert [(f.attempt, f.failed_attempt) for f in files(made)] == [(2, 0)] * 3
     assert [dataset.status for dataset in Dataset.objects.filter(task_id=made, type="lib").order_by("id")] == [
-        "failed", "done",
-    ]  # fmt: skip
+        "failed",
+        "done",
+    ]
 
 
 def test_three_failed_builds_break_the_task_with_the_error_of_the_build() -> None:
@@ -234,7 +240,10 @@ def test_builds_that_fail_at_one_place_do_not_break_a_task_that_works_at_another
     assert {job.site for job in runs(made, status="finished")} == {SITE}
     found = whatif.again(whatif.kept_of_task(made), [f"site.{SITE}.status=offline"])
     assert [choice.site for choice in found.before.chosen] == [SITE]
-    assert {skip.site: skip.code for skip in found.after.skipped} == {SITE: "site_offline", "SITE_B": "build_fails_there"}
+    assert {skip.site: skip.code for skip in found.after.skipped} == {
+        SITE: "site_offline",
+        "SITE_B": "build_fails_there",
+    }
 
 
 def test_the_page_of_a_waiting_job_names_the_job_that_it_waits_for(client: Client) -> None:

@@ -91,9 +91,12 @@ def test_a_killed_job_that_fails_is_cancelled_and_counts_as_no_failure() -> None
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("kill", "the task was killed by ada: because"), ("finish", "the task was finished early by ada: because"),
-     ("reassign", "the task was reassigned by ada: because")],
-)  # fmt: skip
+    [
+        ("kill", "the task was killed by ada: because"),
+        ("finish", "the task was finished early by ada: because"),
+        ("reassign", "the task was reassigned by ada: because"),
+    ],
+)
 def test_jobs_that_end_with_a_command_to_their_task_say_who_gave_it_and_why(name: str, said: str) -> None:
     made, pilot = running_task(files=2, at_pilot=1)
     command(made, name)
@@ -129,7 +132,9 @@ def test_a_hard_finish_stops_running_jobs_and_keeps_what_is_done() -> None:
 def test_a_soft_finish_lets_running_jobs_end() -> None:
     made, pilot = running_task()
     given = command(made, "finish", parameters={"soft": True})
-    assert given.answer.startswith("4 queued jobs were cancelled; no input has been processed yet: the task will end failed")
+    assert given.answer.startswith(
+        "4 queued jobs were cancelled; no input has been processed yet: the task will end failed"
+    )
     assert pilot.start(pilot.ran[0]) == "NULL"
     for job in pilot.ran:
         pilot.end(job, "finished")
@@ -249,7 +254,9 @@ def test_a_task_told_to_finish_early_can_be_tried_again_whole() -> None:
     pilot.end(pilot.ran[0], "finished")
     settle()
     assert status(made) == "finished"
-    assert [(f.attempt, f.max_attempt) for f in files(made) if f.status == "ready"] == [(1, 1)] * 5, "attempts that were made"
+    assert [(f.attempt, f.max_attempt) for f in files(made) if f.status == "ready"] == [(1, 1)] * 5, (
+        "attempts that were made"
+    )
     assert (command(made, "retry").answer or "").startswith("5 files are tried again; ")
     assert [(f.attempt, f.max_attempt) for f in files(made) if f.status == "ready"] == [(1, 4)] * 5
     drive(pilot)
@@ -287,7 +294,10 @@ def test_advice_on_an_aborted_task_is_what_the_door_takes() -> None:
     command(early, "kill")
     settle()
     add_dataset("lab.none", 1)
-    for one, why in ((made, "is aborted, and all of its files were processed"), (early, "was aborted before it had any input")):
+    for one, why in (
+        (made, "is aborted, and all of its files were processed"),
+        (early, "was aborted before it had any input"),
+    ):
         assert (status(one), "run it again (incexec)" in advice(one)) == ("aborted", True)
         with pytest.raises(moves.CommandRefusedError, match=f"task {one} {why}; nothing to retry"):
             command(one, "retry")
@@ -356,10 +366,13 @@ def test_a_command_that_comes_too_late_is_refused_when_its_turn_comes() -> None:
 
 
 FIRST_MOVE = {
-    TaskCommand.KILL: TaskStatus.ABORTING, TaskCommand.FINISH: TaskStatus.FINISHING, TaskCommand.PAUSE: TaskStatus.PAUSED,
-    TaskCommand.RETRY: TaskStatus.TORETRY, TaskCommand.INCEXEC: TaskStatus.TOINCEXEC,
+    TaskCommand.KILL: TaskStatus.ABORTING,
+    TaskCommand.FINISH: TaskStatus.FINISHING,
+    TaskCommand.PAUSE: TaskStatus.PAUSED,
+    TaskCommand.RETRY: TaskStatus.TORETRY,
+    TaskCommand.INCEXEC: TaskStatus.TOINCEXEC,
     TaskCommand.REASSIGN: TaskStatus.TOREASSIGN,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", sorted(FIRST_MOVE))

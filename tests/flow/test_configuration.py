@@ -88,14 +88,18 @@ HEARTBEAT = ("watcher", "HEARTBEAT_TIMEOUT")
         ("holding", [("job_timeout", "TIMEOUT_holding", "24", "atlas")], 48),
         ("heartbeat", [(*HEARTBEAT, "1", "")], 1),
         ("heartbeat", [("watcher", "HEARTBEAT_TIMEOUT_production", "3", ""), (*HEARTBEAT, "1", "")], 3),
-        ("heartbeat", [("watcher", "HEARTBEAT_TIMEOUT_push", "5", ""), ("watcher", "HEARTBEAT_TIMEOUT_production", "3", "")], 5),
+        (
+            "heartbeat",
+            [("watcher", "HEARTBEAT_TIMEOUT_push", "5", ""), ("watcher", "HEARTBEAT_TIMEOUT_production", "3", "")],
+            5,
+        ),
         ("heartbeat", [("watcher", "HEARTBEAT_TIMEOUT_analysis", "5", "")], 2),
         ("own_transfer", [("watcher", "HEARTBEAT_TIMEOUT_push", "5", "")], 5),
         ("analysis", [("rebroker", "ANALY_TIMEOUT", "6", "")], 6),
         ("analysis", [("rebroker", "ANALY_TIMEOUT_phys'exot", "20", ""), ("rebroker", "ANALY_TIMEOUT", "6", "")], 20),
         ("analysis", [("rebroker", "ANALY_TIMEOUT_other", "20", ""), ("rebroker", "ANALY_TIMEOUT", "6", "lab")], 6),
     ],
-)  # fmt: skip
+)
 def test_jobs_time_out_after_what_is_configured(rule: str, rows: list[tuple[str, str, str, str]], hours: float) -> None:
     for component, key, value, vo in rows:
         conf(component, key, value, vo)
@@ -196,10 +200,14 @@ def test_what_users_tasks_are_refined_with(make_task: Callable[..., Task]) -> No
     assert (usual.out_disk_kb, usual.max_core_count, usual.target_walltime_h) == (500, 16, None)
     assert (usual.move_input_percent, usual.push_status_percent) == (0.0, None)
     for key, value in (
-        ("OUTDISKCOUNT_ANALY_KB", "700"), ("USER_TASKS_MAX_CORE_COUNT", "8"), ("USER_JOB_TARGET_WALLTIME", "10"),
-        ("USER_TASKS_MOVE_INPUT", "50"), ("USER_TASKS_PUSH_STATUS_CHANGES_PERCENT", "20"),
-        ("PROD_TASKS_PUSH_STATUS_CHANGES_PERCENT", "30"), ("USER_TASKS_MESSAGE_DRIVEN_PERCENT", "40"),
-    ):  # fmt: skip
+        ("OUTDISKCOUNT_ANALY_KB", "700"),
+        ("USER_TASKS_MAX_CORE_COUNT", "8"),
+        ("USER_JOB_TARGET_WALLTIME", "10"),
+        ("USER_TASKS_MOVE_INPUT", "50"),
+        ("USER_TASKS_PUSH_STATUS_CHANGES_PERCENT", "20"),
+        ("PROD_TASKS_PUSH_STATUS_CHANGES_PERCENT", "30"),
+        ("USER_TASKS_MESSAGE_DRIVEN_PERCENT", "40"),
+    ):
         conf("taskrefiner", key, value, vo="atlas")
     policy = policy_of(mine)
     assert (policy.out_disk_kb, policy.max_core_count, policy.target_walltime_h) == (700, 8, 10)

@@ -50,7 +50,9 @@ def masters(task_id: int) -> list[tuple[str, int, str | None]]:
 
 def test_a_misspelt_member_of_a_container_is_refused_with_what_may_be_meant() -> None:
     add_dataset("lab.measurements", 1)
-    with pytest.raises(ValueError, match=r"the dataset lab\.measurments does not exist .*\. Did you mean lab\.measurements\?$"):
+    with pytest.raises(
+        ValueError, match=r"the dataset lab\.measurments does not exist .*\. Did you mean lab\.measurements\?$"
+    ):
         register_container("lab.all/", ["lab.measurments"])
 
 
@@ -62,8 +64,10 @@ def test_each_dataset_of_a_container_becomes_an_input_of_its_own(more: dict[str,
     assert status(made) == "done"
     assert masters(made) == [("lab.a", 2, "lab.all/"), ("lab.b", 3, "lab.all/")]
     assert [inputs(job.id) for job in jobs(made)] == [
-        ["lab.a.00000", "lab.a.00001"], ["lab.b.00000", "lab.b.00001"], ["lab.b.00002"],
-    ]  # fmt: skip
+        ["lab.a.00000", "lab.a.00001"],
+        ["lab.b.00000", "lab.b.00001"],
+        ["lab.b.00002"],
+    ]
 
 
 def test_expand_finds_a_container_whose_slash_is_left_out_and_takes_a_dataset_as_it_is() -> None:
@@ -118,7 +122,9 @@ MADE = "user.ada.made/"
 
 def analysis(name: str, source: str, output: str, **more: Any) -> int:
     """A user's task as PanDA's clients submit them: of what makes no files, the outputs are deleted when it ends."""
-    raw = parameters(name, reads(source), vo="atlas", official=False, nFilesPerJob=1, maxAttempt=1, noEmail=True, **more)
+    raw = parameters(
+        name, reads(source), vo="atlas", official=False, nFilesPerJob=1, maxAttempt=1, noEmail=True, **more
+    )
     raw["log"]["dataset"], raw["jobParameters"][-1]["dataset"] = f"{name}.log/", output
     return submitting.submit(submitting.check(raw, Caller("ada", frozenset({Role.USER}))), by="ada").task_id
 
@@ -136,7 +142,9 @@ def test_what_a_task_makes_when_it_runs_again_is_in_its_container_and_its_reader
     assert data_management().constituents(MADE) == []
     moves.give_command(made, again, by="ada")
     own = f"{MADE.rstrip('/')}.{made}"
-    readers = [analysis(f"user.ada.early{n}", name, f"user.ada.early{n}.out/") for n, name in enumerate((MADE, own, MADE[:-1]))]
+    readers = [
+        analysis(f"user.ada.early{n}", name, f"user.ada.early{n}.out/") for n, name in enumerate((MADE, own, MADE[:-1]))
+    ]
     for _ in range(2):
         refiner.run()
         feeder.run()

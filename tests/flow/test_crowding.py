@@ -86,10 +86,16 @@ def test_jobs_go_back_to_the_only_site() -> None:
 @pytest.mark.parametrize(
     "spared",
     [
-        "no limit", "running", "paused queue", "no reassignment", "resource queue", "forbidden by the task", "slots",
+        "no limit",
+        "running",
+        "paused queue",
+        "no reassignment",
+        "resource queue",
+        "forbidden by the task",
+        "slots",
         "its only site",
     ],
-)  # fmt: skip
+)
 def test_jobs_stay_where_one_limit_is_not_passed(spared: str) -> None:
     more = {"forbidden by the task": {"disableReassign": True}, "its only site": {"includedSite": [SITE]}}
     made = task_with_jobs(12, **more.get(spared, {}))
@@ -98,8 +104,9 @@ def test_jobs_stay_where_one_limit_is_not_passed(spared: str) -> None:
         with connection.cursor() as cursor:
             cursor.execute(
                 """INSERT INTO jobs (pandaid, jobstatus, gshare, computingsite, creationtime)
-                   SELECT 90000000 + i, 'running', 'MC', %s, now() FROM generate_series(1, 4) i""", [SITE]
-            )  # fmt: skip
+                   SELECT 90000000 + i, 'running', 'MC', %s, now() FROM generate_series(1, 4) i""",
+                [SITE],
+            )
     elif spared == "paused queue":
         Queue.objects.update(status="paused")
     elif spared == "no reassignment":
@@ -117,9 +124,14 @@ def test_jobs_stay_where_one_limit_is_not_passed(spared: str) -> None:
 def crowd(user: str, site: str, count: int, status: str, priority: int = 500, **more: Any) -> list[int]:
     start = 90_000_000 + Job.objects.count()
     values = {
-        "status": status, "user": user, "site": site, "prod_source_label": "user", "current_priority": priority,
-        "end_time": timezone.now() if status == "finished" else None, **more,
-    }  # fmt: skip
+        "status": status,
+        "user": user,
+        "site": site,
+        "prod_source_label": "user",
+        "current_priority": priority,
+        "end_time": timezone.now() if status == "finished" else None,
+        **more,
+    }
     Job.objects.bulk_create(Job(id=start + i, **values) for i in range(count))
     return [start + i for i in range(count)]
 

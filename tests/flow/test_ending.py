@@ -58,10 +58,13 @@ def test_a_task_with_an_input_dataset_is_done() -> None:
 def test_a_task_without_input_gets_its_events_in_slices_and_a_seed_a_job() -> None:
     made = submit(
         parameters(
-            "lab.gen", template("number", "--first ${FIRSTEVENT} --events ${MAXEVENTS} --seed ${RNDMSEED}"),
-            noInput=True, nEvents=35, nEventsPerJob=10,
+            "lab.gen",
+            template("number", "--first ${FIRSTEVENT} --events ${MAXEVENTS} --seed ${RNDMSEED}"),
+            noInput=True,
+            nEvents=35,
+            nEventsPerJob=10,
         )
-    )  # fmt: skip
+    )
     drive(Pilot())
     assert status(made) == "done"
     lines = [JobParams.objects.get(pk=job.id).params for job in jobs(made)]
@@ -223,8 +226,9 @@ def test_each_attempt_names_its_outputs_anew_and_remembers_the_one_before() -> N
     assert [job.attempt for job in (first, second, third)] == [1, 2, 3]
     links = JobRetryHistory.objects.filter(task_id=made).order_by("id")
     assert list(links.values_list("old_job_id", "new_job_id", "origin_job_id")) == [
-        (first.id, second.id, first.id), (second.id, third.id, first.id),
-    ]  # fmt: skip
+        (first.id, second.id, first.id),
+        (second.id, third.id, first.id),
+    ]
 
 
 def test_a_task_whose_every_job_fails_has_failed() -> None:
@@ -275,7 +279,9 @@ def test_a_task_of_a_thousand_million_ranges_is_broken_with_the_number() -> None
     made = submit(parameters("lab.t", noInput=True, nEvents=1_000_000_000, nEventsPerJob=1))
     settle()
     assert status(made) == "broken"
-    assert "200\u202f000 pieces of work, and these would be 1\u202f000\u202f000\u202f000" in (task(made).error_dialog or "")
+    assert "200\u202f000 pieces of work, and these would be 1\u202f000\u202f000\u202f000" in (
+        task(made).error_dialog or ""
+    )
 
 
 def test_an_empty_dataset_breaks_the_task() -> None:

@@ -35,11 +35,18 @@ def test_each_end_of_a_job_is_booked_once_with_its_error_and_what_it_cost(make_j
     hour_ago = NOW - timedelta(hours=1)
     jobs = [
         make_job(
-            task_id=7, site=f"SITE_{'AB'[n % 2]}", worker_node=f"slot{n}@wn1", pilot_id="t|Q|PR|3.7.2.5", core_count=8,
-            start_time=hour_ago, end_time=NOW, gshare="User", attempt=2,
+            task_id=7,
+            site=f"SITE_{'AB'[n % 2]}",
+            worker_node=f"slot{n}@wn1",
+            pilot_id="t|Q|PR|3.7.2.5",
+            core_count=8,
+            start_time=hour_ago,
+            end_time=NOW,
+            gshare="User",
+            attempt=2,
         )
         for n in range(4)
-    ]  # fmt: skip
+    ]
     end(jobs[0], JobStatus.FINISHED)
     end(jobs[1], JobStatus.FAILED, "file 17 is lost")
     end(jobs[2], JobStatus.FAILED, "file 18 is lost")

@@ -151,7 +151,9 @@ def test_files_for_whose_memory_there_is_no_site_wait_with_a_sentence_and_the_ot
     generate()
     assert len(jobs(made)) == 5
     assert status(made) == "running"
-    assert "Files that need 6000 MB wait: The only site, SITE_A, was skipped: needs 6000 MB" in (task(made).error_dialog or "")
+    assert "Files that need 6000 MB wait: The only site, SITE_A, was skipped: needs 6000 MB" in (
+        task(made).error_dialog or ""
+    )
     for _ in range(4):
         agents_turn()
         pilot.work()
@@ -205,8 +207,10 @@ def test_files_of_raised_memory_that_need_more_jobs_than_before_get_copies_of_th
     drive(pilot, Pilot(site="BIG"))
     assert status(made) == "done", task(made).error_dialog
     assert [(job.site, inputs(job.id, dataset="lab.pile")) for job in jobs(made)] == [
-        (SITE, ["lab.pile.00000"]), ("BIG", ["lab.pile.00000"]), ("BIG", ["lab.pile.00000"])
-    ]  # fmt: skip
+        (SITE, ["lab.pile.00000"]),
+        ("BIG", ["lab.pile.00000"]),
+        ("BIG", ["lab.pile.00000"]),
+    ]
     assert sorted(name for job in jobs(made, site="BIG") for name in inputs(job.id, dataset="lab.in")) == [
         f"lab.in.{n:05d}" for n in range(6)
     ]
@@ -256,9 +260,12 @@ def test_the_type_of_a_job_follows_its_memory() -> None:
 
 def numbered(**more: object) -> dict[str, object]:
     return parameters(
-        "lab.t", reads("lab.in"), template("pseudo_input", "--number=${SEQNUMBER}", "seq_number", offset=100),
-        nFilesPerJob=2, **more,
-    )  # fmt: skip
+        "lab.t",
+        reads("lab.in"),
+        template("pseudo_input", "--number=${SEQNUMBER}", "seq_number", offset=100),
+        nFilesPerJob=2,
+        **more,
+    )
 
 
 def test_an_input_keeps_its_sequence_number_when_it_is_tried_again() -> None:
@@ -290,10 +297,12 @@ def test_a_sequence_goes_on_when_more_inputs_come_than_there_are_numbers() -> No
     add_dataset("lab.in", 6)
     made = ready(
         parameters(
-            "lab.t", reads("lab.in"),
-            template("pseudo_input", "--number=${SEQNUMBER}", "seq_number", offset=7, num_records=2), nFilesPerJob=1,
+            "lab.t",
+            reads("lab.in"),
+            template("pseudo_input", "--number=${SEQNUMBER}", "seq_number", offset=7, num_records=2),
+            nFilesPerJob=1,
         )
-    )  # fmt: skip
+    )
     drive(Pilot())
     assert status(made) == "done", task(made).error_dialog
     assert [option(job, "number") for job in jobs(made)] == ["8", "9", "10", "11", "12", "13"]
@@ -350,10 +359,15 @@ def test_the_wall_time_of_a_job_follows_from_its_events() -> None:
     add_dataset("lab.in", 3, events=1000)
     made = ready(
         parameters(
-            "lab.t", reads("lab.in"), nFilesPerJob=1, cpuTime=90, cpuTimeUnit="HS06sPerEvent", cpuEfficiency=90,
+            "lab.t",
+            reads("lab.in"),
+            nFilesPerJob=1,
+            cpuTime=90,
+            cpuTimeUnit="HS06sPerEvent",
+            cpuEfficiency=90,
             baseWalltime=600,
         )
-    )  # fmt: skip
+    )
     generate()
     assert {job.max_walltime_s for job in jobs(made)} == {10_600}
 

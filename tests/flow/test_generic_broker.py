@@ -38,24 +38,55 @@ class Scene:
 
 
 SCENES = {
-    "READ": Scene("input_not_readable", "blacklisted at LOCAL_SE", endpoint={"name": "LOCAL_SE", "blacklisted_read": True},
-                  mends={"blacklisted_read": False}),
-    "WRITE": Scene("output_not_writable", "(write_lan) is blacklisted at SE_Q", endpoint={"blacklisted_write": True},
-                   mends={"blacklisted_write": False}),
-    "LOCAL": Scene("output_not_writable", "(write_lan) is blacklisted at LOCAL_SE",
-                   endpoint={"name": "LOCAL_SE", "blacklisted_write": True}, mends={"blacklisted_write": False}),
-    "FULL": Scene("storage_full", "200 GB must be usable, 0 GB are at SE_Q", endpoint={"space_free_gb": 0.0},
-                  mends={"space_free_gb": 900.0}),
-    "SHORT": Scene("short_walltime", "needs 86400 s, the site allows 600 s", {"max_walltime_s": 600},
-                   params={"walltime": 86_400}, mends={"max_walltime_s": 86_400}),
-    "SMALL": Scene("low_memory", "needs 2000 MB, the site gives 1000 MB", {"max_memory_mb": 1000},
-                   params={"ramCount": 2000, "site": "Q"}, mends={"max_memory_mb": 2000}),
-    "CORES": Scene("too_few_cores", "needs 4 cores, the site gives 1", params={"coreCount": 4, "site": "Q"},
-                   mends={"core_count": 4}),
-    "RELEASE": Scene("no_release", "needs Athena 24.0.1", params={"transHome": "Athena-24.0.1"},
-                     mends={"releases": ["ANY"]}),
+    "READ": Scene(
+        "input_not_readable",
+        "blacklisted at LOCAL_SE",
+        endpoint={"name": "LOCAL_SE", "blacklisted_read": True},
+        mends={"blacklisted_read": False},
+    ),
+    "WRITE": Scene(
+        "output_not_writable",
+        "(write_lan) is blacklisted at SE_Q",
+        endpoint={"blacklisted_write": True},
+        mends={"blacklisted_write": False},
+    ),
+    "LOCAL": Scene(
+        "output_not_writable",
+        "(write_lan) is blacklisted at LOCAL_SE",
+        endpoint={"name": "LOCAL_SE", "blacklisted_write": True},
+        mends={"blacklisted_write": False},
+    ),
+    "FULL": Scene(
+        "storage_full",
+        "200 GB must be usable, 0 GB are at SE_Q",
+        endpoint={"space_free_gb": 0.0},
+        mends={"space_free_gb": 900.0},
+    ),
+    "SHORT": Scene(
+        "short_walltime",
+        "needs 86400 s, the site allows 600 s",
+        {"max_walltime_s": 600},
+        params={"walltime": 86_400},
+        mends={"max_walltime_s": 86_400},
+    ),
+    "SMALL": Scene(
+        "low_memory",
+        "needs 2000 MB, the site gives 1000 MB",
+        {"max_memory_mb": 1000},
+        params={"ramCount": 2000, "site": "Q"},
+        mends={"max_memory_mb": 2000},
+    ),
+    "CORES": Scene(
+        "too_few_cores",
+        "needs 4 cores, the site gives 1",
+        params={"coreCount": 4, "site": "Q"},
+        mends={"core_count": 4},
+    ),
+    "RELEASE": Scene(
+        "no_release", "needs Athena 24.0.1", params={"transHome": "Athena-24.0.1"}, mends={"releases": ["ANY"]}
+    ),
     "GPU": Scene("no_gpu", "asks for GPU", {"releases": ["ANY"]}, params={"architecture": "&nvidia"}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)

@@ -84,13 +84,19 @@ def parameters(name: str, sandbox: str, **more: Any) -> dict[str, Any]:
     made = f"user.ada.{name}"
     output = {"param_type": "output", "dataset": f"{made}.txt", "value": f"{made}.${{SN}}.txt", "hidden": True}
     return {
-        "taskName": made, "prodSourceLabel": "user", "noInput": True, "nEvents": 1, "nEventsPerJob": 1, "maxAttempt": 1,
+        "taskName": made,
+        "prodSourceLabel": "user",
+        "noInput": True,
+        "nEvents": 1,
+        "nEventsPerJob": 1,
+        "maxAttempt": 1,
         "log": {"type": "template", "param_type": "log", "dataset": f"{made}.log", "value": f"{made}.${{SN}}.log.tgz"},
         "jobParameters": [
             {"type": "constant", "value": f"-a {sandbox} -- 'sh ./run.sh > ${{OUTPUT0}}'"},
             {"type": "template", **output},
-        ], **more,
-    }  # fmt: skip
+        ],
+        **more,
+    }
 
 
 def refused(site: Site, token: str, path: str, body: dict[str, Any]) -> tuple[int, str]:

@@ -72,9 +72,13 @@ def one_job(name: str = "lab.t", **more: Any) -> tuple[int, int]:
 def put(job_id: int, since: datetime, **columns: Any) -> None:
     """Bring a job into a state as it would be, had it been made, changed and heard of at one moment."""
     values = {
-        "creationtime": since, "statechangetime": since, "heartbeat_at": since, "prodsourcelabel": "managed",
-        "currentpriority": 500, **columns,
-    }  # fmt: skip
+        "creationtime": since,
+        "statechangetime": since,
+        "heartbeat_at": since,
+        "prodsourcelabel": "managed",
+        "currentpriority": 500,
+        **columns,
+    }
     if columns.get("jobstatus", "activated") in QUEUED:
         values["heartbeat_at"] = None
     names = ", ".join(f"{name} = %({name})s" for name in values)
@@ -159,10 +163,14 @@ def fall_silent(job_id: int, since: datetime, others_called: datetime) -> None:
 @pytest.mark.parametrize(
     ("among", "site"),
     [
-        ({}, ""), ({}, "SITE_A,ELSEWHERE"), ({"includedSite": []}, ""), ({"includedSite": ["SITE_A", "ELSEWHERE"]}, ""),
-        ({"includedSite": "SITE_A,AUTO"}, ""), ({"includedSite": ["*"]}, ""),
+        ({}, ""),
+        ({}, "SITE_A,ELSEWHERE"),
+        ({"includedSite": []}, ""),
+        ({"includedSite": ["SITE_A", "ELSEWHERE"]}, ""),
+        ({"includedSite": "SITE_A,AUTO"}, ""),
+        ({"includedSite": ["*"]}, ""),
     ],
-)  # fmt: skip
+)
 def test_jobs_stay_at_a_silent_queue_where_nothing_else_can_have_them(among: dict[str, Any], site: str) -> None:
     made, job_id = one_job()
     since = timezone.now()

@@ -63,7 +63,10 @@ def test_a_missing_output_is_named_as_the_user_did_where_the_payload_says_so(
     settings.JEDI_STORAGE = tmp_path / "storage"
     submit(parameters("lab.t", noInput=True, nEvents=2, nEventsPerJob=1, maxAttempt=1))
     settle()
-    missing = {"pilot_error_code": 1165, "pilot_error_diag": "Local output file is missing: /job/PanDA_Pilot-10/x._000001.o.txt"}
+    missing = {
+        "pilot_error_code": 1165,
+        "pilot_error_diag": "Local output file is missing: /job/PanDA_Pilot-10/x._000001.o.txt",
+    }
     words = "The command wrote no o.txt, which was to become x._000001.o.txt."
     told = failed(missing, f"warning: old\n{words}\n".encode(), settings.JEDI_STORAGE)
     values = {name: getattr(told, name) for name in ALL_FIELDS}

@@ -50,10 +50,14 @@ class LongWalk(Walk):
         scouted = submit(parameters(f"{name}.scouted", reads(f"{name}.in"), nFilesPerJob=1, maxAttempt=4, **SCOUTS))
         ranges = submit(
             parameters(
-                f"{name}.ranges", reads(f"{name}.in"), template("number", "--skip ${SKIPEVENTS} --max ${MAXEVENTS}"),
-                nEventsPerJob=20, nEventsPerInputFile=30, maxAttempt=4,
+                f"{name}.ranges",
+                reads(f"{name}.in"),
+                template("number", "--skip ${SKIPEVENTS} --max ${MAXEVENTS}"),
+                nEventsPerJob=20,
+                nEventsPerInputFile=30,
+                maxAttempt=4,
             )
-        )  # fmt: skip
+        )
         numbered = submit(
             parameters(
                 f"{name}.numbered", reads(f"{name}.in"), reads("seq_number", "SEQNUMBER"), nFilesPerJob=2, maxAttempt=3

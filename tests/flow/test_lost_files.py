@@ -163,8 +163,9 @@ def test_all_outputs_of_a_job_are_made_again_so_that_no_event_is_there_twice() -
     assert [o.lfn for o in found.also_lost] == ["lab.t.000001.root"]
     drive(Pilot())
     assert (outputs(), outputs("lab.t.text")) == (
-        ["lab.t.000002.root", "lab.t.000003.root"], ["lab.t.000002.txt", "lab.t.000003.txt"],
-    )  # fmt: skip
+        ["lab.t.000002.root", "lab.t.000003.root"],
+        ["lab.t.000002.txt", "lab.t.000003.txt"],
+    )
     assert len(outputs("lab.t.log")) == 3, "the log of the first job is kept"
 
 

@@ -381,8 +381,9 @@ def test_outputs_of_different_kinds_are_not_mixed() -> None:
     text = JobParams.objects.get(pk=job.id).params
     groups = {group.rpartition(":")[2]: group.rpartition(":")[0].split(",") for group in text.split()}
     assert {out: {name.split(".")[4] for name in names} for out, names in groups.items()} == {
-        "lab.m.a.000001": {"a"}, "lab.m.b.000001": {"b"},
-    }  # fmt: skip
+        "lab.m.a.000001": {"a"},
+        "lab.m.b.000001": {"b"},
+    }
 
 
 def test_unmerged_files_of_a_site_that_is_closed_wait_and_the_task_says_so() -> None:

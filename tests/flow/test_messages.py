@@ -84,8 +84,11 @@ def test_jobs_are_told_of_only_where_the_task_wants_it() -> None:
     made = [job.id for job in jobs(loud)]
     rows = list(OutMessage.objects.filter(kind="job_status").order_by("job_id", "id"))
     assert [(row.job_id, row.payload["status"]) for row in rows] == [
-        (made[0], "activated"), (made[0], "failed"), (made[1], "activated"), (made[1], "finished"),
-    ]  # fmt: skip
+        (made[0], "activated"),
+        (made[0], "failed"),
+        (made[1], "activated"),
+        (made[1], "finished"),
+    ]
     assert (
         rows[0].payload.items()
         >= {"msg_type": "job_status", "jobid": made[0], "taskid": loud, "computingsite": "SITE_A"}.items()
@@ -374,8 +377,9 @@ def test_a_job_is_killed_by_a_message_and_a_job_that_has_ended_is_left_alone() -
     rows = [tell(f"m{j}", "job_command", job_id=j, command="kill") for j in (waiting, job["PandaID"])]
     message_processor.run()
     assert [again(row).answer.partition(": ")[2] for row in rows] == [
-        "1 ended, 0 pilots were told to stop", "0 ended, 1 pilot was told to stop",
-    ]  # fmt: skip
+        "1 ended, 0 pilots were told to stop",
+        "0 ended, 1 pilot was told to stop",
+    ]
     assert pilot.end(job, "failed") is not None
     drive(pilot)
     late = tell("late", "job_command", job_id=waiting, command="kill")

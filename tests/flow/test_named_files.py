@@ -33,9 +33,7 @@ def test_a_file_that_is_not_in_the_dataset_breaks_the_task() -> None:
     made = naming("lab.in", 1, 23)
     settle()
     assert status(made) == "broken"
-    assert task(made).error_dialog == (
-        "lab.in.00023 is not in lab.in, though the task names it"
-    )
+    assert task(made).error_dialog == ("lab.in.00023 is not in lab.in, though the task names it")
 
 
 def test_files_of_several_datasets_may_be_named_in_one_item() -> None:

@@ -300,8 +300,7 @@ def test_a_nucleus_whose_queues_are_offline_is_to_have_them_set_online(why: Call
     told = why(made)["blocked_by"]
     assert (told["name"], told["code"]) == ("nucleus", "site_offline")
     assert told["sentence"] == (
-        "All 2 nuclei were skipped: none of their queues takes the jobs. BNL_Q, CERN_Q: "
-        "the site's status is offline."
+        "All 2 nuclei were skipped: none of their queues takes the jobs. BNL_Q, CERN_Q: the site's status is offline."
     )
     assert "Have BNL_Q set online; then BNL takes its jobs." in told["advice"]
 

@@ -69,8 +69,9 @@ def test_files_of_a_growing_dataset_wait_until_there_are_enough_for_a_bunch_of_j
     made = growing(5, nFilesPerJob=2, nChunksToWait=3)
     drive(Pilot())
     assert (status(made), by_status(made)) == ("defined", {"pending": 5})
-    assert "5 new files of lab.grow wait until there are 6 (a bunch of 3 jobs, nChunksToWait), or until the dataset" in (
-        task(made).error_dialog or ""
+    assert (
+        "5 new files of lab.grow wait until there are 6 (a bunch of 3 jobs, nChunksToWait), or until the dataset"
+        in (task(made).error_dialog or "")
     )
     add_files("lab.grow", range(5, 10))
     look_again()
@@ -85,9 +86,13 @@ def test_files_of_a_growing_dataset_wait_until_there_are_enough_for_a_bunch_of_j
 
 @pytest.mark.parametrize(
     ("wish", "released"),
-    [({}, 10), ({"nChunksToWait": 2}, 10), ({"nChunksToWait": 2, "skipScout": True, "official": True}, 18),
-     ({"skipScout": True, "official": True}, 0)],
-)  # fmt: skip
+    [
+        ({}, 10),
+        ({"nChunksToWait": 2}, 10),
+        ({"nChunksToWait": 2, "skipScout": True, "official": True}, 18),
+        ({"skipScout": True, "official": True}, 0),
+    ],
+)
 def test_how_many_files_make_a_bunch(wish: dict[str, object], released: int) -> None:
     made = growing(19, **wish)
     refiner.run()
@@ -285,10 +290,14 @@ def test_secondaries_get_no_more_files_than_the_masters_need() -> None:
     add_dataset("lab.all", 9)
     made = submit(
         parameters(
-            "lab.t", reads("lab.in"), reads("lab.side", "DBR", ratio=2), reads("lab.all", "ALL", attributes="nosplit"),
-            nFilesPerJob=1, nFiles=2,
+            "lab.t",
+            reads("lab.in"),
+            reads("lab.side", "DBR", ratio=2),
+            reads("lab.all", "ALL", attributes="nosplit"),
+            nFilesPerJob=1,
+            nFiles=2,
         )
-    )  # fmt: skip
+    )
     refiner.run()
     feeder.run()
     found = {d.name: d.files for d in Dataset.objects.filter(task_id=made, type="input")}
@@ -309,8 +318,11 @@ def test_of_datasets_with_consistent_indices_only_files_with_a_partner_are_used(
     )
     drive(Pilot())
     assert sorted(f.lfn for f in files(made) if f.status == "finished") == [
-        "a.r2.s2.root", "a.r3.s3.root", "b.r2.s2.root", "b.r3.s3.root",
-    ]  # fmt: skip
+        "a.r2.s2.root",
+        "a.r3.s3.root",
+        "b.r2.s2.root",
+        "b.r3.s3.root",
+    ]
     assert sorted(f.lfn for f in files(made) if f.status == "lost") == ["a.r1.s1.root", "b.r4.s4.root"]
 
 
@@ -318,10 +330,14 @@ def test_a_sequence_grows_with_its_master() -> None:
     add_dataset("lab.grow", 2, open=True)
     made = submit(
         parameters(
-            "lab.t", reads("lab.grow"), template("pseudo_input", "--n ${SEQNUMBER}", "seq_number"),
-            nFilesPerJob=1, nChunksToWait=1, runUntilClosed=True,
+            "lab.t",
+            reads("lab.grow"),
+            template("pseudo_input", "--n ${SEQNUMBER}", "seq_number"),
+            nFilesPerJob=1,
+            nChunksToWait=1,
+            runUntilClosed=True,
         )
-    )  # fmt: skip
+    )
     drive(Pilot())
     add_files("lab.grow", range(2, 5))
     close()

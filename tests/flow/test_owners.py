@@ -38,11 +38,21 @@ Row = tuple[Any, ...]
 
 def dictionary(user: str, output: str, log: str, **more: Any) -> dict[str, Any]:
     return {
-        "taskName": f"user.{user}.t", "vo": "lab", "prodSourceLabel": "user", "processingType": "test", "noInput": True,
-        "nEvents": 2, "nEventsPerJob": 1, "transPath": "run_command", "ramCount": 1000, "ramUnit": "MB", "maxAttempt": 1,
+        "taskName": f"user.{user}.t",
+        "vo": "lab",
+        "prodSourceLabel": "user",
+        "processingType": "test",
+        "noInput": True,
+        "nEvents": 2,
+        "nEventsPerJob": 1,
+        "transPath": "run_command",
+        "ramCount": 1000,
+        "ramUnit": "MB",
+        "maxAttempt": 1,
         "log": template("log", f"{user}.${{SN}}.log.tgz", log),
-        "jobParameters": [template("output", f"{user}.${{SN}}.root", output)], **more,
-    }  # fmt: skip
+        "jobParameters": [template("output", f"{user}.${{SN}}.root", output)],
+        **more,
+    }
 
 
 def post(server: LiveServer, address: str, token: str, body: Any) -> tuple[int, Any]:
@@ -112,7 +122,14 @@ def anns(storage: Storage) -> Task:
 def submit_for(user: str, params: dict[str, Any]) -> int:
     """Past the door, as if its checks had a hole."""
     return moves.submit(
-        params, name=params["taskName"], user=user, vo="lab", label="user", task_type="anal", priority=500, parent_id=None
+        params,
+        name=params["taskName"],
+        user=user,
+        vo="lab",
+        label="user",
+        task_type="anal",
+        priority=500,
+        parent_id=None,
     )
 
 
@@ -128,16 +145,19 @@ ATTACKS: dict[str, dict[str, Any]] = {
     "log": {"log": template("log", "bob.${SN}.log.tgz", LOG)},
     "merge log": {"log_merge": template("log", "bob.${SN}.log.tgz", LOG, mergeOnly=True)},
     "merged output": {
-        "mergeOutput": True, "mergeSpec": {"jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG:LOG}"},
+        "mergeOutput": True,
+        "mergeSpec": {"jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG:LOG}"},
         "jobParameters": [template("output", "bob.${SN}.root", HITS)],
     },
     "unmerged files of others": {"jobParameters": [template("output", "bob.${SN}.root", f"panda.um.{HITS}")]},
     "library": {"jobParameters": [template("output", "bob.${SN}.root", "panda.1122123456.000001.lib._000001")]},
     "log of a preprocessing step": {
-        "preproSpec": {"jobParameters": "-p find.sh"}, "log": template("log", "bob.${SN}.log.tgz", LOG)
+        "preproSpec": {"jobParameters": "-p find.sh"},
+        "log": template("log", "bob.${SN}.log.tgz", LOG),
     },
     "a name that a step finds": {
-        "preproSpec": {"jobParameters": "-p find.sh"}, "jobParameters": [template("output", "bob.${SN}.root", "%%OUT%%")]
+        "preproSpec": {"jobParameters": "-p find.sh"},
+        "jobParameters": [template("output", "bob.${SN}.root", "%%OUT%%")],
     },
     "in capitals": {"jobParameters": [template("output", "bob.${SN}.root", "user.ANN.hits")]},
     "almost bob": {"jobParameters": [template("output", "bob.${SN}.root", "user.bobby.hits")]},
@@ -146,7 +166,7 @@ ATTACKS: dict[str, dict[str, Any]] = {
     "group": {"jobParameters": [template("output", "bob.${SN}.root", "group.phys-higgs.hits")]},
     "working group": {"workingGroup": "phys-higgs"},
     "official": {"official": True},
-}  # fmt: skip
+}
 
 
 def test_no_door_takes_a_task_that_makes_what_is_not_its_submitters(
@@ -204,7 +224,7 @@ def test_a_task_of_ones_own_cannot_be_turned_to_the_data_of_others(
         ({"log": template("log", "bob.${SN}.log.tgz", LOG)}, LOG),
         ({"jobParameters": [template("output", "b.${SN}", "user.bob.x", container="user.ann.all/")]}, "user.ann.all/"),
     ],
-)  # fmt: skip
+)
 def test_behind_the_door_the_catalogue_refuses_as_well(
     anns: Task, storage: Storage, more: dict[str, Any], what: str
 ) -> None:
@@ -248,7 +268,9 @@ def test_logs_of_others_are_no_input_and_their_outputs_are(anns: Task, make_user
     def try_out(caller: Caller, dataset: str, **more: Any) -> None:
         mine = f"user.{caller.name}.{len(dataset)}"
         inputs = [reads(dataset), template("output", "x.${SN}.root", f"{mine}.x")]
-        params = dictionary(caller.name, "", f"{mine}.l", noInput=False, nEvents=None, nEventsPerJob=None, taskName=mine)
+        params = dictionary(
+            caller.name, "", f"{mine}.l", noInput=False, nEvents=None, nEventsPerJob=None, taskName=mine
+        )
         submitting.submit(submitting.check(params | {"jobParameters": inputs} | more, caller), by=caller.name)
 
     for name in (LOG, "user.ann.logs/", "user.ann.logs", f"{HITS},{LOG}"):
@@ -360,7 +382,9 @@ def test_a_manager_runs_the_official_task_of_a_colleague_again() -> None:
     group = frozenset({"phys-higgs"})
     ann, ben = (Caller(name, frozenset({Role.USER, Role.MANAGER}), manages=group) for name in ("ann", "ben"))
     hits = "group.phys-higgs.hits"
-    params = dictionary("ann", hits, "group.phys-higgs.log", official=True, workingGroup="phys-higgs", uniqueTaskName=True)
+    params = dictionary(
+        "ann", hits, "group.phys-higgs.log", official=True, workingGroup="phys-higgs", uniqueTaskName=True
+    )
     first = submitting.submit(submitting.check(params, ann), by="ann")
     drive(Pilot(always("failed")))
     assert status(first.task_id) == "failed"
@@ -382,5 +406,7 @@ def test_files_that_two_users_want_to_merge_lie_apart() -> None:
         made.append(submit_for(user, params))
     drive(Pilot())
     assert [status(number) for number in made] == ["done", "done"]
-    scopes = [set(File.objects.filter(task_id=n).exclude(type="pseudo_input").values_list("scope", flat=True)) for n in made]
+    scopes = [
+        set(File.objects.filter(task_id=n).exclude(type="pseudo_input").values_list("scope", flat=True)) for n in made
+    ]
     assert scopes == [{"user.ann"}, {"user.ann.b"}]

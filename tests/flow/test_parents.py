@@ -75,7 +75,9 @@ def test_a_task_that_names_only_the_dataset_gets_all_files_of_the_task_that_make
     assert sum(len(inputs(job.id)) for job in jobs(second)) == 10
 
 
-def test_a_task_that_names_only_the_dataset_is_finished_as_a_child_when_the_maker_is_and_done_when_it_runs_again() -> None:
+def test_a_task_that_names_only_the_dataset_is_finished_as_a_child_when_the_maker_is_and_done_when_it_runs_again() -> (
+    None
+):
     first = parent()
     agents_turn()
     second = submit(parameters("lab.c", reads("lab.p.out"), nFilesPerJob=3))
@@ -277,9 +279,13 @@ def test_a_task_whose_parent_makes_none_of_its_input_says_why_it_is_not_done_and
             pilot.end(job)
     settle()
     assert (status(first), status(second)) == ("running", "finished")
-    said = "it is finished and not done only since its parent task, which makes none of its input, was running then; once"
+    said = (
+        "it is finished and not done only since its parent task, which makes none of its input, was running then; once"
+    )
     assert said in (task(second).error_dialog or "")
-    with pytest.raises(moves.CommandRefusedError, match=f"its parent task {first} is running; once that is done, it is done too"):
+    with pytest.raises(
+        moves.CommandRefusedError, match=f"its parent task {first} is running; once that is done, it is done too"
+    ):
         moves.give_command(second, "retry", by="ada")
     for job in pilot.ran:
         if job["taskID"] == first:

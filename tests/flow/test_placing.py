@@ -103,13 +103,15 @@ def test_a_task_that_no_share_takes_is_refused_at_the_door(grid: None, api: Call
 @pytest.mark.parametrize(
     ("queue", "says"),
     [
-        ({"type": "user", "vo": "lab", "criteria": "processingType = :p", "variables": "p:evgen"},
-         "no work queue takes the task: vo=lab, label=user, processingType=test, workingGroup=null, coreCount=1"),
+        (
+            {"type": "user", "vo": "lab", "criteria": "processingType = :p", "variables": "p:evgen"},
+            "no work queue takes the task: vo=lab, label=user, processingType=test, workingGroup=null, coreCount=1",
+        ),
         ({"type": "user", "vo": "lab", "criteria": "broken"}, "criteria that cannot be read: q"),
         ({"type": "user", "vo": "cms"}, "queues for vo=lab are undefined"),
         ({"type": "managed", "vo": "lab"}, "queues for type=user are undefined in vo=lab"),
     ],
-)  # fmt: skip
+)
 def test_a_task_that_no_work_queue_takes_is_broken_and_says_so(grid: None, queue: dict[str, Any], says: str) -> None:
     WorkQueue.objects.create(name="q", **queue)
     task = refined()
@@ -203,8 +205,10 @@ def test_how_cpu_is_divided_is_told(grid: None, api: Api) -> None:
     assert shares["Group"]["figures"]["norm_usage"] == 0 and shares["Analysis"]["figures"] is None
     assert found["order"] == ["Group", "User"]
     assert [(one["name"], one["tasks"], one["percent"]) for one in found["work_queues"]] == [
-        ("P", 0, 100), ("idle", 0, 0), ("rest", 1, 100),
-    ]  # fmt: skip
+        ("P", 0, 100),
+        ("idle", 0, 0),
+        ("rest", 1, 100),
+    ]
     everything = api().get("/api/v2/shares/").json()
     assert everything["order"] == ["es", "Cloud", "Group", "User"]
     assert made.gshare == "User"

@@ -72,14 +72,24 @@ def test_what_the_step_finds_completes_the_parameters() -> None:
     assert sorted(name for job in runs for name in inputs(job.id)) == ["lab.in.00001", "lab.in.00004"]
     passed = list(TaskStatusLog.objects.filter(task_id=made).order_by("id").values_list("status", flat=True))
     assert passed == [
-        "registered", "topreprocess", "preprocessing", "registered", "defined", "ready", "running", "prepared", "done",
-    ]  # fmt: skip
+        "registered",
+        "topreprocess",
+        "preprocessing",
+        "registered",
+        "defined",
+        "ready",
+        "running",
+        "prepared",
+        "done",
+    ]
     assert "UP=2" in (task(made).split_rule or "")
     raw = TaskParams.objects.get(task_id=made).params
     assert "%%INDS%%" in str(raw), "the marks stay, so that the step can be repeated"
-    assert sorted(
-        CatalogueDataset.objects.get(name="lab.t.log").files.values_list("lfn", flat=True)
-    ) == ["lab.t.000001.log.tgz", "lab.t.000002.log.tgz", "prepro.lab.t.000001.log.tgz"]  # fmt: skip
+    assert sorted(CatalogueDataset.objects.get(name="lab.t.log").files.values_list("lfn", flat=True)) == [
+        "lab.t.000001.log.tgz",
+        "lab.t.000002.log.tgz",
+        "prepro.lab.t.000001.log.tgz",
+    ]
     assert {len(inputs(job.id, "log")) for job in runs} == {1}
     assert dataset(made, "pp_input").status == "done"
 

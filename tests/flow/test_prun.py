@@ -137,11 +137,13 @@ def run_jobs(site: Path) -> list[tuple[Described, int]]:
             written = [name for name in filter(None, job["outFiles"].split(",")) if (folder / name).is_file()]
             outputs = {
                 name: {
-                    "guid": f"guid-{job['PandaID']}-{number}", "fsize": (folder / name).stat().st_size,
-                    "adler32": f"{zlib.adler32((folder / name).read_bytes()):08x}", "surl": kept(job, folder / name),
+                    "guid": f"guid-{job['PandaID']}-{number}",
+                    "fsize": (folder / name).stat().st_size,
+                    "adler32": f"{zlib.adler32((folder / name).read_bytes()):08x}",
+                    "surl": kept(job, folder / name),
                 }
                 for number, name in enumerate(written)
-            }  # fmt: skip
+            }
             errors = {"exe_error_code": code, "pilot_error_code": 1305} if code else {}
             update_job(report(job, "failed" if code else "finished", outputs=outputs, errors=errors))
         if not moved + len(found):
@@ -232,7 +234,9 @@ def test_pathena_runs_a_program_of_the_sandbox_and_says_when_a_release_is_missin
 
 def test_a_container_is_refused_before_anything_is_stored(site: Path) -> None:
     raw = give(site, RECORDED["container"], x="")
-    with pytest.raises(ParamErrors, match=r"^multiStepExec: This asks for payloads .* does not offer .*--containerImage"):
+    with pytest.raises(
+        ParamErrors, match=r"^multiStepExec: This asks for payloads .* does not offer .*--containerImage"
+    ):
         submit(raw)
     assert not Task.objects.exists()
 

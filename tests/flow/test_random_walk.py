@@ -59,10 +59,19 @@ class Walk:
         add_queue("SITE_B")
         self.tasks = self._tasks()
         self.steps: list[tuple[int, Callable[[], object]]] = [
-            (30, self.agent), (12, self.fetch), (10, self.heartbeat), (20, self.end), (4, self.fall_silent), (4, self.repeat),
-            (4, self.lose), (2, self.stale_claim), (3, self.command), (3, self.grow), (1, self.site_goes_or_comes),
+            (30, self.agent),
+            (12, self.fetch),
+            (10, self.heartbeat),
+            (20, self.end),
+            (4, self.fall_silent),
+            (4, self.repeat),
+            (4, self.lose),
+            (2, self.stale_claim),
+            (3, self.command),
+            (3, self.grow),
+            (1, self.site_goes_or_comes),
             (2, self.small_bunch),
-        ]  # fmt: skip
+        ]
 
     def _tasks(self) -> list[int]:
         add_dataset("lab.in", 25)
@@ -82,10 +91,14 @@ class Walk:
         )
         built = submit(
             parameters(
-                "lab.h", reads("lab.in"), nFilesPerJob=3, maxAttempt=5,
-                buildSpec={"archiveName": "sources.tar.gz", "jobParameters": "-i ${IN} -o ${OUT}"}, sourceURL="https://cache.example:443",
+                "lab.h",
+                reads("lab.in"),
+                nFilesPerJob=3,
+                maxAttempt=5,
+                buildSpec={"archiveName": "sources.tar.gz", "jobParameters": "-i ${IN} -o ${OUT}"},
+                sourceURL="https://cache.example:443",
             )
-        )  # fmt: skip
+        )
         spec = {"transPath": "merge", "jobParameters": "${TRN_OUTPUT:OUTPUT} ${TRN_LOG:LOG}"}
         more = {"mergeOutput": True, "mergeSpec": spec, "nFilesPerMergeJob": 3, "maxAttempt": 4}
         merged = submit(parameters("lab.h", reads("lab.in"), nFilesPerJob=1, **more))

@@ -33,9 +33,7 @@ def no_rules(tables: None) -> None:
 
 
 def rule(code: int, action: str, parameters: str | None = None, source: str = "pilot", **more: Any) -> RetryRule:
-    return RetryRule.objects.create(
-        error_source=source, error_code=code, action=action, parameters=parameters, **more
-    )  # fmt: skip
+    return RetryRule.objects.create(error_source=source, error_code=code, action=action, parameters=parameters, **more)
 
 
 def running(count: int = 4, **more: Any) -> int:

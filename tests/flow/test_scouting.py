@@ -55,10 +55,13 @@ def finish(found: Iterable[Job], seconds: int = 1800, outcome: str = "finished",
         update_job(report(job, "running", start_time=BEGAN))
         update_job(
             report(
-                job, outcome, outputs=stored(job, fsize=2**20) if outcome == "finished" else {},
-                measures=measures, end_time=BEGAN + timedelta(seconds=seconds),
+                job,
+                outcome,
+                outputs=stored(job, fsize=2**20) if outcome == "finished" else {},
+                measures=measures,
+                end_time=BEGAN + timedelta(seconds=seconds),
             )
-        )  # fmt: skip
+        )
     adder.run()
 
 

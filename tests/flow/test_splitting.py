@@ -207,7 +207,9 @@ def test_two_outputs_may_go_to_one_dataset() -> None:
 
 @pytest.mark.parametrize("given", [["file:///a/b", 5], "file:///a/b, 5"])
 def test_files_that_are_named_by_their_addresses_are_a_list_or_one_text(given: object) -> None:
-    made = submit(parameters("lab.t", template("number", "${IN/T}"), noInput=True, pfnList=given, nFiles=2, nFilesPerJob=2))
+    made = submit(
+        parameters("lab.t", template("number", "${IN/T}"), noInput=True, pfnList=given, nFiles=2, nFilesPerJob=2)
+    )
     drive(Pilot())
     assert status(made) == "done", task(made).error_dialog
     (line,) = JobParams.objects.values_list("params", flat=True)
@@ -215,10 +217,16 @@ def test_files_that_are_named_by_their_addresses_are_a_list_or_one_text(given: o
 
 
 SECONDARIES = {
-    "a sequence": (template("pseudo_input", "--n=${SEQNUMBER}", "seq_number", offset=10), [f"--n={n}" for n in range(11, 16)]),
+    "a sequence": (
+        template("pseudo_input", "--n=${SEQNUMBER}", "seq_number", offset=10),
+        [f"--n={n}" for n in range(11, 16)],
+    ),
     "a dataset": (reads("lab.s", "IN2", ratio=1), [f"--in2=lab.s.{n:05d}" for n in range(5)]),
     "a short dataset": (reads("lab.short", "IN2", ratio=1), ["--in2=lab.short.00000", "--in2=lab.short.00001"]),
-    "a whole dataset": (reads("lab.short", "IN2", attributes="nosplit,repeat"), ["--in2=lab.short.00000,lab.short.00001"]),
+    "a whole dataset": (
+        reads("lab.short", "IN2", attributes="nosplit,repeat"),
+        ["--in2=lab.short.00000,lab.short.00001"],
+    ),
 }
 
 

@@ -196,7 +196,9 @@ def test_a_task_whose_parameters_wait_to_be_refined_is_not_reassigned() -> None:
     made = submit(parameters("lab.t", reads("lab.p.out")), parent=parent)
     refiner.run()
     assert (status(made), task(made).old_status) == ("pending", "registered")
-    with pytest.raises(moves.CommandRefusedError, match="will be registered again: it can be reassigned once it makes jobs"):
+    with pytest.raises(
+        moves.CommandRefusedError, match="will be registered again: it can be reassigned once it makes jobs"
+    ):
         command(made, "reassign", parameters={"site": SITE})
     assert status(made) == "pending"
 

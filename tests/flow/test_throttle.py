@@ -56,9 +56,15 @@ def crowd(queue: WorkQueue, count: int, status: str = "activated", priority: int
     """Jobs of nobody that are counted."""
     start = 90_000_000 + Job.objects.count()
     values = {
-        "status": status, "vo": "lab", "prod_source_label": "managed", "resource_type": "SCORE",
-        "work_queue_id": queue.id, "current_priority": priority, "site": "ELSEWHERE", **more,
-    }  # fmt: skip
+        "status": status,
+        "vo": "lab",
+        "prod_source_label": "managed",
+        "resource_type": "SCORE",
+        "work_queue_id": queue.id,
+        "current_priority": priority,
+        "site": "ELSEWHERE",
+        **more,
+    }
     Job.objects.bulk_create(Job(id=start + i, **values) for i in range(count))
 
 
@@ -181,8 +187,9 @@ def test_with_a_small_cap_the_most_urgent_tasks_go_on_alone_and_all_say_which_se
     helps = f"Wait until pilots have started queued jobs, or {setting}"
     found = {each: why(task(each), timezone.now() + timedelta(seconds=1))["blocked_by"] for each in (usual, as_urgent)}
     assert {each: (one["code"], one["advice"], one["who_can_fix"]) for each, one in found.items()} == {
-        usual: ("throttled_priority", helps, "expert"), as_urgent: ("jobs_rationed", helps, "expert"),
-    }  # fmt: skip
+        usual: ("throttled_priority", helps, "expert"),
+        as_urgent: ("jobs_rationed", helps, "expert"),
+    }
     assert "38 jobs are queued (whole queue), the cap is 2" in found[as_urgent]["sentence"]
     assert generate() == 1 and len(jobs(urgent)) == 2
     GdpConfig.objects.update(value="80")
@@ -252,8 +259,9 @@ def test_shares_go_before_work_queues_and_some_are_never_throttled() -> None:
     assert generate() == 6
     assert {share: len(jobs(task_id)) for share, task_id in made.items()} == {"MC": 0, "Express": 3, "Production": 3}
     assert sorted(ThrottleRecord.objects.values_list("queue", "code")) == [
-        (f"queue:{queue.id}", ""), ("share:MC", "throttled_none_running"),
-    ]  # fmt: skip
+        (f"queue:{queue.id}", ""),
+        ("share:MC", "throttled_none_running"),
+    ]
 
 
 def test_slots_that_stand_by_count_as_running() -> None:

@@ -134,7 +134,9 @@ def test_who_reads_a_container_as_a_whole_looks_when_a_dataset_of_it_changes_and
     Dataset.objects.filter(task_id=first, name="lab.p.out").update(container_name="lab.all/")
     now = timezone.now()
     rows = {
-        name: Dataset.objects.create(task_id=first, name=name, type="input", status="ready", state=state, state_check_time=now)
+        name: Dataset.objects.create(
+            task_id=first, name=name, type="input", status="ready", state=state, state_check_time=now
+        )
         for name, state in (("lab.all/", "mutable"), ("lab.other", "mutable"), ("lab.p.out", "closed"))
     }
     assert readers.look_again(["lab.p.out"]) == 1

@@ -503,8 +503,10 @@ def test_a_task_too_many_of_whose_jobs_fail_is_paused_with_its_siblings(settings
     adder.run()
     assert auto_pause.run().items == 0, "off unless a rate is set"
     settings.JEDI_LIMITS = {
-        "MAX_JOB_FAILURE_RATE_TO_PAUSE_user": 0.9, "MIN_JOBS_TO_PAUSE": 6, "MIN_REMAINING_JOBS_TO_PAUSE": 1,
-    }  # fmt: skip
+        "MAX_JOB_FAILURE_RATE_TO_PAUSE_user": 0.9,
+        "MIN_JOBS_TO_PAUSE": 6,
+        "MIN_REMAINING_JOBS_TO_PAUSE": 1,
+    }
     job_generator.run()
     assert states(bad)["failed"] == 6
     assert auto_pause.run().items == 2
@@ -517,8 +519,10 @@ def test_a_task_too_many_of_whose_jobs_fail_is_paused_with_its_siblings(settings
 
 def test_lost_work_pauses_too_and_a_task_may_forbid_it(settings: Any) -> None:
     settings.JEDI_LIMITS = {
-        "MAX_HEP_SCORE_FAILURE_RATE_TO_PAUSE": 0.5, "MIN_JOBS_TO_PAUSE": 6, "MIN_REMAINING_JOBS_TO_PAUSE": 1,
-    }  # fmt: skip
+        "MAX_HEP_SCORE_FAILURE_RATE_TO_PAUSE": 0.5,
+        "MIN_JOBS_TO_PAUSE": 6,
+        "MIN_REMAINING_JOBS_TO_PAUSE": 1,
+    }
     bad = failing_task("lab.bad", "")
     spared = failing_task("lab.spared", "", noAutoPause=True)
     pilot = Pilot(lambda job: "failed" if job["inFiles"].endswith("00000") else "finished")
@@ -597,7 +601,9 @@ def crowd(number: int = 4, running: int = 2, **more: Any) -> tuple[int, Pilot]:
 
 
 @pytest.mark.parametrize("label", ["user", "test"])
-def test_a_user_at_the_cap_gets_no_new_jobs_and_queued_ones_are_held_until_there_is_room(label: str, settings: Any) -> None:
+def test_a_user_at_the_cap_gets_no_new_jobs_and_queued_ones_are_held_until_there_is_room(
+    label: str, settings: Any
+) -> None:
     made, pilot = crowd(prodSourceLabel=label)
     settings.JEDI_LIMITS = {"CAP_RUNNING_USER_JOBS": 2}
     user_caps.run()

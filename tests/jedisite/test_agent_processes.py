@@ -55,9 +55,13 @@ def command(*arguments: str) -> list[str]:
 
 def environment(url: str) -> dict[str, str]:
     return {
-        **os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.jedisite.probe.settings", "JEDI_WORKERS": "1",
-        "JEDI_LOG_LEVEL": "WARNING", "PYTHONPATH": str(ROOT),
-    }  # fmt: skip
+        **os.environ,
+        "DATABASE_URL": url,
+        "DJANGO_SETTINGS_MODULE": "tests.jedisite.probe.settings",
+        "JEDI_WORKERS": "1",
+        "JEDI_LOG_LEVEL": "WARNING",
+        "PYTHONPATH": str(ROOT),
+    }
 
 
 @contextmanager
@@ -68,9 +72,14 @@ def running(url: str, log: Path, *names: str) -> Iterator[dict[str, subprocess.P
         for name in names:
             with (log / f"{name}.log").open("wb") as output:
                 started[name] = subprocess.Popen(
-                    command(name.split()[0]), env=environment(url), cwd=ROOT, stdout=output, stderr=output,
-                    stdin=subprocess.DEVNULL, start_new_session=True,
-                )  # fmt: skip
+                    command(name.split()[0]),
+                    env=environment(url),
+                    cwd=ROOT,
+                    stdout=output,
+                    stderr=output,
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
         yield started
     finally:
         for process in started.values():
@@ -153,8 +162,10 @@ def test_turns_that_never_end_are_ended_and_named_and_the_other_tasks_have_their
     for number, name, priority in ((1, "hangs", 900), (2, "loops", 800), (3, "is quick", 100)):
         database.execute(TASK, [number, name, priority])
     with running(url, tmp_path, "cluster", "ticker"):
-        until(lambda: value(database, "SELECT errordialog FROM jedi_tasks WHERE jeditaskid = 3") == "had its turn",
-              "the third task has its turn")  # fmt: skip
+        until(
+            lambda: value(database, "SELECT errordialog FROM jedi_tasks WHERE jeditaskid = 3") == "had its turn",
+            "the third task has its turn",
+        )
         said = dict(database.execute("SELECT subject, error FROM agent_troubles WHERE agent = 'turns'").fetchall())
         held = value(database, "SELECT count(*) FROM jedi_tasks WHERE lockedby IS NOT NULL")
     assert said == {

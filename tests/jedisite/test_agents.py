@@ -49,7 +49,15 @@ def agent() -> Agent:
 
 def pass_time(seconds: float) -> None:
     """Move all times of the agent back, as if so much time had passed."""
-    columns = ("due_at", "queued_at", "lease_until", "last_started_at", "last_ended_at", "last_recorded_at", "unended_since")
+    columns = (
+        "due_at",
+        "queued_at",
+        "lease_until",
+        "last_started_at",
+        "last_ended_at",
+        "last_recorded_at",
+        "unended_since",
+    )
     changes = ", ".join(f"{column} = {column} - %(s)s * interval '1 second'" for column in columns)
     with connection.cursor() as cursor:
         cursor.execute(f"UPDATE agents SET {changes} WHERE name = %(name)s", {"s": seconds, "name": NAME})  # noqa: S608
@@ -240,7 +248,9 @@ def test_time_in_which_nothing_ran_makes_no_agent_late(make_agent: Callable[...,
     assert judged.state == "late", "it is late again when nothing takes it"
 
 
-def test_passes_are_stuck_when_none_ends_from_the_first_on_and_not_after_a_break(make_agent: Callable[..., Agent]) -> None:
+def test_passes_are_stuck_when_none_ends_from_the_first_on_and_not_after_a_break(
+    make_agent: Callable[..., Agent],
+) -> None:
     def is_stuck() -> bool:
         return agent_state.is_stuck(agent(), timezone.now())
 

@@ -24,7 +24,9 @@ def refused(capsys: pytest.CaptureFixture[str], name: str, *words: str) -> list[
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_every_command_of_ours_tells_a_misspelt_option_in_two_lines(capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_every_command_of_ours_tells_a_misspelt_option_in_two_lines(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
     said, helps = refused(capsys, name, "--verbosty", "2")
     assert said.startswith(f"manage.py {name}: there is no option --verbosty. Did you mean --verbosity?")
     assert helps == f"manage.py {name} --help shows what it takes."

@@ -14,7 +14,9 @@ def counts(most: int = 2) -> ByAddress:
 
 
 @pytest.mark.parametrize(
-    "host", ["192.0.2.7", "::ffff:192.0.2.7", "2001:db8::1", "fe80::1%eth0"], ids=["v4", "v4 in v6", "v6", "with a zone"]
+    "host",
+    ["192.0.2.7", "::ffff:192.0.2.7", "2001:db8::1", "fe80::1%eth0"],
+    ids=["v4", "v4 in v6", "v6", "with a zone"],
 )
 def test_an_address_holds_so_many_until_some_have_ended(host: str) -> None:
     some = counts()
@@ -32,7 +34,9 @@ def test_two_ways_to_write_an_address_and_a_network_of_ipv6_are_one() -> None:
     assert some.let_in("2001:db8:0:1::1")
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.0.1", "::1", "::ffff:127.0.0.1", "10.0.0.9", "2001:db8:ffff::5", ""])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.8.0.1", "::1", "::ffff:127.0.0.1", "10.0.0.9", "2001:db8:ffff::5", ""]
+)
 def test_this_machine_and_proxies_are_not_counted(host: str) -> None:
     some = counts(1)
     for _ in range(5):

@@ -60,8 +60,16 @@ def test_it_is_ready_when_the_database_its_tables_and_an_agent_are(
     Agent.objects.filter(name="works").update(due_at=now)
     long = now - timedelta(seconds=301)
     Agent.objects.filter(name="works").update(unended_since=long)
-    assert asked() == (503, {"database": "ok", "room": "ok", "migrations": "ok", "agents": "passes of works do not end"})
-    for fine in ({"unended_since": None}, {"unended_since": long + timedelta(seconds=10)}, {"period_s": 120}, {"paused": True}):
+    assert asked() == (
+        503,
+        {"database": "ok", "room": "ok", "migrations": "ok", "agents": "passes of works do not end"},
+    )
+    for fine in (
+        {"unended_since": None},
+        {"unended_since": long + timedelta(seconds=10)},
+        {"period_s": 120},
+        {"paused": True},
+    ):
         Agent.objects.filter(name="works").update(**{"unended_since": long, "period_s": 60, "paused": False, **fine})
         assert "do not end" not in asked()[1]["agents"], fine
 

@@ -39,8 +39,12 @@ def environment(tmp_path: Path, **more: str) -> dict[str, str]:
 def asked(tmp_path: Path, *requests: tuple[str, dict[str, str]], **settings: str) -> list[tuple[int, dict[str, Any]]]:
     done = subprocess.run(
         [sys.executable, "-c", ASK % json.dumps(requests)],
-        cwd=ROOT, env=environment(tmp_path, **settings), capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=environment(tmp_path, **settings),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     return [(status, headers) for status, headers in json.loads(done.stdout.splitlines()[-1])]
 
@@ -69,8 +73,10 @@ def test_the_header_and_what_browsers_are_told_can_be_set(tmp_path: Path) -> Non
         tmp_path,
         ("/login/", {"X-Scheme": "https"}),
         ("/login/", {"X-Forwarded-Proto": "https"}),
-        JEDI_HTTPS="1", JEDI_HTTPS_HEADER="X-Scheme", JEDI_HSTS_S="0",
-    )  # fmt: skip
+        JEDI_HTTPS="1",
+        JEDI_HTTPS_HEADER="X-Scheme",
+        JEDI_HSTS_S="0",
+    )
     assert own[0] == 200 and "Secure" in own[1]["Set-Cookie"] and "Strict-Transport-Security" not in own[1]
     assert other[0] == 301
 
@@ -85,7 +91,10 @@ def test_without_https_nothing_is_changed(tmp_path: Path) -> None:
 def test_the_check_for_deployment_finds_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "INFO"],
-        cwd=ROOT, env=environment(tmp_path, JEDI_SERVER_URL="https://jedi.example.org"), capture_output=True, text=True,
+        cwd=ROOT,
+        env=environment(tmp_path, JEDI_SERVER_URL="https://jedi.example.org"),
+        capture_output=True,
+        text=True,
         timeout=120,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr

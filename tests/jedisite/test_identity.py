@@ -143,9 +143,7 @@ EXPECTED: dict[str, dict[str, Right]] = {
     "api/v1/workflow/get_workflow_details": {"GET": READ},
     "api/v1/creds/set_user_secrets": {"POST": SUBMIT},
     "api/v1/creds/get_user_secrets": {"GET": SUBMIT},
-    **{
-        f"api/v1/creds/get_{name}": {"GET": SITE_DATA} for name in ("proxy", "token_key", "key_pair", "access_token")
-    },
+    **{f"api/v1/creds/get_{name}": {"GET": SITE_DATA} for name in ("proxy", "token_key", "key_pair", "access_token")},
     "server/panda/put_workflow_request": {"POST": SUBMIT},
     "server/panda/relay_idds_command": {"POST": SUBMIT},
     "server/panda/execute_idds_workflow_command": {"POST": SUBMIT},
@@ -470,7 +468,9 @@ def judge(answer: Any) -> str:
         assert answer.status_code == 200
         if not answer.content.startswith(b'{"StatusCode"'):
             return "answered"  # what the relays of workflows say is a list or a text
-        return {StatusCode.PERMISSION: "unknown", StatusCode.ROLE: "refused"}.get(answer.json()["StatusCode"], "answered")
+        return {StatusCode.PERMISSION: "unknown", StatusCode.ROLE: "refused"}.get(
+            answer.json()["StatusCode"], "answered"
+        )
     if answer.status_code == 401 or (answer.status_code == 302 and answer["Location"].startswith("/login/?next=")):
         return "unknown"
     return "refused" if answer.status_code == 403 else "answered"
@@ -607,9 +607,16 @@ def test_a_group_member_fetches_the_files_of_that_group_and_commands_none_of_its
 
 @pytest.mark.parametrize(
     ("roles", "name", "may"),
-    [({Role.USER}, "ada", True), ({Role.USER}, "eve", False), ({Role.PRODUCTION}, "eve", True), ({Role.SHIFTER}, "eve", False),
-     ({Role.PILOT}, "ada", False), ({Role.ANONYMOUS}, "", False), ({Role.ADMINISTRATOR}, "root", True)],
-)  # fmt: skip
+    [
+        ({Role.USER}, "ada", True),
+        ({Role.USER}, "eve", False),
+        ({Role.PRODUCTION}, "eve", True),
+        ({Role.SHIFTER}, "eve", False),
+        ({Role.PILOT}, "ada", False),
+        ({Role.ANONYMOUS}, "", False),
+        ({Role.ADMINISTRATOR}, "root", True),
+    ],
+)
 def test_who_may_command_the_task_of_ada(roles: set[Role], name: str, may: bool) -> None:
     assert Caller(name, frozenset(roles)).may_command("ada") is may
 

@@ -231,9 +231,13 @@ def test_a_command_without_its_database_says_so_in_a_sentence(url, said, tmp_pat
     if url is None:  # a database in which nothing has been made
         url = urlunsplit(urlsplit(os.environ["DATABASE_URL"])._replace(path="/postgres"))
     done = subprocess.run(
-        [sys.executable, "manage.py", "bench", "pages", "--rounds", "1"], cwd=ROOT, text=True, capture_output=True, timeout=120,
+        [sys.executable, "manage.py", "bench", "pages", "--rounds", "1"],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        timeout=120,
         env={**os.environ, "DATABASE_URL": url, "JEDI_HOME": str(tmp_path)},
-    )  # fmt: skip
+    )
     assert done.returncode == 1
     assert said in done.stderr and "Traceback" not in done.stderr and "sec" not in done.stderr.replace("second", "")
     assert len(done.stderr.splitlines()) <= 2
@@ -243,17 +247,26 @@ def test_a_command_without_its_database_says_so_in_a_sentence(url, said, tmp_pat
     ("words", "said"),
     [
         (["up", "--slotz", "3"], "manage.py up: there is no option --slotz. Did you mean --slots?"),
-        (["demo", "--exit", "--timeout", "-5"], "manage.py demo: argument --timeout: -5 is no time: give seconds above 0"),
+        (
+            ["demo", "--exit", "--timeout", "-5"],
+            "manage.py demo: argument --timeout: -5 is no time: give seconds above 0",
+        ),
         (["submit", "--usr", "a"], "manage.py submit: there is no option --usr. Did you mean --user?"),
     ],
 )
 def test_a_misspelt_option_leaves_no_home_behind(words, said, tmp_path):
     home = tmp_path / "home"
-    environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "DATABASE_URL_FILE")}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "DATABASE_URL_FILE")
+    }
     done = subprocess.run(
-        [sys.executable, "manage.py", *words], cwd=ROOT, text=True, capture_output=True, timeout=60,
+        [sys.executable, "manage.py", *words],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        timeout=60,
         env={**environment, "JEDI_HOME": str(home)},
-    )  # fmt: skip
+    )
     assert done.returncode == 2 and done.stderr.startswith(said) and not home.exists()
     assert done.stderr.splitlines()[1:] == [f"manage.py {words[0]} --help shows what it takes."]
 
@@ -261,7 +274,9 @@ def test_a_misspelt_option_leaves_no_home_behind(words, said, tmp_path):
 @pytest.mark.parametrize("command", ["up", "demo"])
 def test_a_site_that_is_refused_leaves_no_home_behind(command, tmp_path):
     home = tmp_path / "home"
-    environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "DATABASE_URL_FILE")}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "DATABASE_URL_FILE")
+    }
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for options, said in (
@@ -271,9 +286,13 @@ def test_a_site_that_is_refused_leaves_no_home_behind(command, tmp_path):
             (["--slots", "0"], "At least one slot is needed, not 0; --no-workers runs no pilots."),
         ):
             done = subprocess.run(
-                [sys.executable, "manage.py", command, *options], cwd=ROOT, text=True, capture_output=True, timeout=60,
+                [sys.executable, "manage.py", command, *options],
+                cwd=ROOT,
+                text=True,
+                capture_output=True,
+                timeout=60,
                 env={**environment, "JEDI_HOME": str(home)},
-            )  # fmt: skip
+            )
             assert (done.returncode, done.stderr.strip()) == (1, said) and not home.exists()
 
 

@@ -80,7 +80,11 @@ WRONG: dict[str, tuple[Made, str | None, int, str]] = {
     "alg None": (lambda i: unsigned(i, "None"), "atlas", 401, "algorithm that does not count"),
     "HS256 with the public key": (signed_with_the_public_key, "atlas", 401, "algorithm that does not count"),
     "another type of key": (
-        lambda i: i.token(key=ec_key(), algorithm="ES256"), "atlas", 401, "algorithm that does not count"),
+        lambda i: i.token(key=ec_key(), algorithm="ES256"),
+        "atlas",
+        401,
+        "algorithm that does not count",
+    ),
     "no token at all": (lambda i: "a.b.c", "atlas", 401, "unknown, expired or revoked"),
     "binary": (lambda i: "\xff.\xff.\xff", "atlas", 401, "unknown, expired or revoked"),
     "endless": (lambda i: "x" * 20_000, "atlas", 401, "longer than"),
@@ -93,13 +97,17 @@ WRONG: dict[str, tuple[Made, str | None, int, str]] = {
     "role not in groups": (lambda i: i.token(groups=["atlas"]), "atlas.production", 403, "not say that its bearer"),
     "role of another VO": (lambda i: i.token(groups=["cms/production"]), "atlas:production", 403, "not say that"),
     "role within another name": (
-        lambda i: i.token(groups=["x/atlas/production", "atlas/production2"]), "atlas:production", 403, "not say that"),
+        lambda i: i.token(groups=["x/atlas/production", "atlas/production2"]),
+        "atlas:production",
+        403,
+        "not say that",
+    ),
     "groups that are a text": (lambda i: i.token(groups="atlas/production"), "atlas.production", 403, "not say that"),
     "role that the site does not give": (lambda i: i.token(groups=["atlas/shift"]), "atlas.shift", 403, "get no role"),
     "unknown role": (lambda i: i.token(groups=["atlas/king"]), "atlas.king", 403, "There is no role 'king'"),
     "name with a colon": (lambda i: i.token(preferred_username="pilot:x", sub="a b"), "atlas", 403, "neither a pref"),
     "no name": (lambda i: i.token(preferred_username=["ada"], sub="a|b"), "atlas", 403, "neither a preferred"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -123,9 +131,11 @@ RIGHT: dict[str, tuple[dict[str, Any], str | None, frozenset[Role]]] = {
     "production": ({}, "atlas.production", frozenset({Role.USER, Role.PRODUCTION})),
     "production after a colon": ({}, "atlas:production", frozenset({Role.USER, Role.PRODUCTION})),
     "WLCG's groups": (
-        {"groups": None, "wlcg.groups": ["/atlas/production"]}, "atlas.production",
-        frozenset({Role.USER, Role.PRODUCTION})),
-}  # fmt: skip
+        {"groups": None, "wlcg.groups": ["/atlas/production"]},
+        "atlas.production",
+        frozenset({Role.USER, Role.PRODUCTION}),
+    ),
+}
 
 
 @pytest.mark.parametrize("case", RIGHT)
@@ -277,9 +287,13 @@ def test_a_silent_issuer_stops_new_keys_only(atlas: LittleIssuer, monkeypatch: p
 
 @pytest.mark.parametrize(
     "discovery",
-    [{"issuer": "https://other.example"}, {"jwks_uri": "http://elsewhere.example/keys"}, {"jwks_uri": None},
-     {"jwks_uri": "file:///etc/passwd"}],
-)  # fmt: skip
+    [
+        {"issuer": "https://other.example"},
+        {"jwks_uri": "http://elsewhere.example/keys"},
+        {"jwks_uri": None},
+        {"jwks_uri": "file:///etc/passwd"},
+    ],
+)
 def test_keys_come_from_the_issuer_or_not_at_all(atlas: LittleIssuer, discovery: dict[str, Any]) -> None:
     atlas.discovery = discovery
     assert ask(atlas.token()).status_code == 503 and atlas.asked == ["/.well-known/openid-configuration"]
@@ -288,8 +302,15 @@ def test_keys_come_from_the_issuer_or_not_at_all(atlas: LittleIssuer, discovery:
 def test_secret_and_broken_keys_of_a_set_are_left_out() -> None:
     private = json.loads(RSAAlgorithm.to_jwk(rsa_key()))
     public = json.loads(RSAAlgorithm.to_jwk(rsa_key().public_key()))
-    rows = [{**private, "kid": "private"}, {**public, "kid": "good", "alg": "RS512"}, {**public, "use": "enc", "kid": "e"},
-            {"kty": "oct", "k": "c2Vj", "kid": "oct"}, {"kty": "RSA", "kid": "empty"}, {"kty": "EC", "kid": "x"}, 7]  # fmt: skip
+    rows = [
+        {**private, "kid": "private"},
+        {**public, "kid": "good", "alg": "RS512"},
+        {**public, "use": "enc", "kid": "e"},
+        {"kty": "oct", "k": "c2Vj", "kid": "oct"},
+        {"kty": "RSA", "kid": "empty"},
+        {"kty": "EC", "kid": "x"},
+        7,
+    ]
     found = oidc_keys.keys_of_document({"keys": rows})
     assert {kid: key.algorithms for kid, key in found.items()} == {"good": ("RS512",)}
     with pytest.raises(ValueError):

@@ -41,14 +41,22 @@ def test_a_file_names_providers_by_vo(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("[atlas", "cannot be read"), ("atlas = 1", "no table of a VO"), ('["a b"]', "no table of a VO"),
-     ('[a]\nclient_id = "x"', "a.issuer is missing"), ('[a]\nissuer = "https://x"', "a.client_id is missing"),
-     ('[a]\nissuer = "http://x.example"\nclient_id = "x"', "https address"), ('[a]\nissuer = 1', "a.issuer must be a text"),
-     ('[a]\nsecret = "x"', "a.secret is not known"), ('[a]\naudience = "x"', "a.audience must be a list"),
-     ('[a]\naudience = [1]', "a.audience must be a list"), ('[a]\nmake_users = "yes"', "true or false"),
-     ('[a]\nissuer = "https://x"\nclient_id = "x"\nroles = ["king"]', "'king' is none of"),
-     ('[a]\nissuer = "https://x"\nclient_id = "x"\nclient_secret_env = "PANDA_NONE"', "no environment variable")],
-)  # fmt: skip
+    [
+        ("[atlas", "cannot be read"),
+        ("atlas = 1", "no table of a VO"),
+        ('["a b"]', "no table of a VO"),
+        ('[a]\nclient_id = "x"', "a.issuer is missing"),
+        ('[a]\nissuer = "https://x"', "a.client_id is missing"),
+        ('[a]\nissuer = "http://x.example"\nclient_id = "x"', "https address"),
+        ("[a]\nissuer = 1", "a.issuer must be a text"),
+        ('[a]\nsecret = "x"', "a.secret is not known"),
+        ('[a]\naudience = "x"', "a.audience must be a list"),
+        ("[a]\naudience = [1]", "a.audience must be a list"),
+        ('[a]\nmake_users = "yes"', "true or false"),
+        ('[a]\nissuer = "https://x"\nclient_id = "x"\nroles = ["king"]', "'king' is none of"),
+        ('[a]\nissuer = "https://x"\nclient_id = "x"\nclient_secret_env = "PANDA_NONE"', "no environment variable"),
+    ],
+)
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "oidc.toml"
     path.write_text(text)

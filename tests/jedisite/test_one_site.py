@@ -33,9 +33,12 @@ time.sleep(float(sys.argv[3]))
 def holder(home: Path, how: str, then_s: float = 0.0) -> Iterator[subprocess.Popen[str]]:
     """A process that holds the home, until it is to go on, and for some time more."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(home), how, str(then_s)], cwd=ROOT, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
+        [sys.executable, "-c", HOLDER, str(home), how, str(then_s)],
+        cwd=ROOT,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     assert process.stdout is not None and process.stdout.readline() == "held\n"
     try:
         yield process
@@ -56,9 +59,13 @@ def let_go() -> Iterator[None]:
 def test_a_second_site_of_a_home_is_refused_before_it_touches_the_database(command: str, tmp_path: Path) -> None:
     with holder(tmp_path, "runs") as other:
         done = subprocess.run(
-            [sys.executable, "manage.py", command, "--port", "8812"], cwd=ROOT, text=True, capture_output=True, timeout=60,
+            [sys.executable, "manage.py", command, "--port", "8812"],
+            cwd=ROOT,
+            text=True,
+            capture_output=True,
+            timeout=60,
             env={"PATH": "/usr/bin:/bin", "JEDI_HOME": str(tmp_path)},
-        )  # fmt: skip
+        )
     assert done.returncode == 1 and not (tmp_path / "postgres").exists()
     assert done.stderr.strip() == (
         f"The site of {tmp_path} runs already at http://127.0.0.1:8811/ (process {other.pid}): end it first (Ctrl-C where it "

@@ -32,10 +32,27 @@ def test_what_holds_other_engines_for_ages_is_answered_at_once(pattern: str) -> 
 @pytest.mark.parametrize(
     "pattern",
     [
-        "", "x86_64-centos7-gcc8-opt", ".*(P100|V100).*", r"a\(b\)*", "[]*+]+", "[^]+*]", "(?:a|b)c?", "a{2,5}b", "a{x}", "(?i)A",
-        r"exit code \d+$", "(?P<code>[0-9]+)", "a*?b", r"\bX\b", "[{,3}]", r"\{,3}", "é+", "a" * LONGEST, "[^x]{100}",
+        "",
+        "x86_64-centos7-gcc8-opt",
+        ".*(P100|V100).*",
+        r"a\(b\)*",
+        "[]*+]+",
+        "[^]+*]",
+        "(?:a|b)c?",
+        "a{2,5}b",
+        "a{x}",
+        "(?i)A",
+        r"exit code \d+$",
+        "(?P<code>[0-9]+)",
+        "a*?b",
+        r"\bX\b",
+        "[{,3}]",
+        r"\{,3}",
+        "é+",
+        "a" * LONGEST,
+        "[^x]{100}",
     ],
-)  # fmt: skip
+)
 def test_usual_patterns_are_taken(pattern: str) -> None:
     assert fault_of(pattern) == ""
     assert compiled(pattern).text == pattern
@@ -61,7 +78,9 @@ def test_usual_patterns_are_taken(pattern: str) -> None:
         ("x" * (LONGEST + 1), "513 characters and 512 are allowed"),
     ],
 )
-def test_what_is_not_taken_is_refused_with_a_sentence(pattern: str, says: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_taken_is_refused_with_a_sentence(
+    pattern: str, says: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert says in fault_of(pattern)
     with pytest.raises(PatternError):
         compiled(pattern)
@@ -81,7 +100,28 @@ def test_a_match_is_of_a_part_of_the_start_or_of_the_whole() -> None:
 
 pieces = st.lists(
     st.sampled_from(
-        ["a", "b", ".", "*", "+", "?", "(", ")", "(?:", "|", "[ab]", "{2,}", "{30}", "\\", "^", "$", "[", "]", "(?=", r"\1"]
+        [
+            "a",
+            "b",
+            ".",
+            "*",
+            "+",
+            "?",
+            "(",
+            ")",
+            "(?:",
+            "|",
+            "[ab]",
+            "{2,}",
+            "{30}",
+            "\\",
+            "^",
+            "$",
+            "[",
+            "]",
+            "(?=",
+            r"\1",
+        ]
     ),
     max_size=14,
 ).map("".join)
@@ -153,5 +193,7 @@ def test_what_is_not_written_in_the_code_goes_to_the_engine_that_cannot_stall() 
                 assert is_constant(value), f"{name}:{value.lineno}: a lookup with a pattern"
             case ast.Constant(value=str(said)):
                 assert not said.endswith("__regex") and not said.endswith("__iregex"), f"{name}:{node.lineno}"
-                assert not any(sign in said for sign in IN_STATEMENTS), f"{name}:{node.lineno}: a pattern in a statement"
+                assert not any(sign in said for sign in IN_STATEMENTS), (
+                    f"{name}:{node.lineno}: a pattern in a statement"
+                )
     assert found == OURS

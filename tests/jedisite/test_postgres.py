@@ -399,7 +399,14 @@ def test_a_database_of_before_the_role_becomes_the_roles(make_server, binaries):
             "SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"
         ).fetchall()
         assert owners == [("jedisite",)]
-        for what in ("MATERIALIZED VIEW sums", 'VIEW "An odd name"', "TABLE one", "SEQUENCE apart", "FUNCTION f", "TYPE mood"):
+        for what in (
+            "MATERIALIZED VIEW sums",
+            'VIEW "An odd name"',
+            "TABLE one",
+            "SEQUENCE apart",
+            "FUNCTION f",
+            "TYPE mood",
+        ):
             site.execute(f"DROP {what}")
 
 

@@ -56,5 +56,7 @@ def test_every_code_of_a_room_is_registered_under_its_own_name(module: object) -
 
 def test_what_administrators_have_set_is_not_said_to_be_mended_by_nobody() -> None:
     found = [one for one in map(refusals.get, refusals.all_codes()) if "dministrators set" in one.advice]
-    assert {"user_running_jobs", "user_queued_jobs", "user_running_cores", "user_queued_cores"} <= {one.code for one in found}
+    assert {"user_running_jobs", "user_queued_jobs", "user_running_cores", "user_queued_cores"} <= {
+        one.code for one in found
+    }
     assert {one.who_can_fix for one in found} == {"expert"}

@@ -41,10 +41,13 @@ def program() -> Iterator[Callable[..., tuple[subprocess.Popen[str], list[int]]]
     def start(*commands: str, grace_s: float = 60) -> tuple[subprocess.Popen[str], list[int]]:
         command = [sys.executable, "-m", "tests.jedisite.hold_children", str(grace_s), *commands]
         process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, text=True,
+            command,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
             # The tests themselves may run under nohup.
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
-        )  # fmt: skip
+        )
         started.append(process)
         assert process.stdout
         return process, json.loads(process.stdout.readline())

@@ -81,7 +81,9 @@ def test_success_takes_back_what_was_counted() -> None:
 @pytest.mark.django_db
 def test_no_name_and_no_address_is_kept_and_old_rows_go() -> None:
     fail("my secret pass phrase", HOME)
-    assert not any("secret" in text or HOME in text for row in LoginAttempts.objects.values_list() for text in map(str, row))
+    assert not any(
+        "secret" in text or HOME in text for row in LoginAttempts.objects.values_list() for text in map(str, row)
+    )
     assert throttle.forget_old(NOW) == 0
     assert throttle.forget_old(NOW + throttle.REMEMBERED + timedelta(seconds=1)) == 3
 
@@ -118,7 +120,10 @@ def test_codes_of_devices_cannot_be_tried_out(make_user: Callable[..., User]) ->
         client.force_login(make_user("ada"))
         codes = [client.get("/dev-issuer/verify", {"user_code": f"BCDF-{n}"}) for n in range(throttle.CODE.free + 2)]
         assert [answer.status_code for answer in codes] == [404] * (throttle.CODE.free + 1) + [429]
-        begun = [client.post("/dev-issuer/device", {"client_id": dev_keys.CLIENT}) for _ in range(throttle.NEW_DEVICE.free + 2)]
+        begun = [
+            client.post("/dev-issuer/device", {"client_id": dev_keys.CLIENT})
+            for _ in range(throttle.NEW_DEVICE.free + 2)
+        ]
         assert begun[-2].status_code == 200 and begun[-1].status_code == 429
 
 

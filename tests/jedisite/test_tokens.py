@@ -53,9 +53,19 @@ def test_a_person_makes_a_token_sees_it_once_and_takes_it_back(make_user: Callab
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"name": ""}, {"name": "x" * 101}, {"name": "\x00"}, {"name": "a\r\nb"}, {"days": "0"}, {"days": "366"}, {"days": "x"},
-     {"days": "9" * 400}, {"scope": "god"}, {"scope": ""}],
-)  # fmt: skip
+    [
+        {"name": ""},
+        {"name": "x" * 101},
+        {"name": "\x00"},
+        {"name": "a\r\nb"},
+        {"days": "0"},
+        {"days": "366"},
+        {"days": "x"},
+        {"days": "9" * 400},
+        {"scope": "god"},
+        {"scope": ""},
+    ],
+)
 def test_a_bad_wish_makes_no_token_and_says_why(make_user: Callable[..., User], wrong: dict[str, str]) -> None:
     people = Client()
     people.force_login(make_user("ada"))
@@ -144,15 +154,21 @@ def test_a_file_holds_the_token_and_nothing_else(make_user: Callable[..., User],
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(("make", "nobody"), "no active user nobody; --new-account makes one"), (("list", "adaa"), "Did you mean ada?"),
-     (("make", "adaa"), "no active user adaa. Did you mean ada? --new-account makes the account adaa"),
-     (("make", "ada", "--days", "0"), "--days must be"),
-     (("make", "ada", "--name", "x" * 101), "--name has"), (("make", "ada", "--name", "a\nb"), "--name: 'a\\nb' has a line feed"),
-     (("pilot", "--name", "a\u202eb"), "--name: 'a\\u202eb' has a line feed"), (("pilot", "--site", "x" * 129), "--site has"),
-     (("pilot", "--site", "site_b"), "--site: There is no queue 'site_b'. Did you mean SITE_A?"),
-     (("revoke", "abc"), "'abc' is no number of a token; `token list` shows them"),
-     (("revoke", "999999"), "nothing was revoked"), (("make", "ada", "--file", "/nowhere/at/all"), "cannot be written")],
-)  # fmt: skip
+    [
+        (("make", "nobody"), "no active user nobody; --new-account makes one"),
+        (("list", "adaa"), "Did you mean ada?"),
+        (("make", "adaa"), "no active user adaa. Did you mean ada? --new-account makes the account adaa"),
+        (("make", "ada", "--days", "0"), "--days must be"),
+        (("make", "ada", "--name", "x" * 101), "--name has"),
+        (("make", "ada", "--name", "a\nb"), "--name: 'a\\nb' has a line feed"),
+        (("pilot", "--name", "a\u202eb"), "--name: 'a\\u202eb' has a line feed"),
+        (("pilot", "--site", "x" * 129), "--site has"),
+        (("pilot", "--site", "site_b"), "--site: There is no queue 'site_b'. Did you mean SITE_A?"),
+        (("revoke", "abc"), "'abc' is no number of a token; `token list` shows them"),
+        (("revoke", "999999"), "nothing was revoked"),
+        (("make", "ada", "--file", "/nowhere/at/all"), "cannot be written"),
+    ],
+)
 def test_what_the_command_refuses_it_explains(
     make_user: Callable[..., User], words: tuple[str, ...], said: str
 ) -> None:

@@ -47,9 +47,19 @@ def serving(home: Path, *before: str, limits: str = "") -> Iterator[int]:
     ]
     with (home / "log").open("w") as log:
         server = subprocess.Popen(
-            [*before, *command, "--no-control-socket", "--graceful-timeout", "5", "tests.jedisite.echo_app:application"],
-            cwd=ROOT, env=environment, stdout=log, stderr=log,
-        )  # fmt: skip
+            [
+                *before,
+                *command,
+                "--no-control-socket",
+                "--graceful-timeout",
+                "5",
+                "tests.jedisite.echo_app:application",
+            ],
+            cwd=ROOT,
+            env=environment,
+            stdout=log,
+            stderr=log,
+        )
     try:
         ends = time.monotonic() + PATIENCE_S
         while not (found := re.search(r"Listening at: http://127.0.0.1:(\d+)", (home / "log").read_text())):
@@ -277,7 +287,9 @@ def test_who_reads_only_after_all_is_sent_learns_that_it_came_too_slowly(port: i
         assert re.findall(rb"HTTP/1.1 (\d+)", until_closed(sender)) == [b"408"]
 
 
-@pytest.mark.parametrize("body", [b"zz\r\n", b"1\r\nabc\r\n", b"0\r\nno trailer\r\n\r\n"], ids=["size", "end", "trailer"])
+@pytest.mark.parametrize(
+    "body", [b"zz\r\n", b"1\r\nabc\r\n", b"0\r\nno trailer\r\n\r\n"], ids=["size", "end", "trailer"]
+)
 def test_a_request_that_is_answered_gets_no_second_answer_for_its_broken_body(port: int, body: bytes) -> None:
     head = b"POST /refuse HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
     with ExitStack() as stack:

@@ -22,15 +22,18 @@ from tests.conftest import __file__ as conftest
 ROOT = Path(conftest).parents[1]
 
 
-@pytest.mark.parametrize(
-    ("number", "said"), [(1, "1 file is"), (2, "2 files are"), (0, "0 files are")]
-)
+@pytest.mark.parametrize(("number", "said"), [(1, "1 file is"), (2, "2 files are"), (0, "0 files are")])
 def test_a_number_has_its_noun_and_verb(number: int, said: str) -> None:
     assert plural(number, "file is", "files are") == said
 
 
 def test_large_numbers_have_their_thousands_apart_everywhere() -> None:
-    assert [thousands(number) for number in (0, 9999, 10_000, -1_234_567)] == ["0", "9999", "10\u202f000", "-1\u202f234\u202f567"]
+    assert [thousands(number) for number in (0, 9999, 10_000, -1_234_567)] == [
+        "0",
+        "9999",
+        "10\u202f000",
+        "-1\u202f234\u202f567",
+    ]
     assert plural(200_000, "piece") == "200\u202f000 pieces"
     assert filled("{:job is|jobs are} queued, {} may be", (12_345, 7)) == "12\u202f345 jobs are queued, 7 may be"
     said = over(Usage(running=12_000, queued=0, cores=0), Caps(jobs=10_500))
@@ -53,7 +56,9 @@ def test_sites_that_a_code_skipped(counts: dict[str, int], said: str) -> None:
     assert counted(counts) == said
 
 
-@pytest.mark.parametrize(("jobs", "said"), [(1, "1 job is running, the cap is 0"), (2, "2 jobs are running, the cap is 0")])
+@pytest.mark.parametrize(
+    ("jobs", "said"), [(1, "1 job is running, the cap is 0"), (2, "2 jobs are running, the cap is 0")]
+)
 def test_jobs_of_a_user(jobs: int, said: str) -> None:
     assert over(Usage(jobs, 0, 0), Caps(jobs=0)) == said
 
@@ -82,11 +87,14 @@ def test_the_bell(items: int, said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "longest", "wanted"),
     [
-        ("", 5, ""), ("abc def", 7, "abc def"), ("abc def ghi", 9, "abc def …"), ("abc def", 5, "abc …"),
+        ("", 5, ""),
+        ("abc def", 7, "abc def"),
+        ("abc def ghi", 9, "abc def …"),
+        ("abc def", 5, "abc …"),
         ("abcdefghij", 5, "abcd…"),
         ("wait until the dataset is closed", 20, "wait until the …"),
     ],
-)  # fmt: skip
+)
 def test_a_text_is_cut_between_words(text: str, longest: int, wanted: str) -> None:
     assert shortened(text, longest) == wanted and len(wanted) <= longest
 

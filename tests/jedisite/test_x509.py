@@ -35,8 +35,16 @@ def test_a_dn_counts_from_the_proxy_only(
 ) -> None:
     assert [ask(), ask(address="::1"), ask(where="/tasks/")] == [200, 200, 200]
     assert ask(dn=DN + "/CN=1234567/CN=limited proxy") == 200
-    for wrong in ({"dn": "/CN=Ada Lovelace"}, {"dn": DN.lower()}, {"dn": DN + "/CN=Eve"}, {"dn": ""}, {"dn": DN * 20},
-                  {"address": "10.0.0.4"}, {"address": ""}, {"address": "::2"}):  # fmt: skip
+    for wrong in (
+        {"dn": "/CN=Ada Lovelace"},
+        {"dn": DN.lower()},
+        {"dn": DN + "/CN=Eve"},
+        {"dn": ""},
+        {"dn": DN * 20},
+        {"address": "10.0.0.4"},
+        {"address": ""},
+        {"address": "::2"},
+    ):
         assert ask(**wrong) == 401, wrong
     # A token counts before a certificate, also one that is wrong.
     assert ask(authorization="Bearer jedi_x") == 401

@@ -46,19 +46,38 @@ def test_the_state_after_the_commands_that_wait(task: Standing, foreseen: str) -
         (standing("running", "pause"), "kill", None),
         (standing("finished", "retry"), "kill", None),
         (standing("running", "kill"), "retry", f"running, with kill still to be obeyed; {WAIT} retry is accepted"),
-        (standing("running", "finish"), "incexec", f"running, with finish still to be obeyed; {WAIT} incexec is accepted"),
-        (standing("aborting"), "retry", f"aborting; {WAIT} retry is accepted"),
-        (standing("running", "kill"), "kill", "running, with kill still to be obeyed; it is ending already; nothing to kill"),
         (
-            standing("running", "pause"), "retry",
+            standing("running", "finish"),
+            "incexec",
+            f"running, with finish still to be obeyed; {WAIT} incexec is accepted",
+        ),
+        (standing("aborting"), "retry", f"aborting; {WAIT} retry is accepted"),
+        (
+            standing("running", "kill"),
+            "kill",
+            "running, with kill still to be obeyed; it is ending already; nothing to kill",
+        ),
+        (
+            standing("running", "pause"),
+            "retry",
             "running, with pause still to be obeyed; retry is accepted in: aborted, exhausted, failed, finished, pending, "
             "running, scouting; when it is paused it takes resume, increase_attempts, finish, kill",
         ),
-        (standing("running", "pause", "resume"), "resume", "running; resume is accepted in: paused, staging, throttled; "),
-        (standing("running", label="managed"), "retry", "running; only tasks with the label user are retried in this state"),
+        (
+            standing("running", "pause", "resume"),
+            "resume",
+            "running; resume is accepted in: paused, staging, throttled; ",
+        ),
+        (
+            standing("running", label="managed"),
+            "retry",
+            "running; only tasks with the label user are retried in this state",
+        ),
     ],
-)  # fmt: skip
-def test_a_command_is_accepted_by_the_state_in_which_it_will_be_obeyed(task: Standing, command: str, said: str | None) -> None:
+)
+def test_a_command_is_accepted_by_the_state_in_which_it_will_be_obeyed(
+    task: Standing, command: str, said: str | None
+) -> None:
     found = refusal(task, command)
     assert found is None if said is None else found is not None and found.startswith(f"task 7 is {said}")
 

@@ -37,10 +37,15 @@ def waited(make_job: Make, now: datetime) -> Make:
         started = now - ago
         job = make_job(
             **{
-                "site": site, "status": "finished", "start_time": started, "gshare": USERS, "processing_type": "pmerge",
-                "prod_source_label": "user", **more,
+                "site": site,
+                "status": "finished",
+                "start_time": started,
+                "gshare": USERS,
+                "processing_type": "pmerge",
+                "prod_source_label": "user",
+                **more,
             }
-        )  # fmt: skip
+        )
         JobStatusLog.objects.create(
             job_id=job.id, status="activated", at=started - timedelta(seconds=wait), site=site, by="t"
         )
@@ -101,9 +106,15 @@ def test_a_queue_that_starts_nothing_any_more_is_not_hi(waited: Make) -> None:
 
 def test_what_is_not_known_any_more_is_forgotten(waited: Make, db: None) -> None:
     SiteClassRecord.objects.create(
-        queue="OLD", site_class=1, mean_s=1, upper_s=1, long_queued=0, long_mean_s=0, active=True,
+        queue="OLD",
+        site_class=1,
+        mean_s=1,
+        upper_s=1,
+        long_queued=0,
+        long_mean_s=0,
+        active=True,
         updated=timezone.now() - HOUR,
-    )  # fmt: skip
+    )
     classes.run()
     assert site_classes() == {}
 
@@ -154,9 +165,12 @@ def test_tasks_have_the_class_of_their_user(waited: Make, make_job: Make, make_t
     classes.run()
     found = dict(TaskClassRecord.objects.values_list("task_id", "task_class"))
     assert found == {
-        tasks["ada"].id: TaskClass.A, tasks["bob"].id: TaskClass.B, tasks["cleo"].id: TaskClass.C,
-        tasks["dan"].id: TaskClass.A, express.id: TaskClass.S,
-    }  # fmt: skip
+        tasks["ada"].id: TaskClass.A,
+        tasks["bob"].id: TaskClass.B,
+        tasks["cleo"].id: TaskClass.C,
+        tasks["dan"].id: TaskClass.A,
+        express.id: TaskClass.S,
+    }
 
 
 @pytest.fixture
@@ -260,7 +274,9 @@ def test_ended_jobs_of_the_task_in_the_window(make_job: Make, make_task: Make, n
     assert told(task).ended == {"SITE_A": Ended(1, 1, 0), "B": Ended(0, 0, 1)}
 
 
-def test_failures_of_before_the_task_was_tried_again_count_no_more(make_job: Make, make_task: Make, now: datetime) -> None:
+def test_failures_of_before_the_task_was_tried_again_count_no_more(
+    make_job: Make, make_task: Make, now: datetime
+) -> None:
     task, other = make_task(), make_task()
     before, after = now - timedelta(hours=2), now - timedelta(minutes=30)
     for made in (before, before, after):
@@ -277,9 +293,15 @@ def test_classes_are_told_while_they_are_valid(make_task: Make, now: datetime) -
     task = make_task(gshare=USERS)
     TaskClassRecord.objects.create(task_id=task.id, task_class=-1, updated=now - timedelta(minutes=14))
     SiteClassRecord.objects.create(
-        queue="A", site_class=-1, mean_s=1, upper_s=1, long_queued=0, long_mean_s=0, active=True,
+        queue="A",
+        site_class=-1,
+        mean_s=1,
+        upper_s=1,
+        long_queued=0,
+        long_mean_s=0,
+        active=True,
         updated=now - timedelta(minutes=59),
-    )  # fmt: skip
+    )
     facts = told(task)
     assert (facts.task_class, facts.site_classes) == (TaskClass.C, {"A": SiteClass.LO})
     TaskClassRecord.objects.update(updated=now - timedelta(minutes=15))

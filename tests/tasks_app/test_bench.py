@@ -32,8 +32,12 @@ SMALL = {
 def bench(*arguments: str, **environment: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "manage.py", "bench", *arguments, "--rounds", "1", "--json"],
-        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=180,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     first = done.stdout.splitlines()[0]
     assert first.startswith(f"bench {arguments[0]}: ") and "; 1 round, " in first

@@ -35,9 +35,14 @@ Api = Callable[..., Client]
 def slices(dataset: Dataset, name: str, *ranges: tuple[int, int]) -> None:
     for first, last in ranges:
         File.objects.create(
-            task_id=dataset.task_id, dataset_id=dataset.id, lfn=name, start_event=first, end_event=last, type="input",
+            task_id=dataset.task_id,
+            dataset_id=dataset.id,
+            lfn=name,
+            start_event=first,
+            end_event=last,
+            type="input",
             status="ready",
-        )  # fmt: skip
+        )
 
 
 @pytest.mark.django_db
@@ -174,9 +179,13 @@ def test_the_report_of_pandas_pilot_is_kept_as_object_and_as_text(
     pilot = Pilot(with_secret=False)
     (job,) = pilot.fetch()
     body = {
-        "job_id": job["PandaID"], "attempt_nr": 1, "job_status": "finished", "site_name": SITE, "meta_data": said,
+        "job_id": job["PandaID"],
+        "attempt_nr": 1,
+        "job_status": "finished",
+        "site_name": SITE,
+        "meta_data": said,
         "job_output_report": outputs_as(stored(job)),
-    }  # fmt: skip
+    }
     answer = api("pilot", site=SITE).post("/api/v1/pilot/update_job", json.dumps(body), content_type="application/json")
     assert answer.json()["data"]["command"] == "NULL"
     assert JobMetadata.objects.get(pk=job["PandaID"]).metadata == kept

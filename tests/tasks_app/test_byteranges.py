@@ -12,13 +12,26 @@ from tasks_app.byteranges import NoSuchRangeError, wanted
 @pytest.mark.parametrize(
     ("header", "part"),
     [
-        ("bytes=0-0", (0, 1)), ("bytes=2-4", (2, 5)), ("bytes=4-", (4, 10)), ("bytes=-3", (7, 10)), ("bytes=-99", (0, 10)),
-        ("bytes=8-99", (8, 10)), ("bytes= 1 - 2 ", (1, 3)),
+        ("bytes=0-0", (0, 1)),
+        ("bytes=2-4", (2, 5)),
+        ("bytes=4-", (4, 10)),
+        ("bytes=-3", (7, 10)),
+        ("bytes=-99", (0, 10)),
+        ("bytes=8-99", (8, 10)),
+        ("bytes= 1 - 2 ", (1, 3)),
         # not one range of bytes: all is sent
-        (None, None), ("", None), ("bytes=", None), ("bytes=-", None), ("bytes=1-2,4-5", None), ("lines=1-2", None),
-        ("bytes=5-2", None), ("bytes=a-b", None), ("bytes=٣-", None), ("bytes=" + "1" * 200 + "-", None),
+        (None, None),
+        ("", None),
+        ("bytes=", None),
+        ("bytes=-", None),
+        ("bytes=1-2,4-5", None),
+        ("lines=1-2", None),
+        ("bytes=5-2", None),
+        ("bytes=a-b", None),
+        ("bytes=٣-", None),
+        ("bytes=" + "1" * 200 + "-", None),
     ],
-)  # fmt: skip
+)
 def test_one_range_is_a_part_and_anything_else_is_all(header: str | None, part: tuple[int, int] | None) -> None:
     assert wanted(header, 10) == part
 

@@ -319,11 +319,12 @@ def test_an_input_that_is_fed_in_portions_has_the_rows_of_one_that_is_fed_at_onc
     assert {status(task_id) for task_id in made} == {"ready"}
     rows = [
         list(
-            File.objects.filter(task_id=task_id, type="input").order_by("id")
+            File.objects.filter(task_id=task_id, type="input")
+            .order_by("id")
             .values_list("lfn", "start_event", "end_event", "first_event", "events")
         )
         for task_id in made
-    ]  # fmt: skip
+    ]
     assert rows[0] == rows[1]
     assert counts_of(made[0]) == counts_of(made[1])
 
@@ -350,7 +351,11 @@ def test_a_growing_input_that_is_fed_in_portions_goes_on_at_once() -> None:
     [
         ((), {"nEvents": 10_001, "nEventsPerJob": 1}, "these would be 10\u202f001: give a larger nEventsPerJob"),
         ((), {"nFiles": 10_001}, "these would be 10\u202f001: make several tasks"),
-        ((reads("lab.in"),), {"nFilesPerJob": 1, "nEventsPerInputFile": 10_001, "nEventsPerJob": 1}, "larger nEventsPerJob"),
+        (
+            (reads("lab.in"),),
+            {"nFilesPerJob": 1, "nEventsPerInputFile": 10_001, "nEventsPerJob": 1},
+            "larger nEventsPerJob",
+        ),
         ((reads("lab.in"),), {"nEventsPerInputFile": 5001, "nEventsPerJob": 1}, "a larger nEventsPerJob makes fewer"),
         (
             (reads("lab.in"), template("pseudo_input", "${SEQNUMBER}", "seq_number", num_records=10_001)),

@@ -180,9 +180,11 @@ def test_pilots_adders_and_generators_at_work_at_once_neither_lock_each_other_ou
             wake()
 
     together(
-        work, lambda: agents(adder.run), lambda: agents(lambda: job_generator.run(jobs_a_task=7)),
+        work,
+        lambda: agents(adder.run),
+        lambda: agents(lambda: job_generator.run(jobs_a_task=7)),
         lambda: agents(adder.run, lambda: job_generator.run(jobs_a_task=3)),
-    )  # fmt: skip
+    )
     drive(Pilot(), Pilot(site="SITE_B"))
     assert {status(task_id) for task_id in made} <= {"done", "finished"}
 
@@ -228,7 +230,11 @@ def test_the_numbers_of_task_set_and_job_stand_in_command_lines() -> None:
     made = ready_task(2, jobParameters=[*parameters("lab.t", reads("lab.t.in"))["jobParameters"], text])
     settle()
     for job in jobs(made):
-        assert JobParams.objects.get(pk=job.id).params.split()[-3:] == [str(made), str(task(made).req_id or made), str(job.id)]
+        assert JobParams.objects.get(pk=job.id).params.split()[-3:] == [
+            str(made),
+            str(task(made).req_id or made),
+            str(job.id),
+        ]
 
 
 def test_a_file_that_another_job_has_taken_since_it_was_picked_undoes_the_bunch() -> None:

@@ -89,8 +89,9 @@ def test_old_answers_are_asked_again_for_open_tasks_and_forgotten_for_others(
     locality.ask(["lab.young"], NOW - timedelta(minutes=59))
     assert replicas.run(now=NOW).items == 1
     assert dict(ReplicaLookup.objects.values_list("dataset", "at")) == {
-        "lab.open": NOW, "lab.young": NOW - timedelta(minutes=59),
-    }  # fmt: skip
+        "lab.open": NOW,
+        "lab.young": NOW - timedelta(minutes=59),
+    }
     assert set(DatasetReplica.objects.values_list("dataset", flat=True)) == {"lab.open", "lab.young"}
     assert replicas.run(now=NOW).items == 0
 

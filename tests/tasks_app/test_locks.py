@@ -443,9 +443,23 @@ def _order(instance: str) -> int:
 
 
 SKIPPING = [
-    reports, ends, old_jobs, left_claims, commands, inbox_rows, mails, changes, expired, silent, queued, of_paused, keys, samples,
-    decisions, orders,
-]  # fmt: skip
+    reports,
+    ends,
+    old_jobs,
+    left_claims,
+    commands,
+    inbox_rows,
+    mails,
+    changes,
+    expired,
+    silent,
+    queued,
+    of_paused,
+    keys,
+    samples,
+    decisions,
+    orders,
+]
 
 
 @pytest.mark.parametrize("scene", SKIPPING, ids=lambda scene: scene.__name__)

@@ -22,7 +22,9 @@ def long_header(type: bytes, size: int) -> bytes:
     """Archive of a file with a long name, or another header before its own, of so many bytes: as a packed file."""
     head = tarfile.TarInfo("././@LongLink")
     head.type, head.size = type, size
-    text = f"{size} comment={'y' * size}"[: size - 1] + "\n" if type in (tarfile.XHDTYPE, tarfile.XGLTYPE) else "a" * size
+    text = (
+        f"{size} comment={'y' * size}"[: size - 1] + "\n" if type in (tarfile.XHDTYPE, tarfile.XGLTYPE) else "a" * size
+    )
     padded = text.encode() + bytes(-size % tarfile.BLOCKSIZE)
     return gzip.compress(head.tobuf(tarfile.GNU_FORMAT) + padded + small("payload.stdout"), mtime=0)
 

@@ -15,7 +15,9 @@ from tasks_app.models import Dataset
 pytestmark = pytest.mark.django_db
 
 
-def test_masters_of_older_tasks_are_used_once_too(make_task: Callable[..., Any], make_dataset: Callable[..., Any]) -> None:
+def test_masters_of_older_tasks_are_used_once_too(
+    make_task: Callable[..., Any], make_dataset: Callable[..., Any]
+) -> None:
     task = make_task()
     given = ("nosplit", "repeat,manytime, nosplit,ratio=2", "ru,ic", "manytime,run", None)
     masters = [make_dataset(task, attributes=words) for words in given]

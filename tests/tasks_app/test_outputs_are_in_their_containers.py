@@ -25,5 +25,7 @@ def test_outputs_of_older_tasks_are_put_back_into_their_containers(
     make_dataset(task, type="output", name="user.ada.out.4", container_name=box.name)
     with connection.cursor() as cursor:
         for _ in range(2):
-            cursor.execute(import_module("tasks_app.migrations.0028_outputs_are_in_their_containers").IN_THEIR_CONTAINERS)
+            cursor.execute(
+                import_module("tasks_app.migrations.0028_outputs_are_in_their_containers").IN_THEIR_CONTAINERS
+            )
     assert [member.name for member in box.members.all()] == ["user.ada.out.1"]

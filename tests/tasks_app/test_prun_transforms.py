@@ -83,9 +83,11 @@ def test_an_output_that_is_not_there_is_named_as_the_user_did(run: Run, tmp_path
     assert last("c.txt", "there.txt") == "The command wrote no c.txt, which was to become user.ada.7._000001.c.txt."
     assert last("b*.txt", "there.txt", "c.txt") == "The command wrote no b*.txt or c.txt, which were to be outputs."
     for name, act, what in (
-        ("d.txt", "mkdir d.txt", "folder"), ("l.txt", "ln -s there.txt l.txt", "link"), ("p.txt", "mkfifo p.txt", "named pipe"),
+        ("d.txt", "mkdir d.txt", "folder"),
+        ("l.txt", "ln -s there.txt l.txt", "link"),
+        ("p.txt", "mkfifo p.txt", "named pipe"),
         ("away.txt", "ln -s nowhere away.txt", "link"),
-    ):  # fmt: skip
+    ):
         said = f"The command wrote no plain file {name}, which was to become user.ada.7._000001.{name}: it is a {what}."
         assert last(name, "there.txt", act=f"{act}; ") == said
     assert last("d.txt", "c.txt", act="rm -rf d.txt; mkdir d.txt; ") == (

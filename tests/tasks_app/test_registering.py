@@ -131,7 +131,9 @@ def test_links_of_others_to_what_is_not_theirs_are_not_registered(lab: Any, tmp_
     link.symlink_to(tmp_path / "secret")
     if os.geteuid() == 0:
         os.lchown(link, 54_321, 54_321)
-        with pytest.raises(CommandError, match=r"m\.csv is a link of the user 54321 to .*secret, a file of the user root"):
+        with pytest.raises(
+            CommandError, match=r"m\.csv is a link of the user 54321 to .*secret, a file of the user root"
+        ):
             lab("user.ada.b", "data")
         assert not CatalogueDataset.objects.filter(name="user.ada.b").exists()
         os.lchown(link, 0, 0)

@@ -173,9 +173,13 @@ def test_whatever_the_metadata_is_the_end_of_the_job_is_kept(
 ) -> None:
     made, pilot, job = one_job()
     said = {
-        "job_id": job["PandaID"], "job_status": "finished", "fence": job["fence"], "job_secret": job["jobSecret"],
-        "meta_data": text, "job_output_report": json.dumps(stored(job)),
-    }  # fmt: skip
+        "job_id": job["PandaID"],
+        "job_status": "finished",
+        "fence": job["fence"],
+        "job_secret": job["jobSecret"],
+        "meta_data": text,
+        "job_output_report": json.dumps(stored(job)),
+    }
     answer = api("pilot", site=SITE).post("/api/v1/pilot/update_job", json.dumps(said), content_type="application/json")
     assert answer.status_code == 200
     drive(pilot)
@@ -349,10 +353,13 @@ def test_a_pilot_whose_clock_is_ahead_says_how_long_its_job_took(books: None) ->
 @pytest.mark.parametrize(
     ("said", "microsecond"),
     [
-        ("2026-11-22 19:10:28.303319", 303_319), ("2026-11-22T19:10:28.3Z", 300_000), ("2026-11-22 19:10:28", 0),
-        ("2026-11-22 20:10:28.5+01:00", 500_000), ("2026-11-22 19:10:28 UTC", 0),
+        ("2026-11-22 19:10:28.303319", 303_319),
+        ("2026-11-22T19:10:28.3Z", 300_000),
+        ("2026-11-22 19:10:28", 0),
+        ("2026-11-22 20:10:28.5+01:00", 500_000),
+        ("2026-11-22 19:10:28 UTC", 0),
     ],
-)  # fmt: skip
+)
 def test_times_are_read_with_their_fractions(said: str, microsecond: int) -> None:
     at = datetime(2026, 11, 22, 19, 10, 28, microsecond, tzinfo=UTC)
     assert moment({"end_time": said}, "end_time") == at

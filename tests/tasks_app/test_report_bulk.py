@@ -66,9 +66,16 @@ CASES = [
 def add(number: int, state: str, secret: str = SECRET) -> Job:
     digest = hashlib.sha256(secret.encode()).digest() if secret else None
     return Job(
-        id=FIRST + number, site="SITE_A", task_id=20_000_000, status=state, fence=1, secret_hash=digest, attempt=1,
-        cpu_time_s=1, command_to_pilot="tobekilled" if number % 5 == 0 else None,
-    )  # fmt: skip
+        id=FIRST + number,
+        site="SITE_A",
+        task_id=20_000_000,
+        status=state,
+        fence=1,
+        secret_hash=digest,
+        attempt=1,
+        cpu_time_s=1,
+        command_to_pilot="tobekilled" if number % 5 == 0 else None,
+    )
 
 
 def told_alone(report: Report) -> str:
@@ -124,9 +131,12 @@ def test_no_job_ends_before_it_starts_whatever_a_pilot_s_clock_says() -> None:
     """A pilot that tells times in whole seconds, one whose clock is behind, and those that leave times out."""
     now = timezone.now()
     said = [
-        (now, now.replace(microsecond=0)), (None, now - timedelta(minutes=5)), (None, None),
-        (now, now + timedelta(minutes=5)), (now, None),
-    ]  # fmt: skip
+        (now, now.replace(microsecond=0)),
+        (None, now - timedelta(minutes=5)),
+        (None, None),
+        (now, now + timedelta(minutes=5)),
+        (now, None),
+    ]
     jobs = Job.objects.bulk_create(add(n, "running") for n in range(2 * len(said)))
     reports = [
         Report(job.id, "failed", Proof(1, SECRET), start_time=start, end_time=end)
@@ -183,9 +193,15 @@ def test_over_http_one_bad_report_spoils_no_other(make_job: Callable[..., Job], 
         {**good, "job_id": 1},
         {**good, "job_id": jobs[2].id, "core_count": 10**9},
         {**good, "job_id": jobs[2].id, "attempt_nr": 2},
-        {**good, "job_id": jobs[3].id, "job_sub_status": "cancelled", "job_status": "failed",
-         "job_output_report": '{"a": {}}', "meta_data": "words"},
-    ]  # fmt: skip
+        {
+            **good,
+            "job_id": jobs[3].id,
+            "job_sub_status": "cancelled",
+            "job_status": "failed",
+            "job_output_report": '{"a": {}}',
+            "meta_data": "words",
+        },
+    ]
     client = api("pilot", site="SITE_A")
 
     def send(body: Any) -> Any:
@@ -196,15 +212,26 @@ def test_over_http_one_bad_report_spoils_no_other(make_job: Callable[..., Job], 
     for job_list in (said, json.dumps(said)):
         data = send({"job_list": job_list, "harvester_id": "h"})["data"]
         assert [(one["success"], one["data"]["StatusCode"]) for one in data] == [
-            (True, 0), (False, 50), (False, 50), (False, 50), (False, 70), (False, 50), (True, 0), (True, 0),
-        ]  # fmt: skip
+            (True, 0),
+            (False, 50),
+            (False, 50),
+            (False, 50),
+            (False, 70),
+            (False, 50),
+            (True, 0),
+            (True, 0),
+        ]
         assert data[0]["data"]["command"] == "NULL" and data[6]["data"]["command"] == "tobekilled"
         assert all(one["StatusCode"] == one["data"]["StatusCode"] for one in data)
         for n, word in ((1, "job_status"), (2, "job_id"), (3, "job_list[3]"), (4, "not yours"), (5, "core_count")):
             assert word in data[n]["message"], n
     rows = [list(Job.objects.filter(pk=job.id).values_list("status", "sub_status", "cpu_time_s")) for job in jobs]
-    assert rows == [[("running", None, 3)], [("running", None, None)], [("running", None, None)],
-                    [("holding", "cancelled", None)]]  # fmt: skip
+    assert rows == [
+        [("running", None, 3)],
+        [("running", None, None)],
+        [("running", None, None)],
+        [("holding", "cancelled", None)],
+    ]
     for bad in ({}, {"job_list": "{"}, {"job_list": {}}, {"job_list": [{}] * 1001}):
         refused = send(bad)
         assert not refused["success"] and "job_list" in refused["message"]

@@ -106,8 +106,9 @@ def test_ends_that_were_seen_late_are_counted_and_gaps_show(grid: Callable[..., 
     assert (coarse.at, coarse.values["failed"]) == ([AT, AT + 10 * MINUTE], [0, 1])
     by_share = samples.each("share", since=AT, until=AT + 15 * MINUTE, names=["running_hs"])
     assert {name: of.values["running_hs"] for name, of in by_share.items()} == {
-        "Production": [None, None, 0], "User": [None, None, 160],
-    }  # fmt: skip
+        "Production": [None, None, 0],
+        "User": [None, None, 160],
+    }
     assert set(samples.each("site", since=AT, until=AT + 15 * MINUTE, share="User")) == {"SITE_A"}
     means = samples.averages("site", "running_hs", sinces=[AT - MINUTE, AT + 15 * MINUTE], until=AT + 15 * MINUTE)
     assert means["SITE_A"] == [160, 0] and "IDLE" in means
@@ -134,7 +135,9 @@ def test_every_way_of_reading_has_its_index() -> None:
     fill_table("samples", 20_000, at=at, site=site, gshare=share, finished="0", failed="0", wasted_core_s="0")
     recent = f"at > timestamptz '{AT - timedelta(hours=1)}'"
     for where, index in (
-        ("site = 'S7' AND gshare = ''", "samples_once"), ("site <> '' AND gshare = ''", "samples_sites"),
-        ("site = '' AND gshare <> ''", "samples_shares"), ("site <> '' AND gshare <> ''", "samples_pairs"),
-    ):  # fmt: skip
+        ("site = 'S7' AND gshare = ''", "samples_once"),
+        ("site <> '' AND gshare = ''", "samples_sites"),
+        ("site = '' AND gshare <> ''", "samples_shares"),
+        ("site <> '' AND gshare <> ''", "samples_pairs"),
+    ):
         assert index in indexes(plan_of(f"SELECT * FROM samples WHERE {where} AND {recent}")), where  # noqa: S608

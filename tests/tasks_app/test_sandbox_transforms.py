@@ -37,18 +37,43 @@ def test_a_c_program_is_built_and_run_where_it_was_not_built(run: Run, tmp_path:
     kept.mkdir(), other.mkdir()
     archive(kept / "sources.1.tar.gz", src__sum_c=HELLO)
     command = quote("mv sum_c sum.c && cc -O1 -o sum sum.c")
-    run("build_command", "-i", "sources.1.tar.gz", "-o", "x.lib.tgz", "-r", "src", "--sourceURL", f"file://{kept}",
-        "--bexec", command)  # fmt: skip
+    run(
+        "build_command",
+        "-i",
+        "sources.1.tar.gz",
+        "-o",
+        "x.lib.tgz",
+        "-r",
+        "src",
+        "--sourceURL",
+        f"file://{kept}",
+        "--bexec",
+        command,
+    )
     assert read(tmp_path / "jobReport.json") == {"nEvents": 0, "files": {}}
     with tarfile.open(tmp_path / "x.lib.tgz") as tar:
         assert {"src/sum", "src/sum.c"} <= set(tar.getnames())
     shutil.copy(tmp_path / "x.lib.tgz", other)
     (other / "in.txt").write_text("abc")
     done = subprocess.run(
-        [str(TRANSFORMS / "run_command"), "-l", "x.lib.tgz", "-r", "src", "-i", "['in.txt']", "-o", "{'out': 'lfn.1'}",
-         "-p", quote("./sum %IN > out")],
-        cwd=other, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            str(TRANSFORMS / "run_command"),
+            "-l",
+            "x.lib.tgz",
+            "-r",
+            "src",
+            "-i",
+            "['in.txt']",
+            "-o",
+            "{'out': 'lfn.1'}",
+            "-p",
+            quote("./sum %IN > out"),
+        ],
+        cwd=other,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert (other / "lfn.1").read_text() == f"{sum(b'abc')}\n"
 

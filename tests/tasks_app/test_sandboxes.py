@@ -239,6 +239,8 @@ def test_names_are_claimed_in_one_order_whatever_the_order_in_the_task() -> None
 def test_rows_whose_archive_is_gone_stand_in_no_index_but_that_of_names() -> None:
     """They stay for ever, as their names do."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT indexname, indexdef FROM pg_indexes WHERE indexname IN ('sandboxes_owner', 'sandboxes_last_used')")
+        cursor.execute(
+            "SELECT indexname, indexdef FROM pg_indexes WHERE indexname IN ('sandboxes_owner', 'sandboxes_last_used')"
+        )
         found = dict(cursor.fetchall())
     assert len(found) == 2 and all("WHERE (stored IS NOT NULL)" in definition for definition in found.values()), found

@@ -137,9 +137,15 @@ def output(dataset: str, kind: str = "output", **more: Any) -> dict[str, Any]:
 
 def task(**changes: Any) -> dict[str, Any]:
     return {
-        "taskName": "user.bob.t", "prodSourceLabel": "user", "noInput": True, "nEvents": 1, "nEventsPerJob": 1,
-        "log": output("user.bob.log", "log"), "jobParameters": [output("user.bob.out")], **changes,
-    }  # fmt: skip
+        "taskName": "user.bob.t",
+        "prodSourceLabel": "user",
+        "noInput": True,
+        "nEvents": 1,
+        "nEventsPerJob": 1,
+        "log": output("user.bob.log", "log"),
+        "jobParameters": [output("user.bob.out")],
+        **changes,
+    }
 
 
 A = "user.ann.hits"
@@ -195,7 +201,10 @@ def test_every_name_that_a_task_makes_is_looked_at(who: Caller, changes: dict[st
         (PRODUCTION, {"workingGroup": "phys-susy", "official": True, "jobParameters": [output("mc23.x")]}),
         (PRODUCTION, {"userName": "ann", "jobParameters": [output(A)], "log": output("user.ann.log", "log")}),
         # Anybody reads anything.
-        (BOB, {"noInput": False, "jobParameters": [{**output(A, "input"), "value": "--in=${IN}"}, output("user.bob.o")]}),
+        (
+            BOB,
+            {"noInput": False, "jobParameters": [{**output(A, "input"), "value": "--in=${IN}"}, output("user.bob.o")]},
+        ),
     ],
 )
 def test_names_of_ones_own_are_taken(who: Caller, changes: dict[str, Any]) -> None:

@@ -163,9 +163,13 @@ def test_a_queue_that_was_just_added_has_had_no_time_for_pilots(queues: None) ->
 def test_workers_of_the_last_hour_that_run_or_wait_are_counted(queues: None) -> None:
     for status, workers, minutes in (("running", 5, 1), ("submitted", 7, 59), ("finished", 9, 1), ("ready", 11, 1)):
         WorkerStats.objects.create(
-            harvester="h", queue="SITE_A", resource_type="SCORE", status=status, workers=workers,
+            harvester="h",
+            queue="SITE_A",
+            resource_type="SCORE",
+            status=status,
+            workers=workers,
             at=NOW - timedelta(minutes=minutes),
-        )  # fmt: skip
+        )
     WorkerStats.objects.create(
         harvester="old",
         queue="SITE_A",
@@ -206,14 +210,24 @@ def test_calls_of_pilots_are_written_together(queues: None, django_assert_num_qu
 @pytest.mark.parametrize(
     ("asked", "waited", "at_pilot", "batch", "silent_since"),
     [
-        (9, 30, False, False, 9), (None, 30, False, False, 30), (30, 9, False, False, 9), (4, 30, False, False, None),
-        (30, 4, False, False, None), (9, 30, True, False, None), (9, 30, False, True, None),
+        (9, 30, False, False, 9),
+        (None, 30, False, False, 30),
+        (30, 9, False, False, 9),
+        (4, 30, False, False, None),
+        (30, 4, False, False, None),
+        (9, 30, True, False, None),
+        (9, 30, False, True, None),
     ],
-)  # fmt: skip
+)
 def test_a_queue_is_silent_where_jobs_wait_and_no_pilot_asks(
-    queues: None, make_job: Callable[..., Job], asked: int | None, waited: int, at_pilot: bool, batch: bool,
+    queues: None,
+    make_job: Callable[..., Job],
+    asked: int | None,
+    waited: int,
+    at_pilot: bool,
+    batch: bool,
     silent_since: int | None,
-) -> None:  # fmt: skip
+) -> None:
     minute = timedelta(minutes=1)
     make_job(status="activated", site="SITE_A", state_change_time=NOW - waited * minute)
     if at_pilot:
@@ -235,13 +249,24 @@ def test_a_queue_is_silent_where_jobs_wait_and_no_pilot_asks(
 @pytest.mark.parametrize(
     ("asked", "added", "at_pilot", "reported", "quiet_since"),
     [
-        (11, 60, False, None, 11), (4, 60, False, None, None), (11, 60, True, None, None), (11, 60, False, 59, None),
-        (11, 60, False, 61, 11), (None, 60, False, None, 60), (None, 4, False, None, None), (11, 4, False, None, 11),
+        (11, 60, False, None, 11),
+        (4, 60, False, None, None),
+        (11, 60, True, None, None),
+        (11, 60, False, 59, None),
+        (11, 60, False, 61, 11),
+        (None, 60, False, None, 60),
+        (None, 4, False, None, None),
+        (11, 4, False, None, 11),
         (None, None, False, None, 7 * 1440),
     ],
 )
 def test_a_queue_is_quiet_where_no_pilot_asks_whether_jobs_wait_or_not(
-    queues: None, make_job: Callable[..., Job], asked: int | None, added: int | None, at_pilot: bool, reported: int | None,
+    queues: None,
+    make_job: Callable[..., Job],
+    asked: int | None,
+    added: int | None,
+    at_pilot: bool,
+    reported: int | None,
     quiet_since: int | None,
 ) -> None:
     minute = timedelta(minutes=1)
@@ -256,11 +281,19 @@ def test_a_queue_is_quiet_where_no_pilot_asks_whether_jobs_wait_or_not(
         PilotCalls.objects.create(site="SITE_A", hour=NOW - 60 * minute, get_job=1, last_get_job=NOW - asked * minute)
     if reported is not None:
         WorkerStats.objects.create(
-            harvester="h", queue="SITE_A", resource_type="SCORE", status="running", workers=0, at=NOW - reported * minute
+            harvester="h",
+            queue="SITE_A",
+            resource_type="SCORE",
+            status="running",
+            workers=0,
+            at=NOW - reported * minute,
         )
     statistics.refresh()
     site_statistics.run(NOW)
     found = QueueActivity.objects.get(site="SITE_A")
-    assert (found.quiet_since, found.silent_since) == (None if quiet_since is None else NOW - quiet_since * minute, None)
+    assert (found.quiet_since, found.silent_since) == (
+        None if quiet_since is None else NOW - quiet_since * minute,
+        None,
+    )
     site = repository.load_grid(NOW).sites["SITE_A"]
     assert site.quiet_s == (None if quiet_since is None else quiet_since * 60.0)

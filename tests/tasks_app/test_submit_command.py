@@ -80,7 +80,9 @@ def looking(act: Callable[[int], object], most: int = 60) -> Callable[[float], N
     return sleep
 
 
-def test_waiting_says_why_nothing_goes_on_once_and_again_when_it_is_another_reason(books: None, make_user: Make) -> None:
+def test_waiting_says_why_nothing_goes_on_once_and_again_when_it_is_another_reason(
+    books: None, make_user: Make
+) -> None:
     make_user()
     agents_work()
 
@@ -147,7 +149,7 @@ def test_the_words_are_those_that_the_transform_takes(run: Run, tmp_path: Path) 
         (Wish("x", "n", more={"nEvents": 9}), {"nEvents": 9}),
         (Wish("x", "n", out_ds="o"), {"taskName": "n", "log": LOG}),
     ],
-)  # fmt: skip
+)
 def test_a_wish_is_a_valid_dictionary(wish: Wish, part: dict[str, Any]) -> None:
     found = dictionary(wish)
     assert {name: found[name] for name in part} == part
@@ -157,12 +159,17 @@ def test_a_wish_is_a_valid_dictionary(wish: Wish, part: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("wish", "field"),
     [
-        (Wish(" ", "n"), "exec"), (Wish("x", ""), "name"), (Wish("x", "n", in_ds="d", jobs=2), "n_jobs"),
-        (Wish("x", "n", files_per_job=2), "files_per_job"), (Wish("x", "n", jobs=0), "n_jobs"),
-        (Wish("x", "n", outputs=("a/b",)), "output"), (Wish("x", "n", outputs=("a'b",)), "output"),
-        (Wish("x", "n", outputs=("a", "a")), "output"), (Wish("x", "n", memory_mb=-1), "memory_mb"),
+        (Wish(" ", "n"), "exec"),
+        (Wish("x", ""), "name"),
+        (Wish("x", "n", in_ds="d", jobs=2), "n_jobs"),
+        (Wish("x", "n", files_per_job=2), "files_per_job"),
+        (Wish("x", "n", jobs=0), "n_jobs"),
+        (Wish("x", "n", outputs=("a/b",)), "output"),
+        (Wish("x", "n", outputs=("a'b",)), "output"),
+        (Wish("x", "n", outputs=("a", "a")), "output"),
+        (Wish("x", "n", memory_mb=-1), "memory_mb"),
     ],
-)  # fmt: skip
+)
 def test_a_wish_that_cannot_be_names_the_field(wish: Wish, field: str) -> None:
     with pytest.raises(ParamErrors) as refused:
         dictionary(wish)
@@ -199,8 +206,8 @@ def test_what_is_refused_is_said_and_nothing_is_stored(
         ([*ADA, "user.ada.t", "--memory-mb", "9999999999"], "--memory-mb: "),
         ([*ADA, "user.ada.t", "--set", "log={}"], "--set log.type: "),
         (["--user", "ada", "--exec", "x", "--name", "n", "--set", "vo=lab"], "a text is written as 'vo=\"text\"'"),
-        (["--user", "ada", "--exec", "x", "--name", "n", "--set", "nFiles=\"x\""], "--set nFiles: "),
-    ):  # fmt: skip
+        (["--user", "ada", "--exec", "x", "--name", "n", "--set", 'nFiles="x"'], "--set nFiles: "),
+    ):
         with pytest.raises(CommandError) as refused:
             submit(*arguments)
         assert said in str(refused.value), arguments

@@ -92,8 +92,17 @@ def test_smearing_has_the_width_it_claims(detector: ModuleType) -> None:
 
 def test_from_generation_to_the_merged_histogram(run: Run, tmp_path: Path) -> None:
     for number in range(2):
-        run("zmumu_generate", "--first-event", str(number * 20_000), "--max-events", "20000", "--seed", "7",
-            "--output", f"{number}.npy")  # fmt: skip
+        run(
+            "zmumu_generate",
+            "--first-event",
+            str(number * 20_000),
+            "--max-events",
+            "20000",
+            "--seed",
+            "7",
+            "--output",
+            f"{number}.npy",
+        )
         assert read(tmp_path / "jobReport.json") == {"nEvents": 20_000, "files": {f"{number}.npy": {"nevents": 20_000}}}
         run("zmumu_reconstruct", "--inputs", f"{number}.npy", "--output", f"{number}.hist.json")
     run("zmumu_reconstruct", "--inputs", "0.npy,1.npy", "--output", "both.hist.json")
@@ -142,9 +151,16 @@ def test_source_files_are_counted_and_broken_ones_are_named(run: Run, tmp_path: 
     result = read(tmp_path / "out.json")
     assert list(result.pop("unparsed")) == ["bad.py"]
     assert result == {
-        "files": 2, "parsed": 1, "lines": 9, "code_lines": 7, "comments": 1, "functions": 2, "classes": 1,
-        "docstrings": 1, "modules": {"os": 1, "sys": 1, "json": 1},
-    }  # fmt: skip
+        "files": 2,
+        "parsed": 1,
+        "lines": 9,
+        "code_lines": 7,
+        "comments": 1,
+        "functions": 2,
+        "classes": 1,
+        "docstrings": 1,
+        "modules": {"os": 1, "sys": 1, "json": 1},
+    }
 
 
 def test_a_real_library_is_analysed(run: Run, tmp_path: Path) -> None:
@@ -170,8 +186,17 @@ def test_a_corrupt_input_fails_with_65_and_a_sentence(run: Run, tmp_path: Path) 
 
 
 def test_a_command_gets_its_inputs_and_its_outputs_are_renamed(run: Run, tmp_path: Path) -> None:
-    run("run_command", "-j", "", "-p", "echo%20%25IN%20%3E%20out.txt%3B%20touch%20x1%20x2",
-        "-i", "['a', 'b']", "-o", "{'out.txt': 'user.x.out', 'x*': 'user.x.tgz'}")  # fmt: skip
+    run(
+        "run_command",
+        "-j",
+        "",
+        "-p",
+        "echo%20%25IN%20%3E%20out.txt%3B%20touch%20x1%20x2",
+        "-i",
+        "['a', 'b']",
+        "-o",
+        "{'out.txt': 'user.x.out', 'x*': 'user.x.tgz'}",
+    )
     assert (tmp_path / "user.x.out").read_text() == "a,b\n"
     with tarfile.open(tmp_path / "user.x.tgz") as tar:
         assert tar.getnames() == ["x1", "x2"]
@@ -217,8 +242,19 @@ def test_a_sandbox_is_unpacked_and_the_command_runs_in_its_folder(run: Run, tmp_
     with tarfile.open(tmp_path / "lib.tgz", "w:gz") as tar:
         tar.add(tmp_path / "hello.py", "sub/hello.py")
     (tmp_path / "in.txt").write_text("from the input")
-    run("run_command", "-l", "lib.tgz", "-r", "sub", "-i", "['in.txt']", "-o", "{'o': 'lfn'}", "--",
-        "python3 hello.py > o")  # fmt: skip
+    run(
+        "run_command",
+        "-l",
+        "lib.tgz",
+        "-r",
+        "sub",
+        "-i",
+        "['in.txt']",
+        "-o",
+        "{'o': 'lfn'}",
+        "--",
+        "python3 hello.py > o",
+    )
     assert (tmp_path / "lfn").read_text() == "from the input\n"
 
 
@@ -281,10 +317,12 @@ def test_merging_runs_the_users_command_but_not_for_logs(run: Run, tmp_path: Pat
 @pytest.mark.parametrize(
     ("argument", "code", "sentence"),
     [
-        ("bad.tgz:all.tgz", 65, "bad.tgz is not an archive"), ("bad.json:all.json", 65, "bad.json is not JSON"),
-        ("missing:all", 65, "missing"), ("a,b", 2, "not a list of inputs, a colon and an output"),
+        ("bad.tgz:all.tgz", 65, "bad.tgz is not an archive"),
+        ("bad.json:all.json", 65, "bad.json is not JSON"),
+        ("missing:all", 65, "missing"),
+        ("a,b", 2, "not a list of inputs, a colon and an output"),
     ],
-)  # fmt: skip
+)
 def test_merging_says_what_is_wrong(run: Run, tmp_path: Path, argument: str, code: int, sentence: str) -> None:
     for name in ("bad.tgz", "bad.json"):
         (tmp_path / name).write_text("nonsense")

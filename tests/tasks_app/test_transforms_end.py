@@ -168,8 +168,18 @@ def test_what_was_unpacked_is_gone_and_what_was_made_or_brought_is_there(run: Ru
     kept.mkdir()
     (tmp_path / "s.tar.gz").rename(kept / "jobO.1.tar.gz")
     command = quote(f"touch deep/er/made here && echo out > deep/out && {ends}")
-    run("run_command", "-a", "jobO.1.tar.gz", "--sourceURL", f"file://{kept}", "-o", "{'deep/out': 'lfn.1'}", "-p", command,
-        code=int(ends == "false"))  # fmt: skip
+    run(
+        "run_command",
+        "-a",
+        "jobO.1.tar.gz",
+        "--sourceURL",
+        f"file://{kept}",
+        "-o",
+        "{'deep/out': 'lfn.1'}",
+        "-p",
+        command,
+        code=int(ends == "false"),
+    )
     assert sorted(os.listdir(tmp_path)) == ["elsewhere", "here", "jobReport.json", "lfn.1", "one.py"]
 
 
@@ -178,8 +188,11 @@ def test_folders_too_deep_to_be_removed_do_not_keep_what_else_must_go(tmp_path: 
     dig = f"import os\nfor _ in range(2000): os.mkdir('{SECRETS}'); os.chdir('{SECRETS}')"
     ended = subprocess.run(
         [TRANSFORMS / name, *started_by(f'touch b; python3 -c "{dig}"')[name]],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     remove_folder(tmp_path / SECRETS)
     assert (ended.returncode, ended.stderr) == (0, "")
 
@@ -243,12 +256,13 @@ def test_merged_logs_hold_no_secrets_of_older_ones(run: Run, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("command", "last"),
     [
-        ("echo why >&2; exit 3", "why"), ("exit 3", "The command ended with 3."),
+        ("echo why >&2; exit 3", "why"),
+        ("exit 3", "The command ended with 3."),
         ("echo first; echo no beam.; echo; exit 4", "The command ended with 4; it said last: no beam."),
         ("seq 2000 | tr '\\n' ' '; exit 4", "The command ended with 4."),
         ("echo why >&2; kill -9 $$", "The command was ended by signal 9 (Killed)."),
     ],
-)  # fmt: skip
+)
 def test_the_last_line_of_stderr_is_the_commands_own_when_it_says_why(tmp_path: Path, command: str, last: str) -> None:
     with (tmp_path / "payload.stderr").open("wb") as err, (tmp_path / "payload.stdout").open("wb") as out:
         subprocess.run([TRANSFORMS / "run_command", "--", command], cwd=tmp_path, stdout=out, stderr=err, check=False)

@@ -169,13 +169,17 @@ def undecided(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> l
     return [make_task(status="exhausted", state_change_time=long_ago).id for _ in range(3)]
 
 
-@pytest.mark.parametrize(("scene", "agent"), [(failing, auto_pause), (undecided, exhausted)], ids=["failing", "undecided"])
+@pytest.mark.parametrize(
+    ("scene", "agent"), [(failing, auto_pause), (undecided, exhausted)], ids=["failing", "undecided"]
+)
 def test_a_task_that_takes_no_command_keeps_none_from_the_others(
     scene: Any, agent: Any, make_task: Callable[..., Task], make_job: Callable[..., Job], settings: Any
 ) -> None:
     settings.JEDI_LIMITS = {
-        "MAX_JOB_FAILURE_RATE_TO_PAUSE_user": 0.9, "MIN_JOBS_TO_PAUSE": 1, "MIN_REMAINING_JOBS_TO_PAUSE": 1,
-    }  # fmt: skip
+        "MAX_JOB_FAILURE_RATE_TO_PAUSE_user": 0.9,
+        "MIN_JOBS_TO_PAUSE": 1,
+        "MIN_REMAINING_JOBS_TO_PAUSE": 1,
+    }
     bad, *others = scene(make_task, make_job)
     with planted("task_commands", "comm_task", bad, "comm_status"):
         assert agent.run().items == 2
@@ -264,7 +268,9 @@ def test_people_see_it_in_attention_and_on_the_page_of_why(api: Callable[..., Cl
 def test_a_rule_of_attention_that_fails_keeps_none_of_the_others_from_looking(
     make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    AttentionItem.objects.create(key="offline:A", kind="offline", tone="bad", sentence="x", since=timezone.now(), path="/")
+    AttentionItem.objects.create(
+        key="offline:A", kind="offline", tone="bad", sentence="x", since=timezone.now(), path="/"
+    )
     troubles.note("feeder", "task", make_task().id, "ValueError: x")
     monkeypatch.setitem(attention.QUICK, "offline", lambda now: (1 // 0 for _ in "a"))
     done = attention.run()
@@ -319,7 +325,9 @@ def test_a_turn_leaves_the_timers_of_others_as_they_are(settings: Any) -> None:
         loops(1, 1)
 
 
-def test_time_that_is_over_while_a_turn_ends_leaves_nothing_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_that_is_over_while_a_turn_ends_leaves_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JEDI_CLUSTER_PULSE", str(tmp_path / "pulse"))
     before, stop, over = signal.getsignal(signal.SIGALRM), signal.setitimer, [True]
 

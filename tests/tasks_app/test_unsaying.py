@@ -21,7 +21,12 @@ from tests.flow.driving import USER, agents_turn, parameters, settle, submit
 from tests.flow.pilot import Pilot, report
 
 WORDS = "KeyError: hunter2-hunter2 and p-of-ada"
-ERRORS = {"pilot_error_code": 1305, "pilot_error_diag": f"Failed: {WORDS}", "exe_error_code": 3, "exe_error_diag": WORDS}
+ERRORS = {
+    "pilot_error_code": 1305,
+    "pilot_error_diag": f"Failed: {WORDS}",
+    "exe_error_code": 3,
+    "exe_error_diag": WORDS,
+}
 METADATA = {"said": ["hunter2-hunter2", 7, {"p-of-ada": None}]}
 
 

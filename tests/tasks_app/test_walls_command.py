@@ -82,7 +82,9 @@ def test_pandas_pilots_without_walls_are_not_started_for_a_queue_at_which_it_can
     settings.JEDI_PILOT, settings.JEDI_PANDA_PILOT_DIR = "panda", str(tmp_path)
     program(tools, "bwrap", "echo 'bwrap: no namespaces' >&2; exit 1")
     monkeypatch.setenv("JEDI_SERVER_URL", "http://127.0.0.1:1")
-    with pytest.raises(CommandError, match=r"no pilot is started: There is no queue 'LOCLA'. Did you mean LOCAL\?") as said:
+    with pytest.raises(
+        CommandError, match=r"no pilot is started: There is no queue 'LOCLA'. Did you mean LOCAL\?"
+    ) as said:
         call_command("local_workers", queue="LOCLA")
     assert said.value.returncode == 2
     monkeypatch.setenv("JEDI_PILOT_TOKEN", "of another machine")

@@ -50,7 +50,10 @@ class Command(Suggesting):
             before = records()
             stored = store(described, timezone.now())
             told = list(changes(before, records()))
-            details = {"changed": Counter(kind for kind, _ in told), "read": {kind: n for kind, n in stored.items() if n}}
+            details = {
+                "changed": Counter(kind for kind, _ in told),
+                "read": {kind: n for kind, n in stored.items() if n},
+            }
             audit.record("manage.py", "grid.import", "grid", options["file"].name, details=details)
         for _, line in told[:SHOWN]:
             self.stdout.write(line)

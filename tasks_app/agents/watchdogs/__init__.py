@@ -36,26 +36,38 @@ def register() -> None:
         "site_statistics", site_statistics.run, period_s=60, title="Counts for the brokers what queues and users do"
     )
     agents.register(
-        "goals", goals.run, period_s=timeouts.limit("task.goal").total_seconds(),
+        "goals",
+        goals.run,
+        period_s=timeouts.limit("task.goal").total_seconds(),
         title="Finishes tasks that have reached their goal",
-    )  # fmt: skip
+    )
     agents.register("paused_tasks", paused_tasks.run, period_s=60, title="Keeps the jobs of paused tasks quiet")
     agents.register("queue_filler", queue_filler.run, period_s=600, title="Sends tasks to queues that are empty")
     agents.register(
-        "task_withholder", task_withholder.run, period_s=timeouts.limit("task.withheld").total_seconds(),
+        "task_withholder",
+        task_withholder.run,
+        period_s=timeouts.limit("task.withheld").total_seconds(),
         title="Holds tasks back from storage that is busy",
-    )  # fmt: skip
-    agents.register("rebrokerage", rebrokerage.run, period_s=600, title="Takes jobs back from queues that hold too many")
+    )
     agents.register(
-        "user_priorities", user_priorities.run, period_s=timeouts.limit("task.crowding").total_seconds(),
+        "rebrokerage", rebrokerage.run, period_s=600, title="Takes jobs back from queues that hold too many"
+    )
+    agents.register(
+        "user_priorities",
+        user_priorities.run,
+        period_s=timeouts.limit("task.crowding").total_seconds(),
         title="Moves up jobs of users who have had few",
-    )  # fmt: skip
+    )
     agents.register("restart_contents", restart_contents.run, period_s=300, title="Feeds inputs that were forgotten")
     agents.register(
-        "user_caps", user_caps.run, period_s=timeouts.limit("task.crowding").total_seconds(),
+        "user_caps",
+        user_caps.run,
+        period_s=timeouts.limit("task.crowding").total_seconds(),
         title="Keeps users below their caps on jobs and data",
-    )  # fmt: skip
+    )
     agents.register(
-        "classes", classes.run, period_s=classes.PERIOD.total_seconds(),
+        "classes",
+        classes.run,
+        period_s=classes.PERIOD.total_seconds(),
         title="Classifies queues and tasks of analysis by waits and users",
-    )  # fmt: skip
+    )

@@ -85,12 +85,18 @@ def _views(label: str, share: str, vo: str, min_jobs: int) -> list[tuple[int, Fa
         (
             task_id,
             FailureView(
-                TaskStatus.RUNNING, jobs, finished, failed, int(remaining), float(used), float(lost),
+                TaskStatus.RUNNING,
+                jobs,
+                finished,
+                failed,
+                int(remaining),
+                float(used),
+                float(lost),
                 no_auto_pause=SplitRule.parse(rules.get(task_id)).flag("NP"),
             ),
         )
         for task_id, jobs, finished, failed, remaining, used, lost in rows
-    ]  # fmt: skip
+    ]
 
 
 def _with_siblings(failing: Mapping[int, str]) -> dict[int, str]:

@@ -54,7 +54,9 @@ def run() -> Pass:
     found = _classify_tasks(slots, limits)
     _keep_tasks(found, now)
     hurried = _hurry(task for task, (of_task, share) in found.items() if of_task is TaskClass.S and share == USERS)
-    note = f"{plural(len(sites), 'queue')}, {plural(len(slots), 'user')}, {plural(len(found), 'task')}; {hurried} hurried"
+    note = (
+        f"{plural(len(sites), 'queue')}, {plural(len(slots), 'user')}, {plural(len(found), 'task')}; {hurried} hurried"
+    )
     return Pass(hurried, note)
 
 
@@ -105,9 +107,13 @@ def _classify_sites(no_grid: frozenset[str], now: datetime) -> dict[str, SiteCla
     with hot_cursor() as cursor:
         cursor.execute(
             _WAITS,
-            {"now": now, "since": now - classes.HISTORY, "logs": now - LOGS,
-             "half_life": classes.HALF_LIFE.total_seconds()},
-        )  # fmt: skip
+            {
+                "now": now,
+                "since": now - classes.HISTORY,
+                "logs": now - LOGS,
+                "half_life": classes.HALF_LIFE.total_seconds(),
+            },
+        )
         measured = {queue: Waits(*sums) for queue, *sums in cursor}
         known = {queue: waits for queue, waits in measured.items() if waits.upper_s is not None}
         means = {queue: waits.mean_s or 0.0 for queue, waits in known.items()}
@@ -143,11 +149,16 @@ def _keep_sites(
                       long_q_n = excluded.long_q_n, long_q_mean = excluded.long_q_mean, active = excluded.active,
                       updated = excluded.updated""",
             [
-                now, [row[0] for row in rows], [int(row[1]) for row in rows], [row[3] for row in rows],
-                [row[2].upper_s for row in rows], [row[2].long_queued for row in rows],
-                [row[2].long_mean_s for row in rows], [row[2].active for row in rows],
+                now,
+                [row[0] for row in rows],
+                [int(row[1]) for row in rows],
+                [row[3] for row in rows],
+                [row[2].upper_s for row in rows],
+                [row[2].long_queued for row in rows],
+                [row[2].long_mean_s for row in rows],
+                [row[2].active for row in rows],
             ],
-        )  # fmt: skip
+        )
         cursor.execute("DELETE FROM site_classes WHERE updated < %s", [now])
 
 
@@ -204,10 +215,13 @@ def _keep_users(slots: Mapping[str, _Slots], now: datetime) -> None:
                   SET slots_hi = excluded.slots_hi, slots_mid = excluded.slots_mid, disk_gb = excluded.disk_gb,
                       updated = excluded.updated""",
             [
-                now, texts(users), numbers(slots[user].hi for user in users), numbers(slots[user].mid for user in users),
+                now,
+                texts(users),
+                numbers(slots[user].hi for user in users),
+                numbers(slots[user].mid for user in users),
                 [sizes.get(user) for user in users],
             ],
-        )  # fmt: skip
+        )
         cursor.execute("DELETE FROM analysis_users WHERE updated < %s", [now])
 
 
@@ -237,9 +251,13 @@ def _classify_tasks(slots: Mapping[str, _Slots], limits: TaskClassLimits) -> dic
     with hot_cursor() as cursor:
         cursor.execute(
             _TASKS,
-            {"open": sorted(JOB_OPEN), "percent": min(limits.percent_a, limits.percent_b), "shares": [USERS, EXPRESS],
-             "final": sorted(TASK_FINAL)},
-        )  # fmt: skip
+            {
+                "open": sorted(JOB_OPEN),
+                "percent": min(limits.percent_a, limits.percent_b),
+                "shares": [USERS, EXPRESS],
+                "final": sorted(TASK_FINAL),
+            },
+        )
         rows: list[tuple[int, str | None, str, float, int]] = list(cursor)
     found = {}
     for task_id, user, share, percent, remaining in rows:

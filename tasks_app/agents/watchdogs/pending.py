@@ -59,7 +59,12 @@ def _leave(task_id: int, fence: int, *, now: datetime, changed: datetime | None)
         return True
     # The clock of how long the task has been stuck runs on until something works.
     moves.move_task(
-        task_id, task.old_status or TaskStatus.READY, by=ME, reason=reason, fence=fence, old_status=None,
+        task_id,
+        task.old_status or TaskStatus.READY,
+        by=ME,
+        reason=reason,
+        fence=fence,
+        old_status=None,
         frozen_time=task.frozen_time,
-    )  # fmt: skip
+    )
     return True

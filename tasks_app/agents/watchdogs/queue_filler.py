@@ -194,7 +194,10 @@ def _candidates(config: Configuration) -> list[Candidate]:
     return [
         Candidate(
             WaitingTask(
-                task_id, tasks[task_id].resource_type or "", ready, remaining,
+                task_id,
+                tasks[task_id].resource_type or "",
+                ready,
+                remaining,
                 full_chain=SplitRule.parse(tasks[task_id].split_rule).flag("FU"),
             ),
             needs_of(tasks[task_id], raw.get(task_id) or {}),
@@ -202,7 +205,7 @@ def _candidates(config: Configuration) -> list[Candidate]:
         )
         for task_id, (ready, remaining) in files.items()
         if task_id in tasks
-    ]  # fmt: skip
+    ]
 
 
 @transaction.atomic
@@ -226,7 +229,12 @@ def _each(tasks: Iterable[int], statuses: Collection[str], work: Callable[[int, 
     if not ids:
         return 0
     claimed = claims.claim_tasks(
-        owner(), sorted(statuses), len(ids), condition="t.jeditaskid = ANY(%(ids)s::bigint[])",
-        values={"ids": numbers(ids)}, even_waiting=True, agent=ME,
-    )  # fmt: skip
+        owner(),
+        sorted(statuses),
+        len(ids),
+        condition="t.jeditaskid = ANY(%(ids)s::bigint[])",
+        values={"ids": numbers(ids)},
+        even_waiting=True,
+        agent=ME,
+    )
     return claims.for_each(claimed, work, by=ME)

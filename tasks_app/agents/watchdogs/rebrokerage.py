@@ -117,9 +117,7 @@ def _columns(found: Sequence[FastRebrokerage]) -> dict[str, Any]:
 def _close(cursor: psycopg.Cursor[Any], chosen: Mapping[int, FastRebrokerage], resource: Sequence[int]) -> int:
     cursor.execute(_LOCK, {"ids": as_array(sorted(chosen)), "resource": as_array(resource)})
     orders = [
-        KillOrder(
-            job, task, KilledJob(JobStatus(status), label, events), chosen[job].kill, chosen[job].reason.detail
-        )
+        KillOrder(job, task, KilledJob(JobStatus(status), label, events), chosen[job].kill, chosen[job].reason.detail)
         for job, task, status, label, events in cursor.fetchall()
-    ]  # fmt: skip
+    ]
     return kill_jobs(cursor, orders, by=ME).ended

@@ -23,7 +23,9 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     condition = f"""t.modificationtime <= {before} AND EXISTS (
         SELECT 1 FROM jedi_datasets d WHERE d.jeditaskid = t.jeditaskid AND d.type IN ('input', 'pseudo_input')
            AND d.status IN ('defined', 'toupdate') AND d.modificationtime <= {before})"""  # noqa: S608 - a literal of ours
-    claimed = claims.claim_tasks(owner(), sorted(TASK_GENERATING), limit, condition=condition, even_waiting=True, agent=ME)
+    claimed = claims.claim_tasks(
+        owner(), sorted(TASK_GENERATING), limit, condition=condition, even_waiting=True, agent=ME
+    )
     return Pass(claims.for_each(claimed, _restart, by=ME), more=len(claimed) == limit)
 
 

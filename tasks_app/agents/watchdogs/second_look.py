@@ -23,9 +23,13 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     now = now or timezone.now()
     asked = _ask_again()
     claimed = claims.claim_tasks(
-        owner(), [TaskStatus.SCOUTING, TaskStatus.RUNNING], limit, condition=_to_measure(now), even_waiting=True,
+        owner(),
+        [TaskStatus.SCOUTING, TaskStatus.RUNNING],
+        limit,
+        condition=_to_measure(now),
+        even_waiting=True,
         agent=ME,
-    )  # fmt: skip
+    )
     measured = claims.for_each(claimed, partial(look_again, by=ME, now=now), by=ME)
     return Pass(measured, f"{asked} to be measured anew" if asked else "", more=len(claimed) == limit)
 

@@ -72,10 +72,14 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
         return Pass()
     reasons = _reasons(tasks, statistics.current_grid(now), config)
     claimed = claims.claim_tasks(
-        owner(), sorted({*TASK_GENERATING, TaskStatus.PENDING}), len(tasks),
-        condition="t.jeditaskid = ANY(%(ids)s::bigint[])", values={"ids": numbers(sorted(tasks))}, even_waiting=True,
+        owner(),
+        sorted({*TASK_GENERATING, TaskStatus.PENDING}),
+        len(tasks),
+        condition="t.jeditaskid = ANY(%(ids)s::bigint[])",
+        values={"ids": numbers(sorted(tasks))},
+        even_waiting=True,
         agent=ME,
-    )  # fmt: skip
+    )
     done = claims.for_each(claimed, lambda task_id, fence: _act(task_id, fence, reasons.get(task_id)), by=ME)
     return Pass(done, f"{plural(len(reasons), 'task is', 'tasks are')} held")
 

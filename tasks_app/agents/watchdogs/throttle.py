@@ -38,7 +38,9 @@ _UNUSED = """coalesce((SELECT sum(d.nfilestobeused - d.nfilesused) FROM jedi_dat
 def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
     """Throttle what needs it, then let go whose time is over."""
     now = the_time(now)
-    condition = f"t.numthrottled IS NOT NULL AND {_LARGEST} >= {ATTEMPTS_A_STEP} * (t.numthrottled + 1) AND {_UNUSED} > 0"
+    condition = (
+        f"t.numthrottled IS NOT NULL AND {_LARGEST} >= {ATTEMPTS_A_STEP} * (t.numthrottled + 1) AND {_UNUSED} > 0"
+    )
     many = claims.claim_tasks(owner(), [TaskStatus.RUNNING], limit, condition=condition, even_waiting=True, agent=ME)
     items = claims.for_each(many, partial(_throttle, now=now), by=ME)
     by_user = "position('type=' in coalesce(t.errordialog, '')) > 0"

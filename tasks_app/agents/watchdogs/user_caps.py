@@ -73,9 +73,13 @@ def run(limit: int = LIMIT, now: datetime | None = None) -> Pass:
             why = _volume_over(user, kind, crowd, most)
             items += _throttle((user, ""), kind, f"{user}: {why}", now, limit) if why else 0
     held = claims.claim_tasks(
-        owner(), [TaskStatus.THROTTLED], limit, condition="position('type=' in coalesce(t.errordialog, '')) > 0",
-        even_waiting=True, agent=ME,
-    )  # fmt: skip
+        owner(),
+        [TaskStatus.THROTTLED],
+        limit,
+        condition="position('type=' in coalesce(t.errordialog, '')) > 0",
+        even_waiting=True,
+        agent=ME,
+    )
     items += claims.for_each(held, partial(_release, crowd=crowd, caps=caps, most=most, now=now), by=ME)
     items += _forgotten_jobs(crowd)
     return Pass(items)
@@ -135,7 +139,9 @@ def _throttle(who: Who, kind: Kind, why: str, now: datetime, limit: int) -> int:
                           WHERE d.jeditaskid = t.jeditaskid AND c.status = 'staging')"""
     elif kind == "transfer":
         condition += " AND EXISTS (SELECT 1 FROM jobs j WHERE j.jeditaskid = t.jeditaskid AND j.jobstatus = 'assigned')"
-    claimed = claims.claim_tasks(owner(), sorted(TASK_GENERATING), limit, condition=condition, even_waiting=True, agent=ME)
+    claimed = claims.claim_tasks(
+        owner(), sorted(TASK_GENERATING), limit, condition=condition, even_waiting=True, agent=ME
+    )
 
     def work(task_id: int, fence: int) -> None:
         moves.throttle_task(task_id, fence, by=ME, reason=reason, until=now + length, now=now)
@@ -144,7 +150,13 @@ def _throttle(who: Who, kind: Kind, why: str, now: datetime, limit: int) -> int:
 
 
 def _release(
-    task_id: int, fence: int, *, crowd: Crowd, caps: Mapping[bool, Caps], most: Mapping[Kind, float | None], now: datetime
+    task_id: int,
+    fence: int,
+    *,
+    crowd: Crowd,
+    caps: Mapping[bool, Caps],
+    most: Mapping[Kind, float | None],
+    now: datetime,
 ) -> bool:
     """A throttled task goes on when its user is well below the limit; else it is held again when its time is over."""
     task = Task.objects.get(pk=task_id)

@@ -107,9 +107,13 @@ def heartbeat(ask: Ask) -> HttpResponse:
     """Say that an instance is alive."""
     about = ask.given.get("data") or {}
     instances.check_in(
-        ask.given["harvester_id"], by=ask.caller.name, host=_host(ask), started=time_of(about, "startTime"),
-        version=text(about, "sw_version", 50), commit=text(about, "commit_stamp", 100),
-    )  # fmt: skip
+        ask.given["harvester_id"],
+        by=ask.caller.name,
+        host=_host(ask),
+        started=time_of(about, "startTime"),
+        version=text(about, "sw_version", 50),
+        commit=text(about, "commit_stamp", 100),
+    )
     return envelope()
 
 
@@ -201,13 +205,18 @@ def get_current_worker_id(ask: Ask) -> HttpResponse:
 def acquire_commands(ask: Ask) -> HttpResponse:
     """Fetch commands for an instance."""
     found = commands.acquire(ask.given["harvester_id"], ask.given["n_commands"], by=ask.caller.name)
-    return envelope([
-        {
-            "command_id": number, "command": command, "params": json.loads(params), "ack_requested": ack,
-            "creation_date": made.replace(tzinfo=None).isoformat(),
-        }
-        for number, command, params, ack, made in found
-    ])  # fmt: skip
+    return envelope(
+        [
+            {
+                "command_id": number,
+                "command": command,
+                "params": json.loads(params),
+                "ack_requested": ack,
+                "creation_date": made.replace(tzinfo=None).isoformat(),
+            }
+            for number, command, params, ack, made in found
+        ]
+    )
 
 
 @call("harvester/acknowledge_commands", "POST", Right.WORKERS, AcknowledgeParams)
@@ -232,10 +241,13 @@ def _dialog(said: Mapping[str, Any], n: int) -> dict[str, Any]:
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**63:
         raise BadCallError(f"dialogs[{n}].diagID must be a number from 0 to {2**63 - 1}")
     return {
-        "number": number, "module": text(said, "moduleName", 100), "subject": text(said, "identifier", 100),
-        "at": at.isoformat() if at else None, "level": text(said, "messageLevel", 10),
+        "number": number,
+        "module": text(said, "moduleName", 100),
+        "subject": text(said, "identifier", 100),
+        "at": at.isoformat() if at else None,
+        "level": text(said, "messageLevel", 10),
         "message": text(said, "diagMessage", 500),
-    }  # fmt: skip
+    }
 
 
 @call("harvester/update_service_metrics", "POST", Right.WORKERS, MetricsParams)

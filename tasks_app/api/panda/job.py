@@ -65,7 +65,9 @@ def kill(ask: Ask) -> HttpResponse:
     """Kill jobs; of each, whether it is killed. One's own; those who may command every task may kill every job."""
     done = kill_by_hand(ask.given["job_ids"], ask.caller, ask.given.get("code"))
     left = sum(not killed for killed in done)
-    return envelope(done, message=f"{plural(left, 'job is', 'jobs are')} not there, ended already or not yours" if left else "")
+    return envelope(
+        done, message=f"{plural(left, 'job is', 'jobs are')} not there, ended already or not yours" if left else ""
+    )
 
 
 class DebugParams(Params):

@@ -113,7 +113,10 @@ def report_of(caller: Caller, body: Mapping[str, Any]) -> Report:
         job_id,
         status,
         Proof(
-            number(body, "fence"), text(body, "job_secret", 100), caller.site, number(body, "attempt_nr", 0, 32767),
+            number(body, "fence"),
+            text(body, "job_secret", 100),
+            caller.site,
+            number(body, "attempt_nr", 0, 32767),
             caller.worker,
         ),
         measures={

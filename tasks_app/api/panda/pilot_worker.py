@@ -53,10 +53,17 @@ class NodeParams(Params):
 
 
 _NODE = {
-    "panda_queue": "queue", "n_logical_cpus": "logical_cpus", "n_sockets": "sockets", "cores_per_socket": "cores_per_socket",
-    "threads_per_core": "threads_per_core", "cpu_architecture": "architecture", "cpu_architecture_level": "level",
-    "clock_speed": "clock_mhz", "total_memory": "memory_mb", "total_local_disk": "disk_gb",
-}  # fmt: skip
+    "panda_queue": "queue",
+    "n_logical_cpus": "logical_cpus",
+    "n_sockets": "sockets",
+    "cores_per_socket": "cores_per_socket",
+    "threads_per_core": "threads_per_core",
+    "cpu_architecture": "architecture",
+    "cpu_architecture_level": "level",
+    "clock_speed": "clock_mhz",
+    "total_memory": "memory_mb",
+    "total_local_disk": "disk_gb",
+}
 
 
 class GpuParams(Params):
@@ -73,9 +80,13 @@ class GpuParams(Params):
 
 
 _GPU = {
-    "count": "count", "vram": "memory_mb", "architecture": "architecture", "framework": "framework",
-    "framework_version": "framework_version", "driver_version": "driver_version",
-}  # fmt: skip
+    "count": "count",
+    "vram": "memory_mb",
+    "architecture": "architecture",
+    "framework": "framework",
+    "framework_version": "framework_version",
+    "driver_version": "driver_version",
+}
 
 
 @call("pilot/get_job_status", "GET", Right.PILOT, JobIdsParams)
@@ -87,10 +98,12 @@ def get_job_status(ask: Ask) -> HttpResponse:
         rows = rows.filter(site=ask.caller.site)
     found = {number: (status, attempt) for number, status, attempt in rows.values_list("id", "status", "attempt")}
     unknown = ("unknown", None)
-    return envelope([
-        {"job_id": number, "status": found.get(number, unknown)[0], "attempt_number": found.get(number, unknown)[1]}
-        for number in wanted
-    ])  # fmt: skip
+    return envelope(
+        [
+            {"job_id": number, "status": found.get(number, unknown)[0], "attempt_number": found.get(number, unknown)[1]}
+            for number in wanted
+        ]
+    )
 
 
 @call("pilot/update_worker_status", "POST", Right.PILOT, WorkerStatusParams)

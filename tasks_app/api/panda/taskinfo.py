@@ -124,8 +124,11 @@ def _statistics(inputs: list[Dataset]) -> str:
     used, files = sum(d.files_used for d in inputs), sum(max(d.files, d.files_to_be_used) for d in inputs)
     running = max(used - finished - failed, 0)
     numbers = {
-        "finished": finished, "failed": failed, "running": running, "ready": max(files - finished - failed - running, 0),
-    }  # fmt: skip
+        "finished": finished,
+        "failed": failed,
+        "running": running,
+        "ready": max(files - finished - failed - running, 0),
+    }
     return ",".join(f"{name}*{number}" for name, number in numbers.items() if number)
 
 

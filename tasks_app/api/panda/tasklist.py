@@ -26,13 +26,19 @@ _SUPER: Mapping[TaskStatus, str] = {
     **{
         status: "submitting"
         for status in (
-            TaskStatus.DEFINED, TaskStatus.ASSIGNING, TaskStatus.STAGING, TaskStatus.STAGED, TaskStatus.TOPREPROCESS,
-            TaskStatus.PREPROCESSING, TaskStatus.SCOUTING, TaskStatus.SCOUTED,
+            TaskStatus.DEFINED,
+            TaskStatus.ASSIGNING,
+            TaskStatus.STAGING,
+            TaskStatus.STAGED,
+            TaskStatus.TOPREPROCESS,
+            TaskStatus.PREPROCESSING,
+            TaskStatus.SCOUTING,
+            TaskStatus.SCOUTED,
         )
     },
     TaskStatus.EXHAUSTED: "exhausted",
     **{status: status.value for status in TASK_FINAL},
-}  # fmt: skip
+}
 
 
 def super_status(status: str) -> str:
@@ -51,9 +57,25 @@ STATES_OF: Mapping[str, list[str]] = {
 
 _NUMBERS = ("jediTaskID", "reqID", "parent_tid", "coreCount", "taskPriority", "currentPriority", "eventService")
 _TEXTS = (
-    "status", "taskName", "userName", "prodSourceLabel", "workingGroup", "vo", "taskType", "processingType", "cloud", "site",
-    "nucleus", "campaign", "gshare", "resource_type", "countryGroup", "requestType", "framework", "container_name",
-)  # fmt: skip
+    "status",
+    "taskName",
+    "userName",
+    "prodSourceLabel",
+    "workingGroup",
+    "vo",
+    "taskType",
+    "processingType",
+    "cloud",
+    "site",
+    "nucleus",
+    "campaign",
+    "gshare",
+    "resource_type",
+    "countryGroup",
+    "requestType",
+    "framework",
+    "container_name",
+)
 FILTERS = frozenset({*_NUMBERS, *_TEXTS, "superStatus"})
 
 

@@ -10,9 +10,17 @@ from tasks_app.api.panda.wire import BadCallError, moment, number, text
 from tasks_app.harvester.workers import WorkerNews
 
 _TEXTS = {
-    "batchID": 80, "queueName": 128, "nodeID": 200, "jobType": 20, "resourceType": 56, "nativeStatus": 80,
-    "diagMessage": 500, "computingElement": 128, "submissionHost": 128, "harvesterHost": 128,
-}  # fmt: skip
+    "batchID": 80,
+    "queueName": 128,
+    "nodeID": 200,
+    "jobType": 20,
+    "resourceType": 56,
+    "nativeStatus": 80,
+    "diagMessage": 500,
+    "computingElement": 128,
+    "submissionHost": 128,
+    "harvesterHost": 128,
+}
 _NUMBERS = ("nCore", "nativeExitCode", "nJobs", "errorCode")
 _TIMES = ("submitTime", "startTime", "endTime")
 MAX_JOBS = 10_000

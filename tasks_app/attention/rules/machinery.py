@@ -29,9 +29,7 @@ def late_agents(agents: Iterable[AgentFact]) -> Iterator[Found]:
         else:
             continue
         size = round(agent.late_s / 60)
-        found.append(
-            Found("late_agent", agent.name, text, address("agents"), "", size, "min late", agent.last_ended)
-        )  # fmt: skip
+        found.append(Found("late_agent", agent.name, text, address("agents"), "", size, "min late", agent.last_ended))
     yield from few(largest(found), "agents are late or fail", address("agents"))
 
 
@@ -44,7 +42,9 @@ def paused_agents(agents: Iterable[AgentFact]) -> Iterator[Found]:
         text = sentence(
             f"Agent {agent.name} is paused {agent.pause}".rstrip(),
             agent.title,
-            f"{plural(agent.tasks, 'open task is', 'open tasks are')} in states that it looks at" if agent.tasks else "",
+            f"{plural(agent.tasks, 'open task is', 'open tasks are')} in states that it looks at"
+            if agent.tasks
+            else "",
         )
         path = address("agents", agent.name)
         found.append(Found("paused_agent", agent.name, text, path, "", agent.tasks, "tasks", agent.paused_at))
@@ -58,7 +58,9 @@ def troubles(facts: Iterable[TroubleFact]) -> Iterator[Found]:
         task = f"Task {fact.task} {fact.name[:80]}".strip() if fact.task is not None else ""
         subject = ", ".join(filter(None, (task, f"job {fact.subject}" if fact.kind == "job" else "")))
         times = in_a_row(fact.failures)
-        text = sentence(f"{subject[:1].upper()}{subject[1:]}: the agent {fact.agent} has failed at it {times}", fact.error)
+        text = sentence(
+            f"{subject[:1].upper()}{subject[1:]}: the agent {fact.agent} has failed at it {times}", fact.error
+        )
         path = address("tasks", fact.task, "why") if fact.task is not None else address("jobs", fact.subject)
         key = f"{fact.agent}:{fact.kind}:{fact.subject}"
         found.append(Found("trouble", key, text, path, fact.user, fact.failures, "failures", fact.since))

@@ -48,9 +48,7 @@ def asks_a_person(tasks: Iterable[TaskFact], now: datetime) -> Iterator[Found]:
             continue
         text = sentence(f"{_name(task)} {_WORDS[task.status]} for {_age(age)}", task.reason)
         size = round(age.total_seconds() / 3600)
-        by_status[task.status].append(
-            Found("asks", str(task.id), text, _page(task), task.user, size, "h", task.since)
-        )  # fmt: skip
+        by_status[task.status].append(Found("asks", str(task.id), text, _page(task), task.user, size, "h", task.since))
     for status, found in by_status.items():
         yield from few(found, f"tasks are {status}", _list(status))
 

@@ -258,7 +258,9 @@ class Found:
             # A saved view may name a column that there is no more: it keeps the others, also when it is saved again.
             self.given[COLUMNS] = ",".join(known)
             gone = ", ".join(repr(name[:64]) for name in unknown[:MOST_GONE])
-            self.faults.append(f"There is no column {gone}{' …' if len(unknown) > MOST_GONE else ''}; the others are shown.")
+            self.faults.append(
+                f"There is no column {gone}{' …' if len(unknown) > MOST_GONE else ''}; the others are shown."
+            )
         try:
             text = self.given.get(COLUMNS, "")
             return self.listing.columns.choose(text) if text else self.listing.columns.usual
@@ -394,7 +396,9 @@ class Found:
         order = [*self.chosen, *(c for c in listing.columns.by_name.values() if c.name not in chosen)]
         next_url, previous_url = self.paginator.get_next_link(), self.paginator.get_previous_link()
         few = self.counted.total
-        summary = f"{words.count(len(self.page_rows))} of {words.capped(few)} {listing.one if few == 1 else listing.many}"
+        summary = (
+            f"{words.count(len(self.page_rows))} of {words.capped(few)} {listing.one if few == 1 else listing.many}"
+        )
         return {
             "listing": listing,
             "counted_at": next((row.get(listing.counted) for row in self.page_rows), None),

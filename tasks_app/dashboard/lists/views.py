@@ -18,8 +18,19 @@ from tasks_app.models.view import LONGEST_QUERY
 
 MOST_VIEWS = 200
 PAGES = (
-    "tasks", "jobs", "sites", "workers", "queues", "shares", "errors", "data", "users", "audit", "brokerage", "agents",
-)  # fmt: skip
+    "tasks",
+    "jobs",
+    "sites",
+    "workers",
+    "queues",
+    "shares",
+    "errors",
+    "data",
+    "users",
+    "audit",
+    "brokerage",
+    "agents",
+)
 
 
 def address_of(view: SavedView) -> str:

@@ -66,7 +66,6 @@ class Command(Suggesting):
         if faults:
             raise SystemExit(1)
 
-
     def _say(self, copied: Path) -> None:
         """Where a file is; nobody need read it to the end: files are copied all the same."""
         if self._is_read:

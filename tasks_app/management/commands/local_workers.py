@@ -30,7 +30,11 @@ class Command(Suggesting):
         parser.add_argument("--server", default="", help=f"address of the site (default: ${SERVER_VARIABLE})")
         parser.add_argument("--label", default="", help="only jobs of this prodSourceLabel (default: any)")
         parser.add_argument(
-            "--heartbeat", type=float, default=settings.JEDI_PILOT_HEARTBEAT_S, metavar="S", help="seconds between heartbeats"
+            "--heartbeat",
+            type=float,
+            default=settings.JEDI_PILOT_HEARTBEAT_S,
+            metavar="S",
+            help="seconds between heartbeats",
         )
         parser.add_argument("--memory", type=int, default=0, metavar="MB", help="memory of a slot (default: unsaid)")
         parser.add_argument("--keep", action="store_true", help="keep the work folders of finished jobs")
@@ -47,10 +51,16 @@ class Command(Suggesting):
         if not server:
             raise CommandError(f"{SERVER_VARIABLE} is not set.")
         spec = PilotSpec(
-            options["queue"], server, options["label"], options["heartbeat"], options["memory"], options["keep"],
-            network=settings.JEDI_PAYLOAD_NETWORK, readable=tuple(settings.JEDI_PAYLOAD_READS),
+            options["queue"],
+            server,
+            options["label"],
+            options["heartbeat"],
+            options["memory"],
+            options["keep"],
+            network=settings.JEDI_PAYLOAD_NETWORK,
+            readable=tuple(settings.JEDI_PAYLOAD_READS),
             hidden=(str(settings.JEDI_HOME),),
-        )  # fmt: skip
+        )
         if not token and (fault := no_queue(options["queue"])):
             raise CommandError(f"no pilot is started: {fault}", returncode=REFUSED)
         kind = _kind_of_pilot(options["queue"])
@@ -69,7 +79,9 @@ def _kind_of_pilot(queue: str) -> OwnPilot | PandaPilot:
     walls = local_walls()
     if isinstance(walls, str) and not note(queue, walls):
         # This pilot cannot say itself that it must not get jobs of everybody.
-        raise CommandError(f"Payloads cannot be kept apart from this machine ({walls}), and the site has no queue {queue}.")
+        raise CommandError(
+            f"Payloads cannot be kept apart from this machine ({walls}), and the site has no queue {queue}."
+        )
     try:
         source, storage = (Path(path).resolve() for path in (settings.JEDI_PANDA_PILOT_DIR, settings.JEDI_STORAGE))
         return PandaPilot(source, storage, walls)

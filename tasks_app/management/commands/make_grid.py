@@ -34,8 +34,11 @@ class Command(Suggesting):
 
     def handle(self, *args: Any, **options: Any) -> None:
         sites, tasks = options["sites"], options["tasks"]
-        size = Size(tasks, options["jobs"] if options["jobs"] is not None else tasks * 20,
-                    options["files"] if options["files"] is not None else tasks * 100)  # fmt: skip
+        size = Size(
+            tasks,
+            options["jobs"] if options["jobs"] is not None else tasks * 20,
+            options["files"] if options["files"] is not None else tasks * 100,
+        )
         if min(sites, tasks, size.jobs, size.files) < 1:
             raise CommandError("the numbers of sites, tasks, jobs and files must be 1 or more")
         if not options["force"] and (found := Task.objects.count()):
@@ -48,10 +51,16 @@ class Command(Suggesting):
         self.stdout.write(f"{plural(len(queues), 'queue')}, {places}")
         surroundings.make_users()
         made = make_tasks(
-            size, queues, shares=SHARES, nuclei=sorted(grid.nuclei), endpoints=sorted(grid.endpoints), now=now,
-            work_queues=surroundings.make_shares(), places=dict(Queue.objects.values_list("name", "site_name")),
+            size,
+            queues,
+            shares=SHARES,
+            nuclei=sorted(grid.nuclei),
+            endpoints=sorted(grid.endpoints),
+            now=now,
+            work_queues=surroundings.make_shares(),
+            places=dict(Queue.objects.values_list("name", "site_name")),
             seed=options["seed"],
-        )  # fmt: skip
+        )
         surroundings.make_catalogue(sorted(grid.endpoints))
         statistics.refresh()
         statistics.refresh_activity(now)

@@ -35,9 +35,13 @@ class Command(Suggesting):
         named = task_named(options["task"], self.stderr).id if options["task"] else None
         try:
             found = recover(
-                named or task_of_dataset(options["dataset"]), names, by=getpass.getuser(),
-                reason=options["reason"], dataset=options["dataset"], dry_run=options["dry_run"],
-            )  # fmt: skip
+                named or task_of_dataset(options["dataset"]),
+                names,
+                by=getpass.getuser(),
+                reason=options["reason"],
+                dataset=options["dataset"],
+                dry_run=options["dry_run"],
+            )
         except CannotRecoverError as exc:
             raise CommandError(str(exc)) from exc
         for line in found.sentences():

@@ -69,7 +69,9 @@ class Command(Suggesting):
 
 def _told(unseen: Path) -> str:
     """The shell that registers need not have the settings of the service that starts pilots: so it is said in any case."""
-    says = f"see the site's storage ({settings.JEDI_STORAGE}) and the folders of JEDI_PAYLOAD_READS only: docs/pilots.md"
+    says = (
+        f"see the site's storage ({settings.JEDI_STORAGE}) and the folders of JEDI_PAYLOAD_READS only: docs/pilots.md"
+    )
     if settings.JEDI_PILOT == "panda":
         return f"PanDA's pilots do not see {unseen}: they {says}."
     where = f"Files stay where they are, such as {unseen}"

@@ -34,7 +34,9 @@ class Command(Suggesting):
         except ChangeError as exc:
             raise CommandError(f"--change {exc}") from exc
         say = self.stdout.write
-        say(f"{plural(found.decisions, 'decision')}; unchanged: {found.unchanged}, with another outcome: {found.decisive}.")
+        say(
+            f"{plural(found.decisions, 'decision')}; unchanged: {found.unchanged}, with another outcome: {found.decisive}."
+        )
         if found.left_out:
             say(f"Left out, as a change does not fit their grid: {found.left_out}.")
         for title, tasks in (("would get sites", found.unblocked), ("would get none any more", found.blocked)):

@@ -41,8 +41,12 @@ AT_WORK = timedelta(seconds=30)
 NO_SITE = f"No site runs here ({{}}), so that nothing is done with the task: start one in another terminal with `{PYTHON} up`."
 _NO_DIGITS = str.maketrans("", "", digits)
 EXIT_CODES = {
-    TaskStatus.DONE: 0, TaskStatus.FINISHED: 3, TaskStatus.FAILED: 4, TaskStatus.ABORTED: 5, TaskStatus.BROKEN: 6,
-}  # fmt: skip
+    TaskStatus.DONE: 0,
+    TaskStatus.FINISHED: 3,
+    TaskStatus.FAILED: 4,
+    TaskStatus.ABORTED: 5,
+    TaskStatus.BROKEN: 6,
+}
 OTHER_END = 7
 IN_WORDS = ("name", "in_ds", "out_ds", "output", "n_jobs", "files_per_job", "memory_mb", "cores", "set")
 
@@ -164,7 +168,9 @@ class _Reasons:
 
 def _site_runs() -> bool:
     """Whether a site holds this home, or agents of one work on the same database."""
-    return one_site.runs(settings.JEDI_HOME) or Agent.objects.filter(last_ended_at__gt=timezone.now() - AT_WORK).exists()
+    return (
+        one_site.runs(settings.JEDI_HOME) or Agent.objects.filter(last_ended_at__gt=timezone.now() - AT_WORK).exists()
+    )
 
 
 def _told(faults: ParamErrors, wish: Wish | None) -> str:

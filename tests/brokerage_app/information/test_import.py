@@ -23,25 +23,55 @@ from brokerage_app.repository import load_grid
 from jedisite.models import AuditEntry
 
 QUEUE = {
-    "pandasite": "CERN", "status": "online", "cloud": "CERN,WORLD", "corecount": 8, "corepower": "11.5", "maxrss": 32000,
-    "minrss": 0, "maxwdir": 120000, "maxtime": 345600, "pledgedcpu": -1, "releases": "AUTO|x", "capability": "ucore",
-    "catchall": "useJumboJobs", "params": {"jobChunkSize": 5}, "direct_access_lan": "True", "maxinputsize": -1,
-    "resource_type": "GRID", "workflow": "pull_ups", "wnconnectivity": "full#IPv4", "gatekeeper": "kept as it is",
-    "astorages": {"read_lan": ["CERN_DISK", "CERN_TAPE"], "write_lan": ["CERN_DISK"], "write_lan_analysis": ["CERN_SCR"]},
-}  # fmt: skip
+    "pandasite": "CERN",
+    "status": "online",
+    "cloud": "CERN,WORLD",
+    "corecount": 8,
+    "corepower": "11.5",
+    "maxrss": 32000,
+    "minrss": 0,
+    "maxwdir": 120000,
+    "maxtime": 345600,
+    "pledgedcpu": -1,
+    "releases": "AUTO|x",
+    "capability": "ucore",
+    "catchall": "useJumboJobs",
+    "params": {"jobChunkSize": 5},
+    "direct_access_lan": "True",
+    "maxinputsize": -1,
+    "resource_type": "GRID",
+    "workflow": "pull_ups",
+    "wnconnectivity": "full#IPv4",
+    "gatekeeper": "kept as it is",
+    "astorages": {
+        "read_lan": ["CERN_DISK", "CERN_TAPE"],
+        "write_lan": ["CERN_DISK"],
+        "write_lan_analysis": ["CERN_SCR"],
+    },
+}
 FILE: dict[str, Any] = {
     "queues": {"CERN_Q1": QUEUE, "BARE": {"status": "test"}},
     "storages": {
         "CERN_DISK": {
-            "site": "CERN", "space_free": 10, "space_total": 100.5, "detailed_status": {"write_wan": "off"}, "arprotocols": {}
+            "site": "CERN",
+            "space_free": 10,
+            "space_total": 100.5,
+            "detailed_status": {"write_wan": "off"},
+            "arprotocols": {},
         },
         "CERN_TAPE": {"site_name": "CERN", "type": "DATATAPE", "is_tape": "Y", "blacklisted_write": "Y"},
         "CERN_SCR": {"site_name": "CERN", "blacklisted": True},
     },
-    "sites": {"CERN": {"datapolicies": ["Nucleus"], "tier_level": 0}, "FAR": {"role": "satellite", "state": "DISABLED"}},
-    "links": [["CERN", "FAR", "AGIS_closeness", 3], ["FAR", "CERN", "dashb_mbps_1h", "2.5", "2030-01-02T03:04:05+00:00"]],
+    "sites": {
+        "CERN": {"datapolicies": ["Nucleus"], "tier_level": 0},
+        "FAR": {"role": "satellite", "state": "DISABLED"},
+    },
+    "links": [
+        ["CERN", "FAR", "AGIS_closeness", 3],
+        ["FAR", "CERN", "dashb_mbps_1h", "2.5", "2030-01-02T03:04:05+00:00"],
+    ],
     "software": {"CERN_Q1": {"containers": ["any"]}, "ALL": {"tags": []}},
-}  # fmt: skip
+}
 
 
 def load(tmp_path: Path, plain: Any) -> str:
@@ -54,7 +84,11 @@ def load(tmp_path: Path, plain: Any) -> str:
 
 @pytest.mark.django_db
 def test_one_of_a_kind_is_counted_as_one(tmp_path: Path) -> None:
-    one = {"sites": {"A": {}}, "queues": {"A_Q": {"pandasite": "A", "status": "online"}}, "software": {"A_Q": {"tags": []}}}
+    one = {
+        "sites": {"A": {}},
+        "queues": {"A_Q": {"pandasite": "A", "status": "online"}},
+        "software": {"A_Q": {"tags": []}},
+    }
     assert load(tmp_path, one).splitlines() == [
         "site A: new",
         "queue A_Q: new",
@@ -140,11 +174,14 @@ def test_what_the_file_does_not_name_stays(tmp_path: Path) -> None:
 def test_fields_that_a_record_does_not_name_stay(tmp_path: Path) -> None:
     load(tmp_path, FILE)
     before = export()
-    said = load(tmp_path, {
-        "sites": {"CERN": {"tier_level": 1}},
-        "storages": {"CERN_SCR": {"blacklisted_write": False}},
-        "queues": {"CERN_Q1": {"releases": ["ANY"]}, "BARE": {"status": "offline", "comment": "night"}},
-    })  # fmt: skip
+    said = load(
+        tmp_path,
+        {
+            "sites": {"CERN": {"tier_level": 1}},
+            "storages": {"CERN_SCR": {"blacklisted_write": False}},
+            "queues": {"CERN_Q1": {"releases": ["ANY"]}, "BARE": {"status": "offline", "comment": "night"}},
+        },
+    )
     assert said.splitlines() == [
         "site CERN: tier_level 0 → 1",
         "storage CERN_SCR: blacklisted_write true → false",
@@ -205,13 +242,22 @@ def test_a_wrong_field_is_named(changes: dict[str, Any], says: str) -> None:
 @pytest.mark.parametrize(
     "plain",
     [
-        [], "not json", {"queue": {}}, {"queues": []}, {"queues": {"": {"status": "online"}}}, {"queues": {"Q": 1}},
-        {"storages": {"S": {}}}, {"sites": {"S": {"role": "x"}}}, {"links": {}}, {"links": [["A", "B", "k"]]},
-        {"links": [["A", "B", "k", "x"]]}, {"links": [["A", "B", "k", 1, "yesterday"]]},
+        [],
+        "not json",
+        {"queue": {}},
+        {"queues": []},
+        {"queues": {"": {"status": "online"}}},
+        {"queues": {"Q": 1}},
+        {"storages": {"S": {}}},
+        {"sites": {"S": {"role": "x"}}},
+        {"links": {}},
+        {"links": [["A", "B", "k"]]},
+        {"links": [["A", "B", "k", "x"]]},
+        {"links": [["A", "B", "k", 1, "yesterday"]]},
         {"links": [["A", "B", "k", 1, "0001-01-01T00:00:00+14:00"]]},
         {"storages": {"S": {"site": "A", "detailed_status": {"read_lan": 1}}}},
     ],
-)  # fmt: skip
+)
 @pytest.mark.django_db
 def test_of_a_file_with_a_fault_nothing_is_stored(tmp_path: Path, plain: Any) -> None:
     good: dict[str, Any] = {"queues": {"GOOD": {"status": "online"}}}
@@ -240,7 +286,12 @@ def test_the_example_of_the_documentation_can_be_imported(tmp_path: Path) -> Non
     example = told.partition("```json\n")[2].partition("```")[0]
     assert "\nread 1 site, 1 storage, 1 queue, 1 link, 1 software entry; 4 records" in load(tmp_path, example)
     queue = Queue.objects.get(name="NORTH_Q")
-    assert (queue.max_memory_mb, queue.max_walltime_s, queue.work_dir_mb, queue.core_power) == (16000, 172800, 40000, 11.5)
+    assert (queue.max_memory_mb, queue.max_walltime_s, queue.work_dir_mb, queue.core_power) == (
+        16000,
+        172800,
+        40000,
+        11.5,
+    )
     used = QueueEndpoint.objects.values_list("endpoint_id", "scope", "order_read", "order_write", "is_local")
     assert list(used) == [("NORTH_DISK", "default", 1, 1, True)]
     assert Site.objects.get(name="NORTH").role == "nucleus" and StorageEndpoint.objects.get().space_free_gb == 200000

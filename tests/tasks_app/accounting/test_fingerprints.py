@@ -22,7 +22,10 @@ MESSAGES = [
     ("can't read file DAOD_PHYS.12345678._000012.pool.root.1", "can't read file <name>"),
     ("copy to root://eos.cern.ch:1094//eos/x/y?z=1 failed", "copy to <url> failed"),
     ("host wn123.grid.example.org is gone", "host <host> is gone"),
-    ("wrote no o.txt, which was to become user.demo.noout.000001.o.txt.", "wrote no o.txt, which was to become <file>."),
+    (
+        "wrote no o.txt, which was to become user.demo.noout.000001.o.txt.",
+        "wrote no o.txt, which was to become <file>.",
+    ),
     ("mailbox wn1.grid.example.org:2222 and me@lxplus.cern.ch", "mailbox <host> and <host>"),
     ("connect to 10.0.3.17:8443 timed out", "connect to <host> timed out"),
     ("no heartbeat since 2026-11-22T08:00:01.5Z.", "no heartbeat since <time>."),
@@ -78,9 +81,14 @@ def test_failed_jobs_have_a_category_by_their_main_error() -> None:
     assert fingerprint_of({})[0].category == "unknown"
     assert fingerprint_of({"pilot_error_code": 1099})[0].text == "An input file could not be copied to the worker node."
     categories = {
-        ("pilot", "1099"): "stage-in", ("pilot", "-1235"): "memory", ("pilot", "9999"): "pilot", ("ddm", "200"): "data",
-        ("jobdispatcher", "100"): "lost", ("taskbuffer", "102"): "system", ("nobody", "1"): "unknown",
-    }  # fmt: skip
+        ("pilot", "1099"): "stage-in",
+        ("pilot", "-1235"): "memory",
+        ("pilot", "9999"): "pilot",
+        ("ddm", "200"): "data",
+        ("jobdispatcher", "100"): "lost",
+        ("taskbuffer", "102"): "system",
+        ("nobody", "1"): "unknown",
+    }
     assert {pair: category_of(*pair) for pair in categories} == categories
 
 

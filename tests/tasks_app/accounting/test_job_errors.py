@@ -86,9 +86,13 @@ def test_the_order_of_what_explains_a_job() -> None:
     assert [error.component for error in errors_in(everything)] == list(NAMES)
     vague = [error.key for error in errors_in({**everything, "pilot_error_code": -1305})]
     assert vague[0] == "exe:9" and vague[-2:] == ["trans:9", "pilot:1305"]
-    assert key_of(main_error({**everything, "pilot_error_code": 1144, "task_buffer_error_code": 150})) == "taskbuffer:150"
+    assert (
+        key_of(main_error({**everything, "pilot_error_code": 1144, "task_buffer_error_code": 150})) == "taskbuffer:150"
+    )
     assert errors_in({"pilot_error_code": 0, "trans_exit_code": " 0"}) == []
-    assert key_of(main_error({"pilot_error_code": -1149})) == "pilot:1149", "the sign is another attempt's, not the error's"
+    assert key_of(main_error({"pilot_error_code": -1149})) == "pilot:1149", (
+        "the sign is another attempt's, not the error's"
+    )
 
 
 def test_rules_can_be_written_for_every_component() -> None:

@@ -120,9 +120,13 @@ def test_nobody_is_moved_up_without_need(usages: list[SiteUsage]) -> None:
 
 
 rows = st.builds(
-    SiteUsage, st.sampled_from([ADA, BOB, EVE]), st.sampled_from("ABC"), st.integers(0, 1000), st.integers(0, 1000),
+    SiteUsage,
+    st.sampled_from([ADA, BOB, EVE]),
+    st.sampled_from("ABC"),
+    st.integers(0, 1000),
+    st.integers(0, 1000),
     st.integers(0, 2000),
-)  # fmt: skip
+)
 
 
 @given(st.lists(rows, unique_by=lambda r: (r.who, r.site)))

@@ -212,7 +212,13 @@ def test_errors_of_the_system_do_not_count_against_the_files() -> None:
     ("error", "attempt", "limit", "split_rule", "raised"),
     [
         (JobError("pilot", "1201", "told to end (SIGTERM)"), 3, 3, "", 4),
-        (JobError("jobdispatcher", "100", "Its pilot was ended with the local workers that had started it"), 1, 3, "", 4),
+        (
+            JobError("jobdispatcher", "100", "Its pilot was ended with the local workers that had started it"),
+            1,
+            3,
+            "",
+            4,
+        ),
         (JobError("jobdispatcher", "100", "Its pilot has ended without a last report"), 1, 3, "", None),
         (JobError("jobdispatcher", "100", "no heartbeat for 2 h"), 3, 3, "", None),
         (JobError("pilot", "1212", "Payload ran out of memory"), 3, 3, "", None),
@@ -221,7 +227,7 @@ def test_errors_of_the_system_do_not_count_against_the_files() -> None:
         (JobError("pilot", "1201", ""), 1, None, "", None),
         (JobError("pilot", "1201", ""), 1, 1, "DR=1", None),
     ],
-)  # fmt: skip
+)
 def test_jobs_that_the_site_has_ended_use_up_no_attempt_of_their_files(
     error: JobError, attempt: int, limit: int | None, split_rule: str, raised: int | None
 ) -> None:
@@ -311,7 +317,9 @@ def test_a_limit_passed_behind_the_walls_of_pandas_pilot_is_followed_as_one_of_o
     assert over
     taken = []
     for error in (JobError("pilot", str(int(over.code)), over.diag), JobError("trans", "1", over.diag)):
-        (one,) = select((error, JobError("pilot", "1305", "Failed to execute payload")), rules, Circumstances(), NOW).rules
+        (one,) = select(
+            (error, JobError("pilot", "1305", "Failed to execute payload")), rules, Circumstances(), NOW
+        ).rules
         taken.append((one.action, one.parameters))
     assert taken[0] == taken[1] and taken[0][0] == action
     assert select((JobError("trans", "1", "some words"),), rules, Circumstances(), NOW).rules == ()

@@ -313,9 +313,14 @@ samples = st.lists(
 def test_every_number_fits_its_column(sample: list[JobSample], ram_unit: str, out_unit: str) -> None:
     found = measure(sample, Presets(ram_unit=ram_unit, out_disk_unit=out_unit))
     numbers = (
-        found.walltime, found.cpu_time, found.ram_mb, found.out_disk, found.work_disk_mb,
-        found.io_intensity_kb_s, found.disk_io_kb_s,
-    )  # fmt: skip
+        found.walltime,
+        found.cpu_time,
+        found.ram_mb,
+        found.out_disk,
+        found.work_disk_mb,
+        found.io_intensity_kb_s,
+        found.disk_io_kb_s,
+    )
     assert all(n is None or (isinstance(n, int) and 0 <= n <= 10**10) for n in numbers)
     assert {j for _, j in found.tags} <= {s.job_id for s in sample}
     assert not any(isinstance(n, float) and math.isnan(n) for n in numbers)

@@ -235,9 +235,11 @@ def test_more_cpu_than_the_cores_give(cpu_s: float, hit: bool) -> None:
 
 def test_the_first_test_that_objects_gives_the_reason() -> None:
     everything = replace(
-        cpu(201), expected=MANY, samples=jobs(*[10.0] * 10, cpu_s=100.0),
+        cpu(201),
+        expected=MANY,
+        samples=jobs(*[10.0] * 10, cpu_s=100.0),
         presets=Presets(cpu_time=100, ram=2000),
-    )  # fmt: skip
+    )
     everything = replace(everything, measured=replace(everything.measured, ram_mb=9000))
     limits = replace(PRODUCTION, short_minutes=4, overuse_min_exec_s=0)
     order = []
@@ -258,15 +260,26 @@ def test_limits_come_from_the_label_and_the_configuration() -> None:
     assert (limits_of("user"), limits_of("panda"), limits_of("managed")) == (ANALYSIS, ANALYSIS, PRODUCTION)
     assert configured("user", {}) == ANALYSIS and configured("managed", {"OTHER": 1}) == PRODUCTION
     values: dict[str, float | bool] = {
-        "SCOUT_WRONG_CPUTIME_THRESHOLD": 0, "RAM_THR_EXAUSTED": 6, "SCOUT_SHORT_EXECTIME_managed": 10,
-        "SCOUT_NUM_SHORT_managed": 5, "SCOUT_THR_SHORT_managed": 100, "SCOUT_CHANGE_SR_managed": True,
-        "SCOUT_LOW_CPU_EFFICIENCY_user": 1, "SCOUT_MIN_OK_RATE_EXHAUSTED_managed": 0.2,
-    }  # fmt: skip
+        "SCOUT_WRONG_CPUTIME_THRESHOLD": 0,
+        "RAM_THR_EXAUSTED": 6,
+        "SCOUT_SHORT_EXECTIME_managed": 10,
+        "SCOUT_NUM_SHORT_managed": 5,
+        "SCOUT_THR_SHORT_managed": 100,
+        "SCOUT_CHANGE_SR_managed": True,
+        "SCOUT_LOW_CPU_EFFICIENCY_user": 1,
+        "SCOUT_MIN_OK_RATE_EXHAUSTED_managed": 0.2,
+    }
     found = configured("managed", values)
     assert found == replace(
-        PRODUCTION, wrong_cpu_factor=None, ram_threshold_mb=6000, short_minutes=10, short_tenths=5,
-        short_expected_jobs=100, short_changes_rule=True, min_ok_rate=0.2,
-    )  # fmt: skip
+        PRODUCTION,
+        wrong_cpu_factor=None,
+        ram_threshold_mb=6000,
+        short_minutes=10,
+        short_tenths=5,
+        short_expected_jobs=100,
+        short_changes_rule=True,
+        min_ok_rate=0.2,
+    )
 
 
 @given(
@@ -283,9 +296,14 @@ def test_every_verdict_but_a_pass_has_a_reason(
     rule: str, finished: int, ok: int, exhausted: int, exec_s: list[float], new: int, may: bool, limits: ScoutLimits
 ) -> None:
     seen = view(
-        rule, finished_jobs=finished, ok=ok, exhausted=exhausted, samples=jobs(*exec_s, cpu_s=5.0),
-        expected=ExpectedJobs(new, None, new), may_exhaust=may,
-    )  # fmt: skip
+        rule,
+        finished_jobs=finished,
+        ok=ok,
+        exhausted=exhausted,
+        samples=jobs(*exec_s, cpu_s=5.0),
+        expected=ExpectedJobs(new, None, new),
+        may_exhaust=may,
+    )
     found = judge(seen, limits)
     assert (found.reason is None) == (found.outcome == Outcome.PASSED)
     assert found.rule == seen.rule if found.outcome == Outcome.FAILED else found.rule.get_int("US") == 3

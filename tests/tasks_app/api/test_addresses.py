@@ -18,7 +18,9 @@ def test_the_root_lists_the_resources(client: Client) -> None:
     assert "GET /api/v2/ lists the resources" in client.get("/api/").json()["detail"]
 
 
-@pytest.mark.parametrize("path", ["/api/v2/tasks?status=done&name=a%2Bb", "/api/v2", "/api/docs", "/api/v2/queues/A%20B?x=1"])
+@pytest.mark.parametrize(
+    "path", ["/api/v2/tasks?status=done&name=a%2Bb", "/api/v2", "/api/docs", "/api/v2/queues/A%20B?x=1"]
+)
 def test_a_reader_is_sent_to_the_address_with_a_slash(client: Client, path: str) -> None:
     before, mark, query = path.partition("?")
     answer = client.get(path)

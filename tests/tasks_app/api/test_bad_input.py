@@ -126,9 +126,20 @@ def test_what_is_not_json_is_refused(nothing_stored: Client, spoilt: bytes) -> N
 
 @pytest.mark.parametrize(
     "kind",
-    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "multipart/form-data; boundary=x",
-     "application/xml", "application/jsonx", "nonsense", "", "*/*", "; charset=utf-8", "application/json2; charset=nothing"],
-)  # fmt: skip
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "multipart/form-data; boundary=x",
+        "application/xml",
+        "application/jsonx",
+        "nonsense",
+        "",
+        "*/*",
+        "; charset=utf-8",
+        "application/json2; charset=nothing",
+    ],
+)
 def test_another_content_type_is_refused(nothing_stored: Client, kind: str) -> None:
     refused(nothing_stored.generic("POST", TASKS, GOOD + b"}", content_type=kind), 415, "Content-Type")
 
@@ -155,15 +166,30 @@ def test_many_small_values_are_refused_in_time(nothing_stored: Client, body: byt
 @pytest.mark.parametrize(
     ("query", "field"),
     [
-        ("stauts=done", "stauts"), ("status=odd", "status"), ("status=done&status=failed", "status"), ("user=%00", "user"),
-        ("name=" + "x" * 257, "name"), ("parent=x", "parent"), ("parent=-1", "parent"), ("parent=1.5", "parent"),
-        ("parent=9223372036854775808", "parent"), ("parent=NaN", "parent"), ("created_after=yesterday", "created_after"),
-        ("page_size=0", "page_size"), ("page_size=-1", "page_size"), ("page_size=x", "page_size"),
-        ("page_size=" + "9" * 30, "page_size"), ("cursor=%00", "cursor"), ("cursor=x", "cursor"), ("cursor=cD14", "cursor"),
-        ("cursor=cD05OTk5OTk5OTk5OTk5OTk5OTk5", "cursor"), ("cursor=%C3%A9", "cursor"), ("cursor=bz14", "cursor"),
+        ("stauts=done", "stauts"),
+        ("status=odd", "status"),
+        ("status=done&status=failed", "status"),
+        ("user=%00", "user"),
+        ("name=" + "x" * 257, "name"),
+        ("parent=x", "parent"),
+        ("parent=-1", "parent"),
+        ("parent=1.5", "parent"),
+        ("parent=9223372036854775808", "parent"),
+        ("parent=NaN", "parent"),
+        ("created_after=yesterday", "created_after"),
+        ("page_size=0", "page_size"),
+        ("page_size=-1", "page_size"),
+        ("page_size=x", "page_size"),
+        ("page_size=" + "9" * 30, "page_size"),
+        ("cursor=%00", "cursor"),
+        ("cursor=x", "cursor"),
+        ("cursor=cD14", "cursor"),
+        ("cursor=cD05OTk5OTk5OTk5OTk5OTk5OTk5", "cursor"),
+        ("cursor=%C3%A9", "cursor"),
+        ("cursor=bz14", "cursor"),
         ("x" * 1000 + "=1", "x" * 100),
     ],
-)  # fmt: skip
+)
 def test_a_bad_query_names_the_parameter(nothing_stored: Client, query: str, field: str) -> None:
     refused(nothing_stored.get(f"{TASKS}?{query}"), 422, field)
 
@@ -196,9 +222,17 @@ def test_a_resource_takes_no_parameters(nothing_stored: Client, make_task: Calla
 
 @pytest.mark.parametrize(
     "address",
-    ["tasks/{}/", "tasks/{}/params/", "tasks/{}/datasets/", "tasks/{}/jobs/", "tasks/{}/log/", "tasks/{}/commands/",
-     "jobs/{}/", "datasets/{}/files/"],
-)  # fmt: skip
+    [
+        "tasks/{}/",
+        "tasks/{}/params/",
+        "tasks/{}/datasets/",
+        "tasks/{}/jobs/",
+        "tasks/{}/log/",
+        "tasks/{}/commands/",
+        "jobs/{}/",
+        "datasets/{}/files/",
+    ],
+)
 def test_ids_of_nothing_are_not_found(nothing_stored: Client, address: str) -> None:
     for wanted in ("9223372036854775807", "9223372036854775808", "9" * 40, "0", "-1", "x", "1.0", "%00", "1e3"):
         refused(nothing_stored.get(f"/api/v2/{address.format(wanted)}"), 404)
@@ -207,12 +241,20 @@ def test_ids_of_nothing_are_not_found(nothing_stored: Client, address: str) -> N
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("tasks/99/", "task 99"), ("tasks/99/params/", "task 99"), ("tasks/99/jobs/", "task 99"), ("tasks/99/why/", "task 99"),
-        ("jobs/99/", "job 99"), ("datasets/99/", "dataset 99"), ("datasets/99/files/", "dataset 99"),
-        ("files/99/content", "file 99"), ("queues/NOWHERE/", "queue NOWHERE"), ("sites/NOWHERE/why/", "queue NOWHERE"),
-        ("shares/nope/why/", "share nope"), ("agents/nobody/passes/", "agent nobody"),
+        ("tasks/99/", "task 99"),
+        ("tasks/99/params/", "task 99"),
+        ("tasks/99/jobs/", "task 99"),
+        ("tasks/99/why/", "task 99"),
+        ("jobs/99/", "job 99"),
+        ("datasets/99/", "dataset 99"),
+        ("datasets/99/files/", "dataset 99"),
+        ("files/99/content", "file 99"),
+        ("queues/NOWHERE/", "queue NOWHERE"),
+        ("sites/NOWHERE/why/", "queue NOWHERE"),
+        ("shares/nope/why/", "share nope"),
+        ("agents/nobody/passes/", "agent nobody"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_there_is_named(api: Api, address: str, says: str) -> None:
     answer = api().get(f"/api/v2/{address}")
     assert (answer.status_code, answer.json()["detail"]) == (404, f"There is no {says}.")
@@ -239,7 +281,12 @@ def test_an_unknown_address_is_a_problem_document(client: Client, address: str) 
 @pytest.mark.parametrize("address", [TASKS, "/api/v1/task/get_tasks_detailed_info_since", "/metrics"])
 @pytest.mark.parametrize(
     ("header", "says"),
-    [("", "This needs a token"), ("Token X", "begins with 'Token'"), ("Bearer", "no token in it"), ("Bearer x", "is unknown")],
+    [
+        ("", "This needs a token"),
+        ("Token X", "begins with 'Token'"),
+        ("Bearer", "no token in it"),
+        ("Bearer x", "is unknown"),
+    ],
 )
 def test_who_sends_no_token_that_holds_is_told_how_tokens_are_sent(
     client: Client, address: str, header: str, says: str
@@ -261,7 +308,9 @@ def test_a_header_that_is_none_of_ours_is_not_passed_over_where_anybody_may_look
 
 
 @pytest.mark.parametrize("scheme", ["Basic", "basic", "Digest", "Negotiate", "NTLM"])
-def test_what_browsers_send_to_a_proxy_by_themselves_is_passed_over(make_user: Callable[..., User], scheme: str) -> None:
+def test_what_browsers_send_to_a_proxy_by_themselves_is_passed_over(
+    make_user: Callable[..., User], scheme: str
+) -> None:
     people = Client(headers={"authorization": f"{scheme} YTpi"})
     assert people.get("/api/v2/me/").json()["roles"] == ["anonymous"]
     people.force_login(make_user("ada"))
@@ -285,7 +334,9 @@ def test_a_key_that_a_body_does_not_take_is_answered_with_those_it_takes(
     task = make_task(status="done", user="ada")
     try:
         body = {"command": "incexec", "paramaters": {}}
-        message = nothing_stored.post(f"{TASKS}{task.id}/commands/", body, "application/json").json()["errors"][0]["message"]
+        message = nothing_stored.post(f"{TASKS}{task.id}/commands/", body, "application/json").json()["errors"][0][
+            "message"
+        ]
         assert message.startswith("'paramaters' is no field of this body; those are ") and "changes" in message
         for changes, says in (
             ({"nFilesPerJobs": 1}, "Did you mean nFilesPerJob?"),
@@ -346,13 +397,37 @@ def test_views_outside_the_framework_answer_with_problem_documents() -> None:
 
 
 NAMES = st.sampled_from(
-    ["taskName", "prodSourceLabel", "noInput", "nEvents", "jobParameters", "log", "mergeSpec", "vo", "userName", "goal",
-     "taskPriority", "architecture", "parent_tid", "parentTaskName", "uniqueTaskName", "dsForIN", "site", "reqID"]
-)  # fmt: skip
+    [
+        "taskName",
+        "prodSourceLabel",
+        "noInput",
+        "nEvents",
+        "jobParameters",
+        "log",
+        "mergeSpec",
+        "vo",
+        "userName",
+        "goal",
+        "taskPriority",
+        "architecture",
+        "parent_tid",
+        "parentTaskName",
+        "uniqueTaskName",
+        "dsForIN",
+        "site",
+        "reqID",
+    ]
+)
 LEAVES = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40)
-    | st.sampled_from(["user", "a\x00b", "\ud800", "${SN}", "%s", "'; DROP TABLE jobs; --", 2**63, -(2**63) - 1, 10**400])
-)  # fmt: skip
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=40)
+    | st.sampled_from(
+        ["user", "a\x00b", "\ud800", "${SN}", "%s", "'; DROP TABLE jobs; --", 2**63, -(2**63) - 1, 10**400]
+    )
+)
 VALUES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
 )
@@ -406,10 +481,21 @@ def test_a_spoilt_submission_is_answered_without_a_crash(api: Api, rows_stored: 
 
 @pytest.mark.parametrize(
     "path",
-    ["/cache/%00", "/cache/schedconfig/%00.all.json", "/api/v2/queues/%00/", "/api/v2/queues/%00/history/",
-     "/api/v2/storage/%00/", "/api/v2/shares/%00/why/", "/api/v2/sites/%00/why/", "/sites/%00/why/", "/shares/%00/why/",
-     "/users/a%00/", "/static/%00", "/%00"],
-)  # fmt: skip
+    [
+        "/cache/%00",
+        "/cache/schedconfig/%00.all.json",
+        "/api/v2/queues/%00/",
+        "/api/v2/queues/%00/history/",
+        "/api/v2/storage/%00/",
+        "/api/v2/shares/%00/why/",
+        "/api/v2/sites/%00/why/",
+        "/sites/%00/why/",
+        "/shares/%00/why/",
+        "/users/a%00/",
+        "/static/%00",
+        "/%00",
+    ],
+)
 def test_a_path_with_nul_leads_nowhere(api: Api, path: str) -> None:
     answer = api().get(path)
     assert answer.status_code == 404
@@ -444,9 +530,7 @@ class BrokenOff:
         ("pilot", "/server/panda/updateJob", 200),
     ],
 )
-def test_a_body_that_breaks_off_is_no_error_of_the_site(
-    api: Api, role: str, path: str, status: int
-) -> None:
+def test_a_body_that_breaks_off_is_no_error_of_the_site(api: Api, role: str, path: str, status: int) -> None:
     answer = api(role).generic("POST", path, b"{}", content_type="application/json", **{"wsgi.input": BrokenOff()})  # type: ignore[arg-type]
     assert answer.status_code == status
     assert "came too slowly, or broke off" in answer.content.decode()

@@ -37,9 +37,15 @@ def store(make_task: Callable[..., Task], tmp_path: Path, settings: Any) -> Stor
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         values = {
-            "task_id": task.id, "dataset_id": 1, "type": "output", "status": "finished", "scope": "user.ada",
-            "size": len(content), "checksum": f"ad:{zlib.adler32(content):08x}", "surl": file_url(path),
-        }  # fmt: skip
+            "task_id": task.id,
+            "dataset_id": 1,
+            "type": "output",
+            "status": "finished",
+            "scope": "user.ada",
+            "size": len(content),
+            "checksum": f"ad:{zlib.adler32(content):08x}",
+            "surl": file_url(path),
+        }
         return File.objects.create(lfn=lfn, **values | changes)
 
     return made
@@ -75,7 +81,9 @@ def test_a_file_comes_as_it_is_and_is_never_shown_by_a_browser(api: Any, store: 
     assert answer.status_code == 200 and b"".join(answer.streaming_content) == b"<script>alert(1)</script>"
     assert answer["Content-Type"] == "application/octet-stream" and answer["X-Content-Type-Options"] == "nosniff"
     assert answer["Content-Length"] == "25" and "sandbox" in answer["Content-Security-Policy"]
-    assert answer["Content-Disposition"].startswith("attachment; filename*=utf-8''we%20%22ird%0D%0AX%3A%20y%20%C3%A9.html")
+    assert answer["Content-Disposition"].startswith(
+        "attachment; filename*=utf-8''we%20%22ird%0D%0AX%3A%20y%20%C3%A9.html"
+    )
 
 
 def test_parts_are_sent_and_what_is_known_is_not_sent_again(api: Any, store: Store) -> None:
@@ -128,11 +136,14 @@ def test_files_are_for_the_owner_managers_of_the_group_and_those_who_run_the_gri
     make_user("eva").groups.add(*Group.objects.bulk_create([Group(name="manager:phys-top"), Group(name="member:")]))
     make_user("mia").groups.add(Group.objects.create(name="member:phys-higgs"))
     may = {
-        "owner": api(name="ada"), "manager": api(name="ian"), "member": api(name="mia"), "shifter": api("shifter"),
+        "owner": api(name="ada"),
+        "manager": api(name="ian"),
+        "member": api(name="mia"),
+        "shifter": api("shifter"),
         "production": api("production"),
         "administrator": api("administrator"),
         "reader": Client(headers={"authorization": f"Bearer {make_token(name='ada', scope=Scope.READ)}"}),
-    }  # fmt: skip
+    }
     for who, client in may.items():
         assert b"".join(client.get(address(file)).streaming_content) == CONTENT, who
     for client in (api(name="eve"), api(name="eva")):
@@ -144,13 +155,15 @@ def test_files_are_for_the_owner_managers_of_the_group_and_those_who_run_the_gri
 @pytest.mark.parametrize(
     ("changes", "code", "sentence"),
     [
-        ({"type": "input"}, 409, "an input"), ({"surl": None, "status": "failed"}, 404, "is failed: no job has stored it"),
+        ({"type": "input"}, 409, "an input"),
+        ({"surl": None, "status": "failed"}, 404, "is failed: no job has stored it"),
         ({"size": 5}, 409, "768\u202f000 bytes in the storage and 5 in the books"),
         ({"scope": "user.eve"}, 409, "not in a storage that this site serves"),
         ({"scope": "user.eve", "surl": "root://se.example//x/out.root"}, 409, "is at root://se.example//x/out.root"),
-        ({"lfn": "../out.root"}, 409, "not a name"), ({"lfn": ".."}, 409, "not a name"),
+        ({"lfn": "../out.root"}, 409, "not a name"),
+        ({"lfn": ".."}, 409, "not a name"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_sent_is_told(api: Any, store: Store, changes: Any, code: int, sentence: str) -> None:
     file = store()
     File.objects.filter(pk=file.pk).update(**changes)
@@ -158,11 +171,15 @@ def test_what_is_not_sent_is_told(api: Any, store: Store, changes: Any, code: in
 
 
 @pytest.mark.parametrize("type", ["output", "log", "lib"])
-def test_only_of_outputs_that_are_gone_it_is_said_that_they_can_be_made_again(api: Any, store: Store, type: str) -> None:
+def test_only_of_outputs_that_are_gone_it_is_said_that_they_can_be_made_again(
+    api: Any, store: Store, type: str
+) -> None:
     file = store(type=type)
     place_of(file).unlink()
     said = refusal(api(name="ada").get(address(file)), 404)
-    assert ("makes it again" in said) == (type == "output") and said.startswith("out.root is not in this site's storage any more")
+    assert ("makes it again" in said) == (type == "output") and said.startswith(
+        "out.root is not in this site's storage any more"
+    )
 
 
 @pytest.mark.parametrize("begin", ["file://", "file://localhost/"])

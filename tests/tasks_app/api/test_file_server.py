@@ -160,7 +160,11 @@ def test_only_the_last_part_of_a_path_counts(api: Api) -> None:
 )
 def test_a_name_that_would_not_be_taken_as_it_is_is_refused(api: Api, name: str) -> None:
     no = "a sandbox is named by up to 200 letters, digits, dots, dashes and underscores"
-    body = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode() + ARCHIVE + b"\r\n--x--\r\n"
+    body = (
+        f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
+        + ARCHIVE
+        + b"\r\n--x--\r\n"
+    )
     url = "/api/v1/file_server/upload_cache_file"
     answer = api().generic("POST", url, body, content_type="multipart/form-data; boundary=x")
     assert answer.json() == {"success": False, "message": no, "data": None}
@@ -193,9 +197,12 @@ def test_nothing_stays_of_a_file_whose_sender_went_away(api: Api, folder: Path) 
 
     body = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.gz"\r\n\r\n' + ARCHIVE * 700
     answer = api().generic(
-        "POST", "/api/v1/file_server/upload_cache_file", "x", content_type="multipart/form-data; boundary=x",
+        "POST",
+        "/api/v1/file_server/upload_cache_file",
+        "x",
+        content_type="multipart/form-data; boundary=x",
         **{"wsgi.input": Cut(body), "CONTENT_LENGTH": str(10 * len(body))},
-    )  # fmt: skip
+    )
     assert answer.status_code == 408
     assert there[0] == 1
     assert not list(folder.iterdir()) and not Sandbox.objects.exists()

@@ -35,23 +35,47 @@ MOMENT = "timestamptz '2026-01-02 03:04:05.678901+00'"
 SOMETIMES = f"CASE WHEN i % 3 = 0 THEN NULL ELSE {MOMENT} + (i % 2) * interval '1 microsecond' END"
 TABLES: dict[str, dict[str, str]] = {
     "jedi_tasks": {
-        "jeditaskid": "10000000 + i", "taskname": WORDS, "currentpriority": TIES, "username": "'ada'", "status": "'running'",
-        "creationdate": f"{MOMENT} + (i % 2) * interval '1 day'", "errordialog": "'=1+1,\"x\"' || chr(10) || 'ü' || i",
+        "jeditaskid": "10000000 + i",
+        "taskname": WORDS,
+        "currentpriority": TIES,
+        "username": "'ada'",
+        "status": "'running'",
+        "creationdate": f"{MOMENT} + (i % 2) * interval '1 day'",
+        "errordialog": "'=1+1,\"x\"' || chr(10) || 'ü' || i",
     },
     "jedi_datasets": {"jeditaskid": str(TASK), "datasetname": "'d' || i % 3", "status": "'ready'", "type": "'input'"},
     "jedi_dataset_contents": {
-        "jeditaskid": str(TASK), "datasetid": "(SELECT min(datasetid) FROM jedi_datasets)", "lfn": "'same'",
-        "status": "'ready'", "type": "'input'",
+        "jeditaskid": str(TASK),
+        "datasetid": "(SELECT min(datasetid) FROM jedi_datasets)",
+        "lfn": "'same'",
+        "status": "'ready'",
+        "type": "'input'",
     },
     "jobs": {"pandaid": "i", "jeditaskid": str(TASK), "jobstatus": "'failed'", "piloterrordiag": "'-' || i"},
-    "jobs_archive": {"pandaid": "100 + i", "jeditaskid": str(TASK), "jobstatus": "'failed'", "modificationtime": "now()"},
+    "jobs_archive": {
+        "pandaid": "100 + i",
+        "jeditaskid": str(TASK),
+        "jobstatus": "'failed'",
+        "modificationtime": "now()",
+    },
     "job_files": {"pandaid": "1", "lfn": "'@f' || i", "type": "'input'"},
     "jobs_statuslog": {"pandaid": "1", "jobstatus": "'sent'"},
     "jedi_job_retry_history": {"jeditaskid": str(TASK)},
     "tasks_statuslog": {"jeditaskid": str(TASK), "status": "'ready'"},
-    "task_commands": {"comm_task": str(TASK), "comm_cmd": "'kill'", "comm_owner": "'ada'", "comm_parameters": "'{\"a\": [1]}'"},
+    "task_commands": {
+        "comm_task": str(TASK),
+        "comm_cmd": "'kill'",
+        "comm_owner": "'ada'",
+        "comm_parameters": "'{\"a\": [1]}'",
+    },
     "verdicts": {"jeditaskid": str(TASK), "chosen": "'[[\"S\", 1.5]]'"},
-    "queues": {"status": "'online'", "type": "'unified'", "site_name": "'S' || i % 3", "core_count": "1", "min_memory_mb": "0"},
+    "queues": {
+        "status": "'online'",
+        "type": "'unified'",
+        "site_name": "'S' || i % 3",
+        "core_count": "1",
+        "min_memory_mb": "0",
+    },
     "queue_status_log": {"queue": "'feeder'", "new": "'online'", "at": MOMENT, "ended_at": MOMENT},
     "storage_endpoints": {"site_name": "'S' || i % 3", "space_free_gb": f"{TIES} + 0.25"},
     "jedi_work_queue": {"queue_order": "CASE WHEN i % 2 = 0 THEN i END"},
@@ -62,11 +86,15 @@ TABLES: dict[str, dict[str, str]] = {
     "audit_entries": {"object_type": "'task'", "details": "'{\"changed\": [1]}'"},
     "agent_passes": {"agent": "'feeder'", "error": "'x' || chr(10) || 'ValueError: ' || i"},
     "error_fingerprints": {
-        "code": "i::text", "text": "'=' || i", "category": "'payload'", "first_seen": MOMENT, "last_seen": MOMENT,
+        "code": "i::text",
+        "text": "'=' || i",
+        "category": "'payload'",
+        "first_seen": MOMENT,
+        "last_seen": MOMENT,
     },
     "job_failures": {"pandaid": "i", "fingerprint_id": "(SELECT min(id) FROM error_fingerprints)", "ended": MOMENT},
     "messages_out": {"username": "'ada'", "position": "i", "topic": "'jedi.tasks'"},
-}  # fmt: skip
+}
 NEEDED = {"files/": {"lfn": "same"}}
 """Parameters that a list cannot do without."""
 
@@ -161,13 +189,22 @@ def test_a_form_is_chosen_by_accept_too_and_filters_hold(api: Api, rows: None) -
 @pytest.mark.parametrize(
     ("query", "field"),
     [
-        ("tasks/?format=xml", "format"), ("tasks/?format=", "format"), ("tasks/?format=csv&format=csv", "format"),
-        ("tasks/?format=csv&stauts=done", "stauts"), ("tasks/?format=csv&status=odd", "status"),
-        ("tasks/?format=ndjson&page_size=5", "page_size"), ("tasks/?format=csv&cursor=x", "cursor"),
-        ("tasks/?format=csv&ordering=vo", "ordering"), ("tasks/?ordering=--id", "ordering"), ("tasks/?ordering=", "ordering"),
-        ("jobs/?ordering=name", "ordering"), ("files/", "lfn"), ("files/?lfn=", "lfn"), ("queues/?status=odd", "status"),
+        ("tasks/?format=xml", "format"),
+        ("tasks/?format=", "format"),
+        ("tasks/?format=csv&format=csv", "format"),
+        ("tasks/?format=csv&stauts=done", "stauts"),
+        ("tasks/?format=csv&status=odd", "status"),
+        ("tasks/?format=ndjson&page_size=5", "page_size"),
+        ("tasks/?format=csv&cursor=x", "cursor"),
+        ("tasks/?format=csv&ordering=vo", "ordering"),
+        ("tasks/?ordering=--id", "ordering"),
+        ("tasks/?ordering=", "ordering"),
+        ("jobs/?ordering=name", "ordering"),
+        ("files/", "lfn"),
+        ("files/?lfn=", "lfn"),
+        ("queues/?status=odd", "status"),
     ],
-)  # fmt: skip
+)
 def test_what_a_list_does_not_know_is_named(api: Api, query: str, field: str) -> None:
     answer = api().get(f"/api/v2/{query}")
     assert answer.status_code == 422 and answer["Content-Type"] == "application/problem+json"
@@ -175,10 +212,15 @@ def test_what_a_list_does_not_know_is_named(api: Api, query: str, field: str) ->
 
 
 ANY_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
     | st.sampled_from(["2026-01-01", "0001-01-01T00:00:00+23:59", "x\0", "\ud800", 2**70, "-creation_date", "name"]),
-    lambda inner: st.lists(inner, max_size=5), max_leaves=8,
-)  # fmt: skip
+    lambda inner: st.lists(inner, max_size=5),
+    max_leaves=8,
+)
 
 
 def test_a_cursor_of_anything_is_a_page_or_refused(api: Api, rows: None) -> None:
@@ -206,9 +248,22 @@ def test_a_cursor_holds_for_its_own_order_only(api: Api, rows: None) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, ""), (True, "true"), (-5, "-5"), (1.5, "1.5"), ("-5", "'-5"), ("=SUM(A1)", "'=SUM(A1)"), ("+1", "'+1"),
-     ("@x", "'@x"), ("\tx", "'\tx"), ("\rx", "'\rx"), ("a=b", "a=b"), ("'x", "'x"), ([1, {"ü": None}], '[1,{"ü":null}]')],
-)  # fmt: skip
+    [
+        (None, ""),
+        (True, "true"),
+        (-5, "-5"),
+        (1.5, "1.5"),
+        ("-5", "'-5"),
+        ("=SUM(A1)", "'=SUM(A1)"),
+        ("+1", "'+1"),
+        ("@x", "'@x"),
+        ("\tx", "'\tx"),
+        ("\rx", "'\rx"),
+        ("a=b", "a=b"),
+        ("'x", "'x"),
+        ([1, {"ü": None}], '[1,{"ü":null}]'),
+    ],
+)
 def test_a_cell_is_never_a_formula(value: Any, text: str) -> None:
     assert exports.cell(value) == text
 

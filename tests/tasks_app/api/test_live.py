@@ -74,7 +74,9 @@ def test_a_body_in_chunks_is_not_taken_for_none(live_server: LiveServer, make_to
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_too_large_gets_the_answer_of_its_interface(live_server: LiveServer, make_token: Callable[..., str]) -> None:
+def test_what_is_too_large_gets_the_answer_of_its_interface(
+    live_server: LiveServer, make_token: Callable[..., str]
+) -> None:
     token = make_token()
     form = b"name=" + b"x" * 11_000_000
 

@@ -17,9 +17,15 @@ pytestmark = pytest.mark.django_db
 Api = Callable[..., Client]
 Make = Callable[..., Any]
 LISTS = {
-    "tasks": ("site", "user", "queue"), "jobs": ("site", "user", "queue"), "failures": ("site", "user"),
-    "errors/pivot": ("site", "user"), "workers": ("site",), "datasets": ("user",), "queues": ("site",), "storage": ("site",),
-}  # fmt: skip
+    "tasks": ("site", "user", "queue"),
+    "jobs": ("site", "user", "queue"),
+    "failures": ("site", "user"),
+    "errors/pivot": ("site", "user"),
+    "workers": ("site",),
+    "datasets": ("user",),
+    "queues": ("site",),
+    "storage": ("site",),
+}
 CASES = [(path, name) for path, names in LISTS.items() for name in names]
 
 
@@ -47,17 +53,25 @@ def test_names_of_the_past_stay_allowed(api: Api, make_task: Make, make_job: Mak
     columns = {f.attname: getattr(job, f.attname) for f in JobArchive._meta.concrete_fields if hasattr(job, f.attname)}
     JobArchive.objects.create(**{**columns, "id": job.id + 1, "site": "OLDER_Q", "modification_time": timezone.now()})
     for query, found in (
-        ("jobs/?site=OLD_Q", 1), ("jobs/?site=OLDER_Q", 0), ("jobs/?site=OLDER_Q&archived=true", 1), ("jobs/?user=gone", 1),
-        ("tasks/?site=OLD_Q", 0), ("tasks/?user=gone", 1), ("workers/?site=OLD_Q", 0),
-        (f"tasks/{task.id}/jobs/?site=OLDER_Q", 0), ("failures/?user=gone&site=OLDER_Q", 0),
-    ):  # fmt: skip
+        ("jobs/?site=OLD_Q", 1),
+        ("jobs/?site=OLDER_Q", 0),
+        ("jobs/?site=OLDER_Q&archived=true", 1),
+        ("jobs/?user=gone", 1),
+        ("tasks/?site=OLD_Q", 0),
+        ("tasks/?user=gone", 1),
+        ("workers/?site=OLD_Q", 0),
+        (f"tasks/{task.id}/jobs/?site=OLDER_Q", 0),
+        ("failures/?user=gone&site=OLDER_Q", 0),
+    ):
         answer = api().get(f"/api/v2/{query}")
         assert answer.status_code == 200 and len(answer.json()["results"]) == found, (query, answer.content)
     for query in ("tasks/?queue=78", "jobs/?site=OLDEST_Q", "jobs/?site=OLDEST_Q&archived=true"):
         assert api().get(f"/api/v2/{query}").status_code == 422, query
 
 
-@pytest.mark.parametrize("page", ["/jobs/?site=CERM", "/tasks/?site=CERM", "/errors/?site=CERM", "/errors/jobs/?site=CERM"])
+@pytest.mark.parametrize(
+    "page", ["/jobs/?site=CERM", "/tasks/?site=CERM", "/errors/?site=CERM", "/errors/jobs/?site=CERM"]
+)
 def test_pages_say_that_there_is_no_such_queue(api: Api, names: None, page: str) -> None:
     client = Client()
     client.force_login(User.objects.get(username="cernuser"))

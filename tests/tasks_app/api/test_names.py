@@ -52,8 +52,11 @@ def reading(*datasets: str, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def catalogue(db: None) -> None:
     for name, owner in (
-        ("mc23_13p6TeV.1.hits", ""), ("user.bob.hits", "bob"), ("user.ada.measurements", "ada"), ("user.ada.box/", "ada"),
-    ):  # fmt: skip
+        ("mc23_13p6TeV.1.hits", ""),
+        ("user.bob.hits", "bob"),
+        ("user.ada.measurements", "ada"),
+        ("user.ada.box/", "ada"),
+    ):
         CatalogueDataset.objects.create(name=name, scope="x", owner=owner)
 
 
@@ -82,9 +85,10 @@ def test_logs_are_meant_last_and_names_that_only_begin_alike_are_not_meant(api: 
     for name in ("user.ada.ch1.log/", "user.ada.ch1_out.txt/", "user.ada.meas"):
         CatalogueDataset.objects.create(name=name, scope="user.ada", owner="ada")
     for given, meant in (
-        ("user.ada.ch1", " Did you mean user.ada.ch1_out.txt/?"), ("user.ada.ch2.log", " Did you mean user.ada.ch1.log/?"),
+        ("user.ada.ch1", " Did you mean user.ada.ch1_out.txt/?"),
+        ("user.ada.ch2.log", " Did you mean user.ada.ch1.log/?"),
         ("user.ada.nix", ""),
-    ):  # fmt: skip
+    ):
         said = faults(post(api(), task_params(**reading(given, "user.ada.meas"))))
         assert said["jobParameters[0].dataset"].startswith(f"There is no dataset '{given}'.{meant} A task")
 
@@ -157,7 +161,10 @@ def test_an_input_that_its_maker_left_empty_is_refused_with_what_became_of_the_m
         assert answer.status_code in (201, 422), answer.content
         return faults(answer)["jobParameters[0].dataset"] if answer.status_code == 422 else ""
 
-    why, wait = f"task {first.id}, which makes it, has failed.", " A task that is to wait for its input says so (waitInput)."
+    why, wait = (
+        f"task {first.id}, which makes it, has failed.",
+        " A task that is to wait for its input says so (waitInput).",
+    )
     for given in (box.name, "user.ada.bad_out"):
         assert said(given) == f"'{given}' has no files, and {why}{wait}"
         assert said(given, waitInput=True) == ""
@@ -204,7 +211,14 @@ def test_files_that_a_task_names_are_in_the_dataset_or_may_come(api: Api, task_p
     for dataset, *lfns in ((closed, "m1.txt", "m9.txt"), (growing, "g1.txt"), (elsewhere, "m99.txt")):
         CatalogueFile.objects.bulk_create(
             CatalogueFile(
-                dataset=dataset, lfn=lfn, scope="x", guid=lfn, size=1, adler32="0" * 8, endpoint="E", url=f"file:///{lfn}"
+                dataset=dataset,
+                lfn=lfn,
+                scope="x",
+                guid=lfn,
+                size=1,
+                adler32="0" * 8,
+                endpoint="E",
+                url=f"file:///{lfn}",
             )
             for lfn in lfns
         )
@@ -219,8 +233,12 @@ def test_files_that_a_task_names_are_in_the_dataset_or_may_come(api: Api, task_p
     for name in ("user.ada.measurements", "user.ada.box/", "user.ada.box"):
         said = f"'m09.txt' is not in {name}. Did you mean m9.txt?"
         assert refused(name, "m1.txt", {"lfn": "x:m09.txt"}) == {"jobParameters[0].files[1]": said}
-        assert refused(name, "m99.txt") == {"jobParameters[0].files[0]": f"'m99.txt' is not in {name}."}, "another number"
-    assert refused("user.ada.measurements", "zzz") == {"jobParameters[0].files[0]": "'zzz' is not in user.ada.measurements."}
+        assert refused(name, "m99.txt") == {"jobParameters[0].files[0]": f"'m99.txt' is not in {name}."}, (
+            "another number"
+        )
+    assert refused("user.ada.measurements", "zzz") == {
+        "jobParameters[0].files[0]": "'zzz' is not in user.ada.measurements."
+    }
     assert refused("user.ada.measurements", "m1.txt", "x:m9.txt") == {}
     assert refused("user.ada.growing", "g1.txt", "g2.txt") == {}
     assert refused("user.ada.measurements,user.ada.elsewhere", "m1.txt", "m99.txt") == {}
@@ -246,7 +264,11 @@ def test_many_unknown_inputs_take_few_statements(
 
 WRONG = [
     ({"site": "CERN_PROF"}, "site", "There is no queue 'CERN_PROF'. Did you mean CERN_PROD?"),
-    ({"site": "BNL_PROD,NOWHERE"}, "site", "There is no queue 'NOWHERE'; this site has BNL_PROD, CERN_PROD, CERN_TEST."),
+    (
+        {"site": "BNL_PROD,NOWHERE"},
+        "site",
+        "There is no queue 'NOWHERE'; this site has BNL_PROD, CERN_PROD, CERN_TEST.",
+    ),
     ({"site": "CERN"}, "site", "'CERN' is a site and not a queue; its queues are CERN_PROD, CERN_TEST."),
     ({"includedSite": ["BNL_PROD", "cern_prod"]}, "includedSite", "'cern_prod'. Did you mean CERN_PROD?"),
     ({"includedSite": "BNL_PROD, XX*"}, "includedSite", "No queue matches 'XX*'"),
@@ -255,10 +277,16 @@ WRONG = [
     ({"cloud": "ES"}, "cloud", "There is no cloud 'ES'; this site has CERN, US."),
     ({"nucleus": "CERN"}, "nucleus", "There is no nucleus 'CERN'; this site has BNL."),
     ({"gshare": "Expres"}, "gshare", "'Expres' is no global share (did you mean Express?); a task can have one of"),
-    ({"transPath": "http://pandaserver-doma.cern.ch:25080/trf/user/run_comand"}, "transPath",
-     "There is no transform 'run_comand'. Did you mean run_command?"),
-    ({"workQueueName": "analysys", "prodSourceLabel": "test", "taskType": "test"}, "workQueueName",
-     "There is no work queue 'analysys': this site has none for tasks of label test"),
+    (
+        {"transPath": "http://pandaserver-doma.cern.ch:25080/trf/user/run_comand"},
+        "transPath",
+        "There is no transform 'run_comand'. Did you mean run_command?",
+    ),
+    (
+        {"workQueueName": "analysys", "prodSourceLabel": "test", "taskType": "test"},
+        "workQueueName",
+        "There is no work queue 'analysys': this site has none for tasks of label test",
+    ),
     ({"workQueueName": "analysys"}, "workQueueName", "There is no work queue 'analysys'. Did you mean analysis?"),
     ({"workQueueName": "urgent"}, "workQueueName", "this site has analysis."),
     ({"destination": "BNL_DISC"}, "destination", "There is no storage endpoint 'BNL_DISC'. Did you mean BNL_DISK?"),
@@ -268,11 +296,17 @@ WRONG = [
     ({"taskType": "analysis"}, "taskType", "Expected one of prod, anal, test; got 'analysis'."),
     ({"skipFilesUsedBy": [77]}, "skipFilesUsedBy", "There is no task 77."),
     (
-        {"log": {"type": "template", "param_type": "log", "value": "run_command", "dataset": "user.ada.log"},
-         "nFiles": 1, "nFilesPerJob": 1, "nEvents": 1, "nEventsPerJob": 1},
-        "log.value", "'run_command' is a name of transforms in a job's folder; outputs need another.",
+        {
+            "log": {"type": "template", "param_type": "log", "value": "run_command", "dataset": "user.ada.log"},
+            "nFiles": 1,
+            "nFilesPerJob": 1,
+            "nEvents": 1,
+            "nEventsPerJob": 1,
+        },
+        "log.value",
+        "'run_command' is a name of transforms in a job's folder; outputs need another.",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -336,7 +370,9 @@ def test_before_the_first_queue_any_queue_is_unknown_and_other_tasks_are_taken(a
     assert post(api(), task_params()).status_code == 201
 
 
-def test_of_its_own_addresses_a_site_knows_all_transforms(api: Api, task_params: Params, grid: None, settings: Any) -> None:
+def test_of_its_own_addresses_a_site_knows_all_transforms(
+    api: Api, task_params: Params, grid: None, settings: Any
+) -> None:
     settings.JEDI_SERVER_URL = "https://here.example"
     own = "https://here.example/trf/user"
     said = faults(post(api(), task_params(transPath=f"{own}/xxx")))
@@ -347,11 +383,17 @@ def test_of_its_own_addresses_a_site_knows_all_transforms(api: Api, task_params:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"transPath": "https://example.org/trf/my.sh"}, "transPath: 'https://example.org/trf/my.sh' lies outside this site"),
+        (
+            {"transPath": "https://example.org/trf/my.sh"},
+            "transPath: 'https://example.org/trf/my.sh' lies outside this site",
+        ),
         ({"transPath": "http://pandaserver-doma.cern.ch:25080/trf/user/runGen-00-00-02"}, "runGen-00-00…"),
-        ({"transPath": "Sim_tf.py", "transHome": "AtlasOffline-21.0.15"}, "transPath: 'Sim_tf.py' is not served by this site"),
+        (
+            {"transPath": "Sim_tf.py", "transHome": "AtlasOffline-21.0.15"},
+            "transPath: 'Sim_tf.py' is not served by this site",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_transform_from_outside_is_taken_and_said(
     api: Api, task_params: Params, changes: dict[str, Any], said: str
 ) -> None:
@@ -359,7 +401,9 @@ def test_a_transform_from_outside_is_taken_and_said(
     assert answer.status_code == 201
     (warning,) = answer.json()["warnings"]
     assert said in warning
-    assert TaskStatusLog.objects.filter(task_id=answer.json()["id"], reason=f"warned when it was submitted: {warning}").exists()
+    assert TaskStatusLog.objects.filter(
+        task_id=answer.json()["id"], reason=f"warned when it was submitted: {warning}"
+    ).exists()
 
 
 def test_a_program_among_the_files_of_an_input_is_no_transform_of_the_site(
@@ -470,7 +514,10 @@ def test_a_task_in_another_name_needs_the_right_and_a_user_of_that_name(
     assert faults(answer) == {"userName": "You are ada; to submit for 'eve' needs the production right."}
     assert post(api(), task_params(userName="ada")).json()["user"] == "ada"
     assert post(api("production"), task_params(userName="eve")).json()["user"] == "eve"
-    for name, says in (("evee", "There is no user 'evee'. Did you mean eve?"), ("zzzzzz", "There is no user 'zzzzzz'.")):
+    for name, says in (
+        ("evee", "There is no user 'evee'. Did you mean eve?"),
+        ("zzzzzz", "There is no user 'zzzzzz'."),
+    ):
         assert faults(post(api("production"), task_params(userName=name))) == {"userName": says}
 
 
@@ -481,8 +528,15 @@ def test_faults_of_values_and_of_names_are_told_together(api: Api, task_params: 
 
 OUTPUT = {"type": "template", "param_type": "output", "value": "o.${SN}", "dataset": "user.ada.o"}
 OF_ALL_KINDS: dict[str, Any] = {
-    "nEventsPerJob": "user.ada.measurements", "ramCount": "much", "site": "CERN_PROT", "cloud": "CERM", "gshare": "Analysys",
-    "workQueueName": "analisis", "destination": "BNL_DISC", "transPath": "run_comand", "workingGroup": "phys-susy",
+    "nEventsPerJob": "user.ada.measurements",
+    "ramCount": "much",
+    "site": "CERN_PROT",
+    "cloud": "CERM",
+    "gshare": "Analysys",
+    "workQueueName": "analisis",
+    "destination": "BNL_DISC",
+    "transPath": "run_comand",
+    "workingGroup": "phys-susy",
     "taskPriotity": 3,
 }
 
@@ -491,7 +545,9 @@ def test_faults_of_values_rights_names_and_data_are_told_in_one_answer(
     api: Api, task_params: Params, grid: None, catalogue: None
 ) -> None:
     CatalogueDataset.objects.create(name="user.ada.o", scope="x", owner="bob")
-    inputs = [reading(name)["jobParameters"][0] for name in ("user.ada.measurements", "user.ada.mesurements", "user.*.hits")]
+    inputs = [
+        reading(name)["jobParameters"][0] for name in ("user.ada.measurements", "user.ada.mesurements", "user.*.hits")
+    ]
     given = {**OF_ALL_KINDS, "jobParameters": [*inputs, OUTPUT], "noInput": False, "skipFilesUsedBy": "77"}
     said = faults(post(api(), task_params(**given)))
     items = {f"jobParameters[{n}].dataset" for n in (1, 2, 3)}
@@ -500,13 +556,17 @@ def test_faults_of_values_rights_names_and_data_are_told_in_one_answer(
     assert "belongs to bob" in said["jobParameters[3].dataset"] and "Did you mean BNL_DISK?" in said["destination"]
 
 
-def test_faults_of_names_and_of_data_are_told_together(api: Api, task_params: Params, grid: None, catalogue: None) -> None:
+def test_faults_of_names_and_of_data_are_told_together(
+    api: Api, task_params: Params, grid: None, catalogue: None
+) -> None:
     for site, field in (("CERN_PROT", "site"), ("CERN_PROD", None)):
         wish = reading("user.ada.nothing", site=site)
         wish["jobParameters"].append({**OUTPUT, "dataset": "user.bob.o"} if field is None else OUTPUT)
         fields = {"jobParameters[0].dataset", field or "jobParameters[1].dataset"}
         assert set(faults(post(api(), task_params(**wish)))) == fields
-    parent = faults(post(api(), task_params(**reading("user.ada.new", parentTaskName="user.ada.frist", site="CERN_PROT"))))
+    parent = faults(
+        post(api(), task_params(**reading("user.ada.new", parentTaskName="user.ada.frist", site="CERN_PROT")))
+    )
     assert set(parent) == {"parentTaskName", "site"}, "which inputs an unknown parent makes is not known"
     closed = CatalogueDataset.objects.get(name="user.ada.measurements")
     CatalogueDataset.objects.filter(pk=closed.pk).update(open=False)
@@ -524,7 +584,12 @@ def test_faults_of_names_and_of_data_are_told_together(api: Api, task_params: Pa
 def test_an_item_is_told_each_of_its_placeholders_that_nothing_fills(api: Api, task_params: Params) -> None:
     wish = task_params(jobParameters=[{"type": "constant", "value": "${SN/9999} ${OUTPUT1} ${IN} ${SN:99} ${HOME}"}])
     said = [e["message"] for e in post(api(), wish).json()["errors"]]
-    assert [message.partition("}")[0].rpartition("${")[2] for message in said] == ["SN/9999", "SN:99", "OUTPUT1", "IN"], said
+    assert [message.partition("}")[0].rpartition("${")[2] for message in said] == [
+        "SN/9999",
+        "SN:99",
+        "OUTPUT1",
+        "IN",
+    ], said
 
 
 def test_a_refusal_of_a_dictionary_that_cannot_be_read_asks_for_nothing(
@@ -536,12 +601,23 @@ def test_a_refusal_of_a_dictionary_that_cannot_be_read_asks_for_nothing(
             assert post(client, body).status_code in (400, 422)
 
 
-def test_a_pattern_that_takes_no_file_is_refused_where_no_more_files_come(api: Api, task_params: Params, catalogue: None) -> None:
+def test_a_pattern_that_takes_no_file_is_refused_where_no_more_files_come(
+    api: Api, task_params: Params, catalogue: None
+) -> None:
     CatalogueDataset.objects.update(open=False)
     for name, lfns in (("user.ada.measurements", ["m1.txt", "m2.txt", "m3.txt"]), ("user.bob.hits", ["h.root"])):
         dataset = CatalogueDataset.objects.get(name=name)
         CatalogueFile.objects.bulk_create(
-            CatalogueFile(dataset=dataset, lfn=lfn, scope="x", guid=lfn, size=1, adler32="0" * 8, endpoint="E", url=f"file:///{lfn}")
+            CatalogueFile(
+                dataset=dataset,
+                lfn=lfn,
+                scope="x",
+                guid=lfn,
+                size=1,
+                adler32="0" * 8,
+                endpoint="E",
+                url=f"file:///{lfn}",
+            )
             for lfn in lfns
         )
 
@@ -557,7 +633,9 @@ def test_a_pattern_that_takes_no_file_is_refused_where_no_more_files_come(api: A
     assert refused("user.ada.measurements", include="root$,^x") == {
         "jobParameters[0].include": f"'root$,^x' takes none {three}{wait}"
     }
-    assert refused("user.ada.measurements", exclude="txt") == {"jobParameters[0].exclude": f"'txt' leaves out all {three}{wait}"}
+    assert refused("user.ada.measurements", exclude="txt") == {
+        "jobParameters[0].exclude": f"'txt' leaves out all {three}{wait}"
+    }
     both = refused("user.ada.measurements", include="[12]", exclude="m")
     assert both == {"jobParameters[0].exclude": f"'m' leaves out all that include '[12]' takes {three}{wait}"}
     only = refused("user.bob.hits", include="txt")["jobParameters[0].include"]
@@ -567,7 +645,9 @@ def test_a_pattern_that_takes_no_file_is_refused_where_no_more_files_come(api: A
     for fine in ({"include": "3"}, {"exclude": "[12]"}, {"include": "zip", "more": {"waitInput": True}}, {"offset": 2}):
         assert refused("user.ada.measurements", **fine) == {}
     beyond = refused("user.ada.measurements", offset=3)
-    assert beyond == {"jobParameters[0].offset": f"3 leaves out every file: user.ada.measurements has only 3 files.{wait}"}
+    assert beyond == {
+        "jobParameters[0].offset": f"3 leaves out every file: user.ada.measurements has only 3 files.{wait}"
+    }
     assert "only 2 files that the patterns take" in str(refused("user.ada.measurements", include="[12]", offset=2))
     assert "no dataset of it has more than 3" in str(refused("user.ada.measurements", "user.bob.hits", offset=3))
     assert refused("user.ada.measurements", "user.bob.hits", offset=2) == {}
@@ -600,7 +680,9 @@ def test_lists_that_leave_no_queue_are_told_of(
 
 def test_an_input_may_be_written_with_its_scope(api: Api, task_params: Params, catalogue: None) -> None:
     CatalogueDataset.objects.create(name="user.ada:user.ada.odd", scope="x", owner="ada")
-    wish = task_params(**reading("user.ada:user.ada.measurements", "mc23_13p6TeV:mc23_13p6TeV.1.hits", "user.ada:user.ada.odd"))
+    wish = task_params(
+        **reading("user.ada:user.ada.measurements", "mc23_13p6TeV:mc23_13p6TeV.1.hits", "user.ada:user.ada.odd")
+    )
     answer = post(api(), wish | {"dsForIN": ["user.bob:user.bob.hits", "user.ada:user.ada.box"]})
     assert answer.status_code == 201, answer.json()
     kept = TaskParams.objects.get(pk=answer.json()["id"]).params
@@ -616,7 +698,9 @@ def test_a_submission_with_many_patterns_and_files_is_not_looked_at_for_minutes(
     CatalogueDataset.objects.update(open=False)
     dataset = CatalogueDataset.objects.get(name="user.ada.measurements")
     CatalogueFile.objects.bulk_create(
-        CatalogueFile(dataset=dataset, lfn=f"m{n}", scope="x", guid=str(n), size=1, adler32="0" * 8, endpoint="E", url="file:///m")
+        CatalogueFile(
+            dataset=dataset, lfn=f"m{n}", scope="x", guid=str(n), size=1, adler32="0" * 8, endpoint="E", url="file:///m"
+        )
         for n in range(1000)
     )
 
@@ -636,7 +720,9 @@ def test_misspelt_files_of_many_datasets_cost_a_submission_little(
 ) -> None:
     box = CatalogueDataset.objects.create(name="user.ada.box/", scope="x", owner="ada", open=False)
     names = [f"user.ada.run{number:05d}.measurements" for number in range(200)]
-    box.members.set(CatalogueDataset.objects.bulk_create(CatalogueDataset(name=n, scope="x", open=False) for n in names))
+    box.members.set(
+        CatalogueDataset.objects.bulk_create(CatalogueDataset(name=n, scope="x", open=False) for n in names)
+    )
     with connection.cursor() as cursor:
         cursor.execute(
             """INSERT INTO catalogue_files (dataset_id, lfn, scope, guid, size, adler32, endpoint, url)
@@ -702,9 +788,10 @@ def test_panda_s_clients_read_which_option_takes_no_file(api: Api, task_params: 
     wish["jobParameters"][0] |= {"include": r".*m\..*", "exclude": f"{added},.*m.*", "offset": 1}
     said = post(api(), {"task_parameters": wish}, "/api/v1/task/submit").json()["message"]
     for part in (
-        "--match: '*m.*' does not take the only", "--antiMatch: '*m*' leaves out the only file",
+        "--match: '*m.*' does not take the only",
+        "--antiMatch: '*m*' leaves out the only file",
         "--nSkipFiles: 1 leaves out every file",
-    ):  # fmt: skip
+    ):
         assert part in said
     CatalogueFile.objects.update(lfn="m1.log.tgz")
     wish["jobParameters"][0] |= {"include": None, "exclude": added, "offset": None}

@@ -63,10 +63,13 @@ def test_a_retry_with_options_runs_the_task_again_with_changes(api: Api, make_ta
 @pytest.mark.parametrize(
     ("name", "body"),
     [
-        ("kill", {}), ("kill", {"task_id": "x"}), ("finish", {"task_id": 1, "soft": "perhaps"}),
-        ("retry", {"task_id": 1, "new_parameters": [1]}), ("increase_attempts", {"task_id": 1, "increase": 0}),
+        ("kill", {}),
+        ("kill", {"task_id": "x"}),
+        ("finish", {"task_id": 1, "soft": "perhaps"}),
+        ("retry", {"task_id": 1, "new_parameters": [1]}),
+        ("increase_attempts", {"task_id": 1, "increase": 0}),
     ],
-)  # fmt: skip
+)
 def test_a_bad_call_is_refused_with_a_sentence(api: Api, make_task: Make, name: str, body: dict[str, Any]) -> None:
     answer = call(api(), name, **body)
     said = answer.json()

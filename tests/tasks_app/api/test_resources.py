@@ -27,7 +27,7 @@ from tasks_app.models import (
     Task,
     TaskParams,
     TaskStatusLog,
-)  # fmt: skip
+)
 from tasks_app.states import COMMAND_ACCEPTED_IN, COMMANDS, Giver, TaskCommand, TaskStatus
 from tests.tasks_app.params.dictionaries import smallest
 
@@ -57,11 +57,17 @@ def test_pages_walk_over_all_tasks_newest_first_and_back(api: Api, make_task: Ma
 @pytest.mark.parametrize(
     ("query", "chosen"),
     [
-        ("status=done", [1]), ("status=done,failed", [2, 1]), ("user=eve", [2]), ("name=SPECIAL", [3]), ("type=prod", [4]),
-        ("parent=77", [5]), ("created_before=2020-01-01T00:00:00Z", [6]), ("created_after=2020-01-01T00:00:00Z&user=eve", [2]),
+        ("status=done", [1]),
+        ("status=done,failed", [2, 1]),
+        ("user=eve", [2]),
+        ("name=SPECIAL", [3]),
+        ("type=prod", [4]),
+        ("parent=77", [5]),
+        ("created_before=2020-01-01T00:00:00Z", [6]),
+        ("created_after=2020-01-01T00:00:00Z&user=eve", [2]),
         ("label=managed", [4]),
     ],
-)  # fmt: skip
+)
 def test_tasks_are_filtered(api: Api, make_task: Make, query: str, chosen: list[int]) -> None:
     make_task(id=1, status="done")
     make_task(id=2, status="failed", user="eve")
@@ -207,11 +213,14 @@ def test_limits_on_retries_are_for_operators_to_ignore(api: Api, make_task: Make
     ("body", "stored"),
     [
         ({"command": "retry", "sole": True, "keep": False}, {"sole": True}),
-        ({"command": "incexec", "changes": {"nFilesPerJob": 5, "site": None}}, {"changes": {"nFilesPerJob": 5, "site": None}}),
+        (
+            {"command": "incexec", "changes": {"nFilesPerJob": 5, "site": None}},
+            {"changes": {"nFilesPerJob": 5, "site": None}},
+        ),
         ({"command": "incexec", "changes": {}}, None),
         ({"command": "incexec", "changes": {"loopingCheck": False}}, {"changes": {"noLoopingCheck": True}}),
     ],
-)  # fmt: skip
+)
 def test_parameters_of_a_command_are_stored(api: Api, make_task: Make, body: Any, stored: Any) -> None:
     task = make_task(status="finished")
     Dataset.objects.create(task=task, name="user.ada.in", type="input", files=3, files_failed=1)
@@ -272,9 +281,12 @@ class TestChanges:
         task = make_task(split_rule="NF=2", task_priority=100, current_priority=100)
         make_job(task_id=task.id, status="activated", current_priority=100)
         body = {
-            "priority": 700, "gshare": "Express", "attributes": {"ramCount": 3000, "goal": 95.5},
-            "split_rule": {"nFilesPerJob": 5, "nGBPerJob": 10}, "reason": "they asked",
-        }  # fmt: skip
+            "priority": 700,
+            "gshare": "Express",
+            "attributes": {"ramCount": 3000, "goal": 95.5},
+            "split_rule": {"nFilesPerJob": 5, "nGBPerJob": 10},
+            "reason": "they asked",
+        }
         answer = api("production").post(f"{TASKS}{task.id}/changes/", body, "application/json")
         assert answer.status_code == 200, answer.content
         assert answer.json()["done"]["priority"] == "the priority is 700, also of 1 queued job"
@@ -289,8 +301,11 @@ class TestChanges:
     @pytest.mark.parametrize(
         ("body", "field"),
         [
-            ({"reason": "x"}, ""), ({"priority": 5}, "reason"), ({"priority": -1, "reason": "x"}, "priority"),
-            ({"priority": "5", "reason": "x"}, "priority"), ({"attributes": {"site": "A"}, "reason": "x"}, "attributes.site"),
+            ({"reason": "x"}, ""),
+            ({"priority": 5}, "reason"),
+            ({"priority": -1, "reason": "x"}, "priority"),
+            ({"priority": "5", "reason": "x"}, "priority"),
+            ({"attributes": {"site": "A"}, "reason": "x"}, "attributes.site"),
             ({"attributes": {"ramCount": "a"}, "reason": "x"}, "attributes.ramCount"),
             ({"attributes": {}, "priority": 5, "reason": "x"}, "attributes"),
             ({"split_rule": {}, "priority": 5, "reason": "x"}, "split_rule"),
@@ -300,7 +315,7 @@ class TestChanges:
             ({"priority": 7, "split_rule": {"nFilesPerJob": -3}, "reason": "x"}, "split_rule.nFilesPerJob"),
             ({"colour": "red", "reason": "x"}, "colour"),
         ],
-    )  # fmt: skip
+    )
     def test_a_bad_change_names_the_field_and_changes_nothing(
         self, api: Api, make_task: Make, body: Any, field: str
     ) -> None:
@@ -330,7 +345,11 @@ class TestChanges:
             ({"cpu_time": 0, "cpu_time_unit": "HS06sPerEvent"}, {"walltime": 600}, False),
             ({"cpu_time": 10, "cpu_time_unit": "HS06sPerEvent"}, {"walltime": 600}, True),
             ({"cpu_time_unit": "HS06sPerEvent"}, {"walltime": 600, "cpuTime": 10}, True),
-            ({"cpu_time": 10, "cpu_time_unit": "HS06sPerEvent", "walltime_unit": "kSI2kseconds"}, {"walltime": 600}, False),
+            (
+                {"cpu_time": 10, "cpu_time_unit": "HS06sPerEvent", "walltime_unit": "kSI2kseconds"},
+                {"walltime": 600},
+                False,
+            ),
             ({"cpu_time": 10, "cpu_time_unit": "HS06sPerEvent"}, {"walltime": -1}, False),
             ({"cpu_time": 10, "cpu_time_unit": "HS06sPerEvent", "walltime": 60}, {"cpuTime": 20}, False),
             ({}, {"walltime": 600}, False),
@@ -354,24 +373,35 @@ class TestChanges:
     def test_all_faults_are_told_at_once(self, api: Api, make_task: Make) -> None:
         task = make_task(current_priority=100)
         body = {
-            "priority": "high", "gshare": "Nowhere", "attributes": {"ramCount": "a", "corCount": 1},
-            "split_rule": {"nFilesPerJob": -3, "nEventsPerJob": 3}, "colour": "red",
-        }  # fmt: skip
+            "priority": "high",
+            "gshare": "Nowhere",
+            "attributes": {"ramCount": "a", "corCount": 1},
+            "split_rule": {"nFilesPerJob": -3, "nEventsPerJob": 3},
+            "colour": "red",
+        }
         answer = api("production").post(f"{TASKS}{task.id}/changes/", body, "application/json")
         told = {e["field"] for e in answer.json()["errors"]}
         assert answer.status_code == 422 and told == {
-            "priority", "gshare", "attributes.ramCount", "attributes.corCount", "split_rule.nFilesPerJob",
-            "split_rule.nEventsPerJob", "colour", "reason",
-        }  # fmt: skip
+            "priority",
+            "gshare",
+            "attributes.ramCount",
+            "attributes.corCount",
+            "split_rule.nFilesPerJob",
+            "split_rule.nEventsPerJob",
+            "colour",
+            "reason",
+        }
 
     @pytest.mark.parametrize(
         ("who", "body", "code"),
         [
             ("ada", {"attributes": {"coreCount": 1}, "split_rule": {"nFilesPerJob": 2}}, 200),
-            ("ada", {"attributes": {"coreCount": 1}, "priority": 7}, 403), ("ada", {"gshare": "Express"}, 403),
-            ("eve", {"attributes": {"coreCount": 1}}, 403), ("eve", {"colour": "red"}, 403),
+            ("ada", {"attributes": {"coreCount": 1}, "priority": 7}, 403),
+            ("ada", {"gshare": "Express"}, 403),
+            ("eve", {"attributes": {"coreCount": 1}}, 403),
+            ("eve", {"colour": "red"}, 403),
         ],
-    )  # fmt: skip
+    )
     def test_owners_change_the_needs_and_the_split_rule_of_their_tasks_only(
         self, make_token: Callable[..., str], make_task: Make, who: str, body: Any, code: int
     ) -> None:
@@ -419,18 +449,29 @@ def test_another_user_may_not_command_a_task(api: Api, make_task: Make) -> None:
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({}, "command"), ({"command": "explode"}, "command"), ({"command": 5}, "command"), ({"command": ["kill"]}, "command"),
-        ({"command": "kill", "reason": 5}, "reason"), ({"command": "kill", "reason": "x" * 1001}, "reason"),
-        ({"command": "retry", "attempts": 3}, "attempts"), ({"command": "increase_attempts", "attempts": 0}, "attempts"),
-        ({"command": "reassign"}, "site"), ({"command": "reassign", "site": "A", "cloud": "B"}, "cloud"),
-        ({"command": "reassign", "site": "A", "mode": "gently"}, "mode"), ({"command": "reassign", "site": ""}, "site"),
+        ({}, "command"),
+        ({"command": "explode"}, "command"),
+        ({"command": 5}, "command"),
+        ({"command": ["kill"]}, "command"),
+        ({"command": "kill", "reason": 5}, "reason"),
+        ({"command": "kill", "reason": "x" * 1001}, "reason"),
+        ({"command": "retry", "attempts": 3}, "attempts"),
+        ({"command": "increase_attempts", "attempts": 0}, "attempts"),
+        ({"command": "reassign"}, "site"),
+        ({"command": "reassign", "site": "A", "cloud": "B"}, "cloud"),
+        ({"command": "reassign", "site": "A", "mode": "gently"}, "mode"),
+        ({"command": "reassign", "site": ""}, "site"),
         ({"command": "incexec", "changes": {"nEventsPerJob": 5}}, "changes.nEventsPerJob"),
         ({"command": "incexec", "changes": {"nFilesPerJob": "x"}}, "changes.nFilesPerJob"),
         ({"command": "incexec", "changes": [1]}, "changes"),
-        ({"command": "kill", "soft": "yes"}, "soft"), ({"command": "kill", "soft": True}, "soft"),
-        ({"command": "kill", "hard": True}, "hard"), ([], ""), ("kill", ""), (None, ""),
+        ({"command": "kill", "soft": "yes"}, "soft"),
+        ({"command": "kill", "soft": True}, "soft"),
+        ({"command": "kill", "hard": True}, "hard"),
+        ([], ""),
+        ("kill", ""),
+        (None, ""),
     ],
-)  # fmt: skip
+)
 def test_a_bad_command_names_the_field(api: Api, make_task: Make, body: Any, field: str) -> None:
     task = make_task()
     answer = api().post(f"{TASKS}{task.id}/commands/", json.dumps(body), "application/json")
@@ -494,11 +535,21 @@ class TestTokens:
 
     @pytest.mark.parametrize(
         ("body", "field"),
-        [({"days": 3}, "name"), ({"name": "x" * 101}, "name"), ({"name": ""}, "name"), ({"name": "x", "days": 366}, "days"),
-         ({"name": "x", "days": 0}, "days"), ({"name": "x", "days": "3"}, "days"), ({"name": "x", "days": 1e300}, "days"),
-         ({"name": "a\r\nb"}, "name"), ({"name": "a\x1bb"}, "name"), ({"name": "a\u2066b"}, "name"),
-         ({"name": "x", "kind": "pilot"}, "kind"), ({"name": "x", "user": "eve"}, "user")],
-    )  # fmt: skip
+        [
+            ({"days": 3}, "name"),
+            ({"name": "x" * 101}, "name"),
+            ({"name": ""}, "name"),
+            ({"name": "x", "days": 366}, "days"),
+            ({"name": "x", "days": 0}, "days"),
+            ({"name": "x", "days": "3"}, "days"),
+            ({"name": "x", "days": 1e300}, "days"),
+            ({"name": "a\r\nb"}, "name"),
+            ({"name": "a\x1bb"}, "name"),
+            ({"name": "a\u2066b"}, "name"),
+            ({"name": "x", "kind": "pilot"}, "kind"),
+            ({"name": "x", "user": "eve"}, "user"),
+        ],
+    )
     def test_a_bad_wish_names_the_field(self, api: Api, body: dict[str, Any], field: str) -> None:
         client = api()
         answer = client.post(self.URL, body, "application/json")
@@ -529,7 +580,10 @@ def test_shifters_set_the_status_of_a_queue_for_a_time_and_its_history_tells(api
     made = shifter.post(f"{where}status/", body, "application/json")
     assert made.status_code == 201 and made.json()["after"] == "online"
     rows = shifter.get(f"{where}history/").json()["results"]
-    assert [(row["old"], row["new"], row["by"]) for row in rows] == [("online", "brokeroff", "shifter"), ("", "online", "")]
+    assert [(row["old"], row["new"], row["by"]) for row in rows] == [
+        ("online", "brokeroff", "shifter"),
+        ("", "online", ""),
+    ]
     wrong = [
         ({**body, "status": "gone"}, "status"),
         ({**body, "reason": ""}, "reason"),

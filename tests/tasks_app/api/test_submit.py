@@ -153,7 +153,11 @@ def test_prun_s_users_are_told_of_a_priority_that_they_do_not_get(api: Api, task
 
 @pytest.mark.parametrize(
     ("changes", "option"),
-    [({}, "skipScout"), ({"processingType": "panda-client-2.2.0-jedi-run"}, "--expertOnly_skipScout"), ({"official": True}, "")],
+    [
+        ({}, "skipScout"),
+        ({"processingType": "panda-client-2.2.0-jedi-run"}, "--expertOnly_skipScout"),
+        ({"official": True}, ""),
+    ],
 )
 def test_a_user_who_wants_no_scouts_is_told_that_the_task_has_them(
     api: Api, task_params: Params, changes: dict[str, Any], option: str
@@ -299,14 +303,20 @@ def test_a_key_that_is_no_key_is_refused(api: Api, task_params: Params, key: str
     assert answer.status_code == 422 and fields(answer) == ["Idempotency-Key"]
 
 
-MERGE = {"mergeOutput": True, "log": {"type": "template", "param_type": "log", "dataset": "user.ada.l", "value": "l.${SN}"}}
+MERGE = {
+    "mergeOutput": True,
+    "log": {"type": "template", "param_type": "log", "dataset": "user.ada.l", "value": "l.${SN}"},
+}
 
 
 @pytest.mark.parametrize("text", ["${SN/9999}", "${SN:99}", "${IN%.txt}", "${SURL:-x}"])
 @pytest.mark.parametrize(
     ("place", "field"),
     [
-        (lambda text: {"jobParameters": [{"type": "constant", "value": f"-- 'echo {text}'"}]}, "jobParameters[0].value"),
+        (
+            lambda text: {"jobParameters": [{"type": "constant", "value": f"-- 'echo {text}'"}]},
+            "jobParameters[0].value",
+        ),
         (lambda text: {"jobParameters": [_output(f"--out={text}.${{SN}}")]}, "jobParameters[0].value"),
         (lambda text: {"jobParameters": [_output(f"--in {text} --out=x.${{SN}}")]}, "jobParameters[0].value"),
         (lambda text: {"log": {**MERGE["log"], "value": f"l.{text}.${{SN}}"}}, "log.value"),
@@ -334,8 +344,14 @@ CONTROL = ["\n", "\r\n", "\x01", "\x7f", "\x85", "\u2028", "\u202e"]
         (lambda text: {"taskName": f"user.ada.a{text}Bcc: eve@example.org"}, "taskName"),
         (lambda text: {"workingGroup": f"a{text}b"}, "workingGroup"),
         (lambda text: {"includedSite": [f"A{text}*"]}, "includedSite[0]"),
-        (lambda text: {"jobParameters": [{**_output("a.${SN}"), "dataset": f"user.ada{text}x"}]}, "jobParameters[0].dataset"),
-        (lambda text: {"jobParameters": [{**_output("a.${SN}"), "destination": f"X{text}"}]}, "jobParameters[0].destination"),
+        (
+            lambda text: {"jobParameters": [{**_output("a.${SN}"), "dataset": f"user.ada{text}x"}]},
+            "jobParameters[0].dataset",
+        ),
+        (
+            lambda text: {"jobParameters": [{**_output("a.${SN}"), "destination": f"X{text}"}]},
+            "jobParameters[0].destination",
+        ),
         (lambda text: {"jobParameters": [_output(f"a{text}b.${{SN}}")]}, "jobParameters[0].value"),
     ],
 )

@@ -158,7 +158,7 @@ def test_a_grid_on_which_nothing_runs_is_found(called_hours_ago: int | None) -> 
     for site, status, jobs in (("A", "activated", 40), ("B", "defined", 30), ("B", "transferring", 99)):
         JobCount.objects.create(
             site=site, status=status, share="User", resource_type="", label="", work_queue_id=0, jobs=jobs, cores=jobs
-        )  # fmt: skip
+        )
     for minutes, running, queued in ((200, 0, 5), (95, 2, 5), (90, 0, 70), (5, 0, 70)):
         Sample.objects.create(at=NOW - minutes * MINUTE, running_jobs=running, queued_jobs=queued)
     Sample.objects.create(at=NOW, site="A", running_jobs=7, queued_jobs=0)
@@ -234,7 +234,7 @@ def test_agents_find_what_is_wrong_in_the_tables(
         "failures": "At SITE_A 90 % of 100 jobs failed in the last hour; usually 5 % (same hour last week); "
         "10 core hours were lost.",
         "share": "User had 2 % of its target over the last day (10 of 455 HS23); jobs of 5000 HS23 wait.",
-    }  # fmt: skip
+    }
     assert "has needed a decision for 9 h" in found["asks"]
 
 
@@ -284,9 +284,10 @@ def test_shifters_act_on_the_page_and_by_the_api(
     AttentionItem.objects.filter(pk=first.id).update(gone_at=NOW)
     client = api("shifter")
     for body, status, field in (
-        ({"action": "snooze", "reason": "x"}, 422, "until"), ({"action": "sleep", "reason": "x"}, 422, "action"),
+        ({"action": "snooze", "reason": "x"}, 422, "until"),
+        ({"action": "sleep", "reason": "x"}, 422, "action"),
         ({"action": "ticket", "reason": "x", "ticket": "#1"}, 409, None),
-    ):  # fmt: skip
+    ):
         answer = client.post(f"/api/v2/attention/{first.id}/", body, content_type="application/json")
         assert answer.status_code == status, answer.content
         assert field is None or [e["field"] for e in answer.json()["errors"]] == [field]

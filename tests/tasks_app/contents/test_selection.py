@@ -52,7 +52,7 @@ def numbers(wanted: Wanted) -> list[int]:
         (Wanted(taken=frozenset({"f.01", "f.08"}), most_files=2), [0, 2]),
         (Wanted(taken=frozenset({"f.01", "f.08"}), most_files=2, with_taken=True), [0, 1, 2, 8]),
     ],
-)  # fmt: skip
+)
 def test_the_filters_apply_in_their_order(wanted: Wanted, expected: list[int]) -> None:
     assert numbers(wanted) == expected
 

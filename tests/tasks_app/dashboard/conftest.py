@@ -57,9 +57,16 @@ def busy_task(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> T
     TaskParams.objects.create(task=task, params={"taskName": "user.ada.<b>bold</b>", "nFilesPerJob": 2})
     for number in range(12):
         Dataset.objects.create(
-            task=task, name=f"data.set.{number}", type="input" if number < 2 else "output", status="ready",
-            files=100, files_to_be_used=100, files_used=60, files_finished=40, files_failed=5,
-        )  # fmt: skip
+            task=task,
+            name=f"data.set.{number}",
+            type="input" if number < 2 else "output",
+            status="ready",
+            files=100,
+            files_to_be_used=100,
+            files_used=60,
+            files_finished=40,
+            files_failed=5,
+        )
     for number in range(30):
         status = ("running", "activated", "finished", "failed", "failed")[number % 5]
         failed = {"pilot_error_code": 1305, "trans_exit_code": str(1 + number % 3)} if status == "failed" else {}
@@ -68,15 +75,29 @@ def busy_task(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> T
     VerdictRecord.objects.create(task_id=task.id, chosen=[["SITE_A", 1.0]], skipped=skipped, sentence="1 of 2 sites.")
     TaskStatusLog.objects.create(task_id=task.id, old_status="ready", status="running", by="job_generator")
     ScoutReport.objects.create(
-        task_id=task.id, scouts=True, outcome="passed", sample=10, finished_jobs=10,
+        task_id=task.id,
+        scouts=True,
+        outcome="passed",
+        sample=10,
+        finished_jobs=10,
         detail="9 of 10 input files of scouts succeeded, 1 failed for good (all files of the scouts are finished or have no "
         "attempt left); 9 jobs were measured; 190 more files are released",
-        presets={"ram_count": 1000, "cpu_time": None, "cpu_time_unit": None, "out_disk_count": 0, "out_disk_unit": "kB"},
+        presets={
+            "ram_count": 1000,
+            "cpu_time": None,
+            "cpu_time_unit": None,
+            "out_disk_count": 0,
+            "out_disk_unit": "kB",
+        },
         measured={
-            "ram_count": 1650, "cpu_time": 162, "cpu_time_unit": "HS06sPerEvent", "out_disk_count": 1024, "out_disk_unit": "kB",
+            "ram_count": 1650,
+            "cpu_time": 162,
+            "cpu_time_unit": "HS06sPerEvent",
+            "out_disk_count": 1024,
+            "out_disk_unit": "kB",
             "cpu_efficiency_percent": 83.5,
         },
-    )  # fmt: skip
+    )
     return task
 
 
@@ -86,10 +107,18 @@ def failed_job(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> 
     task = make_task()
     now = timezone.now()
     job = make_job(
-        task_id=task.id, status="failed", pilot_error_code=1305, trans_exit_code="3", attempt=1,
-        exe_error_diag="<script>alert(1)</script>", start_time=now - timedelta(hours=1), end_time=now, cpu_time_s=1800,
-        max_rss_kb=2_000_000, min_ram_mb=2000,
-    )  # fmt: skip
+        task_id=task.id,
+        status="failed",
+        pilot_error_code=1305,
+        trans_exit_code="3",
+        attempt=1,
+        exe_error_diag="<script>alert(1)</script>",
+        start_time=now - timedelta(hours=1),
+        end_time=now,
+        cpu_time_s=1800,
+        max_rss_kb=2_000_000,
+        min_ram_mb=2000,
+    )
     again = make_job(task_id=task.id, attempt=2)
     JobRetryHistory.objects.create(task_id=task.id, old_job_id=job.id, new_job_id=again.id, origin_job_id=job.id)
     for number in range(20):

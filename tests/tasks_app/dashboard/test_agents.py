@@ -22,9 +22,14 @@ def agent(db: None) -> Agent:
     now = timezone.now()
     for hours, error in ((30, "x"), (2, "Traceback\n<b>ValueError</b>: no"), (1, "")):
         AgentPass.objects.create(
-            agent="feeder", started_at=now - timedelta(hours=hours), duration_s=0.1 * hours, items=3, note="3 <i>fed</i>",
-            error=error, host="here",
-        )  # fmt: skip
+            agent="feeder",
+            started_at=now - timedelta(hours=hours),
+            duration_s=0.1 * hours,
+            items=3,
+            note="3 <i>fed</i>",
+            error=error,
+            host="here",
+        )
     Agent.objects.create(name="probe", period_s=5, due_at=now - timedelta(hours=1))
     return Agent.objects.create(name="feeder", title="Finds files", period_s=5, due_at=now, passes=3)
 
@@ -81,7 +86,9 @@ def test_operators_order_agents_and_say_why(operator: Client, agent: Agent) -> N
     assert agent.period_s == 2 and agent.due_at < timezone.now() + timedelta(seconds=3)
     assert "not one of the available" in order(action="delete", reason="x")
     assert list(AuditEntry.objects.order_by("id").values_list("action", "reason", "details")) == [
-        ("agent.run", "", None), ("agent.pause", "Rucio is down", None), ("agent.resume", "it is back", None),
+        ("agent.run", "", None),
+        ("agent.pause", "Rucio is down", None),
+        ("agent.resume", "it is back", None),
         ("agent.period", "too slow", {"changed": {"period_s": [5.0, 2.0]}}),
-    ]  # fmt: skip
+    ]
     assert "Rucio is down" in operator.get("/agents/feeder/").content.decode()

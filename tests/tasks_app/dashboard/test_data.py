@@ -58,9 +58,13 @@ def test_inputs_in_use_are_counted_listed_and_exported(
     found = dict(zip(TITLES, page.context["tiles"], strict=True))
     numbers = {title: (tile.figure.value, tile.figure.more) for title, tile in found.items()}
     assert numbers == {
-        "in use": ("4", ""), "not all ready": ("2", "8 files"), "stuck": ("1", ""), "missing": ("1", "2 files"),
-        "known": ("1", ""), "whole": ("1", ""),
-    }  # fmt: skip
+        "in use": ("4", ""),
+        "not all ready": ("2", "8 files"),
+        "stuck": ("1", ""),
+        "missing": ("1", "2 files"),
+        "known": ("1", ""),
+        "whole": ("1", ""),
+    }
     for title, tile in found.items():
         linked = reader.get(tile.url)
         assert not linked.context["faults"] and str(linked.context["counted"].total) == numbers[title][0], title
@@ -69,16 +73,21 @@ def test_inputs_in_use_are_counted_listed_and_exported(
         assert exported[1:] == Table(linked.content.decode()).rows, title
     text = page.content.decode()
     assert "waits.for.tape" in text.replace("<wbr>", "") and "oldest answer" in text
-    shown = reader.get("/data/?in_use=true&name=whole&columns=name,replicas,partial_replicas,readers,not_ready,files_finished")
+    shown = reader.get(
+        "/data/?in_use=true&name=whole&columns=name,replicas,partial_replicas,readers,not_ready,files_finished"
+    )
     assert {tuple(row) for row in Table(shown.content.decode()).rows} == {
-        ("whole", "1", "1", "2", "0", "4"), ("whole", "1", "1", "2", "0", "0"),
-    }  # fmt: skip
+        ("whole", "1", "1", "2", "0", "4"),
+        ("whole", "1", "1", "2", "0", "0"),
+    }
     assert 'href="/data/?in_use=true&amp;name=whole">2</a>' in shown.content.decode()
     Task.objects.update(status="done")
     assert "No dataset matches <em>Input of an open task = true" in reader.get("/data/?in_use=true").content.decode()
 
 
-def test_numbers_are_nobody_elses_data(reader: Client, inputs: dict[str, Dataset], make_task: Callable[..., Task]) -> None:
+def test_numbers_are_nobody_elses_data(
+    reader: Client, inputs: dict[str, Dataset], make_task: Callable[..., Task]
+) -> None:
     another = Dataset.objects.create(task=make_task(), name="seq_number", type="pseudo_input", status="ready", files=10)
     page = reader.get(f"/data/{another.id}/")
     assert not page.context["others"] and "No other task reads or makes it." in page.content.decode()
@@ -86,7 +95,14 @@ def test_numbers_are_nobody_elses_data(reader: Client, inputs: dict[str, Dataset
 
 
 FILTERS = (
-    "contains=ove", "name=over", "in_use=false", "task_status=done", "type=output", "task={ended}", "status=done", "view=all",
+    "contains=ove",
+    "name=over",
+    "in_use=false",
+    "task_status=done",
+    "type=output",
+    "task={ended}",
+    "status=done",
+    "view=all",
     "user=scientist&name=over",
 )
 
@@ -123,9 +139,12 @@ def test_a_dataset_has_places_other_uses_and_its_files(
     dataset = inputs["whole"]
     for number in range(60):
         File.objects.create(
-            task_id=dataset.task_id, dataset_id=dataset.id, lfn=f"f<{number}>", type="input",
+            task_id=dataset.task_id,
+            dataset_id=dataset.id,
+            lfn=f"f<{number}>",
+            type="input",
             status="staging" if number % 2 else "finished",
-        )  # fmt: skip
+        )
     with django_assert_max_num_queries(MOST_QUERIES):
         page = reader.get(f"/data/{dataset.id}/")
     text = page.content.decode()
@@ -143,7 +162,13 @@ def test_a_dataset_has_places_other_uses_and_its_files(
 
 @pytest.mark.parametrize(
     ("use", "finished", "seen"),
-    [("log", 6, "done"), ("output", 2, "finished"), ("output", 0, "failed"), ("lib", 0, "failed"), ("input", 6, "failed")],
+    [
+        ("log", 6, "done"),
+        ("output", 2, "finished"),
+        ("output", 0, "failed"),
+        ("lib", 0, "failed"),
+        ("input", 6, "failed"),
+    ],
 )
 def test_the_badge_of_what_a_failed_task_has_made_does_not_contradict_its_files(
     reader: Client, make_task: Callable[..., Task], use: str, finished: int, seen: str
@@ -153,7 +178,12 @@ def test_the_badge_of_what_a_failed_task_has_made_does_not_contradict_its_files(
         task=task, name="made", type=use, status="failed", files=6, files_to_be_used=6, files_finished=finished
     )
     assert reader.get(f"/api/v2/datasets/{dataset.id}/").json()["status"] == "failed"
-    listed = reader.get(f"/data/?task={task.id}&columns=status").content.decode().partition("<tbody>")[2].partition("</a>")[0]
+    listed = (
+        reader.get(f"/data/?task={task.id}&columns=status")
+        .content.decode()
+        .partition("<tbody>")[2]
+        .partition("</a>")[0]
+    )
     head = reader.get(f"/data/{dataset.id}/").content.decode().partition("<h1>")[2].partition("</h1>")[0]
     row = reader.get(f"/tasks/{task.id}/").content.decode().partition(f"/data/{dataset.id}/")[2]
     badge = row.partition('data-label="Status">')[2].partition("</td>")[0]
@@ -166,17 +196,27 @@ def catalogued() -> dict[str, CatalogueDataset]:
     made = {
         name: CatalogueDataset.objects.create(name=name, scope="user.ada", open=is_open, **more)
         for name, is_open, more in (
-            ("user.ada.measured", False, {"owner": "ada", "made_by_task": 7}), ("user.ada.used", True, {}),
-            ("user.ada.empty", True, {}), ("user.ada.box/", True, {"owner": "ada"}),
+            ("user.ada.measured", False, {"owner": "ada", "made_by_task": 7}),
+            ("user.ada.used", True, {}),
+            ("user.ada.empty", True, {}),
+            ("user.ada.box/", True, {"owner": "ada"}),
         )
-    }  # fmt: skip
+    }
     CatalogueFile.objects.bulk_create(
         CatalogueFile(
-            dataset=made[name], lfn=f"<{name}>.{number:03d}", scope="user.ada", guid=str(number), size=1_000_000,
-            adler32="0badcafe", events=5, endpoint="LOCAL_SE", url=f"file://localhost/secret/{number}",
+            dataset=made[name],
+            lfn=f"<{name}>.{number:03d}",
+            scope="user.ada",
+            guid=str(number),
+            size=1_000_000,
+            adler32="0badcafe",
+            events=5,
+            endpoint="LOCAL_SE",
+            url=f"file://localhost/secret/{number}",
         )
-        for name, count in (("user.ada.measured", 60), ("user.ada.used", 2)) for number in range(count)
-    )  # fmt: skip
+        for name, count in (("user.ada.measured", 60), ("user.ada.used", 2))
+        for number in range(count)
+    )
     made["user.ada.box/"].members.add(made["user.ada.measured"], made["user.ada.used"])
     return made
 
@@ -190,7 +230,12 @@ def test_a_dataset_of_the_catalogue_that_no_task_has_used_is_found_and_has_a_pag
     with django_assert_max_num_queries(MOST_QUERIES):
         page = reader.get(url)
     text = page.content.decode().replace("\u202f", " ")
-    for said in ("A dataset of the local catalogue: closed. It has 60 files of 60", "/users/ada/", "/tasks/7/", "user.ada.box/"):
+    for said in (
+        "A dataset of the local catalogue: closed. It has 60 files of 60",
+        "/users/ada/",
+        "/tasks/7/",
+        "user.ada.box/",
+    ):
         assert said in text.replace("<wbr>", ""), said
     assert "No task reads or makes it" in text and "secret" not in text and "<user" not in text
     assert page.context["page"].summary == "50 shown of 60" and "measured" in page.context["files"].rows[0].lfn
@@ -211,7 +256,9 @@ def test_containers_and_datasets_of_the_catalogue_lead_to_each_other_and_to_thei
     assert [member.name for member in page.context["members"].rows] == ["user.ada.measured", "user.ada.used"]
     assert "It has 62 files" in page.content.decode()
     use = make_dataset(make_task(), name=used.name, files=2)
-    assert reader.get("/search/", {"q": used.name})["Location"] == f"/data/catalogue/{used.id}/", "not one that may have failed"
+    assert reader.get("/search/", {"q": used.name})["Location"] == f"/data/catalogue/{used.id}/", (
+        "not one that may have failed"
+    )
     elsewhere = make_dataset(make_task(), name="mc.elsewhere", files=2)
     assert reader.get("/search/", {"q": "mc.elsewhere"})["Location"] == f"/data/{elsewhere.id}/"
     assert f"/data/catalogue/{used.id}/" in reader.get(f"/data/{use.id}/").content.decode()

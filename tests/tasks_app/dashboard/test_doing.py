@@ -61,7 +61,9 @@ def test_a_retry_says_how_many_attempts_failed_files_get(
         TaskParams.objects.create(task=task, params=params)
         make_dataset(task, files=4, files_failed=3)
     texts = [text_of(reader.get(f"/tasks/{task.id}/do/{command}/")) for task in tasks]
-    for text, more in zip(texts, ("2 more attempts", "3 more attempts", "1 more attempt", "2 more attempts"), strict=True):
+    for text, more in zip(
+        texts, ("2 more attempts", "3 more attempts", "1 more attempt", "2 more attempts"), strict=True
+    ):
         assert f"3 failed input files</strong>: tried again, with {more} each." in text
     Dataset.objects.filter(task=tasks[1]).update(files_failed=1)
     alone = text_of(reader.get(f"/tasks/{tasks[1].id}/do/{command}/"))
@@ -69,7 +71,9 @@ def test_a_retry_says_how_many_attempts_failed_files_get(
     Dataset.objects.filter(task=tasks[1]).update(files_failed=3)
     query = "&".join(f"ids={task.id}" for task in tasks)
     bulk = text_of(reader.get(f"/tasks/bulk/?command={command}&{query}"))
-    assert command == "incexec" or "12 failed input files</strong>: tried again, with 1 to 3 more attempts each." in bulk
+    assert (
+        command == "incexec" or "12 failed input files</strong>: tried again, with 1 to 3 more attempts each." in bulk
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +115,11 @@ def test_a_command_that_waits_decides_what_is_offered_and_taken_next(reader: Cli
 def test_who_has_no_right_is_forbidden_an_act(reader: Client, make_task: Make) -> None:
     bobs, own = make_task(user="bob", status="paused"), make_task()
     steers = "needs the right to steer"
-    for task, act, why in ((bobs, "kill", "belongs to bob"), (bobs, "pause", "belongs to bob"), (own, "reassign", steers)):
+    for task, act, why in (
+        (bobs, "kill", "belongs to bob"),
+        (bobs, "pause", "belongs to bob"),
+        (own, "reassign", steers),
+    ):
         answer = reader.post(f"/tasks/{task.id}/do/{act}/", {"reason": "x", "site": "SITE_B"})
         assert answer.status_code == 403 and why in text_of(answer)
     assert not Command.objects.exists()
@@ -129,8 +137,8 @@ def test_acts_that_are_not_legal_are_greyed_with_the_reason(reader: Client, make
     for changes, act, why in (
         ({"status": "paused"}, "pause", "not accepted in this state; in this state it takes resume,"),
         ({"user": "bob"}, "kill", "belongs to bob"),
-        ({}, "release", "right to steer")
-    ):  # fmt: skip
+        ({}, "release", "right to steer"),
+    ):
         task = make_task(**changes)
         text = text_of(reader.get(f"/tasks/{task.id}/"))
         off = text[text.index("not-now") :]
@@ -160,9 +168,11 @@ def test_operators_change_a_task_in_place(operator: Client, make_task: Make, mak
     TaskParams.objects.create(task=task, params={"taskName": "x", "includedSite": ["SITE_A", "SITE_B"]})
     queued = make_job(task_id=task.id, status="activated")
     for name, form in (
-        ("priority", {"priority": "900"}), ("avoid_site", {"site": "SITE_A"}), ("needs", {"ramCount": "3000"}),
+        ("priority", {"priority": "900"}),
+        ("avoid_site", {"site": "SITE_A"}),
+        ("needs", {"ramCount": "3000"}),
         ("split_rule", {"changes": '{"nFilesPerJob": 3}'}),
-    ):  # fmt: skip
+    ):
         answer = operator.post(f"/tasks/{task.id}/do/{name}/", {"reason": "try", **form})
         assert answer.status_code == 302, text_of(answer)
     task.refresh_from_db()
@@ -195,16 +205,24 @@ def test_the_form_of_needs_says_of_what_the_output_is_and_how_advice_calls_it(
 ) -> None:
     task = make_task(out_disk_count=3, out_disk_unit=unit, work_disk_count=5, work_disk_unit="GB")
     text = " ".join(re.sub("<[^>]*>", " ", text_of(operator.get(f"/tasks/{task.id}/do/needs/"))).split())
-    assert f"Output outDiskCount {says}" in text and "Scratch space workDiskCount In GB for each job. Now: 5." in text, text
+    assert (
+        f"Output outDiskCount {says}" in text and "Scratch space workDiskCount In GB for each job. Now: 5." in text
+    ), text
 
 
 def test_the_form_of_needs_shows_what_the_task_has_and_its_type_follows(operator: Client, make_task: Make) -> None:
-    task = make_task(ram_count=900_000, core_count=1, resource_type="SCORE_HIMEM", ram_unit="MBPerCore", io_intensity=None)
+    task = make_task(
+        ram_count=900_000, core_count=1, resource_type="SCORE_HIMEM", ram_unit="MBPerCore", io_intensity=None
+    )
     url = f"/tasks/{task.id}/do/needs/"
     text = text_of(operator.get(url))
     assert "In MB a core. Now: 900000." in text and "In kB a second. Now: nothing is set." in text, text
     assert "In HS06 s an event." in text and "0 is any number. Now: 1." in text
-    for form, kind in (({"ramCount": "2000"}, "SCORE"), ({"coreCount": "8"}, "MCORE"), ({"ramCount": "4000"}, "MCORE_HIMEM")):
+    for form, kind in (
+        ({"ramCount": "2000"}, "SCORE"),
+        ({"coreCount": "8"}, "MCORE"),
+        ({"ramCount": "4000"}, "MCORE_HIMEM"),
+    ):
         assert operator.post(url, {"reason": "try", **form}).status_code == 302
         task.refresh_from_db()
         assert task.resource_type == kind
@@ -220,7 +238,9 @@ def task_with_params(task: Task) -> int:
     return task.id
 
 
-def test_a_retry_that_would_find_nothing_to_do_is_not_offered(reader: Client, make_task: Make, make_dataset: Make) -> None:
+def test_a_retry_that_would_find_nothing_to_do_is_not_offered(
+    reader: Client, make_task: Make, make_dataset: Make
+) -> None:
     task = make_task(status="running", prod_source_label="user")
     made = make_dataset(task, type="input", files=4, files_failed=0)
     says = f"Task {task.id} has no file that has used up its attempts"
@@ -240,11 +260,17 @@ def test_refusals_on_pages_call_acts_as_their_buttons_do(reader: Client, make_ta
         ("avalanche", "is paused; skip scouts is accepted in: "),
         ("priority", "Change priority needs the right to steer"),
     ):
-        pages = [reader.get(f"/tasks/{task.id}/do/{name}/"), reader.post(f"/tasks/{task.id}/do/{name}/", {"reason": "x"})]
+        pages = [
+            reader.get(f"/tasks/{task.id}/do/{name}/"),
+            reader.post(f"/tasks/{task.id}/do/{name}/", {"reason": "x"}),
+        ]
         pages.append(reader.post("/tasks/bulk/", {"command": name, "ids": [task.id]}))
         for page in pages:
             text = text_of(page)
-            assert says in text and not re.search(r"increase_attempts|incexec[^/]*</|>priority needs", text), (name, text)
+            assert says in text and not re.search(r"increase_attempts|incexec[^/]*</|>priority needs", text), (
+                name,
+                text,
+            )
     form = {"command": "avalanche", "ids": [task.id], "reason": "x", "confirm": "1"}
     text = text_of(reader.post("/tasks/bulk/", form, follow=True))
     assert f"was refused by 1 task ({task.id}): is paused; skip scouts is accepted" in text
@@ -304,10 +330,16 @@ def test_tasks_are_chosen_by_the_filters_of_the_list_and_not_too_many(
     assert answer.status_code == 400 and "Share: At most 32" in text_of(answer)
     settings.JEDI_BULK_LIMIT = 2
     for given, fault in (
-        ({"query": "name=x"}, "2 is the limit"), ({"ids": "1,2,3"}, "2 is the limit"), ({"query": "colour=red"}, "no filter"),
-        ({"query": "sort=name"}, "give a filter"), ({"query": "status=odd"}, "status:"), ({"ids": "1,x"}, "no number"),
-        ({}, "No task is chosen"), ({"query": ""}, "give a filter"), ({"query": "name=nothing"}, "No task matches"),
-    ):  # fmt: skip
+        ({"query": "name=x"}, "2 is the limit"),
+        ({"ids": "1,2,3"}, "2 is the limit"),
+        ({"query": "colour=red"}, "no filter"),
+        ({"query": "sort=name"}, "give a filter"),
+        ({"query": "status=odd"}, "status:"),
+        ({"ids": "1,x"}, "no number"),
+        ({}, "No task is chosen"),
+        ({"query": ""}, "give a filter"),
+        ({"query": "name=nothing"}, "No task matches"),
+    ):
         answer = operator.post("/tasks/bulk/", {"command": "pause", **given})
         assert answer.status_code == 400 and fault in text_of(answer), given
 
@@ -359,9 +391,7 @@ def test_the_api_previews_and_gives_a_command_to_many(api: Make, make_task: Make
     found = answer.json()
     assert answer.status_code == 200 and found["preview"] is True and not Command.objects.exists()
     assert (found["ids"], found["jobs"], found["sites"], found["owners"]) == (ids, 1, 1, {"ada": 3})
-    assert found["refused"] == [
-        {"kind": "right", "words": "belongs to bob; you may not command it", "ids": [bobs]}
-    ]  # fmt: skip
+    assert found["refused"] == [{"kind": "right", "words": "belongs to bob; you may not command it", "ids": [bobs]}]
     body = {"command": "finish", "soft": True, "reason": "enough", "ids": [*ids, bobs, 7], "preview": False}
     answer = client.post(url, body, content_type="application/json")
     assert answer.status_code == 202 and answer.json()["ids"] == ids
@@ -369,11 +399,15 @@ def test_the_api_previews_and_gives_a_command_to_many(api: Make, make_task: Make
     assert set(Command.objects.values_list("task_id", "comment")) == {(i, "enough") for i in ids}
     assert Command.objects.first().parameters == {"soft": True}  # type: ignore[union-attr]
     for wrong, field in (
-        ({"ids": [1], "filter": {}}, "ids"), ({}, "ids"), ({"filter": {}}, "filter"),
+        ({"ids": [1], "filter": {}}, "ids"),
+        ({}, "ids"),
+        ({"filter": {}}, "filter"),
         ({"filter": {"colour": "x"}}, "filter.colour"),
-        ({"ids": [1], "attempts": 3}, "attempts"), ({"ids": [0]}, "ids.0"), ({"filter": {"status": "odd"}}, "filter.status"),
+        ({"ids": [1], "attempts": 3}, "attempts"),
+        ({"ids": [0]}, "ids.0"),
+        ({"filter": {"status": "odd"}}, "filter.status"),
         ({"ids": [1], "reason": ""}, "reason"),
-    ):  # fmt: skip
+    ):
         answer = client.post(url, {"command": "pause", "reason": "x", **wrong}, content_type="application/json")
         assert answer.status_code == 422 and answer.json()["errors"][0]["field"] == field, (wrong, answer.json())
 
@@ -407,9 +441,11 @@ def test_jobs_are_killed_one_or_many_for_a_reason(reader: Client, busy_task: Tas
     answer = reader.post(f"/jobs/{bobs.id}/do/kill/", {"reason": "x"})
     assert answer.status_code == 403 and "belongs to bob" in text_of(answer)
     for given, fault in (
-        ({"command": "retry", "ids": "1"}, "no other command"), ({}, "No job is chosen"), ({"query": "x=1"}, "no filter"),
+        ({"command": "retry", "ids": "1"}, "no other command"),
+        ({}, "No job is chosen"),
+        ({"query": "x=1"}, "no filter"),
         ({"query": "task=1"}, "No job matches"),
-    ):  # fmt: skip
+    ):
         assert fault in text_of(reader.post("/jobs/bulk/", given))
 
 

@@ -15,16 +15,22 @@ pytestmark = pytest.mark.django_db
 
 
 def test_owners_and_operators_find_links_to_what_was_made(
-    client: Client, ada: User, make_task: Callable[..., Task], make_job: Callable[..., Job], make_dataset: Callable[..., Dataset]
+    client: Client,
+    ada: User,
+    make_task: Callable[..., Task],
+    make_job: Callable[..., Job],
+    make_dataset: Callable[..., Dataset],
 ) -> None:
     task = make_task(user="ada", working_group="phys-higgs")
     dataset = make_dataset(task, type="output", name="user.ada.out")
     job = make_job(task_id=task.id, status="finished", user="ada", working_group="phys-higgs")
     fetched, others = [], []
     for lfn, type, surl in (
-        ("a.root", "output", "file://localhost/x"), ("x.log.tgz", "log", "file://localhost/y"),
-        ("later.root", "output", None), ("in.root", "input", "file://localhost/z"),
-    ):  # fmt: skip
+        ("a.root", "output", "file://localhost/x"),
+        ("x.log.tgz", "log", "file://localhost/y"),
+        ("later.root", "output", None),
+        ("in.root", "input", "file://localhost/z"),
+    ):
         values: dict[str, Any] = {"lfn": lfn, "type": type, "surl": surl, "status": "finished", "task_id": task.id}
         file = File.objects.create(dataset_id=dataset.id, **values)
         JobFile.objects.create(job_id=job.id, file_id=file.id, dataset_id=dataset.id, **values)
@@ -33,7 +39,9 @@ def test_owners_and_operators_find_links_to_what_was_made(
 
     catalogued = CatalogueDataset.objects.create(name=dataset.name, scope="user.ada", owner="ada")
     client.force_login(ada)
-    assert f'href="/data/catalogue/{catalogued.id}/">in the local catalogue</a>' in client.get(pages[0]).content.decode()
+    assert (
+        f'href="/data/catalogue/{catalogued.id}/">in the local catalogue</a>' in client.get(pages[0]).content.decode()
+    )
 
     def links(path: str) -> list[bool]:
         text = client.get(path).content.decode()

@@ -38,10 +38,16 @@ def failures(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> li
     for n in range(20):
         jobs.append(
             make_job(
-                status="failed", site="SITE_A", worker_node="slot1@wn1.example", pilot_error_code=1099, core_count=8,
-                pilot_error_diag=f"cannot copy <b>/data/{n}/f.root</b>", pilot_id="t|Q|PR|3.7.2.5", **ended,
+                status="failed",
+                site="SITE_A",
+                worker_node="slot1@wn1.example",
+                pilot_error_code=1099,
+                core_count=8,
+                pilot_error_diag=f"cannot copy <b>/data/{n}/f.root</b>",
+                pilot_id="t|Q|PR|3.7.2.5",
+                **ended,
             )
-        )  # fmt: skip
+        )
     for n in range(6):
         jobs.append(make_job(status="failed", site=f"SITE_{n}", worker_node=f"n{n}", trans_exit_code="65", **ended))
     jobs += [make_job(status="failed", site="SITE_B", **{**ended, "task_id": None}) for _ in range(4)]
@@ -57,8 +63,10 @@ def test_kinds_of_errors_are_listed_with_what_they_cost_and_how_they_are_spread(
         answer = reader.get("/errors/")
     text, context = answer.content.decode(), answer.context
     assert [(row["kind"].failures, row["print"].key) for row in context["rows"]] == [
-        (20, "pilot:1099"), (6, "trans:65"), (4, "no error"),
-    ]  # fmt: skip
+        (20, "pilot:1099"),
+        (6, "trans:65"),
+        (4, "no error"),
+    ]
     assert context["rows"][0]["spread"].sentence == "all on one worker node, wn1.example"
     assert (context["failures"], context["new"], round(context["percent"], 1)) == (30, 3, 33.3)
     assert "33.3 %" in text and "of 90 ended jobs" in text
@@ -67,11 +75,22 @@ def test_kinds_of_errors_are_listed_with_what_they_cost_and_how_they_are_spread(
     assert context["plot"].total == 30
     first = context["rows"][0]["print"]
     for query, number in (
-        ("category=stage-in", 1), ("error=trans:65", 1), ("error=none", 1), ("site=SITE_A", 1), ("node=wn1.example", 1),
-        ("user=ada", 3), ("share=User", 3), ("version=3.7.2.5", 1), (f"fingerprint={first.id}", 1), ("site=nowhere", 0),
-        ("known=true", 0), ("known=false", 3), ("task=x", 0), ("window=2y", 3),
+        ("category=stage-in", 1),
+        ("error=trans:65", 1),
+        ("error=none", 1),
+        ("site=SITE_A", 1),
+        ("node=wn1.example", 1),
+        ("user=ada", 3),
+        ("share=User", 3),
+        ("version=3.7.2.5", 1),
+        (f"fingerprint={first.id}", 1),
+        ("site=nowhere", 0),
+        ("known=true", 0),
+        ("known=false", 3),
+        ("task=x", 0),
+        ("window=2y", 3),
         ("since=2020-01-01T00:00&until=2020-01-02T00:00", 0),
-    ):  # fmt: skip
+    ):
         assert len(reader.get(f"/errors/?{query}").context["rows"]) == number, query
     orders = [reader.get(f"/errors/?order={order}").context["rows"][0]["kind"].failures for order in ("failures", "")]
     assert orders == [20, 20]

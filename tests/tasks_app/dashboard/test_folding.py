@@ -30,7 +30,8 @@ def log(kinds: str, task_id: int = TASK) -> None:
     """Entries by their letters, the earliest first, a minute apart."""
     rows = [(at(n), *WHAT[kind]) for n, kind in enumerate(kinds)]
     TaskStatusLog.objects.bulk_create(
-        TaskStatusLog(task_id=task_id, at=moment, status=status, by=by, reason=reason) for moment, status, by, reason in rows
+        TaskStatusLog(task_id=task_id, at=moment, status=status, by=by, reason=reason)
+        for moment, status, by, reason in rows
     )
 
 
@@ -48,8 +49,11 @@ def test_attempts_that_came_to_nothing_are_one_line_with_their_number() -> None:
 
 def test_an_attempt_that_got_on_is_told_in_full() -> None:
     assert [(line.status, line.tries, line.since) for line in folded("RPrPrD")] == [
-        ("defined", 0, None), ("registered", 0, None), ("pending", 1, at(1)), ("registered", 0, None),
-    ]  # fmt: skip
+        ("defined", 0, None),
+        ("registered", 0, None),
+        ("pending", 1, at(1)),
+        ("registered", 0, None),
+    ]
 
 
 def test_pending_for_another_cause_stays_a_line_of_its_own() -> None:
@@ -58,8 +62,10 @@ def test_pending_for_another_cause_stays_a_line_of_its_own() -> None:
 
 def test_two_waits_are_two_lines() -> None:
     assert [(line.status, line.tries, line.since) for line in folded("PrPRPrPrP")] == [
-        ("pending", 2, at(4)), ("registered", 0, None), ("pending", 1, at(0)),
-    ]  # fmt: skip
+        ("pending", 2, at(4)),
+        ("registered", 0, None),
+        ("pending", 1, at(0)),
+    ]
 
 
 def test_a_log_without_attempts_stays_as_it_is() -> None:

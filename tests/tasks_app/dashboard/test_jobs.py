@@ -26,14 +26,26 @@ def chain(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> list[
     """Three jobs on the same files: one in the archive, one that failed like another job on its node, one that runs."""
     task, now = make_task(), timezone.now()
     VerdictRecord.objects.create(
-        task_id=task.id, chosen=[["SITE_B", 9.0, {}], ["SITE_A", 2.5, {"queued": 0.5}]], skipped=[], sentence="2 of 9 sites.",
-        first_at=now - timedelta(days=2), at=now,
-    )  # fmt: skip
+        task_id=task.id,
+        chosen=[["SITE_B", 9.0, {}], ["SITE_A", 2.5, {"queued": 0.5}]],
+        skipped=[],
+        sentence="2 of 9 sites.",
+        first_at=now - timedelta(days=2),
+        at=now,
+    )
     failed = {
-        "status": "failed", "site": "SITE_A", "worker_node": NODE, "pilot_error_code": 1110,
-        "pilot_error_diag": "cvmfs is not mounted", "start_time": now - timedelta(hours=2), "end_time": now - timedelta(hours=1),
-        "cpu_time_s": 900, "core_count": 1, "state_change_time": now - timedelta(hours=1), "max_attempt": 3,
-    }  # fmt: skip
+        "status": "failed",
+        "site": "SITE_A",
+        "worker_node": NODE,
+        "pilot_error_code": 1110,
+        "pilot_error_diag": "cvmfs is not mounted",
+        "start_time": now - timedelta(hours=2),
+        "end_time": now - timedelta(hours=1),
+        "cpu_time_s": 900,
+        "core_count": 1,
+        "state_change_time": now - timedelta(hours=1),
+        "max_attempt": 3,
+    }
     first = make_job(task_id=task.id, attempt=1, status="finished")
     second = make_job(task_id=task.id, attempt=2, **failed)
     third = make_job(task_id=task.id, attempt=3, status="running", site="SITE_B", start_time=now - timedelta(minutes=5))
@@ -113,11 +125,15 @@ def test_the_page_and_why_of_a_job_name_the_decision_that_held_when_it_was_made(
     job.refresh_from_db()
     before, held, _ = (
         VerdictRecord.objects.create(
-            task_id=task.id, chosen=[[site, 2.5, {"queued": 0.5}] for site in sites], skipped=[], sentence="Some sites.",
-            first_at=now + timedelta(seconds=seconds), at=now + timedelta(seconds=seconds),
+            task_id=task.id,
+            chosen=[[site, 2.5, {"queued": 0.5}] for site in sites],
+            skipped=[],
+            sentence="Some sites.",
+            first_at=now + timedelta(seconds=seconds),
+            at=now + timedelta(seconds=seconds),
         )
         for seconds, sites in ((-60, ["SITE_A"]), (0, ["SITE_B", "SITE_A"]), (1, ["SITE_A"]))
-    )  # fmt: skip
+    )
     there, decision = job_facts.sent_here(job), jobs_explained.why(job, now)["decision"]
     assert there is not None and there.verdict == held and there.choice.again_at is None
     assert (decision["id"], decision["at"], decision["place"], decision["of"]) == (held.id, now, 2, 2)

@@ -49,11 +49,15 @@ def some_tasks(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> 
     """Tasks of all kinds, one of them with input, jobs and a refusal of the broker."""
     tasks = [
         make_task(
-            status=("running", "pending", "done")[n % 3], user=("ada", "bob")[n % 2], current_priority=n % 4 * 100 or None,
-            gshare=("Analysis", "Production")[n % 2], task_type="anal", name=f"=task.{n}" if n else "Ünïcode, \"quoted\"",
+            status=("running", "pending", "done")[n % 3],
+            user=("ada", "bob")[n % 2],
+            current_priority=n % 4 * 100 or None,
+            gshare=("Analysis", "Production")[n % 2],
+            task_type="anal",
+            name=f"=task.{n}" if n else 'Ünïcode, "quoted"',
         )
         for n in range(12)
-    ]  # fmt: skip
+    ]
     Dataset.objects.create(
         task=tasks[1],
         name="in",
@@ -166,7 +170,9 @@ def test_a_misspelt_filter_lists_nothing_and_can_be_taken_away(reader: Client, s
     (chip,) = reader.get("/tasks/?self=x").context["chips"]
     assert (chip.title, chip.off_url) == ("self", "/tasks/?view=all")
     assert "Did you mean state?" not in reader.get("/attention/?state=gone&before=5").content.decode()
-    assert "kidn: There is no such parameter here. Did you mean kind?" in reader.get("/attention/?kidn=x").content.decode()
+    assert (
+        "kidn: There is no such parameter here. Did you mean kind?" in reader.get("/attention/?kidn=x").content.decode()
+    )
 
 
 def test_a_view_with_a_column_that_is_gone_keeps_the_others(reader: Client, some_tasks: list[Task]) -> None:

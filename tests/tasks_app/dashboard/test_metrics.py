@@ -39,8 +39,11 @@ def test_all_that_is_measured_is_read_with_a_token_for_reading(
     Queue.objects.create(name="Q", core_power=20.0)
     many = {"work_queue_id": 0, "resource_type": "", "label": "managed"}
     for site, share, status, jobs, cores in (
-        ("Q", "A", "running", 10, 80), ("R", "B", "running", 3, 3), ("Q", "B", "sent", 2, 2), ("Q", "B", "activated", 5, 5)
-    ):  # fmt: skip
+        ("Q", "A", "running", 10, 80),
+        ("R", "B", "running", 3, 3),
+        ("Q", "B", "sent", 2, 2),
+        ("Q", "B", "activated", 5, 5),
+    ):
         JobCount.objects.create(site=site, share=share, status=status, jobs=jobs, cores=cores, **many)
     Agent.objects.all().delete()
     Agent.objects.create(
@@ -49,9 +52,14 @@ def test_all_that_is_measured_is_read_with_a_token_for_reading(
     Agent.objects.create(name="adder", period_s=5, due_at=now, errors_in_a_row=2, last_error="x")
     for number, wait in enumerate((0, 0, 3600)):
         AttentionItem.objects.create(
-            key=str(number), kind="late agent", tone="bad", sentence="x", since=now, path="/",
+            key=str(number),
+            kind="late agent",
+            tone="bad",
+            sentence="x",
+            since=now,
+            path="/",
             snoozed_until=now + timedelta(seconds=wait) if wait else None,
-        )  # fmt: skip
+        )
     headers = {"authorization": f"Bearer {make_token(scope=Scope.READ)}"}
     with django_assert_max_num_queries(MOST_QUERIES):
         answer = client.get("/metrics", headers=headers)
@@ -62,14 +70,25 @@ def test_all_that_is_measured_is_read_with_a_token_for_reading(
         for sample in family.samples
     }
     expected = {
-        ("jedi_tasks", "defined"): 3, ("jedi_tasks", "done"): 1, ("jedi_tasks", "broken"): 0,
-        ("jedi_tasks_due", "defined"): 2, ("jedi_jobs", "running"): 13, ("jedi_job_cores", "running"): 83,
-        ("jedi_share_executing_hs", "A"): 1600, ("jedi_share_executing_hs", "B"): 70,
-        ("jedi_share_queued_hs", "B"): 100, ("jedi_share_target_hs", "A"): 417.5,
-        ("jedi_agent_late", "feeder"): 1, ("jedi_agent_late", "adder"): 0, ("jedi_agent_errors_in_a_row", "adder"): 2,
-        ("jedi_agent_last_pass_duration_seconds", "feeder"): 0.5, ("jedi_agent_backlog", "feeder", "tasks"): 2,
-        ("jedi_attention_items", "late agent", "bad"): 2, ("jedi_q2_queue", "waiting"): 0, ("jedi_database_waiting_locks",): 0,
-    }  # fmt: skip
+        ("jedi_tasks", "defined"): 3,
+        ("jedi_tasks", "done"): 1,
+        ("jedi_tasks", "broken"): 0,
+        ("jedi_tasks_due", "defined"): 2,
+        ("jedi_jobs", "running"): 13,
+        ("jedi_job_cores", "running"): 83,
+        ("jedi_share_executing_hs", "A"): 1600,
+        ("jedi_share_executing_hs", "B"): 70,
+        ("jedi_share_queued_hs", "B"): 100,
+        ("jedi_share_target_hs", "A"): 417.5,
+        ("jedi_agent_late", "feeder"): 1,
+        ("jedi_agent_late", "adder"): 0,
+        ("jedi_agent_errors_in_a_row", "adder"): 2,
+        ("jedi_agent_last_pass_duration_seconds", "feeder"): 0.5,
+        ("jedi_agent_backlog", "feeder", "tasks"): 2,
+        ("jedi_attention_items", "late agent", "bad"): 2,
+        ("jedi_q2_queue", "waiting"): 0,
+        ("jedi_database_waiting_locks",): 0,
+    }
     assert {key: found.get(key) for key in expected} == expected
     assert found[("jedi_database_bytes",)] > 1e6 and ("jedi_agent_last_pass_items", "adder") not in found
     assert 3500 < found[("jedi_agent_overdue_seconds", "feeder")] < 3700

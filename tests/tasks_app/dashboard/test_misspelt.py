@@ -67,7 +67,9 @@ def test_no_page_fails_for_what_its_own_parameters_hold(boss: Client, make_task:
         if own and boss.get(address).status_code == 200:
             tried.add(name)
             asked.append("&".join(f"{one}=%00" for one in sorted(ALWAYS - set(own))))
-            failed += [f"{address}?{query[:20]}" for query in asked if boss.get(f"{address}?{query}").status_code >= 500]
+            failed += [
+                f"{address}?{query[:20]}" for query in asked if boss.get(f"{address}?{query}").status_code >= 500
+            ]
     assert not failed
     assert {"errors", "errors-pivot", "error", "brokerage", "users", "queue-tester", "task-why"} <= tried
 

@@ -99,7 +99,9 @@ def test_pages_themselves_see_that_agents_are_late_and_say_of_when_their_items_a
         Agent.objects.create(name=name, period_s=period_s, due_at=now)
     Agent.objects.create(name="merger", period_s=3, due_at=stopped, paused=True)
     assert "item 1" in said() and "late, since" not in said()
-    assert f"looked for at {looked:%Y-%m-%d %H:%M:%S} UTC (3 min ago); slower rules at" in said(), "its age is always said"
+    assert f"looked for at {looked:%Y-%m-%d %H:%M:%S} UTC (3 min ago); slower rules at" in said(), (
+        "its age is always said"
+    )
 
     Agent.objects.filter(name="adder").update(due_at=stopped)
     since = f"since {stopped:%Y-%m-%d %H:%M:%S} UTC: what needs attention was last looked for at {looked:%Y-%m-%d %H:%M:%S} UTC."
@@ -202,9 +204,19 @@ def test_little_that_was_lost_is_not_told_as_nothing(reader: Client, seconds: in
         component="pilot", code="1", text="x", example="x", category="disk", first_seen=now, last_seen=now
     )
     JobFailure.objects.create(
-        id=1, ended=now - timedelta(minutes=1), fingerprint=error, task_id=1, attempt=1, site="A", node="n", user="ada",
-        activity="User", pilot_version="3", walltime_s=seconds, wasted_core_s=seconds,
-    )  # fmt: skip
+        id=1,
+        ended=now - timedelta(minutes=1),
+        fingerprint=error,
+        task_id=1,
+        attempt=1,
+        site="A",
+        node="n",
+        user="ada",
+        activity="User",
+        pilot_version="3",
+        walltime_s=seconds,
+        wasted_core_s=seconds,
+    )
     text = reader.get("/").content.decode()
     assert said in text and "1 failed job<" in text
     assert (" %</span></td>" in text) == bool(seconds), "no part of nothing"
@@ -240,9 +252,13 @@ def test_the_tiles_of_a_site_that_has_just_begun_are_of_now(
     statistics.refresh()
     page = reader.get("/")
     assert {kpi.label: kpi.value for kpi in page.context["kpis"]} == {
-        "running jobs": "2", "running cores": "8", "queued jobs": "1", "finished in the last hour": "2",
-        "failure rate in the last hour": "33.3", "tasks with no jobs": "0",
-    }  # fmt: skip
+        "running jobs": "2",
+        "running cores": "8",
+        "queued jobs": "1",
+        "finished in the last hour": "2",
+        "failure rate in the last hour": "33.3",
+        "tasks with no jobs": "0",
+    }
     text = page.content.decode()
     assert "tasks with no jobs 4 min ago" in " ".join(re.sub("<[^>]*>", "", text).split())
     assert "No task has been submitted yet" not in text
@@ -279,9 +295,19 @@ def test_everything_is_on_the_overview(
     )
     for number in range(30):
         JobFailure.objects.create(
-            id=number, ended=now - timedelta(minutes=number), fingerprint=error, task_id=task.id, attempt=1, site="SITE_A",
-            node="wn1", user="ada", activity="User", pilot_version="3", walltime_s=3600, wasted_core_s=8 * 3600,
-        )  # fmt: skip
+            id=number,
+            ended=now - timedelta(minutes=number),
+            fingerprint=error,
+            task_id=task.id,
+            attempt=1,
+            site="SITE_A",
+            node="wn1",
+            user="ada",
+            activity="User",
+            pilot_version="3",
+            walltime_s=3600,
+            wasted_core_s=8 * 3600,
+        )
     keeping.keep(["asks"], [Found("asks", str(n), f"item {n}", "/tasks/", "ada", n) for n in range(30)], now)
     Queue.objects.create(name="SITE_A", site_name="A")
     Queue.objects.filter(name="SITE_A").update(status="offline", status_reason="no power")
@@ -290,11 +316,24 @@ def test_everything_is_on_the_overview(
     with django_assert_max_num_queries(MOST_QUERIES):
         text = reader.get("/").content.decode().replace("\u202f", " ")
     for said in (
-        "item 29", "All open items", "9 600", "1 200", "10.0 %", "Production", "share User: changed (value)", "summer",
-        "SITE_A: online → offline", "no power", "240 core hours in 30 failed jobs", "no space &lt;b&gt;left",
-        f"/tasks/{task.id}/errors/", "&lt;i&gt;lab", "/jobs/?user=ada&amp;status=failed&amp;window=24h", "/tasks/?user=ada",
+        "item 29",
+        "All open items",
+        "9 600",
+        "1 200",
+        "10.0 %",
+        "Production",
+        "share User: changed (value)",
+        "summer",
+        "SITE_A: online → offline",
+        "no power",
+        "240 core hours in 30 failed jobs",
+        "no space &lt;b&gt;left",
+        f"/tasks/{task.id}/errors/",
+        "&lt;i&gt;lab",
+        "/jobs/?user=ada&amp;status=failed&amp;window=24h",
+        "/tasks/?user=ada",
         'class="change"',
-    ):  # fmt: skip
+    ):
         assert said in text, said
     assert "item 1<" not in text and "All normal" not in text
     of_share = reader.get("/?share=User&window=6h").content.decode()

@@ -100,10 +100,14 @@ def test_a_busy_task_costs_few_queries(reader: Client, busy_task: Task, django_a
         ("0 kB", "1 024 kB"),
         ("–", "83.5 %"),
     ):
-        assert f'class="num">{declared}</td><td data-label="Measured" class="num">{measured}</td>' in text.replace("\u202f", " ")
+        assert f'class="num">{declared}</td><td data-label="Measured" class="num">{measured}</td>' in text.replace(
+            "\u202f", " "
+        )
 
 
-def test_files_that_were_given_up_before_any_job_failed_are_not_said_to_have_failed(reader: Client, busy_task: Task) -> None:
+def test_files_that_were_given_up_before_any_job_failed_are_not_said_to_have_failed(
+    reader: Client, busy_task: Task
+) -> None:
     Job.objects.filter(task_id=busy_task.id, status="failed").update(status="cancelled")
     text = reader.get(f"/tasks/{busy_task.id}/").content.decode()
     assert "80 of 200 files finished, 10 not processed, 30 in jobs" in text and "10 failed" not in text
@@ -148,7 +152,17 @@ def test_no_page_has_inline_style_or_script(reader: Client, busy_task: Task, fai
 
 
 @pytest.mark.parametrize(
-    "query", ["before=x", "cursor=x", "cursor=%00", f"page_size={10**30}", "task=x", "status=nonsense", "columns=x", "ordering=x"]
+    "query",
+    [
+        "before=x",
+        "cursor=x",
+        "cursor=%00",
+        f"page_size={10**30}",
+        "task=x",
+        "status=nonsense",
+        "columns=x",
+        "ordering=x",
+    ],
 )
 def test_nonsense_in_the_address_breaks_nothing(reader: Client, query: str) -> None:
     assert reader.get(f"/jobs/?{query}").status_code == 200
@@ -196,15 +210,23 @@ def test_search_goes_to_what_has_exactly_that_name(
     make_dataset(task, name="mc.input")
     use = make_dataset(bystander, name="mc.input")
     for text, path in (
-        ("user.ada.one", f"/tasks/{task.id}/"), ("SITE_B", "/sites/SITE_B/"), ("site_b", "/sites/SITE_B/"),
-        ("ada", "/users/ada/"), ("ada lovelace", "/users/ada/"), ("gone", "/users/gone/"), ("mc.input", f"/data/{use.id}/"),
-    ):  # fmt: skip
+        ("user.ada.one", f"/tasks/{task.id}/"),
+        ("SITE_B", "/sites/SITE_B/"),
+        ("site_b", "/sites/SITE_B/"),
+        ("ada", "/users/ada/"),
+        ("ada lovelace", "/users/ada/"),
+        ("gone", "/users/gone/"),
+        ("mc.input", f"/data/{use.id}/"),
+    ):
         assert reader.get("/search/", {"q": text})["Location"] == path, text
     assert reader.get("/search/", {"q": "user.ada"})["Location"] == "/tasks/?name=user.ada"
 
 
 def test_search_lists_what_shares_a_name(
-    reader: Client, make_task: Callable[..., Task], make_dataset: Callable[..., Dataset], django_assert_max_num_queries: Any
+    reader: Client,
+    make_task: Callable[..., Task],
+    make_dataset: Callable[..., Dataset],
+    django_assert_max_num_queries: Any,
 ) -> None:
     first, second = make_task(name="user.ada.<b>x"), make_task(name="user.ada.<b>x")
     use = make_dataset(second, name="user.ada.<b>x")
@@ -240,8 +262,13 @@ def test_the_page_of_a_task_by_events_says_how_many_files_the_ranges_are(
     for number in range(6):
         status = "finished" if number < 3 else "ready"
         File.objects.create(
-            task_id=task.id, dataset_id=dataset.id, lfn=f"lab.in.{number // 2}", type="input", status=status,
-            start_event=number % 2 * 10, end_event=number % 2 * 10 + 9,
-        )  # fmt: skip
+            task_id=task.id,
+            dataset_id=dataset.id,
+            lfn=f"lab.in.{number // 2}",
+            type="input",
+            status=status,
+            start_event=number % 2 * 10,
+            end_event=number % 2 * 10 + 9,
+        )
     text = reader.get(f"/tasks/{task.id}/").content.decode()
     assert "ranges of 3 files, 1 done" in text

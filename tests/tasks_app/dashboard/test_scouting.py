@@ -27,9 +27,15 @@ def test_cpu_time_is_told_in_units_that_people_read(
 ) -> None:
     task = make_task()
     ScoutReport.objects.create(
-        task_id=task.id, scouts=True, outcome="passed", sample=1, finished_jobs=1, detail="",
-        presets={"cpu_time": 500, "cpu_time_unit": "mHS06sPerEvent"}, measured={"cpu_time": measured, "cpu_time_unit": unit},
-    )  # fmt: skip
+        task_id=task.id,
+        scouts=True,
+        outcome="passed",
+        sample=1,
+        finished_jobs=1,
+        detail="",
+        presets={"cpu_time": 500, "cpu_time_unit": "mHS06sPerEvent"},
+        measured={"cpu_time": measured, "cpu_time_unit": unit},
+    )
     page = reader.get(f"/tasks/{task.id}/")
     (row,) = page.context["scouting"].rows
     assert (row.declared, row.measured) == ("0.5 HS06 s an event", said)

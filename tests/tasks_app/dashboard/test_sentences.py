@@ -37,20 +37,28 @@ HALF = Progress(total=100, finished=50, failed=2, working=10)
             TaskFacts("pending", error_dialog="Dataset x is not known"),
             "Pending: dataset x is not known.",
         ),
-        (TaskFacts("paused", HALF, {"running": 1}, sites=1, error_dialog="old", last_reason="paused by ada: wrong input"),
-         "Paused by ada: wrong input; 50 of 100 files finished, 2 failed, 10 in jobs; 1 job runs at 1 site; it goes on "
-         "when it is resumed."),
+        (
+            TaskFacts(
+                "paused", HALF, {"running": 1}, sites=1, error_dialog="old", last_reason="paused by ada: wrong input"
+            ),
+            "Paused by ada: wrong input; 50 of 100 files finished, 2 failed, 10 in jobs; 1 job runs at 1 site; it goes on "
+            "when it is resumed.",
+        ),
         (TaskFacts("paused"), "Paused: it goes on when it is resumed."),
-        (TaskFacts("failed", Progress(8, 0, 8, tried=False), error_dialog="finish by ada"),
-         "Failed: 0 of 8 files finished, 8 not processed. Finish by ada."),
+        (
+            TaskFacts("failed", Progress(8, 0, 8, tried=False), error_dialog="finish by ada"),
+            "Failed: 0 of 8 files finished, 8 not processed. Finish by ada.",
+        ),
         (TaskFacts("done", Progress(3, 3)), "Done: 3 of 3 files finished."),
         (TaskFacts("broken", error_dialog="nFilesPerJob is not a number"), "Broken: nFilesPerJob is not a number."),
         (TaskFacts("aborted", last_reason="killed by ada: wrong input"), "Aborted: killed by ada: wrong input."),
-        (TaskFacts("exhausted", HALF, error_dialog="too many scouts failed"),
-         "Exhausted: 50 of 100 files finished, 2 failed, 10 in jobs; it stopped by itself and waits for somebody to "
-         "decide. Too many scouts failed."),
+        (
+            TaskFacts("exhausted", HALF, error_dialog="too many scouts failed"),
+            "Exhausted: 50 of 100 files finished, 2 failed, 10 in jobs; it stopped by itself and waits for somebody to "
+            "decide. Too many scouts failed.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_status_line(facts: TaskFacts, line: str) -> None:
     assert status_line(facts) == line
 

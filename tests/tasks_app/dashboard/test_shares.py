@@ -33,14 +33,17 @@ def tree(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> Task:
     for letter in "AB":
         Queue.objects.create(name=f"SITE_{letter}", site_name=letter, core_power=10, cloud=f"REGION_{letter}")
     for share, status, jobs in (
-        ("MC", "running", 2), ("MC", "activated", 5), ("Data", "running", 2), ("Analysis", "running", 6),
-    ):  # fmt: skip
+        ("MC", "running", 2),
+        ("MC", "activated", 5),
+        ("Data", "running", 2),
+        ("Analysis", "running", 6),
+    ):
         for n in range(jobs):
             make_job(status=status, gshare=share, core_count=1, site=f"SITE_{'AB'[n % 2]}", resource_type="MCORE")
     now = timezone.now()
     task = make_task(
         gshare="MC", status="pending", state_change_time=now, frozen_time=now - timedelta(hours=7), current_priority=5
-    )  # fmt: skip
+    )
     make_task(gshare="MC", status="running", name="<b>bold")
     VerdictRecord.objects.create(
         task_id=task.id, chosen=[], skipped=[], code="low_memory", sentence="All 2 <i>sites", share="MC"
@@ -69,9 +72,11 @@ def test_the_tree_shows_each_share_against_its_target(
     rows = {line.row.name: line.row for line in answer.context["lines"]}
     shown = {n: (r.level, round(r.percent), round(r.actual), r.state, round(r.day)) for n, r in rows.items()}
     assert shown == {
-        "Production": (1, 80, 40, "starved", 75), "MC": (2, 60, 20, "starved", 50), "Data": (2, 20, 20, "on target", 25),
+        "Production": (1, 80, 40, "starved", 75),
+        "MC": (2, 60, 20, "starved", 50),
+        "Data": (2, 20, 20, "on target", 25),
         "Analysis": (1, 20, 60, "over target", 25),
-    }  # fmt: skip
+    }
     assert (rows["MC"].load.running_jobs, rows["MC"].usage.executing, rows["MC"].usage.queued) == (2, 20, 50)
     assert rows["Production"].waiting is not None and rows["Production"].waiting.oldest == tree.id
     text = answer.content.decode()
@@ -122,9 +127,12 @@ def test_other_targets_are_tried_out_and_stored_with_a_reason(operator: Client, 
     assert bad.status_code == 400 and "value of MC is a whole number" in bad.content.decode()
     form = {"value-MC": "25", "seen-MC": "75", "reason": "the campaign ended"}
     for changes, says in (
-        ({"reason": " "}, "Say why"), ({"value-MC": "75"}, "No value is changed"), ({"seen-MC": "70"}, "meanwhile"),
-        ({"value-MC": "x"}, "whole number"), ({"value-nothing": "1", "seen-nothing": "1"}, "There is no share"),
-    ):  # fmt: skip
+        ({"reason": " "}, "Say why"),
+        ({"value-MC": "75"}, "No value is changed"),
+        ({"seen-MC": "70"}, "meanwhile"),
+        ({"value-MC": "x"}, "whole number"),
+        ({"value-nothing": "1", "seen-nothing": "1"}, "There is no share"),
+    ):
         answer = operator.post("/share-targets/change/", {**form, **changes}, follow=True)
         assert says in answer.content.decode(), changes
     assert GlobalShare.objects.get(name="MC").value == 75 and not AuditEntry.objects.exists()
@@ -151,7 +159,10 @@ def test_where_nothing_runs_a_target_is_none_the_less_a_target(reader: Client, t
     answer = reader.get("/shares/")
     text = answer.content.decode()
     assert {line.row.name: line.row.state for line in answer.context["lines"]} == {
-        "Production": "nothing runs", "MC": "nothing runs", "Data": "nothing runs", "Analysis": "nothing runs",
-    }  # fmt: skip
+        "Production": "nothing runs",
+        "MC": "nothing runs",
+        "Data": "nothing runs",
+        "Analysis": "nothing runs",
+    }
     assert "Nothing runs in any share, while 15 jobs are queued and 1 task waits." in text
     assert "below its target." not in text

@@ -75,9 +75,18 @@ def queue(make_job: Callable[..., Job]) -> Queue:
     )
     for n in range(12):
         JobFailure.objects.create(
-            id=n, ended=now - timedelta(minutes=5), fingerprint=error, attempt=1, site=NAME, node="wn9.example", user="ada",
-            activity="MC", pilot_version="3", walltime_s=60, wasted_core_s=3600,
-        )  # fmt: skip
+            id=n,
+            ended=now - timedelta(minutes=5),
+            fingerprint=error,
+            attempt=1,
+            site=NAME,
+            node="wn9.example",
+            user="ada",
+            activity="MC",
+            pilot_version="3",
+            walltime_s=60,
+            wasted_core_s=3600,
+        )
     hour = now.replace(minute=0, second=0, microsecond=0)
     JobEnds.objects.create(hour=hour, dimension="site", key=NAME, finished=100, failed=12)
     WorkerNode.objects.create(site="A", host="wn1.example", cpu_model="EPYC", queue=NAME, logical_cpus=64)
@@ -117,7 +126,9 @@ def test_a_queue_has_pages_for_what_it_does_its_nodes_and_its_data(
     assert (jobs.running, jobs.cores, jobs.queued, jobs.transferring) == (2, 8, 1, 1)
     assert (pilots.requested, pilots.running, pilots.ended, pilots.failed, pilots.empty) == (1, 1, 2, 1, 1)
     at = ORIGIN + INTERVAL * ((timezone.now() - ORIGIN) // INTERVAL)
-    assert f"Finished and failed: in the hour up to {at:%Y-%m-%d %H:%M}" in " ".join(re.sub("<[^>]*>", "", text).split())
+    assert f"Finished and failed: in the hour up to {at:%Y-%m-%d %H:%M}" in " ".join(
+        re.sub("<[^>]*>", "", text).split()
+    )
     assert "25.0 %, a week ago 0.0 %" in text and "8 cores run, 10 are pledged" in text
     assert "12 of 12 jobs failed on wn9.example" in text and "&lt;b&gt;no file" in text and "<b>no file" not in text
     assert "Not enough memory at the site" in text and "1 234" in text
@@ -128,8 +139,9 @@ def test_a_queue_has_pages_for_what_it_does_its_nodes_and_its_data(
     with django_assert_max_num_queries(MOST_QUERIES):
         nodes = reader.get(f"/sites/{NAME}/nodes/")
     assert [(row["node"], row["running"], bool(row["hole"])) for row in nodes.context["rows"]] == [
-        ("wn9.example", 0, True), ("wn1.example", 2, False),
-    ]  # fmt: skip
+        ("wn9.example", 0, True),
+        ("wn1.example", 2, False),
+    ]
     with django_assert_max_num_queries(MOST_QUERIES):
         data = plain(reader.get(f"/sites/{NAME}/data/"))
     assert "50 GB of 200 GB are free" in data and "3 jobs to NUC" in data and "blocked" in data and "12.5" in data
@@ -137,10 +149,18 @@ def test_a_queue_has_pages_for_what_it_does_its_nodes_and_its_data(
 
 @pytest.mark.parametrize(
     ("page", "name"),
-    [("/sites/SITE/A/", "job_counts"), ("/sites/?name=A", "job_counts"), ("/users/ada/", "queue_activity"),
-     ("/users/", "queue_activity"), ("/queues/", "job_counts"), ("/shares/", "job_counts")],
-)  # fmt: skip
-def test_pages_say_when_the_jobs_that_they_show_were_counted(reader: Client, queue: Queue, page: str, name: str) -> None:
+    [
+        ("/sites/SITE/A/", "job_counts"),
+        ("/sites/?name=A", "job_counts"),
+        ("/users/ada/", "queue_activity"),
+        ("/users/", "queue_activity"),
+        ("/queues/", "job_counts"),
+        ("/shares/", "job_counts"),
+    ],
+)
+def test_pages_say_when_the_jobs_that_they_show_were_counted(
+    reader: Client, queue: Queue, page: str, name: str
+) -> None:
     """Not when the page was made: the counts are up to a minute older."""
     for other in ("job_counts", "queue_activity"):
         at = datetime(2026, 3, 4, 5, 6, 7 if other == name else 8, tzinfo=UTC)
@@ -192,10 +212,13 @@ def test_a_new_queue_says_when_its_jobs_are_counted_first(reader: Client, sites:
 def test_a_shifter_sets_the_status_and_writes_notes(operator: Client, queue: Queue) -> None:
     form = {"status": "brokeroff", "reason": "a <i>downtime", "hours": "2"}
     for changes, says in (
-        ({"reason": " "}, "reason: Say why"), ({"status": "gone"}, "status:"), ({"hours": "x"}, "until: An end is a time"),
-        ({"until": "yesterday"}, "until: An end is a time"), ({"until": "2000-01-01T00:00"}, "until:"),
+        ({"reason": " "}, "reason: Say why"),
+        ({"status": "gone"}, "status:"),
+        ({"hours": "x"}, "until: An end is a time"),
+        ({"until": "yesterday"}, "until: An end is a time"),
+        ({"until": "2000-01-01T00:00"}, "until:"),
         ({"hours": "1e999"}, "until:"),
-    ):  # fmt: skip
+    ):
         answer = operator.post(f"/sites/{NAME}/status/", {**form, **changes}, follow=True)
         assert says in plain(answer), changes
     assert Queue.objects.get(pk=NAME).status == "online" and not AuditEntry.objects.exists()
@@ -205,8 +228,9 @@ def test_a_shifter_sets_the_status_and_writes_notes(operator: Client, queue: Que
     assert "1 to 1000 characters" in plain(operator.post(f"/sites/{NAME}/note/", {"note": " "}, follow=True))
     assert "GGUS <b>" not in plain(operator.post(f"/sites/{NAME}/note/", {"note": "GGUS <b>1"}, follow=True))
     assert list(AuditEntry.objects.order_by("id").values_list("action", "object_id", "reason")) == [
-        ("queue.status", NAME, "a <i>downtime"), ("queue.note", NAME, "GGUS <b>1"),
-    ]  # fmt: skip
+        ("queue.status", NAME, "a <i>downtime"),
+        ("queue.note", NAME, "GGUS <b>1"),
+    ]
     assert operator.post("/sites/NOWHERE/status/", form).status_code == 404
 
 
@@ -223,13 +247,17 @@ def test_a_strip_is_cut_to_its_window_and_shows_what_was_short() -> None:
     now = timezone.now()
     hours = [now - timedelta(hours=n) for n in range(31)]
     held = [
-        strips.Held("offline", hours[30], hours[25]), strips.Held("online", hours[25], hours[12], "good"),
-        strips.Held("test", hours[12], hours[12] + timedelta(seconds=1)), strips.Held("online", hours[6], None),
-    ]  # fmt: skip
+        strips.Held("offline", hours[30], hours[25]),
+        strips.Held("online", hours[25], hours[12], "good"),
+        strips.Held("test", hours[12], hours[12] + timedelta(seconds=1)),
+        strips.Held("online", hours[6], None),
+    ]
     pieces = strips.strip(held, hours[24], now, {"online": "ok"})
     assert [(p.name, p.tone, p.start, p.width) for p in pieces] == [
-        ("online", "ok", 0, 50), ("test", "wait", 50, 0.4), ("online", "ok", 75, 25),
-    ]  # fmt: skip
+        ("online", "ok", 0, 50),
+        ("test", "wait", 50, 0.4),
+        ("online", "ok", 75, 25),
+    ]
     assert pieces[0].words.endswith(": good") and pieces[2].words.endswith("still")
 
 
@@ -243,9 +271,11 @@ def test_the_list_shows_how_queues_do_and_its_file_is_the_same(
     WorkerStats.objects.create(harvester="h", queue=other.name, resource_type="S", status="submitted", workers=5)
     AttentionItem.objects.create(key="x", kind="x", tone="bad", sentence="x", since=now, owner=NAME, path="/")
     Job.objects.filter(site=NAME, status="running").update(
-        creation_time=now - timedelta(hours=3), start_time=now - timedelta(hours=2), end_time=now - timedelta(hours=1),
+        creation_time=now - timedelta(hours=3),
+        start_time=now - timedelta(hours=2),
+        end_time=now - timedelta(hours=1),
         cpu_time_s=7200,
-    )  # fmt: skip
+    )
     reader.get("/help/states/")  # the choices of the frame are kept for a minute
     with django_assert_max_num_queries(MOST_QUERIES):
         text = reader.get("/sites/").content.decode()
@@ -257,8 +287,26 @@ def test_the_list_shows_how_queues_do_and_its_file_is_the_same(
     )
     rows = {row["name"]: row for row in reader.get(f"/api/v2/queues/?columns={asked}").json()["results"]}
     assert list(rows[NAME].values()) == [
-        NAME, 8, 2, 1, 1, 1, 1, 6, 2, 25, 0, 3600, 50, 50, 0, 1234, "low_memory", 1, rows[NAME]["status_by"],
-    ]  # fmt: skip
+        NAME,
+        8,
+        2,
+        1,
+        1,
+        1,
+        1,
+        6,
+        2,
+        25,
+        0,
+        3600,
+        50,
+        50,
+        0,
+        1234,
+        "low_memory",
+        1,
+        rows[NAME]["status_by"],
+    ]
     assert (rows["SITE_B"]["cores"], rows["SITE_B"]["pilots_requested"], rows["SITE_B"]["chosen"]) == (0, 5, None)
     answer: Any = reader.get(f"/api/v2/queues/?columns={asked}&format=csv")
     table = {row["name"]: row for row in csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode()))}
@@ -267,9 +315,12 @@ def test_the_list_shows_how_queues_do_and_its_file_is_the_same(
         "skipped_mostly": "low_memory",
     }
     for query, names in (
-        ("opportunistic=true", ["SITE_B"]), ("cloud=DE", ["SITE_B"]), ("name=site/", [NAME]), ("status=offline", []),
+        ("opportunistic=true", ["SITE_B"]),
+        ("cloud=DE", ["SITE_B"]),
+        ("name=site/", [NAME]),
+        ("status=offline", []),
         ("ordering=-pledged_cores", [NAME, "SITE_B"]),
-    ):  # fmt: skip
+    ):
         assert [row["name"] for row in reader.get(f"/api/v2/queues/?{query}").json()["results"]] == names, query
 
 
@@ -298,12 +349,18 @@ def test_lists_say_where_there_is_no_limit(reader: Client, make_job: Callable[..
     job = make_job(max_walltime_s=none)
     ((_, row),) = reader.get("/jobs/?columns=id,max_walltime_s").context["table"]
     assert row[1].html == "no limit"
-    assert '<th scope="row">Walltime</th><td class="num">no limit</td>' in reader.get(f"/jobs/{job.id}/").content.decode()
+    assert (
+        '<th scope="row">Walltime</th><td class="num">no limit</td>' in reader.get(f"/jobs/{job.id}/").content.decode()
+    )
 
 
 def test_the_list_has_the_free_space_of_the_storage_that_is_written_first(reader: Client) -> None:
     named = StorageEndpoint.objects.create(name="NAMED", site_name="A", space_free_gb=7)
-    for name, endpoints in (("NAMING", ()), ("LISTING", (("SECOND", 2, 3), ("FIRST", 1, 0))), ("READING", (("READ", None, 9),))):
+    for name, endpoints in (
+        ("NAMING", ()),
+        ("LISTING", (("SECOND", 2, 3), ("FIRST", 1, 0))),
+        ("READING", (("READ", None, 9),)),
+    ):
         queue = Queue.objects.create(name=name, site_name="A", storage=named if name == "NAMING" else None)
         for endpoint, order, free in endpoints:
             StorageEndpoint.objects.create(name=endpoint, site_name="A", space_free_gb=free)

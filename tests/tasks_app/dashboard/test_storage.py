@@ -74,9 +74,10 @@ def many_headers() -> bytes:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"not a tar", gzip.compress(b"not a tar", mtime=0), b"\x1f\x8bbroken", many_headers()],
+    "content",
+    [b"", b"not a tar", gzip.compress(b"not a tar", mtime=0), b"\x1f\x8bbroken", many_headers()],
     ids=["empty", "text", "packed text", "half packed", "many headers"],
-)  # fmt: skip
+)
 def test_what_is_no_archive_is_refused(root: Path, content: bytes) -> None:
     path = root / "log.tgz"
     path.write_bytes(content)
@@ -89,7 +90,9 @@ def test_what_was_read_before_it_took_long_is_shown(root: Path) -> None:
     seconds = itertools.count()
     found = storage.read_log(log, limit=10, clocks=logarchives.Clocks(lambda: next(seconds), lambda: 0.0))
     assert [tail.name for tail in found.tails] == ["payload.stderr"] and found.more
-    assert found.ended == "Not all of it was read: reading it takes more than 5 s of a processor. Trying again may help."
+    assert (
+        found.ended == "Not all of it was read: reading it takes more than 5 s of a processor. Trying again may help."
+    )
     still = logarchives.Clocks(lambda: 0.0, lambda: 0.0)
     assert not storage.read_log(log, limit=10, clocks=still).ended
 
@@ -133,7 +136,10 @@ def test_secrets_in_a_log_are_neither_listed_nor_shown(root: Path, name: str) ->
 
 def test_certificates_that_are_for_everybody_are_shown_and_sent(root: Path) -> None:
     log = make_log(root / "log.tgz", {"a/payload.stdout": b"text", "a/cacert.pem": CERTIFICATE * 5000})
-    assert storage.read_log(log, limit=10).members == [("a/payload.stdout", 4), ("a/cacert.pem", 5000 * len(CERTIFICATE))]
+    assert storage.read_log(log, limit=10).members == [
+        ("a/payload.stdout", 4),
+        ("a/cacert.pem", 5000 * len(CERTIFICATE)),
+    ]
     assert storage.read_log(log, limit=6, member="a/cacert.pem").tails[0].text.endswith("-----\n")
     with log.open("rb") as opened:
         assert not logarchives.holds_secrets(opened)
@@ -202,9 +208,15 @@ def test_the_log_of_pandas_pilot_is_listed_and_each_file_can_be_looked_at(
     folder = "tarball_PandaJob_500001_LOCAL_Q/"
     log = make_log(
         storage_path(root, "user.ada", "file.0"),
-        {f"{folder}{name}": text.encode() for name, text in
-         {"pilotlog.txt": "pilots say", "payload.stdout": "payloads say", "<i>&a=b c.txt": "<b>of another"}.items()},
-    )  # fmt: skip
+        {
+            f"{folder}{name}": text.encode()
+            for name, text in {
+                "pilotlog.txt": "pilots say",
+                "payload.stdout": "payloads say",
+                "<i>&a=b c.txt": "<b>of another",
+            }.items()
+        },
+    )
     JobFile.objects.filter(job_id=failed_job.id, type="log").update(surl=f"file://localhost{log}")
     text = reader.get(f"/jobs/{failed_job.id}/log/").content.decode()
     assert text.index("payloads say") < text.index("pilots say") and "of another" not in text

@@ -87,10 +87,16 @@ def test_sites_have_medians_and_the_broker_s_last_word(moved: Task) -> None:
 @pytest.mark.parametrize(
     ("cpu", "walltime", "cores", "percent"),
     [
-        (0, 0.9, 1, None), (1, 1.2, 1, None), (0, 90, 1, None), (0, 200, 1, 0), (0, 25, 4, 0), (5, 10, 1, 50), (8, 2, 8, 50),
+        (0, 0.9, 1, None),
+        (1, 1.2, 1, None),
+        (0, 90, 1, None),
+        (0, 200, 1, 0),
+        (0, 25, 4, 0),
+        (5, 10, 1, 50),
+        (8, 2, 8, 50),
         (None, 100, 1, None),
     ],
-)  # fmt: skip
+)
 def test_jobs_that_are_too_short_for_whole_seconds_of_cpu_say_nothing_of_efficiency(
     make_task: Callable[..., Task],
     make_job: Callable[..., Job],
@@ -101,9 +107,15 @@ def test_jobs_that_are_too_short_for_whole_seconds_of_cpu_say_nothing_of_efficie
 ) -> None:
     task, now = make_task(), timezone.now()
     job = make_job(
-        task_id=task.id, status="finished", site="SITE_A", start_time=now, end_time=now + timedelta(seconds=walltime),
-        cpu_time_s=cpu, core_count=cores, creation_time=now,
-    )  # fmt: skip
+        task_id=task.id,
+        status="finished",
+        site="SITE_A",
+        start_time=now,
+        end_time=now + timedelta(seconds=walltime),
+        cpu_time_s=cpu,
+        core_count=cores,
+        creation_time=now,
+    )
     job.refresh_from_db()
     assert columns.efficiency_percent(job.__dict__, now) == percent
     assert task_facts.sites(task.id, None)[0].efficiency == percent
@@ -180,7 +192,9 @@ def test_all_jobs_that_match_on_the_tab_of_a_task_are_jobs_of_that_task(
 ) -> None:
     other = make_job(status="running")
     first, second, *_ = Job.objects.filter(task_id=busy_task.id).order_by("id")
-    JobRetryHistory.objects.create(task_id=busy_task.id, old_job_id=first.id, new_job_id=second.id, relation_type="retry")
+    JobRetryHistory.objects.create(
+        task_id=busy_task.id, old_job_id=first.id, new_job_id=second.id, relation_type="retry"
+    )
     page = reader.get(f"/tasks/{busy_task.id}/jobs/?dropped=false&columns=id,follows,followed_by")
     assert page.context["matching"] == f"dropped=false&task={busy_task.id}"
     rows = {row[0]: row[1:] for row in Table(page.content.decode()).rows}
@@ -203,14 +217,22 @@ def test_facets_and_filters_of_files_name_datasets(
     assert reader.get(f"/tasks/{busy_task.id}/inputs/?dataset={10**19},x").status_code == 200
 
 
-def test_a_look_that_measured_no_job_is_not_called_a_measurement(reader: Client, make_task: Callable[..., Task]) -> None:
+def test_a_look_that_measured_no_job_is_not_called_a_measurement(
+    reader: Client, make_task: Callable[..., Task]
+) -> None:
     task, now = make_task(), timezone.now()
 
     def look(sample: int, minutes_ago: int) -> None:
         report = ScoutReport.objects.create(
-            task_id=task.id, scouts=False, outcome="measured", sample=sample, finished_jobs=3, detail="", presets={},
+            task_id=task.id,
+            scouts=False,
+            outcome="measured",
+            sample=sample,
+            finished_jobs=3,
+            detail="",
+            presets={},
             measured={"ram_count": 1650} if sample else {},
-        )  # fmt: skip
+        )
         ScoutReport.objects.filter(pk=report.pk).update(at=now - timedelta(minutes=minutes_ago))
 
     def said() -> list[str]:
@@ -223,12 +245,20 @@ def test_a_look_that_measured_no_job_is_not_called_a_measurement(reader: Client,
     assert all("Measured from 2 of the 3 jobs that had finished" in text and "20 min ago" in text for text in said())
 
 
-def test_what_jobs_used_is_told_from_what_is_asked_for_because_of_it(reader: Client, make_task: Callable[..., Task]) -> None:
+def test_what_jobs_used_is_told_from_what_is_asked_for_because_of_it(
+    reader: Client, make_task: Callable[..., Task]
+) -> None:
     task = make_task()
     ScoutReport.objects.create(
-        task_id=task.id, scouts=False, outcome="measured", sample=8, finished_jobs=8, detail="",
-        presets={"ram_count": 1000}, measured={"ram_count": 1000, "ram_used": 20},
-    )  # fmt: skip
+        task_id=task.id,
+        scouts=False,
+        outcome="measured",
+        sample=8,
+        finished_jobs=8,
+        detail="",
+        presets={"ram_count": 1000},
+        measured={"ram_count": 1000, "ram_used": 20},
+    )
     for tab in ("", "scouts/"):
         text = " ".join(re.sub("<[^>]*>", " ", reader.get(f"/tasks/{task.id}/{tab}").content.decode()).split())
         assert "20 MB asked for because of it: 1 000 MB" in text, text

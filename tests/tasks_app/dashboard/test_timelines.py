@@ -35,8 +35,12 @@ def test_a_log_becomes_stays_and_notes_and_says_what_is_unusual() -> None:
     log = logged("ready", "running", "running", "pending", "running", "done")
     found = spans.stays(log, kind="task", usual={"running": 60.0, "pending": 3600.0}, final=["done"])
     assert [(s.text, s.length(START) // HOUR) for s in found] == [
-        ("ready", 1), ("running", 2), ("pending", 1), ("running", 1), ("done", 0)
-    ]  # fmt: skip
+        ("ready", 1),
+        ("running", 2),
+        ("pending", 1),
+        ("running", 1),
+        ("done", 0),
+    ]
     assert [note.reason for note in spans.notes(log)] == ["why 2"]
     assert spans.taken(found)["running", "pending"] == 1
     total = spans.totals(found, START)[0]
@@ -81,8 +85,9 @@ def test_the_route_is_drawn_bold_and_apart_from_boxes_that_stand_for_many() -> N
     route = diagrams.Route({("running", "pending"): 2, ("pending", "running"): 1}, "running")
     picture = diagrams.draw(machines.TASKS, route)
     assert re.findall(r'class="\w+ taken"[^>]*data-moves="([^"]+)"><title>([^<]+)', picture) == [
-        ("pending running", "pending → running: once"), ("running pending", "running → pending: 2 times")
-    ]  # fmt: skip
+        ("pending running", "pending → running: once"),
+        ("running pending", "running → pending: 2 times"),
+    ]
     assert picture.count('class="state now"') == 1 and picture.count('class="state been"') == 1
     drawn = {tuple(move.split()) for moves in re.findall('data-moves="([^"]+)"', picture) for move in moves.split(";")}
     assert drawn == diagrams.moves_of(machines.TASKS)
@@ -95,17 +100,26 @@ def old_task(make_task: Make, make_job: Make) -> Task:
         prod_source_label="managed", task_type="prod", processing_type="simul", creation_date=now - timedelta(hours=20)
     )
     for hours, status, by, reason in (
-        (20, "registered", "ada", "submitted"), (19, "running", "generator", ""), (10, "pending", "generator", "<b>no site</b>"),
-        (1, "running", "pending", "again"), (0.5, "running", "grace", "change priority: priority 5"),
-    ):  # fmt: skip
+        (20, "registered", "ada", "submitted"),
+        (19, "running", "generator", ""),
+        (10, "pending", "generator", "<b>no site</b>"),
+        (1, "running", "pending", "again"),
+        (0.5, "running", "grace", "change priority: priority 5"),
+    ):
         at = now - timedelta(hours=hours)
         TaskStatusLog.objects.create(task_id=task.id, status=status, at=at, by=by, reason=reason)
     for number in range(12):
         begin = now - timedelta(hours=18 - number)
         make_job(
-            task_id=task.id, status="failed" if number % 3 else "finished", site=f"SITE_{number % 2}", attempt=1,
-            creation_time=begin, start_time=begin, end_time=begin + HOUR, modification_time=begin + HOUR,
-        )  # fmt: skip
+            task_id=task.id,
+            status="failed" if number % 3 else "finished",
+            site=f"SITE_{number % 2}",
+            attempt=1,
+            creation_time=begin,
+            start_time=begin,
+            end_time=begin + HOUR,
+            modification_time=begin + HOUR,
+        )
     Command.objects.create(task=task, name="pause", owner="grace", comment="stop it", status="refused", answer="no")
     ScoutReport.objects.create(
         task_id=task.id,
@@ -126,9 +140,16 @@ def old_task(make_task: Make, make_job: Make) -> Task:
     )
     QueueStatusLog.objects.create(queue="SITE_1", old="online", new="offline", by="hc", reason="downtime", at=now)
     UsualDuration.objects.create(
-        task_type="prod", label="managed", processing_type="simul", status="pending", stays=9, median_s=720, low_s=60,
-        high_s=900, updated=now,
-    )  # fmt: skip
+        task_type="prod",
+        label="managed",
+        processing_type="simul",
+        status="pending",
+        stays=9,
+        median_s=720,
+        low_s=60,
+        high_s=900,
+        updated=now,
+    )
     return task
 
 
@@ -150,17 +171,29 @@ def test_the_timeline_of_a_task_tells_states_jobs_sites_and_events(
     assert "/do/pause/" in text and 'class="state now"' in text and " style=" not in text
     found = csv_rows(reader.get(f"{url}?format=csv"))
     assert len(found) == len(answer.context["rows"]) and list(found[0]) == [
-        "lane", "what", "from", "until", "duration_s", "usual_s", "count", "by", "reason"
-    ]  # fmt: skip
+        "lane",
+        "what",
+        "from",
+        "until",
+        "duration_s",
+        "usual_s",
+        "count",
+        "by",
+        "reason",
+    ]
     by_lane: dict[str, list[str]] = {}
     for row in found:
         by_lane.setdefault(row["lane"], []).append(row["what"])
     assert by_lane["states"] == ["registered", "running", "pending", "running"]
     assert len(by_lane["jobs"]) == 12 and [site.split(" ")[0] for site in by_lane["sites"]] == ["SITE_0", "SITE_1"]
     assert set(by_lane["events"]) == {
-        "change priority: priority 5", "command pause", "configuration 7: set", "recover lost files",
-        "scouts passed", "SITE_1 is offline"
-    }  # fmt: skip
+        "change priority: priority 5",
+        "command pause",
+        "configuration 7: set",
+        "recover lost files",
+        "scouts passed",
+        "SITE_1 is offline",
+    }
     pending = next(row for row in found if row["what"] == "pending")
     assert (float(pending["duration_s"]), pending["usual_s"], pending["by"]) == (32400.0, "720.0", "generator")
 
@@ -193,11 +226,15 @@ def test_many_jobs_are_bars_that_lead_to_their_lists_and_very_many_a_sample(
     now = timezone.now()
     Job.objects.bulk_create(
         Job(
-            id=8_000_000_000 + n, task_id=old_task.id, status="finished", site="SITE_A", creation_time=now - 9 * HOUR,
+            id=8_000_000_000 + n,
+            task_id=old_task.id,
+            status="finished",
+            site="SITE_A",
+            creation_time=now - 9 * HOUR,
             modification_time=now - timedelta(minutes=n),
         )
         for n in range(400)
-    )  # fmt: skip
+    )
     url = f"/tasks/{old_task.id}/timeline/"
     with django_assert_max_num_queries(MOST_QUERIES):
         answer = reader.get(url)
@@ -251,6 +288,10 @@ def test_the_usual_length_of_stays_is_measured_by_kind_of_task(make_task: Make) 
     assert set(found) == {"ready", "pending"}
     pending = found["pending"]
     assert (pending.label, pending.stays, pending.median_s, round(pending.low_s), round(pending.high_s)) == (
-        "managed", 5, 1800, 840, 2760
-    )  # fmt: skip
+        "managed",
+        5,
+        1800,
+        840,
+        2760,
+    )
     assert usual_durations.run(now + timedelta(days=60)).items == 0 and not UsualDuration.objects.exists()

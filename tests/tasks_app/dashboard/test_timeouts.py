@@ -50,7 +50,9 @@ def test_tasks_datasets_and_claims(make_task: Callable[..., Task], make_dataset:
     make_task(status="exhausted", state_change_time=ago("task.exhausted", 0.9))
     make_task(status="exhausted", state_change_time=ago("task.exhausted", 2))
     make_task(status="exhausted", state_change_time=ago("task.exhausted", 2), split_rule="DF=1")
-    make_task(status="pending", old_status="ready", frozen_time=ago("task.stuck", 1.1), next_check=NOW + timedelta(days=1))
+    make_task(
+        status="pending", old_status="ready", frozen_time=ago("task.stuck", 1.1), next_check=NOW + timedelta(days=1)
+    )
     make_task(status="throttled", throttled_time=NOW + timedelta(minutes=1), error_dialog="many attempts")
     make_task(status="throttled", throttled_time=NOW - timedelta(minutes=1), error_dialog="too many (type=jobs)")
     make_task(status="ready", locked_by="somebody-1", locked_time=ago("lock.task", 0.5))

@@ -32,10 +32,13 @@ def test_the_trail_says_who_did_what_and_leads_there(reader: Client, django_asse
     audit.record("grace", "admin.change", "user", 1, details={"changed": {"email": ["a@b.c", "d@e.f"]}})
     audit.record("ada", "token.make", "token", 7, details={"scope": "read"})
     for query, shown in (
-        ("view=all", ["token.make", "kill", "agent.period"]), ("actor=grace", ["agent.period"]),
-        ("object_type=task&object_id=20000000", ["kill"]), ("action=kill&window=1h", ["kill"]),
-        ("until=2020-01-01", []), ("since=2020-01-01&object_type=user", []),
-    ):  # fmt: skip
+        ("view=all", ["token.make", "kill", "agent.period"]),
+        ("actor=grace", ["agent.period"]),
+        ("object_type=task&object_id=20000000", ["kill"]),
+        ("action=kill&window=1h", ["kill"]),
+        ("until=2020-01-01", []),
+        ("since=2020-01-01&object_type=user", []),
+    ):
         with django_assert_max_num_queries(MOST_QUERIES):
             page = reader.get(f"/audit/?{query}")
         rows = Table(page.content.decode()).rows
@@ -69,11 +72,13 @@ def test_every_act_that_is_written_down_has_a_title() -> None:
         for package in packages
         for file in (ROOT / package).rglob("*.py")
         for call in ast.walk(ast.parse(file.read_text()))
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
-        and call.func.attr in ("record", "record_many") and len(call.args) > 2
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("record", "record_many")
+        and len(call.args) > 2
         for act in call.args[1:2]
         if isinstance(act, ast.Constant)
-    }  # fmt: skip
+    }
     assert {"config.set", "admin.change", "submit"} <= found
     assert not [act for act in sorted(found) if title_of(act) == act]
 
@@ -86,9 +91,13 @@ def test_those_who_run_the_grid_see_accounts_too(operator: Client) -> None:
 
 def test_filters_of_the_trail_go_through_indexes(db: None) -> None:
     fill_table(
-        "audit_entries", 5000, actor="'u' || i % 500", action="'a' || i % 500", object_type="'t' || i % 50",
+        "audit_entries",
+        5000,
+        actor="'u' || i % 500",
+        action="'a' || i % 500",
+        object_type="'t' || i % 50",
         at="now() - i * interval '1 hour'",
-    )  # fmt: skip
+    )
     for name, value in (("actor", "u7"), ("action", "a7"), ("object_type", "t7")):
         assert_uses_an_index(AuditEntry.objects.filter(**{name: value}).order_by("-id")[:50])
 

@@ -47,9 +47,18 @@ def work(make_task: Callable[..., Task], settings: Any) -> None:
     )
     for number in range(3):
         JobFailure.objects.create(
-            id=number, ended=now - timedelta(hours=number), fingerprint=died, attempt=1, site="SITE_A", node="n", user="ada",
-            activity="User", pilot_version="", walltime_s=3600, wasted_core_s=7200,
-        )  # fmt: skip
+            id=number,
+            ended=now - timedelta(hours=number),
+            fingerprint=died,
+            attempt=1,
+            site="SITE_A",
+            node="n",
+            user="ada",
+            activity="User",
+            pilot_version="",
+            walltime_s=3600,
+            wasted_core_s=7200,
+        )
     audit.record("ada", "kill", "task", task.id, reason="wrong <input>")
 
 
@@ -67,8 +76,9 @@ def test_users_are_listed_by_what_they_have_and_waste(
         page = reader.get("/users/")
     text = page.content.decode()
     assert [(r.name, r.tasks, r.held_up, r.running, r.queued, r.finished, r.failed) for r in page.context["rows"]] == [
-        ("ada", 2, 1, 9, 5, 30, 10), (BOB, 2, 1, 1, 5, 30, 10),
-    ]  # fmt: skip
+        ("ada", 2, 1, 9, 5, 30, 10),
+        (BOB, 2, 1, 1, 5, 30, 10),
+    ]
     assert "6.0 core h" in text and "25.0 %" in text and "120 GB" in text
     assert (
         f'href="{escape(reverse("dashboard:user", args=[BOB]))}"' in text
@@ -91,9 +101,12 @@ def test_a_user_has_limits_and_waste_and_privacy(
         page = reader.get("/users/ada/")
     text = page.content.decode()
     assert {limit.title: (limit.used, limit.most, limit.tone) for limit in page.context["limits"]} == {
-        "running jobs": ("9", "10", "warn"), "queued jobs": ("5", "20", "ok"), "cores of analysis": ("7", None, "wait"),
-        "disk of own datasets": ("120.0 GB", None, "wait"), "sandboxes (1)": ("2.5 GB", "10.0 GB", "ok"),
-    }  # fmt: skip
+        "running jobs": ("9", "10", "warn"),
+        "queued jobs": ("5", "20", "ok"),
+        "cores of analysis": ("7", None, "wait"),
+        "disk of own datasets": ("120.0 GB", None, "wait"),
+        "sandboxes (1)": ("2.5 GB", "10.0 GB", "ok"),
+    }
     assert "/tasks/?user=ada&amp;status=exhausted" in text and "wasted 6.0 core hours" in text
     assert "&lt;b&gt;no&lt;/b&gt; space" in text and "wrong &lt;input&gt;" in text and "/audit/?actor=ada" in text
     assert "(you)" in text and "0 valid" in text and "no address is known" in text and "x@y.z" not in text

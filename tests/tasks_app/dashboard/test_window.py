@@ -24,10 +24,13 @@ def test_a_window_ends_now_or_is_said_in_full() -> None:
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"window": "2y"}, "window"), ({"since": "soon"}, "since"), ({"since": "2026-03-05"}, "since"),
-        ({"since": "2020-01-01"}, "31 days"), ({"until": "0001-01-01T00:00+14:00"}, "since"),
+        ({"window": "2y"}, "window"),
+        ({"since": "soon"}, "since"),
+        ({"since": "2026-03-05"}, "since"),
+        ({"since": "2020-01-01"}, "31 days"),
+        ({"until": "0001-01-01T00:00+14:00"}, "since"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_said_and_the_usual_window_shown(given: dict[str, str], named: str) -> None:
     found = window.read(given, NOW)
     assert named in found.fault and found.key == window.USUAL

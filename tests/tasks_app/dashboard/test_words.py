@@ -68,9 +68,14 @@ def test_every_status_has_a_tone_with_an_icon(status: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("parameter", "said"),
-    [("MB", "MB"), ("MBPerCore", "MB a core"), ("MBPerCoreFixed", "MB a core"), ("kBPerEvent", "kB an event"),
-     ("mHS06sPerEventFixed", "mHS06 s an event")],
-)  # fmt: skip
+    [
+        ("MB", "MB"),
+        ("MBPerCore", "MB a core"),
+        ("MBPerCoreFixed", "MB a core"),
+        ("kBPerEvent", "kB an event"),
+        ("mHS06sPerEventFixed", "mHS06 s an event"),
+    ],
+)
 def test_units_of_parameters_are_said_in_words(parameter: str, said: str) -> None:
     assert words.unit(parameter) == said
 

@@ -22,10 +22,14 @@ MOST_QUERIES = 12
 def queues(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> dict[str, int]:
     """Three queues of a label, one of them held back, and one that is inactive; the first has a task and jobs."""
     ids = {}
-    for order, (name, criteria, share, status) in enumerate((
-        ("simul", "processingType = 'simul' AND coreCount > 1", 60, None), ("evgen", "processingType IN ('evgen')", 20, None),
-        ("rest", None, 20, None), ("old", "site = 'x'", 5, "inactive"),
-    )):  # fmt: skip
+    for order, (name, criteria, share, status) in enumerate(
+        (
+            ("simul", "processingType = 'simul' AND coreCount > 1", 60, None),
+            ("evgen", "processingType IN ('evgen')", 20, None),
+            ("rest", None, 20, None),
+            ("old", "site = 'x'", 5, "inactive"),
+        )
+    ):
         ids[name] = WorkQueue.objects.create(
             name=name, type="managed", vo="atlas", order=order, criteria=criteria, share=share, status=status
         ).id
@@ -44,9 +48,15 @@ def queues(make_task: Callable[..., Task], make_job: Callable[..., Job]) -> dict
     statistics.refresh()
     for queue, passed, least in ((f"queue:{ids['simul']}", False, None), ("share:MC", True, 900)):
         ThrottleRecord.objects.create(
-            vo="atlas", label="managed", queue=queue, passed=passed, min_priority=least, max_jobs=0 if not passed else 7,
-            detail="4120 jobs are queued, 2400 may be", lines=["stops: <b>queued"],
-        )  # fmt: skip
+            vo="atlas",
+            label="managed",
+            queue=queue,
+            passed=passed,
+            min_priority=least,
+            max_jobs=0 if not passed else 7,
+            detail="4120 jobs are queued, 2400 may be",
+            lines=["stops: <b>queued"],
+        )
     return {**ids, "task": task.id}
 
 
@@ -58,8 +68,11 @@ def test_queues_say_what_they_have_and_what_holds_them_back(
         answer = reader.get("/queues/")
     rows = {row.queue.name: row for row in answer.context["rows"]}
     assert [(name, row.state) for name, row in rows.items()] == [
-        ("simul", "throttled"), ("evgen", "ok"), ("rest", "ok"), ("old", "inactive"),
-    ]  # fmt: skip
+        ("simul", "throttled"),
+        ("evgen", "ok"),
+        ("rest", "ok"),
+        ("old", "inactive"),
+    ]
     first = rows["simul"]
     assert (first.jobs.running, first.jobs.cores, first.jobs.queued) == (2, 16, 1)
     assert (first.tasks.open, first.tasks.oldest, first.percent) == (1, queues["task"], 100)

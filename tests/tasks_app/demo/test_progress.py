@@ -9,9 +9,15 @@ from tasks_app.demo.progress import EACH_S, Progress
 
 def row(number: int, status: str, finished: int = 0) -> dict[str, Any]:
     return {
-        "id": number, "name": f"t{number}", "status": status, "says": "", "files": 4, "finished": finished, "failed": 0,
+        "id": number,
+        "name": f"t{number}",
+        "status": status,
+        "says": "",
+        "files": 4,
+        "finished": finished,
+        "failed": 0,
         "jobs": {"finished": finished} if finished else {},
-    }  # fmt: skip
+    }
 
 
 def test_only_what_has_changed_is_said_and_not_each_second() -> None:

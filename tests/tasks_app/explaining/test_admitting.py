@@ -15,15 +15,25 @@ LIMITS = {
 
 def test_the_setting_that_stands_in_the_way_of_most_tasks_comes_first() -> None:
     skips = [
-        (1, "low_memory", [3000, 2000, 8]), (2, "low_memory", [2500, 2000]), (2, "low_memory", [9000, 2000]),
-        (3, "short_walltime", [60, 48]), (4, "no_release", ["x"]), (5, "low_memory", []), (6, "scratch_disk", [9, 3]),
-        (7, "site_test_only", []), (8, "site_test_only", []), (9, "site_test_only", []), (10, "high_memory", [500, 1000]),
-    ]  # fmt: skip
+        (1, "low_memory", [3000, 2000, 8]),
+        (2, "low_memory", [2500, 2000]),
+        (2, "low_memory", [9000, 2000]),
+        (3, "short_walltime", [60, 48]),
+        (4, "no_release", ["x"]),
+        (5, "low_memory", []),
+        (6, "scratch_disk", [9, 3]),
+        (7, "site_test_only", []),
+        (8, "site_test_only", []),
+        (9, "site_test_only", []),
+        (10, "high_memory", [500, 1000]),
+    ]
     found = [(one.setting.column, one.value, one.tasks, one.example) for one in proposals(skips, LIMITS)]
     assert found == [
-        ("status", "online", 3, 7), ("max_memory_mb", 3000, 2, 1), ("max_walltime_s", 216_000, 1, 3),
+        ("status", "online", 3, 7),
+        ("max_memory_mb", 3000, 2, 1),
+        ("max_walltime_s", 216_000, 1, 3),
         ("min_memory_mb", 500, 1, 10),
-    ]  # fmt: skip
+    ]
     first, second, *_ = proposals(skips, LIMITS)
     assert first.change("Q") == 'site.Q.status="online"' and second.change("Q/A") == "site.Q/A.max_memory_mb=3000"
     assert proposals([], LIMITS) == []

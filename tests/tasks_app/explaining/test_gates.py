@@ -30,13 +30,26 @@ CLOSED = PilotFact("OFFQ", 2, 60.0, status="offline", reason="new switches until
 
 CASES = [
     ("all is well", GOOD, "", ""),
-    ("an agent fails at it", replace(GOOD, status="registered", trouble=Trouble("refiner", 2, "KeyError: 'x'", AT)),
-     "turns", "agent_fails"),
-    ("an agent failed before it ended", replace(GOOD, status="done", trouble=Trouble("boost", 2, "KeyError: 'x'", AT)),
-     "state", "task_all_done"),
+    (
+        "an agent fails at it",
+        replace(GOOD, status="registered", trouble=Trouble("refiner", 2, "KeyError: 'x'", AT)),
+        "turns",
+        "agent_fails",
+    ),
+    (
+        "an agent failed before it ended",
+        replace(GOOD, status="done", trouble=Trouble("boost", 2, "KeyError: 'x'", AT)),
+        "state",
+        "task_all_done",
+    ),
     ("done", replace(GOOD, status="done"), "state", "task_all_done"),
     ("done, warned", replace(GOOD, status="done", warned="Nothing stands for %IN."), "state", "task_done_and_warned"),
-    ("done, its input is not", replace(GOOD, status="done", error_dialog=f"x{UNMADE}, run"), "state", "task_parent_incomplete"),
+    (
+        "done, its input is not",
+        replace(GOOD, status="done", error_dialog=f"x{UNMADE}, run"),
+        "state",
+        "task_parent_incomplete",
+    ),
     ("finished", replace(GOOD, status="finished"), "state", "task_ended"),
     ("failed", replace(GOOD, status="failed"), "state", "task_failed"),
     ("failed, jobs too", replace(GOOD, status="failed", had_errors=True), "state", "task_failed_with_errors"),
@@ -49,38 +62,91 @@ CASES = [
     ("broken", replace(GOOD, status="broken"), "state", "task_broken"),
     ("to be broken", replace(GOOD, status="tobroken"), "state", "task_broken"),
     ("no pass yet", replace(GOOD, status="ready", verdict=None, jobs={}, pilots=()), "sites", "not_looked_at"),
-    ("others use up what may be made", replace(GOOD, status="ready", verdict=None, jobs={}, pilots=(), rationed=True,
-                                               state_since=AT, now=AT + timedelta(seconds=9)), "sites", "jobs_rationed"),
-    ("not refined, and the refiner is late", replace(GOOD, status="registered", agent=AgentFact("refiner", False, 5.0, 155.0)),
-     "turns", "agent_late"),
+    (
+        "others use up what may be made",
+        replace(
+            GOOD,
+            status="ready",
+            verdict=None,
+            jobs={},
+            pilots=(),
+            rationed=True,
+            state_since=AT,
+            now=AT + timedelta(seconds=9),
+        ),
+        "sites",
+        "jobs_rationed",
+    ),
+    (
+        "not refined, and the refiner is late",
+        replace(GOOD, status="registered", agent=AgentFact("refiner", False, 5.0, 155.0)),
+        "turns",
+        "agent_late",
+    ),
     ("paused", replace(GOOD, status="paused"), "state", "task_paused"),
     ("exhausted", replace(GOOD, status="exhausted"), "state", "task_stopped_by_itself"),
     ("finishing", replace(GOOD, status="finishing"), "state", "task_ending"),
     ("not refined", replace(GOOD, status="registered"), "inputs", "task_not_refined"),
     ("not read", replace(GOOD, inputs=(INPUT, replace(INPUT, status="defined"))), "inputs", "input_not_read"),
-    ("waits for its parent", replace(GOOD, inputs=(replace(INPUT, status="defined"),), parent=ParentFact(7, "running")),
-     "inputs", "parent_not_finished"),
-    ("waits for its parent before it is refined", replace(GOOD, status="pending", inputs=(), parent=ParentFact(7, "running"),
-                                                           returns_to="registered"), "inputs", "parent_not_finished"),
-    ("waits for input before it is refined", replace(GOOD, status="pending", inputs=(), returns_to="registered"),
-     "inputs", "input_not_read"),
-    ("has read no files yet", replace(GOOD, status="pending", inputs=(NONE_LEFT,), jobs={}, returns_to="defined"),
-     "inputs", "input_not_read"),
-    ("parent has ended", replace(GOOD, inputs=(replace(INPUT, status="defined"),), parent=ParentFact(7, "done")),
-     "inputs", "input_not_read"),
+    (
+        "waits for its parent",
+        replace(GOOD, inputs=(replace(INPUT, status="defined"),), parent=ParentFact(7, "running")),
+        "inputs",
+        "parent_not_finished",
+    ),
+    (
+        "waits for its parent before it is refined",
+        replace(GOOD, status="pending", inputs=(), parent=ParentFact(7, "running"), returns_to="registered"),
+        "inputs",
+        "parent_not_finished",
+    ),
+    (
+        "waits for input before it is refined",
+        replace(GOOD, status="pending", inputs=(), returns_to="registered"),
+        "inputs",
+        "input_not_read",
+    ),
+    (
+        "has read no files yet",
+        replace(GOOD, status="pending", inputs=(NONE_LEFT,), jobs={}, returns_to="defined"),
+        "inputs",
+        "input_not_read",
+    ),
+    (
+        "parent has ended",
+        replace(GOOD, inputs=(replace(INPUT, status="defined"),), parent=ParentFact(7, "done")),
+        "inputs",
+        "input_not_read",
+    ),
     ("input is staged", replace(GOOD, status="staging"), "inputs", "input_not_staged"),
     ("used up", replace(GOOD, inputs=(NONE_LEFT,), jobs={"finished": 9}, pilots=()), "inputs", "input_used_up"),
     ("all in jobs, and they run", replace(GOOD, inputs=(NONE_LEFT,), verdict=REFUSED), "", ""),
     ("all in jobs, the outputs move", replace(GOOD, inputs=(NONE_LEFT,), jobs={"transferring": 2}, pilots=()), "", ""),
-    ("all in jobs, queue offline", replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 2}, pilots=(CLOSED,)),
-     "queues", "jobs_at_closed_queue"),
-    ("all in jobs, no pilot", replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 2}, pilots=(PilotFact("A", 2),)),
-     "pilots", "no_pilot_came"),
+    (
+        "all in jobs, queue offline",
+        replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 2}, pilots=(CLOSED,)),
+        "queues",
+        "jobs_at_closed_queue",
+    ),
+    (
+        "all in jobs, no pilot",
+        replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 2}, pilots=(PilotFact("A", 2),)),
+        "pilots",
+        "no_pilot_came",
+    ),
     ("scouts run", replace(GOOD, status="scouting", inputs=(HELD_BACK,)), "scouts", "scouts_go_first"),
-    ("scouts cannot run", replace(GOOD, status="scouting", inputs=(HELD_BACK,), jobs={"activated": 2}, pilots=(CLOSED,)),
-     "queues", "jobs_at_closed_queue"),
-    ("scouts have ended", replace(GOOD, status="scouting", inputs=(HELD_BACK,), jobs={"finished": 2}, pilots=()),
-     "inputs", "scouts_go_first"),
+    (
+        "scouts cannot run",
+        replace(GOOD, status="scouting", inputs=(HELD_BACK,), jobs={"activated": 2}, pilots=(CLOSED,)),
+        "queues",
+        "jobs_at_closed_queue",
+    ),
+    (
+        "scouts have ended",
+        replace(GOOD, status="scouting", inputs=(HELD_BACK,), jobs={"finished": 2}, pilots=()),
+        "inputs",
+        "scouts_go_first",
+    ),
     ("no inputs at all", replace(GOOD, inputs=()), "", ""),
     ("throttled state", replace(GOOD, status="throttled"), "throttle", "task_throttled"),
     ("throttled by the throttler", replace(GOOD, verdict=HELD), "throttle", "throttled_queued"),
@@ -99,10 +165,20 @@ CASES = [
     ("no job yet", replace(GOOD, jobs={}, pilots=()), "activated", "no_job_made"),
     ("jobs wait for a library", replace(GOOD, jobs={"defined": 2}, pilots=()), "activated", "jobs_not_activated"),
     ("no pilot ever", replace(GOOD, jobs={"activated": 1}, pilots=(PilotFact("A", 1),)), "pilots", "no_pilot_came"),
-    ("pilots silent", replace(GOOD, jobs={"activated": 1}, pilots=(PilotFact("A", 1, 3 * 3600.1),)), "pilots", "no_pilot_came"),
-    ("none runs, its share is for nobody", replace(GOOD, jobs={"activated": 3}, share_zero="ZERO"), "running", "share_is_zero"),
+    (
+        "pilots silent",
+        replace(GOOD, jobs={"activated": 1}, pilots=(PilotFact("A", 1, 3 * 3600.1),)),
+        "pilots",
+        "no_pilot_came",
+    ),
+    (
+        "none runs, its share is for nobody",
+        replace(GOOD, jobs={"activated": 3}, share_zero="ZERO"),
+        "running",
+        "share_is_zero",
+    ),
     ("none runs yet", replace(GOOD, jobs={"activated": 1}), "running", "no_job_runs"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("facts", "name", "code"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
@@ -176,7 +252,9 @@ def test_gates_that_are_passed_say_by_how_much() -> None:
         "pilots ask at 1 of 2 sites with jobs: the last call came 5 s ago, at A; no pilot has asked for jobs at B for 3 h"
     )
     at_work = (PilotFact("A", 1, 3600.0, at_pilots=1),)
-    assert {gate.name: gate.answer for gate in walk(replace(facts, pilots=at_work))}["pilots"] == "yes", "they are at work"
+    assert {gate.name: gate.answer for gate in walk(replace(facts, pilots=at_work))}["pilots"] == "yes", (
+        "they are at work"
+    )
 
 
 def test_all_gates_of_all_states_carry_registered_codes_and_say_something() -> None:
@@ -243,7 +321,9 @@ def test_a_share_whose_target_is_0_is_named() -> None:
 
 def test_where_no_pilot_has_asked_for_minutes_jobs_that_wait_say_since_when() -> None:
     asked = datetime(2026, 11, 22, 19, 54, 2, tzinfo=UTC)
-    facts = replace(GOOD, inputs=(NONE_LEFT,), jobs={"activated": 3}, pilots=(PilotFact("A", 3, 240.0, called_at=asked),))
+    facts = replace(
+        GOOD, inputs=(NONE_LEFT,), jobs={"activated": 3}, pilots=(PilotFact("A", 3, 240.0, called_at=asked),)
+    )
     since = "no pilot has asked for jobs at A for 4 min (since 2026-11-22 19:54:02 UTC)"
     assert headline(facts) == f"3 jobs are activated, none runs; {since}"
     busy = replace(facts.pilots[0], at_pilots=2)

@@ -95,8 +95,10 @@ def test_steps_sites_nearly_counts_and_the_page_of_a_site_count_queues(make_task
     assert [(one["site"], one["need"], one["offer"]) for one in near_of(record)] == [("TIGHT", 2700, 125)]
     fold()
     assert sorted(VerdictCount.objects.values_list("site", "code", "decisions")) == [
-        ("OFF", "site_offline", 1), ("TIGHT", "low_memory", 1), ("WIDE", "", 1),
-    ]  # fmt: skip
+        ("OFF", "site_offline", 1),
+        ("TIGHT", "low_memory", 1),
+        ("WIDE", "", 1),
+    ]
     for view in views:
         Queue.objects.create(name=view.name, site_name=view.name)
     found = {view.name: why_site(Queue.objects.get(name=view.name)) for view in views}

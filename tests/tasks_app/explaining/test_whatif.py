@@ -56,7 +56,9 @@ def test_a_site_that_comes_online_would_help(api: Api, decided: Any) -> None:
     assert found["gained"] == ["B"]
 
 
-def test_variants_of_a_queue_for_sizes_of_jobs_are_one_queue(client: Client, make_user: Make, api: Api, make_task: Make) -> None:
+def test_variants_of_a_queue_for_sizes_of_jobs_are_one_queue(
+    client: Client, make_user: Make, api: Api, make_task: Make
+) -> None:
     """`V` takes small jobs and large ones in slots cut to size: it is gained once, and is one queue of two."""
     task = make_task(status="pending").id
     low, high = (SiteView(f"V/{size}", parent="V", max_memory_mb=mb) for size, mb in (("LOMEM", 2000), ("HIMEM", 2500)))
@@ -134,10 +136,13 @@ def test_replay_refuses_what_it_cannot_do(options: dict[str, Any]) -> None:
 
 
 def test_a_site_says_only_settings_that_let_tasks_have_it_when_they_are_tried(api: Api, make_task: Make) -> None:
-    grid = grid_of([
-        SiteView("A", max_memory_mb=2000, work_dir_mb=100), SiteView("V", is_parent=True, max_memory_mb=2000),
-        SiteView("V/LOMEM", parent="V", max_memory_mb=500),
-    ])  # fmt: skip
+    grid = grid_of(
+        [
+            SiteView("A", max_memory_mb=2000, work_dir_mb=100),
+            SiteView("V", is_parent=True, max_memory_mb=2000),
+            SiteView("V/LOMEM", parent="V", max_memory_mb=500),
+        ]
+    )
     for name in ("A", "V"):
         Queue.objects.create(name=name, site_name=name, max_memory_mb=2000, work_dir_mb=100, capability="")
     snapshots, skips = Snapshots(grid), (("A", 2000), ("V/LOMEM", 500))
@@ -145,7 +150,9 @@ def test_a_site_says_only_settings_that_let_tasks_have_it_when_they_are_tried(ap
     def decided(**more: Any) -> int:
         task = make_task(status="pending").id
         needs = TaskNeeds(task_id=task, **{"memory_mb": 3000, **more})
-        low = (Skip(name, "low_memory", "needs {} MB, the site gives {} MB", (needs.memory_mb, has)) for name, has in skips)
+        low = (
+            Skip(name, "low_memory", "needs {} MB, the site gives {} MB", (needs.memory_mb, has)) for name, has in skips
+        )
         keep(Decided(task, Verdict((), tuple(low)), needs, snapshots=snapshots))
         return task
 

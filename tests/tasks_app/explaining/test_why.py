@@ -262,7 +262,10 @@ def test_advice_on_a_task_that_has_ended_asks_for_its_errors_and_its_sites(
         blocked = api().get(f"/api/v2/tasks/{task.id}/why/").json()["blocked_by"]
         return blocked["advice"], blocked["sentence"]
 
-    failed, aborted = make_task(status="failed", error_dialog="nothing was done"), make_task(status="aborted", site="GONE")
+    failed, aborted = (
+        make_task(status="failed", error_dialog="nothing was done"),
+        make_task(status="aborted", site="GONE"),
+    )
     make_dataset(failed, files=2, files_failed=2)
     assert "none of its jobs had an error" in told(failed)[0]
     make_job(task_id=failed.id, status="failed")
@@ -352,7 +355,11 @@ def test_a_task_that_was_set_aside_before_its_input_is_known_waits_for_that(
     wait = timedelta(minutes=1)
     client.force_login(make_user())
     for parent_id, code, says in (
-        (parent.id, "parent_not_finished", f"The parent task {parent.id} is running; this task starts when that is done."),
+        (
+            parent.id,
+            "parent_not_finished",
+            f"The parent task {parent.id} is running; this task starts when that is done.",
+        ),
         (None, "input_not_read", "the container data.all has no datasets yet; the task waits for them"),
     ):
         task = make_task(status="registered", parent_id=parent_id)
@@ -449,7 +456,9 @@ def test_a_task_whose_agent_is_paused_says_who_paused_it_and_why(api: Api, waiti
         f"the agent pending is paused by grace since {at:%Y-%m-%d %H:%M} UTC (“a move of the database”)"
     )
     AuditEntry.objects.all().delete()
-    assert api().get(f"/api/v2/tasks/{waiting.id}/why/").json()["blocked_by"]["sentence"] == "the agent pending is paused"
+    assert (
+        api().get(f"/api/v2/tasks/{waiting.id}/why/").json()["blocked_by"]["sentence"] == "the agent pending is paused"
+    )
 
 
 def test_advice_links_to_the_acts_that_it_names_for_those_who_may_do_them(

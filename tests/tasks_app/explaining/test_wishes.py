@@ -9,9 +9,14 @@ from brokerage_app.whatif import Conditions, parse
 from tasks_app.explaining.wishes import WISHES, WishError, lines_of
 
 NEEDS = TaskNeeds(
-    memory_mb=3000, cores=8, cpu_hs06s=1e6, preassigned_site="A", excluded_sites=("B",), walltime_known=False,
+    memory_mb=3000,
+    cores=8,
+    cpu_hs06s=1e6,
+    preassigned_site="A",
+    excluded_sites=("B",),
+    walltime_known=False,
     inputs=(InputData("data", 5, 50.0, replicas={"SE": Replica(2, 20.0, complete=False)}),),
-)  # fmt: skip
+)
 
 
 def changed(**given: str) -> TaskNeeds:

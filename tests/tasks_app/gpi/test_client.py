@@ -42,9 +42,13 @@ def work(books: None) -> Callable[[float], None]:
 
 
 def test_the_example_of_the_documentation_runs(
-    live_server: LiveServer, make_token: Callable[..., str], work: Callable[[float], None], tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    live_server: LiveServer,
+    make_token: Callable[..., str],
+    work: Callable[[float], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
     assert 'Client("http://127.0.0.1:8000")' in example
     monkeypatch.setenv("JEDI_TOKEN", make_token(name="demo"))
@@ -64,7 +68,11 @@ def test_the_example_of_the_documentation_runs(
 
 
 def test_what_the_site_warns_of_is_shown_and_kept_and_stands_on_the_page_of_the_task_that_is_done(
-    live_server: LiveServer, make_token: Callable[..., str], task_params: Callable[..., dict[str, Any]], books: None, api: Any
+    live_server: LiveServer,
+    make_token: Callable[..., str],
+    task_params: Callable[..., dict[str, Any]],
+    books: None,
+    api: Any,
 ) -> None:
     site = Client(live_server.url, make_token(name="ada"))
     said = "Nothing stands for %IN in the command"
@@ -85,9 +93,12 @@ def test_what_the_site_warns_of_is_shown_and_kept_and_stands_on_the_page_of_the_
 
 @pytest.mark.filterwarnings("ignore::tasks_app.gpi.client.SubmissionWarning")
 def test_tasks_are_submitted_once_listed_commanded_and_waited_for(
-    live_server: LiveServer, make_token: Callable[..., str], work: Callable[[float], None],
-    task_params: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    live_server: LiveServer,
+    make_token: Callable[..., str],
+    work: Callable[[float], None],
+    task_params: Callable[..., dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "PAGE", 2)
     site = Client(live_server.url + "/", make_token(), sleep=work)
     first = site.submit(task_params(), key="mine")
@@ -229,8 +240,9 @@ def test_waiting_ends_at_its_time_or_at_the_state_that_is_wanted(script: Any) ->
     done = {"total": 9, "finished": 3, "failed": 0, "percent": 33}
     answer = (200, {}, json.dumps({**row, "progress": done}).encode())
     now = [0.0]
-    site, _, waits = script(*[answer] * 5, (200, {}, json.dumps({**row, "name": None, "user": "ada"}).encode()),
-                            clock=lambda: now[0])  # fmt: skip
+    site, _, waits = script(
+        *[answer] * 5, (200, {}, json.dumps({**row, "name": None, "user": "ada"}).encode()), clock=lambda: now[0]
+    )
     site._sleep = lambda seconds: (waits.append(seconds), now.__setitem__(0, now[0] + seconds))
     with pytest.raises(TimeoutError, match="after 4 s: task 5 running, 3 of 9 files, 2 running"):
         site.wait(5, timeout_s=4)
@@ -288,9 +300,7 @@ def test_what_stands_around_a_token_is_no_part_of_it(given: str, monkeypatch: py
 
 
 @pytest.mark.parametrize("given", ["jedi_sec\nret", "jedi_sec ret", "jedi_sécret", "jedi_sec\x00ret"])
-def test_a_broken_token_is_refused_and_not_shown(
-    given: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_broken_token_is_refused_and_not_shown(given: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the token holds") as argument:
         Client("http://127.0.0.1:9", given)
     if "\x00" not in given:  # the environment holds no such

@@ -31,18 +31,28 @@ def task(make_task: Callable[..., Task], make_dataset: Callable[..., Dataset], t
     made = make_task(status="done")
     sets = {kind: make_dataset(made, type=kind, name=f"user.ada.{kind}") for kind in ("output", "log", "input")}
     for lfn, kind, status in (
-        ("a.root", "output", "finished"), ("b.root", "output", "finished"), ("c.root", "output", "failed"),
-        ("x.log.tgz", "log", "finished"), ("in.root", "input", "finished"),
-    ):  # fmt: skip
+        ("a.root", "output", "finished"),
+        ("b.root", "output", "finished"),
+        ("c.root", "output", "failed"),
+        ("x.log.tgz", "log", "finished"),
+        ("in.root", "input", "finished"),
+    ):
         content = CONTENTS.get(lfn)
         path = storage_path(settings.JEDI_STORAGE.resolve(), "user.ada", lfn)
         if content is not None:
             path.parent.mkdir(parents=True)
             path.write_bytes(content)
         File.objects.create(
-            task_id=made.id, dataset_id=sets[kind].id, lfn=lfn, type=kind, status=status, scope="user.ada", surl=file_url(path),
-            size=len(content or b""), checksum=f"ad:{zlib.adler32(content or b''):08x}",
-        )  # fmt: skip
+            task_id=made.id,
+            dataset_id=sets[kind].id,
+            lfn=lfn,
+            type=kind,
+            status=status,
+            scope="user.ada",
+            surl=file_url(path),
+            size=len(content or b""),
+            checksum=f"ad:{zlib.adler32(content or b''):08x}",
+        )
     return made
 
 
@@ -102,9 +112,15 @@ def test_files_are_copied_when_nobody_reads_their_names(
 
 @pytest.mark.django_db(transaction=True)
 def test_the_command_takes_names_and_says_in_a_sentence_what_it_cannot_do(
-    task: Task, make_task: Callable[..., Task], make_dataset: Callable[..., Dataset], tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], live_server: LiveServer, make_token: Callable[..., str],
-) -> None:  # fmt: skip
+    task: Task,
+    make_task: Callable[..., Task],
+    make_dataset: Callable[..., Dataset],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    live_server: LiveServer,
+    make_token: Callable[..., str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("mine")
     for place in ("file", "file/below", "/proc/none"):

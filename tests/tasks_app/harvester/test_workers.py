@@ -32,8 +32,13 @@ def test_workers_are_kept_and_the_same_news_twice_change_nothing(make_job: Calla
     assert kept() == before
     worker = Worker.objects.get(worker_id=7)
     assert (worker.batch_id, worker.cores, worker.submitted, worker.message, worker.min_ram_mb, worker.node) == (
-        '1"\\,{2}', 8, AT, "NULL", 2**40, None,
-    )  # fmt: skip
+        '1"\\,{2}',
+        8,
+        AT,
+        "NULL",
+        2**40,
+        None,
+    )
     assert set(WorkerJob.objects.values_list("worker_id", "job_id")) == {(3, job.id), (7, job.id)}, "no unknown jobs"
     update_workers("h", [WorkerNews(7, "running", "SITE_A"), WorkerNews(7, "finished", "SITE_A")], by="worker:x")
     update_workers("h", [WorkerNews(7, "running", "SITE_A", {"errorcode": -5})], by="worker:x")

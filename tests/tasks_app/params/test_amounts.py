@@ -56,12 +56,14 @@ TOO_MUCH: dict[str, tuple[dict[str, Any], str]] = {
     "items": (d.smallest(jobParameters=[{}] * MANY), "jobParameters"),
     "sites": (d.smallest(excludedSite=["x y"] * MANY), "excludedSite"),
     "addresses": (d.smallest(pfnList=[""] * MANY), "pfnList"),
-    "datasets of items": (_reading(2, files=None) | {"jobParameters": [d.template("input", "${IN}", "é," * MANY)]},
-                          "jobParameters[0].dataset"),
+    "datasets of items": (
+        _reading(2, files=None) | {"jobParameters": [d.template("input", "${IN}", "é," * MANY)]},
+        "jobParameters[0].dataset",
+    ),
     "datasets of streams": (_reading() | {f"dsForS{n}": "é," * 6000 for n in range(10)}, "dsForS1"),
     "patterns": (_reading(40, include="(," * 40), "jobParameters[24].include"),
     "placeholders": (d.smallest(jobParameters=[d.constant("${IN[}" * MANY)]), "jobParameters[0].value"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", TOO_MUCH)

@@ -12,32 +12,54 @@ from tasks_app.params.faults import FieldError, ParamErrors
 from tasks_app.params.schema import parse
 
 PRUN: dict[str, Any] = {
-    "taskName": "user.ada.x/", "processingType": "panda-client-1.6.4-jedi-run", "prodSourceLabel": "user",
-    "noInput": True, "nEvents": 1,
+    "taskName": "user.ada.x/",
+    "processingType": "panda-client-1.6.4-jedi-run",
+    "prodSourceLabel": "user",
+    "noInput": True,
+    "nEvents": 1,
     "jobParameters": [
         {"type": "constant", "value": "-r ."},
         {"type": "constant", "value": "-o \"{'a.txt': 'user.ada.$JEDITASKID._${SN/P}.a.txt'}\""},
-        {"type": "template", "param_type": "output", "value": "x.$JEDITASKID._${SN/P}.a.txt", "dataset": "user.ada.x_a.txt/"},
+        {
+            "type": "template",
+            "param_type": "output",
+            "value": "x.$JEDITASKID._${SN/P}.a.txt",
+            "dataset": "user.ada.x_a.txt/",
+        },
         {"type": "template", "param_type": "input", "value": '-i "${IN/T}"', "dataset": "user.ada.in"},
         {"type": "template", "param_type": "input", "value": "${MIN/T}", "dataset": "user.ada.second", "hidden": True},
         {"type": "template", "param_type": "input", "value": "--dbrFile=${DBR}", "dataset": "ddo.1"},
     ],
-    "log": {"type": "template", "param_type": "log", "value": "x.$JEDITASKID.${SN}.log.tgz", "dataset": "user.ada.x.log/"},
-}  # fmt: skip
+    "log": {
+        "type": "template",
+        "param_type": "log",
+        "value": "x.$JEDITASKID.${SN}.log.tgz",
+        "dataset": "user.ada.x.log/",
+    },
+}
 
 
 @pytest.mark.parametrize(
     ("field", "option"),
     [
-        ("jobParameters[3].dataset", "--inDS"), ("jobParameters[4].dataset", "--secondaryDSs"),
-        ("jobParameters[5].dataset", "--dbRelease"), ("jobParameters[2].destination", "--destSE"),
-        ("jobParameters[2].dataset", "--outDS"), ("jobParameters[2].value", "--outputs"),
+        ("jobParameters[3].dataset", "--inDS"),
+        ("jobParameters[4].dataset", "--secondaryDSs"),
+        ("jobParameters[5].dataset", "--dbRelease"),
+        ("jobParameters[2].destination", "--destSE"),
+        ("jobParameters[2].dataset", "--outDS"),
+        ("jobParameters[2].value", "--outputs"),
         ("jobParameters[3].include[0]", "--match"),
-        ("jobParameters[0].value", "jobParameters[0].value"), ("jobParameters[99].dataset", "jobParameters[99].dataset"),
-        ("log.dataset", "--outDS"), ("taskName", "--outDS"), ("ramCount", "--memory"), ("dsForIN", "--inDS"), ("site", "--site"),
-        ("osInfo", "osInfo"), ("", ""),
+        ("jobParameters[0].value", "jobParameters[0].value"),
+        ("jobParameters[99].dataset", "jobParameters[99].dataset"),
+        ("log.dataset", "--outDS"),
+        ("taskName", "--outDS"),
+        ("ramCount", "--memory"),
+        ("dsForIN", "--inDS"),
+        ("site", "--site"),
+        ("osInfo", "osInfo"),
+        ("", ""),
     ],
-)  # fmt: skip
+)
 def test_a_field_is_named_by_the_option_that_gave_it(field: str, option: str) -> None:
     assert option_of(field, PRUN) == option
 

@@ -17,7 +17,9 @@ NO_FILES = 'Nothing stands for %IN in the command: put -i "${IN/T}" into the com
 def said(text: str, transform: str = "run_command") -> list[str]:
     files = d.template("output", "o.${SN}.txt", "user.ada.o", hidden=True)
     items = [d.template("input", "${IN}", "user.ada.x", hidden=True), files]
-    return remarks(parse(d.smallest(noInput=None, nEvents=None, nEventsPerJob=None, jobParameters=items)), text, transform)
+    return remarks(
+        parse(d.smallest(noInput=None, nEvents=None, nEventsPerJob=None, jobParameters=items)), text, transform
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,8 +80,13 @@ def test_a_command_for_files_that_gets_none_is_told_of(text: str, transform: str
 
 @pytest.mark.parametrize(
     ("command", "near"),
-    [("cat %INN", ["%INN"]), ("cat %in", ["%in"]), ("cat %IN %In %INPUT %INN %INN", ["%In", "%INPUT", "%INN"]),
-     ("cat %IN2 %IN", []), ("date +%Y-%i; cat x%in %%in %INDEX", [])],
+    [
+        ("cat %INN", ["%INN"]),
+        ("cat %in", ["%in"]),
+        ("cat %IN %In %INPUT %INN %INN", ["%In", "%INPUT", "%INN"]),
+        ("cat %IN2 %IN", []),
+        ("date +%Y-%i; cat x%in %%in %INDEX", []),
+    ],
 )
 def test_a_name_near_to_that_of_the_files_is_told_of(command: str, near: list[str]) -> None:
     text = f"--inMap \"{{'IN': ${{IN/T}}, 'INDEX': ${{IN/T}}}}\" -- '{command}'"
@@ -88,8 +95,14 @@ def test_a_name_near_to_that_of_the_files_is_told_of(command: str, near: list[st
 
 @pytest.mark.parametrize(
     ("text", "transform", "is_told"),
-    [("", "run_command", True), ("-i '[]' --", "run_command", True), ('-p ""', "run_command", True),
-     ("", "athena_command", True), ("", "my_own", False), ("-- true", "run_command", False)],
+    [
+        ("", "run_command", True),
+        ("-i '[]' --", "run_command", True),
+        ('-p ""', "run_command", True),
+        ("", "athena_command", True),
+        ("", "my_own", False),
+        ("-- true", "run_command", False),
+    ],
 )
 def test_a_command_line_without_a_command_is_told_of(text: str, transform: str, is_told: bool) -> None:
     assert any("has no command" in one for one in said(text, transform)) == is_told
@@ -99,6 +112,8 @@ def test_nothing_is_said_of_what_the_client_sends() -> None:
     for raw in RECORDED.values():
         params = parse(raw)
         text = "".join(
-            item.value + (" " if item.flag("padding", default=True) else "") for item in params.items if not item.flag("hidden")
+            item.value + (" " if item.flag("padding", default=True) else "")
+            for item in params.items
+            if not item.flag("hidden")
         )
         assert remarks(params, text, "run_command" if " -p " in text else "athena_command") == []

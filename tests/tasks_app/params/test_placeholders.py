@@ -27,9 +27,17 @@ STREAMS = {
     "EMPTY": [],
 }
 VALUES: dict[str, str | int] = {
-    "SN": 42, "RNDMSEED": 205, "MAXEVENTS": -1, "SKIPEVENTS": 0, "FIRSTEVENT": 1001, "SURL": "https://c:443",
-    "ATTEMPTNR": 2, "MIDDLENAME": ".mid", "JEDITASKID": 7, "PANDAID": 900,
-}  # fmt: skip
+    "SN": 42,
+    "RNDMSEED": 205,
+    "MAXEVENTS": -1,
+    "SKIPEVENTS": 0,
+    "FIRSTEVENT": 1001,
+    "SURL": "https://c:443",
+    "ATTEMPTNR": 2,
+    "MIDDLENAME": ".mid",
+    "JEDITASKID": 7,
+    "PANDAID": 900,
+}
 
 
 def render(text: str) -> str:
@@ -74,9 +82,20 @@ def test_placeholders_become_what_the_job_has(text: str, wanted: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["${IN_2}", "${EMPTY}", "${IN,EMPTY}", "${LIB}", "${OUTPUT1}", "${IN[5:9]}", "${IN/M[#+1]}", "${DBR/M[#+1]}",
-     "${SEQNUMBER/M[1/(#-17)]}", "$JOBSETID", "${WHATEVER}"],
-)  # fmt: skip
+    [
+        "${IN_2}",
+        "${EMPTY}",
+        "${IN,EMPTY}",
+        "${LIB}",
+        "${OUTPUT1}",
+        "${IN[5:9]}",
+        "${IN/M[#+1]}",
+        "${DBR/M[#+1]}",
+        "${SEQNUMBER/M[1/(#-17)]}",
+        "$JOBSETID",
+        "${WHATEVER}",
+    ],
+)
 def test_a_job_is_not_made_with_a_hole_in_its_command_line(text: str) -> None:
     with pytest.raises(UnresolvedPlaceholder) as caught:
         render(f"before {text} after")
@@ -94,7 +113,18 @@ def test_a_template_that_suits_no_job_is_refused_at_once(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["${p#/proc/}", "${file%.txt}", "${x:-${IN}}", "${#IN}", "${!x}", "${names[@]}", "${a/b/c}", "${x^^}", "${SN_1:99}", "${}"],
+    [
+        "${p#/proc/}",
+        "${file%.txt}",
+        "${x:-${IN}}",
+        "${#IN}",
+        "${!x}",
+        "${names[@]}",
+        "${a/b/c}",
+        "${x^^}",
+        "${SN_1:99}",
+        "${}",
+    ],
 )
 def test_what_the_shell_makes_of_its_own_names_is_left_alone(text: str) -> None:
     filled = compile_template(f"a {text} b", streams={"IN"}).render({"IN": ["f"]}, {"SN": 1})
@@ -103,9 +133,22 @@ def test_what_the_shell_makes_of_its_own_names_is_left_alone(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["${SN/9999}", "${SN:99}", "${SN:}", "${IN%.txt}", "${IN-1}", "${IN[0]}", "${OUTPUT0##*/}", "${DBR#x}", "${LIB/lib/L}",
-     "${SURL:-x}", "${IN/Q}", "${SEQNUMBER/M[#+]}", "${A,IN%x}"],
-)  # fmt: skip
+    [
+        "${SN/9999}",
+        "${SN:99}",
+        "${SN:}",
+        "${IN%.txt}",
+        "${IN-1}",
+        "${IN[0]}",
+        "${OUTPUT0##*/}",
+        "${DBR#x}",
+        "${LIB/lib/L}",
+        "${SURL:-x}",
+        "${IN/Q}",
+        "${SEQNUMBER/M[#+]}",
+        "${A,IN%x}",
+    ],
+)
 def test_a_name_of_ours_that_goes_on_as_no_placeholder_does_is_refused(text: str) -> None:
     with pytest.raises(BadTemplate, match=r"not a placeholder|not a width|not a form|not arithmetic"):
         compile_template(f"a {text} b", streams={"IN", "DBR"})

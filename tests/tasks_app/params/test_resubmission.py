@@ -127,7 +127,13 @@ WRITTEN = d.template("output", "--out=o.${SN}.root", "lab.out")
         ({"buildSpec": {"jobParameters": "--bexec make", "archiveName": "s.tar.gz"}}, "another command"),
         ({"transUses": "Toy-2"}, "other software"),
         (
-            {"jobParameters": [d.constant("-a old.tar.gz -- python3 run.py"), {**READ, "dataset": "lab.more"}, WRITTEN]},
+            {
+                "jobParameters": [
+                    d.constant("-a old.tar.gz -- python3 run.py"),
+                    {**READ, "dataset": "lab.more"},
+                    WRITTEN,
+                ]
+            },
             "other inputs",
         ),
         (
@@ -143,7 +149,9 @@ def test_what_running_again_would_not_take_over_is_refused(status: str, changes:
     stored = {**unique(jobParameters=line, transPath="run_command").raw, "buildSpec": None}
     found = decide(unique(**{"jobParameters": line, **changes}), Existing(7, status, params=stored), allow_active=True)
     assert (found.code, found.task_id, found.changes) == (Code.IS_ACTIVE, 7, {})
-    assert f"was submitted with {says}, and would keep that: give" in found.sentence and "jediTaskID=7" in found.sentence
+    assert (
+        f"was submitted with {says}, and would keep that: give" in found.sentence and "jediTaskID=7" in found.sentence
+    )
 
 
 @pytest.mark.parametrize(
@@ -242,9 +250,22 @@ def test_changes_of_a_command_are_checked(raw: dict[str, Any], field: str) -> No
 
 
 def test_what_a_client_may_send_with_a_command_is_taken() -> None:
-    sent = {"site": "A", "excludedSite": "B,C", "includedSite": None, "nFilesPerJob": 2, "nMaxFilesPerJob": 3, "nGBPerJob": 4,
-            "nFiles": 5, "nEvents": 6, "ramCount": 7, "maxCoreCount": 8, "loopingCheck": False, "avoidVP": True,
-            "ignoreMissingInDS": True, "forceStaged": True}  # fmt: skip
+    sent = {
+        "site": "A",
+        "excludedSite": "B,C",
+        "includedSite": None,
+        "nFilesPerJob": 2,
+        "nMaxFilesPerJob": 3,
+        "nGBPerJob": 4,
+        "nFiles": 5,
+        "nEvents": 6,
+        "ramCount": 7,
+        "maxCoreCount": 8,
+        "loopingCheck": False,
+        "avoidVP": True,
+        "ignoreMissingInDS": True,
+        "forceStaged": True,
+    }
     assert len(check_changes(sent)) == len(sent)
 
 

@@ -38,18 +38,32 @@ def test_a_cron_line_is_read_in_utc() -> None:
 
 @pytest.mark.parametrize(
     ("text", "is_one"),
-    [("0 * * * *", True), ("*/5 1-3 * * 1", True), ("0 3 * *", False), ("0 3 * * * *", False), ("61 * * * *", False),
-     ("0 0 31 2 *", False), ("@daily", False), ("", False), ("x y z u v", False)],
-)  # fmt: skip
+    [
+        ("0 * * * *", True),
+        ("*/5 1-3 * * 1", True),
+        ("0 3 * *", False),
+        ("0 3 * * * *", False),
+        ("61 * * * *", False),
+        ("0 0 31 2 *", False),
+        ("@daily", False),
+        ("", False),
+        ("x y z u v", False),
+    ],
+)
 def test_what_is_a_cron_line(text: str, is_one: bool) -> None:
     assert is_cron(text) is is_one
 
 
 @pytest.mark.parametrize(
     ("schedule", "words"),
-    [(Schedule(3600), "every hour"), (Schedule(7200), "every 2 hours"), (Schedule(86_400), "every day"),
-     (Schedule(90), "every 90 seconds"), (Schedule(cron="0 3 * * *"), "at the times of 0 3 * * * (UTC)")],
-)  # fmt: skip
+    [
+        (Schedule(3600), "every hour"),
+        (Schedule(7200), "every 2 hours"),
+        (Schedule(86_400), "every day"),
+        (Schedule(90), "every 90 seconds"),
+        (Schedule(cron="0 3 * * *"), "at the times of 0 3 * * * (UTC)"),
+    ],
+)
 def test_a_schedule_in_words(schedule: Schedule, words: str) -> None:
     assert schedule.words() == words
 

@@ -38,9 +38,12 @@ def test_every_text_of_the_tables_but_command_lines_is_one_line(text: str) -> No
     taken |= {
         name
         for name in ITEM_KEYS
-        if not any(name in field for field in faults_of(
-            d.smallest(noInput=False, jobParameters=[{**d.template("input", "${IN}", "a.b"), name: text}])
-        ))
+        if not any(
+            name in field
+            for field in faults_of(
+                d.smallest(noInput=False, jobParameters=[{**d.template("input", "${IN}", "a.b"), name: text}])
+            )
+        )
     }
     taken |= {
         key.name
@@ -60,12 +63,17 @@ def test_texts_inside_of_objects_are_one_line(name: str, text: str) -> None:
 
 def test_an_architecture_in_json_has_no_line_feed_in_escapes_either() -> None:
     assert "architecture" in faults_of(d.smallest(architecture='{"sw_platform": "a\\r\\nb"}'))
-    assert faults_of(d.smallest(architecture='{"sw_platform":\n "x86_64-el9-gcc13-opt"}')) == {"architecture": "characters"}
+    assert faults_of(d.smallest(architecture='{"sw_platform":\n "x86_64-el9-gcc13-opt"}')) == {
+        "architecture": "characters"
+    }
 
 
 def test_command_lines_have_several_lines() -> None:
     lines = "for i in 1 2\ndo echo $i\ndone"
-    assert faults_of(d.smallest(cliParams=lines, jobParameters=[d.constant(lines)], multiStepExec={"preprocess": lines})) == {}
+    assert (
+        faults_of(d.smallest(cliParams=lines, jobParameters=[d.constant(lines)], multiStepExec={"preprocess": lines}))
+        == {}
+    )
 
 
 @pytest.mark.parametrize("make", d.ALL, ids=lambda make: make.__name__)
@@ -83,7 +91,16 @@ def test_the_usual_kinds_of_task_are_accepted(make: Callable[[], Params]) -> Non
         ({"nFiles": 101}, "nFiles"),
         ({"noInput": False, "nEvents": None, "nEventsPerInputFile": 201, "nEventsPerJob": 2}, "nEventsPerJob"),
         ({"noInput": False, "nEvents": 100, "nEventsPerInputFile": 201, "nEventsPerJob": 1}, None),
-        ({"noInput": False, "nEvents": None, "nEventsPerInputFile": 201, "nEventsPerJob": 1, "useRealNumEvents": True}, None),
+        (
+            {
+                "noInput": False,
+                "nEvents": None,
+                "nEventsPerInputFile": 201,
+                "nEventsPerJob": 1,
+                "useRealNumEvents": True,
+            },
+            None,
+        ),
         ({"noInput": False, "nFiles": 101}, None),
     ],
     ids=str,
@@ -95,7 +112,9 @@ def test_work_is_cut_into_no_more_pieces_than_a_task_may_have(changes: Params, f
     assert [fault.field for fault in faults] == ([field] if field else [])
 
 
-@pytest.mark.parametrize(("name", "is_taken"), [("a.1", True), ("mc:a.1", True), ("../../etc/passwd", False), ("mc:.a", False)])
+@pytest.mark.parametrize(
+    ("name", "is_taken"), [("a.1", True), ("mc:a.1", True), ("../../etc/passwd", False), ("mc:.a", False)]
+)
 @pytest.mark.parametrize("form", [str, lambda name: {"lfn": name}], ids=["name", "object"])
 def test_files_are_named_as_files_can_be_called(name: str, is_taken: bool, form: Callable[[str], object]) -> None:
     item = d.template("input", "${IN}", "a.b", files=[form(name)])
@@ -382,12 +401,16 @@ def test_the_name_of_a_task_is_one_from_which_names_of_datasets_can_be_made(name
 @pytest.mark.parametrize(
     "changes",
     [
-        {"taskName": "a b"}, {"dsForIN": "a b"}, {"ddmBackEnd": "a b"}, {"addNthFieldToLFN": "0"}, {"skipFilesUsedBy": "x"},
+        {"taskName": "a b"},
+        {"dsForIN": "a b"},
+        {"ddmBackEnd": "a b"},
+        {"addNthFieldToLFN": "0"},
+        {"skipFilesUsedBy": "x"},
         {"jobParameters": [d.template("input", "${IN}", "a b")]},
         {"jobParameters": [d.template("input", "${IN}", "a", container="a b")]},
         {"jobParameters": [d.template("input", "${IN}", "a", attributes="a;b")]},
     ],
-)  # fmt: skip
+)
 def test_what_a_text_may_hold_is_said_in_words_and_not_as_a_regular_expression(changes: Params) -> None:
     with pytest.raises(ParamErrors) as refused:
         parse(d.smallest(**changes))
@@ -400,11 +423,14 @@ def test_what_a_text_may_hold_is_said_in_words_and_not_as_a_regular_expression(c
     [
         ({"nFilesPerJb": 3}, "'nFilesPerJb' is not a task parameter. Did you mean nFilesPerJob?"),
         ({"jobParameters": [d.constant("x", filelist=[])]}, "'filelist' is not a key of an item. Did you mean files?"),
-        ({"jobParameters": [d.constant("x", qqq=1)]}, "'qqq' is not a key of an item; those are allowNoOutput, attributes, "),
+        (
+            {"jobParameters": [d.constant("x", qqq=1)]},
+            "'qqq' is not a key of an item; those are allowNoOutput, attributes, ",
+        ),
         ({"buildSpec": {"jobParameters": "x", "jobParams": "y"}}, "Did you mean jobParameters?"),
         ({"buildSpec": {"jobParameters": "x", "zz": "y"}}, "those are archiveName, jobParameters, "),
     ],
-)  # fmt: skip
+)
 def test_an_unknown_key_is_answered_with_the_one_that_was_meant_or_all(changes: Params, says: str) -> None:
     with pytest.raises(ParamErrors) as refused:
         parse(d.smallest(**changes))
@@ -491,17 +517,28 @@ def test_a_task_of_more_templates_than_the_refiner_looks_at_in_a_turn_is_refused
         ({"jobParameters": [d.constant("x > ${OUTPUT0}")]}, "jobParameters[0].value", "there are no streams"),
         ({"jobParameters": [d.constant("cat ${IN}"), OUT]}, "jobParameters[0].value", "the streams are OUTPUT0."),
         ({"jobParameters": [d.constant("cat ${IN_2/T}")]}, "jobParameters[0].value", "${IN_2}"),
-        ({"jobParameters": [d.constant("x ${LOG1}")], "log": d.log()}, "jobParameters[0].value", "the streams are LOG0."),
+        (
+            {"jobParameters": [d.constant("x ${LOG1}")], "log": d.log()},
+            "jobParameters[0].value",
+            "the streams are LOG0.",
+        ),
         ({"jobParameters": [d.constant("x ${SEQNUMBER}")]}, "jobParameters[0].value", "${SEQNUMBER}"),
         ({"jobParameters": [d.constant("x ${SURL}")]}, "jobParameters[0].value", "sourceURL"),
         ({"jobParameters": [d.constant("x ${SEGMENT_ID}")]}, "jobParameters[0].value", "${SEGMENT_ID}"),
-        ({"jobParameters": [d.template("output", "-o ${OUTPUT7} --out=o.${SN}", "o")]}, "jobParameters[0].value", "${OUTPUT7}"),
+        (
+            {"jobParameters": [d.template("output", "-o ${OUTPUT7} --out=o.${SN}", "o")]},
+            "jobParameters[0].value",
+            "${OUTPUT7}",
+        ),
         ({"buildSpec": {"jobParameters": "-o ${OUTPUT0}"}}, "buildSpec.jobParameters", "the streams are IN, OUT."),
         ({"buildSpec": {"jobParameters": "-o ${OUT} ${SN}"}}, "buildSpec.jobParameters", "${SN}"),
-        ({"mergeOutput": True, "log": d.log(), "mergeSpec": {"jobParameters": "${TRN_OUTPUT0}"}}, "mergeSpec.jobParameters",
-         "the streams are LOG0, LOG_MERGE, TRN_LOG0."),
+        (
+            {"mergeOutput": True, "log": d.log(), "mergeSpec": {"jobParameters": "${TRN_OUTPUT0}"}},
+            "mergeSpec.jobParameters",
+            "the streams are LOG0, LOG_MERGE, TRN_LOG0.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_placeholder_that_nothing_fills_is_refused_with_the_streams(changes: Params, field: str, says: str) -> None:
     with pytest.raises(ParamErrors) as refused:
         parse(d.smallest(**changes))
@@ -513,13 +550,23 @@ def test_a_placeholder_that_nothing_fills_is_refused_with_the_streams(changes: P
     "changes",
     [
         {"jobParameters": [d.constant("${OUTPUT0} ${LOG0} ${HOME} ${IN2} $PANDAID"), OUT], "log": d.log()},
-        {"jobParameters": [d.constant("${IN} ${IN_2}"), d.template("input", "${IN}", "a"), d.template("input", "${IN_2}", "b")],
-         "noInput": False},
+        {
+            "jobParameters": [
+                d.constant("${IN} ${IN_2}"),
+                d.template("input", "${IN}", "a"),
+                d.template("input", "${IN_2}", "b"),
+            ],
+            "noInput": False,
+        },
         {"jobParameters": [d.constant("x"), d.template("input", "${IN}", "a", hidden=True)], "noInput": False},
         {"jobParameters": [d.constant("x ${SURL} ${SN} ${RNDMSEED}")], "sourceURL": "https://site.example"},
         {"buildSpec": {"jobParameters": "-i ${IN} -o ${OUT}"}, "jobParameters": [d.constant("-l ${LIB}")]},
-        {"mergeOutput": True, "log": d.log(), "mergeSpec": {"jobParameters": "${TRN_LOG0} ${LOG_MERGE} ${TRN_LOG:LOG}"}},
+        {
+            "mergeOutput": True,
+            "log": d.log(),
+            "mergeSpec": {"jobParameters": "${TRN_LOG0} ${LOG_MERGE} ${TRN_LOG:LOG}"},
+        },
     ],
-)  # fmt: skip
+)
 def test_placeholders_of_streams_that_there_are_and_of_the_shell_are_accepted(changes: Params) -> None:
     assert faults_of(d.smallest(**changes)) == {}

@@ -25,11 +25,14 @@ def tell(what):
 
 
 # A payload that never ends, with a child in a session of its own.
-ENDLESS = TELL + """
+ENDLESS = (
+    TELL
+    + """
 child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
 tell(f"pid/{os.getpid()}/{child.pid}")
 signal.pause()
 """
+)
 
 
 def address(site: Site) -> str:

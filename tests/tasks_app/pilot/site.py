@@ -163,7 +163,9 @@ class Site:
                 return 403, b"not your job"
             wrong = [name for name in self.unacceptable if name in body]
             if wrong or (fault := _fault(body)):
-                return 200, _json({"success": False, "message": f"{wrong[0]} makes no sense" if wrong else fault, "data": None})
+                return 200, _json(
+                    {"success": False, "message": f"{wrong[0]} makes no sense" if wrong else fault, "data": None}
+                )
             self.updates.append(body)
             given_up = body["job_status"] == "finished" and body["job_id"] in self.given_up
             command = "tobekilled" if given_up else self.commands.get(body["job_id"], "NULL")

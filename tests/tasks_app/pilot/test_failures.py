@@ -17,42 +17,60 @@ from tests.tasks_app.pilot.running import TELL, Pilots, address, wait_gone
 from tests.tasks_app.pilot.site import Site
 
 EATS_MEMORY = TELL + 'food = b"x" * 400_000_000\nsignal.pause()\n'
-CHILD_EATS_MEMORY = TELL + """
+CHILD_EATS_MEMORY = (
+    TELL
+    + """
 subprocess.run([sys.executable, "-c", "import signal; food = b'x' * 400_000_000; signal.pause()"])
 """
-EATS_MEMORY_BY_A_FILE = TELL + """
+)
+EATS_MEMORY_BY_A_FILE = (
+    TELL
+    + """
 file = os.memfd_create("food")
 for _ in range(100): os.write(file, b"x" * 4_000_000)
 signal.pause()
 """
-NEVER_ENDS = TELL + """
+)
+NEVER_ENDS = (
+    TELL
+    + """
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 child = subprocess.Popen(["sleep", "1000"], start_new_session=True)  # which ignores SIGTERM as well
 tell(f"pid/{os.getpid()}/{child.pid}")
 while True: signal.pause()
 """
+)
 FILLS_THE_DISK = TELL + 'open("big", "wb").write(b"x" * 40_000_000)\nsignal.pause()\n'
-FILLS_BY_A_DELETED_FILE = TELL + """
+FILLS_BY_A_DELETED_FILE = (
+    TELL
+    + """
 with open("big", "wb") as file:
     os.unlink("big")
     file.write(b"x" * 40_000_000)
     file.flush()
     signal.pause()
 """
+)
 FILLS_AND_ENDS = TELL + 'open("big", "wb").write(b"x" * 40_000_000)\n'
-FILLS_BELOW_LONG_PATHS = TELL + """
+FILLS_BELOW_LONG_PATHS = (
+    TELL
+    + """
 for _ in range(41): os.mkdir("d" * 100); os.chdir("d" * 100)
 open("big", "wb").write(b"x" * 40_000_000)
 """
+)
 EXITS_65 = TELL + 'print("The input a.json is corrupt at line 3", file=sys.stderr)\nsys.exit(65)\n'
 KILLS_ITSELF = TELL + "os.kill(os.getpid(), signal.SIGSEGV)\n"
 WRITES_ONE_OF_TWO = TELL + 'open("one", "w").write("1")\n'
 LINKS_ITS_OUTPUT = TELL + 'os.symlink("/etc/hostname", "out")\n'
-LEAVES_A_DAEMON = TELL + """
+LEAVES_A_DAEMON = (
+    TELL
+    + """
 child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
 tell(f"pid/{child.pid}")
 open("out", "w").write("done")
 """
+)
 
 
 def fail(site: Site, pilots: Pilots, program: str, parameters: str = "", **job: Any) -> dict[str, Any]:
@@ -152,23 +170,30 @@ def test_a_file_of_the_site_that_is_in_no_storage_is_no_input(
     link = site.storage / "link"
     link.symlink_to(home / "secret_key")
     url = {
-        "address": f"file://{home}/secret_key", "link in the storage": f"file://localhost{link}",
+        "address": f"file://{home}/secret_key",
+        "link in the storage": f"file://localhost{link}",
         "storage and back": f"file://localhost{site.storage}/../home/secret_key",
-    }[how]  # fmt: skip
-    job = site.offer("run_command", "-- cp a out", inputs={"a": b"7 bytes"}, outputs=("out",), surlsIn=[url], checksum="NULL")
+    }[how]
+    job = site.offer(
+        "run_command", "-- cp a out", inputs={"a": b"7 bytes"}, outputs=("out",), surlsIn=[url], checksum="NULL"
+    )
     pilots.run("--max-jobs", "1", "--hidden", str(home))
     final = site.wait_final(job)
     assert (final["job_status"], final["pilot_error_code"]) == ("failed", 1099), final
     assert "is in the site's own folder and in no storage" in final["pilot_error_diag"]
 
 
-def test_what_lies_in_a_storage_within_the_hidden_folder_is_an_input(site: Site, pilots: Pilots, tmp_path: Path) -> None:
+def test_what_lies_in_a_storage_within_the_hidden_folder_is_an_input(
+    site: Site, pilots: Pilots, tmp_path: Path
+) -> None:
     job = site.offer("run_command", "-- cp a out", inputs={"a": b"x"}, outputs=("out",))
     assert pilots.run("--max-jobs", "1", "--hidden", str(tmp_path)) == 0
     assert site.wait_final(job)["job_status"] == "finished"
 
 
-def test_nothing_is_said_of_the_content_of_a_file_that_nobody_stored(site: Site, pilots: Pilots, tmp_path: Path) -> None:
+def test_nothing_is_said_of_the_content_of_a_file_that_nobody_stored(
+    site: Site, pilots: Pilots, tmp_path: Path
+) -> None:
     (tmp_path / "other").write_bytes(b"12345")
     url = f"file://{tmp_path}/other"
     final = fail(site, pilots, EXITS_65, inputs={"a": b"right!"}, surlsIn=[url])
@@ -202,7 +227,9 @@ def test_a_transform_that_the_server_does_not_have(site: Site, pilots: Pilots) -
     assert "404" in final["pilot_error_diag"]
 
 
-@pytest.mark.parametrize("name", ["http://127.0.0.1:1/trf/user/x", "http://[x/trf/user/x", "../secret", "a/b", ".hidden", "x?y"])
+@pytest.mark.parametrize(
+    "name", ["http://127.0.0.1:1/trf/user/x", "http://[x/trf/user/x", "../secret", "a/b", ".hidden", "x?y"]
+)
 def test_a_transform_from_elsewhere_is_refused(site: Site, pilots: Pilots, name: str) -> None:
     assert fail(site, pilots, name)["pilot_error_code"] == 1149
 

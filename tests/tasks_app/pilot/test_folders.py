@@ -78,9 +78,32 @@ def test_a_folder_without_rights_is_measured_and_what_is_mounted_is_not(tmp_path
     (folder / "mounted").mkdir()
     closed.chmod(mode)
     # Who is not root, and may not read what is his own.
-    command = ["bwrap", "--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL", "--ro-bind", "/", "/",
-               "--proc", "/proc", "--dev", "/dev", "--bind", str(folder), str(folder), "--tmpfs", str(folder / "mounted"),
-               sys.executable, "-c", MEASURE, str(folder)]  # fmt: skip
+    command = [
+        "bwrap",
+        "--unshare-user",
+        "--uid",
+        "1000",
+        "--gid",
+        "1000",
+        "--cap-drop",
+        "ALL",
+        "--ro-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--bind",
+        str(folder),
+        str(folder),
+        "--tmpfs",
+        str(folder / "mounted"),
+        sys.executable,
+        "-c",
+        MEASURE,
+        str(folder),
+    ]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(CHECKOUT)}
     )

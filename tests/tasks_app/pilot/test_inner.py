@@ -99,7 +99,10 @@ class Inner:
         }
         script = "import sys; from tasks_app.pilot.inner import main; sys.argv[0] = sys.argv[1]; sys.exit(main(sys.argv[2:]))"
         words = [str(self.here / "program"), behind_walls(job, PROGRAM)["jobPars"]]
-        env = os.environ | {SETTINGS: json.dumps(self._about | {"memory_mb": self.slot_mb}), "PYTHONPATH": str(CHECKOUT)}
+        env = os.environ | {
+            SETTINGS: json.dumps(self._about | {"memory_mb": self.slot_mb}),
+            "PYTHONPATH": str(CHECKOUT),
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-c", script, *words], cwd=self.here, env=env, stderr=subprocess.PIPE, text=True
         )

@@ -55,7 +55,10 @@ def test_values_lines_and_texts_in_values_are_masked(printed: str, left: str) ->
 
 def test_what_a_secret_file_holds_is_masked_as_its_payload_decodes_it() -> None:
     held = "user = ada\npassword = open-sesame\n\n" + json.dumps({"key": "in-a-json-file"})
-    lines = {"___file___:FSEC": base64.b64encode(held.encode()).decode(), "coded": base64.b64encode(b"hunter2-hunter2").decode()}
+    lines = {
+        "___file___:FSEC": base64.b64encode(held.encode()).decode(),
+        "coded": base64.b64encode(b"hunter2-hunter2").decode(),
+    }
     needles = needles_of(json.dumps(lines))
     assert mask_text(f"<{held}>", needles) == "<***>"
     assert mask_text("it says password = open-sesame here", needles) == "it says *** here"
@@ -89,14 +92,22 @@ FORMS = {
     "in Python": lambda text: repr(text)[1:-1],
     "as bytes in Python": lambda text: repr(text.encode())[2:-1],
     "in a shell": lambda text: shlex.quote(text).removeprefix("'").removesuffix("'"),
-    "in bash": lambda text: subprocess.run(
-        ["bash", "-c", 'printf %q "$0"', text], env={"LC_ALL": "C.UTF-8"}, capture_output=True, text=True, check=True
-    ).stdout,
+    "in bash": lambda text: (
+        subprocess.run(
+            ["bash", "-c", 'printf %q "$0"', text],
+            env={"LC_ALL": "C.UTF-8"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    ),
     "in a page": html.escape,
 }
 
 
-@pytest.mark.parametrize("value", ["hunter2-hunter2", "p\"s's w&rd/+?>~", "sch\xf6nes Pa\xdfwort 1", "k" * 200 + "~?" * 40])
+@pytest.mark.parametrize(
+    "value", ["hunter2-hunter2", "p\"s's w&rd/+?>~", "sch\xf6nes Pa\xdfwort 1", "k" * 200 + "~?" * 40]
+)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_value_is_masked_in_the_forms_in_which_programs_write_it(form: str, value: str) -> None:
     written = FORMS[form](value)
@@ -195,7 +206,9 @@ def plainly(text: bytes, needles: list[bytes]) -> bytes:
 
 
 @given(
-    st.lists(st.sampled_from([b"abcdef", b"abcdefgh", b"defghijk", b"x", b"abc", b"hijk\n"]), max_size=20).map(b"".join),
+    st.lists(st.sampled_from([b"abcdef", b"abcdefgh", b"defghijk", b"x", b"abc", b"hijk\n"]), max_size=20).map(
+        b"".join
+    ),
     st.lists(st.integers(1, 9), min_size=1, max_size=8),
 )
 @settings(max_examples=300, deadline=None)
@@ -211,7 +224,9 @@ def test_a_large_file_is_masked_in_its_place_in_little_time(tmp_path: Path, fill
     path, part = tmp_path / "payload.stdout", filling * (12_000_000 // len(filling))
     path.write_bytes(part + b"hunter2-hunter2" + part[:100])
     begun = time.process_time()
-    length = mask_file(str(path), needles_of(json.dumps({"a": "hunter2-hunter2", "b": "aaaaaaaaab", "c": "k" * 300_000})))
+    length = mask_file(
+        str(path), needles_of(json.dumps({"a": "hunter2-hunter2", "b": "aaaaaaaaab", "c": "k" * 300_000}))
+    )
     assert time.process_time() - begun < 5
     assert length == path.stat().st_size and path.read_bytes() == part + b"***" + part[:100]
 

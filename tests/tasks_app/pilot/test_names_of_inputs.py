@@ -27,11 +27,14 @@ def site(site: Site) -> Site:
 @pytest.mark.parametrize(
     ("name", "content", "what"),
     [
-        ("run_command", FORGED, "the program of the job"), ("jobO.1.tar.gz", EVIL, "the sandbox of the job"),
-        ("pilot.log", b"", "a file of the pilot"), ("jobReport.json", b"{}", "a file of the pilot"),
-        ("tmp", b"", "a file of the pilot"), ("out.1", b"forged", "an output of the job"),
+        ("run_command", FORGED, "the program of the job"),
+        ("jobO.1.tar.gz", EVIL, "the sandbox of the job"),
+        ("pilot.log", b"", "a file of the pilot"),
+        ("jobReport.json", b"{}", "a file of the pilot"),
+        ("tmp", b"", "a file of the pilot"),
+        ("out.1", b"forged", "an output of the job"),
     ],
-)  # fmt: skip
+)
 def test_an_input_with_the_name_of_something_else_fails_the_job_and_says_so(
     site: Site, pilots: Pilots, name: str, content: bytes, what: str
 ) -> None:
@@ -58,13 +61,28 @@ def test_a_program_that_the_site_does_not_have_may_come_as_an_input(site: Site, 
     assert stored(site.wait_final(job), "out.1").read_text() == "mine\n"
 
 
-@pytest.mark.parametrize("name", ["jobReport.json", "payload.stdout", "payload.${SN}", "jobO.1.tar.gz", "sources.x.tar.gz"])
+@pytest.mark.parametrize(
+    "name", ["jobReport.json", "payload.stdout", "payload.${SN}", "jobO.1.tar.gz", "sources.x.tar.gz"]
+)
 def test_outputs_with_names_of_the_pilot_are_refused_at_the_door(name: str) -> None:
     from tasks_app.params.faults import ParamErrors
     from tasks_app.params.schema import parse
 
     item: dict[str, Any] = {
-        "type": "template", "param_type": "output", "value": name, "dataset": "user.a.out/", "container": "user.a.out/",
-    }  # fmt: skip
+        "type": "template",
+        "param_type": "output",
+        "value": name,
+        "dataset": "user.a.out/",
+        "container": "user.a.out/",
+    }
     with pytest.raises(ParamErrors, match="outputs need another"):
-        parse({"taskName": "user.a.t", "userName": "a", "vo": "local", "noInput": True, "nEvents": 1, "jobParameters": [item]})
+        parse(
+            {
+                "taskName": "user.a.t",
+                "userName": "a",
+                "vo": "local",
+                "noInput": True,
+                "nEvents": 1,
+                "jobParameters": [item],
+            }
+        )

@@ -12,9 +12,14 @@ from tests.tasks_app.pilot.site import Site
 
 DEEP = "[" * 70 + "]" * 70
 ODD = [
-    r'{"a": "\u0000"}', r'{"\u0000": 1}', r'{"a": "\ud800"}', '{"a": NaN}', '{"a": 1e999}', f'{{"a": {DEEP}}}',
+    r'{"a": "\u0000"}',
+    r'{"\u0000": 1}',
+    r'{"a": "\ud800"}',
+    '{"a": NaN}',
+    '{"a": 1e999}',
+    f'{{"a": {DEEP}}}',
     '{"a": ' + "[" * 990 + "]" * 990 + "}",
-]  # fmt: skip
+]
 
 
 def writes(report: str, then: str = "exit 0") -> str:

@@ -272,8 +272,20 @@ def run_inside(
     home = tmp_path / "home"
     (home / "storage" / "user" / "ada" / "in").write_text("fine")
     (home / "storage" / "user" / "ada" / "thief.py").write_text(INNER_THIEF.format(home=str(home)))
-    plain = {"transformation": program, "jobPars": parameters, "inFiles": inputs, "container_name": "busybox", "maxDiskCount": 30,
-             "minRamCount": 0, "maxWalltime": 0, "maxwdir": 0, "fsize": "", "checksum": "", "outFiles": "", **told}  # fmt: skip
+    plain = {
+        "transformation": program,
+        "jobPars": parameters,
+        "inFiles": inputs,
+        "container_name": "busybox",
+        "maxDiskCount": 30,
+        "minRamCount": 0,
+        "maxWalltime": 0,
+        "maxwdir": 0,
+        "fsize": "",
+        "checksum": "",
+        "outFiles": "",
+        **told,
+    }
     where = place(home / "storage", "user.ada", "said.json").path
     where.unlink(missing_ok=True)
     folders = "/".join(where.parts[-3:-1])

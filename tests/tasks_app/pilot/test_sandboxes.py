@@ -50,9 +50,10 @@ def test_one_job_builds_the_library_and_another_runs_it(site: Site, pilots: Pilo
     library = stored(final, "x.lib.tgz").read_bytes()
     run = site.offer(
         "run_command",
-        f"""-j "" -r . -l x.lib.tgz -i "['in.txt']" -o "{{'out': 'user.out.1'}}" -p "{quote('./count %IN > out')}" """,
-        inputs={"in.txt": b"one\ntwo\n", "x.lib.tgz": library}, outputs=("user.out.1",),
-    )  # fmt: skip
+        f"""-j "" -r . -l x.lib.tgz -i "['in.txt']" -o "{{'out': 'user.out.1'}}" -p "{quote("./count %IN > out")}" """,
+        inputs={"in.txt": b"one\ntwo\n", "x.lib.tgz": library},
+        outputs=("user.out.1",),
+    )
     assert pilots.run() == 0
     final = site.wait_final(run)
     assert final["job_status"] == "finished", final

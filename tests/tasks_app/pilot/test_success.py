@@ -22,9 +22,11 @@ def stored(site: Site, surl: str) -> Path:
 def test_a_job_reads_its_inputs_and_its_outputs_and_log_lie_on_the_storage(site: Site, pilots: Pilots) -> None:
     command = urllib.parse.quote("cat a.txt b.txt > sum.txt; echo said; echo moaned >&2")
     job = site.offer(
-        "run_command", f"""-p "{command}" -i "['a.txt', 'b.txt']" -o "{{'sum.txt': 'user.jdoe.sum.1'}}" """,
-        inputs={"a.txt": b"one\n", "b.txt": b"two\n" * 500_000}, outputs=("user.jdoe.sum.1",),
-    )  # fmt: skip
+        "run_command",
+        f"""-p "{command}" -i "['a.txt', 'b.txt']" -o "{{'sum.txt': 'user.jdoe.sum.1'}}" """,
+        inputs={"a.txt": b"one\n", "b.txt": b"two\n" * 500_000},
+        outputs=("user.jdoe.sum.1",),
+    )
     assert pilots.run() == 0
     final = site.wait_final(job)
     assert final["job_status"] == "finished", final
@@ -51,7 +53,10 @@ def test_a_job_reads_its_inputs_and_its_outputs_and_log_lie_on_the_storage(site:
 def test_a_payload_finds_its_users_secrets_while_it_runs_and_nobody_later(site: Site, pilots: Pilots) -> None:
     command = urllib.parse.quote("stat -c %a panda_secrets.json > out; cat panda_secrets.json >> out")
     job = site.offer(
-        "run_command", f"""-p "{command}" -o "{{'out': 'user.jdoe.1'}}" """, outputs=("user.jdoe.1",), secrets='{"a": "xyzzy"}'
+        "run_command",
+        f"""-p "{command}" -o "{{'out': 'user.jdoe.1'}}" """,
+        outputs=("user.jdoe.1",),
+        secrets='{"a": "xyzzy"}',
     )
     assert pilots.run("--keep", "--max-jobs", "1") == 0
     final = site.wait_final(job)
@@ -131,8 +136,13 @@ def test_the_slot_says_what_it_offers(site: Site, pilots: Pilots) -> None:
     assert asked.pop("disk_space") > 0
     assert asked.pop("node")
     assert asked == {
-        "site_name": "Q", "memory": 1500, "prod_source_label": "user", "worker_id": 42, "n_jobs": 1, "with_secret": True,
-    }  # fmt: skip
+        "site_name": "Q",
+        "memory": 1500,
+        "prod_source_label": "user",
+        "worker_id": 42,
+        "n_jobs": 1,
+        "with_secret": True,
+    }
 
 
 def test_keep_leaves_the_work_folder(site: Site, pilots: Pilots) -> None:

@@ -163,14 +163,17 @@ def test_jobs_that_ended_workers_leave_fail_at_once(
     sent, running, killed = (
         make_job(site=QUEUE, worker_id=worker, **more).pk
         for worker, more in (
-            ("1", {"status": "sent"}), ("2", {"status": "running"}),
+            ("1", {"status": "sent"}),
+            ("2", {"status": "running"}),
             ("2", {"status": "running", "command_to_pilot": "tobekilled", "task_buffer_error_code": 102}),
         )
-    )  # fmt: skip
+    )
     others = [
-        make_job(site=QUEUE, worker_id="3", status="running"), make_job(site="OTHER", worker_id="1", status="running"),
-        make_job(site=QUEUE, worker_id="1", status="holding"), make_job(site=QUEUE, status="running"),
-    ]  # fmt: skip
+        make_job(site=QUEUE, worker_id="3", status="running"),
+        make_job(site="OTHER", worker_id="1", status="running"),
+        make_job(site=QUEUE, worker_id="1", status="holding"),
+        make_job(site=QUEUE, status="running"),
+    ]
     each.end({tokens[1]: "Its pilot was ended with the local workers that had started it", tokens[2]: "it is gone"})
     found = {job.pk: (job.status, job.dispatcher_error_code, job.dispatcher_error_diag) for job in Job.objects.all()}
     assert found[sent] == ("failed", 100, "Its pilot was ended with the local workers that had started it")
@@ -212,9 +215,17 @@ def test_pilots_that_have_ended_cost_those_that_live_nothing(monkeypatch: pytest
     each = OneEach(QUEUE)
     token, other = (each.make(number).token for number in range(2))
     fill_table(
-        "api_tokens", 20_000, kind="'pilot'", worker="'ended'", site=f"'{QUEUE}'", revoked="true", scope="'all'",
-        begins_with="''", digest="decode(md5(i::text), 'hex')", expires="clock_timestamp() - i * interval '1 second'",
-    )  # fmt: skip
+        "api_tokens",
+        20_000,
+        kind="'pilot'",
+        worker="'ended'",
+        site=f"'{QUEUE}'",
+        revoked="true",
+        scope="'all'",
+        begins_with="''",
+        digest="decode(md5(i::text), 'hex')",
+        expires="clock_timestamp() - i * interval '1 second'",
+    )
     now = timezone.now()
     with CaptureQueriesContext(connection) as asked:
         assert identity.caller_of_token(token) is not None

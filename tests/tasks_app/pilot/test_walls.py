@@ -188,8 +188,10 @@ def test_a_payload_gets_no_socket_to_the_host_and_opens_its_own_outputs_once_mor
     report = site.wait_final(job)
     assert report["job_status"] == "finished", report
     assert json.loads(stored(report, "out.json").read_text()) == {
-        "vsock": "Address family not supported by protocol", "pair": True, "io_uring": [-1, "Function not implemented"],
-    }  # fmt: skip
+        "vsock": "Address family not supported by protocol",
+        "pair": True,
+        "io_uring": [-1, "Function not implemented"],
+    }
     said = {}
     with tarfile.open(stored(report, f"log.{job}.tgz")) as packed:
         for one in packed:
@@ -261,8 +263,10 @@ def test_another_user_than_root_builds_walls_too(found: Walls, tmp_path_factory:
             del command[at - 1 : at + 2]
         done = subprocess.run(
             ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--", *command],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if "namespace" in done.stderr:
             lacking(done.stderr)
         assert done.stdout.split()[0] == str(uid), done.stderr

@@ -105,12 +105,17 @@ def test_merge_jobs_get_a_transformation() -> None:
         ({"container_name": "img"}, {}, "baseWalltime", None),
         ({"skipScout": True}, {}, "skipScout", None),
         ({"skipScout": True, "official": True}, {}, "skipScout", True),
-        ({"jobParameters": [d.constant("-x --containerImage docker://a/b:1 -y")]}, {}, "container_name", "docker://a/b:1"),
+        (
+            {"jobParameters": [d.constant("-x --containerImage docker://a/b:1 -y")]},
+            {},
+            "container_name",
+            "docker://a/b:1",
+        ),
         ({"architecture": "x86_64-el9-gcc13-opt+docker://a/b:1"}, {}, "container_name", "docker://a/b:1"),
         ({"container_name": "own", "architecture": "x+other"}, {}, "container_name", "own"),
         ({}, {}, "messageDriven", None),
     ],
-)  # fmt: skip
+)
 def test_what_an_analysis_gets(changes: dict[str, Any], policy: dict[str, Any], key: str, value: object) -> None:
     assert stored(simple(**changes), policy=replace(POLICY, **policy)).get(key) == value
 

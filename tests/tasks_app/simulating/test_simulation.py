@@ -72,9 +72,13 @@ def test_slots_are_divided_over_the_sites() -> None:
 )
 def test_what_each_share_should_have(wanted: dict[str, float], expected: dict[str, float]) -> None:
     rows = [
-        Share("X", 50), Share("Y", 50), Share("A", 3, parent="X"), Share("B", 2, parent="X"), Share("C", 9, parent="Y"),
+        Share("X", 50),
+        Share("Y", 50),
+        Share("A", 3, parent="X"),
+        Share("B", 2, parent="X"),
+        Share("C", 9, parent="Y"),
         Share("D", 1, parent="Y"),
-    ]  # fmt: skip
+    ]
     assert fair(rows, 100, wanted) == pytest.approx(expected)
 
 

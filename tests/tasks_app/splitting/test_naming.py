@@ -55,9 +55,7 @@ def test_a_name_with_the_job_in_it_waits_for_the_job() -> None:
     assert template.names([1, 2], [10, 11]) == ["log.10", "log.11"]
 
 
-@given(
-    serials=st.lists(st.integers(1, 10**7), unique=True, max_size=50), text=st.text(alphabet="ab%}$_.", max_size=10)
-)
+@given(serials=st.lists(st.integers(1, 10**7), unique=True, max_size=50), text=st.text(alphabet="ab%}$_.", max_size=10))
 @settings(deadline=None)
 def test_different_serial_numbers_give_different_names(serials: list[int], text: str) -> None:
     template = NameTemplate(f"{text}.${{SN}}.x", task_id=1)

@@ -101,8 +101,9 @@ def test_a_site_gets_jobs_that_begin_with_a_file_it_has() -> None:
     # A job whose last file is elsewhere ends the slab; a file that nobody has stops the work.
     result = plan(Chunk(1, files(*[1] * 7)), sites)
     assert {site: [file.file_id for g in groups for file in g.files] for site, groups in result.by_site().items()} == {
-        "A": [0, 1, 2], "B": [3, 4, 5],
-    }  # fmt: skip
+        "A": [0, 1, 2],
+        "B": [3, 4, 5],
+    }
     assert ids(result.rest) == [6]
 
 
@@ -172,9 +173,13 @@ candidates = st.lists(
 
 
 @given(
-    master=input_files, sites=candidates, draws=st.lists(st.floats(0, 1, exclude_max=True), max_size=20),
-    most=st.none() | st.integers(0, 30), scouting=st.booleans(), more=st.booleans(),
-)  # fmt: skip
+    master=input_files,
+    sites=candidates,
+    draws=st.lists(st.floats(0, 1, exclude_max=True), max_size=20),
+    most=st.none() | st.integers(0, 30),
+    scouting=st.booleans(),
+    more=st.booleans(),
+)
 @settings(max_examples=400, deadline=None)
 def test_no_file_is_lost_and_no_site_gets_more_than_it_takes(
     master: list[InputFile],

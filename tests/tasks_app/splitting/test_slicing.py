@@ -84,7 +84,10 @@ def test_a_pseudo_master_without_events_has_as_many_records_as_files_are_wanted(
 
 
 @given(
-    per_slice=st.none() | st.integers(1, 30), even=st.booleans(), first=st.integers(0, 100), more=st.integers(0, 100),
+    per_slice=st.none() | st.integers(1, 30),
+    even=st.booleans(),
+    first=st.integers(0, 100),
+    more=st.integers(0, 100),
     number=st.integers(1, 3),
 )
 def test_a_pseudo_master_goes_on_behind_what_it_had(

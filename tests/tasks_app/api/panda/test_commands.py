@@ -40,8 +40,10 @@ def test_a_retry_of_a_task_at_work_is_no_failure_to_those_that_print_the_answer(
     task = make_task(status="pending", prod_source_label="user")
     Dataset.objects.create(task=task, name="user.ada.in", type="input", files=3, files_failed=1)
     assert give(api(), "retry", task) == {
-        "success": True, "message": f"the failed files of task {task.id}, which is pending, are tried again", "data": 0,
-    }  # fmt: skip
+        "success": True,
+        "message": f"the failed files of task {task.id}, which is pending, are tried again",
+        "data": 0,
+    }
     assert Command.objects.get().name == "retry"
 
 
@@ -68,12 +70,13 @@ def test_a_failed_task_that_never_had_input_refuses_a_retry_at_once(api: Api, ma
         ("pause", "aborted", "is aborted; it has ended; nothing to pause"),
         ("kill", "aborting", "is aborting; it is ending already; nothing to kill"),
         (
-            "retry", "done",
+            "retry",
+            "done",
             "is done; all of its files were processed; nothing to retry. If there is more input by now, "
             "run it again with prun and the same --outDS",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_refusal_is_short_and_names_nothing_that_the_client_does_not_have(
     api: Api, make_task: Make, name: str, status: str, says: str
 ) -> None:

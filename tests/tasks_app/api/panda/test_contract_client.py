@@ -49,9 +49,15 @@ ELSEWHERE = ("/api/v1/file_server/validate", "/api/v1/file_server/upload_cache",
 """Sandboxes and events have tests of their own."""
 
 STATES = {
-    "kill": "running", "finish": "running", "retry": "finished", "pause": "running", "resume": "paused", "reactivate": "failed",
-    "increase_attempts": "running", "reload_input": "done",
-}  # fmt: skip
+    "kill": "running",
+    "finish": "running",
+    "retry": "finished",
+    "pause": "running",
+    "resume": "paused",
+    "reactivate": "failed",
+    "increase_attempts": "running",
+    "reload_input": "done",
+}
 """In which state a task takes a command, by its name; the stand-in took every command in every state."""
 
 
@@ -113,7 +119,9 @@ class Scene:
 def scene(api: Callable[..., Client], settings: Any, tmp_path: Path) -> Scene:
     settings.JEDI_SANDBOXES = tmp_path
     # The stand-in took any name of a queue, and of an input.
-    CatalogueDataset.objects.bulk_create(CatalogueDataset(name=f"user.jdoe.{name}", scope="x") for name in ("in1", "sec1"))
+    CatalogueDataset.objects.bulk_create(
+        CatalogueDataset(name=f"user.jdoe.{name}", scope="x") for name in ("in1", "sec1")
+    )
     Queue.objects.bulk_create(Queue(name=name, site_name=name) for name in ("Q1", "Q2", "BAD", "A", "B"))
     return Scene(api("production", name="jdoe"))
 

@@ -64,12 +64,18 @@ def test_what_is_too_long_or_too_many_or_has_no_name_is_refused(
         set_secret("ada", f"s{number}", "x")
     before = rows_stored()
     for body, field in (
-        ({"key": "one more", "value": "x"}, "key"), ({"key": "", "value": "x"}, "key"),
-        ({"key": "k" * 201, "value": "x"}, "key"), ({"key": "s0", "value": "x" * (LONGEST_VALUE + 1)}, "value"),
-        ({"key": None, "value": "x"}, "key"), ({}, "key"), ({"key": "s0"}, "value"), ({"key": [1], "value": "x"}, "key"),
-        ({"key": "a\0b", "value": "x"}, ""), ({"key": "a\r\nb", "value": "x"}, "key: 'a\\r\\nb' has a line feed"),
+        ({"key": "one more", "value": "x"}, "key"),
+        ({"key": "", "value": "x"}, "key"),
+        ({"key": "k" * 201, "value": "x"}, "key"),
+        ({"key": "s0", "value": "x" * (LONGEST_VALUE + 1)}, "value"),
+        ({"key": None, "value": "x"}, "key"),
+        ({}, "key"),
+        ({"key": "s0"}, "value"),
+        ({"key": [1], "value": "x"}, "key"),
+        ({"key": "a\0b", "value": "x"}, ""),
+        ({"key": "a\r\nb", "value": "x"}, "key: 'a\\r\\nb' has a line feed"),
         ({"key": "a\u202eb", "value": "x"}, "key: 'a\\u202eb' has"),
-    ):  # fmt: skip
+    ):
         said = put(ada, **body)
         assert said["success"] is False and field in said["message"], body
     assert rows_stored() == before

@@ -28,11 +28,26 @@ pytestmark = pytest.mark.django_db
 
 Call = Callable[..., Any]
 WORKER = {
-    "workerID": 5, "batchID": 123, "queueName": "q", "status": "running", "computingSite": "SITE_A", "nCore": 8,
-    "nodeID": None, "submitTime": "datetime/2026-03-04 05:06:07.123456", "startTime": "2026-03-04 05:06:08", "endTime": None,
-    "jobType": "managed", "resourceType": "MCORE", "nativeExitCode": None, "diagMessage": "<b>", "nJobs": 1,
-    "computingElement": "ce", "syncLevel": 0, "errorCode": None, "minRamCount": 2000,
-}  # fmt: skip
+    "workerID": 5,
+    "batchID": 123,
+    "queueName": "q",
+    "status": "running",
+    "computingSite": "SITE_A",
+    "nCore": 8,
+    "nodeID": None,
+    "submitTime": "datetime/2026-03-04 05:06:07.123456",
+    "startTime": "2026-03-04 05:06:08",
+    "endTime": None,
+    "jobType": "managed",
+    "resourceType": "MCORE",
+    "nativeExitCode": None,
+    "diagMessage": "<b>",
+    "nJobs": 1,
+    "computingElement": "ce",
+    "syncLevel": 0,
+    "errorCode": None,
+    "minRamCount": 2000,
+}
 
 
 @pytest.fixture
@@ -124,8 +139,11 @@ def test_commands_are_fetched_once_and_acknowledged_by_their_instance(
     first, second = harvester("acquire_commands", harvester_id="hv", n_commands=10)["data"]
     assert (first["command"], first["ack_requested"], second["ack_requested"]) == ("KILL_WORKERS", True, False)
     assert first["params"] == {
-        "computingSite": ["SITE_A"], "status": ["submitted"], "computingElement": "ALL", "submissionHost": ["h1"],
-    }  # fmt: skip
+        "computingSite": ["SITE_A"],
+        "status": ["submitted"],
+        "computingElement": "ALL",
+        "submissionHost": ["h1"],
+    }
     assert datetime.fromisoformat(first["creation_date"]).tzinfo is None
     assert harvester("acquire_commands", harvester_id="hv", n_commands=10)["data"] == []
     other = api("worker", name="other")
@@ -145,8 +163,14 @@ def test_commands_are_fetched_once_and_acknowledged_by_their_instance(
 
 
 def test_dialogs_metrics_and_slots_are_kept_once(harvester: Call, api: Callable[..., Client]) -> None:
-    dialog = {"diagID": 1, "moduleName": "m", "identifier": "i", "creationTime": "2026-01-02 03:04:05.6",
-              "messageLevel": "INFO", "diagMessage": "<b>" * 500}  # fmt: skip
+    dialog = {
+        "diagID": 1,
+        "moduleName": "m",
+        "identifier": "i",
+        "creationTime": "2026-01-02 03:04:05.6",
+        "messageLevel": "INFO",
+        "diagMessage": "<b>" * 500,
+    }
     metrics = ["2026-01-02 03:04:05", "host", '{"rss_mib": 1.5}']
     for _ in range(2):
         assert harvester("add_dialogs", harvester_id="hv", dialogs=[dialog, {"diagID": 2}])["success"]

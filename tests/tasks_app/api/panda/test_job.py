@@ -42,9 +42,16 @@ def test_jobs_are_described_in_order_with_their_files_and_those_of_the_archive(
         found = post(client, "get_description_incl_archive", job_ids=wanted)["data"]
     assert [job and job["PandaID"] for job in found] == [jobs[3].id, None, old.id, jobs[0].id]
     shown = {
-        "jediTaskID": task.id, "jobStatus": "running", "computingSite": "SITE_A", "jobParameters": "--run", "maxRSS": 7,
-        "metadata": '{"a": [1]}', "endTime": {"__datetime__": "2026-01-01T00:00:00"}, "startTime": None, "prodUserName": "ada",
-    }  # fmt: skip
+        "jediTaskID": task.id,
+        "jobStatus": "running",
+        "computingSite": "SITE_A",
+        "jobParameters": "--run",
+        "maxRSS": 7,
+        "metadata": '{"a": [1]}',
+        "endTime": {"__datetime__": "2026-01-01T00:00:00"},
+        "startTime": None,
+        "prodUserName": "ada",
+    }
     assert {name: found[0][name] for name in shown} == shown
     assert [(f["lfn"], f["GUID"], f["type"]) for f in found[0]["Files"]] == [(f"out.{jobs[3].id}", "G", "output")]
     assert "secret" not in str(found).lower()
@@ -79,8 +86,11 @@ def test_owners_kill_their_jobs_and_production_managers_those_of_all(api: Api, m
     assert said["data"] == [False, True, False, True, False] and "3 jobs" in said["message"]
     states = dict(Job.objects.values_list("id", "status"))
     assert [states[i] for i in (queued.id, running.id, ended.id, eves.id)] == [
-        "cancelled", "running", "finished", "running",
-    ]  # fmt: skip
+        "cancelled",
+        "running",
+        "finished",
+        "running",
+    ]
     assert Job.objects.get(pk=running.id).command_to_pilot == "tobekilled"
     assert JobStatusLog.objects.get(job_id=queued.id).by == "ada"
     manager = api("production")
@@ -100,7 +110,9 @@ def test_debug_mode_is_a_word_among_the_special_handlings(api: Api, make_job: Ma
     ended = make_job(status="failed", special_handling=None)
     for client, number in ((api("user", name="eve"), job.id), (api(), ended.id), (api(), 7)):
         no = post(client, "set_debug_mode", job_id=number, mode=True)
-        assert no["success"] is False and str(number) in no["message"] and no["data"] == no["message"], "pbook prints the data"
+        assert no["success"] is False and str(number) in no["message"] and no["data"] == no["message"], (
+            "pbook prints the data"
+        )
     set_debug(job.id, False)
     Job.objects.filter(pk=job.id).update(special_handling="debug")
     set_debug(job.id, False)
@@ -116,6 +128,10 @@ def test_reports_of_payloads_are_listed_and_single_jobs_not_taken(api: Api, make
         JobMetadata.objects.create(id=job.id, metadata=report)
     address = "/api/v1/job/get_metadata_for_analysis_jobs"
     found = api().get(address, {"task_id": task.id}).json()["data"]
-    assert found == [{"PandaID": first.id, "m": 1}, {"PandaID": second.id, "n": 2}, {"PandaID": deep.id, "metadata": nested}]
+    assert found == [
+        {"PandaID": first.id, "m": 1},
+        {"PandaID": second.id, "n": 2},
+        {"PandaID": deep.id, "metadata": nested},
+    ]
     assert api().get(address, {"task_id": 7}).json()["success"] is False
     assert post(api(), "submit", jobs="[]")["success"] is False

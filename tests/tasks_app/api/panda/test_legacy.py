@@ -71,8 +71,17 @@ def test_a_job_goes_from_the_queue_to_its_registered_outputs(books: None, old: C
     assert job["transformation"] == f"{settings.JEDI_TRANSFORM_URL}/run_command"
     ins, outs = job["inFiles"].split(","), job["outFiles"].split(",")
     assert (len(ins), len(outs), outs[-1]) == (2, 2, job["logFile"])
-    aligned_in = ("GUID", "fsize", "checksum", "scopeIn", "realDatasetsIn", "prodDBlocks", "prodDBlockToken",
-                  "dispatchDblock", "dispatchDBlockToken")  # fmt: skip
+    aligned_in = (
+        "GUID",
+        "fsize",
+        "checksum",
+        "scopeIn",
+        "realDatasetsIn",
+        "prodDBlocks",
+        "prodDBlockToken",
+        "dispatchDblock",
+        "dispatchDBlockToken",
+    )
     aligned_out = ("realDatasets", "destinationDblock", "destinationDBlockToken", "dispatchDBlockTokenForOut")
     assert [len(job[key].split(",")) for key in aligned_in] == [2] * len(aligned_in)
     assert [len(job[key].split(",")) for key in aligned_out] == [2] * len(aligned_out)
@@ -94,10 +103,21 @@ def test_a_job_goes_from_the_queue_to_its_registered_outputs(books: None, old: C
     more = {"startTime": str(begun), "coreCount": "1", "cpuConsumptionUnit": "s+AMD EPYC+AVX2"}
     for state in ("starting", "running", "running", "holding", "gone fishing"):
         assert old("updateJob", packed=packed, state=state, **said, **more) == ok
-    final = said | more | {
-        "state": "finished", "xml": xml_of(job), "endTime": str(begun + 6.5), "pilotErrorCode": "0", "transExitCode": "0",
-        "pilotTiming": "0|0|2|0|0|0", "cpuConsumptionTime": "seven", "maxRSS": "-3", "nEvents": "12.0",
-    }  # fmt: skip
+    final = (
+        said
+        | more
+        | {
+            "state": "finished",
+            "xml": xml_of(job),
+            "endTime": str(begun + 6.5),
+            "pilotErrorCode": "0",
+            "transExitCode": "0",
+            "pilotTiming": "0|0|2|0|0|0",
+            "cpuConsumptionTime": "seven",
+            "maxRSS": "-3",
+            "nEvents": "12.0",
+        }
+    )
     assert [old("updateJob", packed=packed, **final) for _ in range(2)] == [ok, ok]
     adder.run()
     stored.refresh_from_db()
@@ -173,11 +193,18 @@ def test_nobody_reports_on_a_job_of_another_site_or_of_a_pilot_with_a_secret(boo
 
 @pytest.mark.parametrize(
     ("call", "body", "word"),
-    [("getJob", {}, "siteName"), ("getJob", {"siteName": SITE, "nJobs": 0}, "nJobs"), ("getJob", {"siteName": ["a"]}, "siteName"),
-     ("updateJob", {}, "jobId"), ("updateJob", {"jobId": "six"}, "jobId"), ("updateJob", {"jobId": 1, "state": {}}, "state"),
-     ("updateJob", {"jobId": 1, "attemptNr": 10**9}, "attemptNr"), ("updateJob", {"jobId": 1, "xml": "{"}, "xml")],
+    [
+        ("getJob", {}, "siteName"),
+        ("getJob", {"siteName": SITE, "nJobs": 0}, "nJobs"),
+        ("getJob", {"siteName": ["a"]}, "siteName"),
+        ("updateJob", {}, "jobId"),
+        ("updateJob", {"jobId": "six"}, "jobId"),
+        ("updateJob", {"jobId": 1, "state": {}}, "state"),
+        ("updateJob", {"jobId": 1, "attemptNr": 10**9}, "attemptNr"),
+        ("updateJob", {"jobId": 1, "xml": "{"}, "xml"),
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused_by_name(tables: None, old: Call, call: str, body: Any, word: str) -> None:
     said = old(call, packed=True, **body)
     assert said["StatusCode"] == 50 and word in said["errorDialog"]

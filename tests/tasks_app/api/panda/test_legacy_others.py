@@ -40,7 +40,11 @@ def test_states_of_jobs_are_told_to_pilots_of_their_site(tables: None, api: Call
     assert answer.content == b"StatusCode=0&status=running+unknown+unknown&attemptNr=1+0+0"
     said = call.post(f"{SP}checkJobStatus", {"pandaIDs": f"{other},{first}"}).json()
     assert [row["status"] for row in said["data"]] == ["unknown", "running"]
-    for name, field, text in (("getStatus", "ids", "x"), ("checkJobStatus", "pandaIDs", ""), ("getStatus", "ids", "-1")):
+    for name, field, text in (
+        ("getStatus", "ids", "x"),
+        ("checkJobStatus", "pandaIDs", ""),
+        ("getStatus", "ids", "-1"),
+    ):
         assert call.post(SP + name, {field: text}).json()["StatusCode"] == 50
 
 
@@ -54,7 +58,10 @@ def test_a_pilot_tells_of_its_worker(tables: None, api: Callable[..., Client]) -
     assert (row.worker_id, row.pilot_status) == (77, "finished")
     unheard = call.post(f"{SP}updateWorkerPilotStatus", {**tell, "harvesterID": "nobody", "status": "started"}).json()
     assert unheard["StatusCode"] == 0 and Worker.objects.count() == 1
-    assert call.post(f"{SP}updateWorkerPilotStatus", {**tell, "site": "SITE_B", "status": "started"}).json()["StatusCode"] == 60
+    assert (
+        call.post(f"{SP}updateWorkerPilotStatus", {**tell, "site": "SITE_B", "status": "started"}).json()["StatusCode"]
+        == 60
+    )
 
 
 def test_what_the_site_has_not_is_said_in_the_shape_that_pilots_read(tables: None, api: Callable[..., Client]) -> None:

@@ -16,14 +16,36 @@ from tests.contract import Exchange, compare, exchanges, send
 
 QUEUE, STORAGE = "LOCAL_Q", "LOCAL_SE"
 ENDS = {
-    "pilot37_generic": "finished", "pilot37_min": "finished", "pilot37_min2": "finished", "pilot37_minq": "finished",
-    "pilot37_defmv": "finished", "pilot37_input": "finished", "pilot37_multi": "finished", "pilot37_worker": "finished",
-    "pilot37_oidc": "finished", "pilot37_tls": "finished", "pilot37_tlstok": "finished", "pilot37_teststat": "finished",
-    "pilot37_local": "finished", "pilot37_hwd": "finished", "pilot37_debug": "finished", "pilot37_upd500": "finished",
-    "pilot37_upderr": "finished", "pilot311_generic": "finished", "pilot37_fail": (1305, "3"), "pilot37_noout": (1165, "0"),
-    "pilot37_badtrf": (1149, "200"), "pilot37_noddm": (1133, "0"), "pilot37_kill": (1144, "0"), "pilot37_nullcmd": (1310, "0"),
-    "pilot37_nojob": None, "pilot37_role": None, "pilot37_flaky": "sent", "pilot37_detail": "sent", "e2e_prun_pilot_pbook": None,
-}  # fmt: skip
+    "pilot37_generic": "finished",
+    "pilot37_min": "finished",
+    "pilot37_min2": "finished",
+    "pilot37_minq": "finished",
+    "pilot37_defmv": "finished",
+    "pilot37_input": "finished",
+    "pilot37_multi": "finished",
+    "pilot37_worker": "finished",
+    "pilot37_oidc": "finished",
+    "pilot37_tls": "finished",
+    "pilot37_tlstok": "finished",
+    "pilot37_teststat": "finished",
+    "pilot37_local": "finished",
+    "pilot37_hwd": "finished",
+    "pilot37_debug": "finished",
+    "pilot37_upd500": "finished",
+    "pilot37_upderr": "finished",
+    "pilot311_generic": "finished",
+    "pilot37_fail": (1305, "3"),
+    "pilot37_noout": (1165, "0"),
+    "pilot37_badtrf": (1149, "200"),
+    "pilot37_noddm": (1133, "0"),
+    "pilot37_kill": (1144, "0"),
+    "pilot37_nullcmd": (1310, "0"),
+    "pilot37_nojob": None,
+    "pilot37_role": None,
+    "pilot37_flaky": "sent",
+    "pilot37_detail": "sent",
+    "e2e_prun_pilot_pbook": None,
+}
 """How the jobs of each recording end: a state, or of a failed one the codes of pilot and payload."""
 PLACES = {
     "/pandaqueues.json": "/cache/pandaqueues.json",
@@ -31,10 +53,33 @@ PLACES = {
 }
 """Addresses that the recordings had elsewhere; pilots are told them."""
 AS_RECORDED = (
-    "PandaID", "taskID", "attemptNr", "jobPars", "inFiles", "outFiles", "logFile", "logGUID", "GUID", "fsize", "checksum",
-    "scopeIn", "scopeOut", "scopeLog", "ddmEndPointIn", "ddmEndPointOut", "realDatasetsIn", "prodDBlocks", "prodDBlockToken",
-    "dispatchDblock", "dispatchDBlockToken", "transformation", "coreCount", "jobsetID", "swRelease", "processingType",
-)  # fmt: skip
+    "PandaID",
+    "taskID",
+    "attemptNr",
+    "jobPars",
+    "inFiles",
+    "outFiles",
+    "logFile",
+    "logGUID",
+    "GUID",
+    "fsize",
+    "checksum",
+    "scopeIn",
+    "scopeOut",
+    "scopeLog",
+    "ddmEndPointIn",
+    "ddmEndPointOut",
+    "realDatasetsIn",
+    "prodDBlocks",
+    "prodDBlockToken",
+    "dispatchDblock",
+    "dispatchDBlockToken",
+    "transformation",
+    "coreCount",
+    "jobsetID",
+    "swRelease",
+    "processingType",
+)
 """What of a job a pilot must read exactly as the recorded server wrote it."""
 COLUMNS = {"inFiles": ("scopeIn", "GUID", "fsize", "checksum", "realDatasetsIn"), "outFiles": ("realDatasets",)}
 
@@ -47,11 +92,21 @@ def store(job: dict[str, Any], label: str) -> None:
     """The job of a recorded answer, in our queue."""
     number = job["PandaID"]
     Job.objects.create(
-        id=number, task_id=job["taskID"], attempt=job["attemptNr"], status="activated", site=QUEUE, prod_source_label=label,
-        transformation=job["transformation"], processing_type=job.get("processingType"), core_count=1,
+        id=number,
+        task_id=job["taskID"],
+        attempt=job["attemptNr"],
+        status="activated",
+        site=QUEUE,
+        prod_source_label=label,
+        transformation=job["transformation"],
+        processing_type=job.get("processingType"),
+        core_count=1,
         special_handling="debug" if job.get("debug") else None,
-        jobset_id=job.get("jobsetID"), req_id=job.get("reqID"), name=job.get("jobName"), user="jane doe",
-    )  # fmt: skip
+        jobset_id=job.get("jobsetID"),
+        req_id=job.get("reqID"),
+        name=job.get("jobName"),
+        user="jane doe",
+    )
     JobParams.objects.create(id=number, params=job["jobPars"])
     names = split(job, "inFiles")
     columns = [split(job, key) or [None] * len(names) for key in COLUMNS["inFiles"]]
@@ -63,9 +118,14 @@ def store(job: dict[str, Any], label: str) -> None:
     for place, lfn in enumerate(split(job, "outFiles")):
         log = lfn == job.get("logFile")
         JobFile.objects.create(
-            job_id=number, type="log" if log else "output", lfn=lfn, scope=job["scopeLog"] if log else next(scopes),
-            guid=job["logGUID"] if log else None, destination_se=split(job, "ddmEndPointOut")[place], file_id=place + 1,
-        )  # fmt: skip
+            job_id=number,
+            type="log" if log else "output",
+            lfn=lfn,
+            scope=job["scopeLog"] if log else next(scopes),
+            guid=job["logGUID"] if log else None,
+            destination_se=split(job, "ddmEndPointOut")[place],
+            file_id=place + 1,
+        )
 
 
 def is_job(exchange: Exchange) -> bool:
@@ -90,9 +150,13 @@ def test_a_recorded_pilot_gets_answers_that_it_understands(tables: None, api: Ca
     for endpoint in {STORAGE, *endpoints}:
         StorageEndpoint.objects.create(name=endpoint, site_name="LOCALSITE", path="/SE")
     Queue.objects.create(
-        name=QUEUE, site_name="LOCALSITE", data=described, storage_id=STORAGE, status=described.get("status", "online"),
+        name=QUEUE,
+        site_name="LOCALSITE",
+        data=described,
+        storage_id=STORAGE,
+        status=described.get("status", "online"),
         catchall=described.get("catchall", ""),
-    )  # fmt: skip
+    )
     asked = [e for e in recorded if e.path.endswith("/getJob")]
     for exchange in filter(is_job, asked):
         store(exchange.response, exchange.body["prodSourceLabel"])
@@ -100,10 +164,15 @@ def test_a_recorded_pilot_gets_answers_that_it_understands(tables: None, api: Ca
         store({"PandaID": 1, "taskID": 1, "attemptNr": 1, "transformation": "x", "jobPars": ""}, "user")
     pilot = api("pilot", site=QUEUE)
     for exchange in recorded:
-        agreed(exchange, send(pilot, replace(exchange, path=PLACES.get(exchange.path, exchange.path), headers=plain(exchange))))
+        agreed(
+            exchange,
+            send(pilot, replace(exchange, path=PLACES.get(exchange.path, exchange.path), headers=plain(exchange))),
+        )
     adder.run()
     ends = {
-        job.status if job.status != "failed" or not job.pilot_error_code else (job.pilot_error_code, job.trans_exit_code)
+        job.status
+        if job.status != "failed" or not job.pilot_error_code
+        else (job.pilot_error_code, job.trans_exit_code)
         for job in Job.objects.all()
     }
     expected = ENDS[name]

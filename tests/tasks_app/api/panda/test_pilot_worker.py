@@ -70,8 +70,9 @@ def test_it_is_kept_which_worker_got_which_job(make_job: Callable[..., Job], api
     assert len(post(harvester, "acquire_jobs", **asked, worker_id=12, n_jobs=2)["data"]["jobs"]) == 2
     assert post(harvester, "acquire_jobs", **asked, worker_id="no number")["success"]
     assert set(WorkerJob.objects.values_list("harvester", "worker_id", "job_id")) == {
-        ("hv", 12, jobs[2].id), ("hv", 12, jobs[1].id),
-    }  # fmt: skip
+        ("hv", 12, jobs[2].id),
+        ("hv", 12, jobs[1].id),
+    }
 
 
 def test_workers_and_words_of_long_ago_are_deleted() -> None:

@@ -23,9 +23,11 @@ def get(client: Client, name: str, **query: Any) -> Any:
 def test_a_caller_learns_who_they_are_and_nothing_that_their_request_carries(api: Api) -> None:
     found = get(api("production"), "system/get_attributes")
     assert found["parameters"] == {} and found["environment"] == {
-        "REQUEST_METHOD": "GET", "SSL_CLIENT_S_DN": "production",
-        "GRST_CRED_AUTH_TOKEN_0": "VOMS /Role=production", "GRST_CRED_AUTH_TOKEN_1": "VOMS /Role=user",
-    }  # fmt: skip
+        "REQUEST_METHOD": "GET",
+        "SSL_CLIENT_S_DN": "production",
+        "GRST_CRED_AUTH_TOKEN_0": "VOMS /Role=production",
+        "GRST_CRED_AUTH_TOKEN_1": "VOMS /Role=user",
+    }
 
 
 def test_open_jobs_are_counted_by_site_and_by_class(api: Api, make_job: Callable[..., Any]) -> None:
@@ -35,16 +37,18 @@ def test_open_jobs_are_counted_by_site_and_by_class(api: Api, make_job: Callable
     client = api("worker")
     zeros = {"assigned": 0, "activated": 0, "running": 0}
     assert get(client, "statistics/active_job_stats_by_site") == {
-        "A": {**zeros, "activated": 1, "running": 2}, "B": {**zeros, "sent": 1},
-    }  # fmt: skip
+        "A": {**zeros, "activated": 1, "running": 2},
+        "B": {**zeros, "sent": 1},
+    }
     detailed = get(client, "statistics/active_job_detailed_stats_by_site")
     assert detailed == {
         "A": {
-            "": {"user": {**zeros, "activated": 1}}, "SCORE": {"user": {**zeros, "running": 1}},
+            "": {"user": {**zeros, "activated": 1}},
+            "SCORE": {"user": {**zeros, "running": 1}},
             "MCORE": {"user": {**zeros, "running": 1}},
         },
         "B": {"SCORE": {"managed": {**zeros, "sent": 1}}},
-    }  # fmt: skip
+    }
 
 
 def test_what_is_configured(api: Api) -> None:

@@ -106,10 +106,20 @@ def test_a_list_has_ones_own_tasks_with_their_files_newest_first(
     assert [task["jediTaskID"] for task in tasks] == sorted((t["jediTaskID"] for t in tasks), reverse=True)
     assert len(tasks) == 31 and {task["userName"] for task in tasks} == {"ada"}
     shown = {
-        "jediTaskID": done.id, "reqID": 77, "taskName": done.name, "userName": "ada", "status": "scouting",
-        "superStatus": "submitting", "pctFinished": 33, "pctFailed": 11, "nFiles": 9, "nFilesFinished": 3,
-        "nFilesFailed": 1, "nFilesMissing": 0, "creationDate": {"__datetime__": "2026-11-20T11:24:24.985767"},
-    }  # fmt: skip
+        "jediTaskID": done.id,
+        "reqID": 77,
+        "taskName": done.name,
+        "userName": "ada",
+        "status": "scouting",
+        "superStatus": "submitting",
+        "pctFinished": 33,
+        "pctFailed": 11,
+        "nFiles": 9,
+        "nFilesFinished": 3,
+        "nFilesFailed": 1,
+        "nFilesMissing": 0,
+        "creationDate": {"__datetime__": "2026-11-20T11:24:24.985767"},
+    }
     assert {name: tasks[0][name] for name in shown} == shown
     assert (tasks[1]["nFiles"], tasks[1]["pctFinished"]) == (0, 0)
 
@@ -152,14 +162,21 @@ def test_tasks_of_a_user_are_found_by_the_full_name_in_any_case(api: Api, make_t
 @pytest.mark.parametrize(
     ("query", "field"),
     [
-        ({"filters": "{"}, "filters"), ({"filters": "[1]"}, "filters"), ({"filters": '{"lockedBy": "x"}'}, "lockedBy"),
-        ({"filters": '{"jediTaskID": "x"}'}, "jediTaskID"), ({"filters": '{"jediTaskID": "9999999999999999999"}'}, "jediTaskID"),
-        ({"filters": '{"status": ["done"]}'}, "status"), ({"filters": '{"status": "a\\u0000b"}'}, "filters"),
-        ({"filters": json.dumps({"status": "x|" * 60})}, "status"), ({"filters": json.dumps({"status": "x" * 2000})}, "status"),
-        ({"since": "yesterday"}, "since"), ({"since": "0001-01-01T00:00:00+14:00"}, "since"),
-        ({"n_tasks": "x"}, "n_tasks"), ({"n_tasks": "0"}, "n_tasks"),
+        ({"filters": "{"}, "filters"),
+        ({"filters": "[1]"}, "filters"),
+        ({"filters": '{"lockedBy": "x"}'}, "lockedBy"),
+        ({"filters": '{"jediTaskID": "x"}'}, "jediTaskID"),
+        ({"filters": '{"jediTaskID": "9999999999999999999"}'}, "jediTaskID"),
+        ({"filters": '{"status": ["done"]}'}, "status"),
+        ({"filters": '{"status": "a\\u0000b"}'}, "filters"),
+        ({"filters": json.dumps({"status": "x|" * 60})}, "status"),
+        ({"filters": json.dumps({"status": "x" * 2000})}, "status"),
+        ({"since": "yesterday"}, "since"),
+        ({"since": "0001-01-01T00:00:00+14:00"}, "since"),
+        ({"n_tasks": "x"}, "n_tasks"),
+        ({"n_tasks": "0"}, "n_tasks"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_question_is_refused_with_a_sentence_that_names_it(api: Api, query: dict[str, str], field: str) -> None:
     answer = api().get(LIST, query)
     said = answer.json()

@@ -43,9 +43,14 @@ def test_a_task_is_told_with_its_jobs_datasets_and_parameters(
     assert get(client, "get_detailed_info", task_id=task.id)["nFilesFinished"] == 3
     assert get(client, "get_parent_detailed_info", task_id=task.id)["jediTaskID"] == parent.id
     details = {
-        "jediTaskID": task.id, "inDS": "eve:in", "outDS": "ada:all/", "statistics": "finished*3,failed*1,running*1,ready*2",
-        "PandaID": [old.id, job.id], "mergePandaID": [merge.id], "mergeStatus": "running",
-    }  # fmt: skip
+        "jediTaskID": task.id,
+        "inDS": "eve:in",
+        "outDS": "ada:all/",
+        "statistics": "finished*3,failed*1,running*1,ready*2",
+        "PandaID": [old.id, job.id],
+        "mergePandaID": [merge.id],
+        "mergeStatus": "running",
+    }
     assert get(client, "get_details", task_id=task.id) == details
     full = get(client, "get_details", task_id=task.id, include_parameters="True", include_status="True")
     assert (full["status"], full["task_parameters"]) == ("running", {"taskName": task.name})
@@ -53,9 +58,12 @@ def test_a_task_is_told_with_its_jobs_datasets_and_parameters(
     assert [(j["PandaID"], j["jobDuration"]) for j in jobs] == [(old.id, None), (job.id, 3600), (merge.id, None)]
     bad = get(client, "get_job_descriptions", task_id=task.id, unsuccessful_only="True")
     assert [j["PandaID"] for j in bad] == [old.id]
-    listed = [{"dataset": {"name": "eve:in", "id": data.id}, "files": [
-        {"lfn": "f1", "scope": "eve", "id": file.id, "status": "ready"}
-    ]}]  # fmt: skip
+    listed = [
+        {
+            "dataset": {"name": "eve:in", "id": data.id},
+            "files": [{"lfn": "f1", "scope": "eve", "id": file.id, "status": "ready"}],
+        }
+    ]
     assert get(client, "get_datasets_and_files", task_id=task.id) == listed
     assert get(client, "get_datasets_and_files", task_id=task.id, dataset_types=["input", "lib"]) == listed
     assert "no datasets of the types lib" in get(client, "get_datasets_and_files", task_id=task.id, dataset_types="lib")
@@ -64,10 +72,16 @@ def test_a_task_is_told_with_its_jobs_datasets_and_parameters(
 @pytest.mark.parametrize(
     "name",
     [
-        "get_status", "get_job_ids", "get_task_parameters", "get_detailed_info", "get_parent_detailed_info", "get_details",
-        "get_job_descriptions", "get_datasets_and_files",
+        "get_status",
+        "get_job_ids",
+        "get_task_parameters",
+        "get_detailed_info",
+        "get_parent_detailed_info",
+        "get_details",
+        "get_job_descriptions",
+        "get_datasets_and_files",
     ],
-)  # fmt: skip
+)
 def test_what_is_not_there_or_no_number_is_refused_with_a_sentence(api: Api, name: str) -> None:
     client = api()
     assert get(client, name, task_id=7) == "there is no task 7"
